@@ -1,0 +1,35 @@
+# Klatch. `make` lists what can be made. Everything needs only make and any Node >= 18 with npm:
+# `npm ci` brings the pinned Node and a private PostgreSQL, and npm scripts run on that Node.
+.DEFAULT_GOAL := help
+.PHONY: help install run test check types lint format docs build clean
+
+INSTALLED := node_modules/.installed
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+
+$(INSTALLED): package.json package-lock.json
+	@echo 'Installing the pinned Node, PostgreSQL and the libraries (about half a minute) ...'
+	@npm ci --no-audit --no-fund --loglevel=error
+	@touch $@
+
+install: $(INSTALLED) ## install what the project needs into node_modules
+
+run: $(INSTALLED) ## set everything up and run the server on its embedded PostgreSQL (./var)
+	@npm run --silent first-run
+
+test: $(INSTALLED) ## run all tests (one file: make test ARGS=test/hocon)
+	@npm run --silent test -- $(ARGS)
+
+check: $(INSTALLED) ## types, lint, format, architecture, generated documents
+	@npm run --silent types
+	@npm run --silent lint
+	@npm run --silent format
+	@npm run --silent docs -- --check
+	@npm run --silent test -- test/architecture.test.ts
+
+build: $(INSTALLED) ## bundle the server into dist/klatch.mjs
+	@npm run --silent build
+
+clean: ## remove what was built and installed (not ./var)
+	rm -rf dist node_modules
