@@ -1,0 +1,37 @@
+import type { ConversationId, Seq } from '../model/ids.ts';
+
+/**
+ * The word that something was committed. It is a wake-up, never the truth: whoever hears it reads on from its own number
+ * in the database, so a lost or repeated word costs time at most.
+ */
+export interface BusEvents {
+  /** Conversations whose newest message has this seq, at least. */
+  advanced(conversations: ReadonlyMap<ConversationId, Seq>): void;
+  /** The reverse webhooks of these conversations were changed. */
+  hooksChanged(conversations: readonly ConversationId[]): void;
+  /** These tokens (SHA-256, hex) no longer hold. */
+  tokensRevoked(hashes: readonly string[]): void;
+  /** Words of other nodes may have been lost: look for yourself. */
+  gap(): void;
+}
+
+export interface Bus {
+  /** Hears everything from now on; returns how to stop. Listeners must not throw. */
+  subscribe(listener: Partial<BusEvents>): () => void;
+  /** Tells this process at once, and the other nodes as soon as possible. */
+  publish<Event extends Exclude<keyof BusEvents, 'gap'>>(event: Event, payload: Parameters<BusEvents[Event]>[0]): void;
+}
+
+/** The part of a bus that reaches this process only. */
+export class LocalBus implements Bus {
+  readonly #listeners = new Set<Partial<BusEvents>>();
+
+  subscribe(listener: Partial<BusEvents>): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  publish<Event extends keyof BusEvents>(event: Event, payload?: Parameters<BusEvents[Event]>[0]): void {
+    for (const listener of this.#listeners) (listener[event] as ((p: typeof payload) => void) | undefined)?.(payload);
+  }
+}

@@ -1,0 +1,153 @@
+import { randomBytes } from 'node:crypto';
+import type { Log } from '../log.ts';
+import type { ConversationId, Seq } from '../model/ids.ts';
+import { Connection } from '../storage/connection.ts';
+import type { Database } from '../storage/database.ts';
+import { listen, notify } from '../storage/notifications.ts';
+import { LocalBus, type Bus, type BusEvents } from './bus.ts';
+
+/** PostgreSQL takes 7,999 bytes; what does not fit is said as "something changed". */
+const MAX_PAYLOAD_BYTES = 7_900;
+const HEARTBEAT_MS = 5_000;
+const RECONNECT_MS = 500;
+const QUERY_MS = 2_000;
+
+/** What waits to be told to the other nodes; it is told together. */
+interface Outbox {
+  readonly advanced: Map<ConversationId, Seq>;
+  readonly hooks: Set<ConversationId>;
+  readonly tokens: Set<string>;
+}
+
+const emptyOutbox = (): Outbox => ({ advanced: new Map(), hooks: new Set(), tokens: new Set() });
+
+/**
+ * The bus over LISTEN and NOTIFY. A payload is `<node> <kind><items>;<kind><items>`, kinds `a` (conversation:seq),
+ * `h` (conversation), `t` (token hash), `*` (anything may have changed) and `.` (heartbeat). Each node hears its own
+ * heartbeat through the database: when it does not, the session is made anew and a gap is announced.
+ */
+export class PostgresBus implements Bus {
+  readonly #local = new LocalBus();
+  readonly #database: Database;
+  readonly #log: Log;
+  readonly #node = randomBytes(6).toString('hex');
+  readonly #session: Connection;
+  #outbox = emptyOutbox();
+  #sending = false;
+  #heard = 0;
+  #timer: NodeJS.Timeout | null = null;
+  #stopped = true;
+
+  constructor(database: Database, log: Log) {
+    this.#database = database;
+    this.#log = log;
+    this.#session = new Connection(database.target, 'listen', {
+      onNotify: (payload) => this.#receive(payload),
+      onClose: () => this.#arm(RECONNECT_MS),
+    });
+  }
+
+  start(): void {
+    if (!this.#stopped) return;
+    this.#stopped = false;
+    void this.#beat();
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#timer = null;
+    this.#session.close();
+  }
+
+  subscribe(listener: Partial<BusEvents>): () => void {
+    return this.#local.subscribe(listener);
+  }
+
+  publish<Event extends Exclude<keyof BusEvents, 'gap'>>(event: Event, payload: Parameters<BusEvents[Event]>[0]): void {
+    this.#local.publish(event, payload);
+    if (event === 'advanced') {
+      for (const [id, seq] of payload as ReadonlyMap<ConversationId, Seq>) this.#outbox.advanced.set(id, seq);
+    } else {
+      const items: Set<unknown> = event === 'hooksChanged' ? this.#outbox.hooks : this.#outbox.tokens;
+      for (const item of payload as readonly unknown[]) items.add(item);
+    }
+    if (!this.#sending && !this.#stopped) void this.#send();
+  }
+
+  /** One notification at a time; what comes meanwhile goes into the next. */
+  async #send(): Promise<void> {
+    this.#sending = true;
+    while (!this.#stopped) {
+      const payload = this.#take();
+      if (payload === null) break;
+      try {
+        await this.#database.general.run((sql) => notify(sql, payload), QUERY_MS);
+      } catch (error) {
+        // The other nodes' sweep finds what they were not told.
+        this.#log.debug('bus: a word to the other nodes was lost', { error });
+      }
+    }
+    this.#sending = false;
+  }
+
+  #take(): string | null {
+    const { advanced, hooks, tokens } = this.#outbox;
+    if (advanced.size + hooks.size + tokens.size === 0) return null;
+    this.#outbox = emptyOutbox();
+    const parts = [
+      advanced.size > 0 ? `a${[...advanced].map(([id, seq]) => `${id}:${seq}`).join(',')}` : '',
+      hooks.size > 0 ? `h${[...hooks].join(',')}` : '',
+      tokens.size > 0 ? `t${[...tokens].join(',')}` : '',
+    ].filter((part) => part !== '');
+    const payload = `${this.#node} ${parts.join(';')}`;
+    return payload.length > MAX_PAYLOAD_BYTES ? `${this.#node} *` : payload;
+  }
+
+  #receive(payload: string): void {
+    const [node, words = ''] = payload.split(' ', 2);
+    if (node === this.#node) {
+      if (words === '.') this.#heard = performance.now();
+      return;
+    }
+    for (const word of words.split(';')) this.#hear(word[0], word.slice(1).split(','));
+  }
+
+  #hear(kind: string | undefined, items: readonly string[]): void {
+    if (kind === 'a') {
+      const pairs = items.map((item) => item.split(':').map(Number) as [ConversationId, Seq]);
+      this.#local.publish('advanced', new Map(pairs));
+    } else if (kind === 'h') this.#local.publish('hooksChanged', items.map(Number) as ConversationId[]);
+    else if (kind === 't') this.#local.publish('tokensRevoked', items);
+    else if (kind === '*') this.#local.publish('gap');
+  }
+
+  /** Opens the session when there is none, and says a word to ourselves that has to come back. */
+  async #beat(): Promise<void> {
+    if (this.#stopped) return;
+    try {
+      if (!this.#session.ready) {
+        await this.#session.run(listen, QUERY_MS);
+        this.#heard = performance.now();
+        this.#local.publish('gap');
+      } else if (performance.now() - this.#heard > 2.5 * HEARTBEAT_MS) {
+        throw new Error('notifications do not come through');
+      }
+      await this.#session.run((sql) => notify(sql, `${this.#node} .`), QUERY_MS);
+      this.#arm(HEARTBEAT_MS);
+    } catch (error) {
+      this.#log.debug('bus: the listening session is lost', { error });
+      this.#session.close();
+      this.#arm(RECONNECT_MS);
+    }
+  }
+
+  #arm(ms: number): void {
+    if (this.#stopped) return;
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => {
+      this.#timer = null;
+      void this.#beat();
+    }, ms);
+  }
+}

@@ -1,0 +1,295 @@
+import type { Log } from '../log.ts';
+import type { ConversationId, HookId, Seq } from '../model/ids.ts';
+import type { Attempt, DeliveryClient } from '../outbound/delivery-client.ts';
+import { PARTITIONS, type LaneRow } from '../storage/lanes.ts';
+import type { AttemptRecord, Settlement } from '../storage/settlements.ts';
+import type { Leases } from './leases.ts';
+import { deliveryId } from './payload.ts';
+import type { MessageReader, ReadyMessage } from './reader.ts';
+import { longestDelayMs, retryDelayMs, type RetrySchedule } from './retry.ts';
+import type { Settler } from './settler.ts';
+import { signV1 } from './sign.ts';
+import type { Slots } from './slots.ts';
+
+/** What all lanes share. */
+export interface LaneContext {
+  readonly reader: MessageReader;
+  readonly slots: Slots;
+  readonly client: DeliveryClient;
+  readonly settler: Settler;
+  readonly leases: Leases;
+  readonly schedule: RetrySchedule;
+  readonly log: Log;
+  /** A settlement was not taken: the hook was changed by somebody and has to be read again. */
+  readonly onStale: (conversationId: ConversationId) => void;
+  /** The target answered 410. Resolves to false when the hook was changed meanwhile. */
+  readonly onGone: (lane: Lane, settlement: Settlement, attempt: AttemptRecord) => Promise<boolean>;
+}
+
+/** The signing keys of a hook; the old one counts until its time is over. */
+export interface LaneKeys {
+  readonly current: Buffer;
+  readonly old: { readonly key: Buffer; readonly untilMs: number } | null;
+}
+
+/** Text that was read longer ago than this is read again: it may have been edited. */
+const WINDOW_AGE_MS = 1_000;
+/** Rest after something on our side failed (the database is away, no connection was free). */
+const REST_MS = 1_000;
+
+interface Progress {
+  cursor: Seq;
+  failures: number;
+  failingSince: Date | null;
+  nextAttemptAt: Date | null;
+}
+
+/**
+ * One reverse webhook on its way through the log, strictly in order: read on from the cursor, send, settle, and only
+ * then the next. A failure holds back what is behind it. The lane runs while something is pending and rests otherwise.
+ */
+export class Lane {
+  readonly id: HookId;
+  readonly conversationId: ConversationId;
+  readonly generation: number;
+  /** The target's host, which may be logged; its path and query never. */
+  readonly host: string;
+  readonly #row: LaneRow;
+  readonly #keys: LaneKeys;
+  readonly #context: LaneContext;
+  readonly #progress: Progress;
+  #head: Seq;
+  #window: readonly ReadyMessage[] = [];
+  #windowReadAt = 0;
+  #run: Promise<void> | null = null;
+  #timer: NodeJS.Timeout | null = null;
+  #held = false;
+  #retired = false;
+  #stale = false;
+
+  constructor(row: LaneRow, keys: LaneKeys, context: LaneContext) {
+    this.id = row.id;
+    this.conversationId = row.conversationId;
+    this.generation = row.generation;
+    this.host = new URL(row.url).hostname;
+    this.#row = row;
+    this.#keys = keys;
+    this.#context = context;
+    this.#head = row.lastSeq;
+    this.#progress = {
+      cursor: row.cursor,
+      failures: row.failures,
+      failingSince: row.failingSince,
+      nextAttemptAt: row.nextAttemptAt,
+    };
+  }
+
+  get partition(): number {
+    return this.id % PARTITIONS;
+  }
+
+  /** True when nothing is pending as far as this lane knows, so that it may be forgotten. */
+  get idle(): boolean {
+    return this.#run === null && this.#timer === null && this.#progress.cursor >= this.#head;
+  }
+
+  /** True when the row is known to have changed beneath this lane, so that what it remembers must not be used. */
+  get stale(): boolean {
+    return this.#stale;
+  }
+
+  /** The conversation is at this seq, at least. */
+  wake(seq: Seq): void {
+    if (seq > this.#head) this.#head = seq;
+    this.#start();
+  }
+
+  /** From this moment on no attempt starts, until `resume` or for ever. */
+  hold(): void {
+    this.#held = true;
+  }
+
+  resume(): void {
+    this.#held = false;
+    this.#start();
+  }
+
+  /** Ends the lane; resolves when its attempt in flight, if any, is over. */
+  async retire(): Promise<void> {
+    this.#retired = true;
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#timer = null;
+    await this.#run;
+  }
+
+  #start(): void {
+    if (this.#run !== null || this.#timer !== null || this.#held || this.#retired) return;
+    if (this.#row.pausedAt !== null || this.#progress.cursor >= this.#head) return;
+    this.#run = this.#deliver().then((restMs) => {
+      this.#run = null;
+      if (restMs !== null) this.#rest(restMs);
+      // A word that came in the last moment of the run found it still going.
+      else this.#start();
+    });
+  }
+
+  #rest(ms: number): void {
+    if (this.#retired) return;
+    this.#timer = setTimeout(() => {
+      this.#timer = null;
+      this.#start();
+    }, ms);
+  }
+
+  /** Delivers what is pending. Resolves to null when there is nothing left to do, else to how long to rest. */
+  async #deliver(): Promise<number | null> {
+    try {
+      while (!this.#held && !this.#retired && this.#progress.cursor < this.#head) {
+        const waitMs = this.#waitMs();
+        if (waitMs > 0) return waitMs;
+        const settlement = await this.#step();
+        if (settlement === null) return REST_MS;
+        if (!(await this.#context.settler.settle(settlement))) {
+          this.#reread();
+          return null;
+        }
+        Object.assign(this.#progress, progressOf(settlement));
+      }
+      return null;
+    } catch (error) {
+      this.#context.log.warn('a lane rests after a failure', { hook: this.id, host: this.host, error });
+      return REST_MS;
+    }
+  }
+
+  #waitMs(): number {
+    const waitMs = (this.#progress.nextAttemptAt?.getTime() ?? 0) - Date.now();
+    // Longer than any wait that is ever set: the clock was put back meanwhile, so the attempt is due.
+    return waitMs > longestDelayMs(this.#context.schedule) ? 0 : waitMs;
+  }
+
+  /** One message further: sent, or left out. Null when nothing could be done now. */
+  async #step(): Promise<Settlement | null> {
+    const head = this.#head;
+    const message = await this.#next();
+    if (message === undefined) {
+      // The word was ahead of what is there to read; a later word, or the sweep, will tell.
+      if (this.#head === head) this.#head = this.#progress.cursor;
+      return null;
+    }
+    const skippedTo = this.#skip();
+    if (skippedTo !== null) return this.#leaveOut(skippedTo);
+    return this.#attempt(message);
+  }
+
+  async #next(): Promise<ReadyMessage | undefined> {
+    const { cursor } = this.#progress;
+    const stale = performance.now() - this.#windowReadAt > WINDOW_AGE_MS;
+    this.#window = this.#window.filter((message) => message.seq > cursor);
+    if (stale || this.#window.length === 0) {
+      this.#windowReadAt = performance.now();
+      this.#window = await this.#context.reader.read(this.conversationId, cursor);
+    }
+    return this.#window[0];
+  }
+
+  /** The seq up to which the hook asked to be left out, else null. */
+  #skip(): Seq | null {
+    const skips = (m: ReadyMessage): boolean => m.senderKind !== 'user' && this.#row.skip.includes(m.senderKind);
+    const end = this.#window.findIndex((message) => !skips(message));
+    const last = end === -1 ? this.#window.at(-1) : this.#window[end - 1];
+    return last?.seq ?? null;
+  }
+
+  #leaveOut(cursor: Seq): Settlement | null {
+    const epoch = this.#context.leases.epochOf(this.partition);
+    if (epoch === null) return null;
+    return { ...this.#progress, cursor, hookId: this.id, generation: this.generation, epoch, attempt: null };
+  }
+
+  async #attempt(message: ReadyMessage): Promise<Settlement | null> {
+    const { slots, client, leases } = this.#context;
+    if (!(await slots.acquire(this.host))) return null;
+    let epoch: number | null = null;
+    let outcome: Attempt;
+    const at = new Date();
+    try {
+      // Asked in the tick of the write: a lane that lost its partition, or was told to stop, sends nothing more.
+      outcome = await client.post(this.#row.url, this.#headers(message, at), message.body, () => {
+        epoch = this.#held || this.#retired ? null : leases.epochOf(this.partition);
+        return epoch !== null;
+      });
+    } finally {
+      slots.release(this.host);
+    }
+    if (epoch === null || (!outcome.delivered && outcome.category === null)) return null;
+    return this.#judge(message, outcome, { at, epoch });
+  }
+
+  #headers(message: ReadyMessage, at: Date): Record<string, string> {
+    const id = deliveryId(this.id, this.conversationId, message.seq);
+    const timestampS = Math.floor(at.getTime() / 1000);
+    const { current, old } = this.#keys;
+    const keys = old !== null && at.getTime() < old.untilMs ? [current, old.key] : [current];
+    return {
+      'content-type': 'application/json',
+      'webhook-id': id,
+      'webhook-timestamp': String(timestampS),
+      'webhook-signature': signV1(keys, id, timestampS, message.body),
+      'klatch-hops': String(message.hops),
+    };
+  }
+
+  async #judge(message: ReadyMessage, outcome: Attempt, when: { at: Date; epoch: number }): Promise<Settlement | null> {
+    const { at, epoch } = when;
+    const failures = outcome.delivered ? 0 : this.#progress.failures + 1;
+    const record: AttemptRecord = {
+      firstSeq: message.seq,
+      lastSeq: message.seq,
+      attempt: this.#progress.failures + 1,
+      at,
+      delivered: outcome.delivered,
+      category: outcome.category,
+      code: outcome.code,
+      durationMs: Math.round(outcome.durationMs),
+    };
+    const fixed = { hookId: this.id, generation: this.generation, epoch, attempt: record };
+    if (outcome.delivered) {
+      return { ...fixed, cursor: message.seq, failures, failingSince: null, nextAttemptAt: null };
+    }
+    this.#windowReadAt = 0;
+    this.#logFailure(outcome, failures);
+    const failure = { failures, retryAfterMs: outcome.retryAfterMs };
+    const delayMs = retryDelayMs(this.#context.schedule, failure, Math.random());
+    const settlement: Settlement = {
+      ...fixed,
+      cursor: this.#progress.cursor,
+      failures,
+      failingSince: this.#progress.failingSince ?? at,
+      nextAttemptAt: new Date(Date.now() + delayMs),
+    };
+    if (outcome.code !== 410) return settlement;
+    this.hold();
+    if (!(await this.#context.onGone(this, settlement, record))) this.#reread();
+    return null;
+  }
+
+  #reread(): void {
+    this.#stale = true;
+    this.hold();
+    this.#context.onStale(this.conversationId);
+  }
+
+  #logFailure(outcome: Attempt, failures: number): void {
+    const { category, code, detail, durationMs } = outcome;
+    const fields = { hook: this.id, host: this.host, category, code, detail, failures, durationMs };
+    // The first failure is news; the repeats would fill the log for as long as a receiver is down.
+    if (failures === 1) this.#context.log.warn('a delivery failed', fields);
+    else this.#context.log.debug('a delivery failed again', fields);
+  }
+}
+
+function progressOf(settlement: Settlement): Progress {
+  const { cursor, failures, failingSince, nextAttemptAt } = settlement;
+  return { cursor, failures, failingSince, nextAttemptAt };
+}

@@ -1,0 +1,38 @@
+import { messageId, type ConversationId, type HookId } from '../model/ids.ts';
+import type { LogMessage } from '../storage/lanes.ts';
+
+/** The contract's command: a slash, a name, then white space or the end. The rest is its text. */
+const COMMAND = /^\/([A-Za-z0-9_-]{1,255})(?:\s+([\s\S]*))?$/;
+
+/** `webhook-id` of one message: the same over all its attempts and redeliveries. */
+export function deliveryId(hookId: HookId, conversationId: ConversationId, seq: number): string {
+  return `${hookId}_${conversationId}_${seq}`;
+}
+
+/** The JSON body of one message's delivery. It says nothing of the hook, so one text serves all hooks of the group. */
+export function deliveryBody(conversationId: ConversationId, message: LogMessage): string {
+  const sentAt = message.sentAt.toISOString();
+  const command = message.deleted ? null : COMMAND.exec(message.text.trim());
+  return JSON.stringify({
+    type: 'message.created',
+    timestamp: sentAt,
+    data: {
+      group: { id: conversationId, title: message.title },
+      message: {
+        id: messageId(conversationId, message.seq),
+        seq: message.seq,
+        text: message.text,
+        sent_at: sentAt,
+        ...(message.deleted ? { deleted: true } : {}),
+        attachments: [],
+      },
+      sender: {
+        id: message.senderId,
+        name: message.senderName,
+        nick: message.senderNick,
+        kind: message.senderKind,
+      },
+      ...(command === null ? {} : { command: { name: command[1], text: command[2] ?? '' } }),
+    },
+  });
+}

@@ -1,0 +1,42 @@
+import { Router, type RequestHandler } from 'express';
+import { KlatchError } from '../errors.ts';
+import type { Services } from '../operations/services.ts';
+import { answer, refuseMethod } from './problems.ts';
+
+const PING_MS = 1_000;
+const PING_CACHE_MS = 250;
+
+/** `/v1/status` (alive), `/v1/ready` (can do its work), `/v1/about` (what clients need before they connect). */
+export function healthRoutes(services: Services): Router {
+  const { config, version } = services;
+  const router = Router({ caseSensitive: true });
+  const about = { projectName: config.projectName, endpoints: config.publicEndpoints, version };
+  const get = (path: string, handler: RequestHandler): void => {
+    router
+      .route(path)
+      .get(handler)
+      .all((req, res) => refuseMethod(req, res, ['GET', 'HEAD']));
+  };
+  get('/status', (_req, res) => answer(res, 200, { status: 'Ok' }));
+  get('/about', (_req, res) => answer(res, 200, about));
+  get('/ready', readiness(services));
+  return router;
+}
+
+/** One question to the database at a time, however many ask, and none within a moment of the last. */
+function readiness({ database }: Services): RequestHandler {
+  let asked = -PING_CACHE_MS;
+  let pending: Promise<void> | null = null;
+  return async (_req, res) => {
+    if (pending === null || performance.now() - asked > PING_CACHE_MS) {
+      asked = performance.now();
+      pending = database.ping(PING_MS);
+    }
+    try {
+      await pending;
+    } catch (cause) {
+      throw new KlatchError('database_away', { cause });
+    }
+    answer(res, 200, { status: 'Ok' });
+  };
+}

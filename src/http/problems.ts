@@ -1,0 +1,66 @@
+import type { ErrorRequestHandler, Request, Response } from 'express';
+import { KlatchError } from '../errors.ts';
+import type { Log } from '../log.ts';
+import { publicError } from '../operations/database-errors.ts';
+
+/** Sends one JSON answer; a second one for the same request (its time was up) is dropped. */
+export function answer(res: Response, status: number, body: unknown, headers: Record<string, string> = {}): void {
+  if (res.headersSent || res.destroyed) return;
+  const text = JSON.stringify(body);
+  // Not res.json: it computes an ETag, which costs and which no-store makes useless.
+  res.writeHead(status, {
+    ...headers,
+    'content-type': 'application/json; charset=utf-8',
+    'content-length': Buffer.byteLength(text),
+    'cache-control': 'no-store',
+    'referrer-policy': 'no-referrer',
+    'x-content-type-options': 'nosniff',
+  });
+  res.end(res.req.method === 'HEAD' ? undefined : text);
+}
+
+/** The one place that shows an error over HTTP. */
+export function problem(res: Response, error: KlatchError, extra: Record<string, string> = {}): void {
+  const headers: Record<string, string> =
+    error.retryAfterS === null ? {} : { 'retry-after': String(error.retryAfterS) };
+  // Where the specification gives an error's text as `status`, both keys carry it.
+  const status = error.code === 'hook_not_found' ? { status: error.message } : {};
+  answer(res, error.status, { message: error.message, ...status, ...extra }, headers);
+}
+
+/** 405 with what is allowed; OPTIONS is told the same without being an error. */
+export function refuseMethod(req: Request, res: Response, allowed: readonly string[]): void {
+  const allow = [...allowed, 'OPTIONS'].join(', ');
+  if (req.method === 'OPTIONS') res.writeHead(204, { allow, 'cache-control': 'no-store' }).end();
+  else answer(res, 405, { message: `This method is not allowed here, only ${allow}` }, { allow });
+}
+
+/** What a body parser or the router threw, in our words: theirs can quote the URL or the body. */
+function edgeError(error: unknown): KlatchError | null {
+  if (error instanceof URIError) return new KlatchError('wrong_token', { cause: error });
+  const { type, status, code, limit } = error as { type?: string; status?: number; code?: string; limit?: number };
+  if (type === 'entity.too.large') {
+    return new KlatchError('too_large', { sentence: `The body is larger than ${limit} bytes (http.max-body)` });
+  }
+  if (type === 'encoding.unsupported') {
+    return new KlatchError('unsupported_media', {
+      sentence: 'The Content-Encoding is not supported: use gzip, deflate or br',
+    });
+  }
+  if (type === 'request.aborted' || type === 'request.size.invalid') {
+    return new KlatchError('invalid_input', { sentence: 'The body ended before its Content-Length' });
+  }
+  if (status === 400 && code?.startsWith('Z_') === true) {
+    return new KlatchError('invalid_input', { sentence: 'The body is not what its Content-Encoding says' });
+  }
+  return status !== undefined && status >= 400 && status < 500 ? new KlatchError('invalid_input') : null;
+}
+
+/** Express's last handler. Logs the cause of what is our fault, without URL and body. */
+export function renderErrors(log: Log): ErrorRequestHandler {
+  return (error: unknown, _req, res, _next) => {
+    const shown = error instanceof KlatchError ? error : (edgeError(error) ?? publicError(error));
+    if (shown.code === 'internal') log.error('a request failed', { error });
+    problem(res, shown);
+  };
+}

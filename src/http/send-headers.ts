@@ -1,0 +1,37 @@
+import { createHash } from 'node:crypto';
+import type { IncomingHttpHeaders } from 'node:http';
+import { KlatchError } from '../errors.ts';
+
+/** Headers that name one delivery of theirs, in order of precedence. Each has a namespace of its own in a group. */
+const KEY_HEADERS = ['idempotency-key', 'webhook-id', 'x-github-delivery', 'x-gitlab-event-uuid'] as const;
+const VISIBLE_ASCII = /^[\x21-\x7e]{1,255}$/;
+const MAX_HOPS_DIGITS = /^\d{1,4}$/;
+
+/** The key under which a post is remembered, and the hash of its body; both null without a key. */
+export function idempotencyKey(
+  headers: IncomingHttpHeaders,
+  body: Buffer,
+): { key: string | null; bodyHash: string | null } {
+  const name = KEY_HEADERS.find((header) => headers[header] !== undefined);
+  if (name === undefined) return { key: null, bodyHash: null };
+  const value = headers[name];
+  if (typeof value !== 'string' || !VISIBLE_ASCII.test(value)) {
+    throw new KlatchError('invalid_input', { sentence: `${name}: must have 1 to 255 visible ASCII characters` });
+  }
+  const bodyHash = createHash('sha256').update(body).digest('hex');
+  // Only Idempotency-Key promises that a key stands for one body. The others are posted when the body differs, so the
+  // body is part of their key.
+  const key = name === 'idempotency-key' ? `${name}:${value}` : `${name}:${value}:${bodyHash}`;
+  return { key, bodyHash };
+}
+
+/** How often this message has been round: a forwarded one plus one, else 0. Throws `hop_limit` at the bound. */
+export function hopsOf(headers: IncomingHttpHeaders, maxHops: number): number {
+  const value = headers['klatch-hops'];
+  if (value === undefined) return 0;
+  if (typeof value !== 'string' || !MAX_HOPS_DIGITS.test(value)) {
+    throw new KlatchError('invalid_input', { sentence: 'klatch-hops: must be a whole number, as it was received' });
+  }
+  if (Number(value) >= maxHops) throw new KlatchError('hop_limit');
+  return Number(value) + 1;
+}

@@ -1,0 +1,63 @@
+import { z } from 'zod';
+import { KlatchError } from '../errors.ts';
+import type { Log } from '../log.ts';
+import { publicError } from '../operations/database-errors.ts';
+import { callOperation, type Caller, type Operation } from '../operations/operation.ts';
+import type { Services } from '../operations/services.ts';
+
+const requestSchema = z.object({
+  jsonrpc: z.literal('2.0'),
+  id: z.union([z.string().max(200), z.number(), z.null()]).optional(),
+  method: z.string().max(200),
+  params: z.unknown().optional(),
+});
+
+interface RpcError {
+  readonly code: number;
+  readonly message: string;
+  /** The catalogue's stable code. */
+  readonly data?: { readonly code: string };
+}
+
+const PARSE_ERROR: RpcError = { code: -32700, message: 'This is not one JSON text' };
+const INVALID_REQUEST: RpcError = {
+  code: -32600,
+  message: 'This is not a JSON-RPC 2.0 request: it needs "jsonrpc": "2.0" and "method"',
+};
+
+/**
+ * Serves one JSON-RPC 2.0 request in text form. Resolves to the answer's text, or null for a notification, which has none.
+ * Batches are not offered: a caller can send several requests without waiting.
+ */
+export async function serveRpc(
+  text: string,
+  call: { services: Services; caller: Caller; operations: ReadonlyMap<string, Operation>; log: Log },
+): Promise<string | null> {
+  let json: unknown;
+  try {
+    json = JSON.parse(text);
+  } catch {
+    return failure(null, PARSE_ERROR);
+  }
+  const request = requestSchema.safeParse(json);
+  if (!request.success) return failure(null, INVALID_REQUEST);
+  const { id, method, params } = request.data;
+  try {
+    const operation = call.operations.get(method);
+    if (operation === undefined) return failure(id ?? null, { code: -32601, message: 'There is no such operation' });
+    const result = await callOperation(operation, { services: call.services, caller: call.caller, input: params });
+    return id === undefined ? null : JSON.stringify({ jsonrpc: '2.0', id, result });
+  } catch (error) {
+    const shown = publicError(error);
+    if (shown.code === 'internal') call.log.error('an operation failed', { operation: method, error });
+    return id === undefined ? null : failure(id, rpcError(shown));
+  }
+}
+
+function rpcError(error: KlatchError): RpcError {
+  return { code: error.rpcCode, message: error.message, data: { code: error.code } };
+}
+
+function failure(id: string | number | null, error: RpcError): string {
+  return JSON.stringify({ jsonrpc: '2.0', id, error });
+}

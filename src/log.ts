@@ -1,0 +1,72 @@
+import { pino } from 'pino';
+import pretty from 'pino-pretty';
+
+/** Writes one event. `fields` hold ids, counts and times: never a token, a secret, message text or a target's path. */
+export type LogEvent = (event: string, fields?: Record<string, unknown>) => void;
+
+export interface Log {
+  readonly debug: LogEvent;
+  readonly info: LogEvent;
+  readonly warn: LogEvent;
+  readonly error: LogEvent;
+  /** The same log with fields that every event carries. */
+  child(fields: Record<string, unknown>): Log;
+}
+
+export interface LogOptions {
+  readonly level: 'debug' | 'info' | 'warn' | 'error';
+  /** `auto`: text on a terminal, JSON lines elsewhere. */
+  readonly format: 'auto' | 'json' | 'text';
+}
+
+/** A log on standard output. Lines are written at once, so that a kill -9 loses none that was logged. */
+export function createLog(options: LogOptions): Log {
+  const text = options.format === 'text' || (options.format === 'auto' && process.stdout.isTTY);
+  const destination = text
+    ? pretty({ sync: true, ignore: 'pid,hostname', translateTime: 'SYS:HH:MM:ss.l', colorize: process.stdout.isTTY })
+    : pino.destination({ fd: 1, sync: true });
+  const settings = { level: options.level, base: null, serializers: { error: describeError } };
+  const timestamp = (): string => `,"time":"${new Date().toISOString()}"`;
+  return wrap(pino(text ? settings : { ...settings, timestamp }, destination));
+}
+
+/** A log that keeps nothing, for tests and for commands that print their own lines. */
+export function silentLog(): Log {
+  const nothing = (): void => {};
+  const log: Log = { debug: nothing, info: nothing, warn: nothing, error: nothing, child: () => log };
+  return log;
+}
+
+/**
+ * What of an error may be logged. A PostgreSQL error's `detail`, `query` and `parameters` hold rows, so it is named
+ * by its code and constraint; its primary message is kept, which for our statements names types and limits only.
+ */
+export function describeError(error: unknown): Record<string, unknown> {
+  if (!(error instanceof Error)) return { message: typeof error };
+  const { code, constraint_name: constraint } = error as { code?: unknown; constraint_name?: unknown };
+  return {
+    name: error.name,
+    message: error.message,
+    ...(code === undefined ? {} : { code }),
+    ...(constraint === undefined ? {} : { constraint }),
+    ...(error.cause === undefined ? {} : { cause: describeError(error.cause) }),
+    at: error.stack
+      ?.split('\n')
+      .find((line) => line.trimStart().startsWith('at '))
+      ?.trim(),
+  };
+}
+
+function wrap(logger: pino.Logger): Log {
+  const write =
+    (level: 'debug' | 'info' | 'warn' | 'error'): LogEvent =>
+    (event, fields) =>
+      logger[level](fields ?? {}, event);
+  return {
+    debug: write('debug'),
+    info: write('info'),
+    warn: write('warn'),
+    error: write('error'),
+    child: (fields) => wrap(logger.child(fields)),
+  };
+}

@@ -1,0 +1,89 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
+import type { Bus } from '../bus/bus.ts';
+import type { LimitsConfig } from '../config/config.ts';
+import { findIntegration, type Integration, type NewToken } from '../storage/integrations.ts';
+import type { Pool } from '../storage/pool.ts';
+import type { Sealer } from '../storage/sealed.ts';
+
+/** 256 random bits in base64url. Old installations' tokens may look different, so this is for making, not for judging. */
+const TOKEN_BYTES = 32;
+/** What could be a token at all; anything else is answered without asking the database. */
+const PLAUSIBLE = /^[A-Za-z0-9_-]{16,128}$/;
+const KNOWN_TOKENS = 50_000;
+/** A known token is looked up again after this, in case the word of its revocation was lost. */
+const KNOWN_MS = 60_000;
+const SEALED_AS = 'integration-token';
+
+/** A new integration token: shown, looked up, and kept. */
+export function newToken(sealer: Sealer): NewToken & { readonly token: string } {
+  const token = randomBytes(TOKEN_BYTES).toString('base64url');
+  return { token, hash: hashToken(token), sealed: sealer.seal(SEALED_AS, token) };
+}
+
+export function openToken(sealer: Sealer, sealed: string): string {
+  return sealer.open(SEALED_AS, sealed);
+}
+
+function hashToken(token: string): string {
+  return createHash('sha256').update(token).digest('hex');
+}
+
+/**
+ * From a token to the group that it belongs to: the only way in for webhooks. What it remembers is a hint: the statement
+ * that writes a message decides by the database, so a rotation on another node holds at once.
+ */
+export class TokenDirectory {
+  readonly #pool: Pool;
+  readonly #known = new LRUCache<string, Integration>({ max: KNOWN_TOKENS, ttl: KNOWN_MS, ttlResolution: 1_000 });
+  readonly #unknown: LRUCache<string, true>;
+  readonly #asking = new Map<string, Promise<Integration | null>>();
+
+  constructor(pool: Pool, bus: Bus, limits: LimitsConfig) {
+    this.#pool = pool;
+    this.#unknown = new LRUCache({ max: limits.unknownTokens, ttl: limits.unknownTokenMemoryMs });
+    bus.subscribe({
+      tokensRevoked: (hashes) => this.#forgetHashes(new Set(hashes)),
+      gap: () => this.#known.clear(),
+    });
+  }
+
+  /** The token's integration if it is remembered: the fast path of every post. */
+  remembered(token: string): Integration | undefined {
+    return this.#known.get(token);
+  }
+
+  /** The token's integration, or null when there is none. Rejects while the database is away. */
+  async find(token: string): Promise<Integration | null> {
+    const known = this.#known.get(token);
+    if (known !== undefined) return known;
+    if (!PLAUSIBLE.test(token) || this.#unknown.has(token)) return null;
+    // Many posts with one token at once ask once.
+    const asking = this.#asking.get(token) ?? this.#ask(token);
+    this.#asking.set(token, asking);
+    try {
+      return await asking;
+    } finally {
+      this.#asking.delete(token);
+    }
+  }
+
+  /** The same from the database, whatever is remembered: after the log refused a post. */
+  async findAnew(token: string): Promise<Integration | null> {
+    this.#known.delete(token);
+    return this.find(token);
+  }
+
+  async #ask(token: string): Promise<Integration | null> {
+    const integration = await this.#pool.run((sql) => findIntegration(sql, hashToken(token)));
+    if (integration === null) this.#unknown.set(token, true);
+    else this.#known.set(token, integration);
+    return integration;
+  }
+
+  #forgetHashes(hashes: ReadonlySet<string>): void {
+    for (const [token, integration] of this.#known.entries()) {
+      if (hashes.has(integration.tokenHash)) this.#known.delete(token);
+    }
+  }
+}

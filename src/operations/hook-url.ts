@@ -1,0 +1,25 @@
+import { KlatchError } from '../errors.ts';
+import type { AddressPolicy } from '../outbound/address-policy.ts';
+
+const MAX_URL_CHARACTERS = 2_048;
+
+/**
+ * The normalised form (WHATWG `href`) of a reverse webhook's URL. Throws `hook_url` when it is not an absolute http(s)
+ * URL within its bound, without credentials and fragment, and `hook_address` when it names a refused address literally;
+ * a host name is judged by what it resolves to at each attempt.
+ */
+export function parseHookUrl(text: string, policy: AddressPolicy): string {
+  const url = URL.parse(text);
+  if (url === null || !['http:', 'https:'].includes(url.protocol)) throw new KlatchError('hook_url');
+  // The parser drops an empty fragment's text but keeps its sign in href.
+  if (url.username !== '' || url.password !== '' || url.href.includes('#')) throw new KlatchError('hook_url');
+  if (url.href.length > MAX_URL_CHARACTERS) throw new KlatchError('hook_url');
+  const rule = policy.refusesHost(url.hostname);
+  if (rule !== null) {
+    const sentence =
+      `The address policy refuses ${url.hostname} (${rule}): ` +
+      'the administrator can allow it with delivery.allow in server.conf';
+    throw new KlatchError('hook_address', { sentence });
+  }
+  return url.href;
+}

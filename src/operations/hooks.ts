@@ -1,0 +1,101 @@
+import { z } from 'zod';
+import { KlatchError } from '../errors.ts';
+import { hookState } from '../model/hook.ts';
+import type { ConversationId, HookId } from '../model/ids.ts';
+import { newHookSecret } from '../model/hook-secret.ts';
+import { violates } from '../storage/database-error.ts';
+import { lockGroup } from '../storage/groups.ts';
+import { countHooks, findHooks, insertHook, removeHook, type HookInfo, type NewHook } from '../storage/hooks.ts';
+import type { Integration } from '../storage/integrations.ts';
+import { parseHookUrl } from './hook-url.ts';
+import type { Services } from './services.ts';
+
+const state = z.enum(['active', 'failing', 'parked', 'paused']);
+
+/** A hook in its group's list. */
+export const hookSummarySchema = z.object({ id: z.int(), url: z.string(), state, pending: z.int() });
+
+/** A hook's health. */
+export interface HookHealthReport {
+  readonly state: z.infer<typeof state>;
+  readonly pending: number;
+  readonly oldest_pending_at: string | null;
+  readonly last_success_at: string | null;
+  readonly last_error: { readonly at: string; readonly category: string | null; readonly code: number | null } | null;
+  readonly next_attempt_at: string | null;
+}
+
+/** What a registration asks for, checked by its edge except for the URL. */
+export type HookRequest = Pick<NewHook, 'url' | 'description' | 'order' | 'batch' | 'signature' | 'skip'>;
+
+/** Registers a reverse webhook; forwarding starts with the first message committed after it. */
+export async function registerHook(
+  services: Services,
+  integration: Integration,
+  request: HookRequest,
+): Promise<{ id: HookId; secret: string }> {
+  const { database, sealer, bus, config, policy, registrations } = services;
+  const { conversationId } = integration;
+  if (registrations.reserve(conversationId, 0) === null) throw new KlatchError('rate_exceeded');
+  const url = parseHookUrl(request.url, policy);
+  const secret = newHookSecret();
+  const secretSealed = sealer.seal('hook-secret', secret);
+  try {
+    const id = await database.general.transaction(async (tx) => {
+      // Beneath the head's lock nobody numbers a message or counts hooks, so start_seq and the bound are exact.
+      const head = await lockGroup(tx, conversationId);
+      if (head === null) throw new KlatchError('wrong_token');
+      const hook: NewHook = { ...request, url, conversationId, secretSealed, startSeq: head.lastSeq };
+      if ((await countHooks(tx, conversationId)) >= config.limits.hooksPerGroup) {
+        const sentence = `A group has at most ${config.limits.hooksPerGroup} reverse webhooks (limits.hooks-per-group)`;
+        throw new KlatchError('hooks_full', { sentence });
+      }
+      return insertHook(tx, hook);
+    });
+    bus.publish('hooksChanged', [conversationId]);
+    return { id, secret };
+  } catch (error) {
+    if (violates(error, 'reverse_hook_url')) throw new KlatchError('hook_exists', { cause: error });
+    throw error;
+  }
+}
+
+/** The group's hooks, oldest first. */
+export async function groupHooks(
+  services: Services,
+  conversationId: ConversationId,
+): Promise<z.infer<typeof hookSummarySchema>[]> {
+  const hooks = await services.database.general.run((sql) => findHooks(sql, conversationId, null));
+  return hooks.map((hook) => ({ id: hook.id, url: hook.url, state: stateOf(services, hook), pending: hook.pending }));
+}
+
+/** A hook's health; throws `hook_not_found`. */
+export async function checkHook(services: Services, integration: Integration, id: number): Promise<HookHealthReport> {
+  const { conversationId } = integration;
+  const [hook] = await services.database.general.run((sql) => findHooks(sql, conversationId, id));
+  if (hook === undefined) throw new KlatchError('hook_not_found');
+  const iso = (date: Date | null): string | null => date?.toISOString() ?? null;
+  return {
+    state: stateOf(services, hook),
+    pending: hook.pending,
+    oldest_pending_at: iso(hook.oldestPendingAt),
+    last_success_at: iso(hook.lastSuccessAt),
+    last_error:
+      hook.lastErrorAt === null
+        ? null
+        : { at: hook.lastErrorAt.toISOString(), category: hook.lastErrorCategory, code: hook.lastErrorCode },
+    next_attempt_at: iso(hook.nextAttemptAt),
+  };
+}
+
+/** Removes a hook; when it resolves, no new attempt starts in this process. Throws `hook_not_found`. */
+export async function unregisterHook(services: Services, integration: Integration, id: number): Promise<void> {
+  const { conversationId } = integration;
+  const removed = await services.database.general.run((sql) => removeHook(sql, conversationId, id));
+  if (!removed) throw new KlatchError('hook_not_found');
+  services.bus.publish('hooksChanged', [conversationId]);
+}
+
+function stateOf({ config }: Services, hook: HookInfo): z.infer<typeof state> {
+  return hookState(hook, Date.now(), config.delivery.parkAfterMs);
+}

@@ -1,0 +1,26 @@
+import { LRUCache } from 'lru-cache';
+
+/**
+ * A rate with a burst for each key, by the generic cell rate algorithm: one number per key says when the next use would
+ * be due at the steady rate. Bounded: the keys used longest ago are forgotten, which only ever forgives.
+ */
+export class Rate<Key extends string | number> {
+  readonly #intervalMs: number;
+  readonly #burstMs: number;
+  readonly #due: LRUCache<Key, number>;
+
+  constructor(options: { perSecond: number; burst: number; keys: number }) {
+    this.#intervalMs = 1000 / options.perSecond;
+    this.#burstMs = options.burst * this.#intervalMs;
+    this.#due = new LRUCache({ max: options.keys });
+  }
+
+  /** Reserves one use and says in how many ms its turn is; null, reserving nothing, when that is beyond `maxWaitMs`. */
+  reserve(key: Key, maxWaitMs: number, nowMs = performance.now()): number | null {
+    const due = Math.max(this.#due.get(key) ?? 0, nowMs) + this.#intervalMs;
+    const waitMs = Math.max(0, due - this.#burstMs - nowMs);
+    if (waitMs > maxWaitMs) return null;
+    this.#due.set(key, due);
+    return waitMs;
+  }
+}

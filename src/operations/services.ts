@@ -1,0 +1,27 @@
+import type { Bus } from '../bus/bus.ts';
+import type { Config } from '../config/config.ts';
+import type { Log } from '../log.ts';
+import type { AddressPolicy } from '../outbound/address-policy.ts';
+import type { Database } from '../storage/database.ts';
+import type { MessageLog } from '../storage/message-log.ts';
+import type { Sealer } from '../storage/sealed.ts';
+import type { TokenDirectory } from './access.ts';
+import type { Rate } from './rate.ts';
+
+/** What operations work with; `server.ts` builds it. */
+export interface Services {
+  readonly config: Config;
+  readonly version: string;
+  readonly startedAt: Date;
+  readonly database: Database;
+  /** "PostgreSQL 18.4, embedded": for people. */
+  readonly databaseVersion: string;
+  readonly sealer: Sealer;
+  readonly messageLog: MessageLog;
+  readonly bus: Bus;
+  readonly tokens: TokenDirectory;
+  readonly policy: AddressPolicy;
+  /** Registrations of reverse webhooks by group. */
+  readonly registrations: Rate<number>;
+  readonly log: Log;
+}

@@ -1,0 +1,59 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { KlatchError } from '../errors.ts';
+import type { Seq } from '../model/ids.ts';
+import type { Integration } from '../storage/integrations.ts';
+import type { Post } from '../storage/message-log-statement.ts';
+import type { Rate } from './rate.ts';
+import type { Services } from './services.ts';
+
+/** A message from outside, checked by its edge. */
+export interface WebhookMessage {
+  readonly text: string;
+  readonly label: string | null;
+  readonly iconUrl: string | null;
+  readonly hops: number;
+  /** The key with its namespace, and the hash of the body it came with. */
+  readonly key: string | null;
+  readonly bodyHash: string | null;
+}
+
+/** Waits for this token's turn. Throws `rate_exceeded` when that is further away than a post may wait. */
+export async function awaitTurn(rate: Rate<number>, integration: Integration, maxWaitMs: number): Promise<void> {
+  const waitMs = rate.reserve(integration.conversationId, maxWaitMs);
+  if (waitMs === null) throw new KlatchError('rate_exceeded');
+  if (waitMs > 0) await wait(waitMs);
+}
+
+/**
+ * Posts into the token's group as its integration. Resolves, after the commit, to the message's seq; for a repeat, to
+ * the first one's. Throws `wrong_token`, `group_archived`, `key_reused`, and what the log rejects with.
+ */
+export async function postMessage(
+  services: Services,
+  access: { integration: Integration; token: string },
+  message: WebhookMessage,
+): Promise<Seq> {
+  const { integration, token } = access;
+  const posted = await services.messageLog.append(postOf(integration, message));
+  if (posted.outcome === 'refused') {
+    // What is remembered of the token was out of date, or the group is archived: the database knows.
+    const now = await services.tokens.findAnew(token);
+    throw new KlatchError(now !== null && now.archived ? 'group_archived' : 'wrong_token');
+  }
+  if (posted.outcome === 'repeat' && !posted.sameBody) throw new KlatchError('key_reused');
+  return posted.seq;
+}
+
+function postOf(integration: Integration, message: WebhookMessage): Post {
+  return {
+    conversationId: integration.conversationId,
+    tokenHash: integration.tokenHash,
+    senderId: integration.accountId,
+    text: message.text,
+    label: message.label,
+    iconUrl: message.iconUrl,
+    hops: message.hops,
+    key: message.key,
+    bodyHash: message.bodyHash,
+  };
+}

@@ -1,0 +1,167 @@
+import type { Bus } from './bus/bus.ts';
+import { PostgresBus } from './bus/postgres-bus.ts';
+import type { Config } from './config/config.ts';
+import { Lanes } from './delivery/lanes.ts';
+import { createApp } from './http/app.ts';
+import { HttpListener } from './http/listener.ts';
+import { ControlSocket } from './live/control-socket.ts';
+import type { Log } from './log.ts';
+import { TokenDirectory } from './operations/access.ts';
+import { Housekeeping } from './operations/housekeeping.ts';
+import { Rate } from './operations/rate.ts';
+import type { Services } from './operations/services.ts';
+import { operationTable } from './operations/table.ts';
+import { AddressPolicy } from './outbound/address-policy.ts';
+import { DeliveryClient } from './outbound/delivery-client.ts';
+import { NameLookup } from './outbound/name-lookup.ts';
+import { controlSocketPath } from './storage/control-path.ts';
+import { DataDirLock } from './storage/data-dir-lock.ts';
+import { Database } from './storage/database.ts';
+import { openDatabase, type OpenDatabase } from './storage/open-database.ts';
+import { MessageLog } from './storage/message-log.ts';
+import { readNodeId } from './storage/node-id.ts';
+import { Sealer } from './storage/sealed.ts';
+import { readVersion } from './version.ts';
+
+const GROUPS_REGISTERING = 10_000;
+
+/** A part that was started and has to be stopped, by name for the log. */
+interface Part {
+  readonly name: string;
+  readonly stop: () => Promise<void> | void;
+  /** True for what lets work in hand finish: these are stopped first and together, so that they share one time-out. */
+  readonly drains: boolean;
+}
+
+/** The composition root: everything is built here, started in order, and stopped in the opposite order. */
+export class Server {
+  readonly #config: Config;
+  readonly #log: Log;
+  readonly #parts: Part[] = [];
+  #stopping: Promise<void> | null = null;
+  #refusing = false;
+  #port = 0;
+
+  constructor(config: Config, log: Log) {
+    this.#config = config;
+    this.#log = log;
+  }
+
+  /** The port of the HTTP interface, once started. */
+  get port(): number {
+    return this.#port;
+  }
+
+  /** Starts everything; on failure stops what was started and rejects with the reason. */
+  async start(): Promise<void> {
+    try {
+      await this.#start();
+    } catch (error) {
+      await this.stop();
+      throw error;
+    }
+  }
+
+  /** Takes nothing new, finishes what is in hand within `http.stop-timeout`, and leaves the rest in the database. */
+  stop(): Promise<void> {
+    this.#refusing = true;
+    this.#stopping ??= this.#stop();
+    return this.#stopping;
+  }
+
+  async #start(): Promise<void> {
+    const config = this.#config;
+    const log = this.#log;
+    const lock = await DataDirLock.acquire(config.dataDir);
+    this.#keep('lock', () => lock.release());
+    const sealer = new Sealer(config.secret);
+    const opened = await openDatabase(config, { sealer, log });
+    this.#keep('database', () => opened.stop());
+    const bus = new PostgresBus(opened.database, log);
+    this.#keep('bus', () => bus.stop());
+    const services = this.#services(opened, { sealer, bus });
+    this.#keep('message log', () => services.messageLog.stop());
+    const housekeeping = new Housekeeping(services);
+    await housekeeping.start();
+    this.#keep('housekeeping', () => housekeeping.stop());
+    await this.#startDelivery(services, opened.database);
+    bus.start();
+    await this.#startEdges(services);
+    log.info('ready', { port: this.#port, version: services.version, database: services.databaseVersion });
+  }
+
+  #services(opened: OpenDatabase, parts: { sealer: Sealer; bus: Bus }): Services {
+    const config = this.#config;
+    const { limits, delivery } = config;
+    const { database } = opened;
+    const { sealer, bus } = parts;
+    const messageLog = new MessageLog(database.intake, {
+      maxPosts: limits.intakePosts,
+      maxBytes: limits.intakeBytes,
+      flushPosts: limits.flushPosts,
+      flushBytes: limits.flushBytes,
+      waitMs: limits.intakeWaitMs,
+      onCommitted: (advanced) => bus.publish('advanced', advanced),
+    });
+    const perMinute = limits.registrationsPerMinute;
+    return {
+      config,
+      version: readVersion(),
+      startedAt: new Date(),
+      database,
+      databaseVersion: opened.version,
+      sealer,
+      messageLog,
+      bus,
+      tokens: new TokenDirectory(database.general, bus, limits),
+      policy: new AddressPolicy(delivery.allow),
+      registrations: new Rate({ perSecond: perMinute / 60, burst: perMinute, keys: GROUPS_REGISTERING }),
+      log: this.#log,
+    };
+  }
+
+  async #startDelivery(services: Services, database: Database): Promise<void> {
+    const { config, policy, sealer, bus, log, version } = services;
+    const { delivery } = config;
+    const lookup = new NameLookup({
+      timeoutMs: delivery.lookupTimeoutMs,
+      cacheMs: delivery.lookupCacheMs,
+      failureCacheMs: delivery.lookupFailureCacheMs,
+      concurrency: delivery.lookups,
+    });
+    const client = new DeliveryClient({ ...delivery, policy, lookup, userAgent: `Klatch/${version}` });
+    this.#keep('delivery client', () => client.stop());
+    const node = await readNodeId(config.dataDir);
+    const lanes = new Lanes({ database, bus, client, sealer, config: delivery, node, log });
+    this.#keep('lanes', () => lanes.stop(config.http.stopTimeoutMs), true);
+    await lanes.start();
+  }
+
+  async #startEdges(services: Services): Promise<void> {
+    const { config, log } = services;
+    const path = controlSocketPath(config.dataDir);
+    const control = new ControlSocket({ path, services, operations: operationTable(), log });
+    this.#keep('control socket', () => control.stop(), true);
+    await control.start();
+    const listener = new HttpListener(config.http, createApp(services, { stopping: () => this.#refusing }));
+    this.#keep('HTTP listener', () => listener.stop(config.http.stopTimeoutMs), true);
+    this.#port = await listener.start();
+  }
+
+  #keep(name: string, stop: Part['stop'], drains = false): void {
+    this.#parts.unshift({ name, stop, drains });
+  }
+
+  async #stop(): Promise<void> {
+    await Promise.all(this.#parts.filter((part) => part.drains).map((part) => this.#stopPart(part)));
+    for (const part of this.#parts) if (!part.drains) await this.#stopPart(part);
+  }
+
+  async #stopPart(part: Part): Promise<void> {
+    try {
+      await part.stop();
+    } catch (error) {
+      this.#log.error('a part could not be stopped', { part: part.name, error });
+    }
+  }
+}

@@ -1,0 +1,30 @@
+import postgres from 'postgres';
+
+/** No connection could be had: nothing of the work was sent, so it can be repeated safely. */
+export class DatabaseAwayError extends Error {
+  override readonly name = 'DatabaseAwayError';
+}
+
+/** The connection was lost, or its deadline passed, after work was sent: whether it was committed is not known. */
+export class DatabaseLostError extends Error {
+  override readonly name = 'DatabaseLostError';
+}
+
+/** The SQLSTATE of an error that PostgreSQL itself answered, else null. */
+export function sqlState(error: unknown): string | null {
+  return error instanceof postgres.PostgresError ? error.code : null;
+}
+
+/** True for a violation of the named unique constraint or index. */
+export function violates(error: unknown, constraint: string): boolean {
+  return error instanceof postgres.PostgresError && error.code === '23505' && error.constraint_name === constraint;
+}
+
+/**
+ * PostgreSQL's own words for "this session is over": an administrator's or a crash's shutdown (class 57P) and lost
+ * connections (class 08). Whatever the session was doing has an unknown outcome.
+ */
+export function endsSession(error: unknown): boolean {
+  const state = sqlState(error);
+  return state !== null && (state.startsWith('57P') || state.startsWith('08'));
+}

@@ -1,0 +1,34 @@
+import type { PostgresqlConfig } from '../config/config.ts';
+import type { ConnectionTarget } from './connection.ts';
+import { Pool } from './pool.ts';
+
+/** The pools, one per use: they share a server, never a connection. */
+export class Database {
+  /** One connection: flushes of posted messages go one after the other. */
+  readonly intake: Pool;
+  /** Settlements of deliveries. */
+  readonly settle: Pool;
+  /** Leases are renewed on a connection of their own: waiting behind anything else could cost all of them. */
+  readonly lease: Pool;
+  /** Everything else. */
+  readonly general: Pool;
+  readonly target: ConnectionTarget;
+
+  constructor(target: ConnectionTarget, config: PostgresqlConfig) {
+    const { poolSize, poolWaiting: waiting, queryTimeoutMs: timeoutMs, flushTimeoutMs } = config;
+    this.target = target;
+    this.intake = new Pool(target, { name: 'intake', size: 1, waiting, timeoutMs: flushTimeoutMs });
+    this.settle = new Pool(target, { name: 'settle', size: 2, waiting, timeoutMs });
+    this.lease = new Pool(target, { name: 'lease', size: 1, waiting: 8, timeoutMs: 2_500 });
+    this.general = new Pool(target, { name: 'general', size: poolSize, waiting, timeoutMs });
+  }
+
+  /** One round trip within `timeoutMs`; rejects when the database is away. */
+  async ping(timeoutMs: number): Promise<void> {
+    await this.general.run((sql) => sql`select 1`, timeoutMs);
+  }
+
+  stop(): void {
+    for (const pool of [this.intake, this.settle, this.lease, this.general]) pool.stop();
+  }
+}

@@ -1,0 +1,128 @@
+import { chown, mkdtemp, open, readdir, readFile, rename, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { commandAs, type Account } from './account.ts';
+import { EmbeddedError } from './embedded-error.ts';
+import type { Programs } from './programs.ts';
+import { lastLines, runProgram } from './run-program.ts';
+
+/** The superuser of each private cluster. Klatch itself connects as another role. */
+export const SUPERUSER = 'postgres';
+/** initdb takes 0.7 s on an SSD; a slow disk gets this long. */
+const INITDB_TIMEOUT_MS = 180_000;
+const UNFINISHED_PREFIX = 'postgresql.new-';
+
+export interface ClusterOptions {
+  readonly dataDir: string;
+  readonly clusterDir: string;
+  readonly programs: Programs;
+  readonly account: Account;
+  /** False: do not wait for the disk (tests). */
+  readonly sync: boolean;
+}
+
+/** Major version of the cluster's files, null when there are none. Rejects when the folder holds something else. */
+export async function readClusterMajor(clusterDir: string): Promise<number | null> {
+  const version = await readFile(join(clusterDir, 'PG_VERSION'), 'utf8').catch((error: NodeJS.ErrnoException) => {
+    // The folder is closed to all but its owner and root.
+    if (error.code === 'EACCES') throw anotherOwner(clusterDir);
+    return absent(error);
+  });
+  if (version !== null) {
+    const major = Number.parseInt(version, 10);
+    if (major > 0) return major;
+  } else {
+    const entries = await readdir(clusterDir).catch(absent);
+    if (entries === null || entries.length === 0) return null;
+  }
+  throw new EmbeddedError(
+    'cluster-invalid',
+    `${clusterDir} holds files, but not those of a PostgreSQL server (there is no usable PG_VERSION). Move it away, ` +
+      'restore it from a backup, or set data-dir to another folder.',
+  );
+}
+
+/**
+ * Makes a cluster: into a folder of its own, which takes the final name only when it is complete and on disk. A start
+ * that is killed before that leaves nothing that looks like a cluster.
+ */
+export async function createCluster(options: ClusterOptions): Promise<void> {
+  const { dataDir, clusterDir, account } = options;
+  // The name is new each time: an initdb that outlived its killed starter may still be writing into the last one.
+  const unfinished = await mkdtemp(join(dataDir, UNFINISHED_PREFIX));
+  try {
+    if (account.kind === 'switch') await chown(unfinished, account.uid, account.gid);
+    await initialize(unfinished, options);
+    // An empty folder of this name may be there already: rename replaces it.
+    await rename(unfinished, clusterDir);
+  } catch (error) {
+    await rm(unfinished, { recursive: true, force: true });
+    throw error;
+  }
+  if (options.sync) await syncFolder(dataDir);
+}
+
+/** Removes what killed starts have left. Resolves with the folders that could not be removed. */
+export async function removeUnfinishedClusters(dataDir: string): Promise<string[]> {
+  const left: string[] = [];
+  for (const name of await readdir(dataDir)) {
+    if (!name.startsWith(UNFINISHED_PREFIX)) continue;
+    const path = join(dataDir, name);
+    // A surviving initdb can add files while we remove; what it leaves then is removed at the next start.
+    await rm(path, { recursive: true, force: true, maxRetries: 3 }).catch(() => left.push(path));
+  }
+  return left;
+}
+
+async function initialize(folder: string, { programs, account, sync }: ClusterOptions): Promise<void> {
+  const args = [
+    `--pgdata=${folder}`,
+    `--username=${SUPERUSER}`,
+    '--encoding=UTF8',
+    ...localeArguments(programs.major),
+    '--data-checksums',
+    // The socket folder's mode decides who may connect; over TCP nobody, should it ever be switched on.
+    '--auth-local=trust',
+    '--auth-host=reject',
+    ...(sync ? [] : ['--no-sync']),
+  ];
+  const { code, stdout, stderr } = await runProgram(commandAs(account, programs.initdb, args), INITDB_TIMEOUT_MS);
+  if (code === 0) return;
+  throw new EmbeddedError(
+    'create-failed',
+    `PostgreSQL ${programs.version} (${programs.binDir}) could not create the database files in ${folder}: ` +
+      `initdb ${code === null ? `did not finish within ${INITDB_TIMEOUT_MS / 1000} s` : `ended with code ${code}`}. ` +
+      `Its last lines: ${lastLines(stderr || stdout, 5)}`,
+  );
+}
+
+/**
+ * Order by code point, and lower case for every alphabet, the same on every machine: sorting by a host's locale breaks
+ * indexes when its C library changes, and plain C leaves letters beyond ASCII as they are.
+ */
+function localeArguments(major: number): string[] {
+  return major >= 17
+    ? ['--locale-provider=builtin', '--builtin-locale=C.UTF-8']
+    : ['--lc-collate=C', '--lc-ctype=C.UTF-8'];
+}
+
+async function syncFolder(folder: string): Promise<void> {
+  const handle = await open(folder, 'r');
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+function anotherOwner(clusterDir: string): EmbeddedError {
+  return new EmbeddedError(
+    'owner-mismatch',
+    `The database files in ${clusterDir} belong to another user than Klatch runs as (uid ${process.geteuid?.()}). ` +
+      'Start Klatch as their owner or as root, or set data-dir to another folder.',
+  );
+}
+
+function absent(error: NodeJS.ErrnoException): null {
+  if (error.code === 'ENOENT') return null;
+  throw error;
+}

@@ -1,0 +1,30 @@
+/** What kept the private database server from starting or stopping. */
+export type EmbeddedErrorCode =
+  | 'bin-dir-invalid'
+  | 'programs-missing'
+  | 'version-unsupported'
+  | 'version-mismatch'
+  | 'cluster-invalid'
+  | 'owner-mismatch'
+  | 'folder-closed'
+  | 'namespace-refused'
+  | 'socket-folder-invalid'
+  | 'file-system'
+  | 'create-failed'
+  | 'start-failed'
+  | 'start-timeout'
+  | 'stop-timeout';
+
+/**
+ * A failure of the private database server. `message` is one or more sentences that a person can act on: they name the
+ * folder and the configuration key. `code` is stable, for programs.
+ */
+export class EmbeddedError extends Error {
+  override readonly name = 'EmbeddedError';
+  readonly code: EmbeddedErrorCode;
+
+  constructor(code: EmbeddedErrorCode, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.code = code;
+  }
+}

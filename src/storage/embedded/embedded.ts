@@ -1,0 +1,238 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { openDataDir } from '../data-dir-lock.ts';
+import { chooseAccount, commandAs, type Account } from './account.ts';
+import { createCluster, readClusterMajor, removeUnfinishedClusters } from './cluster.ts';
+import { EmbeddedError } from './embedded-error.ts';
+import { findPostmaster, removeForeignLocks, stopPostmaster, waitForOrphans, waitUntilGone } from './postmaster.ts';
+import { findPrograms, type Programs } from './programs.ts';
+import { APP_DATABASE, APP_ROLE, waitUntilReady, type Readiness } from './readiness.ts';
+import { programEnvironment } from './run-program.ts';
+import { openServerLog, tailOf, type ServerLog } from './server-log.ts';
+import { serverSettings } from './settings.ts';
+import { makeSocketFolder, removeSocketFolder, SOCKET_PORT } from './socket-folder.ts';
+
+export { EmbeddedError } from './embedded-error.ts';
+
+/** From finding or starting the server until it answers. Recovery after a crash is most of it. */
+const START_TIMEOUT_MS = 60_000;
+/** A server that ends, or turns up, while we look at it makes us look again; more often than this it is a failure. */
+const MAX_ATTEMPTS = 5;
+
+export interface EmbeddedOptions {
+  /** Klatch's data directory, made when missing; the cluster is `postgresql` inside. The caller holds its lock. */
+  readonly dataDir: string;
+  /** services.postgresql.bin-dir; null: search. */
+  readonly binDir: string | null;
+  /** Told of progress: an event in words ("creating the database files") and fields. */
+  readonly log: (event: string, fields?: Record<string, unknown>) => void;
+  /** Further settings for PostgreSQL, which win over ours. With `fsync: 'off'` creation does not wait for the disk. */
+  readonly settings?: Readonly<Record<string, string>>;
+}
+
+/** A running private server. It is reached through `socketDir` (a folder) and `port`, without a password. */
+export interface EmbeddedServer {
+  readonly socketDir: string;
+  readonly port: number;
+  /** Role `klatch`, not a superuser. The superuser `postgres` is let in the same way. */
+  readonly user: string;
+  /** Database `klatch`, owned by role `klatch`; UTF8, order by code point. */
+  readonly database: string;
+  /** For instance "18.4". */
+  readonly version: string;
+  /** True if it was running already: a Klatch before us was killed. */
+  readonly adopted: boolean;
+  /** Stops it: fast (sessions are ended, nothing is lost), after 20 s immediately. Idempotent; rejects with EmbeddedError. */
+  stop(): Promise<void>;
+}
+
+/** What stays the same over the attempts of one start. Paths are real paths. */
+interface Start {
+  readonly dataDir: string;
+  readonly clusterDir: string;
+  readonly options: EmbeddedOptions;
+  readonly deadlineMs: number;
+}
+
+/**
+ * Starts the private PostgreSQL server of a data directory, or takes over the one that is running there; creates its
+ * files at first. It runs in a session of its own, so Ctrl-C in the terminal ends Klatch, and Klatch ends it. Rejects
+ * with EmbeddedError.
+ */
+export async function startEmbedded(options: EmbeddedOptions): Promise<EmbeddedServer> {
+  try {
+    const dataDir = await openDataDir(options.dataDir);
+    const clusterDir = join(dataDir, 'postgresql');
+    for (const folder of await removeUnfinishedClusters(dataDir)) {
+      options.log('cannot remove an unfinished cluster', { folder });
+    }
+    return await startOrAdopt({ dataDir, clusterDir, options, deadlineMs: performance.now() + START_TIMEOUT_MS });
+  } catch (error) {
+    throw explain(error, options.dataDir);
+  }
+}
+
+async function startOrAdopt(first: Start): Promise<EmbeddedServer> {
+  let start = first;
+  for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt += 1) {
+    const adopted = await adopt(start);
+    if (adopted !== null) return adopted;
+    const orphans = await waitForOrphans(start.clusterDir, start.deadlineMs - performance.now());
+    if (orphans.length > 0) {
+      const message = `Processes of an earlier database server are still at work in ${start.clusterDir} (pid ${orphans.join(', ')}). End them with "kill -QUIT", then start again.`;
+      throw new EmbeddedError('start-timeout', message);
+    }
+    if ((await findPostmaster(start.clusterDir)) !== null) continue;
+    const prepared = await prepare(start);
+    // Creating the files has a bound of its own.
+    start = { ...start, deadlineMs: performance.now() + START_TIMEOUT_MS };
+    const launched = await launch(start, prepared);
+    if (launched !== null) return launched;
+  }
+  throw new EmbeddedError(
+    'start-failed',
+    `The database server in ${first.clusterDir} ended ${MAX_ATTEMPTS} times while it was being started. ` +
+      `Its log is ${join(first.dataDir, 'postgresql.log')}.`,
+  );
+}
+
+/** Takes over a living postmaster. Null: there is none (any more). */
+async function adopt(start: Start): Promise<EmbeddedServer | null> {
+  const { clusterDir, deadlineMs, options } = start;
+  const found = await findPostmaster(clusterDir);
+  if (found === null) return null;
+  const { pid, status } = found;
+  if (status === 'stopping') {
+    options.log('waiting for the previous database server to stop', { pid });
+    if (await waitUntilGone(pid, clusterDir, deadlineMs - performance.now())) return null;
+    throw timedOut(start, pid, 'stopping');
+  }
+  options.log('taking over the running database server', { pid });
+  const ended = async (): Promise<boolean> => waitUntilGone(pid, clusterDir, 0);
+  const readiness = await waitUntilReady(pid, readinessOptions(start, ended));
+  if (readiness.kind === 'ready') return runningServer(start, readiness, true);
+  if (readiness.kind === 'ended') return null;
+  if (readiness.kind === 'timeout') throw timedOut(start, pid, readiness.status);
+  // Its socket is gone, for instance with a cleaned temporary folder. It makes a new one only when it starts.
+  options.log('restarting the database server, which cannot be reached', { pid, reason: readiness.reason });
+  await stopPostmaster(pid, start.clusterDir, start.options.log);
+  return null;
+}
+
+interface Prepared {
+  readonly programs: Programs;
+  readonly account: Account;
+  readonly socketDir: string;
+}
+
+/** All that has to be there before the server can start; makes the cluster when there is none. */
+async function prepare({ dataDir, clusterDir, options }: Start): Promise<Prepared> {
+  const { binDir, log, settings } = options;
+  const clusterMajor = await readClusterMajor(clusterDir);
+  const programs = await findPrograms({ binDir, clusterMajor, clusterDir });
+  const account = await chooseAccount({ dataDir, clusterDir, programs });
+  if (clusterMajor === null) {
+    log('creating the database files', { folder: clusterDir, version: programs.version, binDir: programs.binDir });
+    await createCluster({ dataDir, clusterDir, programs, account, sync: settings?.['fsync'] !== 'off' });
+  }
+  const socketDir = await makeSocketFolder(dataDir, account);
+  await removeForeignLocks(clusterDir, socketDir);
+  return { programs, account, socketDir };
+}
+
+/** Starts a postmaster. Null: it found another one at work, which is to be looked at. */
+async function launch(start: Start, { programs, account, socketDir }: Prepared): Promise<EmbeddedServer | null> {
+  const { dataDir, clusterDir, options } = start;
+  const args = ['-D', clusterDir, ...serverSettings(socketDir, SOCKET_PORT, options.settings ?? {})];
+  options.log('starting the database server', { folder: clusterDir, version: programs.version, as: account.kind });
+  const log = await openServerLog(dataDir);
+  const { file, args: allArgs, identity } = commandAs(account, programs.postgres, args);
+  const child = spawn(file, allArgs, {
+    ...identity,
+    cwd: '/',
+    env: programEnvironment(),
+    detached: true,
+    stdio: ['ignore', log.handle.fd, log.handle.fd],
+  });
+  let ending: string | null = null;
+  child.once('exit', (code, by) => {
+    ending = code === null ? `was ended by ${by}` : `ended with code ${code}`;
+  });
+  child.unref();
+  try {
+    await once(child, 'spawn');
+  } finally {
+    await log.handle.close();
+  }
+  const pid = child.pid ?? 0;
+  const readiness = await waitUntilReady(
+    pid,
+    readinessOptions(start, () => ending !== null),
+  ).catch(async (error) => {
+    await stopPostmaster(pid, start.clusterDir, start.options.log);
+    throw error;
+  });
+  if (readiness.kind === 'ready') return runningServer(start, readiness, false);
+  if (readiness.kind === 'timeout') throw timedOut(start, pid, readiness.status);
+  if (readiness.kind === 'unreachable') {
+    await stopPostmaster(pid, start.clusterDir, start.options.log);
+    throw await startFailed(start, log, `cannot be reached: ${readiness.reason}`);
+  }
+  // A Klatch that was killed in the middle of its start may have left a postmaster that was quicker than ours.
+  if ((await findPostmaster(clusterDir)) !== null) return null;
+  throw await startFailed(start, log, ending ?? 'ended');
+}
+
+function readinessOptions({ clusterDir, deadlineMs, options }: Start, ended: () => boolean | Promise<boolean>) {
+  const progress = (fields: Record<string, unknown>) => options.log('waiting for the database server', fields);
+  return { clusterDir, deadlineMs, ended, progress };
+}
+
+function runningServer(
+  start: Start,
+  { postmaster, version }: Extract<Readiness, { kind: 'ready' }>,
+  adopted: boolean,
+): EmbeddedServer {
+  const { pid, port, socketDir } = postmaster;
+  start.options.log('the database server is ready', { pid, version, socketDir, adopted });
+  let stopping: Promise<void> | null = null;
+  const stop = async (): Promise<void> => {
+    start.options.log('stopping the database server', { pid });
+    await stopPostmaster(pid, start.clusterDir, start.options.log);
+    await removeSocketFolder(socketDir, start.dataDir);
+  };
+  return {
+    socketDir,
+    port,
+    user: APP_ROLE,
+    database: APP_DATABASE,
+    version,
+    adopted,
+    stop: () => (stopping ??= stop()),
+  };
+}
+
+/** A server in recovery is left to it: stopped now it would begin again at the next start, and never end. */
+function timedOut({ clusterDir, dataDir }: Start, pid: number, status: string): EmbeddedError {
+  return new EmbeddedError(
+    'start-timeout',
+    `The database server of ${clusterDir} (pid ${pid}) is still ${status} after ${START_TIMEOUT_MS / 1000} s. It goes on ` +
+      `by itself: start Klatch again in a while. Its log is ${join(dataDir, 'postgresql.log')}.`,
+  );
+}
+
+async function startFailed({ clusterDir }: Start, log: ServerLog, what: string): Promise<EmbeddedError> {
+  return new EmbeddedError(
+    'start-failed',
+    `The database server of ${clusterDir} ${what} while it was being started. The last lines of ${log.path}:\n` +
+      (await tailOf(log)),
+  );
+}
+
+/** The file system's own errors name a path but no key of the configuration. */
+function explain(error: unknown, dataDir: string): unknown {
+  if (error instanceof EmbeddedError || !(error instanceof Error) || !('syscall' in error)) return error;
+  const message = `The data directory ${dataDir} cannot be used for the database: ${error.message}. Put that right, or set data-dir to another folder.`;
+  return new EmbeddedError('file-system', message, { cause: error });
+}

@@ -1,0 +1,140 @@
+import { readdir, readFile, readlink, unlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { EmbeddedError } from './embedded-error.ts';
+import { SOCKET_PORT } from './socket-folder.ts';
+
+const POLL_MS = 25;
+/** Together less than the 35 s that the service unit waits. */
+const FAST_STOP_MS = 20_000;
+const IMMEDIATE_STOP_MS = 8_000;
+
+/** What postmaster.pid says. A file that is being written may lack its last lines: then `status` is "starting". */
+export interface Postmaster {
+  readonly pid: number;
+  readonly port: number;
+  readonly socketDir: string;
+  readonly status: 'starting' | 'ready' | 'stopping';
+}
+
+/** The living postmaster of a cluster (a real path), else null. */
+export async function findPostmaster(clusterDir: string): Promise<Postmaster | null> {
+  const postmaster = await readPidFile(clusterDir);
+  return postmaster !== null && (await servesCluster(postmaster.pid, clusterDir)) ? postmaster : null;
+}
+
+/**
+ * True if the process is a PostgreSQL process of this cluster. The number in a pid file proves nothing: after a reboot
+ * it may be anyone's. Each PostgreSQL process works in its cluster's folder, and the kernel says so.
+ */
+export async function servesCluster(pid: number, clusterDir: string): Promise<boolean> {
+  try {
+    const [name, folder] = await Promise.all([readFile(`/proc/${pid}/comm`, 'utf8'), readlink(`/proc/${pid}/cwd`)]);
+    return name.trim() === 'postgres' && folder === clusterDir;
+  } catch {
+    // The process is gone (also: a zombie has no folder), or it is another user's and so not one that we started.
+    return false;
+  }
+}
+
+/** Waits until a process has left the cluster; false when it is still there after `timeoutMs`. */
+export async function waitUntilGone(pid: number, clusterDir: string, timeoutMs: number): Promise<boolean> {
+  const end = performance.now() + timeoutMs;
+  while (await servesCluster(pid, clusterDir)) {
+    if (performance.now() >= end) return false;
+    await delay(POLL_MS);
+  }
+  return true;
+}
+
+/**
+ * Waits for the children of a postmaster that was killed: they hold its shared memory until their statement ends, and a
+ * new postmaster would refuse to start beside them. Resolves with the pids that are left after `timeoutMs`, and early
+ * with none when a living postmaster turns up.
+ */
+export async function waitForOrphans(clusterDir: string, timeoutMs: number): Promise<number[]> {
+  const end = performance.now() + timeoutMs;
+  for (;;) {
+    const orphans = await processesOf(clusterDir);
+    if (orphans.length === 0 || performance.now() >= end) return orphans;
+    // Not an orphan after all, but the server of a start that was killed before it had written its pid file.
+    if ((await findPostmaster(clusterDir)) !== null) return [];
+    await delay(POLL_MS);
+  }
+}
+
+/**
+ * Removes lock files whose pid now belongs to another program: PostgreSQL would take that for a running server. Files
+ * of dead pids it judges by itself. A postmaster enters its cluster before it writes a lock, so a living one's stays.
+ */
+export async function removeForeignLocks(clusterDir: string, socketDir: string): Promise<void> {
+  for (const path of [join(clusterDir, 'postmaster.pid'), join(socketDir, `.s.PGSQL.${SOCKET_PORT}.lock`)]) {
+    const text = await readFile(path, 'utf8').catch(absent);
+    if (text === null) continue;
+    const pid = Number.parseInt(text, 10);
+    if (pid > 0 && isAlive(pid) && !(await servesCluster(pid, clusterDir))) await unlink(path);
+  }
+}
+
+/**
+ * Stops a postmaster: fast (sessions are ended, a checkpoint is written), after 20 s immediately (the next start
+ * recovers). Does nothing when it has ended already. Rejects with EmbeddedError when it outlives both.
+ */
+export async function stopPostmaster(
+  pid: number,
+  clusterDir: string,
+  log: (event: string, fields: Record<string, unknown>) => void,
+) {
+  // Asked before each signal: it may have ended long ago, and the number may be another process's by now.
+  if (await waitUntilGone(pid, clusterDir, 0)) return;
+  signal(pid, 'SIGINT');
+  if (await waitUntilGone(pid, clusterDir, FAST_STOP_MS)) return;
+  log('the database server does not stop, ending it at once', { pid, afterMs: FAST_STOP_MS });
+  signal(pid, 'SIGQUIT');
+  if (await waitUntilGone(pid, clusterDir, IMMEDIATE_STOP_MS)) return;
+  throw new EmbeddedError(
+    'stop-timeout',
+    `The database server of ${clusterDir} (pid ${pid}) did not stop within ${(FAST_STOP_MS + IMMEDIATE_STOP_MS) / 1000} s. ` +
+      'It goes on running; the next start of Klatch takes it over.',
+  );
+}
+
+function signal(pid: number, name: 'SIGINT' | 'SIGQUIT'): void {
+  try {
+    process.kill(pid, name);
+  } catch (error) {
+    // It ended in this moment, which is what the signal was for.
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+  }
+}
+
+/** Lines of the file: pid, folder, start time, port, socket folder, address, shared memory, status. */
+async function readPidFile(clusterDir: string): Promise<Postmaster | null> {
+  const text = await readFile(join(clusterDir, 'postmaster.pid'), 'utf8').catch(absent);
+  if (text === null) return null;
+  const lines = text.split('\n').map((line) => line.trim());
+  const pid = Number(lines[0]);
+  if (!Number.isInteger(pid) || pid <= 0) return null;
+  const status = lines[7] === 'ready' || lines[7] === 'stopping' ? lines[7] : 'starting';
+  return { pid, port: Number(lines[3]) || SOCKET_PORT, socketDir: lines[4] ?? '', status };
+}
+
+async function processesOf(clusterDir: string): Promise<number[]> {
+  const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name)).map(Number);
+  const serving = await Promise.all(pids.map(async (pid) => ((await servesCluster(pid, clusterDir)) ? pid : null)));
+  return serving.filter((pid) => pid !== null);
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
+}
+
+function absent(error: NodeJS.ErrnoException): null {
+  if (error.code === 'ENOENT') return null;
+  throw error;
+}

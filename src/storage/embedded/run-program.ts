@@ -1,0 +1,63 @@
+import { spawn } from 'node:child_process';
+
+/** Of each output stream the end is kept, at most this many characters. */
+const OUTPUT_MAX_CHARS = 64 * 1024;
+
+/** A program with its arguments, and the uid and gid to start it with (those of this process if undefined). */
+export interface Command {
+  readonly file: string;
+  readonly args: readonly string[];
+  readonly identity: { readonly uid?: number; readonly gid?: number };
+}
+
+/** How a program ended. `code` is null when a signal ended it, as happens when its time is up. */
+export interface ProgramResult {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/**
+ * The environment of PostgreSQL's programs: neither our secrets nor PG* variables or a host's locale reach them.
+ * LD_LIBRARY_PATH stays, since an unpacked release may need it to find its C library.
+ */
+export function programEnvironment(): Record<string, string> {
+  const { PATH, LD_LIBRARY_PATH } = process.env;
+  const environment: Record<string, string> = { PATH: PATH ?? '/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C', TZ: 'UTC' };
+  if (LD_LIBRARY_PATH !== undefined) environment['LD_LIBRARY_PATH'] = LD_LIBRARY_PATH;
+  return environment;
+}
+
+/** Runs a program to its end, or kills it after `timeoutMs`. Rejects only when it cannot be started at all. */
+export async function runProgram(command: Command, timeoutMs: number): Promise<ProgramResult> {
+  return new Promise((resolve, reject) => {
+    // In '/', because getcwd fails for a user to whom our own working directory is closed, and older initdb stops at that.
+    const child = spawn(command.file, command.args, {
+      ...command.identity,
+      cwd: '/',
+      env: programEnvironment(),
+      stdio: ['ignore', 'pipe', 'pipe'],
+      timeout: timeoutMs,
+      killSignal: 'SIGKILL',
+    });
+    let stdout = '';
+    let stderr = '';
+    child.stdout.setEncoding('utf8').on('data', (chunk: string) => {
+      stdout = (stdout + chunk).slice(-OUTPUT_MAX_CHARS);
+    });
+    child.stderr.setEncoding('utf8').on('data', (chunk: string) => {
+      stderr = (stderr + chunk).slice(-OUTPUT_MAX_CHARS);
+    });
+    child.on('error', reject);
+    child.on('close', (code) => resolve({ code, stdout, stderr }));
+  });
+}
+
+/** The last lines of a text, without empty ones. */
+export function lastLines(text: string, count: number): string {
+  return text
+    .split('\n')
+    .filter((line) => line.trim() !== '')
+    .slice(-count)
+    .join('\n');
+}

@@ -1,0 +1,45 @@
+import { constants } from 'node:fs';
+import { open, rename, type FileHandle } from 'node:fs/promises';
+import { join } from 'node:path';
+import { lastLines } from './run-program.ts';
+
+/** At a start a longer log is set aside as `postgresql.log.1`, in the place of the one before. */
+const ROTATE_BYTES = 8 * 1024 * 1024;
+const TAIL_BYTES = 4096;
+const TAIL_LINES = 10;
+
+/** The log of the private server, opened for appending. */
+export interface ServerLog {
+  readonly path: string;
+  readonly handle: FileHandle;
+  /** Where this start's lines begin, in bytes. */
+  readonly offset: number;
+}
+
+/** Opens `<dataDir>/postgresql.log` (mode 0600); the caller closes the handle. A link in its place is refused. */
+export async function openServerLog(dataDir: string): Promise<ServerLog> {
+  const path = join(dataDir, 'postgresql.log');
+  const handle = await openForAppend(path);
+  const { size } = await handle.stat();
+  if (size <= ROTATE_BYTES) return { path, handle, offset: size };
+  await handle.close();
+  await rename(path, `${path}.1`);
+  return { path, handle: await openForAppend(path), offset: 0 };
+}
+
+/** The last lines that were written since the log was opened. */
+export async function tailOf(log: Pick<ServerLog, 'path' | 'offset'>): Promise<string> {
+  const handle = await open(log.path, 'r');
+  try {
+    const { size } = await handle.stat();
+    const from = Math.max(log.offset, size - TAIL_BYTES);
+    const { buffer, bytesRead } = await handle.read({ buffer: Buffer.alloc(TAIL_BYTES), position: from });
+    return lastLines(buffer.toString('utf8', 0, bytesRead), TAIL_LINES);
+  } finally {
+    await handle.close();
+  }
+}
+
+async function openForAppend(path: string): Promise<FileHandle> {
+  return open(path, constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | constants.O_NOFOLLOW, 0o600);
+}

@@ -1,0 +1,45 @@
+/**
+ * The server's settings for a small durable installation. They are given on the command line at each start, so a new
+ * version of Klatch changes them without touching the files of the cluster; `extra` wins over all of them.
+ */
+export function serverSettings(socketDir: string, port: number, extra: Readonly<Record<string, string>>): string[] {
+  const settings: Record<string, string> = {
+    // Reachable through the socket folder only. The value is a list: quotes keep commas and spaces of a path together.
+    listen_addresses: '',
+    port: String(port),
+    unix_socket_directories: `"${socketDir.replaceAll('"', '""')}"`,
+    unix_socket_permissions: '0700',
+
+    // What was acknowledged survives a power cut.
+    fsync: 'on',
+    synchronous_commit: 'on',
+    full_page_writes: 'on',
+    // `replica` allows a backup while the server runs (pg_basebackup), which needs two senders.
+    wal_level: 'replica',
+    max_wal_senders: '2',
+    max_logical_replication_workers: '0',
+    max_wal_size: '256MB',
+
+    // One Klatch uses about fifteen connections; twice that while another takes over, and some for a person.
+    max_connections: '40',
+    shared_buffers: '128MB',
+    // Compiling a query costs more than any query of Klatch runs.
+    jit: 'off',
+
+    timezone: 'UTC',
+    log_timezone: 'UTC',
+
+    // To stderr, which is a file of ours. Nothing that users wrote may appear there: no statements, no parameters, and
+    // with `terse` no DETAIL lines either, which quote rows ("Key (name)=(…) already exists").
+    logging_collector: 'off',
+    log_destination: 'stderr',
+    log_statement: 'none',
+    log_min_duration_statement: '-1',
+    log_min_error_statement: 'panic',
+    log_error_verbosity: 'terse',
+    log_checkpoints: 'off',
+    log_autovacuum_min_duration: '-1',
+    ...extra,
+  };
+  return Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
+}

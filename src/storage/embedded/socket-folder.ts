@@ -1,0 +1,92 @@
+import { createHash } from 'node:crypto';
+import { chmod, lchown, lstat, mkdir, rmdir } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { firstClosed, type Account } from './account.ts';
+import { EmbeddedError } from './embedded-error.ts';
+
+/** The port is only part of the socket's name, `.s.PGSQL.<port>`; each cluster has a folder of its own. */
+export const SOCKET_PORT = 5432;
+/** sockaddr_un holds 108 bytes, the last of which is the terminating zero. */
+const SOCKET_PATH_MAX_BYTES = 107;
+
+/**
+ * Makes the folder of the server's socket, mode 0700 and owned by the server's account: whoever may enter it may log in,
+ * so it is what guards the database. It is inside the data directory, except where the socket's path would not fit.
+ */
+export async function makeSocketFolder(dataDir: string, account: Account): Promise<string> {
+  const inside = join(dataDir, 'postgresql.run');
+  if (fits(inside)) {
+    await makeInside(inside, account);
+    return inside;
+  }
+  const problems: string[] = [];
+  for (const folder of outsideFolders(dataDir)) {
+    if (!fits(folder)) continue;
+    const problem = await makeOutside(folder, account);
+    if (problem === null) return folder;
+    problems.push(problem);
+  }
+  throw new EmbeddedError(
+    'socket-folder-invalid',
+    `The path of the data directory ${dataDir} is too long for a Unix socket (${SOCKET_PATH_MAX_BYTES} bytes), and no ` +
+      `other folder can be used for it (${problems.join('; ') || 'the temporary folder is too long as well'}). ` +
+      'Set data-dir to a shorter path.',
+  );
+}
+
+/** Removes a socket folder outside of the data directory, once the server has stopped. */
+export async function removeSocketFolder(socketDir: string, dataDir: string): Promise<void> {
+  if (dirname(socketDir) === dataDir) return;
+  await rmdir(socketDir).catch((error: NodeJS.ErrnoException) => {
+    // Something else lives in it, or it is gone already: either way there is nothing for us to clear away.
+    if (error.code !== 'ENOTEMPTY' && error.code !== 'ENOENT') throw error;
+  });
+}
+
+function fits(folder: string): boolean {
+  return Buffer.byteLength(join(folder, `.s.PGSQL.${SOCKET_PORT}`)) <= SOCKET_PATH_MAX_BYTES;
+}
+
+function outsideFolders(dataDir: string): string[] {
+  const name = `klatch-${createHash('sha256').update(dataDir).digest('hex').slice(0, 16)}`;
+  const runtime = process.env['XDG_RUNTIME_DIR'];
+  return [...(runtime?.startsWith('/') ? [runtime] : []), tmpdir()].map((parent) => join(parent, name));
+}
+
+/** Inside the data directory the folder can only be ours: a wrong owner or mode (a restored backup) is put right. */
+async function makeInside(folder: string, account: Account): Promise<void> {
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  const found = await lstat(folder);
+  if (!found.isDirectory()) throw invalid(folder, 'is not a folder');
+  if (found.uid !== account.uid) {
+    if (account.kind === 'self') throw invalid(folder, `belongs to the user with uid ${found.uid}`);
+    await lchown(folder, account.uid, account.gid);
+  }
+  if ((found.mode & 0o777) !== 0o700) await chmod(folder, 0o700);
+}
+
+/** In a folder that others write to, one that exists already has to be exactly ours. Resolves with what is wrong. */
+async function makeOutside(folder: string, account: Account): Promise<string | null> {
+  let made = true;
+  try {
+    await mkdir(folder, { mode: 0o700 });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') return (error as Error).message;
+    made = false;
+  }
+  const found = await lstat(folder);
+  if (!found.isDirectory()) return `${folder} is not a folder`;
+  if ((found.mode & 0o777) !== 0o700) return `${folder} does not have mode 0700`;
+  // Root's own may be left from a start that was killed right here; the sticky bit keeps others from replacing it.
+  if (found.uid === 0 && account.kind === 'switch') await lchown(folder, account.uid, account.gid);
+  else if (found.uid !== account.uid) return `${folder} belongs to the user with uid ${found.uid}`;
+  const closed = await firstClosed(account, [dirname(folder), folder]);
+  if (closed === null) return null;
+  if (made) await rmdir(folder);
+  return `${closed} is closed to the user with uid ${account.uid}`;
+}
+
+function invalid(folder: string, what: string): EmbeddedError {
+  return new EmbeddedError('socket-folder-invalid', `${folder} ${what}. Remove it, or set data-dir to another folder.`);
+}

@@ -1,0 +1,54 @@
+import { startEmbedded, type EmbeddedOptions, type EmbeddedServer } from './embedded.ts';
+
+const CHECK_MS = 1_000;
+
+/**
+ * Keeps the private server running: when it does not answer, it is started again (or found to be alive, and left alone).
+ * Its death is not Klatch's: messages are refused for a moment, and nothing that was committed is lost.
+ */
+export class EmbeddedSupervisor {
+  readonly #options: EmbeddedOptions;
+  readonly #answers: () => Promise<void>;
+  #server: EmbeddedServer;
+  #timer: NodeJS.Timeout | null = null;
+  #checking: Promise<void> = Promise.resolve();
+  #stopped = false;
+
+  /** `answers` resolves when the database answered a query just now. */
+  constructor(server: EmbeddedServer, options: EmbeddedOptions, answers: () => Promise<void>) {
+    this.#server = server;
+    this.#options = options;
+    this.#answers = answers;
+    this.#arm();
+  }
+
+  /** Stops the server too. */
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    await this.#checking;
+    await this.#server.stop();
+  }
+
+  #arm(): void {
+    if (this.#stopped) return;
+    this.#timer = setTimeout(() => {
+      this.#checking = this.#check().finally(() => this.#arm());
+    }, CHECK_MS);
+  }
+
+  async #check(): Promise<void> {
+    try {
+      await this.#answers();
+      return;
+    } catch {
+      // Said below, by what becomes of the restart.
+    }
+    try {
+      this.#server = await startEmbedded(this.#options);
+      this.#options.log('the database server runs again', { adopted: this.#server.adopted });
+    } catch (error) {
+      this.#options.log('the database server cannot be started, trying again', { error });
+    }
+  }
+}

@@ -1,0 +1,74 @@
+import type { HookHealth } from '../model/hook.ts';
+import type { ConversationId, HookId, Seq } from '../model/ids.ts';
+import type { Sql, Transaction } from './connection.ts';
+
+export type HookOrder = 'strict' | 'none';
+export type HookSignature = 'v1' | 'v1a' | 'both';
+/** Kinds of sender whose messages a hook can leave out. */
+export type SkippableKind = 'webhook' | 'bot';
+
+export interface NewHook {
+  readonly conversationId: ConversationId;
+  readonly url: string;
+  readonly description: string | null;
+  readonly order: HookOrder;
+  readonly batch: number;
+  readonly signature: HookSignature;
+  readonly skip: readonly SkippableKind[];
+  readonly secretSealed: string;
+  readonly startSeq: Seq;
+}
+
+/** A hook as its group's information and its health show it. `pending` counts what lies between cursor and head. */
+export interface HookInfo extends HookHealth {
+  readonly id: HookId;
+  readonly url: string;
+  readonly pending: number;
+  readonly oldestPendingAt: Date | null;
+  readonly lastSuccessAt: Date | null;
+  readonly lastErrorAt: Date | null;
+  readonly lastErrorCategory: string | null;
+  readonly lastErrorCode: number | null;
+  readonly nextAttemptAt: Date | null;
+}
+
+/** Inserts a hook. Rejects with a violation of `reverse_hook_url` when the URL is active in the group. */
+export async function insertHook(tx: Transaction, hook: NewHook): Promise<HookId> {
+  const [row] = await tx<{ id: HookId }[]>`
+    insert into reverse_hook
+      (conversation_id, url, description, ordering, batch, signature, skip, secret_sealed, start_seq, cursor)
+    values (${hook.conversationId}, ${hook.url}, ${hook.description}, ${hook.order}, ${hook.batch}, ${hook.signature},
+      ${[...hook.skip]}::text[], ${hook.secretSealed}, ${hook.startSeq}, ${hook.startSeq})
+    returning id`;
+  return row!.id;
+}
+
+/** Hooks of a group that are not removed. */
+export async function countHooks(tx: Transaction, conversationId: ConversationId): Promise<number> {
+  const [row] = await tx<{ count: number }[]>`
+    select count(*) as count from reverse_hook where conversation_id = ${conversationId} and removed_at is null`;
+  return row!.count;
+}
+
+/** The hooks of a group, oldest first; with `id` at most that one. Removed ones are not there. */
+export async function findHooks(sql: Sql, conversationId: ConversationId, id: number | null): Promise<HookInfo[]> {
+  return sql<HookInfo[]>`
+    select r.id, r.url, r.paused_at as "pausedAt", r.failures, r.failing_since as "failingSince",
+      h.last_seq - r.cursor as pending, m.sent_at as "oldestPendingAt", r.last_success_at as "lastSuccessAt",
+      r.last_error_at as "lastErrorAt", r.last_error_category as "lastErrorCategory",
+      r.last_error_code as "lastErrorCode", r.next_attempt_at as "nextAttemptAt"
+    from reverse_hook r
+    join conversation_head h on h.conversation_id = r.conversation_id
+    left join message m on m.conversation_id = r.conversation_id and m.seq = r.cursor + 1
+    where r.conversation_id = ${conversationId} and r.removed_at is null and (${id}::int is null or r.id = ${id}::int)
+    order by r.id`;
+}
+
+/** Removes a hook for its clients; its row, secret and cursor stay for a while. False when there was none. */
+export async function removeHook(tx: Sql | Transaction, conversationId: ConversationId, id: number): Promise<boolean> {
+  const rows = await tx`
+    update reverse_hook set removed_at = now(), removed_by = 'client', generation = generation + 1
+    where conversation_id = ${conversationId} and id = ${id} and removed_at is null
+    returning id`;
+  return rows.length > 0;
+}

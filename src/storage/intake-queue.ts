@@ -1,0 +1,139 @@
+import type { ConversationId } from '../model/ids.ts';
+import type { Post, Posted } from './message-log-statement.ts';
+
+export interface QueueBounds {
+  readonly maxPosts: number;
+  readonly maxBytes: number;
+  readonly flushPosts: number;
+  readonly flushBytes: number;
+  readonly waitMs: number;
+}
+
+interface Caller {
+  readonly post: Post;
+  readonly resolve: (posted: Posted) => void;
+  readonly reject: (error: Error) => void;
+}
+
+/** A post on its way to the log. `deadline` is on the monotonic clock, in ms. */
+export interface Entry extends Caller {
+  readonly bytes: number;
+  readonly deadline: number;
+}
+
+/** What an entry holds besides its text: ids, hashes, the promise. */
+const ENTRY_BYTES = 400;
+
+/**
+ * The posts that wait: first in, first out, and apart from them those of locked conversations, in their own order. A
+ * post counts against the bounds until it is settled.
+ */
+export class IntakeQueue {
+  readonly #bounds: QueueBounds;
+  readonly #held = new Map<ConversationId, Entry[]>();
+  #waiting: Entry[] = [];
+  #size = 0;
+  #bytes = 0;
+
+  constructor(bounds: QueueBounds) {
+    this.#bounds = bounds;
+  }
+
+  get size(): number {
+    return this.#size;
+  }
+
+  get hasHeld(): boolean {
+    return this.#held.size > 0;
+  }
+
+  /** False when the queue is at a bound; the post is then not taken. */
+  push(caller: Caller): boolean {
+    const bytes = ENTRY_BYTES + Buffer.byteLength(caller.post.text);
+    if (this.#size >= this.#bounds.maxPosts || this.#bytes + bytes > this.#bounds.maxBytes) return false;
+    const entry: Entry = { ...caller, bytes, deadline: performance.now() + this.#bounds.waitMs };
+    this.#size += 1;
+    this.#bytes += bytes;
+    // Behind those of its conversation, wherever they are.
+    const held = this.#held.get(caller.post.conversationId);
+    if (held === undefined) this.#waiting.push(entry);
+    else held.push(entry);
+    return true;
+  }
+
+  /** The oldest posts, as many as one flush may hold; at least one if any waits. */
+  take(): Entry[] {
+    let bytes = 0;
+    let count = 0;
+    for (const entry of this.#waiting) {
+      if (count > 0 && (count === this.#bounds.flushPosts || bytes + entry.bytes > this.#bounds.flushBytes)) break;
+      bytes += entry.bytes;
+      count += 1;
+    }
+    return this.#waiting.splice(0, count);
+  }
+
+  /** Sets posts of locked conversations apart, and those of the same conversations that wait behind them. */
+  hold(entries: readonly Entry[]): void {
+    const ids = new Set(entries.map((entry) => entry.post.conversationId));
+    const behind = this.#waiting.filter((entry) => ids.has(entry.post.conversationId));
+    this.#waiting = this.#waiting.filter((entry) => !ids.has(entry.post.conversationId));
+    for (const entry of [...entries, ...behind]) {
+      const line = this.#held.get(entry.post.conversationId) ?? [];
+      line.push(entry);
+      this.#held.set(entry.post.conversationId, line);
+    }
+  }
+
+  heldConversations(): ConversationId[] {
+    return [...this.#held.keys()];
+  }
+
+  /** Puts the held posts of these conversations back, before all others: they have waited longest. */
+  release(ids: readonly ConversationId[]): void {
+    const entries = ids.flatMap((id) => this.#held.get(id) ?? []);
+    for (const id of ids) this.#held.delete(id);
+    this.#waiting.unshift(...entries);
+  }
+
+  settle(entry: Entry, posted: Posted): void {
+    this.#forget(entry);
+    entry.resolve(posted);
+  }
+
+  reject(entry: Entry, error: Error): void {
+    this.#forget(entry);
+    entry.reject(error);
+  }
+
+  rejectExpired(error: Error): void {
+    const now = performance.now();
+    this.#rejectWhere((entry) => entry.deadline < now, error);
+  }
+
+  /** Rejects everything that waits; what a flush has taken is not here any more. */
+  rejectAll(error: Error): void {
+    this.#rejectWhere(() => true, error);
+  }
+
+  #rejectWhere(test: (entry: Entry) => boolean, error: Error): void {
+    const gone: Entry[] = [];
+    const keep = (entry: Entry): boolean => {
+      if (!test(entry)) return true;
+      gone.push(entry);
+      return false;
+    };
+    this.#waiting = this.#waiting.filter(keep);
+    for (const [id, line] of this.#held) {
+      const left = line.filter(keep);
+      if (left.length === 0) this.#held.delete(id);
+      else this.#held.set(id, left);
+    }
+    for (const entry of gone) this.reject(entry, error);
+  }
+
+  #forget(entry: Entry): void {
+    this.#size -= 1;
+    this.#bytes -= entry.bytes;
+  }
+}

@@ -1,0 +1,114 @@
+import type { ConversationId, HookId, Seq } from '../model/ids.ts';
+import type { SenderKind } from '../model/roles.ts';
+import type { Sql } from './connection.ts';
+import type { HookOrder, HookSignature, SkippableKind } from './hooks.ts';
+
+/** Lanes belong to partitions: a hook's id modulo this number. The lease table has a row for each. */
+export const PARTITIONS = 64;
+
+/** What a lane needs of its hook's row to deliver. */
+export interface LaneRow {
+  readonly id: HookId;
+  readonly conversationId: ConversationId;
+  readonly url: string;
+  readonly order: HookOrder;
+  readonly batch: number;
+  readonly signature: HookSignature;
+  readonly skip: readonly SkippableKind[];
+  readonly secretSealed: string;
+  readonly oldSecretSealed: string | null;
+  readonly oldSecretUntil: Date | null;
+  readonly cursor: Seq;
+  readonly generation: number;
+  readonly pausedAt: Date | null;
+  readonly failures: number;
+  readonly failingSince: Date | null;
+  readonly nextAttemptAt: Date | null;
+  /** The conversation's newest seq when the row was read. */
+  readonly lastSeq: Seq;
+}
+
+/** Columns of a LaneRow from `reverse_hook r` and `conversation_head h`. */
+const laneColumns = (sql: Sql) => sql`
+  r.id, r.conversation_id as "conversationId", r.url, r.ordering as "order", r.batch, r.signature, r.skip,
+  r.secret_sealed as "secretSealed", r.old_secret_sealed as "oldSecretSealed", r.old_secret_until as "oldSecretUntil",
+  r.cursor, r.generation, r.paused_at as "pausedAt", r.failures, r.failing_since as "failingSince",
+  r.next_attempt_at as "nextAttemptAt", h.last_seq as "lastSeq"`;
+
+/** All hooks of these conversations that are not removed, whether anything is pending or not. */
+export async function lanesOfConversations(sql: Sql, ids: readonly ConversationId[]): Promise<LaneRow[]> {
+  return sql<LaneRow[]>`
+    select ${laneColumns(sql)} from reverse_hook r join conversation_head h on h.conversation_id = r.conversation_id
+    where r.conversation_id = any(${[...ids]}::bigint[]) and r.removed_at is null`;
+}
+
+/** Which part of the hooks a sweep looks at. */
+export interface SweepPage {
+  readonly partitions: readonly number[];
+  /** Conversations after this one, in id order. */
+  readonly after: number;
+  readonly limit: number;
+  /** True: only conversations that advanced within the last minute. */
+  readonly recent: boolean;
+}
+
+/** Conversations with a hook in these partitions that has something pending, in id order. */
+export async function pendingConversations(sql: Sql, page: SweepPage): Promise<ConversationId[]> {
+  const rows = await sql<{ id: ConversationId }[]>`
+    select distinct h.conversation_id as id
+    from conversation_head h join reverse_hook r on r.conversation_id = h.conversation_id
+    where ${page.recent ? sql`h.last_at > clock_timestamp() - interval '1 minute' and` : sql``}
+      r.removed_at is null and r.cursor < h.last_seq and h.conversation_id > ${page.after}
+      and r.id % ${PARTITIONS} = any(${[...page.partitions]}::int[])
+    order by h.conversation_id limit ${page.limit}`;
+  return rows.map((row) => row.id);
+}
+
+/** A message as a delivery carries it. */
+export interface LogMessage {
+  readonly seq: Seq;
+  readonly text: string;
+  readonly hops: number;
+  readonly sentAt: Date;
+  readonly deleted: boolean;
+  readonly title: string;
+  readonly senderId: number;
+  readonly senderName: string;
+  readonly senderNick: string | null;
+  readonly senderKind: SenderKind;
+}
+
+/** Where to read on: messages of a conversation after a seq. */
+export interface ReadPosition {
+  readonly conversationId: ConversationId;
+  readonly after: Seq;
+}
+
+/**
+ * The next messages at each position, in seq order: at most `limit`, and as many as stay below `bytes` of text, but one
+ * at least. The answers are in the order of the positions.
+ */
+export async function readMessages(
+  sql: Sql,
+  positions: readonly ReadPosition[],
+  bounds: { limit: number; bytes: number },
+): Promise<LogMessage[][]> {
+  const rows = await sql<(LogMessage & { ord: number })[]>`
+    select p.ord::int as ord, m.seq, case when m.deleted_at is null then m.text else '' end as text, m.hops,
+      m.sent_at as "sentAt", m.deleted_at is not null as deleted, c.title, a.id as "senderId", a.name as "senderName",
+      a.nick as "senderNick", a.kind as "senderKind"
+    from unnest(${positions.map((p) => p.conversationId)}::bigint[], ${positions.map((p) => p.after)}::bigint[])
+      with ordinality as p(conversation_id, after, ord)
+    join conversation c on c.id = p.conversation_id
+    cross join lateral (
+      select n.*, sum(octet_length(n.text)) over (order by n.seq) - octet_length(n.text) as bytes_before from (
+        select * from message where conversation_id = p.conversation_id and seq > p.after order by seq limit ${bounds.limit}
+      ) n
+    ) m
+    join account a on a.id = m.sender_id
+    where m.bytes_before < ${bounds.bytes}
+    order by p.ord, m.seq`;
+  const answers: LogMessage[][] = positions.map(() => []);
+  for (const { ord, ...message } of rows) answers[ord - 1]!.push(message);
+  return answers;
+}

@@ -1,0 +1,120 @@
+import type { AccountId, ConversationId, Seq } from '../model/ids.ts';
+import type { Sql } from './connection.ts';
+
+/** A message to be written. */
+export interface Post {
+  readonly conversationId: ConversationId;
+  /** SHA-256 (hex) of the integration token that admits the post; null: a member's, admitted by the caller. */
+  readonly tokenHash: string | null;
+  readonly senderId: AccountId;
+  readonly text: string;
+  readonly label: string | null;
+  readonly iconUrl: string | null;
+  readonly hops: number;
+  /** The caller's key for this post, scoped to the conversation, and the hash of what it was sent with. */
+  readonly key: string | null;
+  readonly bodyHash: string | null;
+}
+
+/**
+ * What became of a post. `refused`: the conversation is archived, or the token is not (or no longer) its own. `repeat`:
+ * its key is known; `seq` is the first post's, and `sameBody` tells whether both bodies are one.
+ */
+export type Posted =
+  | { readonly outcome: 'new'; readonly seq: Seq }
+  | { readonly outcome: 'repeat'; readonly seq: Seq; readonly sameBody: boolean }
+  | { readonly outcome: 'refused' };
+
+interface Row {
+  readonly ord: number;
+  readonly seq: Seq | null;
+  readonly outcome: Posted['outcome'];
+  readonly same_body: boolean | null;
+}
+
+/**
+ * Writes posts of any number of conversations in one statement and one commit, and answers each by its position.
+ *
+ * Why it holds under concurrency: a head row stays locked until the commit, so within a conversation commits happen in
+ * `seq` order and every snapshot sees a prefix of the log without gaps; `last_seq + n` is computed on the newest version
+ * of the row after a wait. The order in `head` is what prevents deadlocks, and everybody else who locks several heads
+ * keeps it. `sent_at` comes from the clock beneath the lock, never earlier than the message before. Rows come back in no
+ * particular order: they are matched by `ord`.
+ */
+export async function writePosts(sql: Sql, posts: readonly Post[]): Promise<Posted[]> {
+  const rows = await sql<Row[]>`
+    with input as (
+      select u.*
+      from unnest(
+        ${posts.map((p) => p.conversationId)}::bigint[], ${posts.map((p) => p.tokenHash)}::text[],
+        ${posts.map((p) => p.senderId)}::bigint[], ${posts.map((p) => p.text)}::text[],
+        ${posts.map((p) => p.label)}::text[], ${posts.map((p) => p.iconUrl)}::text[],
+        ${posts.map((p) => p.hops)}::smallint[], ${posts.map((p) => p.key)}::text[],
+        ${posts.map((p) => p.bodyHash)}::text[]
+      ) with ordinality
+        as u(conversation_id, token_hash, sender_id, text, label, icon_url, hops, key, body_hash, ord)
+    ), head as (
+      select h.conversation_id, h.archived_at from conversation_head h
+      where h.conversation_id = any(${[...new Set(posts.map((p) => p.conversationId))]}::bigint[])
+      order by h.conversation_id for no key update
+    ), admitted as (
+      select i.* from input i join head h on h.conversation_id = i.conversation_id and h.archived_at is null
+      where i.token_hash is null or exists (
+        select from integration t where t.conversation_id = i.conversation_id and t.token_hash = i.token_hash)
+    ), known as (
+      select i.ord, k.seq, k.body_hash = i.body_hash as same from admitted i
+      join idempotency_key k on k.conversation_id = i.conversation_id and k.key = i.key
+    ), fresh as (
+      select distinct on (i.conversation_id, i.key, case when i.key is null then i.ord end) i.*
+      from admitted i where not exists (select from known k where k.ord = i.ord)
+      order by i.conversation_id, i.key, case when i.key is null then i.ord end, i.ord
+    ), numbered as (
+      select f.*, row_number() over (partition by f.conversation_id order by f.ord) as n from fresh f
+    ), advanced as (
+      update conversation_head h
+      set last_seq = h.last_seq + c.n, last_rev = h.last_rev + c.n, last_at = greatest(h.last_at, clock_timestamp())
+      from (select conversation_id, count(*) as n from numbered group by conversation_id) c
+      where h.conversation_id = c.conversation_id
+      returning h.conversation_id, h.last_seq - c.n as seq0, h.last_rev - c.n as rev0, h.last_at
+    ), written as (
+      insert into message (conversation_id, seq, rev, sender_id, text, label, icon_url, hops, sent_at)
+      select n.conversation_id, a.seq0 + n.n, a.rev0 + n.n, n.sender_id, n.text, n.label, n.icon_url, n.hops, a.last_at
+      from numbered n join advanced a on a.conversation_id = n.conversation_id
+    ), keyed as (
+      insert into idempotency_key (conversation_id, key, seq, body_hash)
+      select n.conversation_id, n.key, a.seq0 + n.n, n.body_hash
+      from numbered n join advanced a on a.conversation_id = n.conversation_id where n.key is not null
+    )
+    select i.ord::int as ord, coalesce(k.seq, a.seq0 + n.n)::bigint as seq,
+      case when m.ord is null then 'refused' when k.ord is null and n.ord = i.ord then 'new' else 'repeat' end as outcome,
+      coalesce(k.same, n.body_hash = i.body_hash) as same_body
+    from input i
+    left join admitted m on m.ord = i.ord
+    left join known k on k.ord = i.ord
+    left join numbered n on k.ord is null and n.conversation_id = i.conversation_id and (n.ord = i.ord or n.key = i.key)
+    left join advanced a on a.conversation_id = n.conversation_id
+    order by i.ord`;
+  const answers = new Array<Posted>(posts.length);
+  for (const row of rows) answers[row.ord - 1] = posted(row);
+  return answers;
+}
+
+function posted(row: Row): Posted {
+  // The outcome before the seq: a refused post has none.
+  if (row.outcome === 'refused') return { outcome: 'refused' };
+  const seq = row.seq!;
+  if (row.outcome === 'new') return { outcome: 'new', seq };
+  return { outcome: 'repeat', seq, sameBody: row.same_body === true };
+}
+
+/** Which of these conversations somebody else holds locked right now. */
+export async function lockedConversations(sql: Sql, ids: readonly ConversationId[]): Promise<Set<ConversationId>> {
+  const rows = await sql<{ id: ConversationId }[]>`
+    with free as (
+      select h.conversation_id from conversation_head h where h.conversation_id = any(${[...ids]}::bigint[])
+      order by h.conversation_id for no key update skip locked
+    )
+    select h.conversation_id as id from conversation_head h
+    where h.conversation_id = any(${[...ids]}::bigint[]) and h.conversation_id not in (select conversation_id from free)`;
+  return new Set(rows.map((row) => row.id));
+}

@@ -1,0 +1,233 @@
+import type { ConversationId, Seq } from '../model/ids.ts';
+import { DatabaseAwayError, DatabaseLostError, endsSession, sqlState, violates } from './database-error.ts';
+import { IntakeQueue, type Entry } from './intake-queue.ts';
+import { lockedConversations, writePosts, type Post, type Posted } from './message-log-statement.ts';
+import type { Pool } from './pool.ts';
+
+/** The intake queue is at its bound: the post was not taken. */
+export class IntakeFullError extends Error {
+  override readonly name = 'IntakeFullError';
+}
+
+/** The database refuses this post for what it holds; no repeat will help. */
+export class PoisonousPostError extends Error {
+  override readonly name = 'PoisonousPostError';
+}
+
+export interface MessageLogOptions {
+  readonly maxPosts: number;
+  readonly maxBytes: number;
+  readonly flushPosts: number;
+  readonly flushBytes: number;
+  /** How long a post may wait for its flush to begin. */
+  readonly waitMs: number;
+  /** Told after each commit which conversations advanced and to which seq. Must not throw. */
+  readonly onCommitted: (advanced: ReadonlyMap<ConversationId, Seq>) => void;
+}
+
+/** Counters since the start, for metrics. */
+export interface MessageLogCounts {
+  commits: number;
+  posted: number;
+}
+
+/** Serialization failure, deadlock: PostgreSQL rolled back and asks for a repeat. */
+const REPEATABLE = new Set(['40001', '40P01']);
+const LOCK_NOT_AVAILABLE = '55P03';
+const MAX_TRIES = 5;
+const HELD_PROBE_MS = 50;
+const AWAY_PROBE_MS = 250;
+
+/**
+ * The writer of messages: group commit. Posts of all callers wait in one bounded queue; one flush at a time takes the
+ * oldest and commits them together. Two flushes in flight were measured slower than one, and reorder what a session
+ * sends.
+ *
+ * A post whose outcome cannot be known is never written again from here: its caller is told so. Posts of a conversation
+ * that somebody else holds locked are held apart, so that one lock does not hold up the others.
+ */
+export class MessageLog {
+  readonly counts: MessageLogCounts = { commits: 0, posted: 0 };
+  readonly #pool: Pool;
+  readonly #options: MessageLogOptions;
+  readonly #queue: IntakeQueue;
+  #flushing: Promise<void> | null = null;
+  #away: Error | null = null;
+  #timer: NodeJS.Timeout | null = null;
+  #stopped = false;
+
+  constructor(pool: Pool, options: MessageLogOptions) {
+    this.#pool = pool;
+    this.#options = options;
+    this.#queue = new IntakeQueue(options);
+  }
+
+  /** Posts that wait or are being written. */
+  get depth(): number {
+    return this.#queue.size;
+  }
+
+  /**
+   * Resolves after the commit. Rejects with IntakeFullError or DatabaseAwayError (nothing was written),
+   * DatabaseLostError (may have been written), or PoisonousPostError.
+   */
+  append(post: Post): Promise<Posted> {
+    if (this.#stopped) return Promise.reject(new DatabaseAwayError('the server is stopping'));
+    if (this.#away !== null) return Promise.reject(this.#away);
+    return new Promise((resolve, reject) => {
+      if (!this.#queue.push({ post, resolve, reject })) {
+        reject(new IntakeFullError('the intake queue is full'));
+        return;
+      }
+      this.#schedule();
+    });
+  }
+
+  /** Writes what is waiting, then refuses more. */
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    while (this.#flushing !== null) await this.#flushing;
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#queue.rejectAll(new DatabaseAwayError('the server is stopping'));
+  }
+
+  #schedule(): void {
+    if (this.#flushing !== null || this.#queue.size === 0) return;
+    this.#flushing = this.#flushLoop().finally(() => {
+      this.#flushing = null;
+      this.#armTimer();
+    });
+  }
+
+  async #flushLoop(): Promise<void> {
+    // Requests that were read in the same turn of the event loop share the first flush.
+    await new Promise(setImmediate);
+    for (;;) {
+      this.#queue.rejectExpired(new DatabaseAwayError('the post waited too long for its turn'));
+      const batch = this.#queue.take();
+      if (batch.length === 0) return;
+      await this.#write(batch, 1);
+    }
+  }
+
+  /** Held posts need somebody to come back for them, even when no other post arrives. */
+  #armTimer(): void {
+    if (!this.#queue.hasHeld || this.#timer !== null || this.#stopped) return;
+    this.#timer = setTimeout(() => {
+      this.#timer = null;
+      if (this.#flushing !== null) return;
+      this.#flushing = this.#releaseHeld().finally(() => {
+        this.#flushing = null;
+        this.#schedule();
+        this.#armTimer();
+      });
+    }, HELD_PROBE_MS);
+  }
+
+  async #releaseHeld(): Promise<void> {
+    this.#queue.rejectExpired(new DatabaseAwayError('the conversation stayed locked for too long'));
+    const held = this.#queue.heldConversations();
+    if (held.length === 0) return;
+    try {
+      const locked = await this.#pool.run((sql) => lockedConversations(sql, held));
+      this.#queue.release(held.filter((id) => !locked.has(id)));
+    } catch (error) {
+      this.#fail([], error);
+    }
+  }
+
+  async #write(batch: readonly Entry[], tries: number): Promise<void> {
+    let answers: Posted[];
+    try {
+      answers = await this.#pool.run((sql) =>
+        writePosts(
+          sql,
+          batch.map((entry) => entry.post),
+        ),
+      );
+    } catch (error) {
+      await this.#recover(batch, tries, error);
+      return;
+    }
+    this.#settle(batch, answers);
+  }
+
+  #settle(batch: readonly Entry[], answers: readonly Posted[]): void {
+    const advanced = new Map<ConversationId, Seq>();
+    batch.forEach((entry, index) => {
+      const answer = answers[index]!;
+      if (answer.outcome === 'new') {
+        this.counts.posted += 1;
+        const { conversationId } = entry.post;
+        if (answer.seq > (advanced.get(conversationId) ?? 0)) advanced.set(conversationId, answer.seq);
+      }
+    });
+    this.counts.commits += 1;
+    // The word goes out before the answers, so that whoever was answered can count on it.
+    if (advanced.size > 0) this.#options.onCommitted(advanced);
+    batch.forEach((entry, index) => this.#queue.settle(entry, answers[index]!));
+  }
+
+  /** Everything below happened after a rollback, except the last line, where nobody can tell. */
+  async #recover(batch: readonly Entry[], tries: number, error: unknown): Promise<void> {
+    const state = sqlState(error);
+    if (state === LOCK_NOT_AVAILABLE) return this.#holdLocked(batch, tries, error);
+    const repeatable = (state !== null && REPEATABLE.has(state)) || violates(error, 'idempotency_key_pkey');
+    if (repeatable && tries < MAX_TRIES) return this.#write(batch, tries + 1);
+    if (state !== null && /^(22|23|54)/.test(state)) return this.#split(batch, error);
+    // PostgreSQL answered, so it rolled back (a full disk, a read-only standby): not written, but no use to go on at once.
+    if (state !== null && !endsSession(error))
+      error = new DatabaseAwayError('the database refused to write', { cause: error });
+    this.#fail(batch, error);
+  }
+
+  async #split(batch: readonly Entry[], error: unknown): Promise<void> {
+    if (batch.length === 1) {
+      this.#queue.reject(batch[0]!, new PoisonousPostError('the database refuses this message', { cause: error }));
+      return;
+    }
+    const middle = Math.ceil(batch.length / 2);
+    await this.#write(batch.slice(0, middle), 1);
+    await this.#write(batch.slice(middle), 1);
+  }
+
+  async #holdLocked(batch: readonly Entry[], tries: number, error: unknown): Promise<void> {
+    const ids = [...new Set(batch.map((entry) => entry.post.conversationId))];
+    let locked: Set<ConversationId>;
+    try {
+      locked = await this.#pool.run((sql) => lockedConversations(sql, ids));
+    } catch (cause) {
+      // The flush itself was rolled back by its lock time-out, so its posts are known not to be there.
+      this.#fail(batch, cause instanceof DatabaseLostError ? new DatabaseAwayError(cause.message, { cause }) : cause);
+      return;
+    }
+    const free = batch.filter((entry) => !locked.has(entry.post.conversationId));
+    this.#queue.hold(batch.filter((entry) => locked.has(entry.post.conversationId)));
+    if (free.length === 0) return;
+    if (tries >= MAX_TRIES) this.#fail(free, error);
+    else await this.#write(free, tries + 1);
+  }
+
+  #fail(batch: readonly Entry[], error: unknown): void {
+    const cause = error instanceof Error ? error : new Error('the database failed');
+    for (const entry of batch) this.#queue.reject(entry, cause);
+    if (!(cause instanceof DatabaseAwayError || cause instanceof DatabaseLostError)) return;
+    // Whoever is waiting was not written. Telling them now beats letting each meet the same deadline in turn.
+    this.#away = new DatabaseAwayError('the database is away', { cause });
+    this.#queue.rejectAll(this.#away);
+    void this.#waitForReturn();
+  }
+
+  async #waitForReturn(): Promise<void> {
+    while (!this.#stopped) {
+      try {
+        await this.#pool.run((sql) => sql`select 1`);
+        this.#away = null;
+        return;
+      } catch (error) {
+        this.#away = new DatabaseAwayError('the database is away', { cause: error });
+        await new Promise((resolve) => setTimeout(resolve, AWAY_PROBE_MS).unref());
+      }
+    }
+  }
+}

@@ -1,0 +1,94 @@
+import type { Config } from '../config/config.ts';
+import type { Log } from '../log.ts';
+import type { ConnectionTarget, Sql } from './connection.ts';
+import { Database } from './database.ts';
+import { startEmbedded, type EmbeddedOptions } from './embedded/embedded.ts';
+import { EmbeddedSupervisor } from './embedded/supervisor.ts';
+import { migrate } from './migrate.ts';
+import { checkCanary, type Sealer } from './sealed.ts';
+
+const PING_MS = 1_000;
+
+export interface OpenDatabase {
+  readonly database: Database;
+  /** For people: "PostgreSQL 18.4, embedded". */
+  readonly version: string;
+  stop(): Promise<void>;
+}
+
+/** PostgreSQL older than 11 cannot run the statements. */
+export class DatabaseTooOldError extends Error {
+  override readonly name = 'DatabaseTooOldError';
+}
+
+/**
+ * Reaches the configured database, or starts the embedded one; brings its schema up to date and checks the secret.
+ * Rejects with EmbeddedError, DatabaseAwayError, DatabaseTooOldError, SchemaTooNewError or WrongSecretError.
+ */
+export async function openDatabase(config: Config, parts: { sealer: Sealer; log: Log }): Promise<OpenDatabase> {
+  const { sealer, log } = parts;
+  const { target, stopServer, supervise } = config.postgresql.embedded
+    ? await openEmbedded(config, log)
+    : { target: externalTarget(config), stopServer: async () => {}, supervise: () => async () => {} };
+  const database = new Database(target, config.postgresql);
+  try {
+    const applied = await migrate(database.intake);
+    for (const name of applied) log.info('the database schema was brought up to date', { migration: name });
+    const version = await database.general.run(async (sql) => {
+      await checkCanary(sql, sealer);
+      return serverVersion(sql);
+    });
+    const stopSupervised = supervise(database);
+    return {
+      database,
+      version: `PostgreSQL ${version}${config.postgresql.embedded ? ', embedded' : ''}`,
+      stop: async () => {
+        database.stop();
+        await stopSupervised();
+      },
+    };
+  } catch (error) {
+    database.stop();
+    await stopServer();
+    throw error;
+  }
+}
+
+async function serverVersion(sql: Sql): Promise<string> {
+  const [row] = await sql<{ version: string; number: number }[]>`
+    select current_setting('server_version') as version, current_setting('server_version_num')::int as number`;
+  if (row!.number < 110_000) {
+    throw new DatabaseTooOldError(`PostgreSQL ${row!.version} is too old: Klatch needs 11 or newer`);
+  }
+  return row!.version.split(' ')[0]!;
+}
+
+function externalTarget({ postgresql }: Config): ConnectionTarget {
+  return { ...postgresql, database: postgresql.db };
+}
+
+interface EmbeddedTarget {
+  readonly target: ConnectionTarget;
+  readonly stopServer: () => Promise<void>;
+  /** Watches over the server from now on; returns how to stop both. */
+  readonly supervise: (database: Database) => () => Promise<void>;
+}
+
+async function openEmbedded(config: Config, log: Log): Promise<EmbeddedTarget> {
+  const options: EmbeddedOptions = {
+    dataDir: config.dataDir,
+    binDir: config.postgresql.binDir,
+    log: (event, fields) => log.info(event, fields),
+  };
+  const server = await startEmbedded(options);
+  const { socketDir, port, database, user } = server;
+  const { connectTimeoutMs, lockTimeoutMs } = config.postgresql;
+  return {
+    target: { host: socketDir, port, database, user, password: '', connectTimeoutMs, lockTimeoutMs },
+    stopServer: () => server.stop(),
+    supervise: (opened) => {
+      const supervisor = new EmbeddedSupervisor(server, options, () => opened.ping(PING_MS));
+      return () => supervisor.stop();
+    },
+  };
+}

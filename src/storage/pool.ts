@@ -1,0 +1,97 @@
+import { Connection, type ConnectionTarget, type Sql, type Transaction } from './connection.ts';
+import { DatabaseAwayError } from './database-error.ts';
+
+export interface PoolOptions {
+  readonly name: string;
+  readonly size: number;
+  /** Calls that may wait for a connection; one more is refused at once. */
+  readonly waiting: number;
+  /** Default deadline of one call: waiting for a connection and all its queries. */
+  readonly timeoutMs: number;
+}
+
+interface Waiter {
+  readonly resolve: (connection: Connection) => void;
+  readonly reject: (error: Error) => void;
+  readonly timer: NodeJS.Timeout;
+}
+
+/**
+ * A fixed number of connections and a bounded line of callers before them. Each use of the database has its own pool,
+ * so that a slow search cannot starve the intake.
+ */
+export class Pool {
+  readonly #options: PoolOptions;
+  readonly #all: readonly Connection[];
+  readonly #idle: Connection[];
+  readonly #waiters: Waiter[] = [];
+  #stopped = false;
+
+  constructor(target: ConnectionTarget, options: PoolOptions) {
+    this.#options = options;
+    this.#all = Array.from({ length: options.size }, () => new Connection(target, options.name));
+    this.#idle = [...this.#all];
+  }
+
+  /**
+   * Runs `work` with a connection of its own. `timeoutMs` bounds waiting and working together. Rejects with
+   * DatabaseAwayError (nothing was sent), DatabaseLostError (outcome unknown), or what `work` rejects with.
+   */
+  async run<T>(work: (sql: Sql) => Promise<T>, timeoutMs = this.#options.timeoutMs): Promise<T> {
+    const started = performance.now();
+    const connection = await this.#take(timeoutMs);
+    try {
+      return await connection.run(work, Math.max(1, timeoutMs - (performance.now() - started)));
+    } finally {
+      this.#give(connection);
+    }
+  }
+
+  /** The same inside one transaction, committed when `work` resolves and rolled back when it rejects. */
+  async transaction<T>(work: (tx: Transaction) => Promise<T>, timeoutMs = this.#options.timeoutMs): Promise<T> {
+    return this.run(async (sql) => (await sql.begin(work)) as T, timeoutMs);
+  }
+
+  /** Calls waiting for a connection right now. */
+  get waiting(): number {
+    return this.#waiters.length;
+  }
+
+  /** Refuses what waits and closes every connection. What is under way is rejected. */
+  stop(): void {
+    this.#stopped = true;
+    for (const waiter of this.#waiters.splice(0)) {
+      clearTimeout(waiter.timer);
+      waiter.reject(new DatabaseAwayError('the server is stopping'));
+    }
+    for (const connection of this.#all) connection.close();
+  }
+
+  #take(timeoutMs: number): Promise<Connection> {
+    if (this.#stopped) return Promise.reject(new DatabaseAwayError('the server is stopping'));
+    // The most recently used first: it is the likeliest to be open.
+    const idle = this.#idle.pop();
+    if (idle !== undefined) return Promise.resolve(idle);
+    if (this.#waiters.length >= this.#options.waiting) {
+      return Promise.reject(new DatabaseAwayError(`too many calls wait for the ${this.#options.name} connections`));
+    }
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => {
+        this.#waiters.splice(this.#waiters.indexOf(waiter), 1);
+        reject(new DatabaseAwayError(`no ${this.#options.name} connection was free within ${timeoutMs} ms`));
+      }, timeoutMs);
+      const waiter: Waiter = { resolve, reject, timer };
+      this.#waiters.push(waiter);
+    });
+  }
+
+  #give(connection: Connection): void {
+    const next = this.#waiters.shift();
+    if (next === undefined) {
+      this.#idle.push(connection);
+      return;
+    }
+    clearTimeout(next.timer);
+    next.resolve(connection);
+  }
+}

@@ -1,0 +1,86 @@
+import type { RetentionConfig } from '../config/config.ts';
+import type { Sql, Transaction } from './connection.ts';
+import type { Pool } from './pool.ts';
+
+const DAY_MS = 86_400_000;
+/** Partitions are made this far ahead, so that a day's first delivery never waits for one. */
+const DAYS_AHEAD = 3;
+const DELETE_PAGE = 5_000;
+const MAX_PAGES = 200;
+/** 'retai' in ASCII: one node at a time cleans up. */
+const ADVISORY_LOCK = 0x7265746169;
+
+/** Makes the delivery log's partitions for today and the next days. Safe to run at once on several nodes. */
+export async function ensureAttemptPartitions(tx: Transaction, nowMs: number): Promise<void> {
+  await tx`select pg_advisory_xact_lock(${ADVISORY_LOCK})`;
+  for (let day = 0; day <= DAYS_AHEAD; day += 1) {
+    const from = new Date(Math.floor(nowMs / DAY_MS) * DAY_MS + day * DAY_MS);
+    const to = new Date(from.getTime() + DAY_MS);
+    const name = partitionName(from);
+    const [found] = await tx`select to_regclass(${name}) is not null as present`;
+    if (found?.['present'] === true) continue;
+    // Rows that a wrong clock put into the default partition would forbid the new one: they move along.
+    await tx.unsafe(`create table ${name} (like delivery_attempt including all)`);
+    await tx`
+      with moved as (delete from delivery_attempt_default where at >= ${from} and at < ${to} returning *)
+      insert into ${tx(name)} select * from moved`;
+    await tx.unsafe(
+      `alter table delivery_attempt attach partition ${name} for values from ('${from.toISOString()}') to ('${to.toISOString()}')`,
+    );
+  }
+}
+
+/** What one round of cleaning up removed. */
+export interface Removed {
+  readonly days: number;
+  readonly keys: number;
+  readonly hooks: number;
+}
+
+/** Drops what is past its time: whole days of the delivery log, idempotency keys, removed hooks. */
+export async function removeExpired(pool: Pool, retention: RetentionConfig, nowMs: number): Promise<Removed> {
+  const before = (ms: number): Date => new Date(nowMs - ms);
+  const days = await pool.transaction((tx) => dropOldDays(tx, before(retention.deliveryLogMs)));
+  const keys = await inPages(pool, (sql) => deleteKeys(sql, before(retention.idempotencyKeysMs)));
+  const hooks = await inPages(pool, (sql) => deleteHooks(sql, before(retention.removedHooksMs)));
+  return { days, keys, hooks };
+}
+
+async function dropOldDays(tx: Transaction, before: Date): Promise<number> {
+  await tx`select pg_advisory_xact_lock(${ADVISORY_LOCK})`;
+  const rows = await tx<{ name: string }[]>`
+    select c.relname as name from pg_inherits i join pg_class c on c.oid = i.inhrelid
+    where i.inhparent = 'delivery_attempt'::regclass and c.relname ~ '^delivery_attempt_[0-9]{8}$'
+      and c.relname < ${partitionName(before)}`;
+  for (const { name } of rows) await tx`drop table ${tx(name)}`;
+  return rows.length;
+}
+
+async function deleteKeys(sql: Sql, before: Date): Promise<number> {
+  const rows = await sql`
+    delete from idempotency_key where ctid = any(array(
+      select ctid from idempotency_key where created_at < ${before} limit ${DELETE_PAGE})) returning 1`;
+  return rows.length;
+}
+
+async function deleteHooks(sql: Sql, before: Date): Promise<number> {
+  const rows = await sql`
+    delete from reverse_hook where id in (
+      select id from reverse_hook where removed_at < ${before} limit ${DELETE_PAGE}) returning 1`;
+  return rows.length;
+}
+
+/** Short statements one after the other, so that none holds its locks for long. */
+async function inPages(pool: Pool, page: (sql: Sql) => Promise<number>): Promise<number> {
+  let total = 0;
+  for (let pages = 0; pages < MAX_PAGES; pages += 1) {
+    const count = await pool.run(page);
+    total += count;
+    if (count < DELETE_PAGE) break;
+  }
+  return total;
+}
+
+function partitionName(day: Date): string {
+  return `delivery_attempt_${day.toISOString().slice(0, 10).replaceAll('-', '')}`;
+}

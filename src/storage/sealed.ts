@@ -1,0 +1,62 @@
+import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto';
+import type { Sql } from './connection.ts';
+
+/** The configured `secret` is not the one this database was made with. */
+export class WrongSecretError extends Error {
+  override readonly name = 'WrongSecretError';
+}
+
+const CANARY = 'klatch';
+const NONCE_BYTES = 12;
+const TAG_BYTES = 16;
+
+/**
+ * Seals what must be readable again (integration tokens, hook secrets) with AES-256-GCM under a key derived from the
+ * configured `secret`. Format: `1.` + base64url(nonce, tag, ciphertext). The purpose is authenticated, so that a value
+ * moved from one column to another does not open.
+ */
+export class Sealer {
+  readonly #key: Buffer;
+
+  constructor(secret: string) {
+    this.#key = Buffer.from(hkdfSync('sha256', secret, 'klatch', 'sealed-at-rest-1', 32));
+  }
+
+  seal(purpose: string, plain: string): string {
+    const nonce = randomBytes(NONCE_BYTES);
+    const cipher = createCipheriv('aes-256-gcm', this.#key, nonce);
+    cipher.setAAD(Buffer.from(purpose));
+    const body = Buffer.concat([cipher.update(plain, 'utf8'), cipher.final()]);
+    return `1.${Buffer.concat([nonce, cipher.getAuthTag(), body]).toString('base64url')}`;
+  }
+
+  /** Throws WrongSecretError when the value was sealed with another secret, for another purpose, or was changed. */
+  open(purpose: string, sealed: string): string {
+    const bytes = Buffer.from(sealed.slice(2), 'base64url');
+    if (!sealed.startsWith('1.') || bytes.length < NONCE_BYTES + TAG_BYTES)
+      throw new WrongSecretError('not a sealed value');
+    const decipher = createDecipheriv('aes-256-gcm', this.#key, bytes.subarray(0, NONCE_BYTES));
+    decipher.setAAD(Buffer.from(purpose));
+    decipher.setAuthTag(bytes.subarray(NONCE_BYTES, NONCE_BYTES + TAG_BYTES));
+    try {
+      return decipher.update(bytes.subarray(NONCE_BYTES + TAG_BYTES), undefined, 'utf8') + decipher.final('utf8');
+    } catch (cause) {
+      throw new WrongSecretError('a sealed value does not open with this secret', { cause });
+    }
+  }
+}
+
+/** Leaves a canary in a new database and checks it in an older one, before anything is sealed with a wrong secret. */
+export async function checkCanary(sql: Sql, sealer: Sealer): Promise<void> {
+  const name = 'secret-canary';
+  await sql`insert into setting (name, value) values (${name}, ${sealer.seal(name, CANARY)}) on conflict (name) do nothing`;
+  const [row] = await sql<{ value: string }[]>`select value from setting where name = ${name}`;
+  try {
+    if (row === undefined || sealer.open(name, row.value) !== CANARY) throw new WrongSecretError('the canary differs');
+  } catch (cause) {
+    throw new WrongSecretError(
+      'secret differs from the one this database was made with: put the old value of `secret` back into server.conf',
+      { cause },
+    );
+  }
+}

@@ -1,0 +1,117 @@
+import type { ConversationId, HookId, Seq } from '../model/ids.ts';
+import type { Sql, Transaction } from './connection.ts';
+import { PARTITIONS } from './lanes.ts';
+
+/** The delivery log's row of one attempt. */
+export interface AttemptRecord {
+  readonly firstSeq: Seq;
+  readonly lastSeq: Seq;
+  /** 1 for the first attempt of this message, counting on with each repeat. */
+  readonly attempt: number;
+  readonly at: Date;
+  readonly delivered: boolean;
+  readonly category: string | null;
+  readonly code: number | null;
+  readonly durationMs: number;
+}
+
+/** What became of a lane's attempt: absolute values, so that writing it twice is writing it once. */
+export interface Settlement {
+  readonly hookId: HookId;
+  readonly generation: number;
+  readonly epoch: number;
+  readonly cursor: Seq;
+  readonly failures: number;
+  readonly failingSince: Date | null;
+  readonly nextAttemptAt: Date | null;
+  /** Null where nothing was sent because every message was to be left out. */
+  readonly attempt: AttemptRecord | null;
+}
+
+/**
+ * Writes settlements of any number of lanes, one for each lane at most, in one commit. Returns the hooks that took
+ * theirs: one that is missing was changed by somebody (generation), removed, or belongs to another process (epoch), and
+ * its lane must be read again. The lease rows stay share-locked until the commit, so that no take-over slips between
+ * the check and the write.
+ */
+export async function settle(sql: Sql, settlements: readonly Settlement[]): Promise<Set<HookId>> {
+  const attempts = settlements.filter((s) => s.attempt !== null).map((s) => ({ id: s.hookId, ...s.attempt! }));
+  const iso = (date: Date | null | undefined): string | null => date?.toISOString() ?? null;
+  const rows = await sql<{ id: HookId }[]>`
+    with input as (
+      select * from unnest(
+        ${settlements.map((s) => s.hookId)}::int[], ${settlements.map((s) => s.generation)}::bigint[],
+        ${settlements.map((s) => s.epoch)}::bigint[], ${settlements.map((s) => s.cursor)}::bigint[],
+        ${settlements.map((s) => s.failures)}::int[], ${settlements.map((s) => iso(s.failingSince))}::timestamptz[],
+        ${settlements.map((s) => iso(s.nextAttemptAt))}::timestamptz[],
+        ${settlements.map((s) => (s.attempt?.delivered === true ? iso(s.attempt.at) : null))}::timestamptz[],
+        ${settlements.map((s) => (s.attempt?.delivered === false ? iso(s.attempt.at) : null))}::timestamptz[],
+        ${settlements.map((s) => s.attempt?.category ?? null)}::text[],
+        ${settlements.map((s) => s.attempt?.code ?? null)}::int[]
+      ) as u(hook_id, generation, epoch, cursor, failures, failing_since, next_attempt_at, success_at, error_at,
+        category, code)
+    ), fence as (
+      select l.partition, l.epoch from lease l where l.partition in (select hook_id % ${PARTITIONS} from input)
+      order by l.partition for share
+    ), settled as (
+      update reverse_hook r
+      set cursor = greatest(r.cursor, i.cursor), failures = i.failures, failing_since = i.failing_since,
+        next_attempt_at = i.next_attempt_at, last_success_at = coalesce(i.success_at, r.last_success_at),
+        last_error_at = coalesce(i.error_at, r.last_error_at),
+        last_error_category = case when i.error_at is null then r.last_error_category else i.category end,
+        last_error_code = case when i.error_at is null then r.last_error_code else i.code end
+      from input i join fence f on f.partition = i.hook_id % ${PARTITIONS} and f.epoch = i.epoch
+      where r.id = i.hook_id and r.generation = i.generation and r.removed_at is null
+      returning r.id
+    ), logged as (
+      insert into delivery_attempt (hook_id, seq, last_seq, attempt, at, outcome, category, code, duration_ms)
+      select * from unnest(
+        ${attempts.map((a) => a.id)}::int[], ${attempts.map((a) => a.firstSeq)}::bigint[],
+        ${attempts.map((a) => a.lastSeq)}::bigint[], ${attempts.map((a) => a.attempt)}::int[],
+        ${attempts.map((a) => a.at.toISOString())}::timestamptz[],
+        ${attempts.map((a) => (a.delivered ? 'delivered' : 'failed'))}::text[],
+        ${attempts.map((a) => a.category)}::text[], ${attempts.map((a) => a.code)}::int[],
+        ${attempts.map((a) => a.durationMs)}::int[])
+      on conflict do nothing
+    )
+    select id from settled`;
+  return new Set(rows.map((row) => row.id));
+}
+
+/**
+ * A target answered 410: the hook is gone for its clients, its row stays for `klatch hook restore`, and the group gets a
+ * notice. False when the hook was changed or handed over meanwhile.
+ */
+export async function removeByTarget(
+  tx: Transaction,
+  removal: { settlement: Settlement; attempt: AttemptRecord; conversationId: ConversationId; host: string },
+): Promise<boolean> {
+  const { settlement, attempt, conversationId, host } = removal;
+  const fence = await tx`
+    select from lease where partition = ${settlement.hookId % PARTITIONS} and epoch = ${settlement.epoch} for share`;
+  if (fence.length === 0) return false;
+  // Head before hook, as registration does, so that the two cannot wait for each other.
+  const [head] = await tx<{ rev: number }[]>`
+    update conversation_head set last_rev = last_rev + 1 where conversation_id = ${conversationId}
+    returning last_rev as rev`;
+  const removed = await tx`
+    update reverse_hook set removed_at = now(), removed_by = 'target', generation = generation + 1,
+      last_error_at = ${attempt.at}, last_error_category = ${attempt.category}, last_error_code = ${attempt.code}
+    where id = ${settlement.hookId} and generation = ${settlement.generation} and removed_at is null
+    returning id`;
+  if (removed.length === 0) throw new StaleLaneError('the hook was changed meanwhile');
+  await tx`
+    insert into delivery_attempt (hook_id, seq, last_seq, attempt, at, outcome, category, code, duration_ms)
+    values (${settlement.hookId}, ${attempt.firstSeq}, ${attempt.lastSeq}, ${attempt.attempt}, ${attempt.at},
+      'unregistered', ${attempt.category}, ${attempt.code}, ${attempt.durationMs})
+    on conflict do nothing`;
+  await tx`
+    insert into notice (conversation_id, rev, kind, details)
+    values (${conversationId}, ${head!.rev}, 'hook_removed', ${tx.json({ hook: settlement.hookId, host })})`;
+  return true;
+}
+
+/** Rolls a removal back whose hook was changed after the attempt began. */
+export class StaleLaneError extends Error {
+  override readonly name = 'StaleLaneError';
+}

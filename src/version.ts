@@ -1,0 +1,6 @@
+import { readAsset } from './assets.ts';
+
+/** The version of this program, from package.json. */
+export function readVersion(): string {
+  return (JSON.parse(readAsset('package.json')) as { version: string }).version;
+}

@@ -1,0 +1,83 @@
+import type { Config } from '../../src/config/config.ts';
+import type { ConnectionTarget } from '../../src/storage/connection.ts';
+import { postgresqlConfig } from './database.ts';
+
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+const DAY_MS = 24 * HOUR_MS;
+
+/** What a test changes of the configuration, section by section. */
+export type ConfigChanges = { [Section in keyof Config]?: Partial<Config[Section]> };
+
+/** The contract's bounds, on a database of the test's own, with receivers on loopback allowed. */
+export function testConfig(target: ConnectionTarget, dataDir: string, changes: ConfigChanges = {}): Config {
+  const base: Config = {
+    file: `${dataDir}/server.conf`,
+    projectName: 'Klatch under test',
+    secret: 'a secret for tests that is long enough to be taken',
+    dataDir,
+    publicEndpoints: ['ws://klatch.example:9080'],
+    activation: null,
+    googlePushKeys: [],
+    serverKeys: [],
+    postgresql: { ...postgresqlConfig, ...target, db: target.database },
+    http: {
+      interface: '127.0.0.1',
+      port: 0,
+      baseUri: 'http://klatch.example',
+      cors: [],
+      trustedProxies: [],
+      maxBodyBytes: 1024 * 1024,
+      maxHeaderBytes: 16 * 1024,
+      requestTimeoutMs: 10_000,
+      stopTimeoutMs: 20_000,
+    },
+    limits: {
+      textCodePoints: 40_000,
+      intakePosts: 5_000,
+      intakeBytes: 64 * 1024 * 1024,
+      intakeWaitMs: 5_000,
+      flushPosts: 500,
+      flushBytes: 4 * 1024 * 1024,
+      tokenRate: 100,
+      tokenBurst: 1_000,
+      tokenWaitMs: 5_000,
+      unknownTokenMemoryMs: 5_000,
+      unknownTokens: 10_000,
+      unknownTokenRate: 20,
+      hooksPerGroup: 100,
+      registrationsPerMinute: 10,
+      hops: 3,
+    },
+    delivery: {
+      allow: ['loopback'],
+      inFlight: 256,
+      perHost: 16,
+      connectTimeoutMs: 5_000,
+      headersTimeoutMs: 15_000,
+      answerBytes: 64 * 1024,
+      answerTimeMs: 1_000,
+      lookupTimeoutMs: 5_000,
+      lookupCacheMs: 30_000,
+      lookupFailureCacheMs: 5_000,
+      lookups: 8,
+      retryMs: [5_000, 30_000, 2 * MINUTE_MS, 10 * MINUTE_MS, 30 * MINUTE_MS, HOUR_MS],
+      retryAfterMaxMs: HOUR_MS,
+      parkAfterMs: 3 * DAY_MS,
+    },
+    retention: {
+      idempotencyKeysMs: DAY_MS,
+      deliveryLogMs: 7 * DAY_MS,
+      deliveryLogRows: 10_000,
+      removedHooksMs: 30 * DAY_MS,
+    },
+    log: { level: 'error', format: 'json' },
+  };
+  const changed = Object.entries(changes).map(([section, change]) => {
+    const old = base[section as keyof Config];
+    const merged =
+      typeof old === 'object' && old !== null && !Array.isArray(old) ? { ...old, ...(change as object) } : change;
+    return [section, merged];
+  });
+  return { ...base, ...Object.fromEntries(changed) } as Config;
+}

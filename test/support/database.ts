@@ -1,0 +1,96 @@
+import { randomBytes } from 'node:crypto';
+import type { PostgresqlConfig } from '../../src/config/config.ts';
+import { Connection, type ConnectionTarget, type Sql } from '../../src/storage/connection.ts';
+import { Database } from '../../src/storage/database.ts';
+import { migrate } from '../../src/storage/migrate.ts';
+import { Pool } from '../../src/storage/pool.ts';
+
+/** One advisory lock for all who make or copy the template: PostgreSQL copies no database that somebody is connected to. */
+const TEMPLATE_LOCK = 7_001;
+const TEMPLATE = 'klatch_template';
+
+/** The private server that global-setup.ts started for this run of the tests. */
+export function testServer(database: string): ConnectionTarget {
+  const text = process.env['KLATCH_TEST_POSTGRES'];
+  if (text === undefined) throw new Error('KLATCH_TEST_POSTGRES is not set: run the tests with `make test`');
+  const { socketDir, port, user } = JSON.parse(text) as { socketDir: string; port: number; user: string };
+  return { host: socketDir, port, user, database, password: '', connectTimeoutMs: 2_000, lockTimeoutMs: 1_000 };
+}
+
+export const postgresqlConfig: PostgresqlConfig = {
+  embedded: false,
+  binDir: null,
+  host: '',
+  port: 5432,
+  db: '',
+  user: '',
+  password: '',
+  poolSize: 4,
+  poolWaiting: 1_000,
+  connectTimeoutMs: 2_000,
+  queryTimeoutMs: 5_000,
+  flushTimeoutMs: 2_000,
+  lockTimeoutMs: 1_000,
+};
+
+export interface TestDatabase {
+  readonly target: ConnectionTarget;
+  /** Opens the pools on it; closed by `drop`. */
+  open(): Database;
+  /** Runs statements as the superuser. */
+  query<T>(work: (sql: Sql) => Promise<T>): Promise<T>;
+  drop(): Promise<void>;
+}
+
+async function asAdmin<T>(database: string, work: (sql: Sql) => Promise<T>): Promise<T> {
+  const connection = new Connection(testServer(database), 'test');
+  try {
+    return await connection.run(work, 60_000);
+  } finally {
+    connection.close();
+  }
+}
+
+async function makeTemplate(admin: Sql): Promise<void> {
+  const [found] = await admin`select from pg_database where datname = ${TEMPLATE}`;
+  if (found !== undefined) return;
+  await admin.unsafe(`create database ${TEMPLATE}_new`);
+  const pool = new Pool(testServer(`${TEMPLATE}_new`), { name: 'migrate', size: 1, waiting: 1, timeoutMs: 60_000 });
+  await migrate(pool);
+  pool.stop();
+  // A session ends a moment after its socket; PostgreSQL waits up to 5 s for it before it refuses to rename.
+  await admin`select pg_terminate_backend(pid) from pg_stat_activity where datname = ${`${TEMPLATE}_new`}`;
+  await admin.unsafe(`alter database ${TEMPLATE}_new rename to ${TEMPLATE}`);
+}
+
+/** A database of its own: migrated, or with nothing in it. */
+export async function createTestDatabase(options: { empty?: boolean } = {}): Promise<TestDatabase> {
+  const name = `t_${randomBytes(8).toString('hex')}`;
+  await asAdmin('postgres', async (admin) => {
+    await admin`set lock_timeout = 0`;
+    await admin`select pg_advisory_lock(${TEMPLATE_LOCK})`;
+    if (options.empty === true) {
+      await admin.unsafe(`create database ${name}`);
+    } else {
+      await makeTemplate(admin);
+      await admin.unsafe(`create database ${name} template ${TEMPLATE}`);
+    }
+  });
+  const target = testServer(name);
+  const opened: Database[] = [];
+  return {
+    target,
+    open: () => {
+      const database = new Database(target, postgresqlConfig);
+      opened.push(database);
+      return database;
+    },
+    query: (work) => asAdmin(name, work),
+    drop: async () => {
+      for (const database of opened) database.stop();
+      await asAdmin('postgres', async (admin) => {
+        await admin.unsafe(`drop database ${name} with (force)`);
+      });
+    },
+  };
+}
