@@ -1,0 +1,192 @@
+import { fail } from './error.ts';
+import type { Origin } from './value.ts';
+
+/** The characters that unquoted text may not hold, besides white space and `//`. */
+const RESERVED = '$"{}[]:=,+#`^?!@*&\\';
+
+const ESCAPES: ReadonlyMap<string, string> = new Map([
+  ['"', '"'],
+  ['\\', '\\'],
+  ['/', '/'],
+  ['b', '\b'],
+  ['f', '\f'],
+  ['n', '\n'],
+  ['r', '\r'],
+  ['t', '\t'],
+]);
+
+/** Reads the tokens of one text from left to right and knows where each stands. */
+export class Cursor {
+  readonly text: string;
+  offset = 0;
+  readonly #file: string;
+  readonly #lineStarts: number[] = [0];
+
+  constructor(text: string, file: string) {
+    this.text = text.startsWith('\uFEFF') ? text.slice(1) : text;
+    this.#file = file;
+    for (let at = this.text.indexOf('\n'); at >= 0; at = this.text.indexOf('\n', at + 1)) this.#lineStarts.push(at + 1);
+  }
+
+  /** The character at the offset; empty at the end. */
+  get char(): string {
+    return this.text.charAt(this.offset);
+  }
+
+  /** Whether the text goes on with this. */
+  at(token: string): boolean {
+    return this.text.startsWith(token, this.offset);
+  }
+
+  /** Where an offset stands in the file. */
+  origin(offset = this.offset): Origin {
+    let low = 0;
+    let high = this.#lineStarts.length;
+    while (high - low > 1) {
+      const middle = (low + high) >> 1;
+      if ((this.#lineStarts[middle] ?? 0) <= offset) low = middle;
+      else high = middle;
+    }
+    return { file: this.#file, line: low + 1, column: offset - (this.#lineStarts[low] ?? 0) + 1 };
+  }
+
+  /** Throws a problem at an offset. */
+  fail(sentence: string, offset = this.offset): never {
+    fail(this.origin(offset), sentence);
+  }
+
+  /** What stands at the offset, for a sentence. */
+  found(): string {
+    if (this.offset >= this.text.length) return 'the end of the file';
+    if (this.char === '\n') return 'the end of the line';
+    const word = this.#wordEnd() > this.offset ? this.text.slice(this.offset, this.#wordEnd()) : this.char;
+    return `'${word.length > 40 ? `${word.slice(0, 40)}…` : word}'`;
+  }
+
+  /** Skips white space up to the end of the line and returns it. */
+  skipSpace(): string {
+    const start = this.offset;
+    while (this.char !== '\n' && isSpace(this.text.charCodeAt(this.offset))) this.offset++;
+    return this.text.slice(start, this.offset);
+  }
+
+  /** Skips white space, comments and line ends; tells whether a line ended. */
+  skipBlank(): boolean {
+    let newline = false;
+    for (;;) {
+      this.skipSpace();
+      if (this.at('#') || this.at('//')) this.offset = this.#lineEnd();
+      else if (this.char === '\n') newline = ++this.offset > 0;
+      else return newline;
+    }
+  }
+
+  /** Reads unquoted text up to a character that may not stand in it; empty if there is none. */
+  unquoted(): string {
+    const start = this.offset;
+    this.offset = this.#wordEnd();
+    return this.text.slice(start, this.offset);
+  }
+
+  /** Reads a text in quotes or in triple quotes; the offset is at the first quote. */
+  quoted(): string {
+    if (this.at('"""')) return this.#tripleQuoted();
+    const open = this.offset++;
+    let result = '';
+    for (;;) {
+      const start = this.offset;
+      while (this.char !== '"' && this.char !== '\\' && this.text.charCodeAt(this.offset) >= 0x20) this.offset++;
+      result += this.text.slice(start, this.offset);
+      if (this.char === '"') break;
+      if (this.char === '\\') result += this.#escape();
+      else this.#failInQuotes(open);
+    }
+    this.offset++;
+    return result;
+  }
+
+  #failInQuotes(open: number): never {
+    if (this.char === '') this.fail('This quote is never closed: the file ends before another ".', open);
+    if (this.char === '\n' || this.at('\r\n')) {
+      this.fail(
+        'This quote is not closed before its line ends; close it, or put """ around text of several lines.',
+        open,
+      );
+    }
+    const code = codeName(this.text.charCodeAt(this.offset));
+    this.fail(`Found the control character U+${code} in quoted text; write it as \\u${code}.`);
+  }
+
+  #tripleQuoted(): string {
+    const open = this.offset;
+    let close = this.text.indexOf('"""', open + 3);
+    if (close < 0) this.fail('This """ is never closed: the file ends before another """.', open);
+    // Any quotes before the last three belong to the text.
+    while (this.text[close + 3] === '"') close++;
+    this.offset = close + 3;
+    return this.text.slice(open + 3, close);
+  }
+
+  #escape(): string {
+    const start = this.offset;
+    const letter = this.text.charAt(start + 1);
+    const plain = ESCAPES.get(letter);
+    this.offset += 2;
+    if (plain !== undefined) return plain;
+    if (letter !== 'u') {
+      this.fail(
+        `Found the escape '\\${letter}'; expected one of \\" \\\\ \\/ \\b \\f \\n \\r \\t \\u. A backslash is written \\\\.`,
+        start,
+      );
+    }
+    const unit = this.#hex(start);
+    if (unit < 0xd800 || unit > 0xdfff) return String.fromCharCode(unit);
+    const low = unit < 0xdc00 && this.at('\\u') ? this.#lowSurrogate() : 0;
+    if (low < 0xdc00 || low > 0xdfff)
+      this.fail(`Found \\u${codeName(unit)}, one half of a surrogate pair without the other.`, start);
+    return String.fromCharCode(unit, low);
+  }
+
+  #lowSurrogate(): number {
+    this.offset += 2;
+    return this.#hex(this.offset - 2);
+  }
+
+  #hex(start: number): number {
+    const digits = this.text.slice(this.offset, this.offset + 4);
+    if (!/^[0-9a-fA-F]{4}$/.test(digits)) this.fail('Expected four hexadecimal digits after \\u.', start);
+    this.offset += 4;
+    return Number.parseInt(digits, 16);
+  }
+
+  #lineEnd(): number {
+    const end = this.text.indexOf('\n', this.offset);
+    return end < 0 ? this.text.length : end;
+  }
+
+  #wordEnd(): number {
+    let end = this.offset;
+    for (; end < this.text.length; end++) {
+      const char = this.text.charAt(end);
+      if (isSpace(this.text.charCodeAt(end)) || (char === '/' && this.text[end + 1] === '/')) break;
+      if (RESERVED.includes(char) && !(char === '+' && this.#inExponent(end))) break;
+    }
+    return end;
+  }
+
+  /** `1e+5` is a number though `+` may not stand in unquoted text. */
+  #inExponent(plus: number): boolean {
+    const digit = /\d/.test(this.text.charAt(plus + 1));
+    return digit && /^-?\d[\d.]*[eE]$/.test(this.text.slice(this.offset, plus));
+  }
+}
+
+/** White space as the specification counts it, line ends included. JavaScript's own lacks U+001C to U+001F. */
+function isSpace(code: number): boolean {
+  if (code < 0x80) return code === 0x20 || (code >= 0x09 && code <= 0x0d) || (code >= 0x1c && code <= 0x1f);
+  return /\s/.test(String.fromCharCode(code));
+}
+
+function codeName(code: number): string {
+  return code.toString(16).toUpperCase().padStart(4, '0');
+}

@@ -1,0 +1,76 @@
+import { isUtf8 } from 'node:buffer';
+import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
+import { fail } from './error.ts';
+import type { Origin } from './value.ts';
+
+/** A text file that was read. */
+export interface TextFile {
+  readonly text: string;
+  readonly bytes: number;
+  /** The same for all paths to the same file. */
+  readonly identity: string;
+}
+
+const REASONS: ReadonlyMap<string, string> = new Map([
+  ['EACCES', 'permission is denied'],
+  ['ELOOP', 'its symbolic links lead in a circle'],
+  ['ENAMETOOLONG', 'the name is too long'],
+]);
+
+/** Reads a regular file of at most `maxBytes`; null if there is none. Other failures throw a HoconError at `origin`. */
+export function readTextFile(path: string, maxBytes: number, origin: Origin): TextFile | null {
+  let descriptor: number;
+  try {
+    // Without O_NONBLOCK, opening a named pipe waits for a writer for ever.
+    descriptor = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY);
+  } catch (error) {
+    const code = codeOf(error);
+    if (code === 'ENOENT' || code === 'ENOTDIR') return null;
+    return fail(origin, `Cannot read ${path}: ${REASONS.get(code) ?? 'it cannot be opened'} (${code}).`);
+  }
+  try {
+    const stat = fstatSync(descriptor);
+    if (!stat.isFile())
+      fail(origin, `Cannot read ${path}: it is ${stat.isDirectory() ? 'a folder' : 'not a regular file'}.`);
+    const bytes = readAll(descriptor, path, maxBytes, origin);
+    return { text: decode(bytes, path), bytes: bytes.length, identity: `${stat.dev}:${stat.ino}` };
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+/** The size that a file says it has may be wrong (`/proc`), so that what is read is counted. */
+function readAll(descriptor: number, path: string, maxBytes: number, origin: Origin): Buffer {
+  const chunks: Buffer[] = [];
+  for (let total = 0; ;) {
+    const chunk = Buffer.alloc(Math.min(65_536, maxBytes - total + 1));
+    const count = readSync(descriptor, chunk);
+    if (count === 0) return Buffer.concat(chunks);
+    total += count;
+    if (total > maxBytes)
+      fail(origin, `Cannot read ${path}: it is larger than the ${maxBytes} bytes that are left for it.`);
+    chunks.push(chunk.subarray(0, count));
+  }
+}
+
+function decode(bytes: Buffer, path: string): string {
+  if (isUtf8(bytes)) return bytes.toString('utf8');
+  // A line end is never part of another character, so lines can be checked one by one.
+  let line = 1;
+  for (let start = 0; ; line++) {
+    const next = bytes.indexOf(0x0a, start);
+    const end = next < 0 ? bytes.length : next;
+    const part = bytes.subarray(start, end);
+    if (!isUtf8(part)) {
+      const column = part.toString('utf8').indexOf('\uFFFD') + 1;
+      return fail({ file: path, line, column }, 'Found bytes that are not UTF-8; save the file in the encoding UTF-8.');
+    }
+    start = end + 1;
+  }
+}
+
+/** Not by `instanceof`: an error of another realm (a test's, a worker's) is one too. */
+function codeOf(error: unknown): string {
+  const code = typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined;
+  return typeof code === 'string' ? code : String(error);
+}

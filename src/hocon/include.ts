@@ -1,0 +1,31 @@
+import { dirname, extname, isAbsolute, join } from 'node:path';
+import type { Origin } from './value.ts';
+
+/** An include statement. */
+export interface IncludeRequest {
+  /** The name as written. */
+  readonly name: string;
+  /** Whether it is an error that there is no such file. */
+  readonly required: boolean;
+  readonly origin: Origin;
+}
+
+/** What is wrong with the name in an include statement, as a sentence, or null. */
+export function includeProblem(name: string): string | null {
+  if (name === '') return 'The name of the file to include is empty.';
+  if (name.includes('\0')) return 'The name of the file to include holds a NUL character.';
+  if (!/^[a-z][a-z0-9+.-]*:\/\//i.test(name)) return null;
+  return `Found the address '${name}' after include: only files can be included, nothing is fetched.`;
+}
+
+/**
+ * The files that a name stands for, relative to the including file, whose path is null for a text without a file
+ * (then only absolute names mean anything: the answer is null). A name without a suffix stands for its `.json` and
+ * its `.conf` file, in this order.
+ */
+export function includePaths(name: string, includingPath: string | null): { exact: string; guesses: string[] } | null {
+  if (includingPath === null && !isAbsolute(name)) return null;
+  const exact = isAbsolute(name) || includingPath === null ? name : join(dirname(includingPath), name);
+  const complete = extname(name) === '.conf' || extname(name) === '.json';
+  return { exact, guesses: complete ? [] : [`${exact}.json`, `${exact}.conf`] };
+}

@@ -1,0 +1,65 @@
+import type { Value } from './value.ts';
+
+/** A number, then letters that name a unit; the HOCON specification's "units format". */
+const MEASURE = /^([+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)\s*(\p{L}*)$/u;
+
+const DURATIONS: ReadonlyMap<string, number> = new Map(
+  (
+    [
+      ['ns nano nanos nanosecond nanoseconds', 1e-6],
+      ['us micro micros microsecond microseconds', 1e-3],
+      ['ms milli millis millisecond milliseconds', 1],
+      ['s second seconds', 1e3],
+      ['m minute minutes', 60e3],
+      ['h hour hours', 3600e3],
+      ['d day days', 86_400e3],
+      ['w week weeks', 604_800e3],
+    ] as const
+  ).flatMap(([names, factor]) => names.split(' ').map((name) => [name, factor])),
+);
+
+const SIZES: ReadonlyMap<string, number> = new Map([
+  ...['B', 'b', 'byte', 'bytes'].map((name): [string, number] => [name, 1]),
+  ...['kilo', 'mega', 'giga', 'tera', 'peta', 'exa', 'zetta', 'yotta'].flatMap(powersOfTen),
+  ...['kibi', 'mebi', 'gibi', 'tebi', 'pebi', 'exbi', 'zebi', 'yobi'].flatMap(powersOfTwo),
+]);
+
+/**
+ * Milliseconds, to the nanosecond; null: not a duration. A number without a unit counts milliseconds.
+ * Units are the HOCON specification's, case-sensitive, and weeks. May be negative.
+ */
+export function durationMs(value: Value): number | null {
+  const ms = measure(value, DURATIONS);
+  // 2.3 s is 2299.9999999999995 ms in binary floating point.
+  return ms === null ? null : Math.round(ms * 1e6) / 1e6;
+}
+
+/**
+ * Whole bytes; null: not a size. A number without a unit counts bytes. As the HOCON specification has it, `kB` is
+ * 1000 bytes, `K`, `k`, `Ki` and `KiB` are 1024; `KB` is read as `kB`. May be negative.
+ */
+export function sizeBytes(value: Value): number | null {
+  const bytes = measure(value, SIZES);
+  return bytes === null ? null : Math.round(bytes);
+}
+
+function measure(value: Value, units: ReadonlyMap<string, number>): number | null {
+  if (value.kind === 'number') return value.number;
+  const match = value.kind === 'string' ? MEASURE.exec(value.text.trim()) : null;
+  if (match === null) return null;
+  const factor = match[2] === '' ? 1 : units.get(match[2] ?? '');
+  const result = factor === undefined ? Number.NaN : Number(match[1]) * factor;
+  return Number.isFinite(result) ? result : null;
+}
+
+function powersOfTen(prefix: string, index: number): [string, number][] {
+  const letter = prefix.charAt(0).toUpperCase();
+  const names = [`${letter}B`, `${prefix}byte`, `${prefix}bytes`, ...(index === 0 ? ['kB'] : [])];
+  return names.map((name) => [name, 1000 ** (index + 1)]);
+}
+
+function powersOfTwo(prefix: string, index: number): [string, number][] {
+  const letter = prefix.charAt(0).toUpperCase();
+  const names = [letter, letter.toLowerCase(), `${letter}i`, `${letter}iB`, `${prefix}byte`, `${prefix}bytes`];
+  return names.map((name) => [name, 1024 ** (index + 1)]);
+}

@@ -1,0 +1,196 @@
+import { isIP } from 'node:net';
+import { domainToASCII } from 'node:url';
+import ipaddr from 'ipaddr.js';
+
+type Address = ipaddr.IPv4 | ipaddr.IPv6;
+type Range<A extends Address> = readonly [A, number];
+
+/** An entry of `delivery.allow` that cannot be read; the message is a sentence for the administrator. */
+export class AddressPolicyError extends Error {
+  override readonly name = 'AddressPolicyError';
+}
+
+/** What the two words of `delivery.allow` stand for. */
+const NAMED_RANGES: ReadonlyMap<string, readonly string[]> = new Map([
+  ['loopback', ['127.0.0.0/8', '::1/128']],
+  ['private', ['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', 'fc00::/7']],
+]);
+
+/** ipaddr.js calls all of these "reserved"; an administrator who reads the log deserves the reason. */
+const NAMED_RULES: readonly (readonly [string, string])[] = [
+  ['192.0.2.0/24', 'documentation'],
+  ['198.51.100.0/24', 'documentation'],
+  ['203.0.113.0/24', 'documentation'],
+  ['2001:db8::/32', 'documentation'],
+  ['3fff::/20', 'documentation'],
+  ['198.18.0.0/15', 'benchmarking'],
+  ['192.88.99.0/24', '6to4'],
+];
+
+/** Names for the ranges of ipaddr.js; a range that is not listed here is "special-purpose" and is refused as well. */
+const RULE_OF_RANGE: ReadonlyMap<string, string> = new Map([
+  ['unspecified', 'unspecified'],
+  ['broadcast', 'broadcast'],
+  ['multicast', 'multicast'],
+  ['linkLocal', 'link-local'],
+  ['loopback', 'loopback'],
+  ['carrierGradeNat', 'carrier-grade NAT'],
+  ['private', 'private'],
+  ['uniqueLocal', 'private'],
+  ['reserved', 'reserved'],
+  ['deprecatedSiteLocal', 'site-local'],
+  ['ipv4Mapped', 'IPv4-mapped IPv6'],
+  ['rfc6145', 'IPv4-translated IPv6'],
+  ['rfc6052', 'NAT64'],
+  ['6to4', '6to4'],
+  ['teredo', 'Teredo'],
+  ['benchmarking', 'benchmarking'],
+]);
+
+const HOST_LABEL = '[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?';
+const HOST_NAME = new RegExp(`^${HOST_LABEL}(?:\\.${HOST_LABEL})*$`);
+/** WHATWG URLs read a host whose last label is a number as an IPv4 address, so such an entry could never match a name. */
+const ENDS_IN_NUMBER = /(?:^|\.)(?:\d+|0x[0-9a-f]*)$/;
+
+/**
+ * Decides which addresses outgoing requests may connect to: public unicast ones, and what `delivery.allow` lists
+ * (the contract's "Address policy"). It is pure and immutable; another configuration is another policy.
+ *
+ * An IPv4-mapped IPv6 address reaches an IPv4 host, so IPv4 entries decide about it, but it has to be listed even where
+ * the IPv4 address is a public one: no receiver needs that spelling, and it is how filters are bypassed. All other
+ * addresses that carry an IPv4 address (`::a.b.c.d`, NAT64, 6to4, Teredo) need an IPv6 entry of their own.
+ */
+export class AddressPolicy {
+  readonly #allowed4: Range<ipaddr.IPv4>[] = [];
+  readonly #allowed6: Range<ipaddr.IPv6>[] = [];
+  readonly #allowedHosts = new Set<string>();
+  readonly #allowedSuffixes: string[] = [];
+
+  /**
+   * @param allow entries of `delivery.allow`: `10.1.0.0/16`, `fd00::/8`, one address, `loopback`, `private`, a host name
+   *   (`hooks.local`) or the names below one (`*.corp.example`, which does not match `corp.example` itself).
+   * @throws AddressPolicyError for an entry that is none of these.
+   */
+  constructor(allow: readonly string[]) {
+    for (const entry of allow) this.#add(entry);
+  }
+
+  /**
+   * Null when `address` (as a resolver or a URL gives it, a zone id included) may be connected to for the host name
+   * `host`; else the short name of the rule that refuses it.
+   */
+  refuses(address: string, host: string): string | null {
+    if (isIP(address) === 0) return 'not an address';
+    const parsed = parseAddress(address);
+    const rule = ruleOf(parsed);
+    if (rule === null || this.#listsHost(host) || this.#listsAddress(parsed)) return null;
+    return rule;
+  }
+
+  /**
+   * The check at registration, for the host of a URL: null for a name (the look-up at each attempt decides) and for a
+   * literal address that is allowed, else the rule that refuses it. Spellings such as `0x7f.1` are read as URLs do.
+   */
+  refusesHost(host: string): string | null {
+    const literal = literalOf(host);
+    if (literal !== null) return this.refuses(literal, host);
+    const normalised = URL.parse(`http://${host}/`)?.hostname;
+    if (normalised === undefined) return 'not a host';
+    const spelled = literalOf(normalised);
+    return spelled === null ? null : this.refuses(spelled, host);
+  }
+
+  #add(entry: string): void {
+    const text = entry.trim().toLowerCase();
+    const named = NAMED_RANGES.get(text);
+    const range = parseRange(text);
+    if (named !== undefined) for (const cidr of named) this.#add(cidr);
+    else if (range !== null) this.#addRange(range);
+    else this.#addHost(text, entry);
+  }
+
+  /** A range inside ::ffff:0:0/96 is kept as the IPv4 range it means; a wider one (`::/0`) covers no mapped address. */
+  #addRange([address, prefix]: Range<Address>): void {
+    if (address.kind() === 'ipv4') {
+      this.#allowed4.push([address as ipaddr.IPv4, prefix]);
+      return;
+    }
+    const address6 = address as ipaddr.IPv6;
+    if (prefix >= 96 && address6.isIPv4MappedAddress()) this.#allowed4.push([address6.toIPv4Address(), prefix - 96]);
+    else this.#allowed6.push([address6, prefix]);
+  }
+
+  #addHost(text: string, entry: string): void {
+    const isGlob = text.startsWith('*.');
+    const host = withoutFinalDot(domainToASCII(isGlob ? text.slice(2) : text));
+    if (!HOST_NAME.test(host) || host.length > 253 || ENDS_IN_NUMBER.test(host)) {
+      throw new AddressPolicyError(
+        `"${entry}" is not a CIDR range, an address, "loopback", "private" or a host name such as "*.corp.example".`,
+      );
+    }
+    if (isGlob) this.#allowedSuffixes.push(`.${host}`);
+    else this.#allowedHosts.add(host);
+  }
+
+  #listsHost(host: string): boolean {
+    if (this.#allowedHosts.size === 0 && this.#allowedSuffixes.length === 0) return false;
+    const name = withoutFinalDot(host.toLowerCase());
+    return this.#allowedHosts.has(name) || this.#allowedSuffixes.some((suffix) => name.endsWith(suffix));
+  }
+
+  #listsAddress(address: Address): boolean {
+    if (address.kind() === 'ipv4') return this.#allowed4.some((range) => matches(address, range));
+    const address6 = address as ipaddr.IPv6;
+    if (address6.isIPv4MappedAddress()) {
+      const embedded = address6.toIPv4Address();
+      return this.#allowed4.some((range) => matches(embedded, range));
+    }
+    return this.#allowed6.some((range) => matches(address, range));
+  }
+}
+
+/** Null for public unicast; else the name of the rule. What no list names is refused: the lists may be incomplete. */
+function ruleOf(address: Address): string | null {
+  for (const [cidr, rule] of NAMED_RULES) if (matches(address, ipaddr.parseCIDR(cidr))) return rule;
+  const range = address.range();
+  if (range !== 'unicast') return RULE_OF_RANGE.get(range) ?? 'special-purpose';
+  if (address.kind() === 'ipv4') return null;
+  const { parts } = address as ipaddr.IPv6;
+  // `::127.0.0.1` is unicast to ipaddr.js (and to request-filtering-agent).
+  if (parts.slice(0, 6).every((part) => part === 0)) return 'IPv4-compatible IPv6';
+  // IANA has delegated no unicast outside 2000::/3.
+  return ((parts[0] ?? 0) & 0xe000) === 0x2000 ? null : 'reserved';
+}
+
+function matches(address: Address, [range, prefix]: Range<Address>): boolean {
+  return address.kind() === range.kind() && address.match(range, prefix);
+}
+
+/** `10.1.0.0/16`, `fd00::/8` or one address; null for anything else. Only full spellings: `10.1/16` is too easy to misread. */
+function parseRange(text: string): Range<Address> | null {
+  const [address = '', prefix, ...more] = text.split('/');
+  const family = isIP(address);
+  if (family === 0 || address.includes('%') || more.length > 0) return null;
+  const bits = family === 4 ? 32 : 128;
+  if (prefix === undefined) return [parseAddress(address), bits];
+  if (!/^\d{1,3}$/.test(prefix) || Number(prefix) > bits) return null;
+  return [parseAddress(address), Number(prefix)];
+}
+
+/**
+ * Parses what `isIP` has accepted; the zone id does not matter to the rules. URLs write IPv6 addresses in pure
+ * hexadecimal, which is needed because ipaddr.js 2.5 takes `::127.0.0.1` for `::ffff:127.0.0.1`.
+ */
+function parseAddress(address: string): Address {
+  const [bare = ''] = address.split('%');
+  return ipaddr.parse(isIP(bare) === 6 ? new URL(`http://[${bare}]`).hostname.slice(1, -1) : bare);
+}
+
+function literalOf(host: string): string | null {
+  const bare = host.startsWith('[') && host.endsWith(']') ? host.slice(1, -1) : host;
+  return isIP(bare) === 0 ? null : bare;
+}
+
+function withoutFinalDot(host: string): string {
+  return host.endsWith('.') ? host.slice(0, -1) : host;
+}

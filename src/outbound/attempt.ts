@@ -1,0 +1,215 @@
+import type { Dispatcher } from 'undici';
+import { categoryOf, codeOf, ConnectFailure, detailOf, type Category } from './failure.ts';
+import type { AssignableHandler, KeptConnection } from './kept-connection.ts';
+import { parseRetryAfter } from './retry-after.ts';
+
+/** The outcome of one POST. Neither delivered nor with a category: nothing was decided about the receiver (see `detail`). */
+export interface Attempt {
+  readonly delivered: boolean;
+  /** Why it failed; null when delivered, and when it was not sent. */
+  readonly category: Category | null;
+  /** The HTTP status, when headers arrived. */
+  readonly code: number | null;
+  /** From the moment the request got its connection slot to the outcome; whole milliseconds. */
+  readonly durationMs: number;
+  /** `Retry-After` of an answer outside 2xx, in milliseconds, not capped. */
+  readonly retryAfterMs: number | null;
+  /** For the server's log only: error code, address rule; never the URL's path or query. */
+  readonly detail: string | null;
+}
+
+/** The bounds of one attempt. */
+export interface AttemptBounds {
+  readonly headersTimeoutMs: number;
+  readonly answerBytes: number;
+  readonly answerTimeMs: number;
+}
+
+/** How an attempt is sent, and what it asks before each write. */
+export interface AttemptSteps {
+  /** Hands the request to undici. */
+  readonly dispatch: (handler: AssignableHandler) => void;
+  /** Asked in the tick in which the request is written; false: it is not sent. */
+  readonly beforeWrite: (() => boolean) | undefined;
+  readonly settled: (attempt: AttemptInFlight) => void;
+}
+
+/** 1xx answers are skipped; a receiver that sends more of them than this does nothing else. */
+const MAX_INTERIM_ANSWERS = 16;
+
+/**
+ * One POST on its way: undici's handler, the clock, and the rule of the reused connection.
+ *
+ * The clock: `headersTimeoutMs` from the moment a connection slot is assigned, look-up, connecting and a repetition
+ * included; before that the same time at most in undici's queue. After the headers `answerTimeMs` for the body. undici's
+ * own timers are off, since they tick in half seconds and wait per request, not per attempt.
+ *
+ * The rule: a receiver may close a kept connection just as we write to it. When a socket that carried requests before
+ * fails and no byte was read from it since this request began, then the request is repeated once, on a new socket.
+ */
+export class AttemptInFlight implements AssignableHandler {
+  readonly #bounds: AttemptBounds;
+  readonly #steps: AttemptSteps;
+  readonly #resolve: (attempt: Attempt) => void;
+  readonly #reject: (error: unknown) => void;
+  #timer: NodeJS.Timeout;
+  #connection: KeptConnection | null = null;
+  #controller: Dispatcher.DispatchController | null = null;
+  #startedAt = 0;
+  #isReused = false;
+  #bytesReadBefore = 0;
+  #interimAnswers = 0;
+  #answerBytes = 0;
+  #code: number | null = null;
+  #retryAfterMs: number | null = null;
+  #isSettled = false;
+  #needsNewSocket = false;
+
+  constructor(
+    bounds: AttemptBounds,
+    steps: AttemptSteps,
+    promise: { resolve: (attempt: Attempt) => void; reject: (error: unknown) => void },
+  ) {
+    this.#bounds = bounds;
+    this.#steps = steps;
+    this.#resolve = promise.resolve;
+    this.#reject = promise.reject;
+    this.#timer = setTimeout(() => this.#expire(), bounds.headersTimeoutMs);
+  }
+
+  get needsNewSocket(): boolean {
+    return this.#needsNewSocket;
+  }
+
+  assign(connection: KeptConnection): boolean {
+    if (this.#isSettled) return false;
+    if (this.#connection === null) {
+      this.#startedAt = performance.now();
+      this.#timer.refresh();
+    }
+    this.#connection = connection;
+    return true;
+  }
+
+  /** undici calls this in the tick of the socket write, right before it. */
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#controller = controller;
+    if (!this.#isSettled && this.#mayWrite()) {
+      this.#isReused = this.#connection?.beginRequest() ?? false;
+      this.#bytesReadBefore = this.#connection?.bytesRead ?? 0;
+    } else {
+      controller.abort(new Error('not sent'));
+    }
+  }
+
+  onResponseStart(
+    controller: Dispatcher.DispatchController,
+    code: number,
+    headers: Record<string, string | string[] | undefined>,
+  ): void {
+    if (this.#isSettled) return;
+    if (code < 200) {
+      this.#interimAnswers += 1;
+      if (this.#interimAnswers > MAX_INTERIM_ANSWERS) {
+        this.#fail('connection', 'too many 1xx answers');
+        controller.abort(new Error('too many 1xx answers'));
+      }
+      return;
+    }
+    this.#code = code;
+    if (code >= 300) this.#retryAfterMs = parseRetryAfter(headers['retry-after'], Date.now());
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.#expire(), this.#bounds.answerTimeMs);
+  }
+
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    this.#answerBytes += chunk.length;
+    if (this.#answerBytes <= this.#bounds.answerBytes) return;
+    this.#settleByStatus();
+    controller.abort(new Error('answer cut'));
+  }
+
+  onResponseEnd(): void {
+    this.#settleByStatus();
+    this.#connection?.release();
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController | null, error: Error): void {
+    if (this.#isSettled) return;
+    // Headers decide; what happens to the rest of the answer does not matter.
+    if (this.#code !== null) this.#settleByStatus();
+    else if (codeOf(error) === 'UND_ERR_INVALID_ARG') this.#settle(() => this.#reject(error));
+    else if (error instanceof ClientStopped) this.#fail(null, error.message);
+    else if (this.#mayRepeat(error)) this.#repeat();
+    else this.#fail(categoryOf(error), detailOf(error));
+  }
+
+  /** Ends the attempt without a verdict on the receiver. */
+  stop(): void {
+    this.onResponseError(null, new ClientStopped('stopped'));
+    this.#controller?.abort(new Error('stopped'));
+  }
+
+  #mayWrite(): boolean {
+    try {
+      if (this.#steps.beforeWrite?.() !== false) return true;
+      this.#fail(null, 'not wanted any more');
+    } catch (error) {
+      this.#settle(() => this.#reject(error));
+    }
+    return false;
+  }
+
+  #mayRepeat(error: Error): boolean {
+    if (this.#needsNewSocket || error instanceof ConnectFailure || this.#connection === null) return false;
+    // Without a controller undici has found its idle socket broken before it wrote anything.
+    if (this.#controller === null) return true;
+    return this.#isReused && this.#connection.bytesRead === this.#bytesReadBefore;
+  }
+
+  #repeat(): void {
+    this.#needsNewSocket = true;
+    this.#controller = null;
+    // undici is still in the middle of closing the connection; "at once" is when it is done.
+    queueMicrotask(() => {
+      if (!this.#isSettled) this.#steps.dispatch(this);
+    });
+  }
+
+  #expire(): void {
+    if (this.#code !== null) this.#settleByStatus();
+    else if (this.#connection === null) this.#fail(null, 'no free connection');
+    else this.#fail('timeout', this.#controller === null ? 'no connection' : 'no answer');
+    // Not yet written: onRequestStart refuses it when its connection opens, which the connect time-out bounds.
+    this.#controller?.abort(new Error('time-out'));
+  }
+
+  #settleByStatus(): void {
+    const isSuccess = this.#code !== null && this.#code < 300;
+    this.#finish(isSuccess, isSuccess ? null : 'status', null);
+  }
+
+  #fail(category: Category | null, detail: string): void {
+    this.#finish(false, category, detail);
+  }
+
+  #finish(delivered: boolean, category: Category | null, detail: string | null): void {
+    const durationMs = this.#connection === null ? 0 : Math.round(performance.now() - this.#startedAt);
+    this.#settle(() =>
+      this.#resolve({ delivered, category, code: this.#code, durationMs, retryAfterMs: this.#retryAfterMs, detail }),
+    );
+  }
+
+  #settle(conclude: () => void): void {
+    if (this.#isSettled) return;
+    this.#isSettled = true;
+    clearTimeout(this.#timer);
+    this.#steps.settled(this);
+    conclude();
+  }
+}
+
+/** The client was stopped. */
+export class ClientStopped extends Error {
+  override readonly name = 'ClientStopped';
+}

@@ -1,0 +1,63 @@
+import type { Socket } from 'node:net';
+
+const START_LENGTH = 'HTTP/1.1 100'.length;
+const MAX_ANSWER_BYTES = 16 * 1024;
+const MAX_ANSWERS = 16;
+
+/**
+ * Takes `100 Continue` answers out of what is read from a socket.
+ *
+ * A client must accept them unasked (RFC 9110, 15.2), and some servers send one to every POST. undici skips other 1xx
+ * answers but treats this one as an error; since the receiver has accepted the message by then, each retry would post it
+ * again. undici takes all input through `socket.read()`, so that is where they are removed. Past 16 of them, or 16 KiB
+ * of one, the bytes are passed on, and undici refuses them.
+ */
+export class ContinueFilter {
+  readonly #read: () => Buffer | null;
+  #held: Buffer | null = null;
+  #skipped = 0;
+  #isAwaiting = false;
+
+  /** Replaces the `read` of this one socket. */
+  constructor(socket: Socket) {
+    const read = socket.read.bind(socket);
+    this.#read = read;
+    socket.read = (size?: number): unknown => (this.#isAwaiting ? this.#next() : read(size));
+  }
+
+  /** A request is about to be written: the next bytes are the start of an answer. */
+  begin(): void {
+    this.#isAwaiting = true;
+    this.#held = null;
+    this.#skipped = 0;
+  }
+
+  #next(): Buffer | null {
+    for (let chunk = this.#read(); chunk !== null; chunk = this.#read()) {
+      const data = this.#skip(this.#held === null ? chunk : Buffer.concat([this.#held, chunk]));
+      const isUndecided = startsLikeContinue(data) && data.length < MAX_ANSWER_BYTES && this.#skipped < MAX_ANSWERS;
+      this.#held = isUndecided ? data : null;
+      if (isUndecided) continue;
+      this.#isAwaiting = false;
+      return data;
+    }
+    return null;
+  }
+
+  #skip(data: Buffer): Buffer {
+    let rest = data;
+    while (rest.length > START_LENGTH && startsLikeContinue(rest) && this.#skipped < MAX_ANSWERS) {
+      const end = rest.indexOf('\r\n\r\n');
+      if (end < 0) break;
+      rest = rest.subarray(end + 4);
+      this.#skipped += 1;
+    }
+    return rest;
+  }
+}
+
+/** Also true while there are too few bytes to tell. */
+function startsLikeContinue(data: Buffer): boolean {
+  const start = data.toString('latin1', 0, START_LENGTH);
+  return 'HTTP/1.1 100'.startsWith(start) || 'HTTP/1.0 100'.startsWith(start);
+}

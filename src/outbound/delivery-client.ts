@@ -1,0 +1,136 @@
+import { Agent, Pool, type Client, type Dispatcher } from 'undici';
+import type { AddressPolicy } from './address-policy.ts';
+import { AttemptInFlight, type Attempt } from './attempt.ts';
+import { Connector } from './connector.ts';
+import { IdleConnections, KeptConnection } from './kept-connection.ts';
+import type { NameLookup } from './name-lookup.ts';
+
+export type { Attempt } from './attempt.ts';
+export type { Category } from './failure.ts';
+
+/** What a {@link DeliveryClient} works with and its bounds; times in milliseconds. */
+export interface DeliveryClientOptions {
+  readonly policy: AddressPolicy;
+  readonly lookup: NameLookup;
+  /** Connections per origin (scheme, host and port); each carries one request at a time. */
+  readonly perHost: number;
+  /** For TCP and TLS together. */
+  readonly connectTimeoutMs: number;
+  /** From the start of an attempt, connecting included, to the answer's headers. */
+  readonly headersTimeoutMs: number;
+  /** How much of an answer's body is read, and for how long, to keep the connection usable. */
+  readonly answerBytes: number;
+  readonly answerTimeMs: number;
+  readonly userAgent: string;
+  /** PEM of an authority trusted in addition. */
+  readonly ca?: string;
+  /** Idle connections are closed after this (30 s), or 2 s before the time that the receiver names. */
+  readonly keepAliveMs?: number;
+  /** A connection older than this (60 s) is closed after its request: names are looked up anew, policies asked again. */
+  readonly lifetimeMs?: number;
+  /** Idle connections over all origins (256). */
+  readonly maxIdle?: number;
+}
+
+/** Bytes of an answer's headers; more is a failure. */
+const MAX_HEADER_BYTES = 16 * 1024;
+
+/**
+ * Sends deliveries: POST over HTTP/1.1, to allowed addresses only, redirects not followed, answers bounded
+ * (the contract's "The forwarded delivery").
+ *
+ * A connection is looked up and checked when it is opened. It serves for at most `lifetimeMs`, plus `keepAliveMs` idle,
+ * plus one attempt; until then a changed name does not matter, because the connection stays with the allowed address.
+ */
+export class DeliveryClient {
+  readonly #options: DeliveryClientOptions;
+  readonly #connector: Connector;
+  readonly #agent: Agent;
+  readonly #inFlight = new Set<AttemptInFlight>();
+  #stopping: Promise<void> | null = null;
+
+  constructor(options: DeliveryClientOptions) {
+    this.#options = options;
+    this.#connector = new Connector(options);
+    this.#agent = createAgent(options, this.#connector);
+  }
+
+  /**
+   * Sends one POST. Whatever the network does becomes an {@link Attempt}, within `headersTimeoutMs` + `answerTimeMs`,
+   * after at most another `headersTimeoutMs` in the queue when all connections to the host are busy.
+   *
+   * @param url absolute http(s) URL, already checked
+   * @param beforeWrite asked in the tick of the write, again when the request is repeated; false: it is not sent, and the
+   *   outcome has no category. The same outcome says that the client was stopped or no connection was free in time.
+   * @throws TypeError or undici's InvalidArgumentError for a URL or header that cannot be sent at all, and what
+   *   `beforeWrite` throws.
+   */
+  post(
+    url: string,
+    headers: Record<string, string>,
+    body: string | Buffer,
+    beforeWrite?: () => boolean,
+  ): Promise<Attempt> {
+    return new Promise((resolve, reject) => {
+      const { origin, pathname, search } = new URL(url);
+      const request: Dispatcher.DispatchOptions = {
+        origin,
+        path: search === '' ? pathname : pathname + search,
+        method: 'POST',
+        headers: { 'user-agent': this.#options.userAgent, ...headers },
+        body,
+      };
+      const attempt = new AttemptInFlight(
+        this.#options,
+        {
+          dispatch: (handler) => this.#agent.dispatch(request, handler),
+          beforeWrite,
+          settled: (settled) => this.#inFlight.delete(settled),
+        },
+        { resolve, reject },
+      );
+      this.#inFlight.add(attempt);
+      if (this.#stopping === null) this.#agent.dispatch(request, attempt);
+      else attempt.stop();
+    });
+  }
+
+  /** Ends what is in flight without a verdict (it may or may not have arrived) and closes all connections. Idempotent. */
+  stop(): Promise<void> {
+    this.#stopping ??= this.#stop();
+    return this.#stopping;
+  }
+
+  async #stop(): Promise<void> {
+    for (const attempt of this.#inFlight) attempt.stop();
+    this.#connector.stop();
+    await this.#agent.destroy();
+  }
+}
+
+function createAgent(options: DeliveryClientOptions, connector: Connector): Agent {
+  const { perHost, keepAliveMs = 30_000, lifetimeMs = 60_000, maxIdle = 256 } = options;
+  const idle = new IdleConnections({ keepAliveMs, lifetimeMs, maxIdle });
+  const clientOptions: Client.Options = {
+    pipelining: 1,
+    allowH2: false,
+    keepAliveTimeout: keepAliveMs,
+    keepAliveMaxTimeout: keepAliveMs,
+    maxHeaderSize: MAX_HEADER_BYTES,
+    // The attempt has its own clock.
+    headersTimeout: 0,
+    bodyTimeout: 0,
+    // Replaced in every connection; a pool without one would build undici's, which knows no policy.
+    connect: (_target, callback) => callback(new Error('not the guarded connector'), null),
+  };
+  // The agent drops an origin's pool when its last connection is closed, so idle origins are bounded by `maxIdle`.
+  return new Agent({
+    ...clientOptions,
+    factory: (origin) =>
+      new Pool(origin, {
+        ...clientOptions,
+        connections: perHost,
+        factory: (poolOrigin, poolOptions) => new KeptConnection(poolOrigin, poolOptions, { connector, idle }),
+      }),
+  });
+}

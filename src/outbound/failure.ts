@@ -1,0 +1,55 @@
+/**
+ * Why an attempt failed, in the words that token holders may see (contract: errors are categories). `connection` is
+ * what happens on an open connection: reset, closed, not HTTP.
+ */
+export type Category = 'timeout' | 'refused' | 'tls' | 'dns' | 'status' | 'address policy' | 'connection';
+
+const REFUSED_CODES: ReadonlySet<string> = new Set([
+  'ECONNREFUSED',
+  'EHOSTUNREACH',
+  'EHOSTDOWN',
+  'ENETUNREACH',
+  'ENETDOWN',
+  'EADDRNOTAVAIL',
+  'EACCES',
+  'EPERM',
+]);
+const DNS_CODES: ReadonlySet<string> = new Set(['ENOTFOUND', 'ENODATA', 'EAI_AGAIN', 'EAI_FAIL', 'EAI_NODATA']);
+const TIMEOUT_CODES: ReadonlySet<string> = new Set(['ETIMEDOUT', 'UND_ERR_CONNECT_TIMEOUT', 'UND_ERR_HEADERS_TIMEOUT']);
+const TLS_CODE =
+  /^(?:CERT_|CRL_|ERR_TLS|ERR_SSL|ERR_OSSL|EPROTO$|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO_|HOSTNAME_MISMATCH$|INVALID_(?:CA|PURPOSE)$|PATH_LENGTH|ERROR_IN_CERT)/;
+
+/** No connection could be opened. Nothing of the request was written, so it is safe to repeat. */
+export class ConnectFailure extends Error {
+  override readonly name = 'ConnectFailure';
+  readonly category: Category;
+  /** For the server's log: error code or address rule, and the address; never a path or query. */
+  readonly detail: string;
+
+  constructor(category: Category, detail: string) {
+    super(detail);
+    this.category = category;
+    this.detail = detail;
+  }
+}
+
+/** The category of a network error: Node's and OpenSSL's codes, those of undici, and {@link ConnectFailure}. */
+export function categoryOf(error: Error): Category {
+  if (error instanceof ConnectFailure) return error.category;
+  const code = codeOf(error);
+  if (REFUSED_CODES.has(code)) return 'refused';
+  if (DNS_CODES.has(code)) return 'dns';
+  if (TIMEOUT_CODES.has(code)) return 'timeout';
+  return TLS_CODE.test(code) ? 'tls' : 'connection';
+}
+
+/** What the log may say about a network error. Messages are left out: they can quote what the peer sent. */
+export function detailOf(error: Error): string {
+  return error instanceof ConnectFailure ? error.detail : codeOf(error);
+}
+
+/** The `code` of an error, else its class. */
+export function codeOf(error: Error): string {
+  const { code } = error as { code?: unknown };
+  return typeof code === 'string' ? code : error.name;
+}

@@ -1,0 +1,173 @@
+import { lookup as lookupWithLibuv } from 'node:dns/promises';
+
+/** One address of a host name, as the resolver gave it. */
+export interface ResolvedAddress {
+  readonly address: string;
+  readonly family: 4 | 6;
+}
+
+/** Finds all addresses of a host name; rejects with an error that carries a `code` (`ENOTFOUND`, `EAI_AGAIN`). */
+export type ResolveName = (host: string) => Promise<readonly { address: string; family: number }[]>;
+
+/** The bounds of {@link NameLookup}; times in milliseconds. */
+export interface NameLookupOptions {
+  /** How long one caller waits, in the queue and for the resolver together. */
+  readonly timeoutMs: number;
+  readonly cacheMs: number;
+  readonly failureCacheMs: number;
+  /** Look-ups inside the resolver at once: each holds a thread of libuv's pool until the resolver returns. */
+  readonly concurrency: number;
+  /** Names remembered, and callers waiting at once. */
+  readonly maxEntries?: number;
+  /** Default: getaddrinfo, so that /etc/hosts and nsswitch.conf count. */
+  readonly resolve?: ResolveName;
+  /** A monotonic clock in milliseconds. */
+  readonly now?: () => number;
+}
+
+/** A name has no address, or none was found in time. `code` is the resolver's, else `ETIMEDOUT` or `EBUSY`. */
+export class NameLookupError extends Error {
+  override readonly name = 'NameLookupError';
+  readonly code: string;
+
+  constructor(code: string) {
+    super(`The host name could not be resolved (${code}).`);
+    this.code = code;
+  }
+}
+
+type Outcome = readonly ResolvedAddress[] | NameLookupError;
+
+interface Waiter {
+  readonly settle: (outcome: Outcome) => void;
+}
+
+/** One look-up of one name, shared by everyone who asks for it meanwhile. */
+interface Flight {
+  readonly host: string;
+  readonly waiters: Set<Waiter>;
+  started: boolean;
+}
+
+/**
+ * Look-ups of host names with a bounded cache, bounded waiting and a bounded share of libuv's threads.
+ *
+ * getaddrinfo cannot be cancelled. A caller gives up after `timeoutMs`, but the slot stays taken until the resolver has
+ * really returned: giving it back earlier would let dead name servers occupy every thread of the pool, and with them all
+ * file reads of the process.
+ */
+export class NameLookup {
+  readonly #options: Required<NameLookupOptions>;
+  readonly #cache = new Map<string, { readonly outcome: Outcome; readonly expiresAt: number }>();
+  readonly #flights = new Map<string, Flight>();
+  readonly #queue = new Set<Flight>();
+  #running = 0;
+  #waiting = 0;
+
+  constructor(options: NameLookupOptions) {
+    this.#options = {
+      maxEntries: 1000,
+      resolve: (host) => lookupWithLibuv(host, { all: true }),
+      now: () => performance.now(),
+      ...options,
+    };
+  }
+
+  /**
+   * All addresses of `host`, at least one.
+   * @throws NameLookupError when there is none, in `timeoutMs`, or at once when too many callers wait already.
+   */
+  lookup(host: string): Promise<readonly ResolvedAddress[]> {
+    const name = host.toLowerCase();
+    const known = this.#cache.get(name);
+    if (known !== undefined) {
+      if (known.expiresAt > this.#options.now()) return asPromise(known.outcome);
+      this.#cache.delete(name);
+    }
+    if (this.#waiting >= this.#options.maxEntries) return Promise.reject(new NameLookupError('EBUSY'));
+    return this.#wait(this.#flightOf(name));
+  }
+
+  #flightOf(host: string): Flight {
+    const existing = this.#flights.get(host);
+    if (existing !== undefined) return existing;
+    const flight: Flight = { host, waiters: new Set(), started: false };
+    this.#flights.set(host, flight);
+    this.#queue.add(flight);
+    this.#startNext();
+    return flight;
+  }
+
+  #wait(flight: Flight): Promise<readonly ResolvedAddress[]> {
+    return new Promise((resolve, reject) => {
+      const settle = (outcome: Outcome): void => {
+        clearTimeout(timer);
+        this.#waiting -= 1;
+        flight.waiters.delete(waiter);
+        if (outcome instanceof NameLookupError) reject(outcome);
+        else resolve(outcome);
+      };
+      const waiter: Waiter = { settle };
+      const timer = setTimeout(() => this.#giveUp(flight, waiter), this.#options.timeoutMs);
+      this.#waiting += 1;
+      flight.waiters.add(waiter);
+    });
+  }
+
+  #giveUp(flight: Flight, waiter: Waiter): void {
+    const outcome = new NameLookupError('ETIMEDOUT');
+    // A started look-up that took all of one caller's patience would take the next one's too.
+    if (flight.started) this.#remember(flight.host, outcome);
+    waiter.settle(outcome);
+    if (flight.started || flight.waiters.size > 0) return;
+    this.#queue.delete(flight);
+    this.#flights.delete(flight.host);
+  }
+
+  #startNext(): void {
+    for (const flight of this.#queue) {
+      if (this.#running >= this.#options.concurrency) return;
+      this.#queue.delete(flight);
+      flight.started = true;
+      this.#running += 1;
+      void this.#run(flight);
+    }
+  }
+
+  async #run(flight: Flight): Promise<void> {
+    const outcome = await this.#resolve(flight.host);
+    this.#running -= 1;
+    this.#flights.delete(flight.host);
+    this.#remember(flight.host, outcome);
+    for (const waiter of flight.waiters) waiter.settle(outcome);
+    this.#startNext();
+  }
+
+  async #resolve(host: string): Promise<Outcome> {
+    try {
+      const addresses = await this.#options.resolve(host);
+      if (addresses.length === 0) return new NameLookupError('ENODATA');
+      return addresses.map(({ address, family }) => ({ address, family: family === 6 ? 6 : 4 }));
+    } catch (error) {
+      const { code } = error as { code?: unknown };
+      return new NameLookupError(typeof code === 'string' ? code : 'EAI_FAIL');
+    }
+  }
+
+  #remember(host: string, outcome: Outcome): void {
+    const { cacheMs, failureCacheMs, maxEntries, now } = this.#options;
+    this.#cache.delete(host);
+    const expiresAt = now() + (outcome instanceof NameLookupError ? failureCacheMs : cacheMs);
+    this.#cache.set(host, { outcome, expiresAt });
+    if (this.#cache.size <= maxEntries) return;
+    // Maps keep insertion order, and an entry is put in anew when it is renewed: the first is the oldest.
+    for (const oldest of this.#cache.keys()) {
+      this.#cache.delete(oldest);
+      return;
+    }
+  }
+}
+
+function asPromise(outcome: Outcome): Promise<readonly ResolvedAddress[]> {
+  return outcome instanceof NameLookupError ? Promise.reject(outcome) : Promise.resolve(outcome);
+}

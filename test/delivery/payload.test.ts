@@ -1,0 +1,59 @@
+import { describe, expect, test } from '@jest/globals';
+import { deliveryBody, deliveryId } from '../../src/delivery/payload.ts';
+import type { ConversationId, HookId, Seq } from '../../src/model/ids.ts';
+import type { LogMessage } from '../../src/storage/lanes.ts';
+
+const group = 7 as ConversationId;
+const message: LogMessage = {
+  seq: 42 as Seq,
+  text: 'disk full',
+  hops: 0,
+  sentAt: new Date('2026-11-21T10:00:00.123Z'),
+  deleted: false,
+  title: 'Ops',
+  senderId: 3,
+  senderName: 'Ada',
+  senderNick: 'ada',
+  senderKind: 'user',
+};
+const bodyOf = (change: Partial<LogMessage>): any => JSON.parse(deliveryBody(group, { ...message, ...change })); // oxlint-disable-line typescript/no-explicit-any
+
+describe('the body of a delivery', () => {
+  test('has the shape of the contract', () => {
+    expect(bodyOf({})).toEqual({
+      type: 'message.created',
+      timestamp: '2026-11-21T10:00:00.123Z',
+      data: {
+        group: { id: 7, title: 'Ops' },
+        message: { id: '7:42', seq: 42, text: 'disk full', sent_at: '2026-11-21T10:00:00.123Z', attachments: [] },
+        sender: { id: 3, name: 'Ada', nick: 'ada', kind: 'user' },
+      },
+    });
+  });
+
+  test('keeps the place of a deleted message without its text', () => {
+    const { data } = bodyOf({ text: '', deleted: true });
+    expect(data.message).toMatchObject({ seq: 42, text: '', deleted: true });
+    expect(data.command).toBeUndefined();
+  });
+
+  test.each([
+    ['/deploy', { name: 'deploy', text: '' }],
+    ['  /deploy web-1 now \n', { name: 'deploy', text: 'web-1 now' }],
+    ['/a_b-C9\nsecond line', { name: 'a_b-C9', text: 'second line' }],
+    [`/${'x'.repeat(255)}`, { name: 'x'.repeat(255), text: '' }],
+  ])('reads the command of %j', (text, command) => {
+    expect(bodyOf({ text }).data.command).toEqual(command);
+  });
+
+  test.each(['deploy', '/', '/ deploy', '/dep!oy', '/path/to', `/${'x'.repeat(256)}`, '//x', 'say /deploy'])(
+    'sees no command in %j',
+    (text) => {
+      expect(bodyOf({ text }).data).not.toHaveProperty('command');
+    },
+  );
+});
+
+test('the delivery id names hook, group and seq', () => {
+  expect(deliveryId(5 as HookId, group, 42)).toBe('5_7_42');
+});

@@ -1,0 +1,29 @@
+import { HoconError } from '../../src/hocon/error.ts';
+import { type LoadOptions, loadHocon } from '../../src/hocon/load.ts';
+import type { Value } from '../../src/hocon/value.ts';
+
+/** The value as JSON has it. */
+export function plain(value: Value): unknown {
+  if (value.kind === 'object') return Object.fromEntries([...value.entries].map(([key, child]) => [key, plain(child)]));
+  if (value.kind === 'array') return value.items.map(plain);
+  if (value.kind === 'string') return value.text;
+  if (value.kind === 'number') return value.number;
+  return value.kind === 'boolean' ? value.value : null;
+}
+
+/** What texts, named t, or t1, t2 … if several, mean together. */
+export function read(text: string | readonly string[], options: Partial<LoadOptions> = {}): unknown {
+  const texts = typeof text === 'string' ? [text] : text;
+  const sources = texts.map((text, index) => ({ name: texts.length === 1 ? 't' : `t${index + 1}`, text }));
+  return plain(loadHocon(sources, { env: {}, ...options }));
+}
+
+/** The message that the work ends with; any other error is passed on. */
+export function messageOf(work: () => unknown): string {
+  try {
+    return `no error, but ${JSON.stringify(work())}`;
+  } catch (error) {
+    if (error instanceof HoconError) return error.message;
+    throw error;
+  }
+}

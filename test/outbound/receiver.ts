@@ -1,0 +1,98 @@
+import { once } from 'node:events';
+import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
+import { createServer as createTlsServer } from 'node:tls';
+
+/** One request as it came over the wire. */
+export interface ReceivedRequest {
+  readonly head: string;
+  readonly body: string;
+  /** 1 for the first request of its connection. */
+  readonly nth: number;
+  /** 1 for the first connection of the receiver. */
+  readonly connection: number;
+}
+
+/** What a receiver does with a complete request; it writes raw bytes. */
+export type OnRequest = (socket: Socket, request: ReceivedRequest) => void;
+
+/** An answer that keeps the connection. */
+export const OK = 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok';
+
+/** A receiver of webhooks over raw sockets, so that it can answer with any bytes at any moment. */
+export class Receiver {
+  readonly requests: ReceivedRequest[] = [];
+  readonly sockets = new Set<Socket>();
+  connections = 0;
+  mostSockets = 0;
+  /** Called with each connection before its first byte. */
+  onConnection: (socket: Socket) => void = () => {};
+  readonly #server: Server;
+  readonly #onRequest: OnRequest;
+  readonly #tls: boolean;
+
+  private constructor(onRequest: OnRequest, tls?: { key: string; cert: string }) {
+    this.#onRequest = onRequest;
+    this.#tls = tls !== undefined;
+    this.#server = tls ? createTlsServer(tls, (socket) => this.#accept(socket)) : createServer((s) => this.#accept(s));
+  }
+
+  /** Listens on a free port of 127.0.0.1 unless `endpoint` says otherwise. */
+  static async start(
+    onRequest: OnRequest,
+    tls?: { key: string; cert: string },
+    endpoint = { host: '127.0.0.1', port: 0 },
+  ): Promise<Receiver> {
+    const receiver = new Receiver(onRequest, tls);
+    receiver.#server.listen(endpoint);
+    await once(receiver.#server, 'listening');
+    return receiver;
+  }
+
+  get port(): number {
+    return (this.#server.address() as AddressInfo).port;
+  }
+
+  /** A URL of this receiver under any spelling of its host. */
+  url(host = '127.0.0.1', path = '/secret-path?secret=query'): string {
+    return `http${this.#tls ? 's' : ''}://${host}:${this.port}${path}`;
+  }
+
+  /** Calls back with each TCP connection, before TLS. */
+  onRawConnection(callback: () => void): void {
+    this.#server.on('connection', callback);
+  }
+
+  /** Ends when no connection is open any more. */
+  async allClosed(): Promise<void> {
+    await Promise.all(Array.from(this.sockets, (socket) => new Promise((resolve) => socket.once('close', resolve))));
+  }
+
+  async stop(): Promise<void> {
+    this.#server.close();
+    for (const socket of this.sockets) socket.destroy();
+    await once(this.#server, 'close');
+  }
+
+  #accept(socket: Socket): void {
+    this.connections += 1;
+    const connection = this.connections;
+    let nth = 0;
+    let received = '';
+    this.sockets.add(socket);
+    this.mostSockets = Math.max(this.mostSockets, this.sockets.size);
+    socket.on('error', () => socket.destroy());
+    socket.on('close', () => this.sockets.delete(socket));
+    this.onConnection(socket);
+    socket.setEncoding('latin1').on('data', (chunk) => {
+      received += chunk;
+      const end = received.indexOf('\r\n\r\n');
+      const length = Number(/content-length: (\d+)/i.exec(received)?.[1] ?? 0);
+      if (end < 0 || received.length < end + 4 + length) return;
+      nth += 1;
+      const request = { head: received.slice(0, end), body: received.slice(end + 4), nth, connection };
+      received = '';
+      this.requests.push(request);
+      this.#onRequest(socket, request);
+    });
+  }
+}

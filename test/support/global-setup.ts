@@ -1,0 +1,52 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { chmod, mkdtemp } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { SUPERUSER } from '../../src/storage/embedded/cluster.ts';
+import { startEmbedded, type EmbeddedServer } from '../../src/storage/embedded/embedded.ts';
+
+/** What global-setup.ts leaves for global-teardown.ts; both run in the process that runs jest. */
+export interface TestPostgres {
+  readonly dataDir: string;
+  readonly server: EmbeddedServer;
+  readonly watchdog: ChildProcess;
+}
+
+/** Where the handle is kept between the two. */
+export const HANDLE = Symbol.for('klatch.test.postgres');
+
+/**
+ * Waits until its standard input ends, which the kernel sees to however this run of jest ends (Ctrl-C, kill -9), and
+ * then stops the server and removes its folder. A server that was being started shows itself within two seconds.
+ */
+const WATCHDOG_SCRIPT = `
+read -r _
+for _ in 1 2 3 4 5 6 7 8 9 10; do test -s "$1/postgresql/postmaster.pid" && break; sleep 0.2; done
+read -r pid < "$1/postgresql/postmaster.pid" && kill -QUIT "$pid"
+while kill -0 "$pid"; do sleep 0.1; done
+rm -rf "$1"`;
+
+/** Options for tests: nothing waits for the disk, and many tests connect at once. */
+const SETTINGS = { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off', max_connections: '200' };
+
+/**
+ * Starts one private PostgreSQL server for the whole run. Tests find it in KLATCH_TEST_POSTGRES: JSON with `socketDir`,
+ * `port` and `user` (a superuser); each of them makes its own database.
+ */
+// oxlint-disable-next-line import/no-default-export -- jest calls the default export.
+export default async function globalSetup(): Promise<void> {
+  const dataDir = await mkdtemp(join(tmpdir(), 'klatch-test-'));
+  // Passable, so that as root the server can run as another user, also where user namespaces are not allowed.
+  await chmod(dataDir, 0o711);
+  // Before the server, so that there is no moment in which nobody would stop it. Detached: Ctrl-C must not reach it.
+  const watchdog = spawn('/bin/sh', ['-c', WATCHDOG_SCRIPT, 'sh', dataDir], {
+    cwd: '/',
+    detached: true,
+    stdio: ['pipe', 'ignore', 'ignore'],
+  });
+  const server = await startEmbedded({ dataDir, binDir: null, log: () => {}, settings: SETTINGS });
+  const { socketDir, port } = server;
+  process.env['KLATCH_TEST_POSTGRES'] = JSON.stringify({ socketDir, port, user: SUPERUSER });
+  const handle: TestPostgres = { dataDir, server, watchdog };
+  Reflect.set(globalThis, HANDLE, handle);
+}

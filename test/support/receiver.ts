@@ -1,0 +1,91 @@
+import {
+  createServer,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+} from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+/** One delivery as it arrived. */
+export interface Arrival {
+  readonly path: string;
+  readonly headers: IncomingHttpHeaders;
+  readonly raw: string;
+  readonly body: any; // oxlint-disable-line typescript/no-explicit-any -- tests look into it freely
+}
+
+/** Answers one delivery: a status, or anything that an answer can be. */
+export type Answerer = (arrival: Arrival, res: ServerResponse) => number | void | Promise<number | void>;
+
+interface Waiter {
+  readonly count: number;
+  readonly resolve: (arrivals: readonly Arrival[]) => void;
+}
+
+/** A receiver of deliveries on loopback. It answers 200 unless told otherwise. */
+export class Receiver {
+  readonly arrivals: Arrival[] = [];
+  answer: Answerer = () => 200;
+  readonly #server: Server;
+  #waiters: Waiter[] = [];
+
+  private constructor(server: Server) {
+    this.#server = server;
+  }
+
+  static async start(answer?: Answerer, port = 0): Promise<Receiver> {
+    const server = createServer();
+    const receiver = new Receiver(server);
+    if (answer !== undefined) receiver.answer = answer;
+    server.on('request', (req, res) => void receiver.#receive(req, res));
+    await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
+    return receiver;
+  }
+
+  get port(): number {
+    return (this.#server.address() as AddressInfo).port;
+  }
+
+  url(path = '/hook'): string {
+    return `http://127.0.0.1:${this.port}${path}`;
+  }
+
+  /** Resolves once this many deliveries have arrived in all. */
+  received(count: number): Promise<readonly Arrival[]> {
+    if (this.arrivals.length >= count) return Promise.resolve(this.arrivals);
+    return new Promise((resolve) => this.#waiters.push({ count, resolve }));
+  }
+
+  /** The seqs in the order in which they arrived. */
+  seqs(path?: string): number[] {
+    return this.arrivals
+      .filter((a) => path === undefined || a.path === path)
+      .map((a) => a.body.data.message.seq as number);
+  }
+
+  async stop(): Promise<void> {
+    this.#server.closeAllConnections();
+    await new Promise((resolve) => this.#server.close(resolve));
+  }
+
+  async #receive(req: IncomingMessage, res: ServerResponse): Promise<void> {
+    const chunks: Buffer[] = [];
+    try {
+      for await (const chunk of req) chunks.push(chunk as Buffer);
+    } catch {
+      // The sender was killed in the middle: nothing arrived.
+      return;
+    }
+    const raw = Buffer.concat(chunks).toString('utf8');
+    const arrival: Arrival = { path: req.url!, headers: req.headers, raw, body: JSON.parse(raw) };
+    this.arrivals.push(arrival);
+    this.#waiters = this.#waiters.filter((waiter) => {
+      if (this.arrivals.length < waiter.count) return true;
+      waiter.resolve(this.arrivals);
+      return false;
+    });
+    const status = await this.answer(arrival, res);
+    if (typeof status === 'number') res.writeHead(status).end();
+  }
+}
