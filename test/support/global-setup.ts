@@ -23,7 +23,7 @@ const WATCHDOG_SCRIPT = `
 read -r _
 for _ in 1 2 3 4 5 6 7 8 9 10; do test -s "$1/postgresql/postmaster.pid" && break; sleep 0.2; done
 read -r pid < "$1/postgresql/postmaster.pid" && kill -QUIT "$pid"
-while kill -0 "$pid"; do sleep 0.1; done
+while test -e "$1/postgresql/postmaster.pid" && kill -0 "$pid"; do sleep 0.1; done
 rm -rf "$1"`;
 
 /** Options for tests: nothing waits for the disk, and many tests connect at once. */

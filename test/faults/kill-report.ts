@@ -1,0 +1,8 @@
+/** `make kills`: the kill test at full length, printed as a table. */
+import { runKills } from './kill-load.ts';
+
+const report = await runKills({ kills: 20, messages: 5_000, groups: 5, hooksPerGroup: 4, clients: 16 });
+const sorted = report.recoveryMs.toSorted((a, b) => a - b);
+const { recoveryMs, ...counts } = report;
+console.table({ ...counts, medianRecoveryMs: sorted[Math.floor(sorted.length / 2)], maxRecoveryMs: sorted.at(-1) });
+process.exitCode = report.lost + report.postedTwice + report.outOfOrder > 0 ? 1 : 0;
