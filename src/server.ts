@@ -25,6 +25,11 @@ import { readVersion } from './version.ts';
 
 const GROUPS_REGISTERING = 10_000;
 
+/** `stop` was called before `start` was through. */
+export class StoppedError extends Error {
+  override readonly name = 'StoppedError';
+}
+
 /** A part that was started and has to be stopped, by name for the log. */
 interface Part {
   readonly name: string;
@@ -38,6 +43,7 @@ export class Server {
   readonly #config: Config;
   readonly #log: Log;
   readonly #parts: Part[] = [];
+  #starting: Promise<void> = Promise.resolve();
   #stopping: Promise<void> | null = null;
   #refusing = false;
   #port = 0;
@@ -52,10 +58,11 @@ export class Server {
     return this.#port;
   }
 
-  /** Starts everything; on failure stops what was started and rejects with the reason. */
+  /** Starts everything; on failure, or when it is stopped meanwhile, stops what was started and rejects. */
   async start(): Promise<void> {
+    this.#starting = this.#start();
     try {
-      await this.#start();
+      await this.#starting;
     } catch (error) {
       await this.stop();
       throw error;
@@ -150,9 +157,12 @@ export class Server {
 
   #keep(name: string, stop: Part['stop'], drains = false): void {
     this.#parts.unshift({ name, stop, drains });
+    if (this.#refusing) throw new StoppedError('stopped while it was starting');
   }
 
   async #stop(): Promise<void> {
+    // What is being started is not in the list yet; a start that is told to stop ends at its next part.
+    await this.#starting.catch(() => {});
     await Promise.all(this.#parts.filter((part) => part.drains).map((part) => this.#stopPart(part)));
     for (const part of this.#parts) if (!part.drains) await this.#stopPart(part);
   }

@@ -1,0 +1,110 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { eventually } from '../support/eventually.ts';
+import { Receiver } from '../support/receiver.ts';
+import { postJson, readJson, TestServer, type TestGroup } from '../support/server.ts';
+
+const changes = { delivery: { retryMs: [30, 60] }, limits: { registrationsPerMinute: 1_000 } };
+
+describe('two servers on one database', () => {
+  let database: TestDatabase;
+  let receiver: Receiver;
+  let first: TestServer;
+  let second: TestServer;
+  const started: TestServer[] = [];
+
+  async function start(): Promise<TestServer> {
+    const server = await TestServer.start(changes, { database });
+    started.push(server);
+    return server;
+  }
+
+  beforeAll(async () => {
+    database = await createTestDatabase();
+    first = await start();
+    second = await start();
+  });
+  afterEach(() => receiver.stop());
+  afterAll(async () => {
+    for (const server of started) await server.stop();
+    await database.drop();
+  });
+
+  const on = (server: TestServer, group: TestGroup): string => `${server.url}/v1/webhooks/${group.token}`;
+  const pending = async (server: TestServer, group: TestGroup): Promise<number> => {
+    const { body } = await readJson(await fetch(`${on(server, group)}/reverse`));
+    return (body as { pending: number }[]).reduce((sum, hook) => sum + hook.pending, 0);
+  };
+
+  test('forward each message once, whichever of them took it', async () => {
+    receiver = await Receiver.start();
+    const group = await first.createGroup();
+    for (let n = 0; n < 8; n += 1)
+      await postJson(`${on(n % 2 === 0 ? first : second, group)}/reverse`, { url: receiver.url(`/${n}`) });
+    for (let n = 1; n <= 20; n += 1) await postJson(on(n % 2 === 0 ? first : second, group), { text: `message ${n}` });
+    await receiver.received(160);
+    await eventually(
+      () => pending(second, group),
+      (count) => count === 0,
+    );
+    for (let n = 0; n < 8; n += 1) expect(receiver.seqs(`/${n}`)).toEqual(Array.from({ length: 20 }, (_, i) => i + 1));
+  });
+
+  test('hear of each other at once, not by the sweep', async () => {
+    receiver = await Receiver.start();
+    const group = await first.createGroup();
+    for (let n = 0; n < 4; n += 1) await postJson(`${on(first, group)}/reverse`, { url: receiver.url(`/${n}`) });
+    const posted = performance.now();
+    await postJson(on(second, group), { text: 'over there' });
+    await receiver.received(4);
+    // The sweep comes every 5 s; a word takes milliseconds.
+    expect(performance.now() - posted).toBeLessThan(2_500);
+  });
+
+  test('refuse a token that was rotated on the other one at once', async () => {
+    receiver = await Receiver.start();
+    const group = await first.createGroup();
+    for (const server of [first, second])
+      expect((await postJson(on(server, group), { text: 'before' })).status).toBe(200);
+    const rotated = await first.operate<{ token: string }>('groups.rotate_token', { group: group.id });
+    for (const server of [first, second])
+      expect((await postJson(on(server, group), { text: 'after' })).status).toBe(404);
+    const answer = await postJson(`${second.url}/v1/webhooks/${rotated.token}`, { text: 'new' });
+    expect(answer.body.id).toBe(`${group.id}:3`);
+  });
+
+  test('stop attempts of a hook that was deleted on the other one', async () => {
+    receiver = await Receiver.start(() => 500);
+    const group = await first.createGroup();
+    const hooks: number[] = [];
+    for (let n = 0; n < 4; n += 1) {
+      hooks.push((await postJson(`${on(first, group)}/reverse`, { url: receiver.url(`/${n}`) })).body.id);
+    }
+    await postJson(on(first, group), { text: 'nobody takes this' });
+    await receiver.received(12);
+    for (const id of hooks)
+      expect((await fetch(`${on(second, group)}/reverse/${id}`, { method: 'DELETE' })).status).toBe(202);
+    // The word travels for some milliseconds; after a delivery that was posted later, nothing old may come any more.
+    const clock = await Receiver.start();
+    await postJson(`${on(second, group)}/reverse`, { url: clock.url() });
+    await postJson(on(second, group), { text: 'tick' });
+    await clock.received(1);
+    const before = receiver.arrivals.length;
+    for (let n = 2; n <= 20; n += 1) {
+      await postJson(on(second, group), { text: 'tick' });
+      await clock.received(n);
+    }
+    await clock.stop();
+    expect(receiver.arrivals.length).toBe(before);
+  });
+
+  test('hand their lanes over when they stop', async () => {
+    receiver = await Receiver.start();
+    const group = await second.createGroup();
+    for (let n = 0; n < 4; n += 1) await postJson(`${on(second, group)}/reverse`, { url: receiver.url(`/${n}`) });
+    await first.stop();
+    for (let n = 1; n <= 5; n += 1) await postJson(on(second, group), { text: `message ${n}` });
+    await receiver.received(20);
+    for (let n = 0; n < 4; n += 1) expect(receiver.seqs(`/${n}`)).toEqual([1, 2, 3, 4, 5]);
+  });
+});
