@@ -232,7 +232,12 @@ async function startFailed({ clusterDir }: Start, log: ServerLog, what: string):
 
 /** The file system's own errors name a path but no key of the configuration. */
 function explain(error: unknown, dataDir: string): unknown {
-  if (error instanceof EmbeddedError || !(error instanceof Error) || !('syscall' in error)) return error;
+  if (error instanceof EmbeddedError || !isSystemError(error)) return error;
   const message = `The data directory ${dataDir} cannot be used for the database: ${error.message}. Put that right, or set data-dir to another folder.`;
   return new EmbeddedError('file-system', message, { cause: error });
+}
+
+/** Told by their fields: under jest the system's errors come from another realm, and instanceof does not know them. */
+function isSystemError(error: unknown): error is NodeJS.ErrnoException {
+  return typeof error === 'object' && error !== null && 'syscall' in error && 'message' in error;
 }

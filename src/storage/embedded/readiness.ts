@@ -13,7 +13,7 @@ const LONGEST_POLL_MS = 250;
 const PROGRESS_MS = 5_000;
 const QUERY_TIMEOUT_MS = 30_000;
 /** A server that says it is ready and cannot be reached for this long has lost its socket. */
-const UNREACHABLE_MS = 5_000;
+const UNREACHABLE_MS = 2_000;
 
 export interface ReadinessOptions {
   readonly clusterDir: string;

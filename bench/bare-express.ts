@@ -1,0 +1,14 @@
+/** The baseline of intake: Express parses the same body and answers the same; nothing is stored. */
+import express from 'express';
+import type { AddressInfo } from 'node:net';
+
+const app = express();
+app.post('/v1/webhooks/:token', express.json({ limit: '1mb' }), (req, res) => {
+  const { text } = req.body as { text: string };
+  res.json({ status: 'Ok', ok: true, success: true, id: `1:${text.length}` });
+});
+const server = app.listen(0, '127.0.0.1', () => console.log((server.address() as AddressInfo).port));
+process.on('SIGTERM', () => {
+  server.close();
+  server.closeAllConnections();
+});

@@ -1,0 +1,100 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { postJson, type TestGroup } from '../test/support/server.ts';
+import { ServerProcess } from '../test/support/server-process.ts';
+import { SETTINGS } from './intake.ts';
+import { BenchProcess } from './process.ts';
+import { median, report, round } from './report.ts';
+
+const ROUNDS = 5;
+const GROUPS = 10;
+const HOOKS = 10;
+const MESSAGES = 200;
+const CONNECTIONS = 64;
+const TARGET = 0.5;
+const DELIVERIES = GROUPS * HOOKS * MESSAGES;
+
+/** 20,000 deliveries, with cursors and attempts recorded, against a bare loop that makes, signs and posts as many. */
+export async function benchForward(): Promise<boolean> {
+  const server = await ServerProcess.create(`${SETTINGS}\ndelivery { per-host = ${CONNECTIONS} }`);
+  const stops: (() => Promise<void>)[] = [() => server.remove()];
+  try {
+    const sink = await BenchProcess.start('sink.ts');
+    stops.unshift(() => sink.process.stop());
+    const bare = await BenchProcess.start('bare-undici.ts', [sink.first, String(CONNECTIONS)]);
+    stops.unshift(() => bare.process.stop());
+    await server.start();
+    const groups = await register(server, sink.first);
+    const rows: { forward: number; bare: number }[] = [];
+    for (let n = 0; n <= ROUNDS; n += 1) {
+      const forward = DELIVERIES / (await timeForward(groups, sink.process));
+      const done = sink.process.ask(`count ${DELIVERIES}`);
+      const bareRate = DELIVERIES / Number(await bare.process.ask(`send ${DELIVERIES}`));
+      await done;
+      // The first round warms all of them up.
+      if (n > 0) rows.push({ forward, bare: bareRate });
+    }
+    return print(rows);
+  } finally {
+    for (const stop of stops) await stop();
+  }
+}
+
+async function register(server: ServerProcess, sinkPort: string): Promise<TestGroup[]> {
+  const groups: TestGroup[] = [];
+  for (let g = 0; g < GROUPS; g += 1) {
+    const group = await server.createGroup(`Group ${g}`);
+    for (let h = 0; h < HOOKS; h += 1) {
+      const answer = await postJson(`${group.webhook}/reverse`, { url: `http://127.0.0.1:${sinkPort}/hook/${h}` });
+      if (answer.status !== 201) throw new Error(`a registration was answered ${answer.status}`);
+    }
+    groups.push(group);
+  }
+  return groups;
+}
+
+/** Seconds from the first post to the arrival of the last delivery; the posts are a hundredth of the work. */
+async function timeForward(groups: readonly TestGroup[], sink: BenchProcess): Promise<number> {
+  const done = sink.ask(`count ${DELIVERIES}`);
+  const started = performance.now();
+  await Promise.all(
+    groups.map(async (group) => {
+      for (let n = 0; n < MESSAGES / 10; n += 1) {
+        const posts = Array.from({ length: 10 }, (_, i) =>
+          postJson(group.webhook, { text: `message ${n * 10 + i}: load on web-1 is above its threshold` }),
+        );
+        for (const answer of await Promise.all(posts)) {
+          if (answer.status !== 200) throw new Error(`a post was answered ${answer.status}`);
+        }
+      }
+    }),
+  );
+  await done;
+  const seconds = (performance.now() - started) / 1000;
+  // The last settlements are part of the next round otherwise.
+  for (const group of groups) {
+    while ((await pendingOf(group)) > 0) await wait(20);
+  }
+  return seconds;
+}
+
+async function pendingOf(group: TestGroup): Promise<number> {
+  const hooks = (await (await fetch(`${group.webhook}/reverse`)).json()) as { pending: number }[];
+  return hooks.reduce((sum, hook) => sum + hook.pending, 0);
+}
+
+function print(rounds: readonly { forward: number; bare: number }[]): boolean {
+  const rows = rounds.map(({ forward, bare }) => ({
+    'deliveries/s': round(forward),
+    'bare undici/s': round(bare),
+    ratio: round(forward / bare, 3),
+  }));
+  const ratio = round(median(rounds.map(({ forward, bare }) => forward / bare)), 3);
+  report(`forward: ${DELIVERIES} deliveries to one sink, ${CONNECTIONS} connections`, rows, {
+    bench: 'forward',
+    ratio,
+    baseline: 'bare undici loop that makes and signs the same bodies',
+    rate: round(median(rounds.map((r) => r.forward))),
+    target: TARGET,
+  });
+  return ratio >= TARGET;
+}

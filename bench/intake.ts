@@ -1,0 +1,80 @@
+import { join } from 'node:path';
+import { ServerProcess } from '../test/support/server-process.ts';
+import { runLoad, type LoadResult } from './load.ts';
+import { BenchProcess } from './process.ts';
+import { median, report, round } from './report.ts';
+
+const ROUNDS = 7;
+const CONNECTIONS = 64;
+const GROUPS = 50;
+const ROUND_MS = 3_000;
+const TARGET = 0.7;
+
+export const SETTINGS =
+  'limits { token-rate = 1000000, token-burst = 1000000, registrations-per-minute = 1000000 }\nlog.level = warn';
+
+interface Round {
+  readonly klatch: LoadResult;
+  readonly bare: LoadResult;
+  readonly single: LoadResult;
+}
+
+/** Durable posts against a bare Express handler that parses the same body, and against a transaction per request. */
+export async function benchIntake(): Promise<boolean> {
+  const server = await ServerProcess.create(SETTINGS);
+  const stops: (() => Promise<void>)[] = [() => server.remove()];
+  try {
+    await server.start();
+    const paths: string[] = [];
+    for (let n = 0; n < GROUPS; n += 1) paths.push(new URL((await server.createGroup(`Group ${n}`)).webhook).pathname);
+    const bare = await BenchProcess.start('bare-express.ts');
+    const single = await BenchProcess.start('one-commit-each.ts', [join(server.dataDir, 'postgresql.run'), '5432']);
+    stops.unshift(
+      () => bare.process.stop(),
+      () => single.process.stop(),
+    );
+    const load = (origin: string, durationMs = ROUND_MS): Promise<LoadResult> =>
+      runLoad({ origin, paths, connections: CONNECTIONS, durationMs });
+    const origins = {
+      klatch: server.url,
+      bare: `http://127.0.0.1:${bare.first}`,
+      single: `http://127.0.0.1:${single.first}`,
+    };
+    for (const origin of Object.values(origins)) await load(origin, 1_000);
+    const rounds: Round[] = [];
+    for (let n = 0; n < ROUNDS; n += 1) {
+      rounds.push({
+        klatch: await load(origins.klatch),
+        bare: await load(origins.bare),
+        single: await load(origins.single, 1_000),
+      });
+    }
+    return print(rounds);
+  } finally {
+    for (const stop of stops) await stop();
+  }
+}
+
+function print(rounds: readonly Round[]): boolean {
+  const rows = rounds.map(({ klatch, bare, single }) => ({
+    'posts/s': round(klatch.rate),
+    'bare Express/s': round(bare.rate),
+    ratio: round(klatch.rate / bare.rate, 3),
+    'commit each/s': round(single.rate),
+    'p50 ms': round(klatch.p50, 1),
+    'p99 ms': round(klatch.p99, 1),
+    failed: klatch.failed,
+  }));
+  const ratio = round(median(rounds.map(({ klatch, bare }) => klatch.rate / bare.rate)), 3);
+  report('intake: durable posts, 64 connections, 50 groups', rows, {
+    bench: 'intake',
+    ratio,
+    baseline: 'bare Express handler',
+    rate: round(median(rounds.map((r) => r.klatch.rate))),
+    target: TARGET,
+    'ratio to a transaction per request': round(median(rounds.map((r) => r.klatch.rate / r.single.rate)), 1),
+    p50: round(median(rounds.map((r) => r.klatch.p50)), 1),
+    p99: round(median(rounds.map((r) => r.klatch.p99)), 1),
+  });
+  return ratio >= TARGET;
+}

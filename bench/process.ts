@@ -1,0 +1,47 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+
+/** A helper of a benchmark in a process of its own, so that it shares no event loop with what it is compared to. */
+export class BenchProcess {
+  readonly #child: ChildProcess;
+  readonly #answers: AsyncIterator<string>;
+
+  private constructor(child: ChildProcess) {
+    this.#child = child;
+    this.#answers = createInterface({ input: child.stdout! })[Symbol.asyncIterator]();
+  }
+
+  /** Starts a script of this folder; resolves with its first line, which says that it is ready. */
+  static async start(script: string, args: readonly string[] = []): Promise<{ process: BenchProcess; first: string }> {
+    const child = spawn(process.execPath, [join(import.meta.dirname, script), ...args], {
+      stdio: ['pipe', 'pipe', 'inherit'],
+    });
+    const started = new BenchProcess(child);
+    return { process: started, first: await started.#line() };
+  }
+
+  get pid(): number {
+    return this.#child.pid!;
+  }
+
+  /** Sends a line and resolves with the line that answers it. */
+  async ask(line: string): Promise<string> {
+    this.#child.stdin!.write(`${line}\n`);
+    return this.#line();
+  }
+
+  async stop(): Promise<void> {
+    if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
+    const exited = once(this.#child, 'exit');
+    this.#child.kill('SIGTERM');
+    await exited;
+  }
+
+  async #line(): Promise<string> {
+    const next = await this.#answers.next();
+    if (next.done === true) throw new Error('a process of the benchmark ended too early');
+    return next.value;
+  }
+}

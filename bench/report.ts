@@ -1,0 +1,26 @@
+/** The middle value; of an even number the lower of the two. */
+export function median(values: readonly number[]): number {
+  return values.toSorted((a, b) => a - b)[Math.floor((values.length - 1) / 2)] ?? Number.NaN;
+}
+
+/** One line of JSON for machines, after the table for people. */
+export interface BenchLine {
+  readonly bench: string;
+  /** Median of the rounds' ratios to the baseline of the same round. */
+  readonly ratio: number;
+  readonly baseline: string;
+  /** Median of what was measured, a second. */
+  readonly rate: number;
+  readonly target: number;
+  readonly [more: string]: unknown;
+}
+
+export function report(title: string, rows: readonly Record<string, unknown>[], line: BenchLine): void {
+  console.log(`\n${title}`);
+  console.table(rows);
+  console.log(JSON.stringify(line));
+}
+
+export function round(value: number, digits = 0): number {
+  return Number(value.toFixed(digits));
+}

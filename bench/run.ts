@@ -1,0 +1,15 @@
+/** `make bench`, or `make bench ONLY=intake,forward`. Exits 1 when a ratio is below its target. */
+import { benchForward } from './forward.ts';
+import { benchIntake } from './intake.ts';
+
+const benches: Record<string, () => Promise<boolean>> = { intake: benchIntake, forward: benchForward };
+const only =
+  process.argv[2] === undefined || process.argv[2] === '' ? Object.keys(benches) : process.argv[2].split(',');
+const unknown = only.filter((name) => benches[name] === undefined);
+if (unknown.length > 0) {
+  console.error(`there is no benchmark ${unknown.join(', ')}; there are ${Object.keys(benches).join(', ')}`);
+  process.exit(64);
+}
+let reached = true;
+for (const name of only) reached = (await benches[name]!()) && reached;
+process.exitCode = reached ? 0 : 1;

@@ -1,0 +1,125 @@
+/**
+ * Writes docs/configuration.md from src/config/reference.conf, whose comments are the explanations.
+ * `--check` writes nothing and exits 1 if the page is not up to date.
+ */
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { readAsset } from '../src/assets.ts';
+import { outline } from '../src/config/outline.ts';
+import { SCHEMA } from '../src/config/schema.ts';
+import type { SettingKey } from '../src/config/schema.ts';
+
+const ROOT = join(import.meta.dirname, '..');
+const PAGE = 'docs/configuration.md';
+
+/** One key as reference.conf explains it. */
+export interface KeyDocument {
+  readonly key: string;
+  /** As written; null where there is no default. */
+  readonly preset: string | null;
+  readonly explanation: string;
+  /** What the value has to be, without the full stop. */
+  readonly value: string;
+}
+
+/** What stands in reference.conf: the words at its head, those of sections, and its keys in order. */
+export interface ReferenceDocument {
+  readonly head: readonly string[];
+  readonly sections: ReadonlyMap<string, string>;
+  readonly keys: readonly KeyDocument[];
+}
+
+/** Takes reference.conf apart. The first comment is about the file; each other one is about what follows it. */
+export function readReference(text: string): ReferenceDocument {
+  const head: string[] = [];
+  const sections = new Map<string, string>();
+  const keys: KeyDocument[] = [];
+  let comment: string[] = [];
+  let isHead = true;
+  for (const { kind, path, text: content } of outline(text)) {
+    if (kind === 'comment') comment.push(content);
+    else if (kind === 'blank') {
+      if (isHead) head.push(...comment);
+      isHead = false;
+      comment = [];
+    } else {
+      if (kind === 'open') sections.set(path, comment.join(' '));
+      if (kind === 'key' || kind === 'commented-key') {
+        keys.push({ key: path, preset: kind === 'key' ? content : null, ...explain(comment.join(' ')) });
+      }
+      comment = [];
+    }
+  }
+  return { head, sections, keys };
+}
+
+/** A key's comment ends with its rule: `Value: … .` */
+function explain(comment: string): { explanation: string; value: string } {
+  const at = comment.lastIndexOf('Value: ');
+  if (at < 0) return { explanation: comment, value: '' };
+  return { explanation: comment.slice(0, at).trim(), value: comment.slice(at + 'Value: '.length).replace(/\.$/, '') };
+}
+
+const INTRODUCTION = `Klatch reads \`server.conf\` over the defaults below. A change takes effect when the server is restarted.
+\`klatch config check\` names every mistake in the file, \`klatch config show\` prints what is in force.`;
+
+/** The page: one part per section, one paragraph per key. */
+export function renderConfiguration(reference: string): string {
+  const { head, sections, keys } = readReference(reference);
+  const parts = ['# Configuration', `<!-- Made by scripts/docs.ts from src/config/reference.conf. Do not edit. -->`];
+  parts.push(INTRODUCTION, plain(paragraphs(head).at(-1) ?? ''), contents(keys));
+  let section: string | null = null;
+  for (const key of keys) {
+    const own = sectionOf(key.key);
+    if (own !== section) parts.push(`## ${own === '' ? 'General' : own}`);
+    if (own !== section && sections.has(own)) parts.push(plain(sections.get(own)!));
+    section = own;
+    parts.push(`### \`${key.key}\``, plain(key.explanation), `Value: ${plain(key.value)}. ${presetSentence(key)}`);
+  }
+  return `${parts.filter((part) => part !== '').join('\n\n')}\n`;
+}
+
+function contents(keys: readonly KeyDocument[]): string {
+  const rows = keys.map(({ key, preset }) => `| \`${key}\` | ${preset === null ? 'none' : `\`${preset}\``} |`);
+  return ['| Key | Default |', '|---|---|', ...rows].join('\n');
+}
+
+const sectionOf = (key: string): string => key.split('.').slice(0, -1).join('.');
+
+function presetSentence({ key, preset }: KeyDocument): string {
+  if (preset !== null) return `Default: \`${preset}\`.`;
+  const isRequired = SCHEMA[key as SettingKey].presence === 'required';
+  return isRequired ? 'No default: it has to be set.' : 'Not set by default.';
+}
+
+/** Lines of one comment as paragraphs. */
+function paragraphs(lines: readonly string[]): string[] {
+  return lines
+    .join('\n')
+    .split('\n\n')
+    .map((paragraph) => paragraph.replaceAll('\n', ' '));
+}
+
+/** Outside code, globs would be read as emphasis and placeholders as tags. */
+function plain(text: string): string {
+  return text
+    .split(/(`[^`]*`)/)
+    .map((part) => (part.startsWith('`') ? part : part.replaceAll('*', '\\*').replaceAll('<', '&lt;')))
+    .join('');
+}
+
+function main(): void {
+  const wanted = renderConfiguration(readAsset('config/reference.conf'));
+  const page = join(ROOT, PAGE);
+  if (!process.argv.includes('--check')) {
+    writeFileSync(page, wanted);
+    console.log(`wrote ${PAGE}`);
+  } else if (!existsSync(page) || readFileSync(page, 'utf8') !== wanted) {
+    console.error(
+      `${PAGE} is not up to date with src/config/reference.conf: run "npm run docs" and commit the result.`,
+    );
+    process.exitCode = 1;
+  }
+}
+
+if (import.meta.main) main();

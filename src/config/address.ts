@@ -1,0 +1,141 @@
+import { isIP, isIPv4, isIPv6 } from 'node:net';
+import { domainToASCII } from 'node:url';
+import type { Value } from '../hocon/value.ts';
+import { editDistance } from './edit-distance.ts';
+import { scalar } from './kind.ts';
+import type { Kind, Verdict } from './kind.ts';
+
+const LABEL = /^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/;
+/** Resolvers and URLs read a name whose last label is a number as an IPv4 address in an odd spelling. */
+const NUMERIC_LABEL = /^(?:\d+|0x[0-9a-f]*)$/;
+
+/** Whether a text is an address or a name that a resolver could be asked for; international names count. */
+export function isHost(host: string): boolean {
+  if (isIP(host) !== 0) return true;
+  if (/[\s%/\\:@?#[\]]/.test(host) || host === '') return false;
+  const labels = host.replace(/\.$/, '').toLowerCase().split('.');
+  if (NUMERIC_LABEL.test(labels.at(-1)!)) return false;
+  const ascii = domainToASCII(labels.join('.'));
+  return (
+    ascii.length <= 253 && ascii !== '' && isIP(ascii) === 0 && ascii.split('.').every((label) => LABEL.test(label))
+  );
+}
+
+/** The parts of `scheme://host:port/path`. */
+interface Address {
+  readonly scheme: string;
+  readonly port: string | null;
+  readonly path: string;
+}
+
+const ADDRESS = /^([a-z][a-z0-9+.-]*):\/\/(\[[^\]]*\]|[^:/?#@[\]\\]*)(?::(\d*))?(\/[^?#\\]*)?$/i;
+
+/** Takes an address apart, or says what is wrong with it. Stricter than URL parsers, which mend a lot silently. */
+function parseAddress(text: string): Address | string {
+  if (/[\s\p{Cc}]/u.test(text)) return 'it holds white space';
+  const authority = /^[a-z][a-z0-9+.-]*:\/\/([^/?#]*)/i.exec(text)?.[1];
+  if (authority === undefined) return 'it does not begin with a scheme and "://"';
+  if (authority.includes('@')) return 'a user name or password does not belong in it';
+  if (/[?#]/.test(text)) return 'a query or fragment does not belong in it';
+  const [, scheme, host, port, path = ''] = ADDRESS.exec(text) ?? [];
+  if (scheme === undefined || host === undefined) return 'the host cannot be read';
+  const isBracketed = host.startsWith('[');
+  if (!(isBracketed ? isIPv6(host.slice(1, -1)) && !host.includes('%') : isHost(host)))
+    return 'the host cannot be read';
+  if (port !== undefined && !(/^\d{1,5}$/.test(port) && Number(port) >= 1 && Number(port) <= 65_535)) {
+    return 'the port is not from 1 to 65535';
+  }
+  return { scheme: scheme.toLowerCase(), port: port ?? null, path };
+}
+
+/** Judges one address of the named schemes; `finish` turns it into the value or into a refusal. */
+function judgeAddress(
+  value: Value,
+  schemes: readonly string[],
+  finish: (text: string, address: Address) => Verdict<string>,
+): Verdict<string> {
+  if (value.kind !== 'string') return {};
+  const address = parseAddress(value.text);
+  if (typeof address === 'string') return { because: address };
+  return schemes.includes(address.scheme) ? finish(value.text, address) : {};
+}
+
+/** An absolute http(s) address without query and fragment; it comes out normalised, without a trailing slash. */
+export function httpAddress(expected: string): Kind<string> {
+  return scalar(expected, (value) =>
+    judgeAddress(value, ['http', 'https'], (text) => {
+      const url = URL.parse(text);
+      return url === null ? { because: 'the host cannot be read' } : { value: url.href.replace(/\/+$/, '') };
+    }),
+  );
+}
+
+/** An address that clients connect to: WebSocket, or JSON lines over TCP, which has no default port and no path. */
+export function endpoint(): Kind<string> {
+  const expected = 'an address that begins with ws://, wss://, tcp:// or tls://';
+  return scalar(expected, (value) =>
+    judgeAddress(value, ['ws', 'wss', 'tcp', 'tls'], (text, { scheme, port, path }) => {
+      if (scheme === 'ws' || scheme === 'wss') return { value: text };
+      if (port === null) return { because: `${scheme}:// needs a port` };
+      return path === '' || path === '/' ? { value: text.replace(/\/$/, '') } : { because: `${scheme}:// has no path` };
+    }),
+  );
+}
+
+/** A browser origin, or `*` for any. */
+export function origin(): Kind<string> {
+  return scalar('an origin such as "https://chat.example.org", or "*"', (value) => {
+    if (value.kind === 'string' && value.text === '*') return { value: '*' };
+    return judgeAddress(value, ['http', 'https'], (text, { path }) => {
+      if (path !== '' && path !== '/') return { because: 'an origin has no path' };
+      const url = URL.parse(text);
+      return url === null ? { because: 'the host cannot be read' } : { value: url.origin };
+    });
+  });
+}
+
+/** A host to listen on or to connect to; `allowFolder`: also the folder of a Unix socket. */
+export function host(expected: string, { allowFolder }: { readonly allowFolder: boolean }): Kind<string> {
+  return scalar(expected, (value) => {
+    if (value.kind !== 'string') return {};
+    if (allowFolder && value.text.startsWith('/')) return value.text.includes('\0') ? {} : { value: value.text };
+    return isHost(value.text) ? { value: value.text } : {};
+  });
+}
+
+/** Whether a text is one address or a CIDR range. */
+function isRange(text: string): boolean {
+  const [address = '', prefix, rest] = text.split('/');
+  if (rest !== undefined || address.includes('%') || isIP(address) === 0) return false;
+  return prefix === undefined || (/^\d{1,3}$/.test(prefix) && Number(prefix) <= (isIPv4(address) ? 32 : 128));
+}
+
+const WORDS = ['loopback', 'private'] as const;
+
+/** A word that is nearly one of the known ones would else be taken for a host name, and do nothing. */
+function misspelt(text: string): string | null {
+  const near = WORDS.find((word) => editDistance(word, text) <= 2);
+  return near === undefined ? null : `did you mean "${near}"?`;
+}
+
+/** What the address policy can let through: a range, an address, two words, a host name or the names below one. */
+export function allowance(): Kind<string> {
+  const expected = 'a CIDR range, an address, "loopback", "private" or a host name such as "*.corp.example"';
+  return scalar(expected, (value) => {
+    if (value.kind !== 'string') return {};
+    const entry = value.text.trim().toLowerCase();
+    if (WORDS.some((word) => word === entry) || isRange(entry)) return { value: entry };
+    const suggestion = misspelt(entry);
+    if (suggestion !== null) return { because: suggestion };
+    return isHost(entry.replace(/^\*\./, '')) && isIP(entry.replace(/^\*\./, '')) === 0 ? { value: entry } : {};
+  });
+}
+
+/** A proxy whose `X-Forwarded-For` is believed. */
+export function proxy(): Kind<string> {
+  return scalar('a CIDR range, an address, "loopback" or "private"', (value) => {
+    if (value.kind !== 'string') return {};
+    const entry = value.text.trim().toLowerCase();
+    return WORDS.some((word) => word === entry) || isRange(entry) ? { value: entry } : {};
+  });
+}

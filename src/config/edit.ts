@@ -1,0 +1,160 @@
+import { dirname, isAbsolute, resolve } from 'node:path';
+import { valueAt } from '../hocon/path.ts';
+import type { ObjectValue, Value } from '../hocon/value.ts';
+import { isPlaceholder } from './kind.ts';
+import { readTree } from './load.ts';
+import { outline } from './outline.ts';
+import { ConfigError } from './problem.ts';
+
+/** A configuration text and the file it is or will be, which its includes are relative to. */
+export interface ConfigText {
+  readonly file: string;
+  readonly text: string;
+}
+
+/** Whether a key still waits for its answer: `open` may be written, `answered` never. */
+export type KeyState = 'open' | 'answered';
+
+const ADDED = '# Added by klatch setup.';
+
+/** HOCON text of a value: JSON, with the characters escaped that editors and terminals do not show. */
+export function quote(value: string | number | boolean): string {
+  return JSON.stringify(value).replace(/[\u007f-\u009f\u2028\u2029\ufeff]/g, (character) => {
+    return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
+  });
+}
+
+/**
+ * Whether a key has an answer in the text or in what it includes. A value that comes from a variable of the
+ * environment is one even while the variable is not set; a list counts as open only if nothing but placeholders is
+ * in it.
+ */
+export function keyState(source: ConfigText, key: string): KeyState {
+  const value = currentValue(source, key);
+  if (value !== null) return isUnanswered(value) ? 'open' : 'answered';
+  return valueAt(parse(source, { optional: true }), key.split('.')) === null ? 'open' : 'answered';
+}
+
+/** The value of a key in the text, or null; optional variables of the environment count as not set. */
+export function currentValue(source: ConfigText, key: string): Value | null {
+  const value = valueAt(parse(source, { optional: false }), key.split('.'));
+  return value?.kind === 'null' ? null : value;
+}
+
+/**
+ * Writes one open key: in the place of its placeholder, else in the place of its commented-out line, else at the end.
+ * Nothing else changes, which is checked by reading the result; a way that does not pass the check is not taken.
+ * Throws Error where no way does.
+ */
+export function setKey(source: ConfigText, key: string, literal: string): ConfigText {
+  const ways = [replacePlaceholder, uncomment, append, appendInsideBraces];
+  for (const way of ways) {
+    const text = way(source, key, literal);
+    if (text === null) continue;
+    const result = { ...source, text };
+    if (changesOnly(source, result, key, literal)) return result;
+  }
+  throw new Error(`${source.file}: ${key} cannot be written into this file; please add it by hand.`);
+}
+
+function replacePlaceholder(source: ConfigText, key: string, literal: string): string | null {
+  const value = currentValue(source, key);
+  if (value?.kind !== 'string' || value.origin.file !== source.file) return null;
+  const lines = source.text.split('\n');
+  const { line, column } = value.origin;
+  const before = lines[line - 1]?.slice(0, column - 1) ?? '';
+  const rest = lines[line - 1]?.slice(column - 1) ?? '';
+  const token = [`"""${value.text}"""`, `"${value.text}"`, value.text].find((each) => rest.startsWith(each));
+  if (token === undefined) return null;
+  lines[line - 1] = before + literal + rest.slice(token.length);
+  return lines.join('\n');
+}
+
+function uncomment({ text }: ConfigText, key: string, literal: string): string | null {
+  const index = outline(text).findIndex(({ kind, path }) => kind === 'commented-key' && path === key);
+  if (index < 0) return null;
+  const { indent, name, text: old } = outline(text)[index]!;
+  const lines = text.split('\n');
+  const end = lines[index]!.endsWith('\r') ? '\r' : '';
+  const line = `${indent}${name} = ${literal}${end}`;
+  // A remark behind the old value would be lost with it: then the old line stays as it is.
+  lines.splice(index, /\s(#|\/\/)/.test(old) ? 0 : 1, line);
+  return lines.join('\n');
+}
+
+function addition(text: string, key: string, literal: string): string {
+  return `${text.includes(ADDED) ? '' : `\n${ADDED}\n`}${key} = ${literal}\n`;
+}
+
+function append({ text }: ConfigText, key: string, literal: string): string {
+  return `${text}${text === '' || text.endsWith('\n') ? '' : '\n'}${addition(text, key, literal)}`;
+}
+
+function appendInsideBraces({ text }: ConfigText, key: string, literal: string): string | null {
+  const close = text.lastIndexOf('}');
+  if (close < 0) return null;
+  const before = text.slice(0, close);
+  return `${before}${before.endsWith('\n') ? '' : '\n'}${addition(text, key, literal)}${text.slice(close)}`;
+}
+
+/** Whether the key has the value now and every other value is what it was. */
+function changesOnly(before: ConfigText, after: ConfigText, key: string, literal: string): boolean {
+  const wanted = flatten(parse({ file: after.file, text: `${key} = ${literal}` }, { optional: false }));
+  const old = flatten(parse(before, { optional: true }));
+  let now: Map<string, string>;
+  try {
+    now = flatten(parse(after, { optional: true }));
+  } catch (error) {
+    // The text does not parse any more: this way of writing does not fit the file.
+    if (error instanceof ConfigError) return false;
+    throw error;
+  }
+  const isOfKey = (path: string): boolean => path === key || path.startsWith(`${key}.`) || path.startsWith(`${key}[`);
+  for (const path of old.keys()) if (isOfKey(path)) old.delete(path);
+  const expected = new Map([...old, ...wanted]);
+  return now.size === expected.size && [...now].every(([path, value]) => expected.get(path) === value);
+}
+
+/** Every scalar by its path, with its type. */
+function flatten(value: Value, path = ''): Map<string, string> {
+  if (value.kind === 'object') {
+    const entries = [...value.entries].map(([name, each]) => [
+      ...flatten(each, path === '' ? name : `${path}.${name}`),
+    ]);
+    return new Map(entries.flat());
+  }
+  if (value.kind === 'array') {
+    const items = value.items.map((each, index) => [...flatten(each, `${path}[${index}]`)]);
+    return new Map([[path, `list of ${items.length}`], ...items.flat()]);
+  }
+  if (value.kind === 'null') return new Map([[path, 'null']]);
+  return new Map([[path, `${value.kind} ${value.kind === 'boolean' ? value.value : value.text}`]]);
+}
+
+/** An empty list is an answer; one with a placeholder beside real values is one too, to be mended by hand. */
+function isUnanswered(value: Value): boolean {
+  const all = leaves(value);
+  return all.length > 0 && all.every(isPlaceholder);
+}
+
+function leaves(value: Value): Value[] {
+  if (value.kind === 'array') return value.items.flatMap(leaves);
+  return value.kind === 'object' ? [...value.entries.values()].flatMap(leaves) : [value];
+}
+
+/**
+ * Reads the text alone, without reference.conf. Variables of the environment get a stand-in, since the set-up runs in
+ * another environment than the server: those that must be there always, the optional ones (`${?NAME}`) if asked for.
+ */
+function parse({ file, text }: ConfigText, { optional }: { readonly optional: boolean }): ObjectValue {
+  const names = [...text.matchAll(/\$\{(\??)\s*([^}\s]+)\s*\}/g)].filter(([, mark]) => optional || mark === '');
+  const env = Object.fromEntries(names.map(([, , name]) => [name!, 'from the environment']));
+  return readTree([{ name: file, text: withAbsoluteIncludes(text, dirname(file)) }], env);
+}
+
+/** A text has no folder of its own, so that relative includes are spelled out; lines stay where they are. */
+function withAbsoluteIncludes(text: string, folder: string): string {
+  return text.replace(/^(\s*include\s+(?:\w+\(\s*)*")([^"\n]+)"/gm, (whole, start: string, name: string) => {
+    return isAbsolute(name) || name.includes('://') ? whole : `${start}${resolve(folder, name)}"`;
+  });
+}

@@ -1,0 +1,157 @@
+import type { Value } from '../hocon/value.ts';
+
+/** Where mistakes go while values are read; every value is read, so that all mistakes show at once. */
+export interface Reading {
+  refuse(key: string, value: Value, sentence: string): void;
+}
+
+/** What a key's value has to be, and how it becomes a typed one. */
+export interface Kind<T> {
+  /** Completes "expected …", bounds included. */
+  readonly expected: string;
+  /** True: the value appears in no message and no listing. */
+  readonly hidden: boolean;
+  /** True: a file name, relative to the folder of the file it stands in. */
+  readonly path: boolean;
+  /** The kind of a list's items. */
+  readonly items: Kind<unknown> | null;
+  /** The fields of an object. */
+  readonly fields: Readonly<Record<string, Entry<unknown>>> | null;
+  /** Undefined: refused (told to `reading`), or a placeholder, which is collected apart. */
+  read(key: string, value: Value, reading: Reading): T | undefined;
+}
+
+/**
+ * `preset`: the default stands in reference.conf. `required`: without it the server is not configured.
+ * `optional`: may be absent, then it reads as null.
+ */
+export type Presence = 'preset' | 'required' | 'optional';
+
+/** One row of the table of keys. */
+export interface Entry<T, P extends Presence = Presence> {
+  readonly kind: Kind<T>;
+  readonly presence: P;
+}
+
+const PLACEHOLDER = /^<[A-Za-z][A-Za-z0-9 _-]*>$/;
+
+/** Whether a text is a placeholder such as `<SERVER_SECRET>` (rule of the packages' templates). */
+export function isPlaceholderText(text: string): boolean {
+  return PLACEHOLDER.test(text);
+}
+
+/** Whether a whole value is a placeholder, which is asked before its type is looked at. */
+export function isPlaceholder(value: Value): boolean {
+  return value.kind === 'string' && isPlaceholderText(value.text);
+}
+
+/** The text of a string, number or boolean as it was written; null for anything else. */
+export function scalarText(value: Value): string | null {
+  if (value.kind === 'string' || value.kind === 'number') return value.text;
+  return value.kind === 'boolean' ? String(value.value) : null;
+}
+
+const SHOWN_CHARACTERS = 60;
+
+/** How a message names what it found. Credentials and queries of addresses are left out: they may be secrets. */
+export function describeValue(value: Value, hidden: boolean): string {
+  if (value.kind === 'object') return 'an object';
+  if (value.kind === 'array') return 'a list';
+  if (value.kind === 'null') return 'null';
+  if (hidden) return 'a value that is not shown';
+  if (value.kind === 'number') return value.text;
+  if (value.kind === 'boolean') return String(value.value);
+  const safe = value.text.replace(/\/\/[^/?#]*@/, '//(hidden)@').replace(/(:\/\/[^?]*\?).+/s, '$1(hidden)');
+  const characters = Array.from(safe);
+  const cut = characters.length > SHOWN_CHARACTERS ? `${characters.slice(0, SHOWN_CHARACTERS).join('')}…` : safe;
+  return JSON.stringify(cut);
+}
+
+/** What a scalar's rule says: a value, else it is refused. `expected` stands in for the kind's own words. */
+export interface Verdict<T> {
+  readonly value?: T;
+  readonly expected?: string;
+  readonly because?: string;
+}
+
+interface ScalarOptions {
+  readonly hidden?: boolean;
+  readonly path?: boolean;
+}
+
+/** A kind for one string, number or boolean. */
+export function scalar<T>(expected: string, judge: (value: Value) => Verdict<T>, options: ScalarOptions = {}): Kind<T> {
+  const { hidden = false, path = false } = options;
+  const read = (key: string, value: Value, reading: Reading): T | undefined => {
+    if (isPlaceholder(value)) return undefined;
+    const verdict = judge(value);
+    if (verdict.value !== undefined) return verdict.value;
+    const because = verdict.because === undefined ? '' : `: ${verdict.because}`;
+    reading.refuse(
+      key,
+      value,
+      `expected ${verdict.expected ?? expected}, got ${describeValue(value, hidden)}${because}`,
+    );
+    return undefined;
+  };
+  return { expected, hidden, path, items: null, fields: null, read };
+}
+
+/** Bounds of a list, and a rule over all of its items: null, or what is wrong with them together. */
+export interface ListOptions<T> {
+  readonly min?: number;
+  readonly max: number;
+  readonly rule?: (items: readonly T[]) => string | null;
+}
+
+/** A kind for a list; mistakes are told at the item, with its index in the key. */
+export function list<T>(expected: string, items: Kind<T>, options: ListOptions<T>): Kind<readonly T[]> {
+  const { min = 0, max, rule } = options;
+  const read = (key: string, value: Value, reading: Reading): readonly T[] | undefined => {
+    if (isPlaceholder(value)) return undefined;
+    if (value.kind !== 'array') {
+      reading.refuse(key, value, `expected ${expected}, got ${describeValue(value, items.hidden)}`);
+      return undefined;
+    }
+    if (value.items.length < min || value.items.length > max) {
+      reading.refuse(key, value, `expected a list of ${min} to ${max} items, got ${value.items.length}`);
+      return undefined;
+    }
+    const results = value.items.map((item, index) => items.read(`${key}[${index}]`, item, reading));
+    const good = results.filter((result) => result !== undefined);
+    if (good.length < results.length) return undefined;
+    const wrong = rule?.(good) ?? null;
+    if (wrong === null) return good;
+    reading.refuse(key, value, wrong);
+    return undefined;
+  };
+  return { expected, hidden: items.hidden, path: false, items, fields: null, read };
+}
+
+/** The rule for a key's value in words, for documents: what a list may hold is part of it. */
+export function valueRule({ expected, items }: Kind<unknown>): string {
+  return items === null ? expected : `${expected}, each ${items.expected}`;
+}
+
+/** A kind for an object whose fields are all needed. */
+export function record<T extends object>(expected: string, kinds: { readonly [F in keyof T]: Kind<T[F]> }): Kind<T> {
+  const names = Object.keys(kinds) as (keyof T & string)[];
+  const hidden = names.some((name) => kinds[name].hidden);
+  const fields = Object.fromEntries(names.map((name) => [name, { kind: kinds[name], presence: 'required' as const }]));
+  const read = (key: string, value: Value, reading: Reading): T | undefined => {
+    if (isPlaceholder(value)) return undefined;
+    if (value.kind !== 'object') {
+      reading.refuse(key, value, `expected ${expected}, got ${describeValue(value, hidden)}`);
+      return undefined;
+    }
+    const result: Partial<T> = {};
+    for (const name of names) {
+      const field = value.entries.get(name);
+      const path = `${key}.${name}`;
+      if (field === undefined) reading.refuse(path, value, `is missing: expected ${kinds[name].expected}`);
+      else result[name] = kinds[name].read(path, field, reading);
+    }
+    return names.every((name) => result[name] !== undefined) ? (result as T) : undefined;
+  };
+  return { expected, hidden, path: false, items: null, fields, read };
+}

@@ -1,0 +1,164 @@
+import { statSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { readAsset } from '../assets.ts';
+import { HoconError } from '../hocon/error.ts';
+import { loadHocon } from '../hocon/load.ts';
+import type { Source } from '../hocon/load.ts';
+import type { ObjectValue } from '../hocon/value.ts';
+import { buildConfig } from './build.ts';
+import type { Config } from './config.ts';
+import { ConfigError, ConfigNotFoundError, NotConfiguredError, formatProblem } from './problem.ts';
+import type { ConfigProblem } from './problem.ts';
+import { SIGNING_KEYS, settingEntries } from './schema.ts';
+import type { Settings } from './schema.ts';
+import { checkServerKeys, isReadableByOthers } from './server-key-files.ts';
+import { problemAt, readSettings } from './settings.ts';
+
+/** The environment as `process.env` has it. */
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** The name of reference.conf in messages; no file can be named so by accident. */
+export const REFERENCE = '(reference.conf)';
+
+/** The configuration, what is odd about it, and the tree it was read from, for `klatch config show`. */
+export interface LoadedConfig {
+  readonly config: Config;
+  /** One line each, `file:line: key: sentence`. */
+  readonly warnings: readonly string[];
+  readonly root: ObjectValue;
+}
+
+/** Where a configuration file may be named or found. */
+export interface FindOptions {
+  /** Value of `--config`. */
+  readonly flag?: string | undefined;
+  readonly env: Environment;
+  /** Folder of the program: `<dir>/bin` of `<dir>/bin/klatch`. */
+  readonly programDir: string;
+}
+
+/**
+ * The configuration file to read: `--config`, `$KLATCH_CONFIG`, `conf/server.conf` beside the program's folder, then
+ * `/etc/klatch/server.conf`. A file that was named has to be there: nothing else is read in its place.
+ * Throws ConfigNotFoundError with the places it looked at.
+ */
+export function findConfigFile({ flag, env, programDir }: FindOptions): string {
+  const named = flag ?? (env['KLATCH_CONFIG'] === '' ? undefined : env['KLATCH_CONFIG']);
+  const places = named === undefined ? [join(programDir, '../conf/server.conf'), '/etc/klatch/server.conf'] : [named];
+  const found = places.find(exists);
+  if (found === undefined) throw new ConfigNotFoundError(places);
+  return found;
+}
+
+/** False only where there is nothing: a file in a closed folder is reported when it is read, not passed over. */
+function exists(path: string): boolean {
+  try {
+    return statSync(path, { throwIfNoEntry: false }) !== undefined;
+  } catch (error) {
+    // statSync answers undefined for ENOENT and ENOTDIR: whatever is thrown says that something is there or hidden.
+    if (typeof error === 'object' && error !== null && 'code' in error) return true;
+    throw error;
+  }
+}
+
+/**
+ * Reads the file over reference.conf. Throws NotConfiguredError for placeholders and keys without a default, else
+ * ConfigError, each with everything that is wrong.
+ */
+export function loadConfig(file: string, options: { readonly env: Environment }): LoadedConfig {
+  const root = readTree([{ name: REFERENCE, text: readAsset('config/reference.conf') }, { path: file }], options.env);
+  const reading = readSettings(root, file);
+  const { settings } = reading;
+  const keys = checkKeyFiles(settings);
+  const problems = [...reading.problems, ...keys.problems];
+  if (reading.missing.length > 0) throw new NotConfiguredError(reading.missing, problems);
+  if (problems.length > 0) throw new ConfigError(problems);
+  if (!isComplete(settings)) throw new Error('A key of the configuration was neither read nor refused.');
+  const warnings = [...reading.warnings, ...keys.warnings, ...oddities(settings, file)];
+  return { config: buildConfig(resolve(file), settings), warnings: warnings.map(formatProblem), root };
+}
+
+/** Reads sources; mistakes in their text come out as a ConfigError that shows nothing of any value. */
+export function readTree(sources: readonly Source[], env: Environment): ObjectValue {
+  try {
+    return loadHocon(sources, { env });
+  } catch (error) {
+    if (!(error instanceof HoconError)) throw error;
+    throw new ConfigError(
+      error.problems.map(({ origin, sentence }) => ({
+        file: origin.file,
+        line: origin.line,
+        key: '',
+        sentence: withoutValues(sentence),
+      })),
+    );
+  }
+}
+
+/**
+ * A syntax error quotes the text it stumbled over, and where an equals sign was forgotten that text is
+ * `password hunter2`. Only single characters and words of our own keys are let through.
+ */
+function withoutValues(sentence: string): string {
+  const known = new Set(
+    settingEntries().flatMap(([key, { kind }]) => {
+      return [...key.split('.'), ...Object.keys(kind.items?.fields ?? {})];
+    }),
+  );
+  return sentence.replace(/'(.*)'/s, (_, quoted: string) => {
+    const words = quoted
+      .split(/([.\s]+)/)
+      .map((word) => (known.has(word) || /^(?:[.\s]*|.)$/su.test(word) ? word : '…'));
+    return `'${words.join('')}'`;
+  });
+}
+
+function isComplete(settings: Partial<Settings>): settings is Settings {
+  return settingEntries().every(([key]) => settings[key] !== undefined);
+}
+
+interface KeyFindings {
+  readonly problems: readonly ConfigProblem[];
+  readonly warnings: readonly ConfigProblem[];
+}
+
+/** Looks into the files of `modules.security.server-keys`; a finding stands at the line that names the file. */
+function checkKeyFiles(settings: Partial<Settings>): KeyFindings {
+  const problems: ConfigProblem[] = [];
+  const warnings: ConfigProblem[] = [];
+  const key = 'modules.security.server-keys';
+  for (const [index, pair] of (settings[key] ?? []).entries()) {
+    const found = checkServerKeys({ public: pair.public.path, private: pair.private.path });
+    for (const { which, sentence } of found) {
+      problems.push(problemAt(`${key}[${index}].${which}`, pair[which].value, sentence));
+    }
+    if (isReadableByOthers(pair.private.path)) {
+      const sentence = `${pair.private.path} can be read by every user of this machine: chmod o-r`;
+      warnings.push(problemAt(`${key}[${index}].private`, pair.private.value, sentence));
+    }
+    if (index === SIGNING_KEYS) {
+      warnings.push(problemAt(`${key}[${index}]`, pair.public.value, `only the first ${SIGNING_KEYS} pairs sign`));
+    }
+  }
+  return { problems, warnings };
+}
+
+/** What works, but is hardly meant. */
+function oddities(settings: Settings, file: string): ConfigProblem[] {
+  const found: ConfigProblem[] = [];
+  const uri = settings['services.klatch-activation.uri'];
+  const token = settings['services.klatch-activation.auth-token'];
+  if ((uri === null) !== (token === null)) {
+    const [set, unset] = uri === null ? ['auth-token', 'uri'] : ['uri', 'auth-token'];
+    const sentence = `is not set beside ${set}: no activation code will be sent through the gate`;
+    found.push({ file, line: null, key: `services.klatch-activation.${unset}`, sentence });
+  }
+  if (settings['delivery.per-host'] > settings['delivery.in-flight']) {
+    const sentence = 'is more than delivery.in-flight: one host can take all of it';
+    found.push({ file, line: null, key: 'delivery.per-host', sentence });
+  }
+  if (isReadableByOthers(file)) {
+    found.push({ file, line: null, key: '', sentence: 'can be read by every user of this machine: chmod 0640' });
+  }
+  return found;
+}

@@ -1,0 +1,199 @@
+import { resolve, dirname } from 'node:path';
+import { durationMs, sizeBytes } from '../hocon/units.ts';
+import type { Value } from '../hocon/value.ts';
+import { scalar, scalarText } from './kind.ts';
+import type { Kind, Verdict } from './kind.ts';
+
+/** Smallest and largest value that is accepted, in the kind's own unit. */
+export interface Bounds {
+  readonly min: number;
+  readonly max: number;
+}
+
+/** Milliseconds of the units that bounds are written in. */
+export const MS = { second: 1000, minute: 60_000, hour: 3_600_000, day: 86_400_000 } as const;
+
+/** Bytes of the units that bounds are written in. */
+export const BYTES = { kib: 1024, mib: 1024 ** 2, gib: 1024 ** 3 } as const;
+
+const DURATION_UNITS: readonly (readonly [string, number])[] = [
+  ['d', MS.day],
+  ['h', MS.hour],
+  ['m', MS.minute],
+  ['s', MS.second],
+];
+const SIZE_UNITS: readonly (readonly [string, number])[] = [
+  [' GiB', BYTES.gib],
+  [' MiB', BYTES.mib],
+  [' KiB', BYTES.kib],
+];
+
+/** A number with the largest unit that divides it, as an administrator would write it. */
+function withUnit(amount: number, units: readonly (readonly [string, number])[], base: string): string {
+  const [name, factor] = units.find(([, size]) => amount >= size && amount % size === 0) ?? [base, 1];
+  return `${amount / factor}${name}`;
+}
+
+const CONTROL = /\p{Cc}/u;
+const UNPAIRED_SURROGATE = /\p{Cs}/u;
+
+/** Bounds of a text in characters (code points); `pattern` is a further rule that `expected` has to name. */
+export interface TextOptions {
+  readonly min: number;
+  readonly max: number;
+  readonly hidden?: boolean;
+  readonly pattern?: RegExp;
+}
+
+/** One line of text. Numbers are taken as they were written, so that a password of digits needs no quotes. */
+export function text(expected: string, options: TextOptions): Kind<string> {
+  const { min, max, hidden = false, pattern } = options;
+  const judge = (value: Value): Verdict<string> => {
+    const found = scalarText(value);
+    if (found === null) return {};
+    if (CONTROL.test(found)) return { because: 'it holds a control character' };
+    if (UNPAIRED_SURROGATE.test(found)) return { because: 'it holds half of a surrogate pair' };
+    const length = Array.from(found).length;
+    if (length < min) return { because: length === 0 ? 'it is empty' : `it has ${length} characters` };
+    if (length > max) return { because: `it has ${length} characters` };
+    return pattern === undefined || pattern.test(found) ? { value: found } : {};
+  };
+  return scalar(expected, judge, { hidden });
+}
+
+/** Any text that can be typed, empty or not, that must never be shown: a password may hold every character but NUL. */
+export function password(expected: string): Kind<string> {
+  const judge = (value: Value): Verdict<string> => {
+    const found = scalarText(value);
+    if (found === null) return {};
+    return found.includes('\0') ? { because: 'it holds a NUL character' } : { value: found };
+  };
+  return scalar(expected, judge, { hidden: true });
+}
+
+/** One of a few words. */
+export function choice<T extends string>(words: readonly T[]): Kind<T> {
+  const quoted = words.map((word) => `"${word}"`);
+  const expected = `${quoted.slice(0, -1).join(', ')} or ${quoted.at(-1)}`;
+  return scalar(expected, (value) => {
+    const word = words.find((each) => each === scalarText(value));
+    return word === undefined ? {} : { value: word };
+  });
+}
+
+const SPELLINGS = new Map([
+  ['true', true],
+  ['yes', true],
+  ['on', true],
+  ['false', false],
+  ['no', false],
+  ['off', false],
+]);
+
+/** `true` or `false`, with HOCON's other spellings, which is how variables of the environment arrive. */
+export function flag(): Kind<boolean> {
+  return scalar('true or false', (value) => {
+    const found = SPELLINGS.get(scalarText(value) ?? '');
+    return found === undefined ? {} : { value: found };
+  });
+}
+
+/** The number of a value that is one, or of a text that spells one (from the environment); else null. */
+function numberOf(value: Value): number | null {
+  if (value.kind === 'number') return value.number;
+  return value.kind === 'string' && /^-?\d{1,15}$/.test(value.text) ? Number(value.text) : null;
+}
+
+/** A whole number within bounds. */
+export function integer({ min, max }: Bounds): Kind<number> {
+  return scalar(`a whole number from ${min} to ${max}`, (value) => {
+    const found = numberOf(value);
+    return found !== null && Number.isInteger(found) && found >= min && found <= max ? { value: found } : {};
+  });
+}
+
+/** A TCP port; `min` 0 where "any free port" makes sense. */
+export function port(min: 0 | 1): Kind<number> {
+  return scalar(`a port number from ${min} to 65535`, (value) => {
+    const found = numberOf(value);
+    // Whoever wrote a word has no need of the bounds.
+    if (found === null) return { expected: 'a port number' };
+    return Number.isInteger(found) && found >= min && found <= 65_535 ? { value: found } : {};
+  });
+}
+
+/**
+ * A duration in milliseconds. HOCON reads a bare number as milliseconds; here it is refused, because whoever writes
+ * `timeout = 10` means seconds.
+ */
+export function duration({ min, max }: Bounds): Kind<number> {
+  const bound = (ms: number): string => withUnit(ms, DURATION_UNITS, 'ms').replace(/^0ms$/, '0s');
+  return scalar(`a duration from ${bound(min)} to ${bound(max)}`, (value) => {
+    if (value.kind === 'number' || (value.kind === 'string' && numberOf(value) !== null)) {
+      return { because: 'it needs a unit, as in 10s' };
+    }
+    const found = durationMs(value);
+    return found !== null && found >= min && found <= max ? { value: Math.round(found) } : {};
+  });
+}
+
+/** A size in bytes; a bare number counts bytes. */
+export function size({ min, max }: Bounds): Kind<number> {
+  const bound = (bytes: number): string => withUnit(bytes, SIZE_UNITS, bytes === 1 ? ' byte' : ' bytes');
+  return scalar(`a size from ${bound(min)} to ${bound(max)}`, (value) => {
+    const found = sizeBytes(value);
+    return found !== null && Number.isInteger(found) && found >= min && found <= max ? { value: found } : {};
+  });
+}
+
+/** A path as the configuration means it, and the value it came from for later messages. */
+export interface LocatedPath {
+  readonly path: string;
+  readonly value: Value;
+}
+
+/** The absolute form of a path: relative ones count from the folder of the file in which they stand. */
+export function resolvePath(value: Value, path: string): string {
+  return resolve(dirname(value.origin.file), path);
+}
+
+/** A path of a file or folder; whether it exists is asked by whoever uses it. */
+export function location(expected: string): Kind<LocatedPath> {
+  const judge = (value: Value): Verdict<LocatedPath> => {
+    const found = value.kind === 'string' ? value.text : null;
+    if (found === null) return {};
+    if (found.trim() === '') return { because: 'it is empty' };
+    if (found.includes('\0')) return { because: 'it holds a NUL character' };
+    return { value: { path: resolvePath(value, found), value } };
+  };
+  return scalar(expected, judge, { path: true });
+}
+
+const OBVIOUS = /change-?me|password|passwort|secret|klatch|example|server|default|qwerty|letmein|admin/gi;
+
+/**
+ * Why a secret is easy to guess, or null. It is no measure of entropy, it catches what people type to get past a
+ * prompt; `klatch setup` draws 32 random bytes. 32 random hexadecimal digits fail it less than once in 10^9.
+ */
+export function weakness(secret: string): string | null {
+  const characters = Array.from(secret);
+  if (new Set(characters).size < 6) return 'it repeats a few characters';
+  if (/^(.{1,16}?)\1+.?$/su.test(secret)) return 'it repeats itself';
+  const steps = characters.slice(1).map((c, i) => c.codePointAt(0)! - characters[i]!.codePointAt(0)!);
+  if (steps.filter((step) => step === 1 || step === -1).length > steps.length / 2) return 'it counts up or down';
+  return Array.from(secret.replace(OBVIOUS, '')).length < 16 ? 'it is made of common words' : null;
+}
+
+/** The server secret: long enough, and not something that people type to get past a prompt. */
+export function serverSecret(minCharacters: number): Kind<string> {
+  const expected = `at least ${minCharacters} characters that nobody can guess`;
+  const judge = (value: Value): Verdict<string> => {
+    const found = scalarText(value);
+    if (found === null) return {};
+    const length = Array.from(found).length;
+    if (length < minCharacters) return { because: `it has ${length}` };
+    const weak = weakness(found);
+    return weak === null ? { value: found } : { because: `${weak}; "openssl rand -base64 32" makes a good one` };
+  };
+  return scalar(expected, judge, { hidden: true });
+}

@@ -1,0 +1,116 @@
+import { createPrivateKey, createPublicKey, generateKeyPairSync } from 'node:crypto';
+import type { KeyObject } from 'node:crypto';
+import { mkdirSync, readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import type { ServerKeyFiles } from './config.ts';
+import { syncFolder, writeNewFile } from './durable-file.ts';
+import type { Owner } from './durable-file.ts';
+
+/** What is wrong with one of the two files, as a sentence about it. */
+export interface ServerKeyProblem {
+  readonly which: keyof ServerKeyFiles;
+  readonly sentence: string;
+}
+
+const MAX_BYTES = 65_536;
+const RAW_KEY_BYTES = 32;
+const LABELS = { public: 'PUBLIC KEY', private: 'PRIVATE KEY' } as const;
+const NEW_PAIR = 'run "klatch setup", or openssl genpkey -algorithm ed25519';
+
+/**
+ * Checks a pair of server keys: both files there, PEM, Ed25519, PKCS#8 and SPKI, and one pair. No sentence holds
+ * anything of the files' content.
+ */
+export function checkServerKeys(files: ServerKeyFiles): readonly ServerKeyProblem[] {
+  const publicKey = readKey(files.public, 'public');
+  const privateKey = readKey(files.private, 'private');
+  const problems: ServerKeyProblem[] = [];
+  if (typeof publicKey === 'string') problems.push({ which: 'public', sentence: publicKey });
+  if (typeof privateKey === 'string') problems.push({ which: 'private', sentence: privateKey });
+  if (typeof publicKey === 'string' || typeof privateKey === 'string') return problems;
+  if (createPublicKey(privateKey).equals(publicKey)) return [];
+  return [{ which: 'private', sentence: `${files.private} does not belong to the public key in ${files.public}` }];
+}
+
+/** Whether users outside the file's owner and group can read it; false where it cannot be asked. */
+export function isReadableByOthers(path: string): boolean {
+  const stat = statSync(path, { throwIfNoEntry: false });
+  return stat !== undefined && (stat.mode & 0o004) !== 0;
+}
+
+/** The key in a file, or a sentence that says why it cannot be used. */
+function readKey(path: string, which: keyof ServerKeyFiles): KeyObject | string {
+  const bytes = readBytes(path);
+  if (typeof bytes === 'string') return bytes;
+  const pem = bytes.toString('latin1');
+  const label = /-----BEGIN ([A-Z0-9 ]+)-----/.exec(pem)?.[1];
+  if (label === undefined && bytes.length === RAW_KEY_BYTES) {
+    return `${path} holds a raw 32-byte key as the original system wrote it, Klatch reads PEM: to make a new pair, ${NEW_PAIR}`;
+  }
+  if (label === undefined) return `${path} is not a PEM file: to make a new pair, ${NEW_PAIR}`;
+  if (label === 'ENCRYPTED PRIVATE KEY')
+    return `${path} is locked with a passphrase, which nobody could type at a start`;
+  if (label !== LABELS[which]) return `${path} holds "${label}", expected "${LABELS[which]}" in its first line`;
+  return parseKey(pem, path, which);
+}
+
+function parseKey(pem: string, path: string, which: keyof ServerKeyFiles): KeyObject | string {
+  try {
+    const key = which === 'public' ? createPublicKey(pem) : createPrivateKey(pem);
+    if (key.asymmetricKeyType === 'ed25519') return key;
+    return `${path} holds a key of the type ${key.asymmetricKeyType ?? 'unknown'}, expected ed25519: ${NEW_PAIR}`;
+  } catch (error) {
+    // OpenSSL's own words name internals of its decoder and can repeat input: its code says enough.
+    return `${path} is a damaged PEM file (${codeOf(error)})`;
+  }
+}
+
+function readBytes(path: string): Buffer | string {
+  try {
+    const stat = statSync(path);
+    if (!stat.isFile()) return `${path} is not a file`;
+    return stat.size > MAX_BYTES ? `${path} is too large for a key` : readFileSync(path);
+  } catch (error) {
+    const code = codeOf(error);
+    if (code === 'ENOENT' || code === 'ENOTDIR') return `${path} does not exist`;
+    return `${path} cannot be read (${code})`;
+  }
+}
+
+function codeOf(error: unknown): string {
+  // No instanceof: errors of Node's own modules belong to another realm when tests run.
+  return typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : 'no code';
+}
+
+/** A pair of server keys on disk; `created` is false where it was there already. */
+export interface CreatedServerKeys extends ServerKeyFiles {
+  readonly created: boolean;
+}
+
+/**
+ * Makes `server-key.private.pem` (0600) and `server-key.public.pem` (0644) in `folder`, synced to disk. A pair that is
+ * there is kept. The private file comes first: a run that was cut off leaves a private key at most, and the next run
+ * derives the public one from it. Throws when the files that are there do not make a pair.
+ */
+export function createServerKeys(folder: string, options: { readonly owner?: Owner } = {}): CreatedServerKeys {
+  const files = { public: join(folder, 'server-key.public.pem'), private: join(folder, 'server-key.private.pem') };
+  mkdirSync(folder, { recursive: true, mode: 0o750 });
+  const exists = (path: string): boolean => statSync(path, { throwIfNoEntry: false }) !== undefined;
+  if (exists(files.public)) {
+    const [problem] = checkServerKeys(files);
+    if (problem !== undefined) throw new Error(`${problem.sentence}. Move both files away to get a new pair.`);
+    return { ...files, created: false };
+  }
+  let privateKey: KeyObject | string;
+  if (exists(files.private)) {
+    privateKey = readKey(files.private, 'private');
+    if (typeof privateKey === 'string') throw new Error(`${privateKey}. Move the file away to get a new pair.`);
+  } else {
+    ({ privateKey } = generateKeyPairSync('ed25519'));
+    writeNewFile(files.private, privateKey.export({ type: 'pkcs8', format: 'pem' }), { ...options, mode: 0o600 });
+  }
+  const publicPem = createPublicKey(privateKey).export({ type: 'spki', format: 'pem' });
+  writeNewFile(files.public, publicPem, { ...options, mode: 0o644 });
+  syncFolder(folder);
+  return { ...files, created: true };
+}

@@ -1,0 +1,93 @@
+import { valueAt } from '../hocon/path.ts';
+import type { ObjectValue, Value } from '../hocon/value.ts';
+import { describeValue, isPlaceholder } from './kind.ts';
+import type { Entry, Reading } from './kind.ts';
+import type { ConfigProblem } from './problem.ts';
+import { settingEntries } from './schema.ts';
+import type { SettingKey, Settings } from './schema.ts';
+import { findUnknownKeys, sectionsOf } from './unknown-keys.ts';
+
+/** What one reading of the whole tree found. */
+export interface SettingsReading {
+  /** Complete only if `missing` and `problems` are empty. */
+  readonly settings: Partial<Settings>;
+  /** Placeholders, and required keys that stand nowhere. */
+  readonly missing: readonly ConfigProblem[];
+  readonly problems: readonly ConfigProblem[];
+  /** Unknown keys. */
+  readonly warnings: readonly ConfigProblem[];
+}
+
+/**
+ * Reads every key of the table out of a resolved tree (reference.conf with the administrator's file over it).
+ * `file` is named for keys that stand nowhere. It never throws: the caller decides what the findings mean.
+ */
+export function readSettings(root: ObjectValue, file: string): SettingsReading {
+  const problems: ConfigProblem[] = [];
+  const missing = findPlaceholders(root, '');
+  const reading: Reading = { refuse: (key, value, sentence) => problems.push(problemAt(key, value, sentence)) };
+  const settings: Partial<Record<SettingKey, unknown>> = {};
+  const broken = readSections(root, reading);
+  for (const [key, entry] of settingEntries()) {
+    if (broken.some((section) => key.startsWith(`${section}.`))) continue;
+    const value = valueAt(root, key.split('.'));
+    if (value !== null && value.kind !== 'null') settings[key] = entry.kind.read(key, value, reading);
+    else if (entry.presence === 'optional') settings[key] = null;
+    else if (entry.presence === 'required') missing.push({ file, line: null, key, sentence: 'is not set' });
+    else refuseAbsent(key, entry, value ?? root, reading);
+  }
+  const warnings = findUnknownKeys(root, settingEntries()).map(({ key, value, suggestion }) =>
+    problemAt(key, value, suggestion === null ? 'unknown key' : `unknown key, did you mean ${suggestion}?`),
+  );
+  return {
+    settings: settings as Partial<Settings>,
+    missing: inFileOrder(missing, file),
+    problems: inFileOrder(problems, file),
+    warnings: inFileOrder(warnings, file),
+  };
+}
+
+/** A finding about a value, at the place where an administrator has to edit it. */
+export function problemAt(key: string, value: Value, sentence: string): ConfigProblem {
+  return { file: value.origin.file, line: value.origin.line, key, sentence };
+}
+
+/** Only an explicit null can hide a default. */
+function refuseAbsent(key: string, entry: Entry<unknown>, value: Value, reading: Reading): void {
+  reading.refuse(key, value, `expected ${entry.kind.expected}, got null`);
+}
+
+/** Sections that hold something else than keys; named once, since none of their keys can be read. */
+function readSections(root: ObjectValue, reading: Reading): string[] {
+  const broken: string[] = [];
+  for (const section of sectionsOf(settingEntries().map(([key]) => key))) {
+    const value = valueAt(root, section.split('.'));
+    if (value === null || value.kind === 'object') continue;
+    const keys = settingEntries().filter(([key]) => key.startsWith(`${section}.`));
+    if (value.kind === 'null' && keys.every(([, entry]) => entry.presence === 'optional')) continue;
+    broken.push(section);
+    // A section's name often stands for its only secret, so what it holds instead is never shown.
+    if (!isPlaceholder(value)) {
+      reading.refuse(section, value, `expected a section { … } of keys, got ${describeValue(value, true)}`);
+    }
+  }
+  return broken;
+}
+
+/** Placeholders at any depth, in unknown keys too: whoever left one there has not finished. */
+function findPlaceholders(value: Value, key: string): ConfigProblem[] {
+  if (isPlaceholder(value)) return [problemAt(key, value, 'still holds its placeholder')];
+  if (value.kind === 'array') return value.items.flatMap((item, index) => findPlaceholders(item, `${key}[${index}]`));
+  if (value.kind !== 'object') return [];
+  return [...value.entries].flatMap(([name, entry]) => findPlaceholders(entry, key === '' ? name : `${key}.${name}`));
+}
+
+/** The administrator's own file first, then others by name, each from top to bottom; keys that stand nowhere last. */
+function inFileOrder(findings: readonly ConfigProblem[], file: string): ConfigProblem[] {
+  const rank = (finding: ConfigProblem): string => (finding.file === file ? '' : finding.file);
+  const line = (finding: ConfigProblem): number => finding.line ?? Number.MAX_SAFE_INTEGER;
+  return [...findings].sort((a, b) => {
+    if (rank(a) !== rank(b)) return rank(a) < rank(b) ? -1 : 1;
+    return line(a) - line(b);
+  });
+}

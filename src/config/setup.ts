@@ -1,0 +1,159 @@
+import { randomBytes } from 'node:crypto';
+import { loadHocon } from '../hocon/load.ts';
+import { valueAt } from '../hocon/path.ts';
+import type { ServerKeyFiles } from './config.ts';
+import { currentValue, keyState, quote, setKey } from './edit.ts';
+import type { ConfigText } from './edit.ts';
+import { isPlaceholder, scalarText } from './kind.ts';
+import { ConfigError } from './problem.ts';
+import type { ConfigProblem } from './problem.ts';
+import { SCHEMA } from './schema.ts';
+import type { SettingKey } from './schema.ts';
+
+/** A database of somebody else's, or the private one of the server. */
+export type DatabaseAnswer =
+  | { readonly embedded: true }
+  | {
+      readonly embedded?: false;
+      readonly host: string;
+      readonly port: number;
+      readonly db: string;
+      readonly user: string;
+      readonly password: string;
+    };
+
+/** What `klatch setup` found out; what is absent stays as the file or reference.conf has it. */
+export interface SetupAnswers {
+  readonly secret?: string;
+  readonly baseUri?: string;
+  readonly database?: DatabaseAnswer;
+  readonly dataDir?: string;
+  readonly serverKeys?: ServerKeyFiles;
+  readonly interface?: string;
+  readonly port?: number;
+  readonly projectName?: string;
+  readonly deliveryAllow?: readonly string[];
+}
+
+/** The new text, and which keys were written and which had an answer already. */
+export interface SetupResult {
+  readonly text: string;
+  readonly set: readonly SettingKey[];
+  readonly kept: readonly SettingKey[];
+}
+
+/** A server secret of 256 random bits. */
+export function createSecret(): string {
+  return randomBytes(32).toString('base64url');
+}
+
+/**
+ * Writes the answers into a template or an existing server.conf: comments stay, and a key that has an answer is kept
+ * and named in `kept`. Throws ConfigError for a text that cannot be read and for answers that the server would refuse
+ * (no message holds a secret). The text is not written anywhere: see `writeConfig`.
+ */
+export function applyAnswers(source: ConfigText, answers: SetupAnswers): SetupResult {
+  const wanted = literals(source, answers);
+  const problems = [...wanted].flatMap(([key, literal]): ConfigProblem[] => {
+    const sentence = answerProblem(key, literal);
+    return sentence === null ? [] : [{ file: source.file, line: null, key, sentence }];
+  });
+  if (problems.length > 0) throw new ConfigError(problems);
+  let current = source;
+  const set: SettingKey[] = [];
+  const kept: SettingKey[] = [...databaseKept(source, answers)];
+  for (const [key, literal] of wanted) {
+    if (keyState(current, key) === 'answered') kept.push(key);
+    else {
+      current = setKey(current, key, literal);
+      set.push(key);
+    }
+  }
+  return { text: current.text, set, kept };
+}
+
+/**
+ * Why the server would refuse an answer, as a sentence for a prompt, or null. `answer` is what was typed; for keys
+ * that hold numbers the number's digits.
+ */
+export function checkAnswer(key: SettingKey, answer: string): string | null {
+  return answerProblem(key, quote(answer));
+}
+
+function answerProblem(key: SettingKey, literal: string): string | null {
+  const value = valueAt(loadHocon([{ name: 'answer', text: `answer = ${literal}` }], { env: {} }), ['answer']);
+  if (value === null) return 'cannot be written';
+  if (isPlaceholder(value)) return 'looks like a placeholder: choose another value';
+  const sentences: string[] = [];
+  SCHEMA[key].kind.read(key, value, { refuse: (_, __, sentence) => sentences.push(sentence) });
+  return sentences[0] ?? null;
+}
+
+type Literals = ReadonlyMap<SettingKey, string>;
+
+/** The answers as HOCON text by key. */
+function literals(source: ConfigText, answers: SetupAnswers): Literals {
+  const { serverKeys: pair, deliveryAllow } = answers;
+  const rows: readonly (readonly [SettingKey, string | undefined])[] = [
+    ['secret', quoted(answers.secret)],
+    ['project-name', quoted(answers.projectName)],
+    ['data-dir', quoted(answers.dataDir)],
+    ['http.interface', quoted(answers.interface)],
+    ['http.port', quoted(answers.port)],
+    ['http.base-uri', quoted(answers.baseUri)],
+    ...databaseRows(source, answers.database),
+    [
+      'modules.security.server-keys',
+      pair === undefined ? undefined : `[{ public = ${quote(pair.public)}, private = ${quote(pair.private)} }]`,
+    ],
+    ['delivery.allow', deliveryAllow === undefined ? undefined : `[${deliveryAllow.map(quote).join(', ')}]`],
+  ];
+  return new Map(rows.filter((row): row is readonly [SettingKey, string] => row[1] !== undefined));
+}
+
+const quoted = (value: string | number | undefined): string | undefined =>
+  value === undefined ? undefined : quote(value);
+
+const DATABASE_KEYS = ['host', 'port', 'db', 'user', 'password'] as const;
+const POSTGRESQL = 'services.postgresql';
+
+/**
+ * The database's keys are one answer: a file that names a database is not moved to the embedded one, nor the other
+ * way, since the server would then start on an empty database. A password that the embedded one does not need is
+ * emptied where its placeholder would keep the server from starting.
+ */
+function databaseRows(source: ConfigText, answer: DatabaseAnswer | undefined): [SettingKey, string | undefined][] {
+  if (answer === undefined) return [];
+  const password = currentValue(source, `${POSTGRESQL}.password`);
+  const emptied: [SettingKey, string | undefined] = [
+    `${POSTGRESQL}.password`,
+    password !== null && isPlaceholder(password) ? '""' : undefined,
+  ];
+  if (answer.embedded === true) {
+    if (namedKeys(source).length > 0) return [];
+    const isOpen = keyState(source, `${POSTGRESQL}.embedded`) === 'open';
+    return [[`${POSTGRESQL}.embedded`, 'true'], ...(isOpen ? [emptied] : [])];
+  }
+  if (isEmbedded(source)) return [emptied];
+  return DATABASE_KEYS.map((name) => [`${POSTGRESQL}.${name}`, quote(answer[name])]);
+}
+
+function isEmbedded(source: ConfigText): boolean {
+  const value = currentValue(source, `${POSTGRESQL}.embedded`);
+  return value !== null && ['true', 'yes', 'on'].includes(scalarText(value) ?? '');
+}
+
+/** Keys that stood in the way of the whole database answer. */
+function databaseKept(source: ConfigText, { database }: SetupAnswers): readonly SettingKey[] {
+  if (database === undefined) return [];
+  if (database.embedded === true) return namedKeys(source);
+  return isEmbedded(source) ? [`${POSTGRESQL}.embedded`] : [];
+}
+
+/** Keys by which the file names a database already. */
+function namedKeys(source: ConfigText): readonly SettingKey[] {
+  if (isEmbedded(source)) return [];
+  return DATABASE_KEYS.map((name) => `${POSTGRESQL}.${name}` as const).filter(
+    (key) => keyState(source, key) === 'answered',
+  );
+}

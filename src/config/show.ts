@@ -1,0 +1,71 @@
+import { valueAt } from '../hocon/path.ts';
+import type { ObjectValue, Value } from '../hocon/value.ts';
+import { scalarText } from './kind.ts';
+import type { Kind } from './kind.ts';
+import { REFERENCE } from './load.ts';
+import { resolvePath } from './scalars.ts';
+import { settingEntries } from './schema.ts';
+import type { SettingKey } from './schema.ts';
+
+/** What stands in the place of a secret. */
+export const HIDDEN = '(hidden)';
+
+/** A value as data; durations and sizes as they were written. */
+export type Shown = string | number | boolean | null | readonly Shown[] | { readonly [field: string]: Shown };
+
+/** One key of the effective configuration. */
+export interface ShownSetting {
+  readonly key: SettingKey;
+  /** Null: not set. Secrets are `(hidden)`, paths are absolute. */
+  readonly value: Shown;
+  /** `default`, or `file:line`. */
+  readonly source: string;
+}
+
+/** Every key with its effective value and where it comes from, fit for JSON; secrets are left out. */
+export function describeConfig(root: ObjectValue): ShownSetting[] {
+  return settingEntries().map(([key, { kind }]) => {
+    const value = valueAt(root, key.split('.'));
+    if (value === null || value.origin.file === REFERENCE) {
+      return { key, value: value === null ? null : show(value, kind), source: 'default' };
+    }
+    return { key, value: show(value, kind), source: `${value.origin.file}:${value.origin.line}` };
+  });
+}
+
+/** The same as text, one line a key: `http.port = 9090   # default`. */
+export function formatConfig(settings: readonly ShownSetting[]): string {
+  const left = settings.map(({ key, value }) => `${key} = ${value === null ? '(not set)' : format(value)}`);
+  // One long list must not push all remarks out of sight.
+  const width = Math.min(60, Math.max(...left.map((line) => line.length)));
+  return settings.map(({ source }, index) => `${left[index]!.padEnd(width)}   # ${source}\n`).join('');
+}
+
+function show(value: Value, kind: Kind<unknown>): Shown {
+  if (value.kind === 'null') return null;
+  if (value.kind === 'array') return value.items.map((item) => (kind.items === null ? HIDDEN : show(item, kind.items)));
+  if (value.kind === 'object') return showFields(value, kind);
+  // That a password is empty is no secret, and is what one looks for when the database refuses.
+  if (kind.hidden) return scalarText(value) === '' ? '' : HIDDEN;
+  if (value.kind === 'number') return value.number;
+  if (value.kind === 'boolean') return value.value;
+  return kind.path ? resolvePath(value, value.text) : value.text;
+}
+
+/** Unknown fields are left out: what they hold is anybody's guess. */
+function showFields(value: ObjectValue, kind: Kind<unknown>): Shown {
+  const fields = Object.entries(kind.fields ?? {}).flatMap(([name, entry]): [string, Shown][] => {
+    const field = value.entries.get(name);
+    return field === undefined ? [] : [[name, show(field, entry.kind)]];
+  });
+  return Object.fromEntries(fields);
+}
+
+function format(value: Shown): string {
+  if (value === HIDDEN) return HIDDEN;
+  if (Array.isArray(value)) return `[${value.map(format).join(', ')}]`;
+  if (value === null || typeof value !== 'object') return JSON.stringify(value);
+  return `{ ${Object.entries(value)
+    .map(([name, field]) => `${name} = ${format(field)}`)
+    .join(', ')} }`;
+}

@@ -1,0 +1,67 @@
+import type { ObjectValue, Value } from '../hocon/value.ts';
+import { editDistance } from './edit-distance.ts';
+import type { Entry } from './kind.ts';
+
+/** A key that the program does not know, and the known one that was probably meant. */
+export interface UnknownKey {
+  readonly key: string;
+  readonly value: Value;
+  readonly suggestion: string | null;
+}
+
+type Entries = readonly (readonly [string, Entry<unknown>])[];
+
+/** The sections that the keys' paths run through: `http`, `services`, `services.postgresql` … */
+export function sectionsOf(keys: readonly string[]): ReadonlySet<string> {
+  const sections = keys.flatMap((key) => {
+    const parts = key.split('.');
+    return parts.slice(1).map((_, index) => parts.slice(0, index + 1).join('.'));
+  });
+  return new Set(sections);
+}
+
+/** Finds the keys that mean nothing here: an unknown section is named once, without the keys inside. */
+export function findUnknownKeys(root: ObjectValue, entries: Entries): UnknownKey[] {
+  const known = new Map(entries);
+  const sections = sectionsOf([...known.keys()]);
+  const names = [...known.keys(), ...sections];
+  const found: UnknownKey[] = [];
+  const visit = (object: ObjectValue, prefix: string): void => {
+    for (const [name, value] of object.entries) {
+      // `"http.port" = 1` is one key with a dot in its name, which is not the key port of http.
+      const key = prefix + (name.includes('.') ? `"${name}"` : name);
+      const entry = known.get(key);
+      if (entry !== undefined) found.push(...unknownFields(key, value, entry));
+      else if (!sections.has(key)) found.push({ key, value, suggestion: suggest(key, names) });
+      else if (value.kind === 'object') visit(value, `${key}.`);
+    }
+  };
+  visit(root, '');
+  return found;
+}
+
+/** Unknown fields of the objects in a list. */
+function unknownFields(key: string, value: Value, entry: Entry<unknown>): UnknownKey[] {
+  const fields = entry.kind.items?.fields ?? null;
+  if (fields === null || value.kind !== 'array') return [];
+  const known = Object.keys(fields);
+  return value.items.flatMap((item, index) => {
+    if (item.kind !== 'object') return [];
+    return [...item.entries]
+      .filter(([name]) => !known.includes(name))
+      .map(([name, field]) => ({ key: `${key}[${index}].${name}`, value: field, suggestion: suggest(name, known) }));
+  });
+}
+
+/** The nearest known key by letters; else the one key of the same last name that stands in another section. */
+function suggest(key: string, known: readonly string[]): string | null {
+  const allowed = Math.max(2, Math.floor(key.length / 5));
+  const byDistance = known
+    .map((name) => ({ name, distance: editDistance(key.toLowerCase().replaceAll('"', ''), name) }))
+    .filter(({ name, distance }) => distance <= allowed && distance < name.length / 2)
+    .sort((a, b) => a.distance - b.distance);
+  if (byDistance[0] !== undefined) return byDistance[0].name;
+  const last = key.slice(key.lastIndexOf('.') + 1);
+  const sameName = known.filter((name) => name.endsWith(`.${last}`));
+  return sameName.length === 1 ? sameName[0]! : null;
+}

@@ -1,0 +1,65 @@
+import { describe, expect, test } from '@jest/globals';
+import { chmodSync, existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { findConfigFile } from '../../src/config/load.ts';
+import { ConfigNotFoundError } from '../../src/config/problem.ts';
+import { Folder } from './folder.ts';
+
+describe('the configuration file', () => {
+  test('is the one of --config, before that of the environment, before the one beside the program', () => {
+    using folder = new Folder();
+    const programDir = join(folder.path, 'bin');
+    const beside = folder.write('conf/server.conf', '');
+    const fromEnv = folder.write('env.conf', '');
+    const flag = folder.write('flag.conf', '');
+    const env = { KLATCH_CONFIG: fromEnv };
+    expect(findConfigFile({ flag, env, programDir })).toBe(flag);
+    expect(findConfigFile({ env, programDir })).toBe(fromEnv);
+    expect(findConfigFile({ env: { KLATCH_CONFIG: '' }, programDir })).toBe(beside);
+    expect(findConfigFile({ flag: undefined, env: {}, programDir })).toBe(beside);
+  });
+
+  test('that was named has to be there: no other is read in its place', () => {
+    using folder = new Folder();
+    folder.write('conf/server.conf', '');
+    const programDir = join(folder.path, 'bin');
+    const missing = join(folder.path, 'missing.conf');
+    const find = (options: { flag?: string; env?: Record<string, string> }) => () =>
+      findConfigFile({ env: {}, programDir, ...options });
+    expect(find({ flag: missing })).toThrow(ConfigNotFoundError);
+    expect(find({ env: { KLATCH_CONFIG: missing } })).toThrow(
+      `There is no configuration file. Looked for:\n  ${missing}\n"klatch setup" makes one.`,
+    );
+  });
+
+  test('that is nowhere is told with every place', () => {
+    using folder = new Folder();
+    const find = (): string => findConfigFile({ env: {}, programDir: join(folder.path, 'bin') });
+    // A machine with an installed server has the last of the places.
+    if (existsSync('/etc/klatch/server.conf')) expect(find()).toBe('/etc/klatch/server.conf');
+    else {
+      expect(find).toThrow(
+        `There is no configuration file. Looked for:\n  ${folder.path}/conf/server.conf\n  /etc/klatch/server.conf\n"klatch setup" makes one.`,
+      );
+    }
+  });
+
+  test('beneath something that is no folder is not there', () => {
+    using folder = new Folder();
+    const file = folder.write('plain', '');
+    expect(() => findConfigFile({ flag: join(file, 'server.conf'), env: {}, programDir: '/' })).toThrow(
+      ConfigNotFoundError,
+    );
+  });
+
+  test('in a closed folder is found, so that reading it can say what is wrong', () => {
+    using folder = new Folder();
+    const file = folder.write('closed/server.conf', '');
+    chmodSync(join(folder.path, 'closed'), 0o000);
+    try {
+      expect(findConfigFile({ flag: file, env: {}, programDir: '/' })).toBe(file);
+    } finally {
+      chmodSync(join(folder.path, 'closed'), 0o700);
+    }
+  });
+});

@@ -1,0 +1,30 @@
+import { loadConfig } from '../../src/config/load.ts';
+import type { LoadedConfig } from '../../src/config/load.ts';
+import { ConfigError, NotConfiguredError } from '../../src/config/problem.ts';
+import { Folder, MINIMAL } from './folder.ts';
+
+type Environment = Record<string, string>;
+
+/** Loads a text as `server.conf`. */
+export function load(text: string, env: Environment = {}): LoadedConfig {
+  using folder = new Folder();
+  return loadConfig(folder.write('server.conf', text), { env });
+}
+
+/** The message of the error that a text leads to, with the folder cut off; the kind of error is checked. */
+export function failure(kind: typeof ConfigError | typeof NotConfiguredError, text: string, env: Environment = {}) {
+  using folder = new Folder();
+  const file = folder.write('server.conf', text);
+  try {
+    loadConfig(file, { env });
+  } catch (error) {
+    if (error instanceof kind) return error.message.replaceAll(`${folder.path}/`, '');
+    throw error;
+  }
+  throw new Error('It loaded.');
+}
+
+/** The one problem of a line that stands third, after the two that every configuration needs. */
+export function refusal(line: string, env: Environment = {}): string {
+  return failure(ConfigError, `${MINIMAL}${line}\n`, env);
+}

@@ -1,0 +1,118 @@
+import { describe, expect, test } from '@jest/globals';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { readReference, renderConfiguration } from '../../scripts/docs.ts';
+import { listAssets, readAsset } from '../../src/assets.ts';
+import { valueRule } from '../../src/config/kind.ts';
+import { outline } from '../../src/config/outline.ts';
+import { settingEntries } from '../../src/config/schema.ts';
+import { SECRET } from './folder.ts';
+import { load } from './load.ts';
+
+const reference = readAsset('config/reference.conf');
+const { keys } = readReference(reference);
+const template = readAsset('etc/klatch/server.conf.template');
+const DB_PASSWORD = 'swordfish';
+
+describe('reference.conf', () => {
+  test('has exactly the keys of the table, in sections of the same order', () => {
+    expect(keys.map(({ key }) => key).sort()).toEqual(
+      settingEntries()
+        .map(([key]) => key)
+        .sort(),
+    );
+  });
+
+  test('gives a default to those that need one and to no others', () => {
+    const preset = keys.filter((key) => key.preset !== null).map(({ key }) => key);
+    const needed = settingEntries().filter(([, { presence }]) => presence === 'preset');
+    expect(preset.sort()).toEqual(needed.map(([key]) => key).sort());
+  });
+
+  test.each(settingEntries())('explains %s, and names its bounds as they are', (key, { kind }) => {
+    const found = keys.find((each) => each.key === key)!;
+    expect(found.value).toBe(valueRule(kind));
+    expect(found.explanation.length).toBeGreaterThan(20);
+    expect(found.explanation).toMatch(/[.]$/);
+  });
+
+  test('loads beneath a file that holds the required keys only, without a warning', () => {
+    expect(load(`secret = ${SECRET}\nhttp.base-uri = "http://a.example"`).warnings).toEqual([]);
+  });
+
+  test('is what docs/configuration.md was made from', () => {
+    const page = readFileSync(join(import.meta.dirname, '../../docs/configuration.md'), 'utf8');
+    expect(page).toBe(renderConfiguration(reference));
+  });
+});
+
+/** Fills the placeholders of an example; those of files stay out. */
+function fill(text: string): string {
+  return text
+    .replace('<SERVER_SECRET>', SECRET)
+    .replace('<BASE_URI>', 'https://chat.example.org')
+    .replace('<DB_PASSWORD>', DB_PASSWORD);
+}
+
+describe('server.conf.template', () => {
+  test('asks for the secret, the address and the password only', () => {
+    const active = outline(template).filter(({ kind }) => kind === 'key');
+    expect(active.map(({ path, text }) => `${path} = ${text}`)).toEqual([
+      'secret = "<SERVER_SECRET>"',
+      'http.base-uri = "<BASE_URI>"',
+      'services.postgresql.password = "<DB_PASSWORD>"',
+    ]);
+  });
+
+  test('shows every key, switched off, with its default as reference.conf has it', () => {
+    const commented = outline(template).filter(({ kind }) => kind === 'commented-key');
+    const off = keys.filter(({ key }) => !['secret', 'http.base-uri', 'services.postgresql.password'].includes(key));
+    expect(commented.map(({ path }) => path).sort()).toEqual(off.map(({ key }) => key).sort());
+    const defaults = new Map(off.map(({ key, preset }) => [key, preset]));
+    for (const { path, text } of commented) {
+      if (defaults.get(path) === null) expect(text).toMatch(/"<[A-Z_]+>"/);
+      else expect(`${path} = ${text}`).toBe(`${path} = ${defaults.get(path)}`);
+    }
+  });
+
+  test('loads when it is filled, with every key switched on too', () => {
+    const { config, warnings } = load(fill(template));
+    expect(warnings).toEqual([]);
+    expect(config.postgresql.password).toBe(DB_PASSWORD);
+    const all = fill(template)
+      .replaceAll(/^( *)#(?=[a-z-]+ = )/gm, '$1')
+      .replace(/^.*(?:server-keys|bin-dir) = .*$/gm, '')
+      .replace('<ACTIVATION_URI>', 'https://gate.example.org')
+      .replaceAll(/<[A-Z_]+>/g, 'x');
+    const full = load(all);
+    expect(full.warnings).toEqual([]);
+    expect({ ...full.config, file: '', activation: null, googlePushKeys: [] }).toEqual({ ...config, file: '' });
+  });
+});
+
+describe('the examples', () => {
+  test('the minimal one asks for three values and loads when it has them', () => {
+    const text = readAsset('etc/klatch/server.conf.example-minimal');
+    expect(text.match(/^[^#\n].*"<[A-Z_]+>"$/gm)).toHaveLength(3);
+    expect(load(fill(text))).toMatchObject({ warnings: [], config: { postgresql: { password: DB_PASSWORD } } });
+  });
+
+  test('the full one loads when it is filled', () => {
+    const text = fill(readAsset('etc/klatch/server.conf.example'))
+      .replace(/modules\.security\.server-keys = \[[^\]]*\]/, '')
+      .replaceAll(/<[A-Z_]+>/g, 'x');
+    const { config, warnings } = load(text);
+    expect(warnings).toEqual([]);
+    expect(config.googlePushKeys).toEqual([{ projectId: '123456789012', key: 'x' }]);
+    expect(config.activation).toEqual({ uri: 'https://gate.example.org', authToken: 'x' });
+    expect(config.publicEndpoints).toHaveLength(2);
+  });
+
+  test('are all there are', () => {
+    expect(listAssets('etc/klatch')).toEqual([
+      'server.conf.example',
+      'server.conf.example-minimal',
+      'server.conf.template',
+    ]);
+  });
+});

@@ -1,0 +1,40 @@
+import { describe, expect, test } from '@jest/globals';
+import { MINIMAL } from './folder.ts';
+import { load } from './load.ts';
+
+describe('a key that nobody knows is a warning', () => {
+  test.each([
+    ['http.prot = 1', 'http.prot: unknown key, did you mean http.port?'],
+    ['http.Port = 1', 'http.Port: unknown key, did you mean http.port?'],
+    ['http.base-url = "x"', 'http.base-url: unknown key, did you mean http.base-uri?'],
+    ['services.postgres.host = x', 'services.postgres: unknown key, did you mean services.postgresql?'],
+    ['service { postgresql { host = x } }', 'service: unknown key, did you mean services?'],
+    [
+      'services.postgresql.pasword = x',
+      'services.postgresql.pasword: unknown key, did you mean services.postgresql.password?',
+    ],
+    ['base-uri = x', 'base-uri: unknown key, did you mean http.base-uri?'],
+    ['port = 80', 'port: unknown key'],
+    ['server-keys = []', 'server-keys: unknown key, did you mean modules.security.server-keys?'],
+    ['services.apple.push.keys = []', 'services.apple: unknown key'],
+    ['files.storage.location = x', 'files: unknown key'],
+    ['"http.port" = 1', '"http.port": unknown key, did you mean http.port?'],
+    [
+      'services.google.push.keys = [{ project-id = 1, key = k, kee = 2 }]',
+      'services.google.push.keys[0].kee: unknown key, did you mean key?',
+    ],
+    ['__proto__ { x = 1 }', '__proto__: unknown key'],
+  ])('%s', (line, expected) => {
+    const { warnings } = load(`${MINIMAL}${line}`);
+    expect(warnings.map((warning) => warning.replace(/^.*\//, ''))).toEqual([`server.conf:3: ${expected}`]);
+  });
+
+  test('and all of them are named, in the order of the file', () => {
+    const { warnings } = load(`zzz = 1\n${MINIMAL}http.aaa = 1\nhttp.bbb = 2`);
+    expect(warnings.map((warning) => warning.replace(/^.*server\.conf:/, ''))).toEqual([
+      '1: zzz: unknown key',
+      '4: http.aaa: unknown key',
+      '5: http.bbb: unknown key',
+    ]);
+  });
+});
