@@ -11,7 +11,7 @@ const ROUND_MS = 3_000;
 const TARGET = 0.7;
 
 export const SETTINGS =
-  'limits { token-rate = 1000000, token-burst = 1000000, registrations-per-minute = 1000000 }\nlog.level = warn';
+  'limits { token-rate = 100000, token-burst = 1000000, registrations-per-minute = 10000 }\nlog.level = warn';
 
 interface Round {
   readonly klatch: LoadResult;

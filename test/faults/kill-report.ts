@@ -1,7 +1,14 @@
 /** `make kills`: the kill test at full length, printed as a table. */
-import { runKills } from './kill-load.ts';
+import { killServer, runFaults } from './fault-load.ts';
 
-const report = await runKills({ kills: 20, messages: 5_000, groups: 5, hooksPerGroup: 4, clients: 16 });
+const report = await runFaults({
+  faults: 20,
+  strike: killServer,
+  messages: 5_000,
+  groups: 5,
+  hooksPerGroup: 4,
+  clients: 16,
+});
 const sorted = report.recoveryMs.toSorted((a, b) => a - b);
 const { recoveryMs, ...counts } = report;
 console.table({ ...counts, medianRecoveryMs: sorted[Math.floor(sorted.length / 2)], maxRecoveryMs: sorted.at(-1) });

@@ -35,8 +35,8 @@ export const postgresqlConfig: PostgresqlConfig = {
 
 export interface TestDatabase {
   readonly target: ConnectionTarget;
-  /** Opens the pools on it; closed by `drop`. */
-  open(): Database;
+  /** Opens the pools on it, with changes to the time-outs, bounds or the way there; closed by `drop`. */
+  open(changes?: Partial<PostgresqlConfig>): Database;
   /** Runs statements as the superuser. */
   query<T>(work: (sql: Sql) => Promise<T>): Promise<T>;
   drop(): Promise<void>;
@@ -80,8 +80,8 @@ export async function createTestDatabase(options: { empty?: boolean } = {}): Pro
   const opened: Database[] = [];
   return {
     target,
-    open: () => {
-      const database = new Database(target, postgresqlConfig);
+    open: (changes = {}) => {
+      const database = new Database({ ...target, ...changes }, { ...postgresqlConfig, ...changes });
       opened.push(database);
       return database;
     },

@@ -70,6 +70,12 @@ export class ServerProcess {
         if (this.lines.length > KEPT_LINES) this.lines.shift();
       });
     }
+    await this.ready();
+  }
+
+  /** Resolves when the running server says that it can work; rejects with its last lines when it ends before. */
+  async ready(): Promise<void> {
+    const child = this.#child!;
     await eventually(
       async () => {
         if (child.exitCode !== null || child.signalCode !== null) {

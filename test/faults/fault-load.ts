@@ -4,8 +4,11 @@ import { Receiver } from '../support/receiver.ts';
 import { postJson, type TestGroup } from '../support/server.ts';
 import { ServerProcess } from '../support/server-process.ts';
 
-export interface KillPlan {
-  readonly kills: number;
+export interface FaultPlan {
+  /** How often the fault happens, spread over the load. */
+  readonly faults: number;
+  /** The fault: resolves when the server is ready again. */
+  readonly strike: (server: ServerProcess) => Promise<void>;
   readonly messages: number;
   readonly groups: number;
   readonly hooksPerGroup: number;
@@ -13,8 +16,8 @@ export interface KillPlan {
 }
 
 /** What was seen from outside. Everything but the repeats has to be 0. */
-export interface KillReport {
-  readonly kills: number;
+export interface FaultReport {
+  readonly faults: number;
   readonly messages: number;
   readonly deliveries: number;
   /** Messages that were answered 200 and did not reach every hook of their group. */
@@ -25,9 +28,9 @@ export interface KillReport {
   readonly outOfOrder: number;
   /** Arrivals of an id that had arrived before. */
   readonly repeats: number;
-  /** The most repeats that one hook saw; one for each kill is what may be. */
+  /** The most repeats that one hook saw; one for each fault is what may be. */
   readonly maxRepeatsOfAHook: number;
-  /** From the kill to the first answer that says ready, in ms. */
+  /** From each fault to the first answer that says ready, in ms. */
   readonly recoveryMs: readonly number[];
 }
 
@@ -36,17 +39,23 @@ const SETTINGS = `
   delivery.retry = [50ms, 100ms]
   log.level = warn`;
 
+/** Kills the server as nothing can be caught, and starts it again. */
+export async function killServer(server: ServerProcess): Promise<void> {
+  await server.end('SIGKILL');
+  await server.start();
+}
+
 /**
- * Kills a server with -9 again and again while clients post and receivers get what is posted. Clients repeat a post with
+ * Lets a fault strike again and again while clients post and receivers get what is posted. Clients repeat a post with
  * its Idempotency-Key until it is answered 200.
  */
-export async function runKills(plan: KillPlan): Promise<KillReport> {
+export async function runFaults(plan: FaultPlan): Promise<FaultReport> {
   const server = await ServerProcess.create(SETTINGS);
   const receiver = await Receiver.start();
   try {
     await server.start();
     const groups = await prepare(server, receiver, plan);
-    const recoveryMs = await postThroughKills(server, groups, plan);
+    const recoveryMs = await postThrough(server, groups, plan);
     const deliveries = plan.messages * plan.hooksPerGroup;
     await eventually(
       async () => distinctIds(receiver),
@@ -61,7 +70,7 @@ export async function runKills(plan: KillPlan): Promise<KillReport> {
   }
 }
 
-async function prepare(server: ServerProcess, receiver: Receiver, plan: KillPlan): Promise<TestGroup[]> {
+async function prepare(server: ServerProcess, receiver: Receiver, plan: FaultPlan): Promise<TestGroup[]> {
   const groups: TestGroup[] = [];
   for (let g = 0; g < plan.groups; g += 1) {
     const group = await server.createGroup(`Group ${g}`);
@@ -73,11 +82,7 @@ async function prepare(server: ServerProcess, receiver: Receiver, plan: KillPlan
   return groups;
 }
 
-async function postThroughKills(
-  server: ServerProcess,
-  groups: readonly TestGroup[],
-  plan: KillPlan,
-): Promise<number[]> {
+async function postThrough(server: ServerProcess, groups: readonly TestGroup[], plan: FaultPlan): Promise<number[]> {
   const recoveryMs: number[] = [];
   let next = 0;
   let posted = 0;
@@ -89,17 +94,16 @@ async function postThroughKills(
     }
   };
   const clients = Promise.all(Array.from({ length: plan.clients }, client));
-  for (let kill = 1; kill <= plan.kills; kill += 1) {
-    const due = Math.floor((plan.messages * kill) / (plan.kills + 1));
+  for (let fault = 1; fault <= plan.faults; fault += 1) {
+    const due = Math.floor((plan.messages * fault) / (plan.faults + 1));
     await eventually(
       async () => posted,
       (count) => count >= due,
       120_000,
     );
-    await server.end('SIGKILL');
-    const killed = performance.now();
-    await server.start();
-    recoveryMs.push(Math.round(performance.now() - killed));
+    const struck = performance.now();
+    await plan.strike(server);
+    recoveryMs.push(Math.round(performance.now() - struck));
   }
   await clients;
   return recoveryMs;
@@ -120,7 +124,7 @@ function distinctIds(receiver: Receiver): number {
   return new Set(receiver.arrivals.map((arrival) => arrival.headers['webhook-id'])).size;
 }
 
-function judge(receiver: Receiver, plan: KillPlan, recoveryMs: number[]): KillReport {
+function judge(receiver: Receiver, plan: FaultPlan, recoveryMs: number[]): FaultReport {
   const textsOfPath = new Map<string, Map<string, number>>();
   const newestOfPath = new Map<string, number>();
   const seen = new Set<unknown>();
@@ -150,7 +154,7 @@ function judge(receiver: Receiver, plan: KillPlan, recoveryMs: number[]): KillRe
   }
   const repeats = [...repeatsOfPath.values()];
   return {
-    kills: plan.kills,
+    faults: plan.faults,
     messages: plan.messages,
     deliveries: plan.messages * plan.hooksPerGroup,
     lost,

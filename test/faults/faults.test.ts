@@ -1,0 +1,48 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect, test } from '@jest/globals';
+import { ServerProcess } from '../support/server-process.ts';
+import { eventually } from '../support/eventually.ts';
+import { killServer, runFaults, type FaultReport } from './fault-load.ts';
+
+const LOAD = { messages: 800, groups: 4, hooksPerGroup: 3, clients: 8 };
+
+function expectNothingLost(report: FaultReport): void {
+  expect(report).toMatchObject({ lost: 0, postedTwice: 0, outOfOrder: 0 });
+  // A lane settles one delivery before it sends the next, so a fault can repeat one for each hook.
+  expect(report.maxRepeatsOfAHook).toBeLessThanOrEqual(report.faults);
+}
+
+async function postmasterPid(server: ServerProcess): Promise<number> {
+  return Number((await readFile(join(server.dataDir, 'postgresql/postmaster.pid'), 'utf8')).split('\n')[0]);
+}
+
+/** Kills PostgreSQL; the server goes on, starts it again, and says so by being ready. */
+async function killDatabase(server: ServerProcess): Promise<void> {
+  const before = await postmasterPid(server);
+  process.kill(before, 'SIGKILL');
+  await eventually(
+    () => postmasterPid(server).catch(() => before),
+    (pid) => pid !== before,
+    60_000,
+  );
+  await server.ready();
+}
+
+test('loses nothing, posts nothing twice and keeps the order over kills with -9 of the server', async () => {
+  expectNothingLost(await runFaults({ ...LOAD, faults: 4, strike: killServer }));
+}, 180_000);
+
+test('the same over kills with -9 of its database, which the server starts again by itself', async () => {
+  expectNothingLost(await runFaults({ ...LOAD, faults: 2, strike: killDatabase }));
+}, 180_000);
+
+test('the same over clean restarts in the middle of the load, which repeat nothing at all', async () => {
+  const restart = async (server: ServerProcess): Promise<void> => {
+    expect(await server.end('SIGTERM')).toBe(0);
+    await server.start();
+  };
+  const report = await runFaults({ ...LOAD, faults: 2, strike: restart });
+  expectNothingLost(report);
+  expect(report.repeats).toBe(0);
+}, 180_000);

@@ -1,0 +1,120 @@
+import { once } from 'node:events';
+import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
+import type { ConnectionTarget } from '../../src/storage/connection.ts';
+
+interface Pair {
+  /** From the server under test. */
+  readonly client: Socket;
+  /** To PostgreSQL. */
+  readonly upstream: Socket;
+}
+
+/** Which way bytes are held up: of questions to the database, of its answers, or of both. */
+export type Hold = 'none' | 'questions' | 'answers' | 'both';
+
+/** A TCP proxy before the test's PostgreSQL that can refuse, cut, and hold up, as a network does. */
+export class DatabaseProxy {
+  readonly #target: ConnectionTarget;
+  readonly #pairs = new Set<Pair>();
+  #server: Server | null = null;
+  #port = 0;
+  #hold: Hold = 'none';
+
+  private constructor(target: ConnectionTarget) {
+    this.#target = target;
+  }
+
+  static async start(target: ConnectionTarget): Promise<DatabaseProxy> {
+    const proxy = new DatabaseProxy(target);
+    await proxy.#listen();
+    return proxy;
+  }
+
+  /** What the configuration of the server under test says instead of the real address. */
+  get address(): { host: string; port: number } {
+    return { host: '127.0.0.1', port: this.#port };
+  }
+
+  /** Connections that are open right now. */
+  get connections(): number {
+    return this.#pairs.size;
+  }
+
+  /** Ends every connection; new ones are welcome. */
+  cut(): void {
+    for (const { client, upstream } of this.#pairs) {
+      client.destroy();
+      upstream.destroy();
+    }
+  }
+
+  /** Ends every connection and listens no more: connecting is refused until `forward`. */
+  async refuse(): Promise<void> {
+    const server = this.#server;
+    this.#server = null;
+    if (server !== null) {
+      const closed = once(server, 'close');
+      server.close();
+      this.cut();
+      await closed;
+    }
+  }
+
+  /** Keeps connections open, takes new ones, and forwards nothing in the given direction. Nothing is lost. */
+  hold(hold: Exclude<Hold, 'none'>): void {
+    this.#hold = hold;
+    for (const pair of this.#pairs) this.#apply(pair);
+  }
+
+  /** Holds up the connections that are open now, for ever; new ones work. */
+  abandon(): void {
+    for (const { client, upstream } of this.#pairs) {
+      client.pause();
+      upstream.pause();
+    }
+  }
+
+  /** Forwards again, what was held up first; listens again. */
+  async forward(): Promise<void> {
+    this.#hold = 'none';
+    for (const pair of this.#pairs) this.#apply(pair);
+    if (this.#server === null) await this.#listen();
+  }
+
+  async stop(): Promise<void> {
+    await this.refuse();
+  }
+
+  async #listen(): Promise<void> {
+    const server = createServer((client) => this.#accept(client));
+    server.listen(this.#port, '127.0.0.1');
+    await once(server, 'listening');
+    this.#port = (server.address() as AddressInfo).port;
+    this.#server = server;
+  }
+
+  #accept(client: Socket): void {
+    const upstream = connect({ path: `${this.#target.host}/.s.PGSQL.${this.#target.port}` });
+    const pair: Pair = { client, upstream };
+    this.#pairs.add(pair);
+    const join = (from: Socket, to: Socket): void => {
+      from.on('data', (chunk: Buffer) => to.write(chunk));
+      from.once('end', () => to.end());
+      from.on('error', () => {});
+      from.once('close', () => {
+        this.#pairs.delete(pair);
+        to.destroySoon();
+      });
+    };
+    join(client, upstream);
+    join(upstream, client);
+    this.#apply(pair);
+  }
+
+  #apply({ client, upstream }: Pair): void {
+    if (this.#hold === 'questions' || this.#hold === 'both') client.pause();
+    else client.resume();
+    if (this.#hold === 'answers' || this.#hold === 'both') upstream.pause();
+    else upstream.resume();
+  }
+}

@@ -1,0 +1,96 @@
+import { once } from 'node:events';
+import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
+
+/** Where the real server listens: a port, or the folder of a Unix socket. */
+export interface Upstream {
+  readonly host: string;
+  readonly port: number;
+}
+
+/**
+ * What happens to bytes: `pass`; `swallow` (connections are accepted and stay open, nothing gets through); `reset`
+ * (connections are cut as soon as they say a word).
+ */
+export type ProxyMode = 'pass' | 'swallow' | 'reset';
+
+interface Pair {
+  readonly client: Socket;
+  readonly upstream: Socket;
+  /** Once a byte was swallowed, the connection never recovers: the rest would make no sense. */
+  dead: boolean;
+}
+
+/** A TCP proxy before the tests' PostgreSQL that can turn into a path which drops packets. */
+export class HalfOpenProxy {
+  mode: ProxyMode = 'pass';
+  /** How connections ended from the side of the client. */
+  readonly ends = { closed: 0, reset: 0 };
+  readonly #upstream: Upstream;
+  readonly #server: Server;
+  readonly #pairs = new Set<Pair>();
+  #accepted = 0;
+
+  private constructor(upstream: Upstream) {
+    this.#upstream = upstream;
+    this.#server = createServer((client) => this.#accept(client));
+  }
+
+  static async start(upstream: Upstream): Promise<HalfOpenProxy> {
+    const proxy = new HalfOpenProxy(upstream);
+    proxy.#server.listen(0, '127.0.0.1');
+    await once(proxy.#server, 'listening');
+    return proxy;
+  }
+
+  /** Where to connect to instead of the upstream. */
+  get address(): Upstream {
+    return { host: '127.0.0.1', port: (this.#server.address() as AddressInfo).port };
+  }
+
+  /** Clients that are connected right now. */
+  get connections(): number {
+    return this.#pairs.size;
+  }
+
+  /** Clients that ever connected. */
+  get accepted(): number {
+    return this.#accepted;
+  }
+
+  async stop(): Promise<void> {
+    const closed = once(this.#server, 'close');
+    this.#server.close();
+    for (const { client, upstream } of this.#pairs) {
+      client.destroy();
+      upstream.destroy();
+    }
+    await closed;
+  }
+
+  #accept(client: Socket): void {
+    this.#accepted += 1;
+    const { host, port } = this.#upstream;
+    const upstream = host.startsWith('/') ? connect(`${host}/.s.PGSQL.${port}`) : connect(port, host);
+    const pair: Pair = { client, upstream, dead: false };
+    this.#pairs.add(pair);
+    client.on('data', (bytes) => this.#forward(pair, upstream, bytes));
+    upstream.on('data', (bytes) => this.#forward(pair, client, bytes));
+    client.on('error', () => (this.ends.reset += 1));
+    client.on('end', () => (this.ends.closed += 1));
+    // A path that drops packets drops this news as well, so a dead connection's far end stays until `stop`.
+    client.on('close', () => {
+      this.#pairs.delete(pair);
+      if (!pair.dead) upstream.destroy();
+    });
+    upstream.on('error', () => upstream.destroy());
+    upstream.on('close', () => {
+      if (!pair.dead) client.destroy();
+    });
+  }
+
+  #forward(pair: Pair, to: Socket, bytes: Buffer): void {
+    if (this.mode === 'reset') pair.client.resetAndDestroy();
+    if (this.mode !== 'pass') pair.dead = true;
+    if (!pair.dead) to.write(bytes);
+  }
+}
