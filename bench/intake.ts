@@ -1,5 +1,7 @@
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ServerProcess } from '../test/support/server-process.ts';
+import { cpuSeconds, residentMiB } from './cpu.ts';
 import { runLoad, type LoadResult } from './load.ts';
 import { BenchProcess } from './process.ts';
 import { median, report, round } from './report.ts';
@@ -14,9 +16,32 @@ export const SETTINGS =
   'limits { token-rate = 100000, token-burst = 1000000, registrations-per-minute = 10000 }\nlog.level = warn';
 
 interface Round {
-  readonly klatch: LoadResult;
+  readonly klatch: LoadResult & Cost;
   readonly bare: LoadResult;
   readonly single: LoadResult;
+}
+
+/** CPU of a post in microseconds, and the server's memory afterwards. */
+interface Cost {
+  readonly serverUs: number;
+  readonly databaseUs: number;
+  readonly memoryMiB: number;
+}
+
+async function withCost(
+  pids: { server: number; database: number },
+  load: () => Promise<LoadResult>,
+): Promise<LoadResult & Cost> {
+  const before = { server: cpuSeconds(pids.server), database: cpuSeconds(pids.database) };
+  const started = performance.now();
+  const result = await load();
+  const posts = (result.rate * (performance.now() - started)) / 1000;
+  return {
+    ...result,
+    serverUs: ((cpuSeconds(pids.server) - before.server) / posts) * 1e6,
+    databaseUs: ((cpuSeconds(pids.database) - before.database) / posts) * 1e6,
+    memoryMiB: residentMiB(pids.server),
+  };
 }
 
 /** Durable posts against a bare Express handler that parses the same body, and against a transaction per request. */
@@ -40,11 +65,13 @@ export async function benchIntake(): Promise<boolean> {
       bare: `http://127.0.0.1:${bare.first}`,
       single: `http://127.0.0.1:${single.first}`,
     };
+    const database = Number(readFileSync(join(server.dataDir, 'postgresql/postmaster.pid'), 'utf8').split('\n')[0]);
+    const pids = { server: server.pid, database };
     for (const origin of Object.values(origins)) await load(origin, 1_000);
     const rounds: Round[] = [];
     for (let n = 0; n < ROUNDS; n += 1) {
       rounds.push({
-        klatch: await load(origins.klatch),
+        klatch: await withCost(pids, () => load(origins.klatch)),
         bare: await load(origins.bare),
         single: await load(origins.single, 1_000),
       });
@@ -63,6 +90,9 @@ function print(rounds: readonly Round[]): boolean {
     'commit each/s': round(single.rate),
     'p50 ms': round(klatch.p50, 1),
     'p99 ms': round(klatch.p99, 1),
+    'server µs/post': round(klatch.serverUs),
+    'database µs/post': round(klatch.databaseUs),
+    'memory MiB': round(klatch.memoryMiB),
     failed: klatch.failed,
   }));
   const ratio = round(median(rounds.map(({ klatch, bare }) => klatch.rate / bare.rate)), 3);

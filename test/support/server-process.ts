@@ -58,6 +58,11 @@ export class ServerProcess {
     return `http://127.0.0.1:${this.port}`;
   }
 
+  /** Of the running server. */
+  get pid(): number {
+    return this.#child!.pid!;
+  }
+
   /** Starts the program and resolves when it is ready. Rejects with its last lines when it ends before. */
   async start(): Promise<void> {
     const child = spawn(process.execPath, [MAIN, 'serve', '--config', this.#configFile], {

@@ -1,0 +1,198 @@
+/**
+ * `make run`: sets Klatch up in ./var at the first start, runs the server, and prints how to use it. The server's lines
+ * pass through; what holds the group's token is printed here, so that it never stands in a log.
+ */
+import { spawn, type ChildProcess } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { constants } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
+import { configure } from '../src/cli/configure.ts';
+import { callServer } from '../src/cli/control-client.ts';
+import { exitCodes } from '../src/cli/exit-codes.ts';
+import { CommandError, explainFailure } from '../src/cli/failure.ts';
+import { StopSignals } from '../src/cli/stop-signals.ts';
+import type { Config } from '../src/config/config.ts';
+import { loadConfig } from '../src/config/load.ts';
+import { createGroup, groupInfo, listAllGroups } from '../src/operations/groups.ts';
+import { serverStatus } from '../src/operations/server-status.ts';
+import { createUser } from '../src/operations/users.ts';
+import { openDataDir } from '../src/storage/data-dir-lock.ts';
+
+const ROOT = join(import.meta.dirname, '..');
+const FOLDER = 'var';
+const CONFIG = `${FOLDER}/server.conf`;
+const FIRST_PORT = 9090;
+const PORTS_TRIED = 100;
+/** Making the database files takes a second here and half a minute on a slow disk. */
+const READY_TIMEOUT_MS = 120_000;
+const POLL_MS = 100;
+/** More than `http.stop-timeout` and the embedded database's own bound together. */
+const STOP_TIMEOUT_MS = 60_000;
+
+type GroupInfo = Awaited<ReturnType<(typeof groupInfo)['run']>>;
+
+/** The server as a child process. `ended` resolves with its status, in the shell's way for signals. */
+interface Child {
+  readonly process: ChildProcess;
+  readonly ended: Promise<number>;
+}
+
+async function main(): Promise<number> {
+  process.chdir(ROOT);
+  if (!existsSync(CONFIG)) await setUp();
+  const { config } = loadConfig(CONFIG, { env: process.env });
+  const child = startServer();
+  const signals = forwardSignals(child);
+  try {
+    // A start that was asked to stop ends without being ready, which is no failure.
+    const isReady = await Promise.race([waitUntilReady(config, child), signals.asked.then(() => false)]);
+    if (isReady) say(usage(config, await firstGroup(config)));
+    return await endOf(child, signals);
+  } finally {
+    signals.stop();
+    child.process.kill('SIGTERM');
+  }
+}
+
+/** The same configuration as `klatch setup --embedded` makes, for this machine only. */
+async function setUp(): Promise<void> {
+  const port = await findFreePort();
+  // With the mode that the embedded database needs, before a file is put there.
+  await openDataDir(FOLDER);
+  configure(
+    join(ROOT, CONFIG),
+    {
+      baseUri: `http://127.0.0.1:${port}`,
+      database: { embedded: true },
+      dataDir: '.',
+      interface: '127.0.0.1',
+      port,
+      deliveryAllow: ['loopback'],
+    },
+    { env: process.env, notes: { 'delivery.allow': 'For a first try: receivers on this machine are allowed.' } },
+  );
+  say(`Made ${CONFIG}: a private PostgreSQL in ./${FOLDER}, HTTP on 127.0.0.1:${port}.`);
+}
+
+async function findFreePort(): Promise<number> {
+  for (let port = FIRST_PORT; port < FIRST_PORT + PORTS_TRIED; port += 1) if (await isFree(port)) return port;
+  throw new CommandError(exitCodes.cannotCreate, `no port from ${FIRST_PORT} on is free on 127.0.0.1`);
+}
+
+async function isFree(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const server = createServer();
+    server.once('error', () => resolve(false));
+    server.listen({ port, host: '127.0.0.1' }, () => server.close(() => resolve(true)));
+  });
+}
+
+/** In the same process group, so that Ctrl-C, and a terminal that is closed, mean both. */
+function startServer(): Child {
+  const args = ['src/main.ts', 'serve', '--config', CONFIG];
+  const server = spawn(process.execPath, args, { stdio: ['ignore', 'inherit', 'inherit'] });
+  const ended = new Promise<number>((resolve, reject) => {
+    server.once('error', reject);
+    server.once('exit', (code, signal) => resolve(code ?? 128 + constants.signals[signal ?? 'SIGKILL']));
+  });
+  return { process: server, ended };
+}
+
+/** Hands signals on; the server takes what it gets twice, from the terminal and from us, as one. */
+function forwardSignals({ process: server }: Child): StopSignals {
+  const signals = new StopSignals((signal) => server.kill(signal));
+  void signals.asked.then((signal) => server.kill(signal));
+  signals.start();
+  return signals;
+}
+
+/** True once the server answers; false when it ended instead, having said why. */
+async function waitUntilReady(config: Config, child: Child): Promise<boolean> {
+  const ended = child.ended.then(() => true);
+  const deadlineMs = performance.now() + READY_TIMEOUT_MS;
+  while (performance.now() < deadlineMs) {
+    if (await isReady(config, child)) return true;
+    if (await Promise.race([ended, wait(POLL_MS, false)])) return false;
+  }
+  throw new CommandError(exitCodes.unavailable, `the server was not ready within ${READY_TIMEOUT_MS / 1000} s`);
+}
+
+async function isReady({ dataDir, http }: Config, child: Child): Promise<boolean> {
+  try {
+    // By process id: another Klatch may hold the data directory, or another program the port.
+    const { pid } = await callServer({ dataDir, operation: serverStatus, input: {} });
+    if (pid !== child.process.pid) return false;
+  } catch (error) {
+    if (error instanceof CommandError) return false;
+    throw error;
+  }
+  const host = http.interface.includes(':') ? `[${http.interface}]` : http.interface;
+  const response = await fetch(`http://${host}:${http.port}/v1/ready`).catch(() => null);
+  return response?.ok === true;
+}
+
+/** The group with the lowest number; the first start makes one, with its owner. */
+async function firstGroup({ dataDir }: Config): Promise<GroupInfo> {
+  const [group] = await callServer({ dataDir, operation: listAllGroups, input: { after: 0, limit: 1 } });
+  if (group !== undefined) return callServer({ dataDir, operation: groupInfo, input: { group: group.id } });
+  const nick = 'owner';
+  await callServer({ dataDir, operation: createUser, input: { nick, name: 'Owner', admin: true } }).catch(
+    (error: unknown) => {
+      // An earlier first start that was cut off in between has made the account.
+      if (!(error instanceof CommandError) || error.exitCode !== exitCodes.operationFailed) throw error;
+    },
+  );
+  return callServer({ dataDir, operation: createGroup, input: { title: 'Lobby', owner: nick } });
+}
+
+function usage({ http }: Config, { title, webhook }: GroupInfo): string {
+  const receiver = `http://127.0.0.1:${http.port + 1}/`;
+  const script =
+    'require("http").createServer((q,s)=>q.setEncoding("utf8").on("data",console.log).on("end",()=>s.end()))' +
+    `.listen(${http.port + 1},"127.0.0.1")`;
+  return `
+Klatch runs. The webhook of the group ${title}:
+  ${webhook}
+
+Post a message (in a second terminal, in this folder):
+  curl -d 'Hello from the first run' ${webhook}
+
+Receive what is posted: start a receiver,
+  node_modules/.bin/node -e '${script}'
+and register it as a reverse webhook:
+  curl -H 'Content-Type: application/json' -d '{"url":"${receiver}"}' ${webhook}/reverse
+
+More: bin/klatch --config ${CONFIG} --help
+Stop with Ctrl-C. Everything is kept in ./${FOLDER}, and \`make run\` goes on from there.
+`;
+}
+
+/** The status to end with: the server's, which is 0 after a stop that was asked for. */
+async function endOf(child: Child, signals: StopSignals): Promise<number> {
+  const timeout = new AbortController();
+  const overdue = signals.asked.then(() => wait(STOP_TIMEOUT_MS, 'overdue' as const, { signal: timeout.signal }));
+  // Aborted below, when the server was quicker.
+  overdue.catch(() => {});
+  const end = await Promise.race([child.ended, overdue]);
+  timeout.abort();
+  if (end === 'overdue') {
+    child.process.kill('SIGKILL');
+    throw new CommandError(exitCodes.internal, `the server did not stop within ${STOP_TIMEOUT_MS / 1000} s: killed it`);
+  }
+  if (end === 0) say('Klatch has stopped.');
+  return end;
+}
+
+function say(text: string): void {
+  process.stdout.write(`${text}\n`);
+}
+
+try {
+  process.exitCode = await main();
+} catch (error) {
+  const { exitCode, text } = explainFailure(error);
+  process.stderr.write(`first run: ${text}\n`);
+  process.exitCode = exitCode;
+}

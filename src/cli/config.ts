@@ -1,0 +1,58 @@
+import type { Command } from 'commander';
+import { findConfigFile, loadConfig } from '../config/load.ts';
+import { ConfigError, formatProblem, NotConfiguredError } from '../config/problem.ts';
+import { describeConfig, formatConfig } from '../config/show.ts';
+import { print, type CommandContext } from './context.ts';
+import { exitCodes } from './exit-codes.ts';
+import { CommandError } from './failure.ts';
+import { configFlag, withExamples, withJson } from './options.ts';
+
+interface OutputOptions {
+  readonly json?: boolean;
+}
+
+export function addConfig(program: Command, context: CommandContext): void {
+  const config = program.command('config').description('check the configuration and show what is in force');
+  withExamples(config, ['klatch config check', 'klatch config show']);
+  const check = config
+    .command('check')
+    .description('read the whole configuration and name every mistake in it')
+    .action((options: OutputOptions, self: Command) => checkConfig(context, configFlag(self), options));
+  withExamples(withJson(check), ['klatch config check --config ./server.conf']);
+  const show = config
+    .command('show')
+    .description('print every key with the value in force and where it comes from, secrets hidden')
+    .action((options: OutputOptions, self: Command) => showConfig(context, configFlag(self), options));
+  withExamples(withJson(show), ['klatch config show', 'klatch config show --json']);
+}
+
+function checkConfig(context: CommandContext, flag: string | undefined, { json }: OutputOptions): void {
+  const file = findConfigFile({ flag, env: context.env, programDir: context.programDir });
+  const { warnings, problems } = check(file, context.env);
+  const ok = problems.length === 0;
+  if (json === true) print(context, JSON.stringify({ file, ok, problems, warnings }, null, 2));
+  else print(context, ...warnings.map((warning) => `warning: ${warning}`), ...(ok ? [`${file}: OK`] : []));
+  if (!ok) {
+    const count = problems.length === 1 ? 'has a problem' : `has ${problems.length} problems`;
+    const lines = json === true ? [] : problems;
+    throw new CommandError(exitCodes.notConfigured, [`${file} ${count}`, ...lines].join('\n'));
+  }
+}
+
+/** Everything there is to say about a configuration, one line each. */
+function check(file: string, env: CommandContext['env']): { warnings: readonly string[]; problems: readonly string[] } {
+  try {
+    return { warnings: loadConfig(file, { env }).warnings, problems: [] };
+  } catch (error) {
+    if (error instanceof ConfigError) return { warnings: [], problems: error.problems.map(formatProblem) };
+    if (!(error instanceof NotConfiguredError)) throw error;
+    return { warnings: [], problems: [...error.missing, ...error.problems].map(formatProblem) };
+  }
+}
+
+function showConfig(context: CommandContext, flag: string | undefined, { json }: OutputOptions): void {
+  const file = findConfigFile({ flag, env: context.env, programDir: context.programDir });
+  const settings = describeConfig(loadConfig(file, { env: context.env }).root);
+  if (json === true) print(context, JSON.stringify({ file, settings }, null, 2));
+  else context.output.write(formatConfig(settings));
+}

@@ -1,0 +1,84 @@
+import { existsSync, mkdirSync, readFileSync, statSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import { readAsset } from '../assets.ts';
+import { writeConfig, type Owner } from '../config/durable-file.ts';
+import { keyState, type ConfigText } from '../config/edit.ts';
+import type { Environment } from '../config/load.ts';
+import { outline } from '../config/outline.ts';
+import type { SettingKey } from '../config/schema.ts';
+import { createServerKeys } from '../config/server-key-files.ts';
+import { applyAnswers, createSecret, type SetupAnswers, type SetupResult } from '../config/setup.ts';
+import { readDataDir } from './data-dir.ts';
+
+const TEMPLATE = 'etc/klatch/server.conf.template';
+const SERVER_KEYS = 'modules.security.server-keys';
+/** As `createServerKeys` names them, relative to the configuration: the folder can be moved as a whole. */
+const SERVER_KEY_FILES = { public: 'server-key.public.pem', private: 'server-key.private.pem' };
+
+/** What people are asked for; the secret and the server keys are made here. */
+export type Answers = Omit<SetupAnswers, 'secret' | 'serverKeys'>;
+
+/** What `configure` did. */
+export interface Configured extends Omit<SetupResult, 'text'> {
+  readonly file: string;
+  /** Folder of a pair of server keys made now; null: there was one. */
+  readonly keysMadeIn: string | null;
+}
+
+export interface ConfigureOptions {
+  /** What the configuration's substitutions fall back to. */
+  readonly env: Environment;
+  /** Comments to put above keys that are written now. */
+  readonly notes?: Partial<Record<SettingKey, string>>;
+}
+
+/** The configuration as it is, or the template for a new one. */
+export function readConfigText(file: string): ConfigText {
+  return { file, text: existsSync(file) ? readFileSync(file, 'utf8') : readAsset(TEMPLATE) };
+}
+
+/**
+ * Completes a configuration, or makes one: a secret, server keys beside it, and the answers. What has an answer stays.
+ * `file` is absolute. Throws ConfigError for answers that the server would refuse, before anything is written, and the
+ * system's errors.
+ */
+export function configure(file: string, answers: Answers, { env, notes = {} }: ConfigureOptions): Configured {
+  const source = readConfigText(file);
+  const result = applyAnswers(source, { ...answers, secret: createSecret(), serverKeys: SERVER_KEY_FILES });
+  const { set, kept } = result;
+  if (set.length === 0) return { file, set, kept, keysMadeIn: null };
+  const folder = dirname(file);
+  mkdirSync(folder, { recursive: true, mode: 0o750 });
+  const server = serverUser(source, answers, env);
+  // Before the configuration that names them: a run that is cut off leaves files that the next run takes.
+  const keys = set.includes(SERVER_KEYS) ? createServerKeys(folder, server === null ? {} : { owner: server }) : null;
+  const isNew = !existsSync(file);
+  const owner = server !== null && isNew ? { owner: { uid: 0, gid: server.gid } } : {};
+  writeConfig(file, annotate(result, notes), owner);
+  return { file, set, kept, keysMadeIn: keys?.created === true ? folder : null };
+}
+
+function annotate({ text, set }: SetupResult, notes: Partial<Record<SettingKey, string>>): string {
+  const lines = outline(text);
+  return text
+    .split('\n')
+    .flatMap((line, index) => {
+      const { kind, path, indent } = lines[index]!;
+      const key = set.find((each) => each === path);
+      const note = kind === 'key' && key !== undefined ? notes[key] : undefined;
+      return note === undefined ? [line] : [`${indent}# ${note}`, line];
+    })
+    .join('\n');
+}
+
+/**
+ * Whom the server runs as, if that is not whom we are: root sets up, and the owner of the data directory has to read
+ * the result. Null where it cannot be told or makes no difference.
+ */
+function serverUser(source: ConfigText, { dataDir }: Answers, env: Environment): Owner | null {
+  if (process.geteuid?.() !== 0) return null;
+  const given = dataDir !== undefined && keyState(source, 'data-dir') === 'open' ? dataDir : null;
+  const place = given === null ? readDataDir(source.file, env) : resolve(dirname(source.file), given);
+  const stat = statSync(place, { throwIfNoEntry: false });
+  return stat === undefined || stat.uid === 0 ? null : { uid: stat.uid, gid: stat.gid };
+}

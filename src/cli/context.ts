@@ -1,0 +1,21 @@
+import type { Environment } from '../config/load.ts';
+
+/** What a command sees of the process it runs in. */
+export interface CommandContext {
+  readonly env: Environment;
+  /** Folder of the program as `findConfigFile` wants it: `<dir>/bin`. */
+  readonly programDir: string;
+  readonly input: NodeJS.ReadStream;
+  readonly output: NodeJS.WriteStream;
+  readonly errors: NodeJS.WriteStream;
+}
+
+/** Prints lines for whoever reads the command's result. */
+export function print(context: CommandContext, ...lines: readonly string[]): void {
+  for (const line of lines) context.output.write(`${line}\n`);
+}
+
+/** Prints lines about what went wrong or goes on. */
+export function printError(context: CommandContext, ...lines: readonly string[]): void {
+  for (const line of lines) context.errors.write(`${line}\n`);
+}

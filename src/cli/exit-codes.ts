@@ -1,0 +1,30 @@
+/**
+ * What the program's exit status tells a script or a service manager. The numbers are those of BSD's sysexits.h where
+ * it has a meaning that fits. A status that a repeat cannot mend (76, 77, 78) is one a service manager must not
+ * restart on.
+ */
+export const exitCodes = {
+  ok: 0,
+  /** The operation was refused or failed; its public sentence is on standard error. */
+  operationFailed: 1,
+  /** The command line is wrong or lacks something (EX_USAGE). */
+  usage: 64,
+  /** No server runs, or the database is away or cannot be used (EX_UNAVAILABLE). */
+  unavailable: 69,
+  /** A defect of the program (EX_SOFTWARE). */
+  internal: 70,
+  /** The port cannot be listened on, or a file or folder cannot be written (EX_CANTCREAT). */
+  cannotCreate: 73,
+  /** The result could not be written to standard output (EX_IOERR). */
+  outputLost: 74,
+  /** Another process uses the data directory (EX_TEMPFAIL). */
+  dataDirInUse: 75,
+  /** The database was made by a newer program (EX_PROTOCOL). */
+  schemaTooNew: 76,
+  /** The secret does not open this database, or the user may not speak to the running server (EX_NOPERM). */
+  notPermitted: 77,
+  /** There is no configuration, it still holds placeholders, or it has mistakes (EX_CONFIG). */
+  notConfigured: 78,
+} as const;
+
+export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes];

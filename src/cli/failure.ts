@@ -1,0 +1,63 @@
+import { ConfigError, ConfigNotFoundError, NotConfiguredError } from '../config/problem.ts';
+import { ListenError } from '../http/listener.ts';
+import { describeError } from '../log.ts';
+import { DataDirLockedError } from '../storage/data-dir-lock.ts';
+import { DatabaseAwayError, DatabaseLostError } from '../storage/database-error.ts';
+import { EmbeddedError } from '../storage/embedded/embedded-error.ts';
+import { SchemaTooNewError } from '../storage/migrate.ts';
+import { DatabaseTooOldError } from '../storage/open-database.ts';
+import { WrongSecretError } from '../storage/sealed.ts';
+import { exitCodes, type ExitCode } from './exit-codes.ts';
+
+/** A command ends with this status; `message` is one or more plain sentences, one per line. */
+export class CommandError extends Error {
+  override readonly name = 'CommandError';
+  readonly exitCode: ExitCode;
+
+  constructor(exitCode: ExitCode, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.exitCode = exitCode;
+  }
+}
+
+/** How a command that failed ends. */
+export interface Failure {
+  readonly exitCode: ExitCode;
+  /** For a person; one or more lines without secrets. */
+  readonly text: string;
+}
+
+/** The status and the sentences for whatever a command threw; what nobody expected is a defect, named by its place. */
+export function explainFailure(error: unknown): Failure {
+  if (error instanceof CommandError) return { exitCode: error.exitCode, text: error.message };
+  const exitCode = expectedExitCode(error);
+  if (exitCode !== null) return { exitCode, text: `${(error as Error).message}${hint(error)}` };
+  if (isSystemError(error)) return { exitCode: exitCodes.cannotCreate, text: `The system refused: ${error.message}` };
+  const { at } = describeError(error);
+  const what = error instanceof Error ? `${error.name}: ${error.message}` : `${typeof error} thrown`;
+  const text = `This is a defect of Klatch: ${what}${typeof at === 'string' ? ` (${at})` : ''}`;
+  return { exitCode: exitCodes.internal, text };
+}
+
+/** What to do about it, where the error itself, which is for programs too, does not say. */
+function hint(error: unknown): string {
+  if (!(error instanceof DatabaseAwayError)) return '';
+  return '. Check that PostgreSQL runs and that services.postgresql in server.conf leads to it.';
+}
+
+function expectedExitCode(error: unknown): ExitCode | null {
+  const table: readonly (readonly [ExitCode, readonly (abstract new (...args: never[]) => Error)[]])[] = [
+    [exitCodes.notConfigured, [NotConfiguredError, ConfigError, ConfigNotFoundError]],
+    [exitCodes.dataDirInUse, [DataDirLockedError]],
+    [exitCodes.schemaTooNew, [SchemaTooNewError]],
+    [exitCodes.notPermitted, [WrongSecretError]],
+    [exitCodes.unavailable, [EmbeddedError, DatabaseAwayError, DatabaseLostError, DatabaseTooOldError]],
+    [exitCodes.cannotCreate, [ListenError]],
+  ];
+  return table.find(([, kinds]) => kinds.some((kind) => error instanceof kind))?.[0] ?? null;
+}
+
+/** An error of a system call names the call and the path: that is a sentence a person can act on. */
+function isSystemError(error: unknown): error is NodeJS.ErrnoException {
+  return error instanceof Error && 'syscall' in error && 'code' in error;
+}

@@ -1,0 +1,51 @@
+import type { Command } from 'commander';
+import type { Config } from '../config/config.ts';
+import { findConfigFile, loadConfig } from '../config/load.ts';
+import { silentLog, type Log } from '../log.ts';
+import { DataDirLock } from '../storage/data-dir-lock.ts';
+import { newestVersion } from '../storage/migrate.ts';
+import { openDatabase } from '../storage/open-database.ts';
+import { Sealer } from '../storage/sealed.ts';
+import { print, type CommandContext } from './context.ts';
+import { configFlag, withExamples, withJson } from './options.ts';
+
+export function addMigrate(program: Command, context: CommandContext): void {
+  const command = program
+    .command('migrate')
+    .description('bring the database to the schema of this program; the server must not run (it does this by itself)')
+    .action(async ({ json }: { json?: boolean }, self: Command) => {
+      const file = findConfigFile({ flag: configFlag(self), env: context.env, programDir: context.programDir });
+      const applied = await migrateDatabase(loadConfig(file, { env: context.env }).config);
+      const version = newestVersion();
+      if (json === true) print(context, JSON.stringify({ version, applied }, null, 2));
+      else if (applied.length === 0) print(context, `Nothing to do: the database is at schema ${version}.`);
+      else print(context, ...applied.map((name) => `applied ${name}`), `The database is at schema ${version}.`);
+    });
+  withExamples(withJson(command), ['klatch migrate', 'klatch migrate --config ./server.conf --json']);
+}
+
+/**
+ * Applies what is missing and resolves with its names. It holds the data directory's lock: DataDirLockedError when a
+ * server runs on it. Rejects with what `openDatabase` rejects with.
+ */
+async function migrateDatabase(config: Config): Promise<readonly string[]> {
+  const lock = await DataDirLock.acquire(config.dataDir);
+  try {
+    const applied: string[] = [];
+    const opened = await openDatabase(config, { sealer: new Sealer(config.secret), log: collectMigrations(applied) });
+    await opened.stop();
+    return applied;
+  } finally {
+    await lock.release();
+  }
+}
+
+/** `openDatabase` says what it applied to the log only, one event a migration. */
+function collectMigrations(applied: string[]): Log {
+  return {
+    ...silentLog(),
+    info: (_, fields) => {
+      if (typeof fields?.['migration'] === 'string') applied.push(fields['migration']);
+    },
+  };
+}

@@ -1,0 +1,63 @@
+import { Command, CommanderError } from 'commander';
+import { readVersion } from '../version.ts';
+import { addConfig } from './config.ts';
+import { printError, type CommandContext } from './context.ts';
+import { exitCodes } from './exit-codes.ts';
+import { explainFailure } from './failure.ts';
+import { addGroup } from './group.ts';
+import { addMigrate } from './migrate.ts';
+import { configFlag, withExamples } from './options.ts';
+import { addServe, serve } from './serve.ts';
+import { addSetup } from './setup.ts';
+import { addUser } from './user.ts';
+
+/** Runs one command line (without the program's name) and resolves with the exit status; it never rejects. */
+export async function runCommandLine(args: readonly string[], context: CommandContext): Promise<number> {
+  context.output.on('error', endWithoutReader);
+  try {
+    await createProgram(context).parseAsync(args, { from: 'user' });
+    return exitCodes.ok;
+  } catch (error) {
+    // Commander has printed its own sentence, or the help that was asked for.
+    if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.ok : exitCodes.usage;
+    const { exitCode, text } = explainFailure(error);
+    printError(context, `klatch: ${text}`);
+    return exitCode;
+  }
+}
+
+/** A reader that has seen enough (`klatch config show | head`) is no failure; a disk that is full is one. */
+function endWithoutReader(error: NodeJS.ErrnoException): never {
+  process.exit(error.code === 'EPIPE' ? exitCodes.ok : exitCodes.outputLost);
+}
+
+/** Every command with its options and help. */
+export function createProgram(context: CommandContext): Command {
+  const program = new Command('klatch');
+  program
+    .description('Klatch, a group messaging server with durable incoming and outgoing webhooks.')
+    .version(readVersion(), '--version', 'print the version')
+    .option(
+      '--config <file>',
+      'the configuration file (default: $KLATCH_CONFIG, conf/ beside the program, /etc/klatch)',
+    )
+    .helpOption('-h, --help', 'print this help')
+    .helpCommand('help [command]', 'print the help of a command')
+    .exitOverride()
+    .configureHelp({ showGlobalOptions: true })
+    .configureOutput({
+      writeOut: (text) => context.output.write(text),
+      writeErr: (text) => context.errors.write(text),
+      outputError: (text, write) => write(text.replace(/^error: /, 'klatch: ')),
+    })
+    .showHelpAfterError('(klatch --help lists the commands, klatch help COMMAND explains one)')
+    .action(async (_, self: Command) => {
+      if (self.args.length > 0) self.error(`error: there is no command ${self.args[0]}`, { code: 'klatch.command' });
+      await serve(context, configFlag(self));
+    });
+  withExamples(program, ['klatch setup --embedded --base-uri https://chat.example.org', 'klatch serve']);
+  for (const add of [addServe, addSetup, addConfig, addMigrate, addUser, addGroup]) add(program, context);
+  // After the commands, which would inherit it. What is left over is refused above by name, not as "too many arguments".
+  program.allowExcessArguments();
+  return program;
+}

@@ -1,0 +1,70 @@
+import { createInterface, type Interface } from 'node:readline/promises';
+import { Writable } from 'node:stream';
+import { exitCodes } from './exit-codes.ts';
+import { CommandError } from './failure.ts';
+
+/** Wrong answers in a row before we give up on whoever types. */
+const MAX_TRIES = 5;
+
+export interface Question {
+  readonly text: string;
+  /** Taken when nothing is typed; undefined: something has to be. */
+  readonly preset?: string;
+  /** True: what is typed is not shown. */
+  readonly hidden?: boolean;
+  /** What is wrong with an answer, as a sentence, or null. */
+  readonly check: (answer: string) => string | null;
+}
+
+/** Asks a person at a terminal. `stop` has to be called, also after a failure. */
+export class Prompt {
+  readonly #lines: Interface;
+  readonly #output: NodeJS.WritableStream;
+  readonly #ended = new AbortController();
+  #muted = false;
+
+  constructor(input: NodeJS.ReadableStream, output: NodeJS.WritableStream & { isTTY?: boolean }) {
+    this.#output = output;
+    const echo = new Writable({
+      write: (chunk: Buffer, _, done) => {
+        if (!this.#muted) output.write(chunk);
+        done();
+      },
+    });
+    this.#lines = createInterface({ input, output: echo, terminal: output.isTTY === true });
+    // Ctrl-D and Ctrl-C: a question that is open would wait for ever.
+    this.#lines.once('close', () => this.#ended.abort());
+  }
+
+  /** The first answer that passes the check. Rejects with CommandError when the person leaves or tries too often. */
+  async ask({ text, preset, hidden = false, check }: Question): Promise<string> {
+    const shown = `${text}${preset === undefined ? '' : ` [${preset}]`}: `;
+    for (let tries = 0; tries < MAX_TRIES; tries += 1) {
+      const typed = await this.#question(shown, hidden);
+      const answer = typed === '' ? preset : typed;
+      const problem = answer === undefined ? 'an answer is needed' : check(answer);
+      if (answer !== undefined && problem === null) return answer;
+      this.#output.write(`  ${problem}\n`);
+    }
+    throw new CommandError(exitCodes.usage, 'that was not understood; nothing was written');
+  }
+
+  stop(): void {
+    this.#lines.close();
+  }
+
+  async #question(shown: string, hidden: boolean): Promise<string> {
+    try {
+      const answer = this.#lines.question(shown, { signal: this.#ended.signal });
+      // After the question itself was written.
+      this.#muted = hidden;
+      return hidden ? await answer : (await answer).trim();
+    } catch (error) {
+      if (!this.#ended.signal.aborted) throw error;
+      throw new CommandError(exitCodes.usage, 'left without an answer; nothing was written', { cause: error });
+    } finally {
+      if (hidden) this.#output.write('\n');
+      this.#muted = false;
+    }
+  }
+}

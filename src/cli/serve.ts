@@ -1,0 +1,91 @@
+import { constants } from 'node:os';
+import type { Command } from 'commander';
+import { findConfigFile, loadConfig } from '../config/load.ts';
+import { createLog, type Log } from '../log.ts';
+import type { Server } from '../server.ts';
+import { printError, type CommandContext } from './context.ts';
+import { exitCodes } from './exit-codes.ts';
+import { explainFailure } from './failure.ts';
+import { configFlag, withExamples } from './options.ts';
+import { StopSignals } from './stop-signals.ts';
+
+/** A start that is asked to stop is waited for this long: stopping in the middle of it would leave parts running. */
+const START_GRACE_MS = 20_000;
+
+export function addServe(program: Command, context: CommandContext): void {
+  const command = program
+    .command('serve')
+    .description('run the server until it is told to stop (this is what klatch does without a command)')
+    .action(async (_, self: Command) => serve(context, configFlag(self)));
+  withExamples(command, ['klatch serve', 'klatch serve --config ./server.conf']);
+}
+
+/** Runs the server until SIGTERM or SIGINT; resolves when it has stopped cleanly, rejects when it could not start. */
+export async function serve(context: CommandContext, flag: string | undefined): Promise<void> {
+  // Until the configuration is read nobody knows how it wants its log.
+  let log = createLog({ level: 'info', format: 'auto' });
+  exitOnCrash(context, () => log);
+  const signals = new StopSignals((signal) => stopAtOnce(context, signal));
+  try {
+    const file = findConfigFile({ flag, env: context.env, programDir: context.programDir });
+    const { config, warnings } = loadConfig(file, { env: context.env });
+    log = createLog(config.log);
+    for (const warning of warnings) log.warn('configuration warning', { warning });
+    signals.start();
+    // Here, so that the other commands start without it: it is two thirds of what there is to load.
+    const { Server } = await import('../server.ts');
+    await run(new Server(config, log), signals, log);
+  } catch (error) {
+    // On a terminal the sentence that follows on standard error stands right below: once is enough.
+    const seenTwice = process.stdout.isTTY && context.errors.isTTY;
+    const { exitCode, text } = explainFailure(error);
+    const cause = exitCode === exitCodes.internal ? { error } : { reason: text };
+    if (!seenTwice) log.error('cannot start', { exitCode, ...cause });
+    throw error;
+  } finally {
+    signals.stop();
+  }
+}
+
+async function run(server: Server, signals: StopSignals, log: Log): Promise<void> {
+  const starting = server.start();
+  const early = await Promise.race([starting.then(() => null), signals.asked]);
+  const signal = early ?? (await signals.asked);
+  log.info('stopping', { signal });
+  if (early !== null) await settled(starting, { timeoutMs: START_GRACE_MS, log });
+  await server.stop();
+  log.info('stopped');
+}
+
+/** Waits until a start has come to its end, whichever: it is stopped next. */
+async function settled(starting: Promise<void>, { timeoutMs, log }: { timeoutMs: number; log: Log }): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const timeout = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, timeoutMs);
+  });
+  const end = starting.catch((error: unknown) => log.warn('the start failed while it was being stopped', { error }));
+  await Promise.race([end, timeout]);
+  clearTimeout(timer);
+}
+
+function stopAtOnce(context: CommandContext, signal: NodeJS.Signals): never {
+  printError(
+    context,
+    `klatch: stopped at once by a second ${signal}; the next start goes on from what the database has`,
+  );
+  process.exit(128 + constants.signals[signal]);
+}
+
+/** Nothing is known about the state behind such an error, so the process ends; the database has all that was committed. */
+function exitOnCrash(context: CommandContext, log: () => Log): void {
+  const crash = (error: unknown): void => {
+    try {
+      log().error('crashed', { error });
+      printError(context, `klatch: ${explainFailure(error).text}`);
+    } finally {
+      process.exit(exitCodes.internal);
+    }
+  };
+  process.on('uncaughtException', crash);
+  process.on('unhandledRejection', crash);
+}

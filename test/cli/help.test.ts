@@ -1,0 +1,101 @@
+import { mkdtemp, rm, symlink } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { PassThrough } from 'node:stream';
+import type { Command } from 'commander';
+import { describe, expect, test } from '@jest/globals';
+import type { CommandContext } from '../../src/cli/context.ts';
+import { createProgram, runCommandLine } from '../../src/cli/program.ts';
+import { readVersion } from '../../src/version.ts';
+import { Program, root, runKlatch } from './program.ts';
+
+/** The command line in this process, since a process of its own for each page would take half of a minute. */
+function contextOf(output: PassThrough, errors: PassThrough): CommandContext {
+  return { env: {}, programDir: '/nowhere/bin', input: process.stdin, output, errors } as unknown as CommandContext;
+}
+
+const program = createProgram(contextOf(new PassThrough(), new PassThrough()));
+
+function commandsBelow(command: Command, path: readonly string[]): { command: Command; path: readonly string[] }[] {
+  const below = command.commands.flatMap((each) => commandsBelow(each, [...path, each.name()]));
+  return [{ command, path }, ...below];
+}
+
+const commands = commandsBelow(program, []);
+
+describe('the help', () => {
+  test('covers every command of the product', () => {
+    const names = commands.map(({ path }) => path.join(' '));
+    expect(names).toEqual(
+      expect.arrayContaining([
+        'serve',
+        'setup',
+        'config check',
+        'config show',
+        'migrate',
+        'user create',
+        'group create',
+        'group info',
+        'group token show',
+        'group token rotate',
+      ]),
+    );
+  });
+
+  test.each(commands)(
+    'of "klatch $path" says what it does, explains each option and shows an example',
+    async (each) => {
+      const { command, path } = each;
+      expect(command.description()).toMatch(/^[A-Za-z].{10,}$/);
+      for (const option of command.options) expect([option.flags, option.description]).not.toContain('');
+      for (const argument of command.registeredArguments) expect(argument.description).not.toBe('');
+      const output = new PassThrough();
+      const errors = new PassThrough();
+      const code = await runCommandLine([...path, '--help'], contextOf(output, errors));
+      expect({ code, errors: errors.read() as unknown }).toEqual({ code: 0, errors: null });
+      const stdout = String(output.read());
+      expect(stdout).toContain(`Usage: klatch ${path.join(' ')}`.trimEnd());
+      expect(stdout).toContain('--config <file>');
+      expect(stdout).toMatch(/\nExamples?:\n {2}.*klatch /);
+    },
+  );
+
+  test('goes to standard output of the real program', async () => {
+    const { code, stdout, stderr } = await runKlatch(['help', 'setup']);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout).toMatch(/^Usage: klatch setup /);
+  });
+
+  test('is named by what it refuses: an unknown command and an unknown option end with 64', async () => {
+    const [command, option, nested, argument] = await Promise.all([
+      runKlatch(['fly']),
+      runKlatch(['serve', '--fast']),
+      runKlatch(['group', 'fly']),
+      runKlatch(['user', 'create']),
+    ]);
+    expect(command).toMatchObject({ code: 64, stdout: '' });
+    expect(command.stderr).toMatch(/^klatch: there is no command fly\n.*--help/);
+    expect(option).toMatchObject({ code: 64, stderr: expect.stringContaining("unknown option '--fast'") });
+    expect(nested).toMatchObject({ code: 64, stderr: expect.stringContaining("unknown command 'fly'") });
+    expect(argument).toMatchObject({ code: 64, stderr: expect.stringContaining("missing required argument 'nick'") });
+  });
+});
+
+test('--version prints the version alone', async () => {
+  expect(await runKlatch(['--version'])).toMatchObject({ code: 0, stdout: `${readVersion()}\n` });
+});
+
+test('bin/klatch runs from anywhere through a chain of links', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'klatch launcher '));
+  try {
+    await symlink(join(root, 'bin/klatch'), join(folder, 'absolute'));
+    await symlink('absolute', join(folder, 'klatch'));
+    const launched = new Program([join(folder, 'klatch'), '--version'], { cwd: '/' });
+    expect(await launched.ended).toMatchObject({ code: 0, stdout: `${readVersion()}\n` });
+    const path = `${folder}:${process.env['PATH'] ?? ''}`;
+    const fromPath = new Program(['/bin/sh', '-c', 'klatch --version'], { cwd: '/', env: { PATH: path } });
+    expect(await fromPath.ended).toMatchObject({ code: 0, stdout: `${readVersion()}\n` });
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+});

@@ -1,0 +1,159 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import type { ConnectionTarget } from '../../src/storage/connection.ts';
+
+export const root = join(import.meta.dirname, '../..');
+const MAIN = join(root, 'src/main.ts');
+export const SECRET = 'QpE7mVt3xkLr9sWzYb2nHd8fJc4gUa6o';
+
+/** How a run of the program ended. */
+export interface Ended {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** One line of a server's log. */
+export interface Event {
+  readonly msg: string;
+  readonly [field: string]: unknown;
+}
+
+/** The real program in a process of its own; killed by `stop` if it still runs. */
+export class Program {
+  readonly process: ChildProcess;
+  readonly ended: Promise<Ended>;
+  readonly #events: Event[] = [];
+  #stdout = '';
+  readonly #waiting = new Set<() => void>();
+  #hasEnded = false;
+
+  constructor(command: readonly [string, ...string[]], options: { env?: NodeJS.ProcessEnv; cwd?: string } = {}) {
+    const env = { ...process.env, KLATCH_CONFIG: '', NODE_OPTIONS: '', ...options.env };
+    const [file, ...args] = command;
+    const child = spawn(file, args, { env, stdio: ['ignore', 'pipe', 'pipe'], cwd: options.cwd });
+    this.process = child;
+    let stderr = '';
+    createInterface({ input: child.stdout }).on('line', (line) => {
+      this.#stdout += `${line}\n`;
+      if (line.startsWith('{"level"')) this.#events.push(JSON.parse(line) as Event);
+      this.#look();
+    });
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      stderr += text;
+    });
+    this.ended = once(child, 'close').then(([code, signal]) => {
+      this.#hasEnded = true;
+      this.#look();
+      return { code: code as number | null, signal: signal as NodeJS.Signals | null, stdout: this.#stdout, stderr };
+    });
+  }
+
+  get pid(): number {
+    return this.process.pid!;
+  }
+
+  /** Resolves with the log's first event of that name; rejects when the program ends without it. */
+  async event(name: string): Promise<Event> {
+    return this.#wait(name, () => this.#events.find(({ msg }) => msg === name));
+  }
+
+  /** Resolves with what the first group of `pattern` matched in the output so far. */
+  async text(pattern: RegExp): Promise<string> {
+    return this.#wait(String(pattern), () => pattern.exec(this.#stdout)?.[1]);
+  }
+
+  async stop(): Promise<void> {
+    this.process.kill('SIGKILL');
+    await this.ended;
+  }
+
+  async #wait<T>(what: string, find: () => T | undefined): Promise<T> {
+    for (;;) {
+      const found = find();
+      if (found !== undefined) return found;
+      if (this.#hasEnded) throw new Error(`ended without ${what}:\n${JSON.stringify(await this.ended, null, 2)}`);
+      await new Promise<void>((resolve) => {
+        this.#waiting.add(resolve);
+      });
+    }
+  }
+
+  #look(): void {
+    for (const waiting of this.#waiting) waiting();
+    this.#waiting.clear();
+  }
+}
+
+/** A folder with a configuration, and the programs that were started on it. */
+export class Workspace {
+  readonly folder: string;
+  readonly #programs: Program[] = [];
+
+  private constructor(folder: string) {
+    this.folder = folder;
+  }
+
+  static async create(): Promise<Workspace> {
+    return new Workspace(await mkdtemp(join(tmpdir(), 'klatch-cli-')));
+  }
+
+  get file(): string {
+    return join(this.folder, 'server.conf');
+  }
+
+  get dataDir(): string {
+    return join(this.folder, 'data');
+  }
+
+  /** Writes a complete configuration on a test database; `lines` come last, so that they win. */
+  async configure(target: ConnectionTarget, lines: readonly string[] = []): Promise<void> {
+    const database = { host: target.host, port: target.port, db: target.database, user: target.user };
+    await this.write([
+      `secret = "${SECRET}"`,
+      'http { base-uri = "http://klatch.example", port = 0 }',
+      'data-dir = "data"',
+      `services.postgresql = ${JSON.stringify({ ...database, password: '' })}`,
+      'delivery.allow = ["loopback"]',
+      ...lines,
+    ]);
+  }
+
+  async write(lines: readonly string[]): Promise<void> {
+    await writeFile(this.file, `${lines.join('\n')}\n`);
+    await chmod(this.file, 0o640);
+  }
+
+  /** Starts the program on this configuration and leaves it running. */
+  start(args: readonly string[], env: NodeJS.ProcessEnv = {}): Program {
+    const program = new Program([process.execPath, MAIN, ...args, '--config', this.file], { env });
+    this.#programs.push(program);
+    return program;
+  }
+
+  /** Starts the server and waits until it is ready. */
+  async serve(): Promise<{ server: Program; url: string }> {
+    const server = this.start(['serve']);
+    const { port } = await server.event('ready');
+    return { server, url: `http://127.0.0.1:${port as number}` };
+  }
+
+  async run(args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<Ended> {
+    return this.start(args, env).ended;
+  }
+
+  async remove(): Promise<void> {
+    await Promise.all(this.#programs.map((program) => program.stop()));
+    await rm(this.folder, { recursive: true, force: true });
+  }
+}
+
+/** Runs the program with nothing but these arguments. */
+export async function runKlatch(args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<Ended> {
+  return new Program([process.execPath, MAIN, ...args], { env }).ended;
+}
