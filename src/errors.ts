@@ -19,6 +19,7 @@ const catalogue = {
   hook_address: { status: 400, rpcCode: -32013, sentence: 'The address policy refuses this address' },
   hooks_full: { status: 403, rpcCode: -32014, sentence: 'This group has as many reverse webhooks as it may have' },
   invalid_input: { status: 400, rpcCode: -32602, sentence: 'The request cannot be read' },
+  invalid_request: { status: 400, rpcCode: -32600, sentence: 'This is not a request that HTTP/1.1 allows' },
   too_large: { status: 413, rpcCode: -32015, sentence: 'The request is too large' },
   unsupported_media: { status: 415, rpcCode: -32016, sentence: 'The body is encoded in a way that is not supported' },
   key_reused: {
@@ -55,8 +56,7 @@ const catalogue = {
   outcome_unknown: {
     status: 503,
     rpcCode: -32033,
-    sentence:
-      'The database was lost in between: the message may have been posted. Repeating it is safe with an Idempotency-Key',
+    sentence: 'The answer of the database was lost: this may have been done; look before you repeat it',
     retryAfterS: 2,
   },
   stopping: {
@@ -73,6 +73,9 @@ const catalogue = {
   },
   internal: { status: 500, rpcCode: -32603, sentence: 'The server failed; its log has the cause' },
 } as const satisfies Record<string, ErrorKind>;
+
+/** Ends the sentence about a post whose outcome is not known. */
+export const SAFE_REPEAT = 'Repeating a post is safe with an Idempotency-Key';
 
 export type ErrorCode = keyof typeof catalogue;
 

@@ -210,19 +210,24 @@ export class Lane {
   async #attempt(message: ReadyMessage): Promise<Settlement | null> {
     const { slots, client, leases } = this.#context;
     if (!(await slots.acquire(this.host))) return null;
-    let epoch: number | null = null;
-    let outcome: Attempt;
+    const mayTry = (): number | null => (this.#held || this.#retired ? null : leases.epochOf(this.partition));
+    // For an attempt that fails before anything is written this is the only time that is asked.
+    let epoch = mayTry();
     const at = new Date();
+    let outcome: Attempt | null = null;
     try {
-      // Asked in the tick of the write: a lane that lost its partition, or was told to stop, sends nothing more.
-      outcome = await client.post(this.#row.url, this.#headers(message, at), message.body, () => {
-        epoch = this.#held || this.#retired ? null : leases.epochOf(this.partition);
-        return epoch !== null;
-      });
+      if (epoch !== null) {
+        // Asked again in the tick of the write: a lane that lost its partition, or was told to stop, sends nothing more.
+        outcome = await client.post(this.#row.url, this.#headers(message, at), message.body, () => {
+          epoch = mayTry();
+          return epoch !== null;
+        });
+      }
     } finally {
       slots.release(this.host);
     }
-    if (epoch === null || (!outcome.delivered && outcome.category === null)) return null;
+    // Without a verdict: not wanted any more, the client was stopped, or no connection was free.
+    if (outcome === null || epoch === null || (!outcome.delivered && outcome.category === null)) return null;
     return this.#judge(message, outcome, { at, epoch });
   }
 

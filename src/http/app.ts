@@ -1,25 +1,30 @@
 import cors from 'cors';
-import express, { type Express, type RequestHandler } from 'express';
-import { KlatchError } from '../errors.ts';
+import express, { type Express, type Request, type RequestHandler, type Response } from 'express';
+import { KlatchError, SAFE_REPEAT } from '../errors.ts';
 import type { Services } from '../operations/services.ts';
 import { healthRoutes } from './health.ts';
 import { problem, renderErrors } from './problems.ts';
 import { reverseWebhookRoutes } from './reverse-webhooks.ts';
+import { TokenAccess } from './token-access.ts';
 import { webhookRoutes } from './webhooks.ts';
 
 /** The HTTP interface: this is the whole order of things. */
 export function createApp(services: Services, life: { stopping: () => boolean }): Express {
   const { config, log } = services;
+  const access = new TokenAccess(services);
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
   app.set('case sensitive routing', true);
   app.set('query parser', false);
+  app.set('trust proxy', [...config.http.trustedProxies]);
   app.use(refuseWhileStopping(life.stopping));
   app.use(endInTime(config.http.requestTimeoutMs));
   if (config.http.cors.length > 0) app.use(corsFor(config.http.cors));
-  app.use('/v1/webhooks', webhookRoutes(services));
-  app.use('/v1/webhooks', reverseWebhookRoutes(services));
+  app.use(requireHost);
+  app.use(readablePath);
+  app.use('/v1/webhooks', webhookRoutes(services, access));
+  app.use('/v1/webhooks', reverseWebhookRoutes(services, access));
   app.use('/v1', healthRoutes(services));
   app.use((_req, _res) => {
     throw new KlatchError('not_found');
@@ -48,11 +53,44 @@ function refuseWhileStopping(stopping: () => boolean): RequestHandler {
   };
 }
 
-/** Every request has its answer within this time. One that comes to its end here may have been posted. */
+/** Every request has its answer within this time. */
 function endInTime(timeoutMs: number): RequestHandler {
-  return (_req, res, next) => {
-    const timer = setTimeout(() => problem(res, new KlatchError('outcome_unknown')), timeoutMs);
+  return (req, res, next) => {
+    const timer = setTimeout(() => problem(res, tooLate(req, res)), timeoutMs);
     res.once('close', () => clearTimeout(timer));
     next();
   };
 }
+
+function tooLate(req: Request, res: Response): KlatchError {
+  if (!req.complete) {
+    // Ends the reading of the body as well, so that nothing is done after this answer.
+    if (!res.headersSent) res.setHeader('connection', 'close');
+    return new KlatchError('request_timeout');
+  }
+  if (req.method === 'GET' || req.method === 'HEAD') return new KlatchError('database_away');
+  const sentence =
+    req.method === 'POST'
+      ? `This took too long: it may have been posted. ${SAFE_REPEAT}`
+      : 'This took too long: it may have been done; look before you repeat it';
+  return new KlatchError('outcome_unknown', { sentence });
+}
+
+/** RFC 9112 demands the refusal. */
+const requireHost: RequestHandler = (req, _res, next) => {
+  if (req.headers.host === undefined && req.httpVersion === '1.1') throw new KlatchError('invalid_request');
+  next();
+};
+
+/**
+ * A path with broken percent-encoding names nothing. Without its percent signs it still does not, and each route gives
+ * its own answer about a token or a hook that it does not know.
+ */
+const readablePath: RequestHandler = (req, _res, next) => {
+  try {
+    decodeURIComponent(req.path);
+  } catch {
+    req.url = req.url.replaceAll('%', '!');
+  }
+  next();
+};

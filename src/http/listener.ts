@@ -1,13 +1,18 @@
-import { createServer, type RequestListener, type Server } from 'node:http';
+import { createServer, type RequestListener, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
-import { finished } from 'node:stream/promises';
 import type { HttpConfig } from '../config/config.ts';
 import { errorKinds } from '../errors.ts';
+import { answerHeaders } from './problems.ts';
 
 /** Node looks for requests that took too long this often; its default of 30 s would make 10 s into 40. */
 const CHECK_MS = 1_000;
-const MAX_HEADERS = 200;
 const KEEP_ALIVE_MS = 65_000;
+/** A connection on which nothing moved for this long during a request: its client does not read its answer. */
+const STALLED_MS = 30_000;
+/** How long what a refused client still sends is read past: closing at once could take the answer from it. */
+const LINGER_MS = 1_000;
+
+type HttpSocket = Socket & { _httpMessage?: ServerResponse | null };
 
 /** The port cannot be listened on; the message says which and what to do. */
 export class ListenError extends Error {
@@ -19,6 +24,8 @@ export class HttpListener {
   readonly #config: HttpConfig;
   readonly #server: Server;
   #stopping: Promise<void> | null = null;
+  readonly #refused = new WeakSet<Socket>();
+  readonly #sockets = new Set<HttpSocket>();
 
   constructor(config: HttpConfig, handler: RequestListener) {
     this.#config = config;
@@ -30,11 +37,25 @@ export class HttpListener {
         keepAliveTimeout: KEEP_ALIVE_MS,
         maxHeaderSize: config.maxHeaderBytes,
         noDelay: true,
+        // Node's own refusal has no body: app.ts refuses instead.
+        requireHostHeader: false,
       },
       handler,
     );
-    this.#server.maxHeadersCount = MAX_HEADERS;
-    this.#server.on('clientError', answerBrokenRequest);
+    // Node drops what is above this number without a word, and one of those could be the Idempotency-Key; their size
+    // is bounded.
+    this.#server.maxHeadersCount = 0;
+    this.#server.timeout = STALLED_MS;
+    // A client that closes its side after its request, as `nc -N` does, still gets its answer.
+    Reflect.set(this.#server, 'httpAllowHalfOpen', true);
+    // The handler asks for the body when the token has been checked; what else is expected may be ignored.
+    this.#server.on('checkContinue', handler);
+    this.#server.on('checkExpectation', handler);
+    this.#server.on('connection', (socket: HttpSocket) => {
+      this.#sockets.add(socket);
+      socket.once('close', () => this.#sockets.delete(socket));
+    });
+    this.#server.on('clientError', (error, socket) => this.#refuse(error, socket as HttpSocket));
   }
 
   /** Resolves to the port once it is open. */
@@ -56,11 +77,56 @@ export class HttpListener {
   async #stop(timeoutMs: number): Promise<void> {
     if (!this.#server.listening) return;
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
-    this.#server.closeIdleConnections();
+    // From here on Node closes neither what it has not heard a whole request from nor what it has answered.
+    for (const socket of this.#sockets) closeWhenAnswered(socket);
     const timer = setTimeout(() => this.#server.closeAllConnections(), timeoutMs);
     await closed;
     clearTimeout(timer);
   }
+
+  /** What Node's parser refuses, or what took too long, gets a JSON answer like everything else; then it is over. */
+  #refuse(error: NodeJS.ErrnoException, socket: HttpSocket): void {
+    if (!socket.writable || error.code === 'ECONNRESET') {
+      socket.destroy();
+      return;
+    }
+    // A parser that has failed fails again on all that follows.
+    if (this.#refused.has(socket)) return;
+    this.#refused.add(socket);
+    refuseInTurn(error, socket);
+  }
+}
+
+function closeWhenAnswered(socket: HttpSocket): void {
+  const current = socket._httpMessage;
+  if (current === undefined || current === null) {
+    socket.destroy();
+    return;
+  }
+  current.shouldKeepAlive = false;
+  current.once('close', () => socket.destroySoon());
+}
+
+/** Answers behind the requests that came whole before the broken one: theirs must not be taken for its answer. */
+function refuseInTurn(error: NodeJS.ErrnoException, socket: HttpSocket): void {
+  const current = socket._httpMessage;
+  if (current?.req.complete === true && !current.destroyed) {
+    current.once('close', () => refuseInTurn(error, socket));
+    return;
+  }
+  // Something of its own answer is on its way already: another one would be read as its body.
+  if (!socket.writable || current?.headersSent === true) {
+    socket.destroy();
+    return;
+  }
+  const [status, message] = brokenRequest(error.code);
+  const body = JSON.stringify({ message });
+  const headers = { connection: 'close', ...answerHeaders, 'content-length': Buffer.byteLength(body) };
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+  socket.end(`HTTP/1.1 ${status}\r\n${lines.join('')}\r\n${body}`);
+  const timer = setTimeout(() => socket.destroy(), LINGER_MS);
+  socket.once('end', () => socket.destroy());
+  socket.once('close', () => clearTimeout(timer));
 }
 
 function explain(error: NodeJS.ErrnoException, host: string, port: number): Error {
@@ -73,31 +139,9 @@ function explain(error: NodeJS.ErrnoException, host: string, port: number): Erro
   return new ListenError(`cannot listen on ${place}: ${error.message}`);
 }
 
-/** What Node's parser refuses, or what took too long, gets a JSON answer like everything else. */
-function answerBrokenRequest(
-  error: NodeJS.ErrnoException,
-  socket: Socket & { _httpMessage?: { headersSent: boolean } },
-): void {
-  // Something of an answer is on its way already: another one would be read as its body.
-  if (!socket.writable || error.code === 'ECONNRESET' || socket._httpMessage?.headersSent === true) {
-    socket.destroy();
-    return;
-  }
-  const [status, message] = brokenRequest(error.code);
-  const body = JSON.stringify({ message });
-  socket.end(
-    `HTTP/1.1 ${status}\r\nconnection: close\r\ncontent-type: application/json; charset=utf-8\r\n` +
-      `content-length: ${Buffer.byteLength(body)}\r\ncache-control: no-store\r\n\r\n${body}`,
-  );
-  // A sender that never reads must not keep the socket.
-  finished(socket, { readable: false })
-    .catch(() => {})
-    .finally(() => socket.destroy());
-}
-
 function brokenRequest(code: string | undefined): [string, string] {
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return ['408 Request Timeout', errorKinds.request_timeout.sentence];
   if (code === 'HPE_HEADER_OVERFLOW')
     return ['431 Request Header Fields Too Large', 'The headers are larger than http.max-header allows'];
-  return ['400 Bad Request', 'This is not a request that HTTP/1.1 allows'];
+  return ['400 Bad Request', errorKinds.invalid_request.sentence];
 }

@@ -3,19 +3,20 @@ import { KlatchError } from '../errors.ts';
 import type { Log } from '../log.ts';
 import { publicError } from '../operations/database-errors.ts';
 
+/** What every answer carries, an error too. */
+export const answerHeaders = {
+  'content-type': 'application/json; charset=utf-8',
+  'cache-control': 'no-store',
+  'referrer-policy': 'no-referrer',
+  'x-content-type-options': 'nosniff',
+} as const;
+
 /** Sends one JSON answer; a second one for the same request (its time was up) is dropped. */
 export function answer(res: Response, status: number, body: unknown, headers: Record<string, string> = {}): void {
   if (res.headersSent || res.destroyed) return;
   const text = JSON.stringify(body);
   // Not res.json: it computes an ETag, which costs and which no-store makes useless.
-  res.writeHead(status, {
-    ...headers,
-    'content-type': 'application/json; charset=utf-8',
-    'content-length': Buffer.byteLength(text),
-    'cache-control': 'no-store',
-    'referrer-policy': 'no-referrer',
-    'x-content-type-options': 'nosniff',
-  });
+  res.writeHead(status, { ...headers, ...answerHeaders, 'content-length': Buffer.byteLength(text) });
   res.end(res.req.method === 'HEAD' ? undefined : text);
 }
 
@@ -35,24 +36,9 @@ export function refuseMethod(req: Request, res: Response, allowed: readonly stri
   else answer(res, 405, { message: `This method is not allowed here, only ${allow}` }, { allow });
 }
 
-/** What a body parser or the router threw, in our words: theirs can quote the URL or the body. */
+/** What Express itself threw about a request, in our words: its own can quote the URL. */
 function edgeError(error: unknown): KlatchError | null {
-  if (error instanceof URIError) return new KlatchError('wrong_token', { cause: error });
-  const { type, status, code, limit } = error as { type?: string; status?: number; code?: string; limit?: number };
-  if (type === 'entity.too.large') {
-    return new KlatchError('too_large', { sentence: `The body is larger than ${limit} bytes (http.max-body)` });
-  }
-  if (type === 'encoding.unsupported') {
-    return new KlatchError('unsupported_media', {
-      sentence: 'The Content-Encoding is not supported: use gzip, deflate or br',
-    });
-  }
-  if (type === 'request.aborted' || type === 'request.size.invalid') {
-    return new KlatchError('invalid_input', { sentence: 'The body ended before its Content-Length' });
-  }
-  if (status === 400 && code?.startsWith('Z_') === true) {
-    return new KlatchError('invalid_input', { sentence: 'The body is not what its Content-Encoding says' });
-  }
+  const { status } = error as { status?: number };
   return status !== undefined && status >= 400 && status < 500 ? new KlatchError('invalid_input') : null;
 }
 

@@ -3,18 +3,24 @@ import { z } from 'zod';
 import { KlatchError } from '../errors.ts';
 import { checkHook, groupHooks, registerHook, unregisterHook, type HookRequest } from '../operations/hooks.ts';
 import type { Services } from '../operations/services.ts';
+import { readBody } from './body.ts';
+import { parseJson } from './json-body.ts';
 import { answer, refuseMethod } from './problems.ts';
-import { tokenRoutes } from './token-access.ts';
-import { bodyReader } from './webhooks.ts';
+import { codePoints } from './send-input.ts';
+import type { TokenAccess } from './token-access.ts';
 
 const MAX_BATCH = 100;
+const MAX_DESCRIPTION = 200;
 const MAX_INT32 = 2_147_483_647;
 
 const registration = z.object({
   url: z.string().optional(),
   /** The name that the original system's clients use. */
   target_url: z.string().optional(),
-  description: z.string().max(200, 'has more than 200 characters').nullish(),
+  description: z
+    .string()
+    .refine((text) => codePoints(text) <= MAX_DESCRIPTION, `has more than ${MAX_DESCRIPTION} characters`)
+    .nullish(),
   order: z.enum(['strict', 'none']).default('strict'),
   batch: z.int().min(1).max(MAX_BATCH).default(1),
   signature: z.enum(['v1', 'v1a', 'both']).default('v1'),
@@ -25,10 +31,10 @@ const registration = z.object({
 });
 
 /** The routes below `/v1/webhooks/:token/reverse`. */
-export function reverseWebhookRoutes(services: Services): Router {
+export function reverseWebhookRoutes(services: Services, access: TokenAccess): Router {
   const router = Router({ caseSensitive: true });
-  const withToken = tokenRoutes(services);
-  const readBody = bodyReader(services.config.http.maxBodyBytes);
+  const withToken = access.confirmed();
+  const { maxBodyBytes } = services.config.http;
   router
     .route('/:token/reverse')
     .get(
@@ -38,7 +44,7 @@ export function reverseWebhookRoutes(services: Services): Router {
     )
     .post(
       withToken(async (req, res, { integration }) => {
-        const request = parseRegistration(await readBody(req, res));
+        const request = parseRegistration(await readBody(req, res, maxBodyBytes));
         answer(res, 201, await registerHook(services, integration, request));
       }),
     )
@@ -69,13 +75,11 @@ function hookId(req: Request): number {
 }
 
 function parseRegistration(body: Buffer): HookRequest {
-  let json: unknown;
-  try {
-    json = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body));
-  } catch (cause) {
-    throw new KlatchError('invalid_input', { sentence: 'The body must be JSON, such as {"url": "https://…"}', cause });
+  const json = parseJson(decodeUtf8(body));
+  if (json.problem !== undefined) {
+    throw new KlatchError('invalid_input', { sentence: `${json.problem}; send such as {"url": "https://…"}` });
   }
-  const parsed = registration.safeParse(json);
+  const parsed = registration.safeParse(json.value);
   if (!parsed.success) {
     const sentence = parsed.error.issues.map((i) => `${i.path.join('.') || 'body'}: ${i.message}`).join('; ');
     throw new KlatchError('invalid_input', { sentence });
@@ -87,4 +91,12 @@ function parseRegistration(body: Buffer): HookRequest {
     throw new KlatchError('invalid_input', { sentence: 'description: must be valid text without NUL' });
   }
   return { ...rest, url: target, description: description ?? null, skip: [...new Set(rest.skip)] };
+}
+
+function decodeUtf8(body: Buffer): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(body);
+  } catch (cause) {
+    throw new KlatchError('invalid_input', { sentence: 'The body is not valid utf-8', cause });
+  }
 }

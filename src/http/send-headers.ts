@@ -5,7 +5,7 @@ import { KlatchError } from '../errors.ts';
 /** Headers that name one delivery of theirs, in order of precedence. Each has a namespace of its own in a group. */
 const KEY_HEADERS = ['idempotency-key', 'webhook-id', 'x-github-delivery', 'x-gitlab-event-uuid'] as const;
 const VISIBLE_ASCII = /^[\x21-\x7e]{1,255}$/;
-const MAX_HOPS_DIGITS = /^\d{1,4}$/;
+const WHOLE_NUMBER = /^\d{1,255}$/;
 
 /** The key under which a post is remembered, and the hash of its body; both null without a key. */
 export function idempotencyKey(
@@ -29,7 +29,7 @@ export function idempotencyKey(
 export function hopsOf(headers: IncomingHttpHeaders, maxHops: number): number {
   const value = headers['klatch-hops'];
   if (value === undefined) return 0;
-  if (typeof value !== 'string' || !MAX_HOPS_DIGITS.test(value)) {
+  if (typeof value !== 'string' || !WHOLE_NUMBER.test(value)) {
     throw new KlatchError('invalid_input', { sentence: 'klatch-hops: must be a whole number, as it was received' });
   }
   if (Number(value) >= maxHops) throw new KlatchError('hop_limit');

@@ -1,4 +1,5 @@
 import { KlatchError } from '../errors.ts';
+import { parseJson } from './json-body.ts';
 
 /** What a post says, before it is known who posts it. */
 export interface SendInput {
@@ -10,6 +11,9 @@ export interface SendInput {
 const MAX_LABEL = 80;
 const MAX_ICON_URL = 2_048;
 const CONTROL = /\p{Cc}/u;
+const NOT_WHITE_SPACE = /[^\p{White_Space}\uFEFF]/u;
+/** A multipart form begins with a boundary; this is JSON with a wrong type. */
+const looksLikeObject = (body: Buffer): boolean => /^\s*\{/.test(body.toString('latin1', 0, 64));
 
 /** The type of a Content-Type header without its parameters, lower case; empty when there is none. */
 function mediaType(contentType: string | undefined): string {
@@ -29,8 +33,8 @@ export async function parseSend(
   limits: { textCodePoints: number },
 ): Promise<SendInput> {
   const type = mediaType(contentType);
-  const input =
-    type === 'multipart/form-data' ? await readMultipart(body, contentType!) : readText(body, contentType, type);
+  const isMultipart = type === 'multipart/form-data' && !looksLikeObject(body);
+  const input = isMultipart ? await readMultipart(body, contentType!) : readText(body, contentType, type);
   return { ...input, text: checkText(input.text, limits.textCodePoints) };
 }
 
@@ -45,7 +49,8 @@ function readText(body: Buffer, contentType: string | undefined, type: string): 
   }
   if (type === 'application/x-www-form-urlencoded') {
     const fields = new URLSearchParams(source);
-    const form = fromForm((name) => fields.get(name));
+    // A name without its sign is a word of a plain text.
+    const form = fromForm((name) => (`&${source}`.includes(`&${name}=`) ? fields.get(name) : null));
     if (form !== null) return form;
   }
   return { text: source, label: null, iconUrl: null };
@@ -68,39 +73,6 @@ function decode(body: Buffer, contentType: string | undefined): string {
   } catch (cause) {
     throw new KlatchError('invalid_input', { sentence: `The body is not valid ${decoder.encoding}`, cause });
   }
-}
-
-function parseJson(source: string): { value?: unknown; problem?: string } {
-  try {
-    return { value: JSON.parse(source) };
-  } catch (error) {
-    const repaired = repairControls(source);
-    if (repaired !== source) {
-      try {
-        return { value: JSON.parse(repaired) };
-      } catch {
-        // Told below with the place in what was really sent.
-      }
-    }
-    return { problem: `The body is not valid JSON${jsonPlace(source, error)}` };
-  }
-}
-
-/** Where JSON.parse stopped, without quoting what stands there. */
-function jsonPlace(source: string, error: unknown): string {
-  const position = /at position (\d+)/.exec(String(error))?.[1];
-  if (position === undefined) return ': it ends too early';
-  const before = source.slice(0, Number(position));
-  const line = before.split('\n').length;
-  return ` at line ${line}, column ${before.length - before.lastIndexOf('\n')}`;
-}
-
-/** Escapes raw control characters inside strings: shell scripts put line breaks into JSON. */
-function repairControls(source: string): string {
-  return source.replace(/"(?:[^"\\]|\\[\s\S])*"/g, (literal) =>
-    // oxlint-disable-next-line no-control-regex -- these are what it looks for
-    literal.replace(/[\u0000-\u001f]/g, (control) => `\\u${control.charCodeAt(0).toString(16).padStart(4, '0')}`),
-  );
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {
@@ -158,23 +130,26 @@ function optionalString(value: unknown, bound: { field: string; max: number }): 
   if (value === undefined || value === null || value === '') return null;
   const { field, max } = bound;
   if (typeof value !== 'string') throw invalid(`${field}: must be a string, got ${nameOf(value)}`);
-  if ([...value].length > max) throw invalid(`${field}: has more than ${max} characters`);
+  if (codePoints(value) > max) throw invalid(`${field}: has more than ${max} characters`);
   if (CONTROL.test(value) || !value.isWellFormed()) throw invalid(`${field}: must not hold control characters`);
   return value;
 }
 
 function checkText(text: string, maxCodePoints: number): string {
-  if (text.trim() === '') throw invalid('text: must hold something other than white space');
+  if (!NOT_WHITE_SPACE.test(text)) throw invalid('text: must hold something other than white space');
   if (!text.isWellFormed()) throw invalid('text: is not valid Unicode (it holds half of a surrogate pair)');
   if (text.includes('\u0000')) throw invalid('text: must not hold the character NUL');
   // Code points are at most as many as code units, so most texts need no counting.
-  if (text.length > maxCodePoints) {
-    let count = 0;
-    for (const _ of text) count += 1;
-    if (count > maxCodePoints) {
-      const sentence = `text: has ${count} characters (code points), at most ${maxCodePoints} are allowed`;
-      throw new KlatchError('too_large', { sentence });
-    }
+  if (text.length > maxCodePoints && codePoints(text) > maxCodePoints) {
+    const sentence = `text: has ${codePoints(text)} characters (code points), at most ${maxCodePoints} are allowed`;
+    throw new KlatchError('too_large', { sentence });
   }
   return text;
+}
+
+/** How many characters a text has, an emoji beyond the basic plane being one. */
+export function codePoints(text: string): number {
+  let count = 0;
+  for (const _ of text) count += 1;
+  return count;
 }

@@ -5,23 +5,59 @@ import type { Integration } from '../storage/integrations.ts';
 import { UnknownTokens } from './unknown-tokens.ts';
 
 /** What a valid token in the path gives a handler. */
-export interface TokenAccess {
+export interface Admission {
   readonly token: string;
   readonly integration: Integration;
 }
 
-export type TokenHandler = (req: Request, res: Response, access: TokenAccess) => Promise<void>;
+export type TokenHandler = (req: Request, res: Response, admission: Admission) => Promise<void>;
 
-/** Makes handlers for routes below `/v1/webhooks/:token`: the token is checked before anything of the body is read. */
-export function tokenRoutes(services: Services): (handler: TokenHandler) => RequestHandler {
-  const unknown = new UnknownTokens(services.config.limits.unknownTokenRate);
-  return (handler) => async (req, res) => {
-    const token = req.params['token'] as string;
-    const integration = services.tokens.remembered(token) ?? (await services.tokens.find(token));
-    if (integration === null) {
-      await unknown.holdBack(req.socket.remoteAddress ?? '');
-      throw new KlatchError('wrong_token');
-    }
-    await handler(req, res, { token, integration });
-  };
+/** Makes a handler that is only called with a valid token; what the body holds has not been read then. */
+export type WithToken = (handler: TokenHandler) => RequestHandler;
+
+/** The way from the token in the path to its group, for all routes below `/v1/webhooks/:token`. */
+export class TokenAccess {
+  readonly #services: Services;
+  readonly #unknown: UnknownTokens;
+
+  constructor(services: Services) {
+    this.#services = services;
+    this.#unknown = new UnknownTokens(services.config.limits.unknownTokenRate);
+  }
+
+  /** For posts, which the log admits once more as it writes: a token that is remembered is let through. */
+  remembered(): WithToken {
+    const { tokens } = this.#services;
+    return this.#admitBy((token) => tokens.remembered(token) ?? tokens.find(token));
+  }
+
+  /** For what has no second check: the database is asked each time, so that a rotation on another node holds at once. */
+  confirmed(): WithToken {
+    return this.#admitBy((token) => this.#services.tokens.confirm(token));
+  }
+
+  /** The request's integration as the database knows it; null for an unknown token, after holding back who tries many. */
+  async confirm(req: Request): Promise<Integration | null> {
+    const integration = await this.#services.tokens.confirm(tokenOf(req));
+    if (integration === null) await this.#unknown.holdBack(req.ip ?? '');
+    return integration;
+  }
+
+  #admitBy(find: (token: string) => Integration | Promise<Integration | null>): WithToken {
+    return (handler) => async (req, res) => {
+      const token = tokenOf(req);
+      const found = find(token);
+      // A remembered token costs no turn of the event loop.
+      const integration = found instanceof Promise ? await found : found;
+      if (integration === null) {
+        await this.#unknown.holdBack(req.ip ?? '');
+        throw new KlatchError('wrong_token');
+      }
+      await handler(req, res, { token, integration });
+    };
+  }
+}
+
+function tokenOf(req: Request): string {
+  return req.params['token'] as string;
 }

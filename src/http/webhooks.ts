@@ -1,49 +1,37 @@
-import express, { Router, type Request, type RequestHandler, type Response } from 'express';
+import { Router, type RequestHandler } from 'express';
 import { KlatchError } from '../errors.ts';
 import { messageId } from '../model/ids.ts';
 import { Rate } from '../operations/rate.ts';
 import type { Services } from '../operations/services.ts';
 import { awaitTurn, postMessage } from '../operations/webhooks.ts';
+import { readBody } from './body.ts';
 import { answer, problem, refuseMethod } from './problems.ts';
 import { hopsOf, idempotencyKey } from './send-headers.ts';
 import { parseSend } from './send-input.ts';
-import { tokenRoutes, type TokenHandler } from './token-access.ts';
+import type { TokenAccess, TokenHandler } from './token-access.ts';
 
 const GROUPS_WITH_A_RATE = 100_000;
 
-/** Reads a body whole, whatever its type, within the bound; decompresses it where the sender says so. */
-export function bodyReader(maxBytes: number): (req: Request, res: Response) => Promise<Buffer> {
-  const read = express.raw({ type: () => true, limit: maxBytes });
-  return (req, res) =>
-    new Promise((resolve, reject) => {
-      read(req, res, (error?: unknown) => {
-        if (error !== undefined) reject(error as Error);
-        else resolve(Buffer.isBuffer(req.body) ? req.body : Buffer.alloc(0));
-      });
-    });
-}
-
 /** `POST /v1/webhooks/:token` and `/status`. */
-export function webhookRoutes(services: Services): Router {
+export function webhookRoutes(services: Services, access: TokenAccess): Router {
   const router = Router({ caseSensitive: true });
-  const withToken = tokenRoutes(services);
+  const withToken = access.remembered();
   const send = sendHandler(services);
   router
     .route('/:token')
     .post(withFailureStatus(withToken(send)))
     .all(withToken(async (req, res) => refuseMethod(req, res, ['POST'])));
-  router.all('/:token/status', tokenStatus(services));
+  router.all('/:token/status', tokenStatus(access));
   return router;
 }
 
 function sendHandler(services: Services): TokenHandler {
   const { limits, http } = services.config;
   const rate = new Rate<number>({ perSecond: limits.tokenRate, burst: limits.tokenBurst, keys: GROUPS_WITH_A_RATE });
-  const readBody = bodyReader(http.maxBodyBytes);
   return async (req, res, access) => {
     if (access.integration.archived) throw new KlatchError('group_archived');
     await awaitTurn(rate, access.integration, limits.tokenWaitMs);
-    const body = await readBody(req, res);
+    const body = await readBody(req, res, http.maxBodyBytes);
     const input = await parseSend(body, req.headers['content-type'], limits);
     const hops = hopsOf(req.headers, limits.hops);
     const message = { ...input, ...idempotencyKey(req.headers, body), hops };
@@ -67,10 +55,9 @@ function withFailureStatus(handler: RequestHandler): RequestHandler {
 }
 
 /** Whether a token exists, by any method; here alone an unknown one is 410. */
-function tokenStatus(services: Services): RequestHandler {
+function tokenStatus(access: TokenAccess): RequestHandler {
   return async (req, res) => {
-    const known = await services.tokens.find(req.params['token'] as string);
-    if (known !== null) answer(res, 200, { status: 'Ok' });
+    if ((await access.confirm(req)) !== null) answer(res, 200, { status: 'Ok' });
     else answer(res, 410, { message: 'This token no longer exists(or never existed)' });
   };
 }

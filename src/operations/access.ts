@@ -5,6 +5,7 @@ import type { LimitsConfig } from '../config/config.ts';
 import { findIntegration, type Integration, type NewToken } from '../storage/integrations.ts';
 import type { Pool } from '../storage/pool.ts';
 import type { Sealer } from '../storage/sealed.ts';
+import { reading } from './database-errors.ts';
 
 /** 256 random bits in base64url. Old installations' tokens may look different, so this is for making, not for judging. */
 const TOKEN_BYTES = 32;
@@ -13,6 +14,8 @@ const PLAUSIBLE = /^[A-Za-z0-9_-]{16,128}$/;
 const KNOWN_TOKENS = 50_000;
 /** A known token is looked up again after this, in case the word of its revocation was lost. */
 const KNOWN_MS = 60_000;
+/** A caller is told within 2 s that the database is away; a look-up by an index takes a millisecond. */
+const LOOKUP_MS = 1_500;
 const SEALED_AS = 'integration-token';
 
 /** A new integration token: shown, looked up, and kept. */
@@ -38,13 +41,17 @@ export class TokenDirectory {
   readonly #known = new LRUCache<string, Integration>({ max: KNOWN_TOKENS, ttl: KNOWN_MS, ttlResolution: 1_000 });
   readonly #unknown: LRUCache<string, true>;
   readonly #asking = new Map<string, Promise<Integration | null>>();
+  #revocations = 0;
 
   constructor(pool: Pool, bus: Bus, limits: LimitsConfig) {
     this.#pool = pool;
     this.#unknown = new LRUCache({ max: limits.unknownTokens, ttl: limits.unknownTokenMemoryMs });
     bus.subscribe({
       tokensRevoked: (hashes) => this.#forgetHashes(new Set(hashes)),
-      gap: () => this.#known.clear(),
+      gap: () => {
+        this.#revocations += 1;
+        this.#known.clear();
+      },
     });
   }
 
@@ -68,20 +75,32 @@ export class TokenDirectory {
     }
   }
 
-  /** The same from the database, whatever is remembered: after the log refused a post. */
-  async findAnew(token: string): Promise<Integration | null> {
-    this.#known.delete(token);
-    return this.find(token);
-  }
-
-  async #ask(token: string): Promise<Integration | null> {
-    const integration = await this.#pool.run((sql) => findIntegration(sql, hashToken(token)));
+  /** The same as the database knows it now, whatever is remembered of a valid token. */
+  async confirm(token: string): Promise<Integration | null> {
+    // Not remembered here and not shared with others who ask: their question may be older than a revocation.
+    if (!PLAUSIBLE.test(token) || this.#unknown.has(token)) return null;
+    const integration = await this.#query(token);
     if (integration === null) this.#unknown.set(token, true);
-    else this.#known.set(token, integration);
+    if (integration === null || integration.archived) this.#known.delete(token);
     return integration;
   }
 
+  async #ask(token: string): Promise<Integration | null> {
+    const revocations = this.#revocations;
+    const integration = await this.#query(token);
+    if (integration === null) this.#unknown.set(token, true);
+    // An answer that was on its way while a token was revoked may be older than the revocation.
+    // An archived group is not remembered, so that its return is noticed at once.
+    else if (revocations === this.#revocations && !integration.archived) this.#known.set(token, integration);
+    return integration;
+  }
+
+  async #query(token: string): Promise<Integration | null> {
+    return reading(this.#pool.run((sql) => findIntegration(sql, hashToken(token)), LOOKUP_MS));
+  }
+
   #forgetHashes(hashes: ReadonlySet<string>): void {
+    this.#revocations += 1;
     for (const [token, integration] of this.#known.entries()) {
       if (hashes.has(integration.tokenHash)) this.#known.delete(token);
     }

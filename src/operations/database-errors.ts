@@ -1,6 +1,12 @@
 import { KlatchError } from '../errors.ts';
-import { DatabaseAwayError, DatabaseLostError } from '../storage/database-error.ts';
+import { DatabaseAwayError, DatabaseLostError, sqlState } from '../storage/database-error.ts';
 import { IntakeFullError, PoisonousPostError } from '../storage/message-log.ts';
+
+/**
+ * What PostgreSQL rolled back for a reason that passes: read-only (25006), serialization and deadlocks (40), a full disk
+ * (53), a lock that was not to be had (55P03), cancelled or shut down (57), an error of its system (58).
+ */
+const TEMPORARY = /^(?:25006|40|53|55P03|57|58)/;
 
 /** The public error for what the storage failed with; anything unexpected becomes `internal` with its cause. */
 export function publicError(error: unknown): KlatchError {
@@ -11,5 +17,17 @@ export function publicError(error: unknown): KlatchError {
   if (error instanceof PoisonousPostError) {
     return new KlatchError('invalid_input', { sentence: 'The database cannot store this message', cause: error });
   }
+  const state = sqlState(error);
+  if (state !== null && TEMPORARY.test(state)) return new KlatchError('database_away', { cause: error });
   return new KlatchError('internal', { cause: error });
+}
+
+/** Waits for work that only reads: when its database is lost, nothing was done. */
+export async function reading<T>(work: Promise<T>): Promise<T> {
+  try {
+    return await work;
+  } catch (error) {
+    if (error instanceof DatabaseLostError) throw new KlatchError('database_away', { cause: error });
+    throw error;
+  }
 }

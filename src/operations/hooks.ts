@@ -3,10 +3,11 @@ import { KlatchError } from '../errors.ts';
 import { hookState } from '../model/hook.ts';
 import type { ConversationId, HookId } from '../model/ids.ts';
 import { newHookSecret } from '../model/hook-secret.ts';
-import { violates } from '../storage/database-error.ts';
+import { DatabaseLostError, violates } from '../storage/database-error.ts';
 import { lockGroup } from '../storage/groups.ts';
 import { countHooks, findHooks, insertHook, removeHook, type HookInfo, type NewHook } from '../storage/hooks.ts';
 import type { Integration } from '../storage/integrations.ts';
+import { reading } from './database-errors.ts';
 import { parseHookUrl } from './hook-url.ts';
 import type { Services } from './services.ts';
 
@@ -56,7 +57,7 @@ export async function registerHook(
     return { id, secret };
   } catch (error) {
     if (violates(error, 'reverse_hook_url')) throw new KlatchError('hook_exists', { cause: error });
-    throw error;
+    throw unknownOutcome(error, 'The hook may have been registered: look at the list before you repeat it');
   }
 }
 
@@ -65,14 +66,14 @@ export async function groupHooks(
   services: Services,
   conversationId: ConversationId,
 ): Promise<z.infer<typeof hookSummarySchema>[]> {
-  const hooks = await services.database.general.run((sql) => findHooks(sql, conversationId, null));
+  const hooks = await reading(services.database.general.run((sql) => findHooks(sql, conversationId, null)));
   return hooks.map((hook) => ({ id: hook.id, url: hook.url, state: stateOf(services, hook), pending: hook.pending }));
 }
 
 /** A hook's health; throws `hook_not_found`. */
 export async function checkHook(services: Services, integration: Integration, id: number): Promise<HookHealthReport> {
   const { conversationId } = integration;
-  const [hook] = await services.database.general.run((sql) => findHooks(sql, conversationId, id));
+  const [hook] = await reading(services.database.general.run((sql) => findHooks(sql, conversationId, id)));
   if (hook === undefined) throw new KlatchError('hook_not_found');
   const iso = (date: Date | null): string | null => date?.toISOString() ?? null;
   return {
@@ -91,9 +92,17 @@ export async function checkHook(services: Services, integration: Integration, id
 /** Removes a hook; when it resolves, no new attempt starts in this process. Throws `hook_not_found`. */
 export async function unregisterHook(services: Services, integration: Integration, id: number): Promise<void> {
   const { conversationId } = integration;
-  const removed = await services.database.general.run((sql) => removeHook(sql, conversationId, id));
-  if (!removed) throw new KlatchError('hook_not_found');
+  try {
+    const removed = await services.database.general.run((sql) => removeHook(sql, conversationId, id));
+    if (!removed) throw new KlatchError('hook_not_found');
+  } catch (error) {
+    throw unknownOutcome(error, 'The hook may have been removed: repeat the request, an unknown hook is answered 410');
+  }
   services.bus.publish('hooksChanged', [conversationId]);
+}
+
+function unknownOutcome(error: unknown, sentence: string): unknown {
+  return error instanceof DatabaseLostError ? new KlatchError('outcome_unknown', { sentence, cause: error }) : error;
 }
 
 function stateOf({ config }: Services, hook: HookInfo): z.infer<typeof state> {

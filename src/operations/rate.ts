@@ -18,7 +18,8 @@ export class Rate<Key extends string | number> {
   /** Reserves one use and says in how many ms its turn is; null, reserving nothing, when that is beyond `maxWaitMs`. */
   reserve(key: Key, maxWaitMs: number, nowMs = performance.now()): number | null {
     const due = Math.max(this.#due.get(key) ?? 0, nowMs) + this.#intervalMs;
-    const waitMs = Math.max(0, due - this.#burstMs - nowMs);
+    // Whole ms: the last use of a burst is due now, but for a rounding error in the twelfth digit.
+    const waitMs = Math.max(0, Math.floor(due - this.#burstMs - nowMs));
     if (waitMs > maxWaitMs) return null;
     this.#due.set(key, due);
     return waitMs;

@@ -1,0 +1,198 @@
+import { spawnSync } from 'node:child_process';
+import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { expectAnswerHeaders, newestText, request, requestBytes, storedMessages, Wire } from '../http/wire.ts';
+import { postJson, readJson, TestServer, type JsonAnswer, type TestGroup } from '../support/server.ts';
+
+const MIB = 1024 * 1024;
+const TOO_LARGE = { message: 'The body is larger than 1048576 bytes (http.max-body)' };
+
+let server: TestServer;
+let group: TestGroup;
+beforeAll(async () => {
+  server = await TestServer.start();
+  group = await server.createGroup();
+});
+afterAll(() => server.stop());
+
+async function post(body: string | Buffer, headers: Record<string, string> = {}): Promise<JsonAnswer> {
+  const bytes = new Uint8Array(Buffer.from(body as string));
+  return readJson(await fetch(group.webhook, { method: 'POST', headers, body: bytes }));
+}
+
+async function expectRefused(refusal: { status: number; body: unknown }, answer: JsonAnswer): Promise<void> {
+  expect({ status: answer.status, body: answer.body }).toEqual(refusal);
+  expectAnswerHeaders(answer);
+}
+
+describe('the text', () => {
+  test.each([
+    ['ASCII', 'a'],
+    ['emoji', '😀'],
+    ['combining marks', '\u0301'],
+  ])('may have 40,000 code points of %s and not one more', async (_, character) => {
+    const full = character.repeat(40_000);
+    expect((await postJson(group.webhook, { text: full })).status).toBe(200);
+    expect(await newestText(server, group)).toBe(full);
+    const message = 'text: has 40001 characters (code points), at most 40000 are allowed';
+    await expectRefused({ status: 413, body: { message } }, await postJson(group.webhook, { text: `${full}a` }));
+  });
+
+  test('may be 40,000 emoji as the escapes that Python writes', async () => {
+    const python = 'import json,sys; sys.stdout.write(json.dumps({"text": "\\U0001F600" * 40000}))';
+    const { stdout } = spawnSync('python3', ['-c', python], { maxBuffer: 2 * MIB });
+    expect(stdout.length).toBe(40_000 * 12 + 12);
+    expect((await post(stdout, { 'content-type': 'application/json' })).status).toBe(200);
+    expect(await newestText(server, group)).toBe('😀'.repeat(40_000));
+  });
+
+  test.each([
+    ['nothing', ''],
+    ['spaces, tabs and line breaks', ' \t\r\n\v\f'],
+    ['Unicode white space', '\u00a0\u1680\u2003\u2028\u2029\u202f\u205f\u3000\u0085'],
+    ['a byte order mark', '\ufeff'],
+  ])('must not be only white space: %s', async (_, text) => {
+    const message = 'text: must hold something other than white space';
+    await expectRefused({ status: 400, body: { message } }, await postJson(group.webhook, { text }));
+  });
+
+  test.each(['"a\\u0000b"', '"\\u0000"'])('must not hold NUL: %s', async (text) => {
+    const message = 'text: must not hold the character NUL';
+    await expectRefused(
+      { status: 400, body: { message } },
+      await post(`{"text":${text}}`, { 'content-type': 'application/json' }),
+    );
+    await expectRefused({ status: 400, body: { message } }, await post('a\0b', { 'content-type': 'text/plain' }));
+  });
+
+  test.each(['\\ud83d', 'a\\ude00b', '\\ude00\\ud83d'])('must not hold half a surrogate pair: %s', async (escape) => {
+    const message = 'text: is not valid Unicode (it holds half of a surrogate pair)';
+    const answer = await post(`{"text":"x${escape}"}`, { 'content-type': 'application/json' });
+    await expectRefused({ status: 400, body: { message } }, answer);
+  });
+
+  test.each(['\u0001', '\u001b[31mred\u001b[0m', '\u200b', '\u{10ffff}', '\ufffd', '\u202e'])(
+    'may hold any other character: %j',
+    async (text) => {
+      expect((await postJson(group.webhook, { text })).status).toBe(200);
+      expect(await newestText(server, group)).toBe(text);
+    },
+  );
+});
+
+describe('username and icon_url', () => {
+  test('are stored beside the message', async () => {
+    const username = '😀'.repeat(80);
+    expect((await postJson(group.webhook, { text: 'x', username, icon_url: 'not even a URL' })).status).toBe(200);
+    const message = (await storedMessages(server, group)).at(-1);
+    expect(message).toMatchObject({ label: username, icon_url: 'not even a URL' });
+  });
+
+  test.each([{ username: null }, { username: '' }, { icon_url: null }, { icon_url: '' }])(
+    'may be absent: %j',
+    async (fields) => {
+      expect((await postJson(group.webhook, { text: 'x', ...fields })).status).toBe(200);
+      expect((await storedMessages(server, group)).at(-1)).toMatchObject({ label: null, icon_url: null });
+    },
+  );
+
+  test.each([
+    [{ username: 'a'.repeat(81) }, 'username: has more than 80 characters'],
+    [{ username: 'a\nb' }, 'username: must not hold control characters'],
+    [{ username: '\u0000' }, 'username: must not hold control characters'],
+    [{ username: '\u009f' }, 'username: must not hold control characters'],
+    [{ username: 42 }, 'username: must be a string, got a number'],
+    [{ username: ['a'] }, 'username: must be a string, got an array'],
+    [{ icon_url: {} }, 'icon_url: must be a string, got an object'],
+    [{ icon_url: 'a\u0000' }, 'icon_url: must not hold control characters'],
+    [{ icon_url: 'a'.repeat(2_049) }, 'icon_url: has more than 2048 characters'],
+  ])('are refused past their bounds (%#)', async (fields, message) => {
+    await expectRefused({ status: 400, body: { message } }, await postJson(group.webhook, { text: 'x', ...fields }));
+  });
+});
+
+describe('the body', () => {
+  const filled = (bytes: number): string => `{"text":"fits","x":"${'a'.repeat(bytes - 22)}"}`;
+
+  test('may have exactly 1 MiB', async () => {
+    expect(filled(MIB)).toHaveLength(MIB);
+    expect((await post(filled(MIB), { 'content-type': 'application/json' })).status).toBe(200);
+  });
+
+  test('is refused with 413 at one byte more', async () => {
+    await expectRefused({ status: 413, body: TOO_LARGE }, await post(filled(MIB + 1)));
+  });
+
+  test('is refused by its Content-Length before it is sent', async () => {
+    const headers = { 'content-length': String(10 * 1024 * MIB) };
+    const answer = await request(server.port, { path: `/v1/webhooks/${group.token}`, headers });
+    expect([answer.status, answer.body]).toEqual([413, TOO_LARGE]);
+    expectAnswerHeaders(answer);
+  });
+
+  test('is refused as soon as its chunks have passed the bound', async () => {
+    const wire = await Wire.open(server.port);
+    const headers = { 'transfer-encoding': 'chunked' };
+    wire.write(requestBytes({ path: `/v1/webhooks/${group.token}`, headers }));
+    for (let sent = 0; sent < 17; sent += 1) wire.write(`10000\r\n${'a'.repeat(65_536)}\r\n`);
+    // There is no last chunk: the answer does not wait for it.
+    const answer = await wire.answer();
+    expect([answer.status, answer.body]).toEqual([413, TOO_LARGE]);
+    wire.close();
+  });
+
+  test.each([
+    ['gzip', gzipSync],
+    ['x-gzip', gzipSync],
+    ['GZIP', gzipSync],
+    ['deflate', deflateSync],
+    ['br', brotliCompressSync],
+    ['identity', (text: string): Buffer => Buffer.from(text)],
+  ])('may be compressed with %s', async (encoding, compress) => {
+    const text = `compressed with ${encoding}`;
+    const answer = await post(compress(JSON.stringify({ text })), { 'content-encoding': encoding });
+    expect(answer.status).toBe(200);
+    expect(await newestText(server, group)).toBe(text);
+  });
+
+  test('may inflate to exactly 1 MiB', async () => {
+    const headers = { 'content-encoding': 'gzip', 'content-type': 'application/json' };
+    expect((await post(gzipSync(filled(MIB)), headers)).status).toBe(200);
+  });
+
+  test.each([
+    ['gzip', gzipSync],
+    ['br', brotliCompressSync],
+  ])('is refused with 413 when it inflates beyond 1 MiB (%s)', async (encoding, compress) => {
+    const bomb = compress(Buffer.alloc(20 * MIB, 'a'));
+    expect(bomb.length).toBeLessThan(MIB);
+    await expectRefused({ status: 413, body: TOO_LARGE }, await post(bomb, { 'content-encoding': encoding }));
+  });
+
+  test.each([
+    ['cut', gzipSync('{"text":"x"}').subarray(0, 20)],
+    ['not gzip', Buffer.from('{"text":"x"}')],
+    ['empty', Buffer.alloc(0)],
+  ])('is refused when it is not the gzip that it claims to be (%s)', async (_, body) => {
+    const message = 'The body is not what its Content-Encoding says';
+    await expectRefused({ status: 400, body: { message } }, await post(body, { 'content-encoding': 'gzip' }));
+  });
+
+  test.each(['zstd', 'gzip, gzip', 'nonsense'])('is refused with 415 with Content-Encoding %s', async (encoding) => {
+    const message = 'The Content-Encoding is not supported: use gzip, deflate, br or none';
+    await expectRefused({ status: 415, body: { message } }, await post('x', { 'content-encoding': encoding }));
+  });
+
+  test('that the client breaks off posts nothing', async () => {
+    const before = (await storedMessages(server, group)).length;
+    const wire = await Wire.open(server.port);
+    const headers = { 'content-length': '100', 'content-type': 'text/plain' };
+    wire.write(requestBytes({ path: `/v1/webhooks/${group.token}`, headers, body: 'only the begin' }));
+    wire.end();
+    const answer = await wire.answer();
+    expect(answer.status).toBe(400);
+    expectAnswerHeaders(answer);
+    await wire.ended();
+    expect((await storedMessages(server, group)).length).toBe(before);
+  });
+});

@@ -1,0 +1,288 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import { postJson, TestServer, type JsonAnswer, type TestGroup } from '../support/server.ts';
+import type { ConfigChanges } from '../support/config.ts';
+import { expectAnswerHeaders, request, requestBytes, storedMessages, Wire } from './wire.ts';
+
+const RATE_EXCEEDED = {
+  message: 'This token is used faster than it may be; nothing was done, please repeat it later',
+};
+const INTAKE_FULL = { message: 'The server has too many messages waiting; this one was not posted, please repeat it' };
+const TIMED_OUT = { message: 'The request was not complete in time' };
+
+let server: TestServer;
+const servers: TestServer[] = [];
+afterEach(async () => {
+  for (const started of servers.splice(0)) await started.stop();
+});
+
+async function start(changes: ConfigChanges): Promise<TestGroup> {
+  server = await TestServer.start(changes);
+  servers.push(server);
+  return server.createGroup();
+}
+
+async function timed<T>(work: Promise<T>): Promise<[T, number]> {
+  const started = performance.now();
+  const result = await work;
+  return [result, performance.now() - started];
+}
+
+const post = (group: TestGroup, text: string): Promise<JsonAnswer> => postJson(group.webhook, { text });
+
+describe('the rate of a token', () => {
+  test('lets a burst through, makes a post wait for its turn, and refuses what would wait longer', async () => {
+    const group = await start({ limits: { tokenRate: 5, tokenBurst: 2, tokenWaitMs: 300 } });
+    const posts = ['1', '2', '3', '4'].map((text) => timed(post(group, text)));
+    const answers = await Promise.all(posts);
+    const taken = answers.filter(([answer]) => answer.status === 200).map(([, ms]) => ms);
+    const refused = answers.filter(([answer]) => answer.status !== 200);
+    expect([taken.length, refused.length]).toEqual([3, 1]);
+    // The third is due 200 ms after the burst; timers may be a little early.
+    expect(Math.max(...taken)).toBeGreaterThan(150);
+    const [answer, ms] = refused[0]!;
+    expect([answer.status, answer.body]).toEqual([503, RATE_EXCEEDED]);
+    expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0);
+    expectAnswerHeaders(answer);
+    expect(ms).toBeLessThan(150);
+    expect(await storedMessages(server, group)).toHaveLength(3);
+  });
+
+  test('is one for each group', async () => {
+    const group = await start({ limits: { tokenRate: 1, tokenBurst: 1, tokenWaitMs: 0 } });
+    expect((await post(group, 'x')).status).toBe(200);
+    expect((await post(group, 'x')).status).toBe(503);
+    expect((await post(await server.createGroup('Other'), 'x')).status).toBe(200);
+  });
+
+  test('is not spent by tokens that do not exist', async () => {
+    const group = await start({ limits: { tokenRate: 1, tokenBurst: 1, tokenWaitMs: 0 } });
+    for (let i = 0; i < 5; i += 1) {
+      expect((await postJson(`${server.url}/v1/webhooks/${'x'.repeat(43)}`, { text: 'x' })).status).toBe(404);
+    }
+    expect((await post(group, 'x')).status).toBe(200);
+  });
+});
+
+describe('answers about unknown tokens', () => {
+  const paths = [
+    `/v1/webhooks/${'x'.repeat(43)}`,
+    '/v1/webhooks/short/reverse',
+    `/v1/webhooks/${'y'.repeat(43)}/status`,
+  ];
+
+  test('are slowed for a source that asks for many, on every route together', async () => {
+    await start({ limits: { unknownTokenRate: 2 } });
+    // A burst of five seconds' worth is free.
+    for (let i = 0; i < 10; i += 1) await request(server.port, { path: paths[i % 3]! });
+    for (const path of paths) {
+      const [answer, ms] = await timed(request(server.port, { path }));
+      expect([404, 410]).toContain(answer.status);
+      expect(ms).toBeGreaterThan(250);
+    }
+  });
+
+  test('do not slow a valid token of the same source', async () => {
+    const group = await start({ limits: { unknownTokenRate: 1 } });
+    const unknown = Array.from({ length: 6 }, () => request(server.port, { path: paths[0]! }));
+    const [answer, ms] = await timed(post(group, 'x'));
+    expect(answer.status).toBe(200);
+    expect(ms).toBeLessThan(1_000);
+    await Promise.all(unknown);
+  });
+
+  test('are counted by what a trusted proxy says, and by nobody else’s word', async () => {
+    await start({ limits: { unknownTokenRate: 1 }, http: { trustedProxies: ['127.0.0.1'] } });
+    const from = (client: string): Promise<unknown> =>
+      request(server.port, { path: paths[0]!, headers: { 'x-forwarded-for': client } });
+    await Promise.all(Array.from({ length: 5 }, () => from('192.0.2.1')));
+    const [, other] = await timed(from('192.0.2.2'));
+    expect(other).toBeLessThan(500);
+    const [, same] = await timed(from('192.0.2.1'));
+    expect(same).toBeGreaterThan(500);
+
+    await start({ limits: { unknownTokenRate: 1 } });
+    await Promise.all(Array.from({ length: 5 }, (_, i) => from(`192.0.2.${i}`)));
+    const [, claimed] = await timed(from('192.0.2.99'));
+    expect(claimed).toBeGreaterThan(500);
+  });
+});
+
+describe('the intake queue', () => {
+  test('refuses posts past its bound with 503, keeps what it has, and takes more when there is room', async () => {
+    const group = await start({ limits: { intakePosts: 3 } });
+    expect((await post(group, 'before')).status).toBe(200);
+    const waiting: Promise<JsonAnswer>[] = [];
+    await server.database.query((sql) =>
+      sql.begin(async (tx) => {
+        await tx`select from conversation_head where conversation_id = ${group.id} for update`;
+        const all = Array.from({ length: 8 }, (_, i) => timed(post(group, `${i}`)));
+        // Five of them have their answer while the lock is still held.
+        const refused: [JsonAnswer, number][] = [];
+        await new Promise<void>((resolve) => {
+          for (const one of all) {
+            void one.then((result) => {
+              refused.push(result);
+              if (refused.length === 5) resolve();
+            });
+          }
+        });
+        for (const [answer, ms] of refused) {
+          expect([answer.status, answer.body]).toEqual([503, INTAKE_FULL]);
+          expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0);
+          expectAnswerHeaders(answer);
+          expect(ms).toBeLessThan(900);
+        }
+        waiting.push(...all.map(async (one) => (await one)[0]));
+      }),
+    );
+    const statuses = (await Promise.all(waiting)).map((answer) => answer.status).sort((a, b) => a - b);
+    expect(statuses).toEqual([200, 200, 200, 503, 503, 503, 503, 503]);
+    expect((await post(group, 'after')).status).toBe(200);
+    expect(await storedMessages(server, group)).toHaveLength(5);
+  });
+
+  test('has a bound in bytes, too', async () => {
+    const group = await start({ limits: { intakeBytes: 30_000 } });
+    expect((await post(group, 'x'.repeat(20_000))).status).toBe(200);
+    const answer = await post(group, 'x'.repeat(40_000));
+    expect([answer.status, answer.body]).toEqual([503, INTAKE_FULL]);
+  });
+
+  test('lets other groups through while one is locked', async () => {
+    const group = await start({});
+    const other = await server.createGroup('Other');
+    await post(group, 'x');
+    const locked: Promise<JsonAnswer>[] = [];
+    await server.database.query((sql) =>
+      sql.begin(async (tx) => {
+        await tx`select from conversation_head where conversation_id = ${group.id} for update`;
+        locked.push(post(group, 'locked'));
+        for (let i = 0; i < 3; i += 1) expect((await post(other, `${i}`)).status).toBe(200);
+      }),
+    );
+    expect((await Promise.all(locked)).map((answer) => answer.status)).toEqual([200]);
+  });
+
+  test('registers a hook or says 503 while its group is locked, never 500', async () => {
+    const group = await start({});
+    await server.database.query((sql) =>
+      sql.begin(async (tx) => {
+        await tx`select from conversation_head where conversation_id = ${group.id} for update`;
+        const answer = await postJson(`${group.webhook}/reverse`, { url: 'http://127.0.0.1:9/' });
+        expect(answer.status).toBe(503);
+        expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0);
+      }),
+    );
+    expect((await postJson(`${group.webhook}/reverse`, { url: 'http://127.0.0.1:9/' })).status).toBe(201);
+  });
+});
+
+describe('a slow request', () => {
+  let slow: TestServer;
+  let group: TestGroup;
+  beforeAll(async () => {
+    slow = await TestServer.start({ http: { requestTimeoutMs: 1_500 } });
+    group = await slow.createGroup();
+  });
+  afterAll(() => slow.stop());
+
+  /** Writes one byte of `bytes` every 50 ms until the connection ends or has an answer. */
+  function drip(wire: Wire, bytes: Buffer): () => void {
+    let at = 0;
+    const timer = setInterval(() => {
+      if (!wire.isClosed && at < bytes.length) wire.write(bytes.subarray(at, (at += 1)));
+    }, 50);
+    return () => clearInterval(timer);
+  }
+
+  async function expectTimeOut(first: string | Buffer, rest: Buffer): Promise<void> {
+    const wire = await Wire.open(slow.port);
+    wire.write(first);
+    const stop = drip(wire, rest);
+    const [answer, ms] = await timed(wire.answer());
+    expect([answer.status, answer.body]).toEqual([408, TIMED_OUT]);
+    expect(answer.headers.get('connection')).toBe('close');
+    expectAnswerHeaders(answer);
+    expect(ms).toBeLessThan(3_500);
+    await wire.ended();
+    stop();
+    expect((await fetch(`${slow.url}/v1/status`)).status).toBe(200);
+  }
+
+  test('with a body that comes byte by byte is 408 and closed, and is not posted', async () => {
+    const headers = { 'content-length': '1000', 'content-type': 'text/plain' };
+    const head = requestBytes({ path: `/v1/webhooks/${group.token}`, headers });
+    await expectTimeOut(head, Buffer.alloc(1_000, 'a'));
+    expect(await storedMessages(slow, group)).toEqual([]);
+  });
+
+  test('with chunks that come byte by byte is 408 and closed', async () => {
+    const head = requestBytes({ path: `/v1/webhooks/${group.token}`, headers: { 'transfer-encoding': 'chunked' } });
+    await expectTimeOut(head, Buffer.from('1\r\na\r\n'.repeat(100)));
+    expect(await storedMessages(slow, group)).toEqual([]);
+  });
+
+  test('with a body that never comes is 408 and closed', async () => {
+    const path = `/v1/webhooks/${group.token}`;
+    await expectTimeOut(requestBytes({ path, headers: { 'content-length': '5' } }), Buffer.alloc(0));
+  });
+
+  test('with headers that come byte by byte is 408 and closed', async () => {
+    await expectTimeOut('POST /v1/webh', Buffer.from(`ooks/x HTTP/1.1\r\nhost: x\r\n${'x-a: b\r\n'.repeat(100)}`));
+  });
+
+  test('that is announced with Expect: 100-continue and never sent is 408 and closed', async () => {
+    const wire = await Wire.open(slow.port);
+    const headers = { 'content-length': '5', expect: '100-continue' };
+    wire.write(requestBytes({ path: `/v1/webhooks/${group.token}`, headers }));
+    expect((await wire.answer()).status).toBe(100);
+    expect((await wire.answer()).status).toBe(408);
+    await wire.ended();
+  });
+
+  test('that is only a connection is ended', async () => {
+    const wire = await Wire.open(slow.port);
+    const [, ms] = await timed(wire.ended());
+    expect(ms).toBeLessThan(4_000);
+  });
+
+  test('that waits for the database is 503 in the same time, and says that it may have been posted', async () => {
+    await slow.database.query((sql) =>
+      sql.begin(async (tx) => {
+        await tx`select from conversation_head where conversation_id = ${group.id} for update`;
+        const [answer, ms] = await timed(post(group, 'x'));
+        expect(answer.status).toBe(503);
+        const message = 'This took too long: it may have been posted. Repeating a post is safe with an Idempotency-Key';
+        expect(answer.body).toEqual({ message });
+        expect(answer.headers.get('retry-after')).toBe('2');
+        expect(ms).toBeLessThan(2_500);
+      }),
+    );
+  });
+});
+
+describe('a request that is too large before its body', () => {
+  test('is 431 past 16 KiB of headers, or of a path, and the connection is closed', async () => {
+    await start({});
+    for (const large of [
+      { path: '/v1/status', headers: { 'x-large': 'a'.repeat(17 * 1_024) } },
+      { path: `/v1/webhooks/${'a'.repeat(17 * 1_024)}` },
+      {
+        path: '/v1/status',
+        headers: Object.fromEntries(Array.from({ length: 1_500 }, (_, i) => [`x-${i}`, 'abcdef'])),
+      },
+    ]) {
+      const wire = await Wire.open(server.port);
+      wire.write(requestBytes({ method: 'GET', ...large }));
+      const answer = await wire.answer();
+      expect([answer.status, answer.body]).toEqual([
+        431,
+        { message: 'The headers are larger than http.max-header allows' },
+      ]);
+      expect(answer.headers.get('connection')).toBe('close');
+      expectAnswerHeaders(answer);
+      await wire.ended();
+    }
+    expect((await fetch(`${server.url}/v1/status`)).status).toBe(200);
+  });
+});

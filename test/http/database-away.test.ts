@@ -1,0 +1,246 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { DatabaseProxy } from '../support/database-proxy.ts';
+import { postJson, readJson, TestServer, type JsonAnswer, type TestGroup } from '../support/server.ts';
+import { expectAnswerHeaders, storedMessages } from './wire.ts';
+
+const AWAY = { message: 'The database is away; nothing was done, please repeat the request' };
+const UNKNOWN = {
+  message:
+    'The answer of the database was lost: the message may have been posted. ' +
+    'Repeating a post is safe with an Idempotency-Key',
+};
+/** The bound of a flush in these tests, and what an answer may take beyond its bound on a busy machine. */
+const FLUSH_MS = 1_000;
+const SLACK_MS = 1_000;
+
+let database: TestDatabase;
+let proxy: DatabaseProxy;
+let server: TestServer;
+let group: TestGroup;
+beforeEach(async () => {
+  database = await createTestDatabase();
+  proxy = await DatabaseProxy.start(database.target);
+  const postgresql = { ...proxy.address, flushTimeoutMs: FLUSH_MS, connectTimeoutMs: 1_000 };
+  server = await TestServer.start({ postgresql, limits: { registrationsPerMinute: 1_000 } }, { database });
+  group = await server.createGroup();
+});
+afterEach(async () => {
+  await proxy.forward();
+  await server.stop();
+  await proxy.stop();
+  await database.drop();
+});
+
+interface Timed extends JsonAnswer {
+  readonly ms: number;
+}
+
+async function timed(asked: Promise<JsonAnswer>): Promise<Timed> {
+  const started = performance.now();
+  const answer = await asked;
+  return { ...answer, ms: performance.now() - started };
+}
+
+const post = (text: string, headers: Record<string, string> = {}): Promise<Timed> =>
+  timed(postJson(group.webhook, { text }, headers));
+
+const get = async (path: string): Promise<Timed> =>
+  timed(fetch(`${server.url}${path}`).then((response) => readJson(response)));
+
+function expectUnavailable(answer: Timed, body: unknown, withinMs: number): void {
+  expect([answer.status, answer.body]).toEqual([503, body]);
+  expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0);
+  expectAnswerHeaders(answer);
+  expect(answer.ms).toBeLessThan(withinMs);
+}
+
+/** Posts again and again until one is taken; expects that within `withinMs`, and no answer but 200 and 503. */
+async function expectReturn(withinMs: number): Promise<void> {
+  const started = performance.now();
+  for (;;) {
+    const answer = await post('are you back');
+    if (answer.status === 200) break;
+    expect(answer.status).toBe(503);
+    expect(performance.now() - started).toBeLessThan(withinMs);
+    await new Promise(setImmediate);
+  }
+  while ((await get('/v1/ready')).status !== 200) {
+    // Its last answer is kept for a moment, and a connection of its own may have to be made anew.
+    expect(performance.now() - started).toBeLessThan(withinMs + 1_500);
+  }
+}
+
+async function texts(): Promise<string[]> {
+  return (await storedMessages(server, group)).map((message) => message.text);
+}
+
+describe('while connections to the database are refused', () => {
+  test('posts are 503 with Retry-After at once, and taken soon after its return', async () => {
+    expect((await post('before')).status).toBe(200);
+    await proxy.refuse();
+    for (const text of ['first', 'second', 'third']) {
+      const answer = await post(text);
+      expect(answer.status).toBe(503);
+      expect([AWAY, UNKNOWN]).toContainEqual(answer.body);
+      expect(answer.ms).toBeLessThan(2_000);
+    }
+    expectUnavailable(await post('fourth'), AWAY, SLACK_MS);
+    await proxy.forward();
+    await expectReturn(2_000);
+    expect(await texts()).toEqual(['before', 'are you back']);
+  });
+
+  test('a token that is not remembered is 503, never 404', async () => {
+    await proxy.refuse();
+    for (let time = 0; time < 6; time += 1) expectUnavailable(await post('x'), AWAY, 2_000);
+    const unknown = `${server.url}/v1/webhooks/${'x'.repeat(43)}`;
+    expectUnavailable(await timed(postJson(unknown, { text: 'x' })), AWAY, 2_000);
+    expectUnavailable(await get(`/v1/webhooks/${group.token}/status`), AWAY, 2_000);
+    await proxy.forward();
+    await expectReturn(2_000);
+  });
+
+  test('/v1/ready is 503 and /v1/status and /v1/about still answer', async () => {
+    expect((await get('/v1/ready')).status).toBe(200);
+    await proxy.refuse();
+    // An answer may be a moment old.
+    let answer = await get('/v1/ready');
+    while (answer.status === 200) answer = await get('/v1/ready');
+    expectUnavailable(answer, AWAY, 2_000);
+    expect((await get('/v1/status')).body).toEqual({ status: 'Ok' });
+    expect((await get('/v1/about')).status).toBe(200);
+    await proxy.forward();
+    await expectReturn(2_000);
+  });
+
+  test('the reverse webhooks’ routes are 503 and do nothing', async () => {
+    const { body } = await postJson(`${group.webhook}/reverse`, { url: 'http://127.0.0.1:9/' });
+    await proxy.refuse();
+    const reverse = `/v1/webhooks/${group.token}/reverse`;
+    expectUnavailable(await get(reverse), AWAY, 2_000);
+    expectUnavailable(await get(`${reverse}/${body.id}`), AWAY, 2_000);
+    expectUnavailable(await timed(postJson(`${server.url}${reverse}`, { url: 'http://127.0.0.1:8/' })), AWAY, 2_000);
+    const removal = fetch(`${server.url}${reverse}/${body.id}`, { method: 'DELETE' }).then(readJson);
+    expectUnavailable(await timed(removal), AWAY, 2_000);
+    await proxy.forward();
+    await expectReturn(2_000);
+    expect((await get(reverse)).body).toMatchObject([{ id: body.id }]);
+  });
+});
+
+describe('when the connections to the database are cut', () => {
+  test('the next posts are taken without a restart', async () => {
+    for (let round = 0; round < 3; round += 1) {
+      expect((await post(`round ${round}`)).status).toBe(200);
+      proxy.cut();
+      await expectReturn(2_000);
+    }
+  });
+
+  test('by PostgreSQL itself, the next posts are taken as well', async () => {
+    expect((await post('before')).status).toBe(200);
+    await database.query(
+      (sql) => sql`select pg_terminate_backend(pid) from pg_stat_activity
+        where datname = current_database() and pid <> pg_backend_pid()`,
+    );
+    await expectReturn(2_000);
+  });
+});
+
+describe('while the network swallows everything between server and database', () => {
+  test('posts are 503 within the bound, then at once, and taken soon after its return', async () => {
+    expect((await post('before')).status).toBe(200);
+    proxy.hold('both');
+    expectUnavailable(await post('first'), UNKNOWN, FLUSH_MS + SLACK_MS);
+    expectUnavailable(await post('second'), AWAY, SLACK_MS);
+    expectUnavailable(await get('/v1/ready'), AWAY, 1_000 + SLACK_MS);
+    await proxy.forward();
+    await expectReturn(2_500);
+  });
+
+  test('hundreds of posts at once are 503 within the bound, and none hangs', async () => {
+    expect((await post('before')).status).toBe(200);
+    proxy.hold('both');
+    const answers = await Promise.all(Array.from({ length: 300 }, (_, i) => post(`${i}`)));
+    for (const answer of answers) {
+      expect(answer.status).toBe(503);
+      expect(answer.ms).toBeLessThan(FLUSH_MS + 2 * SLACK_MS);
+    }
+  });
+
+  test('tokens that are not remembered are 503 within 2 s', async () => {
+    proxy.hold('both');
+    const answers = await Promise.all(Array.from({ length: 20 }, () => post('x')));
+    for (const answer of answers) expectUnavailable(answer, AWAY, 1_500 + SLACK_MS);
+    await proxy.forward();
+    await expectReturn(2_500);
+  });
+
+  test('connections that never come back are replaced', async () => {
+    expect((await post('before')).status).toBe(200);
+    expect((await get(`/v1/webhooks/${group.token}/reverse`)).status).toBe(200);
+    proxy.abandon();
+    expectUnavailable(await post('first'), UNKNOWN, FLUSH_MS + SLACK_MS);
+    await expectReturn(3_000);
+  });
+
+  test('a post that reached the database later after all is there once for its Idempotency-Key', async () => {
+    expect((await post('before')).status).toBe(200);
+    proxy.hold('both');
+    const headers = { 'idempotency-key': 'once' };
+    expectUnavailable(await post('late', headers), UNKNOWN, FLUSH_MS + SLACK_MS);
+    await proxy.forward();
+    let answer = await post('late', headers);
+    while (answer.status === 503) answer = await post('late', headers);
+    expect(answer.body).toMatchObject({ id: `${group.id}:2` });
+    await expectReturn(2_000);
+    expect((await texts()).filter((text) => text === 'late')).toEqual(['late']);
+  });
+});
+
+describe('when the answer of the database is lost after the statement was sent', () => {
+  test('the post is 503 and says so, is not repeated, and a repeat with its key is the same message', async () => {
+    expect((await post('before')).status).toBe(200);
+    proxy.hold('answers');
+    const headers = { 'idempotency-key': 'once' };
+    expectUnavailable(await post('unknown', headers), UNKNOWN, FLUSH_MS + SLACK_MS);
+    expect(await texts()).toEqual(['before', 'unknown']);
+    await proxy.forward();
+    await expectReturn(2_500);
+    const again = await post('unknown', headers);
+    expect([again.status, again.body.id]).toEqual([200, `${group.id}:2`]);
+    expect(await texts()).toEqual(['before', 'unknown', 'are you back']);
+  });
+
+  test('a registration says that it may have been done', async () => {
+    const reverse = `${group.webhook}/reverse`;
+    expect((await readJson(await fetch(reverse))).body).toEqual([]);
+    const registered: Promise<JsonAnswer>[] = [];
+    await database.query((sql) =>
+      sql.begin(async (tx) => {
+        await tx`select from conversation_head where conversation_id = ${group.id} for update`;
+        registered.push(postJson(reverse, { url: 'http://127.0.0.1:9/' }));
+        // The token has been looked up by then; from now on the answers are lost.
+        await lockWaited(database);
+        proxy.hold('answers');
+      }),
+    );
+    const [answer] = await Promise.all(registered);
+    expect(answer?.status).toBe(503);
+    const message = 'The hook may have been registered: look at the list before you repeat it';
+    expect(answer?.body).toEqual({ message });
+    await proxy.forward();
+    await expectReturn(2_500);
+  });
+});
+
+/** Resolves when somebody waits for a lock in this database. */
+async function lockWaited(of: TestDatabase): Promise<void> {
+  for (;;) {
+    const rows = await of.query(
+      (sql) => sql`select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+    );
+    if (rows.length > 0) return;
+  }
+}
