@@ -18,7 +18,7 @@ app.post('/v1/webhooks/:token', express.json({ limit: '1mb' }), async (req, res)
   const { text } = req.body as { text: string };
   const seq = await sql.begin(async (tx) => {
     const [group] = await tx`select conversation_id as id from integration
-      where token_hash = encode(sha256(${req.params['token']!}::bytea), 'hex')`;
+      where token_hash = encode(sha256(${req.params['token']}::bytea), 'hex')`;
     const [head] = await tx`update conversation_head set last_seq = last_seq + 1, last_rev = last_rev + 1
       where conversation_id = ${group!['id']} returning last_seq as seq, last_rev as rev`;
     await tx`insert into message (conversation_id, seq, rev, sender_id, text, sent_at)

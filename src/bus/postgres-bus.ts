@@ -8,18 +8,27 @@ import { LocalBus, type Bus, type BusEvents } from './bus.ts';
 
 /** PostgreSQL takes 7,999 bytes; what does not fit is said as "something changed". */
 const MAX_PAYLOAD_BYTES = 7_900;
+/** So many words do not fit whatever they are; beyond it they are not kept. */
+const MAX_ITEMS = 2_000;
 const HEARTBEAT_MS = 5_000;
 const RECONNECT_MS = 500;
 const QUERY_MS = 2_000;
+
+export interface PostgresBusOptions {
+  /** How often the listening session is tried; after two and a half times that without an echo it is made anew. */
+  readonly heartbeatMs?: number;
+}
 
 /** What waits to be told to the other nodes; it is told together. */
 interface Outbox {
   readonly advanced: Map<ConversationId, Seq>;
   readonly hooks: Set<ConversationId>;
   readonly tokens: Set<string>;
+  /** True when more happened than is listed here. */
+  more: boolean;
 }
 
-const emptyOutbox = (): Outbox => ({ advanced: new Map(), hooks: new Set(), tokens: new Set() });
+const emptyOutbox = (more = false): Outbox => ({ advanced: new Map(), hooks: new Set(), tokens: new Set(), more });
 
 /**
  * The bus over LISTEN and NOTIFY. A payload is `<node> <kind><items>;<kind><items>`, kinds `a` (conversation:seq),
@@ -32,25 +41,29 @@ export class PostgresBus implements Bus {
   readonly #log: Log;
   readonly #node = randomBytes(6).toString('hex');
   readonly #session: Connection;
+  readonly #heartbeatMs: number;
   #outbox = emptyOutbox();
   #sending = false;
   #heard = 0;
   #timer: NodeJS.Timeout | null = null;
   #stopped = true;
 
-  constructor(database: Database, log: Log) {
+  constructor(database: Database, log: Log, options: PostgresBusOptions = {}) {
     this.#database = database;
     this.#log = log;
+    this.#heartbeatMs = options.heartbeatMs ?? HEARTBEAT_MS;
     this.#session = new Connection(database.target, 'listen', {
       onNotify: (payload) => this.#receive(payload),
       onClose: () => this.#arm(RECONNECT_MS),
     });
   }
 
+  /** Begins to listen, with a gap at first; words that were published before are told now. */
   start(): void {
     if (!this.#stopped) return;
     this.#stopped = false;
     void this.#beat();
+    if (!this.#sending) void this.#send();
   }
 
   stop(): void {
@@ -66,12 +79,14 @@ export class PostgresBus implements Bus {
 
   publish<Event extends Exclude<keyof BusEvents, 'gap'>>(event: Event, payload: Parameters<BusEvents[Event]>[0]): void {
     this.#local.publish(event, payload);
+    const { advanced, hooks, tokens } = this.#outbox;
     if (event === 'advanced') {
-      for (const [id, seq] of payload as ReadonlyMap<ConversationId, Seq>) this.#outbox.advanced.set(id, seq);
+      for (const [id, seq] of payload as ReadonlyMap<ConversationId, Seq>) advanced.set(id, seq);
     } else {
-      const items: Set<unknown> = event === 'hooksChanged' ? this.#outbox.hooks : this.#outbox.tokens;
+      const items: Set<unknown> = event === 'hooksChanged' ? hooks : tokens;
       for (const item of payload as readonly unknown[]) items.add(item);
     }
+    if (advanced.size + hooks.size + tokens.size > MAX_ITEMS) this.#outbox = emptyOutbox(true);
     if (!this.#sending && !this.#stopped) void this.#send();
   }
 
@@ -84,16 +99,18 @@ export class PostgresBus implements Bus {
       try {
         await this.#database.general.run((sql) => notify(sql, payload), QUERY_MS);
       } catch (error) {
-        // The other nodes' sweep finds what they were not told.
+        // The next word, or the next heartbeat, tells the other nodes to look for themselves.
+        this.#outbox.more = true;
         this.#log.debug('bus: a word to the other nodes was lost', { error });
+        break;
       }
     }
     this.#sending = false;
   }
 
   #take(): string | null {
-    const { advanced, hooks, tokens } = this.#outbox;
-    if (advanced.size + hooks.size + tokens.size === 0) return null;
+    const { advanced, hooks, tokens, more } = this.#outbox;
+    if (!more && advanced.size + hooks.size + tokens.size === 0) return null;
     this.#outbox = emptyOutbox();
     const parts = [
       advanced.size > 0 ? `a${[...advanced].map(([id, seq]) => `${id}:${seq}`).join(',')}` : '',
@@ -101,7 +118,7 @@ export class PostgresBus implements Bus {
       tokens.size > 0 ? `t${[...tokens].join(',')}` : '',
     ].filter((part) => part !== '');
     const payload = `${this.#node} ${parts.join(';')}`;
-    return payload.length > MAX_PAYLOAD_BYTES ? `${this.#node} *` : payload;
+    return more || payload.length > MAX_PAYLOAD_BYTES ? `${this.#node} *` : payload;
   }
 
   #receive(payload: string): void {
@@ -124,22 +141,24 @@ export class PostgresBus implements Bus {
 
   /** Opens the session when there is none, and says a word to ourselves that has to come back. */
   async #beat(): Promise<void> {
-    if (this.#stopped) return;
     try {
       if (!this.#session.ready) {
         await this.#session.run(listen, QUERY_MS);
         this.#heard = performance.now();
         this.#local.publish('gap');
-      } else if (performance.now() - this.#heard > 2.5 * HEARTBEAT_MS) {
+      } else if (performance.now() - this.#heard > 2.5 * this.#heartbeatMs) {
         throw new Error('notifications do not come through');
       }
+      // A listener may have stopped us; running would open the session again.
+      if (this.#stopped) return;
       await this.#session.run((sql) => notify(sql, `${this.#node} .`), QUERY_MS);
-      this.#arm(HEARTBEAT_MS);
+      this.#arm(this.#heartbeatMs);
     } catch (error) {
       this.#log.debug('bus: the listening session is lost', { error });
       this.#session.close();
       this.#arm(RECONNECT_MS);
     }
+    if (this.#outbox.more && !this.#sending && !this.#stopped) void this.#send();
   }
 
   #arm(ms: number): void {

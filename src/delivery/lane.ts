@@ -22,9 +22,12 @@ export interface LaneContext {
   readonly log: Log;
   /** A settlement was not taken: the hook was changed by somebody and has to be read again. */
   readonly onStale: (conversationId: ConversationId) => void;
-  /** The target answered 410. Resolves to false when the hook was changed meanwhile. */
-  readonly onGone: (lane: Lane, settlement: Settlement, attempt: AttemptRecord) => Promise<boolean>;
+  /** The target answered 410. */
+  readonly onGone: (lane: Lane, settlement: Settlement, attempt: AttemptRecord) => Promise<Removal>;
 }
+
+/** What became of removing a hook: `stale`, it was changed meanwhile; `failed`, it could not be written. */
+export type Removal = 'removed' | 'stale' | 'failed';
 
 /** The signing keys of a hook; the old one counts until its time is over. */
 export interface LaneKeys {
@@ -32,10 +35,10 @@ export interface LaneKeys {
   readonly old: { readonly key: Buffer; readonly untilMs: number } | null;
 }
 
-/** Text that was read longer ago than this is read again: it may have been edited. */
-const WINDOW_AGE_MS = 1_000;
-/** Rest after something on our side failed (the database is away, no connection was free). */
-const REST_MS = 1_000;
+/** Rest after something on our side failed (the database is away, the lease has lapsed, no connection was free). */
+export const REST_MS = 1_000;
+/** Messages that are left out are passed over this many at a time. */
+const MAX_LEFT_OUT = 500;
 
 interface Progress {
   cursor: Seq;
@@ -59,8 +62,6 @@ export class Lane {
   readonly #context: LaneContext;
   readonly #progress: Progress;
   #head: Seq;
-  #window: readonly ReadyMessage[] = [];
-  #windowReadAt = 0;
   #run: Promise<void> | null = null;
   #timer: NodeJS.Timeout | null = null;
   #held = false;
@@ -86,6 +87,11 @@ export class Lane {
 
   get partition(): number {
     return this.id % PARTITIONS;
+  }
+
+  /** True once it was told to end, though its last attempt may still be in flight. */
+  get retired(): boolean {
+    return this.#retired;
   }
 
   /** True when nothing is pending as far as this lane knows, so that it may be forgotten. */
@@ -148,6 +154,8 @@ export class Lane {
         const waitMs = this.#waitMs();
         if (waitMs > 0) return waitMs;
         const settlement = await this.#step();
+        // Held in the middle of it: the loop ends, or goes on when it was resumed already.
+        if (settlement === 'interrupted') continue;
         if (settlement === null) return REST_MS;
         if (!(await this.#context.settler.settle(settlement))) {
           this.#reread();
@@ -157,7 +165,7 @@ export class Lane {
       }
       return null;
     } catch (error) {
-      this.#context.log.warn('a lane rests after a failure', { hook: this.id, host: this.host, error });
+      this.#context.log.debug('a lane rests after a failure', { hook: this.id, host: this.host, error });
       return REST_MS;
     }
   }
@@ -169,36 +177,31 @@ export class Lane {
   }
 
   /** One message further: sent, or left out. Null when nothing could be done now. */
-  async #step(): Promise<Settlement | null> {
-    const head = this.#head;
-    const message = await this.#next();
-    if (message === undefined) {
+  async #step(): Promise<Settlement | 'interrupted' | null> {
+    const { slots, reader } = this.#context;
+    if (!(await slots.acquire(this.host))) return null;
+    // Read with the slot in hand: what waits for a slot holds no text, and the text is that of the attempt.
+    try {
+      const head = this.#head;
+      let passed = this.#progress.cursor;
+      let message = await reader.next(this.conversationId, passed);
+      const first = message;
+      for (let n = 0; message !== null && this.#skips(message) && n < MAX_LEFT_OUT; n += 1) {
+        passed = message.seq;
+        message = await reader.next(this.conversationId, passed);
+      }
+      if (passed > this.#progress.cursor) return this.#leaveOut(passed);
+      if (first !== null) return await this.#attempt(first);
       // The word was ahead of what is there to read; a later word, or the sweep, will tell.
       if (this.#head === head) this.#head = this.#progress.cursor;
       return null;
+    } finally {
+      slots.release(this.host);
     }
-    const skippedTo = this.#skip();
-    if (skippedTo !== null) return this.#leaveOut(skippedTo);
-    return this.#attempt(message);
   }
 
-  async #next(): Promise<ReadyMessage | undefined> {
-    const { cursor } = this.#progress;
-    const stale = performance.now() - this.#windowReadAt > WINDOW_AGE_MS;
-    this.#window = this.#window.filter((message) => message.seq > cursor);
-    if (stale || this.#window.length === 0) {
-      this.#windowReadAt = performance.now();
-      this.#window = await this.#context.reader.read(this.conversationId, cursor);
-    }
-    return this.#window[0];
-  }
-
-  /** The seq up to which the hook asked to be left out, else null. */
-  #skip(): Seq | null {
-    const skips = (m: ReadyMessage): boolean => m.senderKind !== 'user' && this.#row.skip.includes(m.senderKind);
-    const end = this.#window.findIndex((message) => !skips(message));
-    const last = end === -1 ? this.#window.at(-1) : this.#window[end - 1];
-    return last?.seq ?? null;
+  #skips(message: ReadyMessage): boolean {
+    return message.senderKind !== 'user' && this.#row.skip.includes(message.senderKind);
   }
 
   #leaveOut(cursor: Seq): Settlement | null {
@@ -207,27 +210,25 @@ export class Lane {
     return { ...this.#progress, cursor, hookId: this.id, generation: this.generation, epoch, attempt: null };
   }
 
-  async #attempt(message: ReadyMessage): Promise<Settlement | null> {
-    const { slots, client, leases } = this.#context;
-    if (!(await slots.acquire(this.host))) return null;
-    const mayTry = (): number | null => (this.#held || this.#retired ? null : leases.epochOf(this.partition));
+  async #attempt(message: ReadyMessage): Promise<Settlement | 'interrupted' | null> {
+    const { client, leases } = this.#context;
+    let interrupted = false;
+    const mayTry = (): number | null => {
+      interrupted = this.#held || this.#retired;
+      return interrupted ? null : leases.epochOf(this.partition);
+    };
     // For an attempt that fails before anything is written this is the only time that is asked.
     let epoch = mayTry();
+    if (epoch === null) return interrupted ? 'interrupted' : null;
     const at = new Date();
-    let outcome: Attempt | null = null;
-    try {
-      if (epoch !== null) {
-        // Asked again in the tick of the write: a lane that lost its partition, or was told to stop, sends nothing more.
-        outcome = await client.post(this.#row.url, this.#headers(message, at), message.body, () => {
-          epoch = mayTry();
-          return epoch !== null;
-        });
-      }
-    } finally {
-      slots.release(this.host);
-    }
-    // Without a verdict: not wanted any more, the client was stopped, or no connection was free.
-    if (outcome === null || epoch === null || (!outcome.delivered && outcome.category === null)) return null;
+    // Asked again in the tick of the write: a lane that lost its partition, or was told to stop, sends nothing more.
+    const outcome = await client.post(this.#row.url, this.#headers(message, at), message.body, () => {
+      epoch = mayTry();
+      return epoch !== null;
+    });
+    if (interrupted) return 'interrupted';
+    // Without a verdict: the lease has lapsed, the client was stopped, or no connection was free.
+    if (epoch === null || (!outcome.delivered && outcome.category === null)) return null;
     return this.#judge(message, outcome, { at, epoch });
   }
 
@@ -245,7 +246,11 @@ export class Lane {
     };
   }
 
-  async #judge(message: ReadyMessage, outcome: Attempt, when: { at: Date; epoch: number }): Promise<Settlement | null> {
+  async #judge(
+    message: ReadyMessage,
+    outcome: Attempt,
+    when: { at: Date; epoch: number },
+  ): Promise<Settlement | 'interrupted'> {
     const { at, epoch } = when;
     const failures = outcome.delivered ? 0 : this.#progress.failures + 1;
     const record: AttemptRecord = {
@@ -262,7 +267,6 @@ export class Lane {
     if (outcome.delivered) {
       return { ...fixed, cursor: message.seq, failures, failingSince: null, nextAttemptAt: null };
     }
-    this.#windowReadAt = 0;
     this.#logFailure(outcome, failures);
     const failure = { failures, retryAfterMs: outcome.retryAfterMs };
     const delayMs = retryDelayMs(this.#context.schedule, failure, Math.random());
@@ -274,9 +278,11 @@ export class Lane {
       nextAttemptAt: new Date(Date.now() + delayMs),
     };
     if (outcome.code !== 410) return settlement;
-    this.hold();
-    if (!(await this.#context.onGone(this, settlement, record))) this.#reread();
-    return null;
+    const removal = await this.#context.onGone(this, settlement, record);
+    // The next attempt tries again, when the schedule says.
+    if (removal === 'failed') return settlement;
+    this.#reread();
+    return 'interrupted';
   }
 
   #reread(): void {

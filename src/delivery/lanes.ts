@@ -5,10 +5,10 @@ import type { ConversationId, Seq } from '../model/ids.ts';
 import { secretKey } from '../model/hook-secret.ts';
 import type { DeliveryClient } from '../outbound/delivery-client.ts';
 import type { Database } from '../storage/database.ts';
-import { lanesOfConversations, pendingConversations, type LaneRow } from '../storage/lanes.ts';
+import { lanesOfConversations, PARTITIONS, pendingConversations, type LaneRow } from '../storage/lanes.ts';
 import type { Sealer } from '../storage/sealed.ts';
 import { removeByTarget, StaleLaneError, type AttemptRecord, type Settlement } from '../storage/settlements.ts';
-import { Lane, type LaneContext, type LaneKeys } from './lane.ts';
+import { Lane, REST_MS, type LaneContext, type LaneKeys, type Removal } from './lane.ts';
 import { Leases } from './leases.ts';
 import { MessageReader } from './reader.ts';
 import { Settler } from './settler.ts';
@@ -28,11 +28,16 @@ export interface LanesOptions {
 const SWEEP_MS = 5_000;
 const PAGE = 200;
 const RETRY_MS = 500;
+/** When the sweeps over the last minute were kept from working for about that long, everything is looked at. */
+const SWEEP_GAP_MS = 45_000;
 /** Sweeps that find a conversation's lanes at rest before it is forgotten until the next word: about a minute. */
 const IDLE_ROUNDS = 12;
 
 interface Loaded {
+  /** A lane that was told to end stays until its last attempt is over, so that a hook never has two. */
   readonly lanes: Map<number, Lane>;
+  /** The newest seq that a word told of: it can be ahead of rows that were read before. */
+  head: Seq;
   restedRounds: number;
 }
 
@@ -53,6 +58,7 @@ export class Lanes {
   #loading: Promise<void> | null = null;
   #sweeping: Promise<void> | null = null;
   #fullSweep = new Set<number>();
+  #sweptAt = performance.now();
   #timer: NodeJS.Timeout | null = null;
   #unsubscribe: (() => void) | null = null;
   #stopped = false;
@@ -70,7 +76,7 @@ export class Lanes {
       log,
     });
     this.#context = {
-      reader: new MessageReader(database.general),
+      reader: new MessageReader(database.general, log),
       slots: this.#slots,
       client,
       settler: this.#settler,
@@ -125,6 +131,7 @@ export class Lanes {
 
   #wake(loaded: Loaded, seq: Seq): void {
     loaded.restedRounds = 0;
+    if (seq > loaded.head) loaded.head = seq;
     for (const lane of loaded.lanes.values()) lane.wake(seq);
   }
 
@@ -147,12 +154,8 @@ export class Lanes {
 
   #lost(partitions: readonly number[]): void {
     this.#log.warn('partitions of the lanes belong to another process now', { count: partitions.length });
-    for (const { lanes } of this.#loaded.values()) {
-      for (const lane of lanes.values()) {
-        if (!partitions.includes(lane.partition)) continue;
-        lanes.delete(lane.id);
-        void lane.retire();
-      }
+    for (const loaded of this.#loaded.values()) {
+      for (const lane of loaded.lanes.values()) if (partitions.includes(lane.partition)) this.#retire(loaded, lane);
     }
   }
 
@@ -183,70 +186,71 @@ export class Lanes {
 
   /** Makes the lanes in memory agree with the rows that were read. */
   #reconcile(id: ConversationId, rows: readonly LaneRow[]): void {
-    const loaded = this.#loaded.get(id) ?? { lanes: new Map<number, Lane>(), restedRounds: 0 };
+    const loaded = this.#loaded.get(id) ?? { lanes: new Map<number, Lane>(), head: 0 as Seq, restedRounds: 0 };
     this.#loaded.set(id, loaded);
     loaded.restedRounds = 0;
     const owned = new Set(this.#leases.partitions);
     const present = new Set<number>();
+    // Changed again since: these rows are good for finding what has to end, not for beginning anything.
+    const outdated = this.#dirty.has(id) || this.#stopped;
     for (const row of rows) {
-      const lane = loaded.lanes.get(row.id);
       present.add(row.id);
-      if (lane !== undefined && lane.generation === row.generation && !lane.stale) {
-        lane.wake(row.lastSeq);
-        if (!this.#dirty.has(id)) lane.resume();
-      } else if (lane !== undefined) this.#replace(loaded, lane);
-      else if (!this.#stopped) this.#create(loaded, row, owned);
+      const lane = loaded.lanes.get(row.id);
+      if (lane === undefined) {
+        if (!outdated && owned.has(row.id % PARTITIONS)) this.#create(loaded, row);
+      } else if (lane.generation !== row.generation || lane.stale) {
+        // A lane that is stale beneath an unchanged row was refused by the fence: without a rest it would send and be
+        // refused again until the leases are renewed.
+        this.#retire(loaded, lane, lane.generation === row.generation ? REST_MS : 0);
+      } else {
+        lane.wake(row.lastSeq > loaded.head ? row.lastSeq : loaded.head);
+        if (!outdated) lane.resume();
+      }
     }
-    for (const lane of loaded.lanes.values()) if (!present.has(lane.id)) this.#drop(loaded, lane);
+    for (const lane of loaded.lanes.values()) if (!present.has(lane.id)) this.#retire(loaded, lane);
   }
 
-  #create(loaded: Loaded, row: LaneRow, owned: ReadonlySet<number>): void {
-    const keys = this.#keysOf(row);
-    if (keys === null) return;
-    const lane = new Lane(row, keys, this.#context);
-    if (!owned.has(lane.partition)) return;
-    loaded.lanes.set(row.id, lane);
-    lane.wake(row.lastSeq);
+  #create(loaded: Loaded, row: LaneRow): void {
+    try {
+      const lane = new Lane(row, this.#keysOf(row), this.#context);
+      loaded.lanes.set(row.id, lane);
+      lane.wake(row.lastSeq > loaded.head ? row.lastSeq : loaded.head);
+    } catch (error) {
+      this.#log.error('a hook rests: its row cannot be used', { hook: row.id, error });
+    }
   }
 
-  /** The changed hook's lane begins when the old one's attempt in flight is over, with the row as it is then. */
-  #replace(loaded: Loaded, old: Lane): void {
-    old.hold();
-    void old.retire().then(() => {
-      if (loaded.lanes.get(old.id) === old) loaded.lanes.delete(old.id);
-      this.#read([old.conversationId]);
+  /** Ends a lane; when its attempt in flight is over, and a rest, the hook is read again and may get a new one. */
+  #retire(loaded: Loaded, lane: Lane, restMs = 0): void {
+    if (lane.retired) return;
+    void lane.retire().then(async () => {
+      if (restMs > 0) await new Promise((resolve) => setTimeout(resolve, restMs).unref());
+      loaded.lanes.delete(lane.id);
+      this.#read([lane.conversationId]);
     });
   }
 
-  #drop(loaded: Loaded, lane: Lane): void {
-    loaded.lanes.delete(lane.id);
-    void lane.retire();
-  }
-
-  #keysOf(row: LaneRow): LaneKeys | null {
+  #keysOf(row: LaneRow): LaneKeys {
     const { sealer } = this.#options;
-    try {
-      const current = secretKey(sealer.open('hook-secret', row.secretSealed));
-      if (row.oldSecretSealed === null || row.oldSecretUntil === null) return { current, old: null };
-      const key = secretKey(sealer.open('hook-secret', row.oldSecretSealed));
-      return { current, old: { key, untilMs: row.oldSecretUntil.getTime() } };
-    } catch (error) {
-      this.#log.error('a hook rests: its secret cannot be opened', { hook: row.id, error });
-      return null;
-    }
+    const current = secretKey(sealer.open('hook-secret', row.secretSealed));
+    if (row.oldSecretSealed === null || row.oldSecretUntil === null) return { current, old: null };
+    const key = secretKey(sealer.open('hook-secret', row.oldSecretSealed));
+    return { current, old: { key, untilMs: row.oldSecretUntil.getTime() } };
   }
 
-  async #gone(lane: Lane, settlement: Settlement, attempt: AttemptRecord): Promise<boolean> {
+  async #gone(lane: Lane, settlement: Settlement, attempt: AttemptRecord): Promise<Removal> {
     const { conversationId, host } = lane;
-    this.#log.info('a target answered 410: its hook is removed', { hook: lane.id, host });
+    const removal = { settlement, attempt, conversationId, host };
     try {
-      const removal = { settlement, attempt, conversationId, host };
-      const removed = await this.#options.database.settle.transaction((tx) => removeByTarget(tx, removal));
-      if (removed) this.#options.bus.publish('hooksChanged', [conversationId]);
-      return removed;
+      // Not on the settling connections: this one may wait for the group's head.
+      await this.#options.database.general.transaction((tx) => removeByTarget(tx, removal));
+      this.#log.info('a target answered 410: its hook was removed', { hook: lane.id, host });
+      this.#options.bus.publish('hooksChanged', [conversationId]);
+      return 'removed';
     } catch (error) {
-      if (!(error instanceof StaleLaneError)) this.#log.warn('a hook could not be removed, repeating', { error });
-      return false;
+      if (error instanceof StaleLaneError) return 'stale';
+      this.#log.warn('a hook whose target answered 410 could not be removed, trying again', { hook: lane.id, error });
+      return 'failed';
     }
   }
 
@@ -267,11 +271,13 @@ export class Lanes {
 
   /** Everything that is pending in newly gained partitions; in the others, what advanced within the last minute. */
   async #sweep(): Promise<void> {
-    const full = [...this.#fullSweep];
+    const missed = performance.now() - this.#sweptAt > SWEEP_GAP_MS;
+    const full = missed ? this.#leases.partitions : [...this.#fullSweep];
     this.#fullSweep = new Set();
     try {
       await this.#sweepPages(this.#leases.partitions, true);
       if (full.length > 0) await this.#sweepPages(full, false);
+      this.#sweptAt = performance.now();
     } catch (error) {
       for (const partition of full) this.#fullSweep.add(partition);
       this.#log.debug('the sweep over the lanes failed, repeating', { error });

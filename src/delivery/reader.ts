@@ -1,41 +1,59 @@
+import { LRUCache } from 'lru-cache';
+import type { Log } from '../log.ts';
 import type { ConversationId, Seq } from '../model/ids.ts';
 import { readMessages, type LogMessage } from '../storage/lanes.ts';
 import type { Pool } from '../storage/pool.ts';
 import { deliveryBody } from './payload.ts';
 
-/** A message with its body, made once for all the hooks of its group that read it together. */
+/** A message with its body, made once for all the hooks of its group. */
 export interface ReadyMessage extends LogMessage {
   readonly body: string;
 }
 
-/** What one lane holds in memory at most: this many messages, or the first that pass this many bytes of text. */
+/** What one query reads ahead at a position: this many messages, or the first that pass this many bytes of text. */
 const WINDOW_MESSAGES = 64;
 const WINDOW_BYTES = 128 * 1024;
 /** Positions of one query. */
 const MAX_POSITIONS = 128;
+/** All that is remembered, of all conversations, in bytes of bodies. */
+const CACHE_BYTES = 32 * 1024 * 1024;
+const ENTRY_BYTES = 500;
+/** Text that was read longer ago is read again: it may have been edited. */
+const CACHE_MS = 1_000;
 
 interface Request {
   readonly conversationId: ConversationId;
   readonly after: Seq;
-  readonly resolve: (messages: readonly ReadyMessage[]) => void;
+  readonly resolve: (message: ReadyMessage | null) => void;
   readonly reject: (error: unknown) => void;
 }
 
 /**
- * Reads on for the lanes. Lanes that ask at the same time are answered by one query, and lanes at the same place of a
- * conversation by one reading.
+ * Reads on for the lanes. Lanes that ask at the same time are answered by one query. What was read ahead is kept for a
+ * moment in one bounded place, and not by the lanes: thousands of them can wait for a slow receiver.
  */
 export class MessageReader {
   readonly #pool: Pool;
+  readonly #log: Log;
+  readonly #cache = new LRUCache<string, ReadyMessage>({
+    maxSize: CACHE_BYTES,
+    sizeCalculation: (message) => message.body.length + ENTRY_BYTES,
+    ttl: CACHE_MS,
+    ttlResolution: 50,
+  });
   #requests: Request[] = [];
   #reading = false;
+  #failing = false;
 
-  constructor(pool: Pool) {
+  constructor(pool: Pool, log: Log) {
     this.#pool = pool;
+    this.#log = log;
   }
 
-  /** The next messages after a seq, as they are now; empty when there are none. Rejects when the database is away. */
-  read(conversationId: ConversationId, after: Seq): Promise<readonly ReadyMessage[]> {
+  /** The next message after a seq, as it is now or was a second ago; null when there is none. Rejects when the database is away. */
+  next(conversationId: ConversationId, after: Seq): Promise<ReadyMessage | null> {
+    const known = this.#cache.get(`${conversationId}:${after + 1}`);
+    if (known !== undefined) return Promise.resolve(known);
     return new Promise((resolve, reject) => {
       this.#requests.push({ conversationId, after, resolve, reject });
       if (!this.#reading) void this.#drain();
@@ -51,6 +69,22 @@ export class MessageReader {
   }
 
   async #readSome(): Promise<void> {
+    const groups = this.#takePositions();
+    try {
+      const positions = groups.map(([first]) => first!);
+      const bounds = { limit: WINDOW_MESSAGES, bytes: WINDOW_BYTES };
+      const answers = await this.#pool.run((sql) => readMessages(sql, positions, bounds));
+      this.#failing = false;
+      groups.forEach((group, index) => this.#answer(group, answers[index]!));
+    } catch (error) {
+      if (!this.#failing) this.#log.warn('messages cannot be read for forwarding, repeating', { error });
+      this.#failing = true;
+      for (const request of groups.flat()) request.reject(error);
+    }
+  }
+
+  /** Requests for the same place together; as many places as one query takes. */
+  #takePositions(): Request[][] {
     const places = new Map<string, Request[]>();
     const later: Request[] = [];
     for (const request of this.#requests) {
@@ -61,18 +95,13 @@ export class MessageReader {
       else later.push(request);
     }
     this.#requests = later;
-    const groups = [...places.values()];
-    try {
-      const positions = groups.map(([first]) => first!);
-      const bounds = { limit: WINDOW_MESSAGES, bytes: WINDOW_BYTES };
-      const answers = await this.#pool.run((sql) => readMessages(sql, positions, bounds));
-      groups.forEach((group, index) => {
-        const { conversationId } = group[0]!;
-        const messages = answers[index]!.map((m) => ({ ...m, body: deliveryBody(conversationId, m) }));
-        for (const request of group) request.resolve(messages);
-      });
-    } catch (error) {
-      for (const request of groups.flat()) request.reject(error);
-    }
+    return [...places.values()];
+  }
+
+  #answer(group: readonly Request[], messages: readonly LogMessage[]): void {
+    const { conversationId } = group[0]!;
+    const ready = messages.map((message) => ({ ...message, body: deliveryBody(conversationId, message) }));
+    for (const message of ready) this.#cache.set(`${conversationId}:${message.seq}`, message);
+    for (const request of group) request.resolve(ready[0] ?? null);
   }
 }

@@ -1,11 +1,14 @@
 import type { Log } from '../log.ts';
 import type { HookId } from '../model/ids.ts';
+import { sqlState } from '../storage/database-error.ts';
 import type { Pool } from '../storage/pool.ts';
 import { settle, type Settlement } from '../storage/settlements.ts';
 
 interface Pending {
   readonly settlement: Settlement;
   readonly resolve: (taken: boolean) => void;
+  /** True once it failed alone or with others: it is tried by itself from then on. */
+  alone: boolean;
 }
 
 const MAX_BATCH = 500;
@@ -20,8 +23,10 @@ const RETRY_MS = 250;
 export class Settler {
   readonly #pool: Pool;
   readonly #log: Log;
-  #pending: Pending[] = [];
+  readonly #unsettled = new Set<Pending>();
+  #waiting: Pending[] = [];
   #inFlight = 0;
+  #failing = false;
   #stopped = false;
 
   constructor(pool: Pool, log: Log) {
@@ -31,49 +36,74 @@ export class Settler {
 
   /** Resolves once it is committed: true, or false when the hook was changed or handed over and must be read again. */
   settle(settlement: Settlement): Promise<boolean> {
+    if (this.#stopped) return Promise.resolve(false);
     return new Promise((resolve) => {
-      this.#pending.push({ settlement, resolve });
+      const pending: Pending = { settlement, resolve, alone: false };
+      this.#unsettled.add(pending);
+      this.#waiting.push(pending);
       this.#pump();
     });
   }
 
-  /** Gives up repeating; what could not be written by now is delivered again after the next start. */
+  /** Gives up; what could not be written by now is delivered again after the next start. */
   stop(): void {
     this.#stopped = true;
+    for (const pending of this.#unsettled) this.#done(pending, false);
+    this.#waiting = [];
   }
 
   #pump(): void {
-    while (this.#inFlight < IN_FLIGHT && this.#pending.length > 0) {
-      this.#inFlight += 1;
-      // Attempts that ended in the same turn of the event loop share a commit.
-      setImmediate(() => {
-        const batch = this.#pending.splice(0, MAX_BATCH);
-        void this.#write(batch).finally(() => {
-          this.#inFlight -= 1;
-          this.#pump();
-        });
+    if (this.#inFlight >= IN_FLIGHT || this.#waiting.length === 0) return;
+    this.#inFlight += 1;
+    // Attempts that ended in the same turn of the event loop share a commit.
+    setImmediate(() => {
+      void this.#write(this.#take()).finally(() => {
+        this.#inFlight -= 1;
+        this.#pump();
       });
-    }
+      this.#pump();
+    });
+  }
+
+  /** One that failed by itself, or all the others up to the bound. */
+  #take(): Pending[] {
+    if (this.#waiting[0]?.alone === true) return this.#waiting.splice(0, 1);
+    const end = this.#waiting.findIndex((pending) => pending.alone);
+    return this.#waiting.splice(0, Math.min(MAX_BATCH, end === -1 ? MAX_BATCH : end));
   }
 
   async #write(batch: readonly Pending[]): Promise<void> {
     if (batch.length === 0) return;
-    for (let tries = 1; ; tries += 1) {
-      try {
-        const taken: Set<HookId> = await this.#pool.run((sql) =>
-          settle(
-            sql,
-            batch.map((pending) => pending.settlement),
-          ),
-        );
-        for (const pending of batch) pending.resolve(taken.has(pending.settlement.hookId));
-        return;
-      } catch (error) {
-        if (tries === 1) this.#log.warn('deliveries cannot be settled, repeating', { count: batch.length, error });
-        if (this.#stopped) break;
-        await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
-      }
+    const settlements = batch.map((pending) => pending.settlement);
+    try {
+      const taken: Set<HookId> = await this.#pool.run((sql) => settle(sql, settlements));
+      this.#failing = false;
+      for (const pending of batch) this.#done(pending, taken.has(pending.settlement.hookId));
+    } catch (error) {
+      if (!this.#failing) this.#log.warn('deliveries cannot be settled, repeating', { count: batch.length, error });
+      this.#failing = true;
+      this.#repeat(batch, error);
     }
-    for (const pending of batch) pending.resolve(false);
+  }
+
+  /**
+   * What PostgreSQL itself refused (a locked row, say) may be the fault of one: each is tried by itself, so that the
+   * others go on. A lost connection is nobody's fault: they are tried together again.
+   */
+  #repeat(batch: readonly Pending[], error: unknown): void {
+    const refused = sqlState(error) !== null;
+    for (const pending of batch) pending.alone = refused;
+    const again = (): void => {
+      if (this.#stopped) return;
+      this.#waiting.push(...batch);
+      this.#pump();
+    };
+    // Those that were refused together begin by themselves at once; one that was refused alone rests first.
+    if (refused && batch.length > 1) again();
+    else setTimeout(again, RETRY_MS);
+  }
+
+  #done(pending: Pending, taken: boolean): void {
+    if (this.#unsettled.delete(pending)) pending.resolve(taken);
   }
 }

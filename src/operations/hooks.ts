@@ -53,11 +53,13 @@ export async function registerHook(
       }
       return insertHook(tx, hook);
     });
-    bus.publish('hooksChanged', [conversationId]);
     return { id, secret };
   } catch (error) {
     if (violates(error, 'reverse_hook_url')) throw new KlatchError('hook_exists', { cause: error });
     throw unknownOutcome(error, 'The hook may have been registered: look at the list before you repeat it');
+  } finally {
+    // Whatever was answered: a registration whose commit was lost is a registration.
+    bus.publish('hooksChanged', [conversationId]);
   }
 }
 
@@ -97,8 +99,10 @@ export async function unregisterHook(services: Services, integration: Integratio
     if (!removed) throw new KlatchError('hook_not_found');
   } catch (error) {
     throw unknownOutcome(error, 'The hook may have been removed: repeat the request, an unknown hook is answered 410');
+  } finally {
+    // Whatever was answered: a removal whose commit was lost is a removal.
+    services.bus.publish('hooksChanged', [conversationId]);
   }
-  services.bus.publish('hooksChanged', [conversationId]);
 }
 
 function unknownOutcome(error: unknown, sentence: string): unknown {

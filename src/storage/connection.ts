@@ -1,5 +1,6 @@
 import net from 'node:net';
 import postgres from 'postgres';
+import { arrayTypes } from './array-types.ts';
 import { DatabaseAwayError, DatabaseLostError, endsSession, sqlState } from './database-error.ts';
 
 /** A client of one connection; statements take this or a transaction of it. */
@@ -24,20 +25,27 @@ export interface ConnectionEvents {
   readonly onClose?: () => void;
 }
 
+/** A client of the library with the one socket it ever gets. */
+interface Session {
+  readonly client: Sql;
+  socket: net.Socket | null;
+  ready: boolean;
+  ended: boolean;
+}
+
 /**
  * One session with PostgreSQL, opened when it is first needed and again after it was lost.
  *
  * A deadline really ends what it bounds: it destroys the socket, since neither `statement_timeout` nor a cancel request
  * gets through a path that swallows packets. The postgres library would reconnect by itself, with queries kept for
- * later; we never let it: a lost client is thrown away, so that nothing is sent after its caller was told of a failure.
+ * later; we never let it: a lost client is thrown away and gets no second socket, so that nothing is sent after its
+ * caller was told of a failure.
  */
 export class Connection {
   readonly #target: ConnectionTarget;
   readonly #name: string;
   readonly #events: ConnectionEvents;
-  #client: Sql | null = null;
-  #socket: net.Socket | null = null;
-  #ready = false;
+  #session: Session | null = null;
 
   constructor(target: ConnectionTarget, name: string, events: ConnectionEvents = {}) {
     this.#target = target;
@@ -47,7 +55,7 @@ export class Connection {
 
   /** True while a session is open and has answered. */
   get ready(): boolean {
-    return this.#ready;
+    return this.#session?.ready === true;
   }
 
   /**
@@ -55,20 +63,20 @@ export class Connection {
    * could be had, with DatabaseLostError when it ended or `timeoutMs` passed in between, else with what `work` rejects.
    */
   async run<T>(work: (sql: Sql) => Promise<T>, timeoutMs: number): Promise<T> {
+    const session = (this.#session ??= this.#open());
     let timer: NodeJS.Timeout | undefined;
     let sent = false;
     const deadline = new Promise<never>((_, reject) => {
       timer = setTimeout(() => {
-        this.close();
-        const message = `no answer from the database within ${timeoutMs} ms`;
+        this.#end(session, 'reset');
+        const message = `no answer from the database within ${Math.round(timeoutMs)} ms`;
         reject(sent ? new DatabaseLostError(message) : new DatabaseAwayError(message));
       }, timeoutMs);
     });
     const attempt = async (): Promise<T> => {
-      const client = this.#client ?? this.#open();
-      if (!this.#ready) await this.#greet(client);
+      if (!session.ready) await this.#greet(session);
       sent = true;
-      return work(client);
+      return work(session.client);
     };
     const running = attempt();
     // After the deadline nobody waits for the work any more; its late rejection is the same failure told twice.
@@ -76,7 +84,7 @@ export class Connection {
     try {
       return await Promise.race([running, deadline]);
     } catch (error) {
-      throw this.#explain(error);
+      throw this.#explain(session, error);
     } finally {
       clearTimeout(timer);
     }
@@ -84,30 +92,43 @@ export class Connection {
 
   /** Ends the session at once, without waiting for what is under way. */
   close(): void {
-    const client = this.#client;
-    if (client === null) return;
-    this.#client = null;
-    this.#ready = false;
-    this.#socket?.destroy();
-    this.#socket = null;
+    if (this.#session !== null) this.#end(this.#session);
+  }
+
+  /** Ends this session and no other: what was under way on it may find out only when there is a new one. */
+  #end(session: Session, how: 'close' | 'reset' = 'close'): void {
+    if (session.ended) return;
+    session.ended = true;
+    session.ready = false;
+    if (this.#session === session) this.#session = null;
+    const { socket, client } = session;
+    // A plain close leaves what was not acknowledged to the kernel, which would still deliver it when the path heals.
+    if (how === 'reset' && socket !== null && !socket.connecting && !this.#overUnixSocket) socket.resetAndDestroy();
+    else socket?.destroy();
     // `end` rejects what is still queued in the library; nobody waits for its own promise.
     client.end({ timeout: 0 }).catch(() => {});
     this.#events.onClose?.();
   }
 
-  /** One round trip before the first work of a session, so that a failure to connect is told apart from a lost commit. */
-  async #greet(client: Sql): Promise<void> {
-    try {
-      await client`select 1`;
-    } catch (error) {
-      this.close();
-      throw new DatabaseAwayError(`cannot connect to the database: ${reason(error)}`, { cause: error });
-    }
-    this.#ready = true;
+  get #overUnixSocket(): boolean {
+    return this.#target.host.startsWith('/');
   }
 
-  #open(): Sql {
+  /** One round trip before the first work of a session, so that a failure to connect is told apart from a lost commit. */
+  async #greet(session: Session): Promise<void> {
+    try {
+      await session.client`select 1`;
+    } catch (error) {
+      this.#end(session);
+      throw new DatabaseAwayError(`cannot connect to the database: ${reason(error)}`, { cause: error });
+    }
+    if (session.ended) throw new DatabaseAwayError('the connection to the database was closed');
+    session.ready = true;
+  }
+
+  #open(): Session {
     const { host, port, database, user, password, connectTimeoutMs, lockTimeoutMs } = this.#target;
+    const openSocket = (): Promise<net.Socket> => this.#openSocket(session);
     const client = postgres({
       host,
       port,
@@ -115,11 +136,15 @@ export class Connection {
       user,
       password,
       max: 1,
-      connect_timeout: Math.max(1, Math.ceil(connectTimeoutMs / 1000)),
+      connect_timeout: connectTimeoutMs / 1000,
+      // By default the library ends a connection after half an hour to an hour, also between two queries of one work.
+      max_lifetime: null,
+      idle_timeout: 0,
       onnotice: () => {},
       onnotify: (_channel: string, payload: string) => this.#events.onNotify?.(payload),
-      socket: () => this.#openSocket(),
-      types: { bigint: { to: 20, from: [20], serialize: String, parse: parseBigint } },
+      socket: openSocket,
+      fetch_types: false,
+      types: { bigint: { to: 20, from: [20], serialize: String, parse: parseBigint }, ...arrayTypes() },
       connection: {
         application_name: `klatch ${this.#name}`,
         lock_timeout: lockTimeoutMs,
@@ -128,40 +153,40 @@ export class Connection {
         TimeZone: 'UTC',
       },
     } as postgres.Options<{ bigint: postgres.PostgresType<number> }>) as unknown as Sql;
-    this.#client = client;
-    return client;
+    const session: Session = { client, socket: null, ready: false, ended: false };
+    return session;
   }
 
-  async #openSocket(): Promise<net.Socket> {
+  async #openSocket(session: Session): Promise<net.Socket> {
+    // The library asks again when a socket ended in the middle of the greeting, and asks late when it was closed at once.
+    if (session.ended || session.socket !== null) throw new Error('the connection was closed');
     const { host, port, connectTimeoutMs } = this.#target;
-    const socket = host.startsWith('/')
+    const socket = this.#overUnixSocket
       ? net.connect({ path: `${host}/.s.PGSQL.${port}` })
       : net.connect({ host, port, keepAlive: true, noDelay: true });
-    this.#socket = socket;
+    session.socket = socket;
     // Ours is the first listener, so the session is marked as gone before the library rejects what was under way.
-    socket.once('close', () => {
-      if (this.#socket === socket) this.close();
-    });
+    socket.once('close', () => this.#end(session));
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
-        socket.destroy();
-        reject(new Error(`no connection within ${connectTimeoutMs} ms`));
+        socket.destroy(new Error(`no connection within ${connectTimeoutMs} ms`));
       }, connectTimeoutMs);
       socket.once('connect', () => {
         clearTimeout(timer);
         resolve(socket);
       });
-      socket.once('error', (error) => {
+      socket.once('error', reject);
+      socket.once('close', () => {
         clearTimeout(timer);
-        reject(error);
+        reject(new Error('the connection was closed'));
       });
     });
   }
 
-  #explain(error: unknown): unknown {
+  #explain(session: Session, error: unknown): unknown {
     if (error instanceof DatabaseAwayError || error instanceof DatabaseLostError) return error;
     if (endsSession(error) || isConnectionError(error)) {
-      this.close();
+      this.#end(session);
       return new DatabaseLostError(`the connection to the database was lost: ${reason(error)}`, { cause: error });
     }
     return error;
@@ -177,6 +202,7 @@ function isConnectionError(error: unknown): boolean {
 function reason(error: unknown): string {
   if (!(error instanceof Error)) return 'no reason given';
   const code = (error as NodeJS.ErrnoException).code;
+  if (code === 'CONNECT_TIMEOUT') return 'it took the connection and did not answer';
   return error.message === '' ? (code ?? error.name) : error.message;
 }
 

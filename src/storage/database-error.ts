@@ -21,10 +21,11 @@ export function violates(error: unknown, constraint: string): boolean {
 }
 
 /**
- * PostgreSQL's own words for "this session is over": an administrator's or a crash's shutdown (class 57P) and lost
- * connections (class 08). Whatever the session was doing has an unknown outcome.
+ * PostgreSQL's own words for "this session is over": an administrator's or a crash's shutdown (class 57P), lost
+ * connections (class 08), and whatever comes as FATAL or PANIC, such as a log that cannot be written in the middle of a
+ * commit. What the session was doing has an unknown outcome.
  */
 export function endsSession(error: unknown): boolean {
-  const state = sqlState(error);
-  return state !== null && (state.startsWith('57P') || state.startsWith('08'));
+  if (!(error instanceof postgres.PostgresError)) return false;
+  return /^(57P|08)/.test(error.code) || error.severity === 'FATAL' || error.severity === 'PANIC';
 }

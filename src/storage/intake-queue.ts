@@ -21,7 +21,7 @@ export interface Entry extends Caller {
   readonly deadline: number;
 }
 
-/** What an entry holds besides its text: ids, hashes, the promise. */
+/** What an entry holds besides its strings: ids, hashes, the promise. */
 const ENTRY_BYTES = 400;
 
 /**
@@ -43,13 +43,18 @@ export class IntakeQueue {
     return this.#size;
   }
 
+  /** True when posts wait for nothing but their turn. */
+  get hasWaiting(): boolean {
+    return this.#waiting.length > 0;
+  }
+
   get hasHeld(): boolean {
     return this.#held.size > 0;
   }
 
   /** False when the queue is at a bound; the post is then not taken. */
   push(caller: Caller): boolean {
-    const bytes = ENTRY_BYTES + Buffer.byteLength(caller.post.text);
+    const bytes = sizeOf(caller.post);
     if (this.#size >= this.#bounds.maxPosts || this.#bytes + bytes > this.#bounds.maxBytes) return false;
     const entry: Entry = { ...caller, bytes, deadline: performance.now() + this.#bounds.waitMs };
     this.#size += 1;
@@ -61,16 +66,21 @@ export class IntakeQueue {
     return true;
   }
 
-  /** The oldest posts, as many as one flush may hold; at least one if any waits. */
-  take(): Entry[] {
+  /** The oldest posts, as many as one flush may hold and `most`; at least one if any waits. */
+  take(most = this.#bounds.flushPosts): Entry[] {
     let bytes = 0;
     let count = 0;
     for (const entry of this.#waiting) {
-      if (count > 0 && (count === this.#bounds.flushPosts || bytes + entry.bytes > this.#bounds.flushBytes)) break;
+      if (count > 0 && (count >= most || bytes + entry.bytes > this.#bounds.flushBytes)) break;
       bytes += entry.bytes;
       count += 1;
     }
     return this.#waiting.splice(0, count);
+  }
+
+  /** Puts posts that were taken, and are known not to be written, back before all others. */
+  putBack(entries: readonly Entry[]): void {
+    this.#waiting.unshift(...entries);
   }
 
   /** Sets posts of locked conversations apart, and those of the same conversations that wait behind them. */
@@ -93,7 +103,7 @@ export class IntakeQueue {
   release(ids: readonly ConversationId[]): void {
     const entries = ids.flatMap((id) => this.#held.get(id) ?? []);
     for (const id of ids) this.#held.delete(id);
-    this.#waiting.unshift(...entries);
+    this.putBack(entries);
   }
 
   settle(entry: Entry, posted: Posted): void {
@@ -136,4 +146,10 @@ export class IntakeQueue {
     this.#size -= 1;
     this.#bytes -= entry.bytes;
   }
+}
+
+function sizeOf({ text, label, iconUrl, key }: Post): number {
+  let bytes = ENTRY_BYTES;
+  for (const part of [text, label, iconUrl, key]) if (part !== null) bytes += Buffer.byteLength(part);
+  return bytes;
 }

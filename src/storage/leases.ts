@@ -27,7 +27,10 @@ export async function claimPartitions(
     returning partition::int as partition, epoch`;
 }
 
-/** Prolongs what is still ours; a partition that is not in the answer belongs to somebody else now. */
+/**
+ * Prolongs what is still ours; a partition that is not in the answer belongs to somebody else now. The rows are locked
+ * in order, as settlements lock them, so that the two cannot wait for each other.
+ */
 export async function renewPartitions(
   sql: Sql,
   holder: string,
@@ -35,14 +38,21 @@ export async function renewPartitions(
   leaseMs: number,
 ): Promise<number[]> {
   const rows = await sql<{ partition: number }[]>`
+    with ours as (
+      select l.partition from lease l
+      where l.holder = ${holder} and (l.partition::int, l.epoch) in (
+        select * from unnest(${held.map((h) => h.partition)}::int[], ${held.map((h) => h.epoch)}::bigint[]))
+      order by l.partition for no key update
+    )
     update lease l set expires_at = clock_timestamp() + ${leaseMs} * interval '1 millisecond'
-    from unnest(${held.map((h) => h.partition)}::int[], ${held.map((h) => h.epoch)}::bigint[]) as u(partition, epoch)
-    where l.partition = u.partition and l.epoch = u.epoch and l.holder = ${holder}
+    from ours where l.partition = ours.partition
     returning l.partition::int as partition`;
   return rows.map((row) => row.partition);
 }
 
 /** Gives everything back, so that the next process need not wait for the leases to end. */
 export async function releasePartitions(sql: Sql, holder: string): Promise<void> {
-  await sql`update lease set holder = null, expires_at = '-infinity' where holder = ${holder}`;
+  await sql`
+    with ours as (select partition from lease where holder = ${holder} order by partition for no key update)
+    update lease l set holder = null, expires_at = '-infinity' from ours where l.partition = ours.partition`;
 }

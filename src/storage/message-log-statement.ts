@@ -94,7 +94,7 @@ export async function writePosts(sql: Sql, posts: readonly Post[]): Promise<Post
     left join numbered n on k.ord is null and n.conversation_id = i.conversation_id and (n.ord = i.ord or n.key = i.key)
     left join advanced a on a.conversation_id = n.conversation_id
     order by i.ord`;
-  const answers = new Array<Posted>(posts.length);
+  const answers: Posted[] = Array.from({ length: posts.length });
   for (const row of rows) answers[row.ord - 1] = posted(row);
   return answers;
 }

@@ -54,6 +54,7 @@ export class MessageLog {
   #flushing: Promise<void> | null = null;
   #away: Error | null = null;
   #timer: NodeJS.Timeout | null = null;
+  #nextProbeAt = 0;
   #stopped = false;
 
   constructor(pool: Pool, options: MessageLogOptions) {
@@ -95,7 +96,9 @@ export class MessageLog {
     if (this.#flushing !== null || this.#queue.size === 0) return;
     this.#flushing = this.#flushLoop().finally(() => {
       this.#flushing = null;
-      this.#armTimer();
+      // A caller that was just answered may have posted again after the loop had looked for the last time.
+      if (this.#queue.hasWaiting) this.#schedule();
+      else this.#armTimer();
     });
   }
 
@@ -104,6 +107,8 @@ export class MessageLog {
     await new Promise(setImmediate);
     for (;;) {
       this.#queue.rejectExpired(new DatabaseAwayError('the post waited too long for its turn'));
+      // Here and not only when nothing else waits, or a busy log would never come back to a lock that was let go.
+      if (this.#queue.hasHeld && performance.now() >= this.#nextProbeAt) await this.#releaseHeld();
       const batch = this.#queue.take();
       if (batch.length === 0) return;
       await this.#write(batch, 1);
@@ -115,24 +120,19 @@ export class MessageLog {
     if (!this.#queue.hasHeld || this.#timer !== null || this.#stopped) return;
     this.#timer = setTimeout(() => {
       this.#timer = null;
-      if (this.#flushing !== null) return;
-      this.#flushing = this.#releaseHeld().finally(() => {
-        this.#flushing = null;
-        this.#schedule();
-        this.#armTimer();
-      });
+      this.#schedule();
     }, HELD_PROBE_MS);
   }
 
   async #releaseHeld(): Promise<void> {
-    this.#queue.rejectExpired(new DatabaseAwayError('the conversation stayed locked for too long'));
     const held = this.#queue.heldConversations();
-    if (held.length === 0) return;
     try {
       const locked = await this.#pool.run((sql) => lockedConversations(sql, held));
       this.#queue.release(held.filter((id) => !locked.has(id)));
     } catch (error) {
-      this.#fail([], error);
+      this.#fail([], notWritten(error));
+    } finally {
+      this.#nextProbeAt = performance.now() + HELD_PROBE_MS;
     }
   }
 
@@ -163,9 +163,12 @@ export class MessageLog {
       }
     });
     this.counts.commits += 1;
-    // The word goes out before the answers, so that whoever was answered can count on it.
-    if (advanced.size > 0) this.#options.onCommitted(advanced);
-    batch.forEach((entry, index) => this.#queue.settle(entry, answers[index]!));
+    try {
+      // The word goes out before the answers, so that whoever was answered can count on it.
+      if (advanced.size > 0) this.#options.onCommitted(advanced);
+    } finally {
+      batch.forEach((entry, index) => this.#queue.settle(entry, answers[index]!));
+    }
   }
 
   /** Everything below happened after a rollback, except the last line, where nobody can tell. */
@@ -174,11 +177,10 @@ export class MessageLog {
     if (state === LOCK_NOT_AVAILABLE) return this.#holdLocked(batch, tries, error);
     const repeatable = (state !== null && REPEATABLE.has(state)) || violates(error, 'idempotency_key_pkey');
     if (repeatable && tries < MAX_TRIES) return this.#write(batch, tries + 1);
-    if (state !== null && /^(22|23|54)/.test(state)) return this.#split(batch, error);
+    if (endsSession(error) || state === null) return this.#fail(batch, error);
+    if (/^(22|23|54)/.test(state)) return this.#split(batch, error);
     // PostgreSQL answered, so it rolled back (a full disk, a read-only standby): not written, but no use to go on at once.
-    if (state !== null && !endsSession(error))
-      error = new DatabaseAwayError('the database refused to write', { cause: error });
-    this.#fail(batch, error);
+    this.#fail(batch, notWritten(error));
   }
 
   async #split(batch: readonly Entry[], error: unknown): Promise<void> {
@@ -187,8 +189,12 @@ export class MessageLog {
       return;
     }
     const middle = Math.ceil(batch.length / 2);
+    // The second half waits in the queue meanwhile: whatever becomes of its conversations' posts in the first (set
+    // apart behind a lock, rejected) then happens to it as well, and their order holds.
+    this.#queue.putBack(batch.slice(middle));
     await this.#write(batch.slice(0, middle), 1);
-    await this.#write(batch.slice(middle), 1);
+    const rest = this.#queue.take(batch.length - middle);
+    if (rest.length > 0) await this.#write(rest, 1);
   }
 
   async #holdLocked(batch: readonly Entry[], tries: number, error: unknown): Promise<void> {
@@ -198,13 +204,15 @@ export class MessageLog {
       locked = await this.#pool.run((sql) => lockedConversations(sql, ids));
     } catch (cause) {
       // The flush itself was rolled back by its lock time-out, so its posts are known not to be there.
-      this.#fail(batch, cause instanceof DatabaseLostError ? new DatabaseAwayError(cause.message, { cause }) : cause);
+      this.#fail(batch, notWritten(cause));
       return;
     }
     const free = batch.filter((entry) => !locked.has(entry.post.conversationId));
     this.#queue.hold(batch.filter((entry) => locked.has(entry.post.conversationId)));
+    this.#nextProbeAt = performance.now() + HELD_PROBE_MS;
     if (free.length === 0) return;
-    if (tries >= MAX_TRIES) this.#fail(free, error);
+    // Time and again, though no head is locked: somebody holds a whole table.
+    if (tries >= MAX_TRIES) this.#fail(free, notWritten(error));
     else await this.#write(free, tries + 1);
   }
 
@@ -212,10 +220,11 @@ export class MessageLog {
     const cause = error instanceof Error ? error : new Error('the database failed');
     for (const entry of batch) this.#queue.reject(entry, cause);
     if (!(cause instanceof DatabaseAwayError || cause instanceof DatabaseLostError)) return;
+    const returning = this.#away !== null;
     // Whoever is waiting was not written. Telling them now beats letting each meet the same deadline in turn.
     this.#away = new DatabaseAwayError('the database is away', { cause });
     this.#queue.rejectAll(this.#away);
-    void this.#waitForReturn();
+    if (!returning) void this.#waitForReturn();
   }
 
   async #waitForReturn(): Promise<void> {
@@ -230,4 +239,10 @@ export class MessageLog {
       }
     }
   }
+}
+
+/** For posts that are known to be rolled back, whatever the database failed with afterwards. */
+function notWritten(error: unknown): Error {
+  if (error instanceof DatabaseAwayError) return error;
+  return new DatabaseAwayError('the database refused to write', { cause: error });
 }

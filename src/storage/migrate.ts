@@ -7,7 +7,8 @@ export class SchemaTooNewError extends Error {
   override readonly name = 'SchemaTooNewError';
 }
 
-interface Migration {
+/** One step of the schema. */
+export interface Migration {
   readonly version: number;
   readonly name: string;
   readonly text: string;
@@ -18,21 +19,29 @@ const ADVISORY_LOCK = 0x6b6c617463;
 /** Building an index on a large table takes its time; a node that waits for another one's migration as well. */
 const TIMEOUT_MS = 30 * 60_000;
 
-/** The migrations this program carries, in order. Files are named `<number>-<name>.sql`. */
+/** The migrations this program carries, in order. */
 export function readMigrations(): Migration[] {
-  const migrations = listAssets('storage/migrations')
-    .filter((file) => file.endsWith('.sql'))
-    .sort()
-    .map((file) => {
-      const [, number, name] = /^(\d+)-(.+)\.sql$/.exec(file) ?? [];
-      if (number === undefined || name === undefined)
-        throw new Error(`migration ${file} is not named <number>-<name>.sql`);
-      return { version: Number(number), name, text: readAsset(`storage/migrations/${file}`) };
-    });
-  migrations.forEach((migration, index) => {
-    if (migration.version !== index + 1) throw new Error(`migration ${index + 1} is missing`);
+  const files = listAssets('storage/migrations').filter((file) => file.endsWith('.sql'));
+  return orderMigrations(files).map(({ file, ...step }) => ({
+    ...step,
+    text: readAsset(`storage/migrations/${file}`),
+  }));
+}
+
+/** Puts files named `<number>-<name>.sql` in the order of their numbers; throws unless these are 1, 2, 3 … */
+export function orderMigrations(files: readonly string[]): { version: number; name: string; file: string }[] {
+  const steps = files.map((file) => {
+    const [, number, name] = /^(\d+)-(.+)\.sql$/.exec(file) ?? [];
+    if (number === undefined || name === undefined)
+      throw new Error(`migration ${file} is not named <number>-<name>.sql`);
+    return { version: Number(number), name, file };
   });
-  return migrations;
+  steps.sort((a, b) => a.version - b.version);
+  steps.forEach((step, index) => {
+    if (step.version > index + 1) throw new Error(`migration ${index + 1} is missing`);
+    if (step.version < index + 1) throw new Error(`${step.file}: there is another migration ${step.version}`);
+  });
+  return steps;
 }
 
 /** The version a database is at; 0 for an empty one. */

@@ -32,12 +32,11 @@ export async function openDatabase(config: Config, parts: { sealer: Sealer; log:
     : { target: externalTarget(config), stopServer: async () => {}, supervise: () => async () => {} };
   const database = new Database(target, config.postgresql);
   try {
+    // Before the migrations, which an older server would refuse with a syntax error.
+    const version = await database.general.run(serverVersion);
     const applied = await migrate(database.intake);
     for (const name of applied) log.info('the database schema was brought up to date', { migration: name });
-    const version = await database.general.run(async (sql) => {
-      await checkCanary(sql, sealer);
-      return serverVersion(sql);
-    });
+    await database.general.run((sql) => checkCanary(sql, sealer));
     const stopSupervised = supervise(database);
     return {
       database,

@@ -41,6 +41,8 @@ export class Pool {
     const started = performance.now();
     const connection = await this.#take(timeoutMs);
     try {
+      // Stopped between the two: a session opened now would be closed by nobody.
+      if (this.#stopped) throw new DatabaseAwayError('the server is stopping');
       return await connection.run(work, Math.max(1, timeoutMs - (performance.now() - started)));
     } finally {
       this.#give(connection);

@@ -19,7 +19,9 @@ export async function ensureAttemptPartitions(tx: Transaction, nowMs: number): P
     const name = partitionName(from);
     const [found] = await tx`select to_regclass(${name}) is not null as present`;
     if (found?.['present'] === true) continue;
-    // Rows that a wrong clock put into the default partition would forbid the new one: they move along.
+    // Rows that a wrong clock put into the default partition would forbid the new one: they move along, and the lock,
+    // which attaching takes anyway, lets no further one in between. Deliveries of other days do not meet it.
+    await tx`lock table delivery_attempt_default in access exclusive mode`;
     await tx.unsafe(`create table ${name} (like delivery_attempt including all)`);
     await tx`
       with moved as (delete from delivery_attempt_default where at >= ${from} and at < ${to} returning *)

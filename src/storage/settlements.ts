@@ -80,20 +80,20 @@ export async function settle(sql: Sql, settlements: readonly Settlement[]): Prom
 
 /**
  * A target answered 410: the hook is gone for its clients, its row stays for `klatch hook restore`, and the group gets a
- * notice. False when the hook was changed or handed over meanwhile.
+ * notice. Rejects with StaleLaneError when the hook was changed or handed over meanwhile.
  */
 export async function removeByTarget(
   tx: Transaction,
   removal: { settlement: Settlement; attempt: AttemptRecord; conversationId: ConversationId; host: string },
-): Promise<boolean> {
+): Promise<void> {
   const { settlement, attempt, conversationId, host } = removal;
-  const fence = await tx`
-    select from lease where partition = ${settlement.hookId % PARTITIONS} and epoch = ${settlement.epoch} for share`;
-  if (fence.length === 0) return false;
-  // Head before hook, as registration does, so that the two cannot wait for each other.
+  // The head first: whoever waits for it holds nothing that others wait for. Then lease and hook, as settlements do.
   const [head] = await tx<{ rev: number }[]>`
     update conversation_head set last_rev = last_rev + 1 where conversation_id = ${conversationId}
     returning last_rev as rev`;
+  const fence = await tx`
+    select from lease where partition = ${settlement.hookId % PARTITIONS} and epoch = ${settlement.epoch} for share`;
+  if (fence.length === 0) throw new StaleLaneError('the lane belongs to somebody else');
   const removed = await tx`
     update reverse_hook set removed_at = now(), removed_by = 'target', generation = generation + 1,
       last_error_at = ${attempt.at}, last_error_category = ${attempt.category}, last_error_code = ${attempt.code}
@@ -108,7 +108,6 @@ export async function removeByTarget(
   await tx`
     insert into notice (conversation_id, rev, kind, details)
     values (${conversationId}, ${head!.rev}, 'hook_removed', ${tx.json({ hook: settlement.hookId, host })})`;
-  return true;
 }
 
 /** Rolls a removal back whose hook was changed after the attempt began. */

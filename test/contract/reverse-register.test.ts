@@ -25,7 +25,7 @@ async function listed(of: TestGroup = group): Promise<{ id: number; url: string 
 async function columns(id: number, of: TestServer = server): Promise<Record<string, unknown>> {
   const [row] = await of.database.query(
     (sql) =>
-      sql`select ordering, batch, signature, skip, description, secret_sealed from reverse_hook where id = ${id}`,
+      sql`select ordering, batch, signature, to_json(skip) as skip, description, secret_sealed from reverse_hook where id = ${id}`,
   );
   return { ...row };
 }

@@ -75,9 +75,8 @@ export function testConfig(target: ConnectionTarget, dataDir: string, changes: C
   };
   const changed = Object.entries(changes).map(([section, change]) => {
     const old = base[section as keyof Config];
-    const merged =
-      typeof old === 'object' && old !== null && !Array.isArray(old) ? { ...old, ...(change as object) } : change;
-    return [section, merged];
+    const isSection = typeof old === 'object' && old !== null && !Array.isArray(old);
+    return [section, isSection ? Object.assign({}, old, change) : change];
   });
   return { ...base, ...Object.fromEntries(changed) } as Config;
 }

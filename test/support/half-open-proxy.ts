@@ -9,9 +9,9 @@ export interface Upstream {
 
 /**
  * What happens to bytes: `pass`; `swallow` (connections are accepted and stay open, nothing gets through); `reset`
- * (connections are cut as soon as they say a word).
+ * and `close` (connections are cut as soon as they say a word).
  */
-export type ProxyMode = 'pass' | 'swallow' | 'reset';
+export type ProxyMode = 'pass' | 'swallow' | 'reset' | 'close';
 
 interface Pair {
   readonly client: Socket;
@@ -28,6 +28,7 @@ export class HalfOpenProxy {
   readonly #upstream: Upstream;
   readonly #server: Server;
   readonly #pairs = new Set<Pair>();
+  readonly #upstreams = new Set<Socket>();
   #accepted = 0;
 
   private constructor(upstream: Upstream) {
@@ -60,10 +61,8 @@ export class HalfOpenProxy {
   async stop(): Promise<void> {
     const closed = once(this.#server, 'close');
     this.#server.close();
-    for (const { client, upstream } of this.#pairs) {
-      client.destroy();
-      upstream.destroy();
-    }
+    for (const { client } of this.#pairs) client.destroy();
+    for (const upstream of this.#upstreams) upstream.destroy();
     await closed;
   }
 
@@ -73,6 +72,7 @@ export class HalfOpenProxy {
     const upstream = host.startsWith('/') ? connect(`${host}/.s.PGSQL.${port}`) : connect(port, host);
     const pair: Pair = { client, upstream, dead: false };
     this.#pairs.add(pair);
+    this.#upstreams.add(upstream);
     client.on('data', (bytes) => this.#forward(pair, upstream, bytes));
     upstream.on('data', (bytes) => this.#forward(pair, client, bytes));
     client.on('error', () => (this.ends.reset += 1));
@@ -84,12 +84,14 @@ export class HalfOpenProxy {
     });
     upstream.on('error', () => upstream.destroy());
     upstream.on('close', () => {
+      this.#upstreams.delete(upstream);
       if (!pair.dead) client.destroy();
     });
   }
 
   #forward(pair: Pair, to: Socket, bytes: Buffer): void {
     if (this.mode === 'reset') pair.client.resetAndDestroy();
+    if (this.mode === 'close') pair.client.destroy();
     if (this.mode !== 'pass') pair.dead = true;
     if (!pair.dead) to.write(bytes);
   }

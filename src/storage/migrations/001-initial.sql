@@ -23,7 +23,9 @@ create table conversation (
 );
 
 -- The counters of a conversation, apart from its description: every post locks this row, and `for update` on the wide
--- one would block the foreign-key checks of everybody who refers to it. Half-filled pages keep updates in the page.
+-- one would block the foreign-key checks of everybody who refers to it. Half-filled pages keep updates in the page, and
+-- no index on what every post changes: one on last_at made a flush of 500 posts 9 to 19 % slower, as no update could
+-- stay in its page any more, and saved 4 to 8 ms of the sweep every 5 s (100,000 groups, 20,000 hooks).
 create table conversation_head (
   conversation_id bigint primary key references conversation on delete cascade,
   last_seq bigint not null default 0,
@@ -32,7 +34,6 @@ create table conversation_head (
   -- Here and not in conversation: the statement that writes messages reads it beneath the lock it holds anyway.
   archived_at timestamptz
 ) with (fillfactor = 50);
-create index conversation_head_last_at on conversation_head (last_at);
 
 create table membership (
   conversation_id bigint not null references conversation on delete cascade,
@@ -136,7 +137,8 @@ create table reverse_hook (
   check (cursor >= start_seq),
   check ((removed_at is null) = (removed_by is null)),
   foreign key (conversation_id, kind) references conversation (id, kind) on delete cascade
-);
+  -- Every delivery updates its row: room for that in the same page.
+) with (fillfactor = 70);
 create unique index reverse_hook_url on reverse_hook (conversation_id, url) where removed_at is null;
 create index reverse_hook_removed_at on reverse_hook (removed_at) where removed_at is not null;
 

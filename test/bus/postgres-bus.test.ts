@@ -1,0 +1,209 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import type { BusEvents } from '../../src/bus/bus.ts';
+import { PostgresBus, type PostgresBusOptions } from '../../src/bus/postgres-bus.ts';
+import type { PostgresqlConfig } from '../../src/config/config.ts';
+import { silentLog, type Log } from '../../src/log.ts';
+import type { ConversationId, Seq } from '../../src/model/ids.ts';
+import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { HalfOpenProxy } from '../support/half-open-proxy.ts';
+
+let database: TestDatabase;
+const buses: PostgresBus[] = [];
+
+beforeEach(async () => {
+  database = await createTestDatabase({ empty: true });
+});
+afterEach(async () => {
+  for (const bus of buses.splice(0)) bus.stop();
+  await database.drop();
+});
+
+type Word = [keyof BusEvents, unknown];
+
+/** What a node hears, to be asked for word by word. */
+class Ear {
+  readonly words: Word[] = [];
+  #wake: (() => void) | null = null;
+
+  constructor(bus: PostgresBus) {
+    for (const event of ['advanced', 'hooksChanged', 'tokensRevoked', 'gap'] as const) {
+      bus.subscribe({ [event]: (payload: unknown) => this.#hear([event, payload]) });
+    }
+  }
+
+  /** The next word; the test's own time-out bounds the wait. */
+  async next(): Promise<Word> {
+    while (this.words.length === 0) await new Promise<void>((resolve) => (this.#wake = resolve));
+    return this.words.shift()!;
+  }
+
+  #hear(word: Word): void {
+    this.words.push(word);
+    this.#wake?.();
+  }
+}
+
+/** A node that listens: its first word, the gap of its start, has been heard. */
+async function node(
+  options: PostgresBusOptions & { log?: Log } = {},
+  changes: Partial<PostgresqlConfig> = {},
+): Promise<{ bus: PostgresBus; ear: Ear }> {
+  const bus = new PostgresBus(database.open(changes), options.log ?? silentLog(), options);
+  buses.push(bus);
+  const ear = new Ear(bus);
+  bus.start();
+  expect(await ear.next()).toEqual(['gap', undefined]);
+  return { bus, ear };
+}
+
+/** A log that tells when an event is first written. */
+function logUntil(wanted: string): { log: Log; written: Promise<void> } {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  return { log: { ...silentLog(), debug: (event) => event === wanted && resolve() }, written: promise };
+}
+
+const group = (id: number): ConversationId => id as ConversationId;
+const seq = (n: number): Seq => n as Seq;
+const gap: Word = ['gap', undefined];
+
+/** Sessions that listen. */
+const listeners = (): Promise<number[]> =>
+  database.query(async (sql) => {
+    const rows = await sql<{ pid: number }[]>`
+      select pid from pg_stat_activity where datname = current_database() and application_name = 'klatch listen'`;
+    return rows.map(({ pid }) => pid);
+  });
+
+describe('PostgresBus', () => {
+  test('tells its own process at once and the other node soon, each word once', async () => {
+    const [a, b] = [await node(), await node()];
+    const advanced = new Map([
+      [group(7), seq(42)],
+      [group(8), seq(1)],
+    ]);
+    a.bus.publish('advanced', advanced);
+    expect(a.ear.words).toEqual([['advanced', advanced]]);
+    expect(await b.ear.next()).toEqual(['advanced', advanced]);
+    b.bus.publish('hooksChanged', [group(3), group(4)]);
+    b.bus.publish('tokensRevoked', ['aa', 'bb']);
+    a.ear.words.shift();
+    expect([await a.ear.next(), await a.ear.next()]).toEqual([
+      ['hooksChanged', [3, 4]],
+      ['tokensRevoked', ['aa', 'bb']],
+    ]);
+    // A word there and back: had anything been repeated to its own node, it would have come before.
+    a.bus.publish('hooksChanged', [group(5)]);
+    b.ear.words.splice(0, 2);
+    expect(await b.ear.next()).toEqual(['hooksChanged', [5]]);
+    b.bus.publish('hooksChanged', [group(6)]);
+    a.ear.words.shift();
+    expect(await a.ear.next()).toEqual(['hooksChanged', [6]]);
+    expect([...a.ear.words, ...b.ear.words]).toEqual([['hooksChanged', [6]]]);
+  });
+
+  test('puts what is published while a word is under way together, the newest seq of each conversation', async () => {
+    const [a, b] = [await node(), await node()];
+    for (let n = 1; n <= 100; n += 1) a.bus.publish('advanced', new Map([[group(1 + (n % 2)), seq(n)]]));
+    const heard = new Map<number, number>();
+    let words = 0;
+    while (heard.get(1) !== 100 || heard.get(2) !== 99) {
+      const [event, payload] = await b.ear.next();
+      expect(event).toBe('advanced');
+      for (const [id, newest] of payload as Map<number, number>) heard.set(id, newest);
+      words += 1;
+    }
+    expect(words).toBeLessThanOrEqual(2);
+  });
+
+  test.each([
+    ['a payload that PostgreSQL would refuse', 1_500],
+    ['more than is kept', 5_000],
+  ])('says "anything may have changed" instead of %s', async (_what, count) => {
+    const [a, b] = [await node(), await node()];
+    a.bus.publish('advanced', new Map(Array.from({ length: count }, (_, i) => [group(100_000 + i), seq(i + 1)])));
+    expect(await b.ear.next()).toEqual(gap);
+    a.bus.publish('hooksChanged', [group(1)]);
+    expect(await b.ear.next()).toEqual(['hooksChanged', [1]]);
+  });
+
+  test('sends as much as fits as it is', async () => {
+    const [a, b] = [await node(), await node()];
+    // 12 bytes of node, a space, the kind, and 9 bytes for each pair but 8 for the last: 7,897 together.
+    const fitting = new Map(Array.from({ length: 876 }, (_, i) => [group(100_000 + i), seq(1)]));
+    a.bus.publish('advanced', fitting);
+    expect(await b.ear.next()).toEqual(['advanced', fitting]);
+    a.bus.publish('advanced', new Map([...fitting, [group(999_999), seq(1)]]));
+    expect(await b.ear.next()).toEqual(gap);
+  });
+
+  test('listens again when its session was killed, and announces the gap', async () => {
+    const [a, b] = [await node(), await node()];
+    const before = await listeners();
+    await database.query((sql) => sql`select pg_terminate_backend(pid) from unnest(${before}::int[]) pid`);
+    expect([await a.ear.next(), await b.ear.next()]).toEqual([gap, gap]);
+    a.bus.publish('hooksChanged', [group(9)]);
+    expect(await b.ear.next()).toEqual(['hooksChanged', [9]]);
+    const after = await listeners();
+    expect(after).toHaveLength(2);
+    expect(after.filter((pid) => before.includes(pid))).toEqual([]);
+  });
+
+  test('notices by its heartbeat that the path swallows packets, and comes back with a gap', async () => {
+    const proxy = await HalfOpenProxy.start(database.target);
+    const { log, written: lost } = logUntil('bus: the listening session is lost');
+    const a = await node({ heartbeatMs: 100, log }, { ...proxy.address, connectTimeoutMs: 200 });
+    const b = await node();
+    proxy.mode = 'swallow';
+    await lost;
+    expect(a.ear.words).toEqual([]);
+    proxy.mode = 'pass';
+    expect(await a.ear.next()).toEqual(gap);
+    b.bus.publish('hooksChanged', [group(9)]);
+    expect(await a.ear.next()).toEqual(['hooksChanged', [9]]);
+    a.bus.stop();
+    await proxy.stop();
+  });
+
+  test('lets the others look for themselves when a word of it was lost', async () => {
+    const b = await node();
+    const proxy = await HalfOpenProxy.start(database.target);
+    const { log, written: lost } = logUntil('bus: a word to the other nodes was lost');
+    const a = await node({ heartbeatMs: 100, log }, { ...proxy.address, connectTimeoutMs: 200 });
+    proxy.mode = 'reset';
+    a.bus.publish('tokensRevoked', ['aa']);
+    await lost;
+    expect(b.ear.words).toEqual([]);
+    proxy.mode = 'pass';
+    expect(await b.ear.next()).toEqual(gap);
+    a.bus.stop();
+    await proxy.stop();
+  });
+
+  test('keeps what was published before its start for it', async () => {
+    const b = await node();
+    const bus = new PostgresBus(database.open(), silentLog());
+    buses.push(bus);
+    bus.publish('hooksChanged', [group(1)]);
+    bus.start();
+    bus.start();
+    expect(await b.ear.next()).toEqual(['hooksChanged', [1]]);
+  });
+
+  test('stops without a trace: no session is left, no word is said, and stopping twice is harmless', async () => {
+    const [a, b] = [await node(), await node()];
+    a.bus.stop();
+    a.bus.stop();
+    a.bus.publish('hooksChanged', [group(1)]);
+    const late = new PostgresBus(database.open(), silentLog());
+    late.start();
+    late.stop();
+    // Stopped in the middle of its first word.
+    const eager = new PostgresBus(database.open(), silentLog());
+    eager.subscribe({ gap: () => eager.stop() });
+    const stopped = new Promise<void>((resolve) => eager.subscribe({ gap: resolve }));
+    eager.start();
+    await stopped;
+    while ((await listeners()).length !== 1);
+    expect(b.ear.words).toEqual([]);
+  });
+});

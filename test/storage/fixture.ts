@@ -1,0 +1,163 @@
+import { createHash, randomUUID } from 'node:crypto';
+import { expect } from '@jest/globals';
+import type { AccountId, ConversationId, HookId, Seq } from '../../src/model/ids.ts';
+import { insertAccount } from '../../src/storage/accounts.ts';
+import { Connection, type ConnectionTarget, type Sql, type Transaction } from '../../src/storage/connection.ts';
+import { insertGroup } from '../../src/storage/groups.ts';
+import { insertHook, type NewHook } from '../../src/storage/hooks.ts';
+import { insertIntegration } from '../../src/storage/integrations.ts';
+import type { MessageLogOptions } from '../../src/storage/message-log.ts';
+import type { Post } from '../../src/storage/message-log-statement.ts';
+import type { TestDatabase } from '../support/database.ts';
+
+export interface StoredGroup {
+  readonly id: ConversationId;
+  readonly accountId: AccountId;
+  readonly tokenHash: string;
+}
+
+export const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
+
+/** Groups with their integrations, straight in the database. */
+export async function makeGroups(database: TestDatabase, count: number): Promise<StoredGroup[]> {
+  return database.query(async (sql) => sql.begin((tx) => insertGroups(tx, count)));
+}
+
+async function insertGroups(tx: Transaction, count: number): Promise<StoredGroup[]> {
+  const groups: StoredGroup[] = [];
+  for (let index = 0; index < count; index += 1) {
+    const id = await insertGroup(tx, `Group ${index}`, null);
+    const accountId = await insertAccount(tx, { kind: 'webhook', nick: null, name: `Sender ${index}`, role: 'user' });
+    const tokenHash = sha256(randomUUID());
+    await insertIntegration(tx, { conversationId: id, accountId, token: { hash: tokenHash, sealed: '-' } });
+    groups.push({ id, accountId, tokenHash });
+  }
+  return groups;
+}
+
+export function post(group: StoredGroup, text: string, changes: Partial<Post> = {}): Post {
+  return {
+    conversationId: group.id,
+    tokenHash: group.tokenHash,
+    senderId: group.accountId,
+    text,
+    label: null,
+    iconUrl: null,
+    hops: 0,
+    key: null,
+    bodyHash: null,
+    ...changes,
+  };
+}
+
+/** A post with an idempotency key. */
+export function keyedPost(group: StoredGroup, key: string, text: string): Post {
+  return post(group, text, { key, bodyHash: sha256(text) });
+}
+
+export function logOptions(changes: Partial<MessageLogOptions> = {}): MessageLogOptions {
+  const bounds = { maxPosts: 5_000, maxBytes: 64 * 1024 * 1024, flushPosts: 500, flushBytes: 4 * 1024 * 1024 };
+  return { ...bounds, waitMs: 5_000, onCommitted: () => {}, ...changes };
+}
+
+export interface StoredMessage {
+  readonly group: ConversationId;
+  readonly seq: Seq;
+  readonly text: string;
+}
+
+/**
+ * Every message, in order, after checking what must hold of any log: seq and rev without gaps from 1 to the head's
+ * counters, and times that never run backwards.
+ */
+export async function readWholeLog(database: TestDatabase): Promise<StoredMessage[]> {
+  return database.query(async (sql) => {
+    const wrong = await sql`
+      select h.conversation_id from conversation_head h
+      left join message m on m.conversation_id = h.conversation_id
+      group by h.conversation_id
+      having count(m.seq) <> h.last_seq or coalesce(max(m.seq), 0) <> h.last_seq or coalesce(min(m.seq), 1) <> 1
+        or coalesce(max(m.rev), 0) <> h.last_rev or coalesce(min(m.rev), 1) <> 1 or count(distinct m.rev) <> h.last_rev`;
+    expect([...wrong]).toEqual([]);
+    const backwards = await sql`
+      select 1 from (
+        select sent_at < lag(sent_at) over (partition by conversation_id order by seq) as earlier from message
+      ) m where m.earlier`;
+    expect([...backwards]).toEqual([]);
+    const rows = await sql<StoredMessage[]>`
+      select conversation_id as group, seq, text from message order by conversation_id, seq`;
+    return [...rows];
+  });
+}
+
+/** Something held open in a transaction of a connection of its own. */
+export interface Held {
+  /** Lets go by committing. */
+  release(): Promise<void>;
+}
+
+/** Runs `work` in a transaction that stays open until it is released. */
+export async function holdOpen(target: ConnectionTarget, work: (tx: Transaction) => Promise<unknown>): Promise<Held> {
+  const connection = new Connection(target, 'test lock');
+  const begun = Promise.withResolvers<void>();
+  const end = Promise.withResolvers<void>();
+  const done = connection.run(
+    (sql) =>
+      sql.begin(async (tx) => {
+        await work(tx);
+        begun.resolve();
+        await end.promise;
+      }),
+    60_000,
+  );
+  await Promise.race([begun.promise, done]);
+  return {
+    release: async () => {
+      end.resolve();
+      await done;
+      connection.close();
+    },
+  };
+}
+
+export const lockHead = (target: ConnectionTarget, id: ConversationId): Promise<Held> =>
+  holdOpen(target, (tx) => tx`select from conversation_head where conversation_id = ${id} for update`);
+
+/** Repeats a question to the database until its answer is true; the test's own time-out bounds it. */
+export async function until(database: TestDatabase, ask: (sql: Sql) => Promise<boolean>): Promise<void> {
+  await database.query(async (sql) => {
+    // A round trip between two questions: one that is answered at once would leave no turn to what it asks about.
+    while (!(await ask(sql))) await sql`select 1`;
+  });
+}
+
+/** True while `count` sessions of this name wait for a lock. */
+export async function isWaiting(sql: Sql, name: string, count = 1): Promise<boolean> {
+  const rows = await sql`
+    select from pg_stat_activity where datname = current_database() and application_name = ${`klatch ${name}`}
+      and wait_event_type = 'Lock'`;
+  return rows.length === count;
+}
+
+let hooks = 0;
+
+export async function makeHook(
+  database: TestDatabase,
+  group: StoredGroup,
+  changes: Partial<NewHook> = {},
+): Promise<HookId> {
+  hooks += 1;
+  const hook: NewHook = {
+    conversationId: group.id,
+    url: `http://127.0.0.1/${hooks}`,
+    description: null,
+    order: 'strict',
+    batch: 1,
+    signature: 'v1',
+    skip: [],
+    secretSealed: '-',
+    startSeq: 0 as Seq,
+    ...changes,
+  };
+  return database.query(async (sql) => sql.begin((tx) => insertHook(tx, hook)));
+}

@@ -1,0 +1,117 @@
+import { execFile } from 'node:child_process';
+import { readFile, writeFile } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import {
+  migrate,
+  newestVersion,
+  orderMigrations,
+  readMigrations,
+  schemaVersion,
+  SchemaTooNewError,
+  type Migration,
+} from '../../src/storage/migrate.ts';
+import { Pool } from '../../src/storage/pool.ts';
+import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { describeSchema } from './schema.ts';
+
+const SCRIPT = fileURLToPath(new URL('../support/migrating-node.ts', import.meta.url));
+const SNAPSHOT = fileURLToPath(new URL('schema.snapshot.txt', import.meta.url));
+
+let database: TestDatabase;
+const pools: Pool[] = [];
+
+function open(): Pool {
+  const pool = new Pool(database.target, { name: 'migrate', size: 1, waiting: 1, timeoutMs: 30_000 });
+  pools.push(pool);
+  return pool;
+}
+
+const step = (version: number, text: string): Migration => ({ version, name: `step-${version}`, text });
+
+describe('migrate()', () => {
+  beforeEach(async () => {
+    database = await createTestDatabase({ empty: true });
+  });
+  afterEach(async () => {
+    for (const pool of pools.splice(0)) pool.stop();
+    await database.drop();
+  });
+
+  test('makes the schema that is kept in schema.snapshot.txt', async () => {
+    await migrate(open());
+    const schema = await database.query(describeSchema);
+    // After a change of the schema that is meant: KLATCH_UPDATE_SCHEMA=1 make test, and read the difference.
+    if (process.env['KLATCH_UPDATE_SCHEMA'] !== undefined) await writeFile(SNAPSHOT, schema);
+    expect(schema).toBe(await readFile(SNAPSHOT, 'utf8'));
+  });
+
+  test('lets one of 20 that start at once do it, and the others wait', async () => {
+    const applied = await Promise.all(Array.from({ length: 20 }, () => migrate(open())));
+    const all = readMigrations().map(({ version, name }) => `${version} ${name}`);
+    expect(applied.flat().sort()).toEqual(all.sort());
+    expect(await database.query(schemaVersion)).toBe(newestVersion());
+    expect(await migrate(open())).toEqual([]);
+  });
+
+  test('lets one of several processes do it', async () => {
+    const run = promisify(execFile);
+    const target = JSON.stringify(database.target);
+    const outputs = await Promise.all([1, 2, 3].map(() => run(process.execPath, [SCRIPT, target])));
+    const applied = outputs.flatMap(({ stdout }) => JSON.parse(stdout) as string[]);
+    expect(applied).toHaveLength(newestVersion());
+    expect(await database.query(describeSchema)).toBe(await readFile(SNAPSHOT, 'utf8'));
+  });
+
+  test('applies what is new to a database, and only that', async () => {
+    const pool = open();
+    const first = step(1, 'create table one (a int)');
+    const second = step(2, 'create table two (a int); insert into two values (1), (2)');
+    expect(await migrate(pool, [first])).toEqual(['1 step-1']);
+    expect(await migrate(pool, [first, second])).toEqual(['2 step-2']);
+    const names = await database.query((sql) => sql`select version, name from schema_version order by version`);
+    expect([...names]).toEqual([
+      { version: 1, name: 'step-1' },
+      { version: 2, name: 'step-2' },
+    ]);
+  });
+
+  test('that fails leaves nothing of its step behind, and keeps the steps before', async () => {
+    const pool = open();
+    const broken = step(2, 'create table two (a int); insert into two values (1); select 1 / 0; create table three ()');
+    await expect(migrate(pool, [step(1, 'create table one (a int)'), broken])).rejects.toMatchObject({ code: '22012' });
+    expect(await database.query(schemaVersion)).toBe(1);
+    const [left] = await database.query((sql) => sql`select to_regclass('one') as one, to_regclass('two') as two`);
+    expect(left).toEqual({ one: 'one', two: null });
+    expect(await migrate(pool, [step(1, ''), step(2, 'create table two (a int)')])).toEqual(['2 step-2']);
+  });
+
+  test('refuses a database that a newer program made, and leaves it as it is', async () => {
+    const pool = open();
+    await migrate(pool);
+    const newer = newestVersion() + 1;
+    await database.query((sql) => sql`insert into schema_version (version, name) values (${newer}, 'of the future')`);
+    const before = await database.query(describeSchema);
+    await expect(migrate(pool)).rejects.toThrow(SchemaTooNewError);
+    await expect(migrate(pool)).rejects.toThrow(`at schema ${newer} and this Klatch knows ${newestVersion()}`);
+    expect(await database.query(describeSchema)).toBe(before);
+  });
+});
+
+describe('the files of migrations', () => {
+  test('are taken in the order of their numbers, however these are written', () => {
+    const names = ['10-j.sql', '9-i.sql', ...Array.from({ length: 8 }, (_, i) => `00${i + 1}-x.sql`)];
+    expect(orderMigrations(names).map(({ version }) => version)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+  });
+
+  test.each([
+    [['1-a.sql', '3-c.sql'], 'migration 2 is missing'],
+    [['2-b.sql'], 'migration 1 is missing'],
+    [['1-a.sql', '001-b.sql'], 'there is another migration 1'],
+    [['1-a.sql', 'b.sql'], 'b.sql is not named <number>-<name>.sql'],
+    [['1a.sql'], '1a.sql is not named <number>-<name>.sql'],
+  ])('%j are refused: %s', (names, sentence) => {
+    expect(() => orderMigrations(names)).toThrow(sentence);
+  });
+});

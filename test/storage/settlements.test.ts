@@ -1,0 +1,214 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import type { ConversationId, HookId, Seq } from '../../src/model/ids.ts';
+import type { Sql } from '../../src/storage/connection.ts';
+import { PARTITIONS } from '../../src/storage/lanes.ts';
+import { claimPartitions } from '../../src/storage/leases.ts';
+import type { Pool } from '../../src/storage/pool.ts';
+import { removeHook } from '../../src/storage/hooks.ts';
+import {
+  removeByTarget,
+  settle,
+  StaleLaneError,
+  type AttemptRecord,
+  type Settlement,
+} from '../../src/storage/settlements.ts';
+import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { isWaiting, makeGroups, makeHook, until, type StoredGroup } from './fixture.ts';
+
+let database: TestDatabase;
+let pool: Pool;
+let group: StoredGroup;
+let hook: HookId;
+
+beforeEach(async () => {
+  database = await createTestDatabase();
+  pool = database.open().settle;
+  await pool.run((sql) => claimPartitions(sql, 'us', [], 10_000));
+  group = (await makeGroups(database, 1))[0]!;
+  hook = await makeHook(database, group);
+});
+afterEach(() => database.drop());
+
+function attempt(changes: Partial<AttemptRecord> = {}): AttemptRecord {
+  const first = { firstSeq: 1 as Seq, lastSeq: 1 as Seq, attempt: 1, at: new Date('2026-11-21T10:00:00.123Z') };
+  return { ...first, delivered: true, category: null, code: 200, durationMs: 12, ...changes };
+}
+
+function settlement(changes: Partial<Settlement> = {}): Settlement {
+  const fences = { hookId: hook, generation: 0, epoch: 1 };
+  const state = { cursor: 1 as Seq, failures: 0, failingSince: null, nextAttemptAt: null };
+  return { ...fences, ...state, attempt: attempt(), ...changes };
+}
+
+const settleOne = async (changes: Partial<Settlement> = {}): Promise<boolean> =>
+  (await pool.run((sql) => settle(sql, [settlement(changes)]))).has(changes.hookId ?? hook);
+
+async function row(id = hook): Promise<Record<string, unknown>> {
+  const [found] = await database.query(
+    (sql) => sql`
+    select cursor, failures, failing_since, next_attempt_at, generation, last_success_at, last_error_at,
+      last_error_category, last_error_code, removed_by from reverse_hook where id = ${id}`,
+  );
+  return { ...found };
+}
+
+const logged = async (): Promise<Record<string, unknown>[]> => [
+  ...(await database.query(
+    (sql) => sql`select hook_id, seq, attempt, outcome, category, code from delivery_attempt order by seq`,
+  )),
+];
+
+describe('settle()', () => {
+  test('writes the cursor, the health and the log of a delivery', async () => {
+    expect(await settleOne()).toBe(true);
+    expect(await row()).toMatchObject({ cursor: 1, failures: 0, last_success_at: attempt().at, last_error_at: null });
+    expect(await logged()).toEqual([
+      { hook_id: hook, seq: 1, attempt: 1, outcome: 'delivered', category: null, code: 200 },
+    ]);
+  });
+
+  test('writes a failure with its error, and keeps both when a success follows', async () => {
+    const at = attempt().at;
+    const failed = attempt({ delivered: false, category: 'status', code: 500 });
+    const next = new Date(at.getTime() + 5_000);
+    await settleOne({ cursor: 0 as Seq, failures: 1, failingSince: at, nextAttemptAt: next, attempt: failed });
+    const error = { last_error_at: at, last_error_category: 'status', last_error_code: 500 };
+    expect(await row()).toMatchObject({ ...error, cursor: 0, failures: 1, failing_since: at, next_attempt_at: next });
+    await settleOne({ attempt: attempt({ attempt: 2, at: next }) });
+    expect(await row()).toMatchObject({ ...error, cursor: 1, failures: 0, failing_since: null, next_attempt_at: null });
+    expect(await logged()).toHaveLength(2);
+  });
+
+  test('without an attempt moves the cursor and logs nothing', async () => {
+    expect(await settleOne({ cursor: 9 as Seq, attempt: null })).toBe(true);
+    expect(await row()).toMatchObject({ cursor: 9, last_success_at: null, last_error_at: null });
+    expect(await logged()).toEqual([]);
+  });
+
+  test('is refused for an older generation, and for a newer one', async () => {
+    await database.query((sql) => sql`update reverse_hook set generation = 5`);
+    for (const generation of [4, 6]) expect(await settleOne({ generation })).toBe(false);
+    expect(await row()).toMatchObject({ cursor: 0 });
+    expect(await settleOne({ generation: 5 })).toBe(true);
+  });
+
+  test('is refused for the epoch of a lease that has changed hands', async () => {
+    await pool.run((sql) => claimPartitions(sql, 'us', [], 10_000));
+    expect(await settleOne({ epoch: 1 })).toBe(false);
+    expect(await row()).toMatchObject({ cursor: 0 });
+    expect(await settleOne({ epoch: 2 })).toBe(true);
+  });
+
+  test('never puts the cursor back', async () => {
+    await settleOne({ cursor: 7 as Seq });
+    expect(await settleOne({ cursor: 3 as Seq })).toBe(true);
+    expect(await row()).toMatchObject({ cursor: 7 });
+  });
+
+  test('that is repeated logs its attempt once', async () => {
+    for (let i = 0; i < 3; i += 1) expect(await settleOne()).toBe(true);
+    await Promise.all([settleOne(), settleOne()]);
+    expect(await logged()).toHaveLength(1);
+  });
+
+  test('does not touch a removed hook', async () => {
+    await pool.run((sql) => removeHook(sql, group.id, hook));
+    const before = await row();
+    for (const generation of [0, 1]) expect(await settleOne({ generation, cursor: 5 as Seq })).toBe(false);
+    expect(await row()).toEqual(before);
+  });
+
+  test('takes 500 lanes in one flush, and tells which of them were stale', async () => {
+    const ids = [hook];
+    for (let i = 1; i < 5; i += 1) ids.push(await makeHook(database, group));
+    await database.query(
+      (sql) => sql`
+      insert into reverse_hook (conversation_id, url, secret_sealed, start_seq, cursor)
+      select ${group.id}, 'http://many/' || n, '-', 0, 0 from generate_series(1, 495) n`,
+    );
+    const all = (await database.query((sql) => sql<{ id: HookId }[]>`select id from reverse_hook order by id`)).map(
+      ({ id }) => id,
+    );
+    expect(all).toHaveLength(500);
+    const stale = new Set([all[0], all[250], all[499]]);
+    const settlements = all.map((hookId) =>
+      settlement({ hookId, generation: stale.has(hookId) ? 9 : 0, cursor: (hookId + 10) as Seq }),
+    );
+    const taken = await pool.run((sql) => settle(sql, settlements));
+    expect(taken).toEqual(new Set(all.filter((id) => !stale.has(id))));
+    const rows = await database.query(
+      (sql) => sql`
+      select count(*) filter (where cursor = id + 10) as settled, count(*) filter (where cursor = 0) as left from reverse_hook`,
+    );
+    expect(rows[0]).toEqual({ settled: 497, left: 3 });
+    expect(await logged()).toHaveLength(500);
+  });
+
+  test('of nothing takes nothing', async () => {
+    expect(await pool.run((sql) => settle(sql, []))).toEqual(new Set());
+  });
+
+  test('waits for a claim of its partition that is under way, and is then refused', async () => {
+    const claimed = Promise.withResolvers<void>();
+    const commit = Promise.withResolvers<void>();
+    const claiming = pool.transaction(async (tx) => {
+      await claimPartitions(tx as unknown as Sql, 'us', [], 10_000);
+      claimed.resolve();
+      await commit.promise;
+    });
+    await claimed.promise;
+    const settling = settleOne();
+    await until(database, (sql) => isWaiting(sql, 'settle'));
+    commit.resolve();
+    await claiming;
+    expect(await settling).toBe(false);
+    expect(await row()).toMatchObject({ cursor: 0 });
+  });
+});
+
+describe('removeByTarget()', () => {
+  const gone = attempt({ delivered: false, category: 'status', code: 410 });
+  const remove = (changes: Partial<Settlement> = {}, conversationId: ConversationId = group.id): Promise<void> =>
+    pool.transaction((tx) =>
+      removeByTarget(tx, { settlement: settlement(changes), attempt: gone, conversationId, host: 'example.org' }),
+    );
+  const notices = (): Promise<unknown[]> =>
+    database.query(async (sql) => [...(await sql`select conversation_id, rev, kind, details from notice`)]);
+  const rev = async (): Promise<unknown> =>
+    (
+      await database.query(
+        (sql) => sql`select last_seq, last_rev from conversation_head where conversation_id = ${group.id}`,
+      )
+    )[0];
+
+  test('removes the hook, logs the attempt, and leaves a notice with the next rev and no seq', async () => {
+    await remove();
+    expect(await row()).toMatchObject({ removed_by: 'target', generation: 1, last_error_code: 410, cursor: 0 });
+    expect(await logged()).toMatchObject([{ hook_id: hook, outcome: 'unregistered', code: 410 }]);
+    expect(await notices()).toEqual([
+      { conversation_id: group.id, rev: 1, kind: 'hook_removed', details: { hook, host: 'example.org' } },
+    ]);
+    expect(await rev()).toEqual({ last_seq: 0, last_rev: 1 });
+  });
+
+  test('does nothing when the lease has changed hands', async () => {
+    await expect(remove({ epoch: 0 })).rejects.toThrow(StaleLaneError);
+    expect(await row()).toMatchObject({ removed_by: null, generation: 0 });
+    expect(await rev()).toEqual({ last_seq: 0, last_rev: 0 });
+  });
+
+  test('is rolled back when the hook was changed or removed meanwhile', async () => {
+    await expect(remove({ generation: 1 })).rejects.toThrow(StaleLaneError);
+    await remove();
+    await expect(remove({ generation: 1 })).rejects.toThrow(StaleLaneError);
+    expect(await notices()).toHaveLength(1);
+    expect(await logged()).toHaveLength(1);
+    expect(await rev()).toEqual({ last_seq: 0, last_rev: 1 });
+  });
+
+  test('belongs to the partition of its hook', async () => {
+    await database.query((sql) => sql`update lease set epoch = 9 where partition <> ${hook % PARTITIONS}`);
+    await remove();
+    expect(await row()).toMatchObject({ removed_by: 'target' });
+  });
+});

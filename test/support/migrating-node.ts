@@ -1,0 +1,9 @@
+// A process that migrates a database: `node migrating-node.ts <JSON of its ConnectionTarget>` writes what it applied.
+import type { ConnectionTarget } from '../../src/storage/connection.ts';
+import { migrate } from '../../src/storage/migrate.ts';
+import { Pool } from '../../src/storage/pool.ts';
+
+const target = JSON.parse(process.argv[2]!) as ConnectionTarget;
+const pool = new Pool(target, { name: 'migrate', size: 1, waiting: 1, timeoutMs: 30_000 });
+process.stdout.write(JSON.stringify(await migrate(pool)));
+pool.stop();

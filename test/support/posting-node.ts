@@ -1,0 +1,48 @@
+// A process that posts to a message log until its standard input ends: `node posting-node.ts <JSON of PostingPlan>`. For
+// each post that was answered it writes one line `<group> <seq> <text>`, at once, so that a kill loses none.
+import { writeSync } from 'node:fs';
+import { Database } from '../../src/storage/database.ts';
+import type { ConnectionTarget } from '../../src/storage/connection.ts';
+import { MessageLog } from '../../src/storage/message-log.ts';
+import type { Post } from '../../src/storage/message-log-statement.ts';
+import { postgresqlConfig } from './database.ts';
+
+/** What the process is to do. */
+export interface PostingPlan {
+  readonly name: string;
+  readonly target: ConnectionTarget;
+  /** One post for each; the text is added. */
+  readonly templates: readonly Post[];
+  /** Callers that post one after the other. */
+  readonly callers: number;
+}
+
+const { name, target, templates, callers } = JSON.parse(process.argv[2]!) as PostingPlan;
+const database = new Database(target, postgresqlConfig);
+const log = new MessageLog(database.intake, {
+  maxPosts: 5_000,
+  maxBytes: 1024 * 1024,
+  flushPosts: 500,
+  flushBytes: 1024 * 1024,
+  waitMs: 5_000,
+  onCommitted: () => {},
+});
+
+let next = 0;
+let ended = false;
+process.stdin.on('end', () => (ended = true)).resume();
+
+async function call(): Promise<void> {
+  // oxlint-disable-next-line no-unmodified-loop-condition -- the end of the input does.
+  while (!ended) {
+    const index = next;
+    next += 1;
+    const post = { ...templates[index % templates.length]!, text: `${name}-${index}` };
+    const posted = await log.append(post);
+    writeSync(1, `${post.conversationId} ${posted.outcome === 'new' ? posted.seq : posted.outcome} ${post.text}\n`);
+  }
+}
+
+await Promise.all(Array.from({ length: callers }, call));
+await log.stop();
+database.stop();
