@@ -43,6 +43,7 @@ export class Server {
   readonly #config: Config;
   readonly #log: Log;
   readonly #parts: Part[] = [];
+  readonly #failure = Promise.withResolvers<Error>();
   #starting: Promise<void> = Promise.resolve();
   #stopping: Promise<void> | null = null;
   #refusing = false;
@@ -51,6 +52,11 @@ export class Server {
   constructor(config: Config, log: Log) {
     this.#config = config;
     this.#log = log;
+  }
+
+  /** Resolves, if ever, with the reason why this process must not go on; the caller stops it. */
+  get failure(): Promise<Error> {
+    return this.#failure.promise;
   }
 
   /** The port of the HTTP interface, once started. */
@@ -139,7 +145,11 @@ export class Server {
     const client = new DeliveryClient({ ...delivery, policy, lookup, userAgent: `Klatch/${version}` });
     this.#keep('delivery client', () => client.stop());
     const node = await readNodeId(config.dataDir);
-    const lanes = new Lanes({ database, bus, client, sealer, config: delivery, node, log });
+    const onOutdated = (error: Error): void => {
+      this.#refusing = true;
+      this.#failure.resolve(error);
+    };
+    const lanes = new Lanes({ database, bus, client, sealer, config: delivery, node, onOutdated, log });
     this.#keep('lanes', () => lanes.stop(config.http.stopTimeoutMs), true);
     await lanes.start();
   }

@@ -20,7 +20,7 @@ export function addServe(program: Command, context: CommandContext): void {
   withExamples(command, ['klatch serve', 'klatch serve --config ./server.conf']);
 }
 
-/** Runs the server until SIGTERM or SIGINT; resolves when it has stopped cleanly, rejects when it could not start. */
+/** Runs the server until SIGTERM or SIGINT; resolves when it has stopped cleanly, rejects when it could not start or go on. */
 export async function serve(context: CommandContext, flag: string | undefined): Promise<void> {
   // Until the configuration is read nobody knows how it wants its log.
   let log = createLog({ level: 'info', format: 'auto' });
@@ -40,7 +40,7 @@ export async function serve(context: CommandContext, flag: string | undefined): 
     const seenTwice = process.stdout.isTTY && context.errors.isTTY;
     const { exitCode, text } = explainFailure(error);
     const cause = exitCode === exitCodes.internal ? { error } : { reason: text };
-    if (!seenTwice) log.error('cannot start', { exitCode, ...cause });
+    if (!seenTwice) log.error('cannot run', { exitCode, ...cause });
     throw error;
   } finally {
     signals.stop();
@@ -50,11 +50,12 @@ export async function serve(context: CommandContext, flag: string | undefined): 
 async function run(server: Server, signals: StopSignals, log: Log): Promise<void> {
   const starting = server.start();
   const early = await Promise.race([starting.then(() => null), signals.asked]);
-  const signal = early ?? (await signals.asked);
-  log.info('stopping', { signal });
+  const end = early ?? (await Promise.race([signals.asked, server.failure]));
+  log.info('stopping', end instanceof Error ? { reason: end.message } : { signal: end });
   if (early !== null) await settled(starting, { timeoutMs: START_GRACE_MS, log });
   await server.stop();
   log.info('stopped');
+  if (end instanceof Error) throw end;
 }
 
 /** Waits until a start has come to its end, whichever: it is stopped next. */

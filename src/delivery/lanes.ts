@@ -22,6 +22,8 @@ export interface LanesOptions {
   readonly config: DeliveryConfig;
   /** Who we are to the lease table: the data directory's identity. */
   readonly node: string;
+  /** A newer program has changed the schema: the process must stop. */
+  readonly onOutdated: (error: Error) => void;
   readonly log: Log;
 }
 
@@ -72,7 +74,7 @@ export class Lanes {
     this.#leases = new Leases({
       pool: database.lease,
       holder: options.node,
-      events: { onGained: (p) => this.#gained(p), onLost: (p) => this.#lost(p) },
+      events: { onGained: (p) => this.#gained(p), onLost: (p) => this.#lost(p), onOutdated: options.onOutdated },
       log,
     });
     this.#context = {

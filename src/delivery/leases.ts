@@ -1,6 +1,7 @@
 import type { Log } from '../log.ts';
 import { claimPartitions, releasePartitions, renewPartitions, type HeldPartition } from '../storage/leases.ts';
 import { PARTITIONS } from '../storage/lanes.ts';
+import { checkSchema, newestVersion, SchemaTooNewError } from '../storage/migrate.ts';
 import type { Pool } from '../storage/pool.ts';
 
 const LEASE_MS = 10_000;
@@ -13,6 +14,8 @@ export interface LeaseEvents {
   readonly onGained: (partitions: readonly number[]) => void;
   /** These belong to somebody else now. */
   readonly onLost: (partitions: readonly number[]) => void;
+  /** A newer program has changed the schema: this process must not go on. */
+  readonly onOutdated: (error: SchemaTooNewError) => void;
 }
 
 /**
@@ -25,6 +28,7 @@ export class Leases {
   readonly #events: LeaseEvents;
   readonly #log: Log;
   readonly #held = new Map<number, number>();
+  readonly #newestSchema = newestVersion();
   #validUntil = { monotonic: 0, wall: 0 };
   #timer: NodeJS.Timeout | null = null;
   #round: Promise<void> | null = null;
@@ -77,10 +81,14 @@ export class Leases {
     let next = RENEW_MS;
     try {
       const held: HeldPartition[] = [...this.#held].map(([partition, epoch]) => ({ partition, epoch }));
-      const { kept, claimed } = await this.#pool.run(async (sql) => ({
-        kept: held.length === 0 ? [] : await renewPartitions(sql, this.#holder, held, LEASE_MS),
-        claimed: held.length === PARTITIONS ? [] : await claimPartitions(sql, this.#holder, this.partitions, LEASE_MS),
-      }));
+      const { kept, claimed } = await this.#pool.run(async (sql) => {
+        await checkSchema(sql, this.#newestSchema);
+        return {
+          kept: held.length === 0 ? [] : await renewPartitions(sql, this.#holder, held, LEASE_MS),
+          claimed:
+            held.length === PARTITIONS ? [] : await claimPartitions(sql, this.#holder, this.partitions, LEASE_MS),
+        };
+      });
       this.#take(held, kept, claimed);
       const validMs = LEASE_MS - MARGIN_MS;
       this.#validUntil = { monotonic: asked.monotonic + validMs, wall: asked.wall + validMs };
@@ -88,6 +96,7 @@ export class Leases {
       // Lanes that found the lease out of date have gone to rest.
       if (!wasValid && kept.length > 0) this.#events.onGained(kept);
     } catch (error) {
+      if (error instanceof SchemaTooNewError) this.#events.onOutdated(error);
       this.#log.warn('the leases of the lanes cannot be renewed', { error });
       next = RENEW_MS / 3;
     }

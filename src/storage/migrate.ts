@@ -57,6 +57,19 @@ export function newestVersion(): number {
   return readMigrations().length;
 }
 
+/** Rejects with SchemaTooNewError when somebody has brought the database beyond `newest` since. */
+export async function checkSchema(sql: Sql, newest: number): Promise<void> {
+  const version = await schemaVersion(sql);
+  if (version > newest) throw new SchemaTooNewError(tooNew(version, newest));
+}
+
+function tooNew(version: number, newest: number): string {
+  return (
+    `the database is at schema ${version} and this Klatch knows ${newest}: ` +
+    'start the newer Klatch again, or restore a backup made before the upgrade'
+  );
+}
+
 /**
  * Brings a database to this program's schema: forward only, one transaction for each migration. Of several nodes that
  * start at once one migrates, while the others wait for its lock. Returns the names of what was applied here. Rejects
@@ -80,10 +93,7 @@ async function applyNext(tx: Transaction, migrations: readonly Migration[]): Pro
     version integer primary key, name text not null, applied_at timestamptz not null default now())`;
   const version = await schemaVersion(tx);
   if (version > migrations.length) {
-    throw new SchemaTooNewError(
-      `the database is at schema ${version} and this Klatch knows ${migrations.length}: ` +
-        'start the newer Klatch again, or restore a backup made before the upgrade',
-    );
+    throw new SchemaTooNewError(tooNew(version, migrations.length));
   }
   const next = migrations[version];
   if (next === undefined) return null;

@@ -82,6 +82,18 @@ describe('a running server', () => {
     });
   });
 
+  test('ends with 76 when a newer Klatch changes the schema beneath it', async () => {
+    const shared = await createTestDatabase();
+    try {
+      await workspace.configure(shared.target);
+      const { server } = await workspace.serve();
+      await shared.query((sql) => sql`insert into schema_version (version, name) values (9999, 'future')`);
+      expect(await server.ended).toMatchObject({ code: 76, stderr: expect.stringContaining('schema 9999') });
+    } finally {
+      await shared.drop();
+    }
+  });
+
   test('logs what nobody caught as `crashed` and ends with 70', async () => {
     const script = 'process.on("SIGUSR2", () => { Promise.reject(new Error("boom")) })';
     const fault = `data:text/javascript,${encodeURIComponent(script)}`;
@@ -99,7 +111,7 @@ describe('a server that cannot start says why on standard error and in its log',
   async function refusal(env: NodeJS.ProcessEnv = {}) {
     const server = workspace.start(['serve'], env);
     const { code, stderr } = await server.ended;
-    const event = await server.event('cannot start');
+    const event = await server.event('cannot run');
     expect(event).toMatchObject({ level: 50, exitCode: code });
     expect(stderr).toBe(`klatch: ${event['reason'] as string}\n`);
     expect(stderr).not.toMatch(/^ +at /m);
