@@ -167,9 +167,17 @@ describe('a data directory whose path is too long for a socket', () => {
   });
 });
 
+/** A copy of the whole installation: programs find their libraries and data files beside them. */
+async function copyPrograms(folder: string): Promise<string> {
+  const { binDir } = await findPrograms({ binDir: null, clusterMajor: null, clusterDir: '' });
+  await cp(dirname(binDir), folder, { recursive: true, verbatimSymlinks: true });
+  return join(folder, 'bin');
+}
+
 describe('as root', () => {
   asRoot('files and server belong to another user, where that user can reach them', async () => {
-    const server = await start(join(root, 'data'));
+    // Not the checkout's own programs: it may be in a closed folder.
+    const server = await start(join(root, 'data'), { binDir: await copyPrograms(join(root, 'native')) });
     expect((await lstat(join(root, 'data', 'postgresql'))).uid).not.toBe(0);
     expect(await answer(server)).toBe(1);
   });
@@ -186,11 +194,8 @@ describe('as root', () => {
   });
 
   asRoot('programs inside a closed folder work', async () => {
-    const { binDir } = await findPrograms({ binDir: null, clusterMajor: null, clusterDir: '' });
     await mkdir(join(root, 'closed'), { mode: 0o700 });
-    // The whole installation: programs find their libraries and data files beside them.
-    await cp(dirname(binDir), join(root, 'closed/native'), { recursive: true, verbatimSymlinks: true });
-    const server = await start(join(root, 'data'), { binDir: join(root, 'closed/native/bin') });
+    const server = await start(join(root, 'data'), { binDir: await copyPrograms(join(root, 'closed/native')) });
     expect(await answer(server)).toBe(1);
     expect((await lstat(join(root, 'data', 'postgresql'))).uid).toBe(0);
   });
@@ -210,10 +215,11 @@ describe('as root', () => {
   });
 
   asRoot('a folder that was closed over another user’s files is named', async () => {
-    const first = await start(join(root, 'data'));
+    const binDir = await copyPrograms(join(root, 'native'));
+    const first = await start(join(root, 'data'), { binDir });
     await first.stop();
     await chmod(root, 0o700);
-    const error = await refusal(join(root, 'data'));
+    const error = await refusal(join(root, 'data'), { binDir });
     expect(error.code).toBe('folder-closed');
     expect(error.message).toContain(`to whom ${root} is closed`);
     expect(error.message).toContain('data-dir');
