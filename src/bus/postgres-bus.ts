@@ -45,6 +45,9 @@ export class PostgresBus implements Bus {
   #outbox = emptyOutbox();
   #sending = false;
   #heard = 0;
+  /** Since when this session listens, and when it last heard another node; on the monotonic clock. */
+  #listeningSince = Number.POSITIVE_INFINITY;
+  #neighbourAt = Number.NEGATIVE_INFINITY;
   #timer: NodeJS.Timeout | null = null;
   #stopped = true;
 
@@ -79,6 +82,7 @@ export class PostgresBus implements Bus {
 
   publish<Event extends Exclude<keyof BusEvents, 'gap'>>(event: Event, payload: Parameters<BusEvents[Event]>[0]): void {
     this.#local.publish(event, payload);
+    if (this.#alone) return;
     const { advanced, hooks, tokens } = this.#outbox;
     if (event === 'advanced') {
       for (const [id, seq] of payload as ReadonlyMap<ConversationId, Seq>) advanced.set(id, seq);
@@ -88,6 +92,16 @@ export class PostgresBus implements Bus {
     }
     if (advanced.size + hooks.size + tokens.size > MAX_ITEMS) this.#outbox = emptyOutbox(true);
     if (!this.#sending && !this.#stopped) void this.#send();
+  }
+
+  /**
+   * True when for three heartbeats nobody else was heard: telling nobody would cost each commit a second one. A node
+   * that comes says so with its first heartbeat, is told to look for itself, and hears every word from then on.
+   */
+  get #alone(): boolean {
+    if (!this.#session.ready) return false;
+    const quietSince = Math.max(this.#listeningSince, this.#neighbourAt);
+    return performance.now() - quietSince > 3 * this.#heartbeatMs;
   }
 
   /** One notification at a time; what comes meanwhile goes into the next. */
@@ -127,6 +141,9 @@ export class PostgresBus implements Bus {
       if (words === '.') this.#heard = performance.now();
       return;
     }
+    if (this.#alone) this.#outbox.more = true;
+    this.#neighbourAt = performance.now();
+    if (this.#outbox.more && !this.#sending && !this.#stopped) void this.#send();
     for (const word of words.split(';')) this.#hear(word[0], word.slice(1).split(','));
   }
 
@@ -145,6 +162,7 @@ export class PostgresBus implements Bus {
       if (!this.#session.ready) {
         await this.#session.run(listen, QUERY_MS);
         this.#heard = performance.now();
+        this.#listeningSince = this.#heard;
         this.#local.publish('gap');
       } else if (performance.now() - this.#heard > 2.5 * this.#heartbeatMs) {
         throw new Error('notifications do not come through');

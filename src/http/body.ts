@@ -52,12 +52,14 @@ function readSent(req: IncomingMessage, maxBytes: number): Promise<Buffer> {
       chunks = [];
       reject(tooLarge(maxBytes));
     });
-    req.once('end', () => resolve(Buffer.concat(chunks)));
+    req.once('end', () => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)));
     const ended = (cause?: Error): void => {
+      // Every request closes; this one was read whole.
+      if (req.complete) return;
       reject(new KlatchError('invalid_input', { sentence: 'The body ended before it was complete', cause }));
     };
     req.once('error', ended);
-    req.once('close', () => ended());
+    req.once('close', ended);
   });
 }
 

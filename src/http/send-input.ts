@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import { KlatchError } from '../errors.ts';
 import { parseJson } from './json-body.ts';
 
@@ -58,6 +59,9 @@ function readText(body: Buffer, contentType: string | undefined, type: string): 
 
 /** A byte order mark is dropped; what is not valid in its charset is refused instead of being stored garbled. */
 function decode(body: Buffer, contentType: string | undefined): string {
+  // What nearly every body is, without a decoder of its own. A mark, or a fault, is for the decoder below.
+  const named = contentType?.includes('=') === true;
+  if (!named && body[0] !== 0xef && isUtf8(body)) return body.toString('utf8');
   const charset = /;\s*charset\s*=\s*"?([^";\s]+)/i.exec(contentType ?? '')?.[1] ?? 'utf-8';
   let decoder: InstanceType<typeof TextDecoder>;
   try {

@@ -116,9 +116,12 @@ export class IntakeQueue {
     entry.reject(error);
   }
 
-  rejectExpired(error: Error): void {
+  /** Rejects what waited too long; asked before every flush, so the error is made only when it is needed. */
+  rejectExpired(makeError: () => Error): void {
     const now = performance.now();
-    this.#rejectWhere((entry) => entry.deadline < now, error);
+    // Posts come in the order of their deadlines; those that were held and released are before the others.
+    if (this.#held.size === 0 && (this.#waiting[0]?.deadline ?? Infinity) >= now) return;
+    this.#rejectWhere((entry) => entry.deadline < now, makeError());
   }
 
   /** Rejects everything that waits; what a flush has taken is not here any more. */

@@ -51,6 +51,8 @@ export class MessageLog {
   readonly #pool: Pool;
   readonly #options: MessageLogOptions;
   readonly #queue: IntakeQueue;
+  /** Committed, and not yet told to the callers. */
+  readonly #unanswered: { entry: Entry; answer: Posted }[] = [];
   #flushing: Promise<void> | null = null;
   #away: Error | null = null;
   #timer: NodeJS.Timeout | null = null;
@@ -96,6 +98,7 @@ export class MessageLog {
     if (this.#flushing !== null || this.#queue.size === 0) return;
     this.#flushing = this.#flushLoop().finally(() => {
       this.#flushing = null;
+      this.#answer();
       // A caller that was just answered may have posted again after the loop had looked for the last time.
       if (this.#queue.hasWaiting) this.#schedule();
       else this.#armTimer();
@@ -106,13 +109,17 @@ export class MessageLog {
     // Requests that were read in the same turn of the event loop share the first flush.
     await new Promise(setImmediate);
     for (;;) {
-      this.#queue.rejectExpired(new DatabaseAwayError('the post waited too long for its turn'));
+      this.#queue.rejectExpired(() => new DatabaseAwayError('the post waited too long for its turn'));
       // Here and not only when nothing else waits, or a busy log would never come back to a lock that was let go.
       if (this.#queue.hasHeld && performance.now() >= this.#nextProbeAt) await this.#releaseHeld();
       const batch = this.#queue.take();
-      if (batch.length === 0) return;
-      await this.#write(batch, 1);
+      if (batch.length === 0) break;
+      const writing = this.#write(batch, 1);
+      // The callers of the last flush are answered while PostgreSQL works on this one, not before it gets it.
+      setImmediate(() => this.#answer());
+      await writing;
     }
+    this.#answer();
   }
 
   /** Held posts need somebody to come back for them, even when no other post arrives. */
@@ -149,10 +156,10 @@ export class MessageLog {
       await this.#recover(batch, tries, error);
       return;
     }
-    this.#settle(batch, answers);
+    this.#committed(batch, answers);
   }
 
-  #settle(batch: readonly Entry[], answers: readonly Posted[]): void {
+  #committed(batch: readonly Entry[], answers: readonly Posted[]): void {
     const advanced = new Map<ConversationId, Seq>();
     batch.forEach((entry, index) => {
       const answer = answers[index]!;
@@ -163,12 +170,14 @@ export class MessageLog {
       }
     });
     this.counts.commits += 1;
-    try {
-      // The word goes out before the answers, so that whoever was answered can count on it.
-      if (advanced.size > 0) this.#options.onCommitted(advanced);
-    } finally {
-      batch.forEach((entry, index) => this.#queue.settle(entry, answers[index]!));
-    }
+    batch.forEach((entry, index) => this.#unanswered.push({ entry, answer: answers[index]! }));
+    // The word goes out before the answers, so that whoever was answered can count on it.
+    if (advanced.size > 0) this.#options.onCommitted(advanced);
+  }
+
+  /** Tells the callers what is committed. */
+  #answer(): void {
+    for (const { entry, answer } of this.#unanswered.splice(0)) this.#queue.settle(entry, answer);
   }
 
   /** Everything below happened after a rollback, except the last line, where nobody can tell. */

@@ -2,6 +2,9 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { BusEvents } from '../../src/bus/bus.ts';
 import { PostgresBus, type PostgresBusOptions } from '../../src/bus/postgres-bus.ts';
 import type { PostgresqlConfig } from '../../src/config/config.ts';
+import { Connection } from '../../src/storage/connection.ts';
+import { listen } from '../../src/storage/notifications.ts';
+import { eventually } from '../support/eventually.ts';
 import { silentLog, type Log } from '../../src/log.ts';
 import type { ConversationId, Seq } from '../../src/model/ids.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
@@ -177,6 +180,38 @@ describe('PostgresBus', () => {
     expect(await b.ear.next()).toEqual(gap);
     a.bus.stop();
     await proxy.stop();
+  });
+
+  test('says nothing while it is alone, and everything again once another node is heard', async () => {
+    const heartbeatMs = 100;
+    const heard: string[] = [];
+    const listener = new Connection(database.target, 'test', { onNotify: (payload) => heard.push(payload) });
+    await listener.run(listen, 5_000);
+    const a = await node({ heartbeatMs });
+    const heartbeats = (): number => heard.filter((payload) => payload.endsWith(' .')).length;
+    await eventually(
+      async () => heartbeats(),
+      (count) => count >= 5,
+    );
+    a.bus.publish('hooksChanged', [group(1)]);
+    const before = heartbeats();
+    await eventually(
+      async () => heartbeats(),
+      (count) => count > before + 1,
+    );
+    expect(heard.filter((payload) => !payload.endsWith(' .'))).toEqual([]);
+    const b = await node({ heartbeatMs });
+    // What was said before b was heard it finds by itself: that is what the gap asks of it.
+    await eventually(
+      async () => heard,
+      (all) => all.some((payload) => payload.endsWith(' *')),
+    );
+    a.bus.publish('hooksChanged', [group(2)]);
+    await eventually(
+      async () => b.ear.words,
+      (words) => JSON.stringify(words).includes('["hooksChanged",[2]]'),
+    );
+    listener.close();
   });
 
   test('keeps what was published before its start for it', async () => {
