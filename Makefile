@@ -1,7 +1,7 @@
 # Klatch. `make` lists what can be made. Everything needs only make and any Node >= 18 with npm:
 # `npm ci` brings the pinned Node and a private PostgreSQL, and npm scripts run on that Node.
 .DEFAULT_GOAL := help
-.PHONY: help install run test kills check types lint format docs build clean
+.PHONY: help install run test kills bench check types lint format docs build clean
 
 INSTALLED := node_modules/.installed
 
@@ -23,6 +23,9 @@ test: $(INSTALLED) ## run all tests (one file: make test ARGS=test/hocon)
 
 kills: $(INSTALLED) ## kill the server with -9 twenty times under load, and print what was lost (nothing)
 	@npm run --silent kills
+
+bench: $(INSTALLED) ## measure, as ratios to a baseline (ONLY=intake,forward)
+	@npm run --silent bench -- $(ONLY)
 
 check: $(INSTALLED) ## types, lint, format, architecture, generated documents
 	@npm run --silent types

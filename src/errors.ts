@@ -59,6 +59,12 @@ const catalogue = {
     sentence: 'The answer of the database was lost: this may have been done; look before you repeat it',
     retryAfterS: 2,
   },
+  starting: {
+    status: 503,
+    rpcCode: -32036,
+    sentence: 'The server is starting; nothing was done, please repeat the request',
+    retryAfterS: 2,
+  },
   stopping: {
     status: 503,
     rpcCode: -32034,

@@ -2,7 +2,7 @@ import type { Bus } from './bus/bus.ts';
 import { PostgresBus } from './bus/postgres-bus.ts';
 import type { Config } from './config/config.ts';
 import { Lanes } from './delivery/lanes.ts';
-import { createApp } from './http/app.ts';
+import { createApp, createStartingApp } from './http/app.ts';
 import { HttpListener } from './http/listener.ts';
 import { ControlSocket } from './live/control-socket.ts';
 import type { Log } from './log.ts';
@@ -87,6 +87,7 @@ export class Server {
     const log = this.#log;
     const lock = await DataDirLock.acquire(config.dataDir);
     this.#keep('lock', () => lock.release());
+    const listener = await this.#listen();
     const sealer = new Sealer(config.secret);
     const opened = await openDatabase(config, { sealer, log });
     this.#keep('database', () => opened.stop());
@@ -99,7 +100,8 @@ export class Server {
     this.#keep('housekeeping', () => housekeeping.stop());
     await this.#startDelivery(services, opened.database);
     bus.start();
-    await this.#startEdges(services);
+    await this.#startControl(services);
+    listener.handle(createApp(services, { stopping: () => this.#refusing }));
     log.info('ready', { port: this.#port, version: services.version, database: services.databaseVersion });
   }
 
@@ -154,15 +156,21 @@ export class Server {
     await lanes.start();
   }
 
-  async #startEdges(services: Services): Promise<void> {
+  /** Before anything that takes time: a port that is taken is told at once, and who asks is told to wait. */
+  async #listen(): Promise<HttpListener> {
+    const { http } = this.#config;
+    const listener = new HttpListener(http, createStartingApp(this.#log));
+    this.#keep('HTTP listener', () => listener.stop(http.stopTimeoutMs), true);
+    this.#port = await listener.start();
+    return listener;
+  }
+
+  async #startControl(services: Services): Promise<void> {
     const { config, log } = services;
     const path = controlSocketPath(config.dataDir);
     const control = new ControlSocket({ path, services, operations: operationTable(), log });
     this.#keep('control socket', () => control.stop(), true);
     await control.start();
-    const listener = new HttpListener(config.http, createApp(services, { stopping: () => this.#refusing }));
-    this.#keep('HTTP listener', () => listener.stop(config.http.stopTimeoutMs), true);
-    this.#port = await listener.start();
   }
 
   #keep(name: string, stop: Part['stop'], drains = false): void {

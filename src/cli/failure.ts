@@ -1,7 +1,7 @@
 import { ConfigError, ConfigNotFoundError, NotConfiguredError } from '../config/problem.ts';
 import { ListenError } from '../http/listener.ts';
 import { describeError } from '../log.ts';
-import { DataDirLockedError } from '../storage/data-dir-lock.ts';
+import { DataDirError, DataDirLockedError } from '../storage/data-dir-lock.ts';
 import { DatabaseAwayError, DatabaseLostError } from '../storage/database-error.ts';
 import { EmbeddedError } from '../storage/embedded/embedded-error.ts';
 import { SchemaTooNewError } from '../storage/migrate.ts';
@@ -52,7 +52,7 @@ function expectedExitCode(error: unknown): ExitCode | null {
     [exitCodes.schemaTooNew, [SchemaTooNewError]],
     [exitCodes.notPermitted, [WrongSecretError]],
     [exitCodes.unavailable, [EmbeddedError, DatabaseAwayError, DatabaseLostError, DatabaseTooOldError]],
-    [exitCodes.cannotCreate, [ListenError]],
+    [exitCodes.cannotCreate, [ListenError, DataDirError]],
   ];
   return table.find(([, kinds]) => kinds.some((kind) => error instanceof kind))?.[0] ?? null;
 }

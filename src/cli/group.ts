@@ -51,7 +51,7 @@ function addCreate(group: Command, context: CommandContext): void {
 function addInfo(group: Command, context: CommandContext): void {
   const command = group
     .command('info')
-    .description('show a group, its webhook URL, and its reverse webhooks with their health')
+    .description('show a group, its webhook URL, and its reverse webhooks with their state')
     .argument('<group>', GROUP)
     .action(onGroup(context, groupInfo, info));
   withExamples(withJson(command), ['klatch group info Operations', 'klatch group info 1 --json']);

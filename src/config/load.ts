@@ -71,8 +71,10 @@ export function loadConfig(file: string, options: { readonly env: Environment })
   const { settings } = reading;
   const keys = checkKeyFiles(settings);
   const problems = [...reading.problems, ...keys.problems];
-  if (reading.missing.length > 0) throw new NotConfiguredError(reading.missing, problems);
-  if (problems.length > 0) throw new ConfigError(problems);
+  // A key that is missing may be there under a misspelt name: what is odd is told along with what is wrong.
+  const odd = reading.warnings;
+  if (reading.missing.length > 0) throw new NotConfiguredError(reading.missing, [...problems, ...odd]);
+  if (problems.length > 0) throw new ConfigError([...problems, ...odd]);
   if (!isComplete(settings)) throw new Error('A key of the configuration was neither read nor refused.');
   const warnings = [...reading.warnings, ...keys.warnings, ...oddities(settings, file)];
   return { config: buildConfig(resolve(file), settings), warnings: warnings.map(formatProblem), root };

@@ -1,12 +1,25 @@
 import cors from 'cors';
 import express, { type Express, type Request, type RequestHandler, type Response } from 'express';
 import { KlatchError, SAFE_REPEAT } from '../errors.ts';
+import type { Log } from '../log.ts';
 import type { Services } from '../operations/services.ts';
 import { healthRoutes } from './health.ts';
-import { problem, renderErrors } from './problems.ts';
+import { answer, problem, renderErrors } from './problems.ts';
 import { reverseWebhookRoutes } from './reverse-webhooks.ts';
 import { TokenAccess } from './token-access.ts';
 import { webhookRoutes } from './webhooks.ts';
+
+/** What is answered while the database is opened and brought up to date: alive, and not ready. */
+export function createStartingApp(log: Log): Express {
+  const app = express();
+  app.disable('x-powered-by');
+  app.get('/v1/status', (_req, res) => answer(res, 200, { status: 'Ok' }));
+  app.use(() => {
+    throw new KlatchError('starting');
+  });
+  app.use(renderErrors(log));
+  return app;
+}
 
 /** The HTTP interface: this is the whole order of things. */
 export function createApp(services: Services, life: { stopping: () => boolean }): Express {

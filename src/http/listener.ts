@@ -26,9 +26,12 @@ export class HttpListener {
   #stopping: Promise<void> | null = null;
   readonly #refused = new WeakSet<Socket>();
   readonly #sockets = new Set<HttpSocket>();
+  #handler: RequestListener;
 
-  constructor(config: HttpConfig, handler: RequestListener) {
+  constructor(config: HttpConfig, first: RequestListener) {
     this.#config = config;
+    this.#handler = first;
+    const handler: RequestListener = (req, res) => this.#handler(req, res);
     this.#server = createServer(
       {
         connectionsCheckingInterval: CHECK_MS,
@@ -56,6 +59,11 @@ export class HttpListener {
       socket.once('close', () => this.#sockets.delete(socket));
     });
     this.#server.on('clientError', (error, socket) => this.#refuse(error, socket as HttpSocket));
+  }
+
+  /** From now on this answers. */
+  handle(handler: RequestListener): void {
+    this.#handler = handler;
   }
 
   /** Resolves to the port once it is open. */
@@ -142,6 +150,6 @@ function explain(error: NodeJS.ErrnoException, host: string, port: number): Erro
 function brokenRequest(code: string | undefined): [string, string] {
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return ['408 Request Timeout', errorKinds.request_timeout.sentence];
   if (code === 'HPE_HEADER_OVERFLOW')
-    return ['431 Request Header Fields Too Large', 'The headers are larger than http.max-header allows'];
+    return ['431 Request Header Fields Too Large', 'The headers are larger than http.max-headers allows'];
   return ['400 Bad Request', errorKinds.invalid_request.sentence];
 }

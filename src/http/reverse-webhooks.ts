@@ -13,6 +13,9 @@ const MAX_BATCH = 100;
 const MAX_DESCRIPTION = 200;
 const MAX_INT32 = 2_147_483_647;
 
+const oneOf = <const Value extends string>(values: readonly Value[]) =>
+  z.enum(values, { error: `must be one of ${values.join(', ')}` });
+
 const registration = z.object({
   url: z.string().optional(),
   /** The name that the original system's clients use. */
@@ -21,11 +24,11 @@ const registration = z.object({
     .string()
     .refine((text) => codePoints(text) <= MAX_DESCRIPTION, `has more than ${MAX_DESCRIPTION} characters`)
     .nullish(),
-  order: z.enum(['strict', 'none']).default('strict'),
+  order: oneOf(['strict', 'none']).default('strict'),
   batch: z.int().min(1).max(MAX_BATCH).default(1),
-  signature: z.enum(['v1', 'v1a', 'both']).default('v1'),
+  signature: oneOf(['v1', 'v1a', 'both']).default('v1'),
   skip: z
-    .array(z.enum(['webhook', 'bot']))
+    .array(oneOf(['webhook', 'bot']))
     .max(2)
     .default([]),
 });

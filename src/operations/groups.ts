@@ -64,7 +64,7 @@ export const createGroup = defineOperation({
 
 export const groupInfo = defineOperation({
   name: 'groups.info',
-  summary: 'Show a group, its webhook URL, and its reverse webhooks with their health.',
+  summary: 'Show a group, its webhook URL, and its reverse webhooks with their state.',
   input: z.strictObject({ group: groupReference }),
   output: groupInfoSchema,
   allows: (caller) => caller.kind === 'system',

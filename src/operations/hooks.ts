@@ -37,7 +37,10 @@ export async function registerHook(
 ): Promise<{ id: HookId; secret: string }> {
   const { database, sealer, bus, config, policy, registrations } = services;
   const { conversationId } = integration;
-  if (registrations.reserve(conversationId, 0) === null) throw new KlatchError('rate_exceeded');
+  if (registrations.reserve(conversationId, 0) === null) {
+    const sentence = `A group takes ${config.limits.registrationsPerMinute} registrations a minute, refused ones too; please repeat it later`;
+    throw new KlatchError('rate_exceeded', { sentence });
+  }
   const url = parseHookUrl(request.url, policy);
   const secret = newHookSecret();
   const secretSealed = sealer.seal('hook-secret', secret);

@@ -14,13 +14,26 @@ export class DataDirLockedError extends Error {
   override readonly name = 'DataDirLockedError';
 }
 
+/** The data directory cannot be made or reached. The message is a sentence for the person who started this. */
+export class DataDirError extends Error {
+  override readonly name = 'DataDirError';
+}
+
 /**
  * Makes the data directory when it is missing and resolves with its real path. As root it can be passed through (0711)
  * but not listed, since PostgreSQL, which refuses to run as root, has to reach its own folder inside; else it is 0700.
  */
 export async function openDataDir(dataDir: string): Promise<string> {
-  await mkdir(dataDir, { recursive: true, mode: process.geteuid?.() === 0 ? 0o711 : 0o700 });
-  return realpath(dataDir);
+  try {
+    await mkdir(dataDir, { recursive: true, mode: process.geteuid?.() === 0 ? 0o711 : 0o700 });
+    return await realpath(dataDir);
+  } catch (cause) {
+    const { code } = cause as NodeJS.ErrnoException;
+    throw new DataDirError(
+      `The data directory ${dataDir} cannot be made or reached (${code}). Make it for the user that runs Klatch, or set data-dir in server.conf to another folder.`,
+      { cause },
+    );
+  }
 }
 
 /**

@@ -15,7 +15,7 @@ export interface Migration {
 }
 
 /** 'klatc' in ASCII: one number for everybody who migrates a database. */
-const ADVISORY_LOCK = 0x6b6c617463;
+export const ADVISORY_LOCK = 0x6b6c617463;
 /** Building an index on a large table takes its time; a node that waits for another one's migration as well. */
 const TIMEOUT_MS = 30 * 60_000;
 

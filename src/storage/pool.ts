@@ -8,6 +8,8 @@ export interface PoolOptions {
   readonly waiting: number;
   /** Default deadline of one call: waiting for a connection and all its queries. */
   readonly timeoutMs: number;
+  /** True: its statements are planned once, for any values. */
+  readonly genericPlans?: boolean;
 }
 
 interface Waiter {
@@ -29,7 +31,7 @@ export class Pool {
 
   constructor(target: ConnectionTarget, options: PoolOptions) {
     this.#options = options;
-    this.#all = Array.from({ length: options.size }, () => new Connection(target, options.name));
+    this.#all = Array.from({ length: options.size }, () => new Connection(target, options.name, options));
     this.#idle = [...this.#all];
   }
 

@@ -18,6 +18,15 @@ describe('a configuration is not complete', () => {
     expect(missing('secret = null')).toHaveLength(2);
   });
 
+  test('with a required key whose name is misspelt, and says which one was probably meant', () => {
+    expect(missing('secrett = "x"\nhttp.base-urii = "http://a.example"')).toEqual([
+      'server.conf: secret: is not set',
+      'server.conf: http.base-uri: is not set',
+      'server.conf:1: secrett: unknown key, did you mean secret?',
+      'server.conf:2: http.base-urii: unknown key, did you mean http.base-uri?',
+    ]);
+  });
+
   test('with placeholders, which are asked for before the type, at any depth and in keys that nobody knows', () => {
     const text = `secret = "<SERVER_SECRET>"
 http { port = <PORT>, base-uri = "<BASE_URI>" }
@@ -37,6 +46,7 @@ services.apple.push = [{ key = """<APPLE-PUSH key_1>""" }]`;
       'server.conf:7: modules.security.server-keys: still holds its placeholder',
       'server.conf:8: limits: still holds its placeholder',
       'server.conf:9: services.apple.push[0].key: still holds its placeholder',
+      'server.conf:9: services.apple: unknown key',
     ]);
   });
 

@@ -244,7 +244,7 @@ describe('the bounds of registering', () => {
       }
       const answer = await register({ url: 'https://example.com/eleventh' }, busy);
       expect(answer.status).toBe(503);
-      const message = 'This token is used faster than it may be; nothing was done, please repeat it later';
+      const message = 'A group takes 10 registrations a minute, refused ones too; please repeat it later';
       expect(answer.body).toEqual({ message });
       expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0);
       expectAnswerHeaders(answer);

@@ -277,7 +277,7 @@ describe('a request that is too large before its body', () => {
       const answer = await wire.answer();
       expect([answer.status, answer.body]).toEqual([
         431,
-        { message: 'The headers are larger than http.max-header allows' },
+        { message: 'The headers are larger than http.max-headers allows' },
       ]);
       expect(answer.headers.get('connection')).toBe('close');
       expectAnswerHeaders(answer);

@@ -1,6 +1,15 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { silentLog } from '../../src/log.ts';
+import { Server } from '../../src/server.ts';
+import { ADVISORY_LOCK as MIGRATION_LOCK } from '../../src/storage/migrate.ts';
 import { readVersion } from '../../src/version.ts';
-import { readJson, TestServer } from '../support/server.ts';
+import { testConfig } from '../support/config.ts';
+import { createTestDatabase } from '../support/database.ts';
+import { eventually } from '../support/eventually.ts';
+import { postJson, readJson, TestServer } from '../support/server.ts';
 import { expectAnswerHeaders } from './wire.ts';
 
 describe('the health of a server', () => {
@@ -39,4 +48,33 @@ describe('the health of a server', () => {
     expect(new Set(answers.map((answer) => answer.status))).toEqual(new Set([200]));
     expect((await asked()) - before).toBeLessThan(100);
   });
+});
+
+test('a server whose database is being brought up to date is alive and not ready', async () => {
+  const database = await createTestDatabase({ empty: true });
+  const dataDir = await mkdtemp(join(tmpdir(), 'klatch-starting-'));
+  const server = new Server(testConfig(database.target, dataDir), silentLog());
+  let starting = Promise.resolve();
+  try {
+    await database.query(async (sql) => {
+      // The lock of whoever migrates: as long as another node works on the schema.
+      await sql`select pg_advisory_lock(${MIGRATION_LOCK})`;
+      starting = server.start();
+      const port = await eventually(
+        async () => server.port,
+        (number) => number > 0,
+      );
+      const url = `http://127.0.0.1:${port}/v1`;
+      expect((await fetch(`${url}/status`)).status).toBe(200);
+      const ready = await readJson(await fetch(`${url}/ready`));
+      expect([ready.status, ready.headers.get('retry-after')]).toEqual([503, '2']);
+      expect((await postJson(`${url}/webhooks/${'x'.repeat(43)}`, { text: 'early' })).status).toBe(503);
+    });
+    await starting;
+    expect((await fetch(`http://127.0.0.1:${server.port}/v1/ready`)).status).toBe(200);
+  } finally {
+    await server.stop();
+    await database.drop();
+    await rm(dataDir, { recursive: true, force: true });
+  }
 });

@@ -265,8 +265,7 @@ describe('what is refused, in a sentence', () => {
 
   test('a data directory that cannot be made', async () => {
     await writeFile(join(root, 'file'), '');
-    const error = await refusal(join(root, 'file/data'));
-    expect(error.code).toBe('file-system');
-    expect(error.message).toContain('set data-dir');
+    const dataDir = join(root, 'file', 'data');
+    await expect(start(dataDir)).rejects.toThrow(`The data directory ${dataDir} cannot be made or reached (ENOTDIR)`);
   });
 });
