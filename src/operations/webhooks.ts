@@ -7,16 +7,8 @@ import type { Post, Posted } from '../storage/message-log-statement.ts';
 import type { Rate } from './rate.ts';
 import type { Services } from './services.ts';
 
-/** A message from outside, checked by its edge. */
-export interface WebhookMessage {
-  readonly text: string;
-  readonly label: string | null;
-  readonly iconUrl: string | null;
-  readonly hops: number;
-  /** The key with its namespace, and the hash of the body it came with. */
-  readonly key: string | null;
-  readonly bodyHash: string | null;
-}
+/** A message from outside, checked by its edge; `key` with its namespace. */
+export type WebhookMessage = Pick<Post, 'text' | 'label' | 'iconUrl' | 'hops' | 'key' | 'bodyHash'>;
 
 /** Waits for this token's turn. Throws `rate_exceeded` when that is further away than a post may wait. */
 export async function awaitTurn(rate: Rate<number>, integration: Integration, maxWaitMs: number): Promise<void> {
@@ -55,16 +47,7 @@ async function append({ messageLog }: Services, post: Post): Promise<Posted> {
   }
 }
 
-function postOf(integration: Integration, message: WebhookMessage): Post {
-  return {
-    conversationId: integration.conversationId,
-    tokenHash: integration.tokenHash,
-    senderId: integration.accountId,
-    text: message.text,
-    label: message.label,
-    iconUrl: message.iconUrl,
-    hops: message.hops,
-    key: message.key,
-    bodyHash: message.bodyHash,
-  };
+function postOf({ conversationId, tokenHash, accountId: senderId }: Integration, message: WebhookMessage): Post {
+  const { text, label, iconUrl, hops, key, bodyHash } = message;
+  return { conversationId, tokenHash, senderId, text, label, iconUrl, hops, key, bodyHash };
 }
