@@ -9,6 +9,8 @@ export interface FaultPlan {
   readonly faults: number;
   /** The fault: resolves when the server is ready again. */
   readonly strike: (server: ServerProcess) => Promise<void>;
+  /** HOCON over the server's own, which uses the embedded database. */
+  readonly settings?: string;
   readonly messages: number;
   readonly groups: number;
   readonly hooksPerGroup: number;
@@ -50,7 +52,7 @@ export async function killServer(server: ServerProcess): Promise<void> {
  * its Idempotency-Key until it is answered 200.
  */
 export async function runFaults(plan: FaultPlan): Promise<FaultReport> {
-  const server = await ServerProcess.create(SETTINGS);
+  const server = await ServerProcess.create(`${SETTINGS}\n${plan.settings ?? ''}`);
   const receiver = await Receiver.start();
   try {
     await server.start();

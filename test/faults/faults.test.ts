@@ -1,6 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
+import { createTestDatabase } from '../support/database.ts';
+import { DatabaseProxy } from '../support/database-proxy.ts';
 import { ServerProcess } from '../support/server-process.ts';
 import { eventually } from '../support/eventually.ts';
 import { killServer, runFaults, type FaultReport } from './fault-load.ts';
@@ -45,4 +47,29 @@ test('the same over clean restarts in the middle of the load, which repeat nothi
   const report = await runFaults({ ...LOAD, faults: 2, strike: restart });
   expectNothingLost(report);
   expect(report.repeats).toBe(0);
+}, 180_000);
+
+test('the same while the path to the database swallows everything for a while', async () => {
+  const database = await createTestDatabase();
+  const proxy = await DatabaseProxy.start(database.target);
+  const { host, port } = proxy.address;
+  const { user, database: db } = database.target;
+  const settings = `services.postgresql { embedded = false, host = "${host}", port = ${port}, user = ${user}, db = ${db} }`;
+  const blackhole = async (server: ServerProcess): Promise<void> => {
+    proxy.hold('both');
+    await eventually(
+      async () => (await fetch(`${server.url}/v1/ready`)).status,
+      (status) => status === 503,
+    );
+    // What the proxy holds is lost with its connections, as when a firewall forgot them.
+    proxy.abandon();
+    await proxy.forward();
+    await server.ready();
+  };
+  try {
+    expectNothingLost(await runFaults({ ...LOAD, settings, faults: 2, strike: blackhole }));
+  } finally {
+    await proxy.stop();
+    await database.drop();
+  }
 }, 180_000);
