@@ -1,11 +1,11 @@
 /** The baseline of forward: makes and signs (`v1`) the same bodies and posts them, nothing else. Arguments: sink port, connections. */
-import { createHmac, randomBytes } from 'node:crypto';
+import { createHmac, createSecretKey, randomBytes } from 'node:crypto';
 import { createInterface } from 'node:readline';
 import { Pool } from 'undici';
 
 const [port, connections] = process.argv.slice(2).map(Number);
 const pool = new Pool(`http://127.0.0.1:${port}`, { connections: connections!, pipelining: 1 });
-const key = randomBytes(32);
+const key = createSecretKey(randomBytes(32));
 
 async function send(n: number): Promise<void> {
   const sentAt = new Date().toISOString();

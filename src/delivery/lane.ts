@@ -1,3 +1,4 @@
+import type { KeyObject } from 'node:crypto';
 import type { Log } from '../log.ts';
 import type { ConversationId, HookId, Seq } from '../model/ids.ts';
 import type { Attempt, DeliveryClient } from '../outbound/delivery-client.ts';
@@ -31,8 +32,8 @@ export type Removal = 'removed' | 'stale' | 'failed';
 
 /** The signing keys of a hook; the old one counts until its time is over. */
 export interface LaneKeys {
-  readonly current: Buffer;
-  readonly old: { readonly key: Buffer; readonly untilMs: number } | null;
+  readonly current: KeyObject;
+  readonly old: { readonly key: KeyObject; readonly untilMs: number } | null;
 }
 
 /** Rest after something on our side failed (the database is away, the lease has lapsed, no connection was free). */

@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto';
+import { createSecretKey, randomBytes, type KeyObject } from 'node:crypto';
 
 /** Standard Webhooks asks for 24 to 64 random bytes. */
 const SECRET_BYTES = 32;
@@ -9,7 +9,7 @@ export function newHookSecret(): string {
   return PREFIX + randomBytes(SECRET_BYTES).toString('base64');
 }
 
-/** The key bytes of a `whsec_` secret. */
-export function secretKey(secret: string): Buffer {
-  return Buffer.from(secret.slice(PREFIX.length), 'base64');
+/** The key of a `whsec_` secret. A KeyObject: signing with the bytes makes one each time, six times as slow. */
+export function secretKey(secret: string): KeyObject {
+  return createSecretKey(secret.slice(PREFIX.length), 'base64');
 }

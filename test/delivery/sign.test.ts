@@ -35,7 +35,7 @@ describe('the signature of a delivery', () => {
   test('uses a secret of 24 to 64 random bytes', () => {
     const secret = newHookSecret();
     expect(secret).toMatch(/^whsec_[A-Za-z0-9+/]+=*$/);
-    expect(secretKey(secret).length).toBe(32);
+    expect(secretKey(secret).symmetricKeySize).toBe(32);
     expect(newHookSecret()).not.toBe(secret);
   });
 });
