@@ -40,7 +40,11 @@ export async function callServer<Input, Output>(call: ControlCall<Input, Output>
   }
   const answer = answerSchema.parse(JSON.parse(line));
   if ('error' in answer) throw refused(answer.error);
-  return operation.output.parse(answer.result);
+  const result = operation.output.safeParse(answer.result);
+  if (result.success) return result.data;
+  // The program was upgraded beneath a server that still runs.
+  const what = 'answers as another version of Klatch does: restart the server, so that both are the same';
+  throw explain(new CommandError(exitCodes.unavailable, what, { cause: result.error }), dataDir);
 }
 
 /** One line there, one line back. */

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { createGroup, groupInfo, rotateToken, showToken } from '../operations/groups.ts';
+import { createGroup, groupInfo, listAllGroups, rotateToken, showToken } from '../operations/groups.ts';
 import type { Operation } from '../operations/operation.ts';
 import { print, type CommandContext } from './context.ts';
 import { callServer } from './control-client.ts';
@@ -8,6 +8,7 @@ import { formatFields, formatTable } from './layout.ts';
 import { configFlag, withExamples, withJson } from './options.ts';
 
 type GroupInfo = Awaited<ReturnType<(typeof groupInfo)['run']>>;
+type GroupRow = Awaited<ReturnType<(typeof listAllGroups)['run']>>[number];
 type Token = Awaited<ReturnType<(typeof showToken)['run']>>;
 
 interface CreateOptions {
@@ -16,6 +17,8 @@ interface CreateOptions {
   readonly json?: boolean;
 }
 
+/** Groups of one answer of the server. */
+const LIST_PAGE = 500;
 const GROUP = 'the number of a group, or its title where no other group has the same';
 
 export function addGroup(program: Command, context: CommandContext): void {
@@ -23,6 +26,7 @@ export function addGroup(program: Command, context: CommandContext): void {
   withExamples(group, ['klatch group create Operations --owner alice', 'klatch group info Operations']);
   addCreate(group, context);
   addInfo(group, context);
+  addList(group, context);
   const token = group.command('token').description('show or replace the integration token of a group');
   withExamples(token, ['klatch group token show Operations', 'klatch group token rotate Operations']);
   addTokenShow(token, context);
@@ -55,6 +59,40 @@ function addInfo(group: Command, context: CommandContext): void {
     .argument('<group>', GROUP)
     .action(onGroup(context, groupInfo, info));
   withExamples(withJson(command), ['klatch group info Operations', 'klatch group info 1 --json']);
+}
+
+function addList(group: Command, context: CommandContext): void {
+  const command = group
+    .command('list')
+    .description('list the groups by number')
+    .action(async ({ json }: { json?: boolean }, self: Command) => {
+      const dataDir = dataDirOf(context, configFlag(self));
+      show(context, await everyGroup(dataDir), { json, lines: groupLines });
+    });
+  withExamples(withJson(command), ['klatch group list', 'klatch group list --json']);
+}
+
+/** All pages of the list. */
+async function everyGroup(dataDir: string): Promise<GroupRow[]> {
+  const groups: GroupRow[] = [];
+  for (;;) {
+    const after = groups.at(-1)?.id ?? 0;
+    const page = await callServer({ dataDir, operation: listAllGroups, input: { after, limit: LIST_PAGE } });
+    groups.push(...page);
+    if (page.length < LIST_PAGE) return groups;
+  }
+}
+
+function groupLines(groups: readonly GroupRow[]): string[] {
+  if (groups.length === 0) return ['There are no groups yet: create one with `klatch group create TITLE`.'];
+  const rows = groups.map(({ id, members, messages, archived, title }) => [
+    id,
+    members,
+    messages,
+    archived ? 'yes' : 'no',
+    title,
+  ]);
+  return formatTable(['GROUP', 'MEMBERS', 'MESSAGES', 'ARCHIVED', 'TITLE'], rows);
 }
 
 function addTokenShow(token: Command, context: CommandContext): void {

@@ -23,3 +23,23 @@ export function formatTable(heading: readonly string[], rows: readonly (readonly
       .trimEnd(),
   );
 }
+
+const UNITS = [
+  ['d', 86_400],
+  ['h', 3_600],
+  ['min', 60],
+  ['s', 1],
+] as const;
+
+/** A duration in its two largest units, such as `3 d 4 h` or `12 s`. */
+export function formatDuration(ms: number): string {
+  let rest = Math.max(0, Math.floor(ms / 1_000));
+  const parts: string[] = [];
+  for (const [unit, seconds] of UNITS) {
+    const count = Math.floor(rest / seconds);
+    rest -= count * seconds;
+    if (count > 0) parts.push(`${count} ${unit}`);
+    else if (parts.length > 0) break;
+  }
+  return parts.slice(0, 2).join(' ') || '0 s';
+}

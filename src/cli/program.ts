@@ -9,6 +9,7 @@ import { addMigrate } from './migrate.ts';
 import { configFlag, withExamples } from './options.ts';
 import { addServe, serve } from './serve.ts';
 import { addSetup } from './setup.ts';
+import { addReady, addStatus } from './status.ts';
 import { addUser } from './user.ts';
 
 /** Runs one command line (without the program's name) and resolves with the exit status; it never rejects. */
@@ -56,7 +57,8 @@ export function createProgram(context: CommandContext): Command {
       await serve(context, configFlag(self));
     });
   withExamples(program, ['klatch setup --embedded --base-uri https://chat.example.org', 'klatch serve']);
-  for (const add of [addServe, addSetup, addConfig, addMigrate, addUser, addGroup]) add(program, context);
+  for (const add of [addServe, addSetup, addConfig, addMigrate, addStatus, addReady, addUser, addGroup])
+    add(program, context);
   // After the commands, which would inherit it. What is left over is refused above by name, not as "too many arguments".
   program.allowExcessArguments();
   return program;

@@ -45,6 +45,26 @@ describe('commands to the running server', () => {
     expect(await json('user', 'create', 'bob')).toMatchObject({ nick: 'bob', name: 'bob', role: 'user' });
   });
 
+  test('status says which server runs and that its database answers; ready ends with 0', async () => {
+    const status = await workspace.run(['status']);
+    expect(status).toMatchObject({ code: 0, stderr: '' });
+    expect(status.stdout).toMatch(
+      /^server: +Klatch \S+, pid \d+\nup: +\d+ s, since \S+\ndatabase: +PostgreSQL \S+, answers\nwaiting posts: +0\n$/,
+    );
+    expect(await json('status')).toMatchObject({ ready: true, waiting_posts: 0 });
+    expect(await workspace.run(['ready'])).toMatchObject({ code: 0, stdout: '', stderr: '' });
+    expect(await workspace.run(['ready', '--wait', 'soon'])).toMatchObject({ code: 64 });
+  });
+
+  test('group list has every group with what is in it', async () => {
+    const { id } = await json<{ id: number }>('group', 'create', 'Listed');
+    const listed = await json<{ id: number; title: string }[]>('group', 'list');
+    expect(listed).toContainEqual(expect.objectContaining({ id, title: 'Listed', members: 0, messages: 0 }));
+    const { stdout } = await workspace.run(['group', 'list']);
+    expect(stdout).toMatch(/^GROUP +MEMBERS +MESSAGES +ARCHIVED +TITLE\n/);
+    expect(stdout).toMatch(new RegExp(`^${id} +0 +0 +no +Listed$`, 'm'));
+  });
+
   test('what the server refuses ends with 1 and its sentence', async () => {
     await workspace.run(['user', 'create', 'carol']);
     const taken = await workspace.run(['user', 'create', 'carol']);
@@ -200,11 +220,19 @@ describe('the control client', () => {
   });
 
   test('reads an answer that comes in pieces', async () => {
-    const result = { version: '1', started_at: 'now', pid: 7, database: 'PostgreSQL' };
+    const result = { version: '1', started_at: 'now', pid: 7, database: 'PostgreSQL', ready: true, waiting_posts: 0 };
     const answer = `${JSON.stringify({ jsonrpc: '2.0', id: 1, result })}\n`;
     await serve(() => answer.slice(0, 10));
     server.on('connection', (socket) => socket.once('data', () => setImmediate(() => socket.write(answer.slice(10)))));
     expect(await call(5_000)).toEqual(result);
+  });
+
+  test('says what to do when the server is of another version', async () => {
+    await serve(() => `${JSON.stringify({ jsonrpc: '2.0', id: 1, result: { version: '0.0.1' } })}\n`);
+    await expect(call(5_000)).rejects.toMatchObject({
+      exitCode: exitCodes.unavailable,
+      message: expect.stringContaining('answers as another version of Klatch does: restart the server'),
+    });
   });
 
   test('tells a database that is away from an operation that was refused', async () => {

@@ -82,6 +82,16 @@ describe('a running server', () => {
     });
   });
 
+  test('is waited for by ready --wait, and called down with the reason when there is none', async () => {
+    expect(await workspace.run(['ready'])).toMatchObject({
+      code: 69,
+      stderr: expect.stringMatching(/^klatch: no Klatch runs with the data directory /),
+    });
+    const waiting = workspace.run(['ready', '--wait', '30']);
+    await workspace.serve();
+    expect(await waiting).toMatchObject({ code: 0, stderr: '' });
+  });
+
   test('ends with 76 when a newer Klatch changes the schema beneath it', async () => {
     const shared = await createTestDatabase();
     try {
