@@ -12,8 +12,6 @@ interface Pending {
 }
 
 const MAX_BATCH = 500;
-/** One larger batch beats two smaller ones at a time: 10,700 against 9,600 deliveries a second, 100 lanes to one sink. */
-const IN_FLIGHT = 1;
 const RETRY_MS = 250;
 
 /**
@@ -26,7 +24,7 @@ export class Settler {
   readonly #log: Log;
   readonly #unsettled = new Set<Pending>();
   #waiting: Pending[] = [];
-  #inFlight = 0;
+  #writing = false;
   #failing = false;
   #stopped = false;
 
@@ -53,16 +51,16 @@ export class Settler {
     this.#waiting = [];
   }
 
+  /** One write at a time: one larger batch beats two smaller ones (10,700 against 9,600 deliveries a second). */
   #pump(): void {
-    if (this.#inFlight >= IN_FLIGHT || this.#waiting.length === 0) return;
-    this.#inFlight += 1;
+    if (this.#writing || this.#waiting.length === 0) return;
+    this.#writing = true;
     // Attempts that ended in the same turn of the event loop share a commit.
     setImmediate(() => {
       void this.#write(this.#take()).finally(() => {
-        this.#inFlight -= 1;
+        this.#writing = false;
         this.#pump();
       });
-      this.#pump();
     });
   }
 

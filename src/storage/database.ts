@@ -18,7 +18,7 @@ export class Database {
     const { poolSize, poolWaiting: waiting, queryTimeoutMs: timeoutMs, flushTimeoutMs } = config;
     this.target = target;
     this.intake = new Pool(target, { name: 'intake', size: 1, waiting, timeoutMs: flushTimeoutMs, genericPlans: true });
-    this.settle = new Pool(target, { name: 'settle', size: 2, waiting, timeoutMs, genericPlans: true });
+    this.settle = new Pool(target, { name: 'settle', size: 1, waiting, timeoutMs, genericPlans: true });
     this.lease = new Pool(target, { name: 'lease', size: 1, waiting: 8, timeoutMs: 2_500 });
     this.general = new Pool(target, { name: 'general', size: poolSize, waiting, timeoutMs });
   }

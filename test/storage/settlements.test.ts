@@ -17,12 +17,13 @@ import { isWaiting, makeGroups, makeHook, until, type StoredGroup } from './fixt
 
 let database: TestDatabase;
 let pool: Pool;
+let leasePool: Pool;
 let group: StoredGroup;
 let hook: HookId;
 
 beforeEach(async () => {
   database = await createTestDatabase();
-  pool = database.open().settle;
+  ({ settle: pool, lease: leasePool } = database.open());
   await pool.run((sql) => claimPartitions(sql, 'us', [], 10_000));
   group = (await makeGroups(database, 1))[0]!;
   hook = await makeHook(database, group);
@@ -151,7 +152,7 @@ describe('settle()', () => {
   test('waits for a claim of its partition that is under way, and is then refused', async () => {
     const claimed = Promise.withResolvers<void>();
     const commit = Promise.withResolvers<void>();
-    const claiming = pool.transaction(async (tx) => {
+    const claiming = leasePool.transaction(async (tx) => {
       await claimPartitions(tx as unknown as Sql, 'us', [], 10_000);
       claimed.resolve();
       await commit.promise;
