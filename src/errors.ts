@@ -71,12 +71,6 @@ const catalogue = {
     sentence: 'The server is stopping; nothing was done, please repeat the request',
     retryAfterS: 5,
   },
-  lane_busy: {
-    status: 503,
-    rpcCode: -32035,
-    sentence: 'The delivery that is under way could not be stopped in time; please repeat the request',
-    retryAfterS: 10,
-  },
   internal: { status: 500, rpcCode: -32603, sentence: 'The server failed; its log has the cause' },
 } as const satisfies Record<string, ErrorKind>;
 

@@ -44,6 +44,7 @@ export class Server {
   readonly #log: Log;
   readonly #parts: Part[] = [];
   readonly #failure = Promise.withResolvers<Error>();
+  #connecting: Database | null = null;
   #starting: Promise<void> = Promise.resolve();
   #stopping: Promise<void> | null = null;
   #refusing = false;
@@ -78,6 +79,8 @@ export class Server {
   /** Takes nothing new, finishes what is in hand within `http.stop-timeout`, and leaves the rest in the database. */
   stop(): Promise<void> {
     this.#refusing = true;
+    // A start that waits for the database need not wait any longer.
+    this.#connecting?.stop();
     this.#stopping ??= this.#stop();
     return this.#stopping;
   }
@@ -89,7 +92,12 @@ export class Server {
     this.#keep('lock', () => lock.release());
     const listener = await this.#listen();
     const sealer = new Sealer(config.secret);
-    const opened = await openDatabase(config, { sealer, log });
+    const onConnecting = (database: Database): void => {
+      this.#connecting = database;
+      if (this.#refusing) database.stop();
+    };
+    const opened = await openDatabase(config, { sealer, log, onConnecting });
+    this.#connecting = null;
     this.#keep('database', () => opened.stop());
     const bus = new PostgresBus(opened.database, log);
     this.#keep('bus', () => bus.stop());

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import type { Config } from '../config/config.ts';
 import { findConfigFile, loadConfig } from '../config/load.ts';
-import { silentLog, type Log } from '../log.ts';
+import { silentLog } from '../log.ts';
 import { DataDirLock } from '../storage/data-dir-lock.ts';
 import { newestVersion } from '../storage/migrate.ts';
 import { openDatabase } from '../storage/open-database.ts';
@@ -31,21 +31,10 @@ export function addMigrate(program: Command, context: CommandContext): void {
 async function migrateDatabase(config: Config): Promise<readonly string[]> {
   const lock = await DataDirLock.acquire(config.dataDir);
   try {
-    const applied: string[] = [];
-    const opened = await openDatabase(config, { sealer: new Sealer(config.secret), log: collectMigrations(applied) });
+    const opened = await openDatabase(config, { sealer: new Sealer(config.secret), log: silentLog() });
     await opened.stop();
-    return applied;
+    return opened.applied;
   } finally {
     await lock.release();
   }
-}
-
-/** `openDatabase` says what it applied to the log only, one event a migration. */
-function collectMigrations(applied: string[]): Log {
-  return {
-    ...silentLog(),
-    info: (_, fields) => {
-      if (typeof fields?.['migration'] === 'string') applied.push(fields['migration']);
-    },
-  };
 }

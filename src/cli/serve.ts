@@ -9,9 +9,6 @@ import { explainFailure } from './failure.ts';
 import { configFlag, withExamples } from './options.ts';
 import { StopSignals } from './stop-signals.ts';
 
-/** A start that is asked to stop is waited for this long: stopping in the middle of it would leave parts running. */
-const START_GRACE_MS = 20_000;
-
 export function addServe(program: Command, context: CommandContext): void {
   const command = program
     .command('serve')
@@ -52,21 +49,9 @@ async function run(server: Server, signals: StopSignals, log: Log): Promise<void
   const early = await Promise.race([starting.then(() => null), signals.asked]);
   const end = early ?? (await Promise.race([signals.asked, server.failure]));
   log.info('stopping', end instanceof Error ? { reason: end.message } : { signal: end });
-  if (early !== null) await settled(starting, { timeoutMs: START_GRACE_MS, log });
   await server.stop();
   log.info('stopped');
   if (end instanceof Error) throw end;
-}
-
-/** Waits until a start has come to its end, whichever: it is stopped next. */
-async function settled(starting: Promise<void>, { timeoutMs, log }: { timeoutMs: number; log: Log }): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const timeout = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, timeoutMs);
-  });
-  const end = starting.catch((error: unknown) => log.warn('the start failed while it was being stopped', { error }));
-  await Promise.race([end, timeout]);
-  clearTimeout(timer);
 }
 
 function stopAtOnce(context: CommandContext, signal: NodeJS.Signals): never {

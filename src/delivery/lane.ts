@@ -173,6 +173,7 @@ export class Lane {
 
   #waitMs(): number {
     const waitMs = (this.#progress.nextAttemptAt?.getTime() ?? 0) - Date.now();
+    if (waitMs <= 0) return 0;
     // Longer than any wait that is ever set: the clock was put back meanwhile, so the attempt is due.
     return waitMs > longestDelayMs(this.#context.schedule) ? 0 : waitMs;
   }

@@ -11,9 +11,18 @@ const PING_MS = 1_000;
 
 export interface OpenDatabase {
   readonly database: Database;
+  /** The migrations that were applied by this opening. */
+  readonly applied: readonly string[];
   /** For people: "PostgreSQL 18.4, embedded". */
   readonly version: string;
   stop(): Promise<void>;
+}
+
+export interface OpenParts {
+  readonly sealer: Sealer;
+  readonly log: Log;
+  /** Given the pools before they are used: stopping them ends the opening, which may wait for another node's migration. */
+  readonly onConnecting?: (database: Database) => void;
 }
 
 /** PostgreSQL older than 11 cannot run the statements. */
@@ -25,12 +34,13 @@ export class DatabaseTooOldError extends Error {
  * Reaches the configured database, or starts the embedded one; brings its schema up to date and checks the secret.
  * Rejects with EmbeddedError, DatabaseAwayError, DatabaseTooOldError, SchemaTooNewError or WrongSecretError.
  */
-export async function openDatabase(config: Config, parts: { sealer: Sealer; log: Log }): Promise<OpenDatabase> {
-  const { sealer, log } = parts;
+export async function openDatabase(config: Config, parts: OpenParts): Promise<OpenDatabase> {
+  const { sealer, log, onConnecting } = parts;
   const { target, stopServer, supervise } = config.postgresql.embedded
     ? await openEmbedded(config, log)
     : { target: externalTarget(config), stopServer: async () => {}, supervise: () => async () => {} };
   const database = new Database(target, config.postgresql);
+  onConnecting?.(database);
   try {
     // Before the migrations, which an older server would refuse with a syntax error.
     const version = await database.general.run(serverVersion);
@@ -40,6 +50,7 @@ export async function openDatabase(config: Config, parts: { sealer: Sealer; log:
     const stopSupervised = supervise(database);
     return {
       database,
+      applied,
       version: `PostgreSQL ${version}${config.postgresql.embedded ? ', embedded' : ''}`,
       stop: async () => {
         database.stop();

@@ -7,6 +7,8 @@ const DAY_MS = 86_400_000;
 const DAYS_AHEAD = 3;
 const DELETE_PAGE = 5_000;
 const MAX_PAGES = 200;
+/** Counting a week of deliveries reads an index through. */
+const LONG_MS = 60_000;
 /** 'retai' in ASCII: one node at a time cleans up. */
 const ADVISORY_LOCK = 0x7265746169;
 
@@ -35,6 +37,7 @@ export async function ensureAttemptPartitions(tx: Transaction, nowMs: number): P
 /** What one round of cleaning up removed. */
 export interface Removed {
   readonly days: number;
+  readonly attempts: number;
   readonly keys: number;
   readonly hooks: number;
 }
@@ -45,7 +48,8 @@ export async function removeExpired(pool: Pool, retention: RetentionConfig, nowM
   const days = await pool.transaction((tx) => dropOldDays(tx, before(retention.deliveryLogMs)));
   const keys = await inPages(pool, (sql) => deleteKeys(sql, before(retention.idempotencyKeysMs)));
   const hooks = await inPages(pool, (sql) => deleteHooks(sql, before(retention.removedHooksMs)));
-  return { days, keys, hooks };
+  const attempts = await pool.run((sql) => deleteSurplusAttempts(sql, retention.deliveryLogRows), LONG_MS);
+  return { days, attempts, keys, hooks };
 }
 
 async function dropOldDays(tx: Transaction, before: Date): Promise<number> {
@@ -56,6 +60,21 @@ async function dropOldDays(tx: Transaction, before: Date): Promise<number> {
       and c.relname < ${partitionName(before)}`;
   for (const { name } of rows) await tx`drop table ${tx(name)}`;
   return rows.length;
+}
+
+/** What is beyond the newest rows of each hook; of many such hooks, those with most to delete first. */
+async function deleteSurplusAttempts(sql: Sql, keep: number): Promise<number> {
+  const hooks = await sql<{ id: number }[]>`
+    select hook_id as id from delivery_attempt group by hook_id having count(*) > ${keep}
+    order by count(*) desc limit ${MAX_PAGES}`;
+  let total = 0;
+  for (const { id } of hooks) {
+    const gone = await sql`
+      delete from delivery_attempt where hook_id = ${id} and at < (
+        select at from delivery_attempt where hook_id = ${id} order by at desc offset ${keep - 1} limit 1)`;
+    total += gone.count;
+  }
+  return total;
 }
 
 async function deleteKeys(sql: Sql, before: Date): Promise<number> {

@@ -2,6 +2,8 @@ import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { ADVISORY_LOCK as MIGRATION_LOCK } from '../../src/storage/migrate.ts';
+import { eventually } from '../support/eventually.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { postJson } from '../support/server.ts';
 import { Workspace } from './program.ts';
@@ -29,6 +31,25 @@ describe('a running server', () => {
     server.process.kill('SIGTERM');
     expect(await server.event('stopping')).toMatchObject({ signal: 'SIGTERM' });
     expect(await server.ended).toMatchObject({ code: 0, signal: null, stderr: '' });
+  });
+
+  test('stops on SIGTERM while it waits for another node that migrates: exit 0', async () => {
+    const empty = await createTestDatabase({ empty: true });
+    try {
+      await workspace.configure(empty.target);
+      await empty.query(async (sql) => {
+        await sql`select pg_advisory_lock(${MIGRATION_LOCK})`;
+        const server = workspace.start(['serve']);
+        await eventually(
+          () => sql`select from pg_locks where locktype = 'advisory' and not granted`,
+          (waiting) => waiting.length > 0,
+        );
+        server.process.kill('SIGTERM');
+        expect(await server.ended).toMatchObject({ code: 0, stderr: '' });
+      });
+    } finally {
+      await empty.drop();
+    }
   });
 
   test('takes a signal that arrives twice, from the terminal and from npm, as one', async () => {

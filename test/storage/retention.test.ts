@@ -94,9 +94,29 @@ describe('removeExpired()', () => {
       select 1, 'old ' || n, n, '-', ${age(DAY_MS + 1_000)} from generate_series(1, 12345) n
       union all select 1, 'young ' || n, n, '-', ${age(DAY_MS - 1_000)} from generate_series(1, 10) n`,
     );
-    expect(await removeExpired(pool, retention, NOW_MS)).toEqual({ days: 0, keys: 12_345, hooks: 0 });
+    expect(await removeExpired(pool, retention, NOW_MS)).toEqual({ days: 0, attempts: 0, keys: 12_345, hooks: 0 });
     const [left] = await database.query((sql) => sql`select count(*) as count, min(key) as first from idempotency_key`);
     expect(left).toEqual({ count: 10, first: 'young 1' });
+  });
+
+  test('keeps the newest rows of each hook in the delivery log, as many as it is told', async () => {
+    await ensure();
+    await database.query(
+      (sql) => sql`
+      insert into delivery_attempt (hook_id, seq, last_seq, attempt, at, outcome, duration_ms)
+      select hook, n, n, 1, ${new Date(NOW_MS)}::timestamptz + n * interval '1 second', 'delivered', 1
+      from generate_series(1, 2) hook, generate_series(1, 5 * hook) n`,
+    );
+    const removed = await removeExpired(pool, { ...retention, deliveryLogRows: 6 }, NOW_MS);
+    expect(removed).toEqual({ days: 0, attempts: 4, keys: 0, hooks: 0 });
+    const left = await database.query(
+      (sql) =>
+        sql`select hook_id as hook, min(seq) as first, max(seq) as last from delivery_attempt group by 1 order by 1`,
+    );
+    expect([...left]).toEqual([
+      { hook: 1, first: 1, last: 5 },
+      { hook: 2, first: 5, last: 10 },
+    ]);
   });
 
   test('deletes hooks that were removed long ago, with their retries, and keeps the others', async () => {
@@ -117,7 +137,7 @@ describe('removeExpired()', () => {
       (sql) => sql`
       insert into delivery_retry (hook_id, seq, attempts, next_at) select id, 1, 1, now() from reverse_hook`,
     );
-    expect(await removeExpired(pool, retention, NOW_MS)).toEqual({ days: 0, keys: 0, hooks: 1 });
+    expect(await removeExpired(pool, retention, NOW_MS)).toEqual({ days: 0, attempts: 0, keys: 0, hooks: 1 });
     const ids = await database.query(
       (sql) => sql`select r.id from reverse_hook r join delivery_retry d on d.hook_id = r.id order by r.id`,
     );
