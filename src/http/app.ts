@@ -1,11 +1,14 @@
 import cors from 'cors';
-import express, { type Express, type Request, type RequestHandler, type Response } from 'express';
-import { KlatchError, SAFE_REPEAT } from '../errors.ts';
+import express, { type Express, type RequestHandler } from 'express';
+import type { RequestListener } from 'node:http';
+import { KlatchError } from '../errors.ts';
 import type { Log } from '../log.ts';
 import type { Services } from '../operations/services.ts';
+import { endInTime } from './deadline.ts';
 import { healthRoutes } from './health.ts';
 import { answer, problem, renderErrors } from './problems.ts';
 import { reverseWebhookRoutes } from './reverse-webhooks.ts';
+import { createSend, directSend, type Send } from './send.ts';
 import { TokenAccess } from './token-access.ts';
 import { webhookRoutes } from './webhooks.ts';
 
@@ -22,7 +25,16 @@ export function createStartingApp(log: Log): Express {
 }
 
 /** The HTTP interface: this is the whole order of things. */
-export function createApp(services: Services, life: { stopping: () => boolean }): Express {
+export function createApp(services: Services, life: { stopping: () => boolean }): RequestListener {
+  const send = createSend(services);
+  const direct = directSend(services, send);
+  const app = createExpress(services, { send, stopping: life.stopping });
+  return (req, res) => {
+    if (life.stopping() || !direct(req, res)) app(req, res);
+  };
+}
+
+function createExpress(services: Services, options: { send: Send; stopping: () => boolean }): Express {
   const { config, log } = services;
   const access = new TokenAccess(services);
   const app = express();
@@ -31,12 +43,15 @@ export function createApp(services: Services, life: { stopping: () => boolean })
   app.set('case sensitive routing', true);
   app.set('query parser', false);
   app.set('trust proxy', [...config.http.trustedProxies]);
-  app.use(refuseWhileStopping(life.stopping));
-  app.use(endInTime(config.http.requestTimeoutMs));
+  app.use(refuseWhileStopping(options.stopping));
+  app.use((req, res, next) => {
+    endInTime(req, res, config.http.requestTimeoutMs);
+    next();
+  });
   if (config.http.cors.length > 0) app.use(corsFor(config.http.cors));
   app.use(requireHost);
   app.use(readablePath);
-  app.use('/v1/webhooks', webhookRoutes(services, access));
+  app.use('/v1/webhooks', webhookRoutes({ access, send: options.send, log }));
   app.use('/v1/webhooks', reverseWebhookRoutes(services, access));
   app.use('/v1', healthRoutes(services));
   app.use((_req, _res) => {
@@ -64,29 +79,6 @@ function refuseWhileStopping(stopping: () => boolean): RequestHandler {
     res.setHeader('connection', 'close');
     problem(res, new KlatchError('stopping'));
   };
-}
-
-/** Every request has its answer within this time. */
-function endInTime(timeoutMs: number): RequestHandler {
-  return (req, res, next) => {
-    const timer = setTimeout(() => problem(res, tooLate(req, res)), timeoutMs);
-    res.once('close', () => clearTimeout(timer));
-    next();
-  };
-}
-
-function tooLate(req: Request, res: Response): KlatchError {
-  if (!req.complete) {
-    // Ends the reading of the body as well, so that nothing is done after this answer.
-    if (!res.headersSent) res.setHeader('connection', 'close');
-    return new KlatchError('request_timeout');
-  }
-  if (req.method === 'GET' || req.method === 'HEAD') return new KlatchError('database_away');
-  const sentence =
-    req.method === 'POST'
-      ? `This took too long: it may have been posted. ${SAFE_REPEAT}`
-      : 'This took too long: it may have been done; look before you repeat it';
-  return new KlatchError('outcome_unknown', { sentence });
 }
 
 /** RFC 9112 demands the refusal. */

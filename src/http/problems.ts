@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http';
 import type { ErrorRequestHandler, Request, Response } from 'express';
 import { KlatchError } from '../errors.ts';
 import type { Log } from '../log.ts';
@@ -12,7 +13,7 @@ export const answerHeaders = {
 } as const;
 
 /** Sends one JSON answer; a second one for the same request (its time was up) is dropped. */
-export function answer(res: Response, status: number, body: unknown, headers: Record<string, string> = {}): void {
+export function answer(res: ServerResponse, status: number, body: unknown, headers: Record<string, string> = {}): void {
   if (res.headersSent || res.destroyed) return;
   const text = JSON.stringify(body);
   // Not res.json: it computes an ETag, which costs and which no-store makes useless.
@@ -21,7 +22,7 @@ export function answer(res: Response, status: number, body: unknown, headers: Re
 }
 
 /** The one place that shows an error over HTTP. */
-export function problem(res: Response, error: KlatchError, extra: Record<string, string> = {}): void {
+export function problem(res: ServerResponse, error: KlatchError, extra: Record<string, string> = {}): void {
   const headers: Record<string, string> =
     error.retryAfterS === null ? {} : { 'retry-after': String(error.retryAfterS) };
   // Where the specification gives an error's text as `status`, both keys carry it.
@@ -42,11 +43,18 @@ function edgeError(error: unknown): KlatchError | null {
   return status !== undefined && status >= 400 && status < 500 ? new KlatchError('invalid_input') : null;
 }
 
-/** Express's last handler. Logs the cause of what is our fault, without URL and body. */
+/** Answers whatever was thrown. Logs the cause of what is our fault, without URL and body. */
+export function showError(
+  res: ServerResponse,
+  error: unknown,
+  how: { log: Log; extra?: Record<string, string> },
+): void {
+  const shown = error instanceof KlatchError ? error : (edgeError(error) ?? publicError(error));
+  if (shown.code === 'internal') how.log.error('a request failed', { error });
+  problem(res, shown, how.extra);
+}
+
+/** Express's last handler. */
 export function renderErrors(log: Log): ErrorRequestHandler {
-  return (error: unknown, _req, res, _next) => {
-    const shown = error instanceof KlatchError ? error : (edgeError(error) ?? publicError(error));
-    if (shown.code === 'internal') log.error('a request failed', { error });
-    problem(res, shown);
-  };
+  return (error: unknown, _req, res, _next) => showError(res, error, { log });
 }

@@ -60,11 +60,17 @@ class Poster {
 }
 
 describe('two processes on one database', () => {
-  test('leave no gap and lose no acknowledged post, though one is killed with -9 in the middle', async () => {
+  // Posts with keys take another statement than posts without: either, and both against each other.
+  test.each([
+    [false, false],
+    [true, true],
+    [false, true],
+    [true, false],
+  ])('leave no gap and lose no acknowledged post, though one is killed -9 (keys: %s, %s)', async (kept, killed) => {
     const groups = await makeGroups(database, 5);
     const shared = { target: database.target, templates: groups.map((group) => post(group, '')), callers: 32 };
-    const survivor = new Poster({ ...shared, name: 'survivor' });
-    const victim = new Poster({ ...shared, name: 'victim' });
+    const survivor = new Poster({ ...shared, name: 'survivor', keyed: kept });
+    const victim = new Poster({ ...shared, name: 'victim', keyed: killed });
     await Promise.all([survivor.reaches(500), victim.reaches(500)]);
     victim.kill();
     expect(await victim.ended).toBe('SIGKILL');

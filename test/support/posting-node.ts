@@ -15,9 +15,11 @@ export interface PostingPlan {
   readonly templates: readonly Post[];
   /** Callers that post one after the other. */
   readonly callers: number;
+  /** True: every post has an idempotency key of its own. */
+  readonly keyed: boolean;
 }
 
-const { name, target, templates, callers } = JSON.parse(process.argv[2]!) as PostingPlan;
+const { name, target, templates, callers, keyed } = JSON.parse(process.argv[2]!) as PostingPlan;
 const database = new Database(target, postgresqlConfig);
 const log = new MessageLog(database.intake, {
   maxPosts: 5_000,
@@ -37,7 +39,9 @@ async function call(): Promise<void> {
   while (!ended) {
     const index = next;
     next += 1;
-    const post = { ...templates[index % templates.length]!, text: `${name}-${index}` };
+    const text = `${name}-${index}`;
+    const key = keyed ? { key: text, bodyHash: text } : {};
+    const post = { ...templates[index % templates.length]!, text, ...key };
     const posted = await log.append(post);
     writeSync(1, `${post.conversationId} ${posted.outcome === 'new' ? posted.seq : posted.outcome} ${post.text}\n`);
   }

@@ -1,0 +1,62 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { KlatchError } from '../errors.ts';
+import type { Log } from '../log.ts';
+import { messageId } from '../model/ids.ts';
+import { Rate } from '../operations/rate.ts';
+import type { Services } from '../operations/services.ts';
+import { awaitTurn, postMessage } from '../operations/webhooks.ts';
+import { readBody } from './body.ts';
+import { endInTime } from './deadline.ts';
+import { answer, showError } from './problems.ts';
+import { hopsOf, idempotencyKey } from './send-headers.ts';
+import { parseSend } from './send-input.ts';
+import type { Admission } from './token-access.ts';
+
+const GROUPS_WITH_A_RATE = 100_000;
+const PLAIN_PATH = /^\/v1\/webhooks\/([\w-]{16,128})\/?$/;
+
+/** Handles a post whose token is known, from its body to its answer. Rejects with what it could not do. */
+export type Send = (req: IncomingMessage, res: ServerResponse, admission: Admission) => Promise<void>;
+
+export function createSend(services: Services): Send {
+  const { limits, http } = services.config;
+  const rate = new Rate<number>({ perSecond: limits.tokenRate, burst: limits.tokenBurst, keys: GROUPS_WITH_A_RATE });
+  return async (req, res, access) => {
+    if (access.integration.archived) throw new KlatchError('group_archived');
+    await awaitTurn(rate, access.integration, limits.tokenWaitMs);
+    const body = await readBody(req, res, http.maxBodyBytes);
+    const input = await parseSend(body, req.headers['content-type'], limits);
+    const hops = hopsOf(req.headers, limits.hops);
+    const message = { ...input, ...idempotencyKey(req.headers, body), hops };
+    const seq = await postMessage(services, access, message);
+    const id = messageId(access.integration.conversationId, seq);
+    // One body that passes every known caller's check.
+    answer(res, 200, { status: 'Ok', ok: true, success: true, id });
+  };
+}
+
+/**
+ * What nearly every request is, without a way through Express, which costs as much as all the rest of a post: a plain
+ * path, a token that is remembered. Returns false, having done nothing, for anything else: Express then has it.
+ */
+export function directSend(services: Services, send: Send): (req: IncomingMessage, res: ServerResponse) => boolean {
+  const { tokens, config, log } = services;
+  const { requestTimeoutMs } = config.http;
+  // What answers a browser's preflight is Express's.
+  if (config.http.cors.length > 0) return () => false;
+  return (req, res) => {
+    if (req.method !== 'POST' || req.headers.host === undefined) return false;
+    const token = PLAIN_PATH.exec(req.url!)?.[1];
+    const integration = token === undefined ? undefined : tokens.remembered(token);
+    if (integration === undefined) return false;
+    endInTime(req, res, requestTimeoutMs);
+    send(req, res, { token: token!, integration }).catch((error: unknown) => sendProblem(res, error, log));
+    return true;
+  };
+}
+
+/** A wrong token on send carries `status` beside the message, as the original system's clients expect. */
+export function sendProblem(res: ServerResponse, error: unknown, log: Log): void {
+  const wrongToken = error instanceof KlatchError && error.code === 'wrong_token';
+  showError(res, error, { log, extra: wrongToken ? { status: 'failure' } : {} });
+}
