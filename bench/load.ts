@@ -57,7 +57,7 @@ export async function runLoad(plan: LoadPlan): Promise<LoadResult> {
 }
 
 /** One kept connection, one request at a time, ASCII only, answers with a Content-Length. */
-class HttpConnection {
+export class HttpConnection {
   readonly #socket: Socket;
   #received = '';
   #answered: PromiseWithResolvers<number> = Promise.withResolvers();

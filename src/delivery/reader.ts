@@ -5,9 +5,9 @@ import { readMessages, type LogMessage } from '../storage/lanes.ts';
 import type { Pool } from '../storage/pool.ts';
 import { deliveryBody } from './payload.ts';
 
-/** A message with its body, made once for all the hooks of its group. */
+/** A message with its body in UTF-8, made once for all the hooks of its group. */
 export interface ReadyMessage extends LogMessage {
-  readonly body: string;
+  readonly body: Buffer;
 }
 
 /** What one query reads ahead at a position: this many messages, or the first that pass this many bytes of text. */
@@ -100,7 +100,7 @@ export class MessageReader {
 
   #answer(group: readonly Request[], messages: readonly LogMessage[]): void {
     const { conversationId } = group[0]!;
-    const ready = messages.map((message) => ({ ...message, body: deliveryBody(conversationId, message) }));
+    const ready = messages.map((message) => ({ ...message, body: Buffer.from(deliveryBody(conversationId, message)) }));
     for (const message of ready) this.#cache.set(`${conversationId}:${message.seq}`, message);
     for (const request of group) request.resolve(ready[0] ?? null);
   }

@@ -15,9 +15,8 @@ const MAX_BATCH = 500;
 const RETRY_MS = 250;
 
 /**
- * Writes what became of attempts, those of all lanes together. A lane waits for its settlement before it sends on, so
- * at most one delivery of a lane is unsettled, and that is what a kill can repeat. While the database is away the
- * settlements wait here, one for each lane that was sending.
+ * Writes what became of attempts, those of all lanes together. Each lane has one settlement here at a time
+ * (`Unsettled` sees to that), also while the database is away.
  */
 export class Settler {
   readonly #pool: Pool;

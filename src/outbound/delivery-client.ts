@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import { Agent, Pool, type Client, type Dispatcher } from 'undici';
 import type { AddressPolicy } from './address-policy.ts';
 import { AttemptInFlight, type Attempt } from './attempt.ts';
@@ -32,8 +33,15 @@ export interface DeliveryClientOptions {
   readonly maxIdle?: number;
 }
 
+/** Targets that are remembered as undici wants them. */
+const PLACES = 1_000;
 /** Bytes of an answer's headers; more is a failure. */
 const MAX_HEADER_BYTES = 16 * 1024;
+
+interface Place {
+  readonly origin: string;
+  readonly path: string;
+}
 
 /**
  * Sends deliveries: POST over HTTP/1.1, to allowed addresses only, redirects not followed, answers bounded
@@ -46,6 +54,7 @@ export class DeliveryClient {
   readonly #options: DeliveryClientOptions;
   readonly #connector: Connector;
   readonly #agent: Agent;
+  readonly #places = new LRUCache<string, Place>({ max: PLACES });
   readonly #inFlight = new Set<AttemptInFlight>();
   #stopping: Promise<void> | null = null;
 
@@ -72,10 +81,8 @@ export class DeliveryClient {
     beforeWrite?: () => boolean,
   ): Promise<Attempt> {
     return new Promise((resolve, reject) => {
-      const { origin, pathname, search } = new URL(url);
       const request: Dispatcher.DispatchOptions = {
-        origin,
-        path: search === '' ? pathname : pathname + search,
+        ...this.#place(url),
         method: 'POST',
         headers: { 'user-agent': this.#options.userAgent, ...headers },
         body,
@@ -93,6 +100,17 @@ export class DeliveryClient {
       if (this.#stopping === null) this.#agent.dispatch(request, attempt);
       else attempt.stop();
     });
+  }
+
+  /** Parsed once and not for each attempt. */
+  #place(url: string): Place {
+    let place = this.#places.get(url);
+    if (place === undefined) {
+      const { origin, pathname, search } = new URL(url);
+      place = { origin, path: search === '' ? pathname : pathname + search };
+      this.#places.set(url, place);
+    }
+    return place;
   }
 
   /** Ends what is in flight without a verdict (it may or may not have arrived) and closes all connections. Idempotent. */

@@ -30,7 +30,7 @@ export interface FaultReport {
   readonly outOfOrder: number;
   /** Arrivals of an id that had arrived before. */
   readonly repeats: number;
-  /** The most repeats that one hook saw; one for each fault is what may be. */
+  /** The most repeats that one hook saw; a lane's unsettled attempts for each fault are what may be. */
   readonly maxRepeatsOfAHook: number;
   /** From each fault to the first answer that says ready, in ms. */
   readonly recoveryMs: readonly number[];

@@ -124,7 +124,7 @@ describe('leases', () => {
       failures: 0,
       failingSince: null,
       nextAttemptAt: null,
-      attempt: null,
+      attempts: [],
     }));
     const settling = async (): Promise<void> => {
       for (let i = 0; i < 40; i += 1) await pool.run((sql) => settle(sql, settlements));

@@ -74,7 +74,7 @@ const settlements: Settlement[] = Array.from({ length: 50 }, (_, i) => ({
   failures: 0,
   failingSince: null,
   nextAttemptAt: null,
-  attempt: null,
+  attempts: [],
 }));
 
 const statements: [string, (sql: Sql) => Promise<unknown>][] = [
@@ -82,6 +82,14 @@ const statements: [string, (sql: Sql) => Promise<unknown>][] = [
   ['50 posts', (sql) => writePosts(sql, posts(50, false))],
   ['50 posts with keys', (sql) => writePosts(sql, posts(50, true))],
   ['50 settlements', (sql) => settle(sql, settlements)],
+  [
+    '50 settlements with failures',
+    (sql) =>
+      settle(
+        sql,
+        settlements.map((s) => ({ ...s, failures: 1 })),
+      ),
+  ],
   [
     'the reading of 32 lanes',
     (sql) => {

@@ -79,7 +79,7 @@ const SNAPSHOT = fileURLToPath(new URL('schema.snapshot.txt', import.meta.url));
       durationMs: 1,
     };
     const state = { cursor: seq, failures: 0, failingSince: null, nextAttemptAt: null };
-    const settlement = { hookId, generation: 0, epoch: 1, ...state, attempt: record };
+    const settlement = { hookId, generation: 0, epoch: 1, ...state, attempts: [record] };
     for (let i = 0; i < 2; i += 1) {
       expect(await database.settle.run((sql) => settle(sql, [settlement]))).toEqual(new Set([hookId]));
     }

@@ -38,7 +38,7 @@ function attempt(changes: Partial<AttemptRecord> = {}): AttemptRecord {
 function settlement(changes: Partial<Settlement> = {}): Settlement {
   const fences = { hookId: hook, generation: 0, epoch: 1 };
   const state = { cursor: 1 as Seq, failures: 0, failingSince: null, nextAttemptAt: null };
-  return { ...fences, ...state, attempt: attempt(), ...changes };
+  return { ...fences, ...state, attempts: [attempt()], ...changes };
 }
 
 const settleOne = async (changes: Partial<Settlement> = {}): Promise<boolean> =>
@@ -72,16 +72,35 @@ describe('settle()', () => {
     const at = attempt().at;
     const failed = attempt({ delivered: false, category: 'status', code: 500 });
     const next = new Date(at.getTime() + 5_000);
-    await settleOne({ cursor: 0 as Seq, failures: 1, failingSince: at, nextAttemptAt: next, attempt: failed });
+    await settleOne({ cursor: 0 as Seq, failures: 1, failingSince: at, nextAttemptAt: next, attempts: [failed] });
     const error = { last_error_at: at, last_error_category: 'status', last_error_code: 500 };
     expect(await row()).toMatchObject({ ...error, cursor: 0, failures: 1, failing_since: at, next_attempt_at: next });
-    await settleOne({ attempt: attempt({ attempt: 2, at: next }) });
+    await settleOne({ attempts: [attempt({ attempt: 2, at: next })] });
     expect(await row()).toMatchObject({ ...error, cursor: 1, failures: 0, failing_since: null, next_attempt_at: null });
     expect(await logged()).toHaveLength(2);
   });
 
+  test('of several attempts takes the newest success and the newest error, and logs each', async () => {
+    const at = (ms: number): Date => new Date(Date.UTC(2026, 10, 21) + ms);
+    const seq = (n: number): Pick<AttemptRecord, 'firstSeq' | 'lastSeq'> => ({ firstSeq: n as Seq, lastSeq: n as Seq });
+    const delivered = [1, 2, 3].map((n) => attempt({ ...seq(n), at: at(n) }));
+    await settleOne({ cursor: 3 as Seq, attempts: delivered });
+    expect(await row()).toMatchObject({ cursor: 3, last_success_at: at(3), last_error_at: null });
+    const failed = attempt({ ...seq(5), at: at(5), delivered: false, category: 'timeout', code: null });
+    const state = { cursor: 4 as Seq, failures: 1, failingSince: at(5), nextAttemptAt: at(9) };
+    await settleOne({ ...state, attempts: [attempt({ ...seq(4), at: at(4) }), failed] });
+    expect(await row()).toMatchObject({ cursor: 4, failures: 1, last_success_at: at(4), last_error_at: at(5) });
+    expect((await logged()).map(({ seq, outcome }) => `${String(seq)} ${String(outcome)}`)).toEqual([
+      '1 delivered',
+      '2 delivered',
+      '3 delivered',
+      '4 delivered',
+      '5 failed',
+    ]);
+  });
+
   test('without an attempt moves the cursor and logs nothing', async () => {
-    expect(await settleOne({ cursor: 9 as Seq, attempt: null })).toBe(true);
+    expect(await settleOne({ cursor: 9 as Seq, attempts: [] })).toBe(true);
     expect(await row()).toMatchObject({ cursor: 9, last_success_at: null, last_error_at: null });
     expect(await logged()).toEqual([]);
   });

@@ -1,0 +1,58 @@
+import type { Settlement } from '../storage/settlements.ts';
+import type { Settler } from './settler.ts';
+
+/**
+ * What a lane has sent and not settled yet. The lane sends on while the settlement is written, so that a commit costs it
+ * no time, up to `max` attempts; what gathers meanwhile becomes one settlement. A kill repeats what is here.
+ */
+export class Unsettled {
+  readonly #settler: Settler;
+  readonly #max: number;
+  #gathered: Settlement | null = null;
+  #writing: Promise<void> | null = null;
+  #count = 0;
+  #refused = false;
+
+  constructor(settler: Settler, max: number) {
+    this.#settler = settler;
+    this.#max = max;
+  }
+
+  /** Takes what became of the newest attempt. Its values stand for all before it. */
+  add(settlement: Settlement): void {
+    if (this.#refused) return;
+    this.#count += settlement.attempts.length;
+    this.#gathered = this.#gathered === null ? settlement : merge(this.#gathered, settlement);
+    this.#writing ??= this.#write();
+  }
+
+  /** Waits until another attempt may begin. False: the row was changed beneath the lane, which must be read again. */
+  async room(): Promise<boolean> {
+    while (this.#count >= this.#max && this.#writing !== null) await this.#writing;
+    return !this.#refused;
+  }
+
+  /** Waits until all is settled; false as above. */
+  async drain(): Promise<boolean> {
+    while (this.#writing !== null) await this.#writing;
+    return !this.#refused;
+  }
+
+  async #write(): Promise<void> {
+    const settlement = this.#gathered!;
+    this.#gathered = null;
+    const taken = await this.#settler.settle(settlement);
+    this.#count -= settlement.attempts.length;
+    this.#writing = null;
+    if (!taken) {
+      this.#refused = true;
+      this.#gathered = null;
+    }
+    if (this.#gathered !== null) this.#writing = this.#write();
+  }
+}
+
+/** The older epoch stays: what was sent under it does not count where the lane had another owner in between. */
+function merge(older: Settlement, newer: Settlement): Settlement {
+  return { ...newer, epoch: older.epoch, attempts: [...older.attempts, ...newer.attempts] };
+}
