@@ -58,11 +58,14 @@ describe('commands to the running server', () => {
 
   test('group list has every group with what is in it', async () => {
     const { id } = await json<{ id: number }>('group', 'create', 'Listed');
-    const listed = await json<{ id: number; title: string }[]>('group', 'list');
-    expect(listed).toContainEqual(expect.objectContaining({ id, title: 'Listed', members: 0, messages: 0 }));
+    const listed = await json<{ groups: unknown[]; next: null }>('group', 'list');
+    expect(listed.groups).toContainEqual(
+      expect.objectContaining({ id, title: 'Listed', members: 0, hooks: 0, messages: 0, archived: false }),
+    );
+    expect(listed.next).toBeNull();
     const { stdout } = await workspace.run(['group', 'list']);
-    expect(stdout).toMatch(/^GROUP +MEMBERS +MESSAGES +ARCHIVED +TITLE\n/);
-    expect(stdout).toMatch(new RegExp(`^${id} +0 +0 +no +Listed$`, 'm'));
+    expect(stdout).toMatch(/^GROUP +MEMBERS +HOOKS +MESSAGES +ARCHIVED +TITLE\n/);
+    expect(stdout).toMatch(new RegExp(`^${id} +0 +0 +0 +no +Listed$`, 'm'));
   });
 
   test('what the server refuses ends with 1 and its sentence', async () => {
