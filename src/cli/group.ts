@@ -19,7 +19,7 @@ interface CreateOptions {
   readonly json?: boolean;
 }
 
-interface ListOptions extends PageOptions<number> {
+interface ListOptions extends PageOptions {
   readonly archived?: boolean;
   readonly json?: boolean;
 }

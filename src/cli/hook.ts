@@ -13,7 +13,7 @@ type HookList = Awaited<ReturnType<(typeof listAllHooks)['run']>>;
 type ListedHook = HookList['hooks'][number];
 type Restored = Awaited<ReturnType<(typeof restoreRemovedHook)['run']>>;
 
-interface ListOptions extends PageOptions<number> {
+interface ListOptions extends PageOptions {
   readonly group?: string;
   readonly state?: ListedHook['state'];
   readonly json?: boolean;

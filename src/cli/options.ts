@@ -16,9 +16,9 @@ export function withJson(command: Command): Command {
   return command.option('--json', 'print the result as JSON');
 }
 
-/** How a long list is read: a page at a time. */
-export interface PageOptions<Key> {
-  readonly after: Key;
+/** How a long list is read: a page at a time, by number. */
+export interface PageOptions {
+  readonly after: number;
   readonly limit: number;
 }
 

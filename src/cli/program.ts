@@ -1,5 +1,6 @@
 import { Command, CommanderError } from 'commander';
 import { readVersion } from '../version.ts';
+import { addCompletion } from './completion.ts';
 import { addConfig } from './config.ts';
 import { printError, type CommandContext } from './context.ts';
 import { exitCodes } from './exit-codes.ts';
@@ -12,6 +13,7 @@ import { addSend } from './send.ts';
 import { addServe, serve } from './serve.ts';
 import { addSetup } from './setup.ts';
 import { addReady, addStatus } from './status.ts';
+import { refuseCommand, refuseUnknownCommands } from './unknown-command.ts';
 import { addUser } from './user.ts';
 
 /** Runs one command line (without the program's name) and resolves with the exit status; it never rejects. */
@@ -55,7 +57,7 @@ export function createProgram(context: CommandContext): Command {
     })
     .showHelpAfterError('(klatch --help lists the commands, klatch help COMMAND explains one)')
     .action(async (_, self: Command) => {
-      if (self.args.length > 0) self.error(`error: there is no command ${self.args[0]}`, { code: 'klatch.command' });
+      if (self.args[0] !== undefined) refuseCommand(self, self.args[0]);
       await serve(context, configFlag(self));
     });
   withExamples(program, ['klatch setup --embedded --base-uri https://chat.example.org', 'klatch serve']);
@@ -70,9 +72,11 @@ export function createProgram(context: CommandContext): Command {
     addGroup,
     addHook,
     addSend,
+    addCompletion,
   ])
     add(program, context);
   // After the commands, which would inherit it. What is left over is refused above by name, not as "too many arguments".
   program.allowExcessArguments();
+  refuseUnknownCommands(program);
   return program;
 }

@@ -22,7 +22,7 @@ export function addSend(program: Command, context: CommandContext): void {
     .description('post a message into a group as one of its members, and print its id')
     .argument('<group>', GROUP)
     .argument('[text]', 'the message; "-" or nothing: read from standard input, without its last line break')
-    .requiredOption('--as <nick>', 'the member who posts it')
+    .requiredOption('--as <nick>', 'the member who posts it (required)')
     .option(
       '--idempotency-key <key>',
       'post it once, however often the command is repeated within 24 hours: 1 to 255 visible ASCII characters',

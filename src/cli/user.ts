@@ -4,7 +4,7 @@ import { createUser, listUsers } from '../operations/users.ts';
 import type { CommandContext } from './context.ts';
 import { GROUP } from './group-argument.ts';
 import { formatFields, formatTable } from './layout.ts';
-import { withExamples, withJson, withLimit, type PageOptions } from './options.ts';
+import { withExamples, withJson, withLimit } from './options.ts';
 import { ask, moreLines } from './result.ts';
 
 type UserList = Awaited<ReturnType<(typeof listUsers)['run']>>;
@@ -15,7 +15,9 @@ interface CreateOptions {
   readonly json?: boolean;
 }
 
-interface ListOptions extends PageOptions<string> {
+interface ListOptions {
+  readonly after?: string;
+  readonly limit: number;
   readonly role?: UserList['users'][number]['role'];
   readonly group?: string;
   readonly json?: boolean;
@@ -51,8 +53,8 @@ function addList(user: Command, context: CommandContext): void {
     .description('list the accounts of people and bots by nick, or the members of a group')
     .option('--group <group>', `the members of this group only: ${GROUP}`)
     .addOption(new Option('--role <role>', 'only accounts with this role').choices(installationRoleSchema.options))
-    .option('--after <nick>', 'begin after this nick', '')
-    .action(({ after, limit, role, group, json }: ListOptions, self: Command) => {
+    .option('--after <nick>', 'begin after this nick')
+    .action(({ after = '', limit, role, group, json }: ListOptions, self: Command) => {
       const lines = (list: UserList): string[] => listLines(list, group !== undefined);
       return ask(context, self, { operation: listUsers, input: { after, limit, role, group }, json, lines });
     });
