@@ -105,7 +105,7 @@ function addUnarchive(group: Command, context: CommandContext): void {
 }
 
 function archiveLines({ group, archived, changed }: Archive): string[] {
-  if (!changed) return [`Group ${group} was ${archived ? '' : 'not '}archived already.`];
+  if (!changed) return [`Group ${group} is ${archived ? 'archived already' : 'not archived'}.`];
   if (!archived) return [`Group ${group} is open again.`];
   return [`Group ${group} is archived: posts are answered 410 until \`klatch group unarchive ${group}\`.`];
 }

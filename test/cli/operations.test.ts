@@ -238,13 +238,15 @@ describe('the control client', () => {
     });
   });
 
-  test('tells a database that is away from an operation that was refused', async () => {
-    const error = { code: -32032, message: 'The database is away', data: { code: 'database_away' } };
+  test.each([
+    ['database_away', exitCodes.unavailable],
+    ['intake_full', exitCodes.unavailable],
+    ['stopping', exitCodes.unavailable],
+    ['not_member', exitCodes.operationFailed],
+  ])('tells "later" from an operation that was refused: %s', async (code, exitCode) => {
+    const error = { code: -32032, message: 'The sentence', data: { code } };
     await serve(() => `${JSON.stringify({ jsonrpc: '2.0', id: 1, error })}\n`);
-    await expect(call(5_000)).rejects.toMatchObject({
-      exitCode: exitCodes.unavailable,
-      message: 'The database is away',
-    });
+    await expect(call(5_000)).rejects.toMatchObject({ exitCode, message: 'The sentence' });
   });
 
   test('has a sentence for users who may not speak to the server', async () => {
