@@ -1,6 +1,7 @@
 /**
- * Writes docs/configuration.md from src/config/reference.conf, whose comments are the explanations.
- * `--check` writes nothing and exits 1 if the page is not up to date.
+ * Writes the generated pages: docs/configuration.md from src/config/reference.conf, whose comments are the explanations,
+ * and docs/command-line.md from the commands themselves.
+ * `--check` writes nothing and exits 1 if a page is not up to date.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -8,9 +9,10 @@ import { readAsset } from '../src/assets.ts';
 import { outline } from '../src/config/outline.ts';
 import { SCHEMA } from '../src/config/schema.ts';
 import type { SettingKey } from '../src/config/schema.ts';
+import { renderCommandLine } from './command-line-page.ts';
+import { plain } from './markdown.ts';
 
 const ROOT = join(import.meta.dirname, '..');
-const PAGE = 'docs/configuration.md';
 
 /** One key as reference.conf explains it. */
 export interface KeyDocument {
@@ -100,25 +102,26 @@ function paragraphs(lines: readonly string[]): string[] {
     .map((paragraph) => paragraph.replaceAll('\n', ' '));
 }
 
-/** Outside code, globs would be read as emphasis and placeholders as tags. */
-function plain(text: string): string {
-  return text
-    .split(/(`[^`]*`)/)
-    .map((part) => (part.startsWith('`') ? part : part.replaceAll('*', '\\*').replaceAll('<', '&lt;')))
-    .join('');
-}
+/** The generated pages, and what each is made from. */
+const PAGES: readonly { path: string; source: string; render: () => string }[] = [
+  {
+    path: 'docs/configuration.md',
+    source: 'src/config/reference.conf',
+    render: () => renderConfiguration(readAsset('config/reference.conf')),
+  },
+  { path: 'docs/command-line.md', source: 'the commands in src/cli', render: () => renderCommandLine() },
+];
 
 function main(): void {
-  const wanted = renderConfiguration(readAsset('config/reference.conf'));
-  const page = join(ROOT, PAGE);
-  if (!process.argv.includes('--check')) {
-    writeFileSync(page, wanted);
-    console.log(`wrote ${PAGE}`);
-  } else if (!existsSync(page) || readFileSync(page, 'utf8') !== wanted) {
-    console.error(
-      `${PAGE} is not up to date with src/config/reference.conf: run "npm run docs" and commit the result.`,
-    );
-    process.exitCode = 1;
+  for (const { path, source, render } of PAGES) {
+    const page = join(ROOT, path);
+    if (!process.argv.includes('--check')) {
+      writeFileSync(page, render());
+      console.log(`wrote ${path}`);
+    } else if (!existsSync(page) || readFileSync(page, 'utf8') !== render()) {
+      console.error(`${path} is not up to date with ${source}: run "npm run docs" and commit the result.`);
+      process.exitCode = 1;
+    }
   }
 }
 

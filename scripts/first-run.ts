@@ -135,7 +135,9 @@ async function isReady({ dataDir, http }: Config, child: Child): Promise<boolean
 
 /** The group with the lowest number; the first start makes one, with its owner. */
 async function firstGroup({ dataDir }: Config): Promise<GroupInfo> {
-  const [group] = await callServer({ dataDir, operation: listAllGroups, input: { after: 0, limit: 1 } });
+  const first = { after: 0, limit: 1, archived: null };
+  const { groups } = await callServer({ dataDir, operation: listAllGroups, input: first });
+  const group = groups[0];
   if (group !== undefined) return callServer({ dataDir, operation: groupInfo, input: { group: group.id } });
   const nick = 'owner';
   await callServer({ dataDir, operation: createUser, input: { nick, name: 'Owner', admin: true } }).catch(

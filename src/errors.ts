@@ -34,6 +34,8 @@ const catalogue = {
   },
   not_found: { status: 404, rpcCode: -32019, sentence: 'There is nothing here' },
   nick_taken: { status: 409, rpcCode: -32020, sentence: 'This nick is taken' },
+  not_member: { status: 403, rpcCode: -32022, sentence: 'Only members of a group can do this' },
+  hook_not_restorable: { status: 409, rpcCode: -32023, sentence: 'This reverse webhook cannot be restored' },
   request_timeout: { status: 408, rpcCode: -32021, sentence: 'The request was not complete in time' },
   intake_full: {
     status: 503,

@@ -8,8 +8,10 @@ import { CommandError } from './failure.ts';
 const TIMEOUT_MS = 30_000;
 /** A group's 100 hooks with URLs of 2,048 characters are a fifth of this. */
 const MAX_ANSWER_BYTES = 1024 * 1024;
+/** The server hangs up on a longer line. */
+const MAX_REQUEST_BYTES = 1024 * 1024;
 /** The server's words for "try again later", which are no verdict on the operation. */
-const AWAY = new Set(['database_away', 'stopping']);
+const AWAY = new Set(['database_away', 'intake_full', 'stopping']);
 
 const answerSchema = z.union([
   z.object({ error: z.object({ message: z.string(), data: z.object({ code: z.string() }).optional() }) }),
@@ -32,6 +34,9 @@ export interface ControlCall<Input, Output> {
 export async function callServer<Input, Output>(call: ControlCall<Input, Output>): Promise<Output> {
   const { dataDir, operation, input, timeoutMs = TIMEOUT_MS } = call;
   const request = JSON.stringify({ jsonrpc: '2.0', id: 1, method: operation.name, params: input });
+  if (Buffer.byteLength(request) > MAX_REQUEST_BYTES) {
+    throw new CommandError(exitCodes.operationFailed, 'this is more than the server takes in one request, 1 MiB');
+  }
   let line: string;
   try {
     line = await exchange(controlSocketPath(dataDir), request, timeoutMs);

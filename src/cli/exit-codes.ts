@@ -28,3 +28,18 @@ export const exitCodes = {
 } as const;
 
 export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes];
+
+/** The same in a sentence for the documents; every status has one. */
+export const exitCodeMeanings: Readonly<Record<ExitCode, string>> = {
+  0: 'done',
+  1: 'the server refused; the reason is on standard error',
+  64: 'the command line is wrong, or `setup` lacks an answer',
+  69: 'the server or the database cannot be reached',
+  70: 'a failure of Klatch itself',
+  73: 'the port, a file or a folder cannot be used',
+  74: 'standard output was closed',
+  75: 'another Klatch uses the data directory',
+  76: 'the database was made by a newer Klatch',
+  77: '`secret` is not the one of this database, or the control socket is closed to this user',
+  78: 'not configured, or the configuration is wrong',
+};

@@ -1,15 +1,17 @@
 import type { Command } from 'commander';
-import { createGroup, groupInfo, listAllGroups, rotateToken, showToken } from '../operations/groups.ts';
-import type { Operation } from '../operations/operation.ts';
-import { print, type CommandContext } from './context.ts';
-import { callServer } from './control-client.ts';
-import { dataDirOf } from './data-dir.ts';
+import { archiveGroup, unarchiveGroup } from '../operations/archive.ts';
+import { createGroup, groupInfo, listAllGroups } from '../operations/groups.ts';
+import type { CommandContext } from './context.ts';
+import { GROUP, onGroup } from './group-argument.ts';
+import { addMembers } from './group-member.ts';
+import { addToken } from './group-token.ts';
 import { formatFields, formatTable } from './layout.ts';
-import { configFlag, withExamples, withJson } from './options.ts';
+import { withExamples, withJson, withPages, type PageOptions } from './options.ts';
+import { ask, moreLines } from './result.ts';
 
 type GroupInfo = Awaited<ReturnType<(typeof groupInfo)['run']>>;
-type GroupRow = Awaited<ReturnType<(typeof listAllGroups)['run']>>[number];
-type Token = Awaited<ReturnType<(typeof showToken)['run']>>;
+type GroupList = Awaited<ReturnType<(typeof listAllGroups)['run']>>;
+type Archive = Awaited<ReturnType<(typeof archiveGroup)['run']>>;
 
 interface CreateOptions {
   readonly about?: string;
@@ -17,9 +19,10 @@ interface CreateOptions {
   readonly json?: boolean;
 }
 
-/** Groups of one answer of the server. */
-const LIST_PAGE = 500;
-const GROUP = 'the number of a group, or its title where no other group has the same';
+interface ListOptions extends PageOptions {
+  readonly archived?: boolean;
+  readonly json?: boolean;
+}
 
 export function addGroup(program: Command, context: CommandContext): void {
   const group = program.command('group').description('manage the groups of the running server');
@@ -27,10 +30,10 @@ export function addGroup(program: Command, context: CommandContext): void {
   addCreate(group, context);
   addInfo(group, context);
   addList(group, context);
-  const token = group.command('token').description('show or replace the integration token of a group');
-  withExamples(token, ['klatch group token show Operations', 'klatch group token rotate Operations']);
-  addTokenShow(token, context);
-  addTokenRotate(token, context);
+  addMembers(group, context);
+  addArchive(group, context);
+  addUnarchive(group, context);
+  addToken(group, context);
 }
 
 function addCreate(group: Command, context: CommandContext): void {
@@ -40,13 +43,9 @@ function addCreate(group: Command, context: CommandContext): void {
     .argument('<title>', 'the name of the group: 1 to 200 characters')
     .option('--about <text>', 'what the group is for: up to 2,000 characters')
     .option('--owner <nick>', 'the account that owns the group (default: nobody)')
-    .action(async (title: string, { about, owner, json }: CreateOptions, self: Command) => {
-      const call = { operation: createGroup, input: { title, about, owner } };
-      show(context, await callServer({ dataDir: dataDirOf(context, configFlag(self)), ...call }), {
-        json,
-        lines: info,
-      });
-    });
+    .action((title: string, { about, owner, json }: CreateOptions, self: Command) =>
+      ask(context, self, { operation: createGroup, input: { title, about, owner }, json, lines: info }),
+    );
   withExamples(withJson(command), [
     'klatch group create Operations --about "What happens on our servers" --owner alice',
   ]);
@@ -65,77 +64,50 @@ function addList(group: Command, context: CommandContext): void {
   const command = group
     .command('list')
     .description('list the groups by number')
-    .action(async ({ json }: { json?: boolean }, self: Command) => {
-      const dataDir = dataDirOf(context, configFlag(self));
-      show(context, await everyGroup(dataDir), { json, lines: groupLines });
+    .option('--archived', 'only those that are archived')
+    .option('--no-archived', 'only those that are not archived')
+    .action(({ after, limit, archived, json }: ListOptions, self: Command) => {
+      const input = { after, limit, archived: archived ?? null };
+      return ask(context, self, { operation: listAllGroups, input, json, lines: listLines });
     });
-  withExamples(withJson(command), ['klatch group list', 'klatch group list --json']);
+  withExamples(withJson(withPages(command)), ['klatch group list', 'klatch group list --after 500 --limit 500 --json']);
 }
 
-/** All pages of the list. */
-async function everyGroup(dataDir: string): Promise<GroupRow[]> {
-  const groups: GroupRow[] = [];
-  for (;;) {
-    const after = groups.at(-1)?.id ?? 0;
-    const page = await callServer({ dataDir, operation: listAllGroups, input: { after, limit: LIST_PAGE } });
-    groups.push(...page);
-    if (page.length < LIST_PAGE) return groups;
-  }
-}
-
-function groupLines(groups: readonly GroupRow[]): string[] {
-  if (groups.length === 0) return ['There are no groups yet: create one with `klatch group create TITLE`.'];
-  const rows = groups.map(({ id, members, messages, archived, title }) => [
+function listLines({ groups, next }: GroupList): string[] {
+  if (groups.length === 0) return ['There is no such group. `klatch group create TITLE` makes one.'];
+  const rows = groups.map(({ id, members, hooks, messages, archived, title }) => [
     id,
     members,
+    hooks,
     messages,
     archived ? 'yes' : 'no',
     title,
   ]);
-  return formatTable(['GROUP', 'MEMBERS', 'MESSAGES', 'ARCHIVED', 'TITLE'], rows);
+  return [...formatTable(['GROUP', 'MEMBERS', 'HOOKS', 'MESSAGES', 'ARCHIVED', 'TITLE'], rows), ...moreLines(next)];
 }
 
-function addTokenShow(token: Command, context: CommandContext): void {
-  const command = token
-    .command('show')
-    .description('print the integration token of a group: whoever has it can post')
+function addArchive(group: Command, context: CommandContext): void {
+  const command = group
+    .command('archive')
+    .description('close a group: posts are answered 410; what was posted before is still forwarded')
     .argument('<group>', GROUP)
-    .action(onGroup(context, showToken, tokenLines));
-  withExamples(withJson(command), ['klatch group token show Operations']);
+    .action(onGroup(context, archiveGroup, archiveLines));
+  withExamples(withJson(command), ['klatch group archive Operations']);
 }
 
-function addTokenRotate(token: Command, context: CommandContext): void {
-  const lines = (result: Token): string[] => [
-    ...tokenLines(result),
-    '',
-    'The old URL has stopped working: give the new one to everybody who posts. The reverse webhooks stay.',
-  ];
-  const command = token
-    .command('rotate')
-    .description('replace the integration token of a group; the old URL stops working at once')
+function addUnarchive(group: Command, context: CommandContext): void {
+  const command = group
+    .command('unarchive')
+    .description('open an archived group again, with its token, members and reverse webhooks as they were')
     .argument('<group>', GROUP)
-    .action(onGroup(context, rotateToken, lines));
-  withExamples(withJson(command), ['klatch group token rotate Operations']);
+    .action(onGroup(context, unarchiveGroup, archiveLines));
+  withExamples(withJson(command), ['klatch group unarchive Operations']);
 }
 
-/** The action of a command whose only input is a group. */
-function onGroup<Output>(
-  context: CommandContext,
-  operation: Operation<{ group: string | number }, Output>,
-  lines: (result: Output) => string[],
-) {
-  return async (group: string, { json }: { json?: boolean }, self: Command): Promise<void> => {
-    const dataDir = dataDirOf(context, configFlag(self));
-    show(context, await callServer({ dataDir, operation, input: { group } }), { json, lines });
-  };
-}
-
-function show<Output>(
-  context: CommandContext,
-  result: Output,
-  { json, lines }: { json: boolean | undefined; lines: (result: Output) => string[] },
-): void {
-  print(context, ...(json === true ? [JSON.stringify(result, null, 2)] : lines(result)));
+function archiveLines({ group, archived, changed }: Archive): string[] {
+  if (!changed) return [`Group ${group} is ${archived ? 'archived already' : 'not archived'}.`];
+  if (!archived) return [`Group ${group} is open again.`];
+  return [`Group ${group} is archived: posts are answered 410 until \`klatch group unarchive ${group}\`.`];
 }
 
 function info({ hooks, created_at, ...group }: GroupInfo): string[] {
@@ -153,12 +125,4 @@ function info({ hooks, created_at, ...group }: GroupInfo): string[] {
   if (hooks.length === 0) return fields;
   const rows = hooks.map(({ id, state, pending, url }) => [id, state, pending, url]);
   return [...fields, '', ...formatTable(['HOOK', 'STATE', 'PENDING', 'URL'], rows)];
-}
-
-function tokenLines({ group, token, webhook }: Token): string[] {
-  return formatFields([
-    ['group', group],
-    ['token', token],
-    ['webhook', webhook],
-  ]);
 }

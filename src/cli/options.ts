@@ -1,4 +1,4 @@
-import type { Command } from 'commander';
+import { InvalidArgumentError, type Command } from 'commander';
 
 /** The value of the global `--config`. */
 export function configFlag(command: Command): string | undefined {
@@ -14,4 +14,34 @@ export function withExamples(command: Command, examples: readonly string[]): voi
 /** Offers the result as JSON, for scripts. */
 export function withJson(command: Command): Command {
   return command.option('--json', 'print the result as JSON');
+}
+
+/** How a long list is read: a page at a time, by number. */
+export interface PageOptions {
+  readonly after: number;
+  readonly limit: number;
+}
+
+const MAX_PAGE = 1_000;
+
+/** Offers a list a page at a time, by number. */
+export function withPages(command: Command): Command {
+  const after = wholeNumber(0, Number.MAX_SAFE_INTEGER);
+  return withLimit(command.option('--after <id>', 'begin after this number', after, 0));
+}
+
+/** Bounds a list. */
+export function withLimit(command: Command): Command {
+  const range = wholeNumber(1, MAX_PAGE);
+  return command.option('--limit <count>', `show at most this many, up to ${MAX_PAGE}`, range, 100);
+}
+
+/** Reads an argument or an option's value that is a whole number. */
+export function wholeNumber(min: number, max: number): (text: string) => number {
+  return (text) => {
+    const number = Number(text);
+    if (/^\d{1,16}$/.test(text) && number >= min && number <= max) return number;
+    const range = max === Number.MAX_SAFE_INTEGER ? `from ${min} on` : `from ${min} to ${max}`;
+    throw new InvalidArgumentError(`Give a whole number ${range}.`);
+  };
 }

@@ -1,15 +1,19 @@
 import { Command, CommanderError } from 'commander';
 import { readVersion } from '../version.ts';
+import { addCompletion } from './completion.ts';
 import { addConfig } from './config.ts';
 import { printError, type CommandContext } from './context.ts';
 import { exitCodes } from './exit-codes.ts';
 import { explainFailure } from './failure.ts';
 import { addGroup } from './group.ts';
+import { addHook } from './hook.ts';
 import { addMigrate } from './migrate.ts';
 import { configFlag, withExamples } from './options.ts';
+import { addSend } from './send.ts';
 import { addServe, serve } from './serve.ts';
 import { addSetup } from './setup.ts';
 import { addReady, addStatus } from './status.ts';
+import { refuseCommand, refuseUnknownCommands } from './unknown-command.ts';
 import { addUser } from './user.ts';
 
 /** Runs one command line (without the program's name) and resolves with the exit status; it never rejects. */
@@ -53,13 +57,26 @@ export function createProgram(context: CommandContext): Command {
     })
     .showHelpAfterError('(klatch --help lists the commands, klatch help COMMAND explains one)')
     .action(async (_, self: Command) => {
-      if (self.args.length > 0) self.error(`error: there is no command ${self.args[0]}`, { code: 'klatch.command' });
+      if (self.args[0] !== undefined) refuseCommand(self, self.args[0]);
       await serve(context, configFlag(self));
     });
   withExamples(program, ['klatch setup --embedded --base-uri https://chat.example.org', 'klatch serve']);
-  for (const add of [addServe, addSetup, addConfig, addMigrate, addStatus, addReady, addUser, addGroup])
+  for (const add of [
+    addServe,
+    addSetup,
+    addConfig,
+    addMigrate,
+    addStatus,
+    addReady,
+    addUser,
+    addGroup,
+    addHook,
+    addSend,
+    addCompletion,
+  ])
     add(program, context);
   // After the commands, which would inherit it. What is left over is refused above by name, not as "too many arguments".
   program.allowExcessArguments();
+  refuseUnknownCommands(program);
   return program;
 }

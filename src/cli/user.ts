@@ -1,10 +1,13 @@
-import type { Command } from 'commander';
-import { createUser } from '../operations/users.ts';
-import { print, type CommandContext } from './context.ts';
-import { callServer } from './control-client.ts';
-import { dataDirOf } from './data-dir.ts';
-import { formatFields } from './layout.ts';
-import { configFlag, withExamples, withJson } from './options.ts';
+import { Option, type Command } from 'commander';
+import { installationRoleSchema } from '../operations/schemas.ts';
+import { createUser, listUsers } from '../operations/users.ts';
+import type { CommandContext } from './context.ts';
+import { GROUP } from './group-argument.ts';
+import { formatFields, formatTable } from './layout.ts';
+import { withExamples, withJson, withLimit } from './options.ts';
+import { ask, moreLines } from './result.ts';
+
+type UserList = Awaited<ReturnType<(typeof listUsers)['run']>>;
 
 interface CreateOptions {
   readonly name?: string;
@@ -12,10 +15,19 @@ interface CreateOptions {
   readonly json?: boolean;
 }
 
+interface ListOptions {
+  readonly after?: string;
+  readonly limit: number;
+  readonly role?: UserList['users'][number]['role'];
+  readonly group?: string;
+  readonly json?: boolean;
+}
+
 export function addUser(program: Command, context: CommandContext): void {
   const user = program.command('user').description('manage the accounts of people on the running server');
-  withExamples(user, ['klatch user create alice --name "Alice Example"']);
+  withExamples(user, ['klatch user create alice --name "Alice Example"', 'klatch user list']);
   addCreate(user, context);
+  addList(user, context);
 }
 
 function addCreate(user: Command, context: CommandContext): void {
@@ -25,14 +37,39 @@ function addCreate(user: Command, context: CommandContext): void {
     .argument('<nick>', 'the name in commands and mentions: 1 to 32 letters, digits, dots, dashes or underscores')
     .option('--name <name>', 'the name that people see (default: the nick)')
     .option('--admin', 'make the account an administrator')
-    .action(async (nick: string, { name, admin = false, json }: CreateOptions, self: Command) => {
-      const dataDir = dataDirOf(context, configFlag(self));
-      const created = await callServer({ dataDir, operation: createUser, input: { nick, name, admin } });
-      if (json === true) print(context, JSON.stringify(created, null, 2));
-      else print(context, ...formatFields(Object.entries(created)));
+    .action((nick: string, { name, admin = false, json }: CreateOptions, self: Command) => {
+      const lines = (created: object): string[] => formatFields(Object.entries(created));
+      return ask(context, self, { operation: createUser, input: { nick, name, admin }, json, lines });
     });
   withExamples(withJson(command), [
     'klatch user create alice --name "Alice Example"',
     'klatch user create root --admin --json',
   ]);
+}
+
+function addList(user: Command, context: CommandContext): void {
+  const command = user
+    .command('list')
+    .description('list the accounts of people and bots by nick, or the members of a group')
+    .option('--group <group>', `the members of this group only: ${GROUP}`)
+    .addOption(new Option('--role <role>', 'only accounts with this role').choices(installationRoleSchema.options))
+    .option('--after <nick>', 'begin after this nick')
+    .action(({ after = '', limit, role, group, json }: ListOptions, self: Command) => {
+      const lines = (list: UserList): string[] => listLines(list, group !== undefined);
+      return ask(context, self, { operation: listUsers, input: { after, limit, role, group }, json, lines });
+    });
+  withExamples(withJson(withLimit(command)), [
+    'klatch user list --role admin',
+    'klatch user list --group Operations --json',
+  ]);
+}
+
+function listLines({ users, next }: UserList, isOfGroup: boolean): string[] {
+  if (users.length === 0) return ['There is no such account. `klatch user create NICK` makes one.'];
+  const last = isOfGroup ? 'IN GROUP' : 'GROUPS';
+  const rows = users.map(({ id, nick, name, role, groups, group_role, deactivated }) => {
+    const status = deactivated ? 'deactivated' : 'active';
+    return [id, nick, role, status, isOfGroup ? (group_role ?? '-') : groups, name];
+  });
+  return [...formatTable(['ID', 'NICK', 'ROLE', 'ACCOUNT', last, 'NAME'], rows), ...moreLines(next)];
 }

@@ -2,11 +2,11 @@ import { Router, type Request } from 'express';
 import { z } from 'zod';
 import { KlatchError } from '../errors.ts';
 import { checkHook, groupHooks, registerHook, unregisterHook, type HookRequest } from '../operations/hooks.ts';
+import { codePoints } from '../operations/message-text.ts';
 import type { Services } from '../operations/services.ts';
 import { readBody } from './body.ts';
 import { parseJson } from './json-body.ts';
 import { answer, refuseMethod } from './problems.ts';
-import { codePoints } from './send-input.ts';
 import type { TokenAccess } from './token-access.ts';
 
 const MAX_BATCH = 100;

@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { KlatchError } from '../errors.ts';
+import { checkMessageText, codePoints } from '../operations/message-text.ts';
 import { parseJson } from './json-body.ts';
 
 /** What a post says, before it is known who posts it. */
@@ -12,7 +13,6 @@ export interface SendInput {
 const MAX_LABEL = 80;
 const MAX_ICON_URL = 2_048;
 const CONTROL = /\p{Cc}/u;
-const NOT_WHITE_SPACE = /[^\p{White_Space}\uFEFF]/u;
 /** A multipart form begins with a boundary; this is JSON with a wrong type. */
 const looksLikeObject = (body: Buffer): boolean => /^\s*\{/.test(body.toString('latin1', 0, 64));
 
@@ -36,7 +36,7 @@ export async function parseSend(
   const type = mediaType(contentType);
   const isMultipart = type === 'multipart/form-data' && !looksLikeObject(body);
   const input = isMultipart ? await readMultipart(body, contentType!) : readText(body, contentType, type);
-  return { ...input, text: checkText(input.text, limits.textCodePoints) };
+  return { ...input, text: checkMessageText(input.text, limits.textCodePoints) };
 }
 
 function readText(body: Buffer, contentType: string | undefined, type: string): SendInput {
@@ -137,23 +137,4 @@ function optionalString(value: unknown, bound: { field: string; max: number }): 
   if (codePoints(value) > max) throw invalid(`${field}: has more than ${max} characters`);
   if (CONTROL.test(value) || !value.isWellFormed()) throw invalid(`${field}: must not hold control characters`);
   return value;
-}
-
-function checkText(text: string, maxCodePoints: number): string {
-  if (!NOT_WHITE_SPACE.test(text)) throw invalid('text: must hold something other than white space');
-  if (!text.isWellFormed()) throw invalid('text: is not valid Unicode (it holds half of a surrogate pair)');
-  if (text.includes('\u0000')) throw invalid('text: must not hold the character NUL');
-  // Code points are at most as many as code units, so most texts need no counting.
-  if (text.length > maxCodePoints && codePoints(text) > maxCodePoints) {
-    const sentence = `text: has ${codePoints(text)} characters (code points), at most ${maxCodePoints} are allowed`;
-    throw new KlatchError('too_large', { sentence });
-  }
-  return text;
-}
-
-/** How many characters a text has, an emoji beyond the basic plane being one. */
-export function codePoints(text: string): number {
-  let count = 0;
-  for (const _ of text) count += 1;
-  return count;
 }

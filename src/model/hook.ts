@@ -18,3 +18,19 @@ export function hookState(health: HookHealth, nowMs: number, parkAfterMs: number
   const failingMs = health.failingSince === null ? 0 : nowMs - health.failingSince.getTime();
   return failingMs >= parkAfterMs ? 'parked' : 'failing';
 }
+
+/** What a state says of a hook's counters; null where either will do. */
+export interface HookFacts {
+  readonly paused: boolean;
+  readonly failed: boolean | null;
+  /** Failing for `parkAfterMs` or longer. */
+  readonly long: boolean | null;
+}
+
+/** `hookState` the other way round, for finding the hooks of a state among many: exactly these facts make it. */
+export const hookFacts: Readonly<Record<HookState, HookFacts>> = {
+  paused: { paused: true, failed: null, long: null },
+  active: { paused: false, failed: false, long: null },
+  failing: { paused: false, failed: true, long: false },
+  parked: { paused: false, failed: true, long: true },
+};

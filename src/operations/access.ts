@@ -2,6 +2,12 @@ import { createHash, randomBytes } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import type { Bus } from '../bus/bus.ts';
 import type { LimitsConfig } from '../config/config.ts';
+import { KlatchError } from '../errors.ts';
+import type { ConversationId } from '../model/ids.ts';
+import { findAccountByNick, type Account } from '../storage/accounts.ts';
+import type { Sql, Transaction } from '../storage/connection.ts';
+import { findGroup, findGroupsByTitle } from '../storage/groups.ts';
+import { findHookDetails, type HookDetails } from '../storage/hook-list.ts';
 import { findIntegration, type Integration, type NewToken } from '../storage/integrations.ts';
 import type { Pool } from '../storage/pool.ts';
 import type { Sealer } from '../storage/sealed.ts';
@@ -105,4 +111,41 @@ export class TokenDirectory {
       if (hashes.has(integration.tokenHash)) this.#known.delete(token);
     }
   }
+}
+
+/**
+ * The administrator's group by its number, or by its title where no other group has the same. Throws `not_found`, and
+ * `invalid_input` for a title of several groups.
+ */
+export async function resolveGroup(pool: Pool, reference: string | number): Promise<ConversationId> {
+  const number = typeof reference === 'number' ? reference : /^\d{1,15}$/.test(reference) ? Number(reference) : null;
+  const found = await reading(
+    pool.run(async (sql) => {
+      if (number === null) return findGroupsByTitle(sql, String(reference));
+      const group = await findGroup(sql, number as ConversationId);
+      return group === null ? [] : [group.id];
+    }),
+  );
+  if (found.length === 0) throw new KlatchError('not_found', { sentence: `There is no group ${reference}` });
+  if (found.length > 1) {
+    const sentence = `Several groups are called ${reference}: give the number (${found.join(', ')})`;
+    throw new KlatchError('invalid_input', { sentence });
+  }
+  return found[0]!;
+}
+
+/** The administrator's account of a person or bot by its nick. Throws `not_found`. */
+export async function resolveAccount(sql: Sql | Transaction, nick: string): Promise<Account> {
+  const account = await findAccountByNick(sql, nick);
+  if (account === null) {
+    throw new KlatchError('not_found', { sentence: `There is no user with the nick ${nick}` });
+  }
+  return account;
+}
+
+/** The administrator's hook by its number, a removed one too while its row is kept. Throws `not_found`. */
+export async function resolveHook(sql: Sql | Transaction, id: number): Promise<HookDetails> {
+  const hook = await findHookDetails(sql, id);
+  if (hook === null) throw new KlatchError('not_found', { sentence: `There is no reverse webhook ${id}` });
+  return hook;
 }

@@ -1,26 +1,17 @@
 import { z } from 'zod';
 import { KlatchError } from '../errors.ts';
 import type { ConversationId } from '../model/ids.ts';
-import { findAccountByNick, insertAccount } from '../storage/accounts.ts';
-import type { Sql } from '../storage/connection.ts';
-import {
-  findGroup,
-  findGroupsByTitle,
-  insertGroup,
-  insertMember,
-  listGroups,
-  lockGroup,
-  type Group,
-} from '../storage/groups.ts';
+import { insertAccount } from '../storage/accounts.ts';
+import { findGroup, insertGroup, insertMember, listGroups, lockGroup, type Group } from '../storage/groups.ts';
 import { findSealedToken, insertIntegration, replaceToken } from '../storage/integrations.ts';
-import { newToken, openToken } from './access.ts';
+import { newToken, openToken, resolveAccount, resolveGroup } from './access.ts';
+import { reading } from './database-errors.ts';
 import { groupHooks, hookSummarySchema } from './hooks.ts';
 import { defineOperation } from './operation.ts';
+import { limitSchema, pageOf } from './page.ts';
+import { groupReference } from './schemas.ts';
 import type { Services } from './services.ts';
 import { nickSchema, titleSchema } from './users.ts';
-
-/** A group's number, or its title where no other group has the same. */
-const groupReference = z.union([z.int().positive(), z.string().min(1).max(200)]);
 
 const groupSchema = z.object({
   id: z.int(),
@@ -31,6 +22,8 @@ const groupSchema = z.object({
   members: z.int(),
   messages: z.int(),
 });
+/** A line of the list. Without `about`, which is long: a page of 1,000 has to fit into one answer. */
+const listedGroupSchema = groupSchema.omit({ about: true }).extend({ hooks: z.int() });
 const groupInfoSchema = groupSchema.extend({
   /** Where to post: it holds the token, so it is for owners and admins only. */
   webhook: z.string(),
@@ -47,10 +40,7 @@ export const createGroup = defineOperation({
   run: async (services, { title, about = null, owner }) => {
     const { database, sealer } = services;
     const id = await database.general.transaction(async (tx) => {
-      const ownerAccount = owner === undefined ? null : await findAccountByNick(tx, owner);
-      if (owner !== undefined && ownerAccount === null) {
-        throw new KlatchError('not_found', { sentence: `There is no user with the nick ${owner}` });
-      }
+      const ownerAccount = owner === undefined ? null : await resolveAccount(tx, owner);
       const conversationId = await insertGroup(tx, title, about);
       const integration = { kind: 'webhook', nick: null, name: 'Webhook', role: 'bot' } as const;
       const accountId = await insertAccount(tx, integration);
@@ -68,18 +58,24 @@ export const groupInfo = defineOperation({
   input: z.strictObject({ group: groupReference }),
   output: groupInfoSchema,
   allows: (caller) => caller.kind === 'system',
-  run: async (services, { group }) => groupInfoOf(services, await resolveGroup(services, group)),
+  run: async (services, { group }) => groupInfoOf(services, await resolveGroup(services.database.general, group)),
 });
 
 export const listAllGroups = defineOperation({
   name: 'groups.list',
-  summary: 'List groups by number.',
-  input: z.strictObject({ after: z.int().min(0).default(0), limit: z.int().min(1).max(1_000).default(100) }),
-  output: z.array(groupSchema),
+  summary: 'List groups by number, a page at a time.',
+  input: z.strictObject({
+    after: z.int().min(0).default(0),
+    limit: limitSchema,
+    archived: z.boolean().nullable().default(null),
+  }),
+  output: z.object({ groups: z.array(listedGroupSchema), next: z.int().nullable() }),
   allows: (caller) => caller.kind === 'system',
-  run: async ({ database }, { after, limit }) => {
-    const groups = await database.general.run((sql) => listGroups(sql, after, limit));
-    return groups.map(present);
+  run: async ({ database }, { after, limit, archived }) => {
+    const rows = await reading(database.general.run((sql) => listGroups(sql, { after, limit: limit + 1, archived })));
+    const { page, next } = pageOf(rows, limit, (group) => group.id);
+    const groups = page.map((group) => ({ ...presentCounts(group), hooks: group.hooks }));
+    return { groups, next };
   },
 });
 
@@ -90,7 +86,7 @@ export const showToken = defineOperation({
   output: tokenSchema,
   allows: (caller) => caller.kind === 'system',
   run: async (services, { group }) => {
-    const id = await resolveGroup(services, group);
+    const id = await resolveGroup(services.database.general, group);
     return tokenOf(services, id, await readToken(services, id));
   },
 });
@@ -103,7 +99,7 @@ export const rotateToken = defineOperation({
   allows: (caller) => caller.kind === 'system',
   run: async (services, { group }) => {
     const { database, sealer, bus } = services;
-    const id = await resolveGroup(services, group);
+    const id = await resolveGroup(services.database.general, group);
     const token = newToken(sealer);
     const old = await database.general.transaction(async (tx) => {
       // Behind every flush that was admitted with the old token.
@@ -114,21 +110,6 @@ export const rotateToken = defineOperation({
     return tokenOf(services, id, token.token);
   },
 });
-
-async function resolveGroup({ database }: Services, reference: string | number): Promise<ConversationId> {
-  const number = typeof reference === 'number' ? reference : /^\d{1,15}$/.test(reference) ? Number(reference) : null;
-  const found = await database.general.run(async (sql: Sql) => {
-    if (number === null) return findGroupsByTitle(sql, String(reference));
-    const group = await findGroup(sql, number as ConversationId);
-    return group === null ? [] : [group.id];
-  });
-  if (found.length === 0) throw new KlatchError('not_found', { sentence: `There is no group ${reference}` });
-  if (found.length > 1) {
-    const sentence = `Several groups are called ${reference}: give the number (${found.join(', ')})`;
-    throw new KlatchError('invalid_input', { sentence });
-  }
-  return found[0]!;
-}
 
 async function groupInfoOf(services: Services, id: ConversationId): Promise<z.infer<typeof groupInfoSchema>> {
   const [group, hooks] = await Promise.all([
@@ -155,10 +136,13 @@ function webhookUrl({ config }: Services, token: string): string {
 }
 
 function present(group: Group): z.infer<typeof groupSchema> {
+  return { ...presentCounts(group), about: group.about };
+}
+
+function presentCounts(group: Omit<Group, 'about'>): Omit<z.infer<typeof groupSchema>, 'about'> {
   return {
     id: group.id,
     title: group.title,
-    about: group.about,
     created_at: group.createdAt.toISOString(),
     archived: group.archivedAt !== null,
     members: group.members,

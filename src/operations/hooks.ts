@@ -11,20 +11,22 @@ import { reading } from './database-errors.ts';
 import { parseHookUrl } from './hook-url.ts';
 import type { Services } from './services.ts';
 
-const state = z.enum(['active', 'failing', 'parked', 'paused']);
+export const hookStateSchema = z.enum(['active', 'failing', 'parked', 'paused']);
 
 /** A hook in its group's list. */
-export const hookSummarySchema = z.object({ id: z.int(), url: z.string(), state, pending: z.int() });
+export const hookSummarySchema = z.object({ id: z.int(), url: z.string(), state: hookStateSchema, pending: z.int() });
 
 /** A hook's health. */
-export interface HookHealthReport {
-  readonly state: z.infer<typeof state>;
-  readonly pending: number;
-  readonly oldest_pending_at: string | null;
-  readonly last_success_at: string | null;
-  readonly last_error: { readonly at: string; readonly category: string | null; readonly code: number | null } | null;
-  readonly next_attempt_at: string | null;
-}
+export const hookHealthSchema = z.object({
+  state: hookStateSchema,
+  pending: z.int(),
+  oldest_pending_at: z.string().nullable(),
+  last_success_at: z.string().nullable(),
+  last_error: z.object({ at: z.string(), category: z.string().nullable(), code: z.int().nullable() }).nullable(),
+  next_attempt_at: z.string().nullable(),
+});
+
+export type HookHealthReport = z.infer<typeof hookHealthSchema>;
 
 /** What a registration asks for, checked by its edge except for the URL. */
 export type HookRequest = Pick<NewHook, 'url' | 'description' | 'order' | 'batch' | 'signature' | 'skip'>;
@@ -80,6 +82,11 @@ export async function checkHook(services: Services, integration: Integration, id
   const { conversationId } = integration;
   const [hook] = await reading(services.database.general.run((sql) => findHooks(sql, conversationId, id)));
   if (hook === undefined) throw new KlatchError('hook_not_found');
+  return healthOf(services, hook);
+}
+
+/** A hook's health as every edge shows it. */
+export function healthOf(services: Services, hook: HookInfo): HookHealthReport {
   const iso = (date: Date | null): string | null => date?.toISOString() ?? null;
   return {
     state: stateOf(services, hook),
@@ -112,6 +119,6 @@ function unknownOutcome(error: unknown, sentence: string): unknown {
   return error instanceof DatabaseLostError ? new KlatchError('outcome_unknown', { sentence, cause: error }) : error;
 }
 
-function stateOf({ config }: Services, hook: HookInfo): z.infer<typeof state> {
+function stateOf({ config }: Services, hook: HookInfo): z.infer<typeof hookStateSchema> {
   return hookState(hook, Date.now(), config.delivery.parkAfterMs);
 }

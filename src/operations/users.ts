@@ -1,8 +1,12 @@
 import { z } from 'zod';
 import { KlatchError } from '../errors.ts';
-import { insertAccount } from '../storage/accounts.ts';
+import { insertAccount, listAccounts } from '../storage/accounts.ts';
 import { violates } from '../storage/database-error.ts';
+import { resolveGroup } from './access.ts';
+import { reading } from './database-errors.ts';
 import { defineOperation } from './operation.ts';
+import { limitSchema, pageOf } from './page.ts';
+import { groupReference, groupRoleSchema, installationRoleSchema } from './schemas.ts';
 
 /** A nick names an account in commands and mentions. */
 export const nickSchema = z
@@ -33,5 +37,51 @@ export const createUser = defineOperation({
       if (violates(error, 'account_nick_key')) throw new KlatchError('nick_taken', { cause: error });
       throw error;
     }
+  },
+});
+
+export const listUsers = defineOperation({
+  name: 'users.list',
+  summary: 'List the accounts of people and bots by nick, a page at a time; with a group, its members.',
+  input: z.strictObject({
+    after: z.string().max(64).default(''),
+    limit: limitSchema,
+    role: installationRoleSchema.optional(),
+    group: groupReference.optional(),
+  }),
+  output: z.object({
+    users: z.array(
+      z.object({
+        id: z.int(),
+        nick: z.string(),
+        name: z.string(),
+        role: installationRoleSchema,
+        /** Groups that the account is a member of. */
+        groups: z.int(),
+        /** The role in the group that was asked for, else null. */
+        group_role: groupRoleSchema.nullable(),
+        created_at: z.string(),
+        deactivated: z.boolean(),
+      }),
+    ),
+    next: z.string().nullable(),
+  }),
+  allows: (caller) => caller.kind === 'system',
+  run: async ({ database }, { after, limit, role = null, group }) => {
+    const conversationId = group === undefined ? null : await resolveGroup(database.general, group);
+    const page = { after: after.toLowerCase(), limit: limit + 1, role, conversationId };
+    const rows = await reading(database.general.run((sql) => listAccounts(sql, page)));
+    const { page: accounts, next } = pageOf(rows, limit, (account) => account.nick);
+    const users = accounts.map(({ id, nick, name, role: ownRole, groups, groupRole, createdAt, deactivated }) => ({
+      id,
+      nick,
+      name,
+      role: ownRole,
+      groups,
+      group_role: groupRole,
+      created_at: createdAt.toISOString(),
+      deactivated,
+    }));
+    return { users, next };
   },
 });

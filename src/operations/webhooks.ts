@@ -1,9 +1,9 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { KlatchError, SAFE_REPEAT } from '../errors.ts';
+import { KlatchError } from '../errors.ts';
 import type { Seq } from '../model/ids.ts';
-import { DatabaseLostError } from '../storage/database-error.ts';
 import type { Integration } from '../storage/integrations.ts';
-import type { Post, Posted } from '../storage/message-log-statement.ts';
+import type { Post } from '../storage/message-log-statement.ts';
+import { appendPost } from './messages.ts';
 import type { Rate } from './rate.ts';
 import type { Services } from './services.ts';
 
@@ -27,7 +27,7 @@ export async function postMessage(
   message: WebhookMessage,
 ): Promise<Seq> {
   const { integration, token } = access;
-  const posted = await append(services, postOf(integration, message));
+  const posted = await appendPost(services, postOf(integration, message));
   if (posted.outcome === 'refused') {
     // What is remembered of the token was out of date, or the group is archived: the database knows.
     const now = await services.tokens.confirm(token);
@@ -35,16 +35,6 @@ export async function postMessage(
   }
   if (posted.outcome === 'repeat' && !posted.sameBody) throw new KlatchError('key_reused');
   return posted.seq;
-}
-
-async function append({ messageLog }: Services, post: Post): Promise<Posted> {
-  try {
-    return await messageLog.append(post);
-  } catch (error) {
-    if (!(error instanceof DatabaseLostError)) throw error;
-    const sentence = `The answer of the database was lost: the message may have been posted. ${SAFE_REPEAT}`;
-    throw new KlatchError('outcome_unknown', { sentence, cause: error });
-  }
 }
 
 function postOf({ conversationId, tokenHash, accountId: senderId }: Integration, message: WebhookMessage): Post {

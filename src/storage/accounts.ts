@@ -1,5 +1,5 @@
-import type { AccountId } from '../model/ids.ts';
-import type { InstallationRole, SenderKind } from '../model/roles.ts';
+import type { AccountId, ConversationId } from '../model/ids.ts';
+import type { GroupRole, InstallationRole, SenderKind } from '../model/roles.ts';
 import type { Sql, Transaction } from './connection.ts';
 
 export interface Account {
@@ -24,4 +24,41 @@ export async function findAccountByNick(sql: Sql | Transaction, nick: string): P
   const [row] = await sql<Account[]>`
     select id, kind, nick, name, role from account where nick = ${nick.toLowerCase()} and deactivated_at is null`;
   return row ?? null;
+}
+
+/** An account in a list; with the member's role where the list is of a group. */
+export interface ListedAccount extends Account {
+  readonly nick: string;
+  readonly createdAt: Date;
+  readonly deactivated: boolean;
+  readonly groups: number;
+  readonly groupRole: GroupRole | null;
+}
+
+/** Which accounts to list: by nick, after this one. */
+export interface AccountPage {
+  readonly after: string;
+  readonly limit: number;
+  readonly role: InstallationRole | null;
+  /** The members of this group only. */
+  readonly conversationId: ConversationId | null;
+}
+
+const MAX_LISTED = 1_001;
+
+/** People and bots by nick. Integrations have none, so that reading the nicks passes over them. */
+export async function listAccounts(sql: Sql, page: AccountPage): Promise<ListedAccount[]> {
+  const { conversationId, role } = page;
+  const member = sql`join membership m on m.account_id = a.id and m.conversation_id = ${conversationId}`;
+  return sql<ListedAccount[]>`
+    select a.id, a.kind, a.nick, a.name, a.role, a.created_at as "createdAt",
+      a.deactivated_at is not null as deactivated, a."groupRole",
+      (select count(*) from membership g where g.account_id = a.id) as groups
+    from (
+      select a.*, ${conversationId === null ? sql`null::text` : sql`m.role`} as "groupRole"
+      from account a ${conversationId === null ? sql`` : member}
+      where a.nick > ${page.after} ${role === null ? sql`` : sql`and a.role = ${role}`}
+      order by a.nick limit ${Math.min(page.limit, MAX_LISTED)}
+    ) a
+    order by a.nick`;
 }

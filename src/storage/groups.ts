@@ -12,7 +12,21 @@ export interface Group {
   readonly members: number;
 }
 
-const MAX_LISTED = 1_000;
+/** A group in the list of all. */
+export interface ListedGroup extends Omit<Group, 'about'> {
+  /** Reverse webhooks that are not removed. */
+  readonly hooks: number;
+}
+
+/** Which groups to list: by id, after this one. */
+export interface GroupPage {
+  readonly after: number;
+  readonly limit: number;
+  /** Only those that are archived, or only those that are not; null: all. */
+  readonly archived: boolean | null;
+}
+
+const MAX_LISTED = 1_001;
 
 /** Makes a group with its counters. Its integration is made by `insertIntegration` in the same transaction. */
 export async function insertGroup(tx: Transaction, title: string, about: string | null): Promise<ConversationId> {
@@ -40,14 +54,34 @@ export async function findGroup(sql: Sql | Transaction, id: ConversationId): Pro
   return row ?? null;
 }
 
-/** Groups by id, oldest first; at most 1,000. */
-export async function listGroups(sql: Sql, after: number, limit: number): Promise<Group[]> {
-  return sql<Group[]>`
-    select c.id, c.title, c.about, c.created_at as "createdAt", h.archived_at as "archivedAt", h.last_seq as "lastSeq",
-      (select count(*) from membership m where m.conversation_id = c.id) as members
-    from conversation c join conversation_head h on h.conversation_id = c.id
-    where c.kind = 'group' and c.id > ${after}
-    order by c.id limit ${Math.min(limit, MAX_LISTED)}`;
+/** Groups by id, oldest first. The page is cut before anything is counted. */
+export async function listGroups(sql: Sql, page: GroupPage): Promise<ListedGroup[]> {
+  const { after, limit, archived } = page;
+  return sql<ListedGroup[]>`
+    select g.*,
+      (select count(*) from membership m where m.conversation_id = g.id) as members,
+      (select count(*) from reverse_hook r where r.conversation_id = g.id and r.removed_at is null) as hooks
+    from (
+      select c.id, c.title, c.created_at as "createdAt", h.archived_at as "archivedAt", h.last_seq as "lastSeq"
+      from conversation c join conversation_head h on h.conversation_id = c.id
+      where c.kind = 'group' and c.id > ${after}
+        ${archived === null ? sql`` : sql`and (h.archived_at is not null) = ${archived}`}
+      order by c.id limit ${Math.min(limit, MAX_LISTED)}
+    ) g
+    order by g.id`;
+}
+
+/**
+ * Archives a group, or takes it back. The head's lock is held until the commit, so that no flush that read the other
+ * state comes after it. Returns whether that changed anything.
+ */
+export async function setArchived(tx: Transaction, id: ConversationId, archived: boolean): Promise<boolean> {
+  await lockGroup(tx, id);
+  const rows = await tx`
+    update conversation_head set archived_at = ${archived ? tx`now()` : tx`null`}
+    where conversation_id = ${id} and (archived_at is not null) <> ${archived}
+    returning conversation_id`;
+  return rows.length > 0;
 }
 
 /** Locks a group's counters until the transaction ends: whoever counts or numbers something of the group holds them. */

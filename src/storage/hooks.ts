@@ -50,16 +50,31 @@ export async function countHooks(tx: Transaction, conversationId: ConversationId
   return row!.count;
 }
 
+/**
+ * Columns of a HookInfo: from `reverse_hook r`, its `conversation_head h`, and its oldest pending `message m` if any. The
+ * one place that says what is pending.
+ */
+export const hookColumns = (sql: Sql | Transaction) => sql`
+  r.id, r.url, r.paused_at as "pausedAt", r.failures, r.failing_since as "failingSince",
+  h.last_seq - r.cursor as pending, m.sent_at as "oldestPendingAt", r.last_success_at as "lastSuccessAt",
+  r.last_error_at as "lastErrorAt", r.last_error_category as "lastErrorCategory",
+  r.last_error_code as "lastErrorCode", r.next_attempt_at as "nextAttemptAt"`;
+
+/**
+ * What `hookColumns` reads besides `reverse_hook r`. Lateral with a limit, so that each row is looked up by its key: a
+ * plan made for any page size read the whole log instead.
+ */
+export const hookJoins = (sql: Sql | Transaction) => sql`
+  cross join lateral (
+    select h.last_seq from conversation_head h where h.conversation_id = r.conversation_id limit 1) h
+  left join lateral (
+    select m.sent_at from message m where m.conversation_id = r.conversation_id and m.seq = r.cursor + 1 limit 1
+  ) m on true`;
+
 /** The hooks of a group, oldest first; with `id` at most that one. Removed ones are not there. */
 export async function findHooks(sql: Sql, conversationId: ConversationId, id: number | null): Promise<HookInfo[]> {
   return sql<HookInfo[]>`
-    select r.id, r.url, r.paused_at as "pausedAt", r.failures, r.failing_since as "failingSince",
-      h.last_seq - r.cursor as pending, m.sent_at as "oldestPendingAt", r.last_success_at as "lastSuccessAt",
-      r.last_error_at as "lastErrorAt", r.last_error_category as "lastErrorCategory",
-      r.last_error_code as "lastErrorCode", r.next_attempt_at as "nextAttemptAt"
-    from reverse_hook r
-    join conversation_head h on h.conversation_id = r.conversation_id
-    left join message m on m.conversation_id = r.conversation_id and m.seq = r.cursor + 1
+    select ${hookColumns(sql)} from reverse_hook r ${hookJoins(sql)}
     where r.conversation_id = ${conversationId} and r.removed_at is null and (${id}::int is null or r.id = ${id}::int)
     order by r.id`;
 }
@@ -71,4 +86,25 @@ export async function removeHook(tx: Sql | Transaction, conversationId: Conversa
     where conversation_id = ${conversationId} and id = ${id} and removed_at is null
     returning id`;
   return rows.length > 0;
+}
+
+/**
+ * Brings a hook back that a 410 of its target removed: same id, secret and cursor, due at once. The head of its group is
+ * locked by the caller. Rejects with a violation of `reverse_hook_url` when its URL is active in the group again; false
+ * when there is no such hook.
+ */
+export async function restoreHook(tx: Transaction, id: number): Promise<boolean> {
+  const rows = await tx`
+    update reverse_hook set removed_at = null, removed_by = null, generation = generation + 1, failures = 0,
+      failing_since = null, parked_at = null, next_attempt_at = null
+    where id = ${id} and removed_by = 'target'
+    returning id`;
+  return rows.length > 0;
+}
+
+/** The hook of a group that has this URL now. */
+export async function findHookByUrl(sql: Sql, conversationId: ConversationId, url: string): Promise<HookId | null> {
+  const [row] = await sql<{ id: HookId }[]>`
+    select id from reverse_hook where conversation_id = ${conversationId} and url = ${url} and removed_at is null`;
+  return row?.id ?? null;
 }

@@ -39,6 +39,16 @@ export async function findSealedToken(sql: Sql, conversationId: ConversationId):
   return row?.sealed ?? null;
 }
 
+/** The hash of the token that holds now; null without an integration. */
+export async function findIntegrationHash(
+  sql: Sql | Transaction,
+  conversationId: ConversationId,
+): Promise<string | null> {
+  const [row] = await sql<{ hash: string }[]>`
+    select token_hash as hash from integration where conversation_id = ${conversationId}`;
+  return row?.hash ?? null;
+}
+
 /** Puts a new token in the place of the old one; the hooks stay. Returns the old token's hash, null without a group. */
 export async function replaceToken(
   tx: Transaction,

@@ -23,6 +23,14 @@ function commandsBelow(command: Command, path: readonly string[]): { command: Co
 
 const commands = commandsBelow(program, []);
 
+/** Runs a command line in this process; what it prints is short enough for the streams' buffers. */
+async function run(...args: string[]): Promise<{ code: number; stdout: unknown; stderr: string }> {
+  const output = new PassThrough();
+  const errors = new PassThrough();
+  const code = await runCommandLine(args, contextOf(output, errors));
+  return { code, stdout: output.read() as unknown, stderr: String(errors.read() ?? '') };
+}
+
 describe('the help', () => {
   test('covers every command of the product', () => {
     const names = commands.map(({ path }) => path.join(' '));
@@ -34,10 +42,21 @@ describe('the help', () => {
         'config show',
         'migrate',
         'user create',
+        'user list',
         'group create',
         'group info',
+        'group list',
+        'group add-member',
+        'group remove-member',
+        'group archive',
+        'group unarchive',
         'group token show',
         'group token rotate',
+        'hook list',
+        'hook info',
+        'hook restore',
+        'send',
+        'completion',
       ]),
     );
   });
@@ -76,8 +95,44 @@ describe('the help', () => {
     expect(command).toMatchObject({ code: 64, stdout: '' });
     expect(command.stderr).toMatch(/^klatch: there is no command fly\n.*--help/);
     expect(option).toMatchObject({ code: 64, stderr: expect.stringContaining("unknown option '--fast'") });
-    expect(nested).toMatchObject({ code: 64, stderr: expect.stringContaining("unknown command 'fly'") });
+    expect(nested).toMatchObject({ code: 64, stderr: expect.stringContaining('there is no command group fly\n') });
     expect(argument).toMatchObject({ code: 64, stderr: expect.stringContaining("missing required argument 'nick'") });
+  });
+});
+
+describe('a command that there is not', () => {
+  test.each([
+    ['nosuch', 'nosuch'],
+    ['nosuch --help', 'nosuch'],
+    ['nosuch -h', 'nosuch'],
+    ['help nosuch', 'nosuch'],
+    ['group nosuch', 'group nosuch'],
+    ['group nosuch --help', 'group nosuch'],
+    ['group help nosuch', 'group nosuch'],
+    ['group token nosuch --help', 'group token nosuch'],
+    ['--config /etc/x.conf nosuch --help', 'nosuch'],
+  ])('is named and ends with 64: klatch %s', async (line, name) => {
+    const { code, stdout, stderr } = await run(...line.split(' '));
+    expect({ code, stdout }).toEqual({ code: 64, stdout: null });
+    expect(stderr.split('\n')).toEqual([`klatch: there is no command ${name}`, expect.stringMatching(/--help/), '']);
+  });
+
+  test.each([
+    ['grup', 'group'],
+    ['sned --help', 'send'],
+    ['help stetus', 'status'],
+    ['group lst', 'list'],
+    ['group token rotat --help', 'rotate'],
+  ])('is answered with the one that is nearly called so: klatch %s', async (line, near) => {
+    const { code, stderr } = await run(...line.split(' '));
+    expect(code).toBe(64);
+    expect(stderr).toContain(`\n(Did you mean ${near}?)\n`);
+  });
+
+  test('has nothing to do with the help of those that there are, which ends with 0', async () => {
+    for (const line of [['help'], ['help', 'group'], ['group', '--help'], ['group', 'help', 'list'], ['--help']]) {
+      expect(await run(...line)).toMatchObject({ code: 0, stderr: '' });
+    }
   });
 });
 

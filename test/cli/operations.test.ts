@@ -58,11 +58,14 @@ describe('commands to the running server', () => {
 
   test('group list has every group with what is in it', async () => {
     const { id } = await json<{ id: number }>('group', 'create', 'Listed');
-    const listed = await json<{ id: number; title: string }[]>('group', 'list');
-    expect(listed).toContainEqual(expect.objectContaining({ id, title: 'Listed', members: 0, messages: 0 }));
+    const listed = await json<{ groups: unknown[]; next: null }>('group', 'list');
+    expect(listed.groups).toContainEqual(
+      expect.objectContaining({ id, title: 'Listed', members: 0, hooks: 0, messages: 0, archived: false }),
+    );
+    expect(listed.next).toBeNull();
     const { stdout } = await workspace.run(['group', 'list']);
-    expect(stdout).toMatch(/^GROUP +MEMBERS +MESSAGES +ARCHIVED +TITLE\n/);
-    expect(stdout).toMatch(new RegExp(`^${id} +0 +0 +no +Listed$`, 'm'));
+    expect(stdout).toMatch(/^GROUP +MEMBERS +HOOKS +MESSAGES +ARCHIVED +TITLE\n/);
+    expect(stdout).toMatch(new RegExp(`^${id} +0 +0 +0 +no +Listed$`, 'm'));
   });
 
   test('what the server refuses ends with 1 and its sentence', async () => {
@@ -235,13 +238,15 @@ describe('the control client', () => {
     });
   });
 
-  test('tells a database that is away from an operation that was refused', async () => {
-    const error = { code: -32032, message: 'The database is away', data: { code: 'database_away' } };
+  test.each([
+    ['database_away', exitCodes.unavailable],
+    ['intake_full', exitCodes.unavailable],
+    ['stopping', exitCodes.unavailable],
+    ['not_member', exitCodes.operationFailed],
+  ])('tells "later" from an operation that was refused: %s', async (code, exitCode) => {
+    const error = { code: -32032, message: 'The sentence', data: { code } };
     await serve(() => `${JSON.stringify({ jsonrpc: '2.0', id: 1, error })}\n`);
-    await expect(call(5_000)).rejects.toMatchObject({
-      exitCode: exitCodes.unavailable,
-      message: 'The database is away',
-    });
+    await expect(call(5_000)).rejects.toMatchObject({ exitCode, message: 'The sentence' });
   });
 
   test('has a sentence for users who may not speak to the server', async () => {

@@ -33,11 +33,16 @@ export class Program {
   readonly #waiting = new Set<() => void>();
   #hasEnded = false;
 
-  constructor(command: readonly [string, ...string[]], options: { env?: NodeJS.ProcessEnv; cwd?: string } = {}) {
+  constructor(
+    command: readonly [string, ...string[]],
+    options: { env?: NodeJS.ProcessEnv; cwd?: string; input?: string | Buffer } = {},
+  ) {
     const env = { ...process.env, KLATCH_CONFIG: '', NODE_OPTIONS: '', ...options.env };
     const [file, ...args] = command;
-    const child = spawn(file, args, { env, stdio: ['ignore', 'pipe', 'pipe'], cwd: options.cwd });
+    const child = spawn(file, args, { env, stdio: ['pipe', 'pipe', 'pipe'], cwd: options.cwd });
     this.process = child;
+    // A program that ends without reading its input is no fault of the test's.
+    child.stdin.on('error', () => {}).end(options.input);
     let stderr = '';
     createInterface({ input: child.stdout }).on('line', (line) => {
       this.#stdout += `${line}\n`;
@@ -145,6 +150,13 @@ export class Workspace {
 
   async run(args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<Ended> {
     return this.start(args, env).ended;
+  }
+
+  /** Runs the program with something on its standard input. */
+  async pipe(input: string | Buffer, args: readonly string[]): Promise<Ended> {
+    const program = new Program([process.execPath, MAIN, ...args, '--config', this.file], { input });
+    this.#programs.push(program);
+    return program.ended;
   }
 
   async remove(): Promise<void> {

@@ -1,6 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { AccountId, ConversationId, HookId, Seq } from '../../src/model/ids.ts';
+import { listAccounts, type AccountPage } from '../../src/storage/accounts.ts';
 import type { Sql } from '../../src/storage/connection.ts';
+import { listGroups } from '../../src/storage/groups.ts';
+import { findHookDetails, listHooks, type HookPage } from '../../src/storage/hook-list.ts';
 import { findHooks } from '../../src/storage/hooks.ts';
 import { findIntegration } from '../../src/storage/integrations.ts';
 import { lanesOfConversations, readMessages } from '../../src/storage/lanes.ts';
@@ -18,10 +21,13 @@ let pool: Pool;
 /** A large installation that is idle but for one group in a thousand. */
 const FILL = `
   insert into account (kind, name) select 'webhook', 'sender' from generate_series(1, ${GROUPS});
+  insert into account (kind, nick, name) select 'user', 'nick ' || n, 'person' from generate_series(1, ${GROUPS}) n;
   insert into conversation (kind, title) select 'group', 'group ' || n from generate_series(1, ${GROUPS}) n;
   insert into conversation_head (conversation_id, last_seq, last_rev, last_at)
     select n, ${MESSAGES}, ${MESSAGES}, case when n % 1000 = 0 then now() else now() - interval '1 day' end
     from generate_series(1, ${GROUPS}) n;
+  insert into membership (conversation_id, account_id, role)
+    select n, ${GROUPS} + n, 'member' from generate_series(1, ${GROUPS}) n;
   insert into integration (conversation_id, account_id, token_hash, token_sealed)
     select n, n, 'hash ' || n, '-' from generate_series(1, ${GROUPS}) n;
   insert into message (conversation_id, seq, rev, sender_id, text, sent_at)
@@ -47,7 +53,7 @@ async function scanned(sql: Sql): Promise<Record<string, number>> {
   await sql`select pg_stat_force_next_flush()`;
   const rows = await sql<{ name: string; rows: number }[]>`
     select relname as name, seq_tup_read as rows from pg_stat_user_tables
-    where relname in ('account', 'conversation', 'conversation_head', 'integration', 'message', 'idempotency_key', 'reverse_hook')`;
+    where relname in ('account', 'conversation', 'conversation_head', 'integration', 'membership', 'message', 'idempotency_key', 'reverse_hook')`;
   return Object.fromEntries(rows.map(({ name, rows: read }) => [name, read]));
 }
 
@@ -76,6 +82,9 @@ const settlements: Settlement[] = Array.from({ length: 50 }, (_, i) => ({
   nextAttemptAt: null,
   attempts: [],
 }));
+
+const allHooks: HookPage = { after: 0, limit: 101, conversationId: null, removed: false, facts: null };
+const allAccounts: AccountPage = { after: '', limit: 101, role: null, conversationId: null };
 
 const statements: [string, (sql: Sql) => Promise<unknown>][] = [
   ['one post', (sql) => writePosts(sql, posts(1, false))],
@@ -107,6 +116,12 @@ const statements: [string, (sql: Sql) => Promise<unknown>][] = [
   ],
   ['the look-up of a token', (sql) => findIntegration(sql, 'hash 77')],
   ['the hooks of a group', (sql) => findHooks(sql, conversation(5), null)],
+  ['a page of all groups', (sql) => listGroups(sql, { after: 9_000, limit: 101, archived: null })],
+  ['a page of all hooks', (sql) => listHooks(sql, { ...allHooks, after: 9_000 })],
+  ["a page of one group's hooks", (sql) => listHooks(sql, { ...allHooks, conversationId: conversation(5) })],
+  ['everything about a hook', (sql) => findHookDetails(sql, conversation(5))],
+  ['a page of all accounts', (sql) => listAccounts(sql, { ...allAccounts, after: 'nick 3' })],
+  ["a page of one group's members", (sql) => listAccounts(sql, { ...allAccounts, conversationId: conversation(5) })],
 ];
 
 describe.each(['auto', 'force_generic_plan'])('with many rows and plan_cache_mode %s', (mode) => {

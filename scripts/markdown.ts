@@ -1,0 +1,11 @@
+/** Text for a page: outside code, globs would be read as emphasis, placeholders as tags, and bars as columns. */
+export function plain(text: string): string {
+  return text
+    .split(/(`[^`]*`)/)
+    .map((part) => (part.startsWith('`') ? part : escape(part)))
+    .join('');
+}
+
+function escape(text: string): string {
+  return text.replaceAll('*', '\\*').replaceAll('<', '&lt;').replaceAll('|', '\\|');
+}

@@ -1,0 +1,162 @@
+import type { Argument, Command, Option } from 'commander';
+
+/**
+ * What a word on the command line stands for: `file`, `folder`, `any` for what nobody can guess, or, after a sign, the
+ * words that it may be.
+ */
+type Kind = 'file' | 'folder' | 'any' | `=${string}`;
+
+/** What the script knows of a command: its path, and what may follow. */
+interface Offer {
+  readonly path: string;
+  readonly commands: readonly string[];
+  readonly options: readonly string[];
+  /** One for each argument. */
+  readonly arguments: readonly Kind[];
+}
+
+/** Placeholders that stand for a path; a test holds that no option or argument says it in another way. */
+const FILES = /^(?:file|path)$/;
+const FOLDERS = /^(?:dir|folder)$/;
+
+/** A completion script for bash (4 or newer; no other package is needed), made from what the program offers. */
+export function bashCompletion(program: Command): string {
+  const name = program.name();
+  const commands = allCommands(program);
+  const offers = commands.flatMap((each) => [offerOf(each), ...helpOffer(each)]);
+  const values = commands.flatMap((each) => valuePatterns(each));
+  return `# bash completion of ${name}: made by \`${name} completion bash\`
+_${name}_offer() {
+  case $1 in
+${offers.map(offerCase).join('\n')}
+    *) commands='' options='' arguments='' ;;
+  esac
+}
+
+_${name}_value() {
+  case "$1 $2" in
+${values.join('\n')}
+    *) value='' ;;
+  esac
+}
+${walker(name)}
+complete -F _${name} ${name}
+`;
+}
+
+/** The part that is the same for every program: it follows the words up to the cursor, then says what can stand there. */
+function walker(name: string): string {
+  return `
+_${name}() {
+  local current=\${COMP_WORDS[COMP_CWORD]} path=${name} kind='' closed='' position=0 i word value
+  local commands options arguments
+  _${name}_offer "$path"
+  for ((i = 1; i < COMP_CWORD; i++)); do
+    word=\${COMP_WORDS[i]}
+    if [[ -z $closed && $word == -- ]]; then
+      closed=1
+    elif [[ -z $closed && $word == -?* ]]; then
+      _${name}_value "$path" "$word"
+      [[ -z $value ]] && continue
+      # Readline takes --option=value apart at the sign.
+      [[ \${COMP_WORDS[i + 1]} == '=' ]] && ((i += 1))
+      ((i += 1))
+      if ((i >= COMP_CWORD)); then
+        kind=$value
+        [[ $current == '=' ]] && current=''
+      fi
+    elif [[ -z $closed && " $commands " == *" $word "* ]]; then
+      path+=" $word"
+      _${name}_offer "$path"
+    else
+      ((position += 1))
+    fi
+  done
+  if [[ -z $kind && -z $closed && $current == -* ]]; then
+    kind="=$options"
+  elif [[ -z $kind && -n $commands && $position == 0 ]]; then
+    kind="=$commands"
+  elif [[ -z $kind ]]; then
+    local IFS=';'
+    local -a kinds=($arguments)
+    IFS=$' \\t\\n'
+    kind=\${kinds[position]:-any}
+  fi
+  COMPREPLY=()
+  case $kind in
+    file)
+      compopt -o filenames 2>/dev/null
+      mapfile -t COMPREPLY < <(compgen -f -- "$current")
+      ;;
+    folder)
+      compopt -o filenames 2>/dev/null
+      mapfile -t COMPREPLY < <(compgen -d -- "$current")
+      ;;
+    =*) mapfile -t COMPREPLY < <(compgen -W "\${kind#=}" -- "$current") ;;
+  esac
+}
+`;
+}
+
+function allCommands(command: Command): Command[] {
+  return [command, ...command.commands.flatMap(allCommands)];
+}
+
+function pathTo(command: Command): string {
+  return command.parent === null ? command.name() : `${pathTo(command.parent)} ${command.name()}`;
+}
+
+function optionsOf(command: Command): Option[] {
+  const help = command.createHelp();
+  return [...help.visibleOptions(command), ...help.visibleGlobalOptions(command)];
+}
+
+function offerOf(command: Command): Offer {
+  const visible = command.createHelp().visibleCommands(command);
+  const names = optionsOf(command).flatMap(({ long, short }) => [long, short].filter((flag) => flag !== undefined));
+  return {
+    path: pathTo(command),
+    commands: visible.map((each) => each.name()),
+    options: [...new Set(names)],
+    arguments: command.registeredArguments.map(argumentKind),
+  };
+}
+
+/** What follows the word help: the commands that it explains. */
+function helpOffer(command: Command): Offer[] {
+  if (command.commands.length === 0) return [];
+  const commands = command.commands.map((each) => each.name());
+  return [{ path: `${pathTo(command)} help`, commands, options: [], arguments: [] }];
+}
+
+function offerCase({ path, commands, options, arguments: kinds }: Offer): string {
+  const set = [commands.join(' '), options.join(' '), kinds.join(';')].map(quote);
+  return `    ${quote(path)}) commands=${set[0]} options=${set[1]} arguments=${set[2]} ;;`;
+}
+
+function valuePatterns(command: Command): string[] {
+  return optionsOf(command).flatMap((option) => {
+    if (!option.required && !option.optional) return [];
+    const flags = [option.long, option.short].filter((flag) => flag !== undefined);
+    const patterns = flags.map((flag) => quote(`${pathTo(command)} ${flag}`)).join(' | ');
+    return [`    ${patterns}) value=${quote(optionKind(option))} ;;`];
+  });
+}
+
+function optionKind(option: Option): Kind {
+  return kindOf(option.argChoices, /[<[]([^\].>]+)/.exec(option.flags)?.[1] ?? '');
+}
+
+function argumentKind(argument: Argument): Kind {
+  return kindOf(argument.argChoices, argument.name());
+}
+
+function kindOf(choices: readonly string[] | undefined, placeholder: string): Kind {
+  if (choices !== undefined) return `=${choices.join(' ')}`;
+  if (FILES.test(placeholder)) return 'file';
+  return FOLDERS.test(placeholder) ? 'folder' : 'any';
+}
+
+function quote(text: string): string {
+  return `'${text.replaceAll("'", `'\\''`)}'`;
+}

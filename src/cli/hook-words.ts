@@ -1,0 +1,27 @@
+import { formatDuration } from './layout.ts';
+
+/** What is kept of a delivery that failed. */
+interface DeliveryError {
+  readonly category: string | null;
+  readonly code: number | null;
+}
+
+const SENTENCES: Readonly<Record<string, string>> = {
+  timeout: 'the target did not answer in time',
+  refused: 'the target refused the connection or cannot be reached',
+  tls: 'no TLS connection could be made',
+  dns: 'the name of the target could not be resolved',
+  connection: 'the connection broke',
+  'address policy': 'the address policy refuses the address (delivery.allow)',
+};
+
+/** Why a delivery failed, for a person. */
+export function errorSentence({ category, code }: DeliveryError): string {
+  if (category === 'status') return code === null ? 'the target answered with an error' : `the target answered ${code}`;
+  return SENTENCES[category ?? ''] ?? `the delivery failed${category === null ? '' : `: ${category}`}`;
+}
+
+/** How long ago a moment was, such as `3 min 20 s ago`. */
+export function ago(moment: string, nowMs: number): string {
+  return `${formatDuration(nowMs - Date.parse(moment))} ago`;
+}

@@ -1,0 +1,31 @@
+import type { Command } from 'commander';
+import type { Operation } from '../operations/operation.ts';
+import { print, type CommandContext } from './context.ts';
+import { callServer } from './control-client.ts';
+import { dataDirOf } from './data-dir.ts';
+import { configFlag } from './options.ts';
+
+/** What a command asks the running server, and how it shows the answer to a person. */
+export interface Question<Input, Output> {
+  readonly operation: Operation<Input, Output>;
+  readonly input: Input;
+  readonly json: boolean | undefined;
+  readonly lines: (result: Output) => readonly string[];
+}
+
+/** Calls an operation of the server that the command line means, and prints the result, with `--json` as it is. */
+export async function ask<Input, Output>(
+  context: CommandContext,
+  command: Command,
+  question: Question<Input, Output>,
+): Promise<void> {
+  const { operation, input, json, lines } = question;
+  const dataDir = dataDirOf(context, configFlag(command));
+  const result = await callServer({ dataDir, operation, input });
+  print(context, ...(json === true ? [JSON.stringify(result, null, 2)] : lines(result)));
+}
+
+/** The end of a list that goes on: how to see the rest. */
+export function moreLines(next: string | number | null): string[] {
+  return next === null ? [] : ['', `There are more: repeat the command with --after ${next}`];
+}

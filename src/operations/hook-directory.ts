@@ -1,0 +1,164 @@
+import { z } from 'zod';
+import { hookFacts } from '../model/hook.ts';
+import { messageId } from '../model/ids.ts';
+import { listHooks, recentAttempts, type HookDetails, type ListedHook } from '../storage/hook-list.ts';
+import { resolveGroup, resolveHook } from './access.ts';
+import { reading } from './database-errors.ts';
+import { restorableUntil } from './hook-restore.ts';
+import { healthOf, hookHealthSchema, hookStateSchema } from './hooks.ts';
+import { defineOperation } from './operation.ts';
+import { limitSchema, pageOf } from './page.ts';
+import { groupReference } from './schemas.ts';
+import type { Services } from './services.ts';
+
+const ATTEMPTS_SHOWN = 10;
+
+/** A hook that was removed has no lane and so no state of health; its row is kept for a while. */
+const anyStateSchema = z.enum([...hookStateSchema.options, 'removed']);
+const removalSchema = z.object({
+  at: z.string(),
+  /** `client`: by the group's DELETE; `target`: by the 410 of its target. */
+  by: z.enum(['client', 'target']),
+  /** Until when it can be restored; null when it cannot. */
+  restorable_until: z.string().nullable(),
+});
+
+const listedHookSchema = hookHealthSchema.extend({
+  id: z.int(),
+  group: z.int(),
+  state: anyStateSchema,
+  /** Host of the target, with its port where it is not the scheme's own. */
+  host: z.string(),
+  removed: removalSchema.nullable(),
+});
+
+const hookReference = z.strictObject({ hook: z.int().min(1).max(2_147_483_647) });
+
+export const listAllHooks = defineOperation({
+  name: 'hooks.list',
+  summary: 'List reverse webhooks of all groups or of one, a page at a time; removed ones only when asked for.',
+  input: z.strictObject({
+    after: z.int().min(0).max(2_147_483_647).default(0),
+    limit: limitSchema,
+    group: groupReference.optional(),
+    state: anyStateSchema.optional(),
+  }),
+  output: z.object({ hooks: z.array(listedHookSchema), next: z.int().nullable() }),
+  allows: (caller) => caller.kind === 'system',
+  run: async (services, { after, limit, group, state }) => {
+    const { general } = services.database;
+    const conversationId = group === undefined ? null : await resolveGroup(general, group);
+    const longBefore = new Date(Date.now() - services.config.delivery.parkAfterMs);
+    const removed = state === 'removed';
+    const facts = state === undefined || removed ? null : { ...hookFacts[state], longBefore };
+    const wanted = { after, limit: limit + 1, conversationId, removed, facts };
+    const rows = await reading(general.run((sql) => listHooks(sql, wanted)));
+    const { page, next } = pageOf(rows, limit, (hook) => hook.id);
+    return { hooks: page.map((hook) => present(services, hook)), next };
+  },
+});
+
+const hookInfoSchema = listedHookSchema.extend({
+  group_title: z.string(),
+  /** The whole target: this is the place where it is shown, as it can hold a secret of the receiver's. */
+  url: z.string(),
+  description: z.string().nullable(),
+  order: z.enum(['strict', 'none']),
+  batch: z.int(),
+  signature: z.enum(['v1', 'v1a', 'both']),
+  skip: z.array(z.enum(['webhook', 'bot'])),
+  /** Until when the secret before the last rotation signs too. */
+  old_secret_until: z.string().nullable(),
+  created_at: z.string(),
+  /** Messages up to this seq were there before the hook; up to the cursor all is done; `last_seq` is the group's. */
+  start_seq: z.int(),
+  cursor: z.int(),
+  last_seq: z.int(),
+  failures: z.int(),
+  failing_since: z.string().nullable(),
+  attempts: z.array(
+    z.object({
+      message_id: z.string(),
+      seq: z.int(),
+      last_seq: z.int(),
+      attempt: z.int(),
+      at: z.string(),
+      outcome: z.string(),
+      category: z.string().nullable(),
+      code: z.int().nullable(),
+      duration_ms: z.int(),
+    }),
+  ),
+});
+
+export const hookInfo = defineOperation({
+  name: 'hooks.info',
+  summary: 'Show everything about a reverse webhook, but for its secret, and its last attempts.',
+  input: hookReference,
+  output: hookInfoSchema,
+  allows: (caller) => caller.kind === 'system',
+  run: async (services, { hook: id }) => {
+    const { general } = services.database;
+    const [hook, attempts] = await reading(
+      general.run(async (sql) => {
+        const found = await resolveHook(sql, id);
+        return [found, await recentAttempts(sql, found.id, ATTEMPTS_SHOWN)] as const;
+      }),
+    );
+    return {
+      ...present(services, hook),
+      ...presentDetails(hook),
+      attempts: attempts.map(({ firstSeq, lastSeq, attempt, at, outcome, category, code, durationMs }) => ({
+        message_id: messageId(hook.conversationId, firstSeq),
+        seq: firstSeq,
+        last_seq: lastSeq,
+        attempt,
+        at: at.toISOString(),
+        outcome,
+        category,
+        code,
+        duration_ms: durationMs,
+      })),
+    };
+  },
+});
+
+function presentDetails(hook: HookDetails) {
+  return {
+    group_title: hook.title,
+    url: hook.url,
+    description: hook.description,
+    order: hook.order,
+    batch: hook.batch,
+    signature: hook.signature,
+    skip: [...hook.skip],
+    old_secret_until: hook.oldSecretUntil?.toISOString() ?? null,
+    created_at: hook.createdAt.toISOString(),
+    start_seq: hook.startSeq,
+    cursor: hook.cursor,
+    last_seq: hook.lastSeq,
+    failures: hook.failures,
+    failing_since: hook.failingSince?.toISOString() ?? null,
+  };
+}
+
+function present(services: Services, hook: ListedHook): z.infer<typeof listedHookSchema> {
+  const removed = removalOf(services, hook);
+  const health = healthOf(services, hook);
+  return {
+    ...health,
+    state: removed === null ? health.state : 'removed',
+    id: hook.id,
+    group: hook.conversationId,
+    host: new URL(hook.url).host,
+    removed,
+  };
+}
+
+function removalOf(services: Services, hook: ListedHook): z.infer<typeof removalSchema> | null {
+  const { removedAt: at, removedBy: by } = hook;
+  if (at === null || by === null) return null;
+  const until = restorableUntil(services, at);
+  const restorable = by === 'target' && Date.now() < until.getTime();
+  return { at: at.toISOString(), by, restorable_until: restorable ? until.toISOString() : null };
+}

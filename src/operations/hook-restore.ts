@@ -1,0 +1,91 @@
+import { z } from 'zod';
+import { KlatchError } from '../errors.ts';
+import type { ConversationId } from '../model/ids.ts';
+import type { Transaction } from '../storage/connection.ts';
+import { violates } from '../storage/database-error.ts';
+import { lockGroup } from '../storage/groups.ts';
+import type { HookDetails, ListedHook } from '../storage/hook-list.ts';
+import { countHooks, findHookByUrl, restoreHook } from '../storage/hooks.ts';
+import { insertNotice } from '../storage/notices.ts';
+import { resolveHook } from './access.ts';
+import { reading } from './database-errors.ts';
+import { defineOperation } from './operation.ts';
+import type { Services } from './services.ts';
+
+export const restoreRemovedHook = defineOperation({
+  name: 'hooks.restore',
+  summary: 'Bring back a reverse webhook that a 410 of its target removed, with its id, secret and cursor.',
+  input: z.strictObject({ hook: z.int().min(1).max(2_147_483_647) }),
+  output: z.object({ id: z.int(), group: z.int(), host: z.string(), pending: z.int() }),
+  allows: (caller) => caller.kind === 'system',
+  run: async (services, { hook: id }) => {
+    const { database, bus } = services;
+    const { conversationId, url } = await reading(database.general.run((sql) => resolveHook(sql, id)));
+    try {
+      const { pending } = await database.general.transaction((tx) => restore(services, tx, { id, conversationId }));
+      return { id, group: conversationId, host: new URL(url).host, pending };
+    } catch (error) {
+      if (violates(error, 'reverse_hook_url')) throw await registeredAnew(services, { id, conversationId, url }, error);
+      throw error;
+    } finally {
+      // Whatever was answered: its lane begins at once, also when the commit's answer was lost.
+      bus.publish('hooksChanged', [conversationId]);
+    }
+  },
+});
+
+/** Beneath the head's lock nobody counts hooks, registers one, or restores this one. */
+async function restore(
+  services: Services,
+  tx: Transaction,
+  { id, conversationId }: { id: number; conversationId: ConversationId },
+): Promise<HookDetails> {
+  const max = services.config.limits.hooksPerGroup;
+  await lockGroup(tx, conversationId);
+  const hook = await resolveHook(tx, id);
+  assertRestorable(services, hook);
+  if ((await countHooks(tx, conversationId)) >= max) {
+    const sentence = `Group ${conversationId} has ${max} reverse webhooks already, as many as it may have (limits.hooks-per-group)`;
+    throw new KlatchError('hooks_full', { sentence });
+  }
+  // Between the look and this one its row can only have gone for good.
+  if (!(await restoreHook(tx, id)))
+    throw new KlatchError('not_found', { sentence: `There is no reverse webhook ${id}` });
+  const details = { hook: id, host: new URL(hook.url).hostname };
+  await insertNotice(tx, { conversationId, kind: 'hook_restored', details });
+  return hook;
+}
+
+async function registeredAnew(
+  { database }: Services,
+  hook: { id: number; conversationId: ConversationId; url: string },
+  cause: unknown,
+): Promise<KlatchError> {
+  const { id, conversationId, url } = hook;
+  const other = await reading(database.general.run((sql) => findHookByUrl(sql, conversationId, url)));
+  const which = other === null ? 'another one' : `reverse webhook ${other}`;
+  const sentence = `The URL of reverse webhook ${id} was registered again meanwhile, as ${which}: remove that one first, or leave it at that`;
+  return new KlatchError('hook_exists', { sentence, cause });
+}
+
+/** Until when a hook that its target removed at this moment can be brought back. */
+export function restorableUntil({ config }: Services, removedAt: Date): Date {
+  return new Date(removedAt.getTime() + config.retention.removedHooksMs);
+}
+
+/** Checks that a hook may be brought back; throws `hook_not_restorable` with the reason. */
+function assertRestorable(services: Services, hook: ListedHook): void {
+  const refuse = (sentence: string): KlatchError => new KlatchError('hook_not_restorable', { sentence });
+  if (hook.removedAt === null) throw refuse(`Reverse webhook ${hook.id} is not removed: there is nothing to restore`);
+  // The contract keeps what a target's 410 removed. What its group deleted was not wanted any more.
+  if (hook.removedBy === 'client') {
+    throw refuse(
+      `Reverse webhook ${hook.id} was deleted by its own group, not by a 410 of its target: register it again`,
+    );
+  }
+  const until = restorableUntil(services, hook.removedAt);
+  if (Date.now() >= until.getTime()) {
+    const sentence = `Reverse webhook ${hook.id} was removed too long ago: it could be restored until ${until.toISOString()} (retention.removed-hooks)`;
+    throw refuse(sentence);
+  }
+}
