@@ -4,6 +4,7 @@ import type { ConversationId, HookId, Seq } from '../model/ids.ts';
 import type { Attempt, DeliveryClient } from '../outbound/delivery-client.ts';
 import { PARTITIONS, type LaneRow } from '../storage/lanes.ts';
 import type { AttemptRecord, Settlement } from '../storage/settlements.ts';
+import type { DeliveryCounts } from './delivery-counts.ts';
 import type { Leases } from './leases.ts';
 import { deliveryId } from './payload.ts';
 import type { MessageReader, ReadyMessage } from './reader.ts';
@@ -20,6 +21,7 @@ export interface LaneContext {
   readonly settler: Settler;
   readonly leases: Leases;
   readonly schedule: RetrySchedule;
+  readonly counts: DeliveryCounts;
   readonly log: Log;
   /** A settlement was not taken: the hook was changed by somebody and has to be read again. */
   readonly onStale: (conversationId: ConversationId) => void;
@@ -266,6 +268,7 @@ export class Lane {
       durationMs: Math.round(outcome.durationMs),
     };
     const fixed = { hookId: this.id, generation: this.generation, epoch, attempt: record };
+    if (outcome.code !== 410) this.#context.counts.add(record);
     if (outcome.delivered) {
       return { ...fixed, cursor: message.seq, failures, failingSince: null, nextAttemptAt: null };
     }
@@ -281,6 +284,7 @@ export class Lane {
     };
     if (outcome.code !== 410) return settlement;
     const removal = await this.#context.onGone(this, settlement, record);
+    this.#context.counts.add(record, removal === 'removed');
     // The next attempt tries again, when the schedule says.
     if (removal === 'failed') return settlement;
     this.#reread();

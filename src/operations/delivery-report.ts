@@ -9,10 +9,12 @@ const WAIT_MS = 1_000;
 /** The report of a large installation on a busy database may take longer than its first caller waits. */
 const QUERY_MS = 5_000;
 
-/** A report and how old it is; more than 10 s means that the database did not answer since. */
+/** A report and how old it is. */
 export interface AgedReport {
   readonly report: LaneReport;
   readonly ageMs: number;
+  /** False: it is past its time, and the database has not answered when it was asked again. */
+  readonly isFresh: boolean;
 }
 
 export interface DeliveryReportOptions {
@@ -43,7 +45,9 @@ export class DeliveryReport {
       });
       await within(this.#asking, WAIT_MS);
     }
-    return this.#known === null ? null : { report: this.#known.report, ageMs: now() - this.#known.at };
+    if (this.#known === null) return null;
+    const ageMs = now() - this.#known.at;
+    return { report: this.#known.report, ageMs, isFresh: ageMs < FRESH_MS };
   }
 
   async #ask(): Promise<void> {
