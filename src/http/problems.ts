@@ -30,7 +30,7 @@ export function problem(res: Response, error: KlatchError, extra: Record<string,
     error.retryAfterS === null ? {} : { 'retry-after': String(error.retryAfterS) };
   // Where the specification gives an error's text as `status`, both keys carry it.
   const status = error.code === 'hook_not_found' ? { status: error.message } : {};
-  if (!res.headersSent) (res as RefusedResponse).refusal = error.code;
+  if (!res.headersSent && !res.destroyed) (res as RefusedResponse).refusal = error.code;
   answer(res, error.status, { message: error.message, ...status, ...extra }, headers);
 }
 

@@ -48,7 +48,7 @@ describe('the delivery report', () => {
     expect(await report.read()).toMatchObject({ ageMs: 0, report: { hooks: { active: 1 } } });
     await addHook();
     clockMs += FRESH_MS - 1;
-    expect(await report.read()).toMatchObject({ ageMs: FRESH_MS - 1, report: { hooks: { active: 1 } } });
+    expect(await report.read()).toMatchObject({ ageMs: FRESH_MS - 1, isFresh: true, report: { hooks: { active: 1 } } });
     clockMs += 1;
     expect(await report.read()).toMatchObject({ ageMs: 0, report: { hooks: { active: 2 } } });
   });
@@ -65,7 +65,7 @@ describe('the delivery report', () => {
     await report.read();
     await proxy.refuse();
     clockMs += FRESH_MS;
-    expect(await report.read()).toMatchObject({ ageMs: FRESH_MS });
+    expect(await report.read()).toMatchObject({ ageMs: FRESH_MS, isFresh: false });
     expect(await createReport().read()).toBeNull();
   });
 
