@@ -70,8 +70,16 @@ async function setUp(): Promise<void> {
       interface: '127.0.0.1',
       port,
       deliveryAllow: ['loopback'],
+      // One fixed port less that something else on this machine could hold.
+      metrics: false,
     },
-    { env: process.env, notes: { 'delivery.allow': 'For a first try: receivers on this machine are allowed.' } },
+    {
+      env: process.env,
+      notes: {
+        'delivery.allow': 'For a first try: receivers on this machine are allowed.',
+        'metrics.enabled': 'For a first try: no port for Prometheus is opened.',
+      },
+    },
   );
   say(`Made ${CONFIG}: a private PostgreSQL in ./${FOLDER}, HTTP on 127.0.0.1:${port}.`);
 }

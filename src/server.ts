@@ -4,9 +4,14 @@ import type { Config } from './config/config.ts';
 import { Lanes } from './delivery/lanes.ts';
 import { createApp, createStartingApp } from './http/app.ts';
 import { HttpListener } from './http/listener.ts';
+import { RequestCounts } from './http/request-counts.ts';
 import { ControlSocket } from './live/control-socket.ts';
 import type { Log } from './log.ts';
+import { EventLoopDelay } from './metrics/event-loop-delay.ts';
+import { metricsListener } from './metrics/exposition.ts';
+import { allFamilies, type MetricSources } from './metrics/families.ts';
 import { TokenDirectory } from './operations/access.ts';
+import { DeliveryReport } from './operations/delivery-report.ts';
 import { Housekeeping } from './operations/housekeeping.ts';
 import { Rate } from './operations/rate.ts';
 import type { Services } from './operations/services.ts';
@@ -24,6 +29,8 @@ import { Sealer } from './storage/sealed.ts';
 import { readVersion } from './version.ts';
 
 const GROUPS_REGISTERING = 10_000;
+/** A scrape is answered within two seconds, so that a stop waits no longer for one. */
+const SCRAPE_MS = 2_000;
 
 /** `stop` was called before `start` was through. */
 export class StoppedError extends Error {
@@ -43,12 +50,14 @@ export class Server {
   readonly #config: Config;
   readonly #log: Log;
   readonly #parts: Part[] = [];
+  readonly #requests = new RequestCounts();
   readonly #failure = Promise.withResolvers<Error>();
   #connecting: Database | null = null;
   #starting: Promise<void> = Promise.resolve();
   #stopping: Promise<void> | null = null;
   #refusing = false;
   #port = 0;
+  #metricsPort: number | null = null;
 
   constructor(config: Config, log: Log) {
     this.#config = config;
@@ -63,6 +72,11 @@ export class Server {
   /** The port of the HTTP interface, once started. */
   get port(): number {
     return this.#port;
+  }
+
+  /** The port that metrics are served on, once started; null when they are not. */
+  get metricsPort(): number | null {
+    return this.#metricsPort;
   }
 
   /** Starts everything; on failure, or when it is stopped meanwhile, stops what was started and rejects. */
@@ -91,6 +105,7 @@ export class Server {
     const lock = await DataDirLock.acquire(config.dataDir);
     this.#keep('lock', () => lock.release());
     const listener = await this.#listen();
+    const metrics = await this.#listenForScrapes();
     const sealer = new Sealer(config.secret);
     const onConnecting = (database: Database): void => {
       this.#connecting = database;
@@ -106,11 +121,14 @@ export class Server {
     const housekeeping = new Housekeeping(services);
     await housekeeping.start();
     this.#keep('housekeeping', () => housekeeping.stop());
-    await this.#startDelivery(services, opened.database);
+    const delivery = await this.#startDelivery(services, opened.database);
     bus.start();
     await this.#startControl(services);
-    listener.handle(createApp(services, { stopping: () => this.#refusing }));
-    log.info('ready', { port: this.#port, version: services.version, database: services.databaseVersion });
+    const requests = this.#requests;
+    listener.handle(requests.counting(createApp(services, { stopping: () => this.#refusing })));
+    if (metrics !== null) this.#startMetrics(metrics, { ...delivery, services, requests, listener });
+    const { version, databaseVersion } = services;
+    log.info('ready', { port: this.#port, metricsPort: this.#metricsPort, version, database: databaseVersion });
   }
 
   #services(opened: OpenDatabase, parts: { sealer: Sealer; bus: Bus }): Services {
@@ -126,6 +144,7 @@ export class Server {
       waitMs: limits.intakeWaitMs,
       onCommitted: (advanced) => bus.publish('advanced', advanced),
     });
+    const log = this.#log;
     const perMinute = limits.registrationsPerMinute;
     return {
       config,
@@ -139,11 +158,12 @@ export class Server {
       tokens: new TokenDirectory(database.general, bus, limits),
       policy: new AddressPolicy(delivery.allow),
       registrations: new Rate({ perSecond: perMinute / 60, burst: perMinute, keys: GROUPS_REGISTERING }),
-      log: this.#log,
+      deliveryReport: new DeliveryReport({ pool: database.general, parkAfterMs: delivery.parkAfterMs, log }),
+      log,
     };
   }
 
-  async #startDelivery(services: Services, database: Database): Promise<void> {
+  async #startDelivery(services: Services, database: Database): Promise<Pick<MetricSources, 'lanes' | 'lookup'>> {
     const { config, policy, sealer, bus, log, version } = services;
     const { delivery } = config;
     const lookup = new NameLookup({
@@ -162,15 +182,45 @@ export class Server {
     const lanes = new Lanes({ database, bus, client, sealer, config: delivery, node, onOutdated, log });
     this.#keep('lanes', () => lanes.stop(config.http.stopTimeoutMs), true);
     await lanes.start();
+    return { lanes, lookup };
   }
 
   /** Before anything that takes time: a port that is taken is told at once, and who asks is told to wait. */
   async #listen(): Promise<HttpListener> {
     const { http } = this.#config;
-    const listener = new HttpListener(http, createStartingApp(this.#log));
+    const listener = new HttpListener(http, this.#requests.counting(createStartingApp(this.#log)));
     this.#keep('HTTP listener', () => listener.stop(http.stopTimeoutMs), true);
     this.#port = await listener.start();
     return listener;
+  }
+
+  /** On a port of its own, to the end of a stop. Null when metrics are switched off. */
+  async #listenForScrapes(): Promise<HttpListener | null> {
+    const { metrics, http } = this.#config;
+    if (!metrics.enabled) return null;
+    const { interface: address, port } = metrics;
+    const config = {
+      interface: address,
+      port,
+      requestTimeoutMs: http.requestTimeoutMs,
+      maxHeaderBytes: http.maxHeaderBytes,
+    };
+    const listener = new HttpListener(config, metricsListener(null, this.#log), 'metrics.interface, metrics.port');
+    this.#keep('metrics listener', () => listener.stop(SCRAPE_MS));
+    this.#metricsPort = await listener.start();
+    return listener;
+  }
+
+  #startMetrics(
+    scrapes: HttpListener,
+    parts: Omit<MetricSources, 'eventLoop' | 'connections'> & { readonly listener: HttpListener },
+  ): void {
+    const { listener, ...sources } = parts;
+    const eventLoop = new EventLoopDelay();
+    this.#keep('event loop delay', () => eventLoop.stop());
+    eventLoop.start();
+    const families = allFamilies({ ...sources, eventLoop, connections: () => listener.connections });
+    scrapes.handle(metricsListener(families, this.#log));
   }
 
   async #startControl(services: Services): Promise<void> {

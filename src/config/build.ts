@@ -18,6 +18,11 @@ export function buildConfig(file: string, settings: Settings): Config {
     dataDir: settings['data-dir'].path,
     publicEndpoints: settings['public-endpoints'],
     http: buildHttp(settings),
+    metrics: {
+      enabled: settings['metrics.enabled'],
+      interface: settings['metrics.interface'],
+      port: settings['metrics.port'],
+    },
     postgresql: buildPostgresql(settings),
     activation: uri === null || authToken === null ? null : { uri, authToken },
     googlePushKeys: (settings['services.google.push.keys'] ?? []).map((each) => ({

@@ -13,6 +13,7 @@ export interface Config {
   /** Public addresses for clients: ws://, wss://, tcp:// or tls:// only. */
   readonly publicEndpoints: readonly string[];
   readonly http: HttpConfig;
+  readonly metrics: MetricsConfig;
   readonly postgresql: PostgresqlConfig;
   readonly activation: { readonly uri: string; readonly authToken: string } | null;
   readonly googlePushKeys: readonly { readonly projectId: string; readonly key: string }[];
@@ -39,6 +40,13 @@ export interface HttpConfig {
   readonly requestTimeoutMs: number;
   /** How long a stop waits for requests and deliveries in hand. */
   readonly stopTimeoutMs: number;
+}
+
+/** Where metrics are served from, on a port of their own. */
+export interface MetricsConfig {
+  readonly enabled: boolean;
+  readonly interface: string;
+  readonly port: number;
 }
 
 export interface PostgresqlConfig {

@@ -54,6 +54,10 @@ export const SCHEMA = {
   'http.request-timeout': preset(duration({ min: MS.second, max: 10 * MS.minute })),
   'http.stop-timeout': preset(duration({ min: 0, max: 10 * MS.minute })),
 
+  'metrics.enabled': preset(flag()),
+  'metrics.interface': preset(host('an address or host name to listen on', { allowFolder: false })),
+  'metrics.port': preset(port(0)),
+
   'services.postgresql.embedded': preset(flag()),
   'services.postgresql.bin-dir': optional(location('the path of a folder')),
   'services.postgresql.host': preset(

@@ -33,6 +33,7 @@ export interface SetupAnswers {
   readonly port?: number;
   readonly projectName?: string;
   readonly deliveryAllow?: readonly string[];
+  readonly metrics?: boolean;
 }
 
 /** The new text, and which keys were written and which had an answer already. */
@@ -101,6 +102,7 @@ function literals(source: ConfigText, answers: SetupAnswers): Literals {
     ['http.interface', quoted(answers.interface)],
     ['http.port', quoted(answers.port)],
     ['http.base-uri', quoted(answers.baseUri)],
+    ['metrics.enabled', answers.metrics === undefined ? undefined : String(answers.metrics)],
     ...databaseRows(source, answers.database),
     [
       'modules.security.server-keys',

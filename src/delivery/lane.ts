@@ -4,6 +4,7 @@ import type { ConversationId, HookId, Seq } from '../model/ids.ts';
 import type { Attempt, DeliveryClient } from '../outbound/delivery-client.ts';
 import { PARTITIONS, type LaneRow } from '../storage/lanes.ts';
 import type { AttemptRecord, Settlement } from '../storage/settlements.ts';
+import type { DeliveryCounts } from './delivery-counts.ts';
 import type { Leases } from './leases.ts';
 import { deliveryId } from './payload.ts';
 import type { MessageReader, ReadyMessage } from './reader.ts';
@@ -21,6 +22,7 @@ export interface LaneContext {
   readonly settler: Settler;
   readonly leases: Leases;
   readonly schedule: RetrySchedule;
+  readonly counts: DeliveryCounts;
   readonly log: Log;
   /** A settlement was not taken: the hook was changed by somebody and has to be read again. */
   readonly onStale: (conversationId: ConversationId) => void;
@@ -85,7 +87,7 @@ export class Lane {
     this.#keys = keys;
     this.#context = context;
     this.#head = row.lastSeq;
-    this.#unsettled = new Unsettled(context.settler, MAX_UNSETTLED);
+    this.#unsettled = new Unsettled(context.settler, MAX_UNSETTLED, () => this.#reread());
     this.#progress = {
       cursor: row.cursor,
       failures: row.failures,
@@ -103,9 +105,10 @@ export class Lane {
     return this.#retired;
   }
 
-  /** True when nothing is pending as far as this lane knows, so that it may be forgotten. */
+  /** True when nothing is pending or unsettled as far as this lane knows, so that it may be forgotten. */
   get idle(): boolean {
-    return this.#run === null && this.#timer === null && this.#progress.cursor >= this.#head;
+    const rests = this.#run === null && this.#timer === null && this.#unsettled.isEmpty;
+    return rests && this.#progress.cursor >= this.#head;
   }
 
   /** True when the row is known to have changed beneath this lane, so that what it remembers must not be used. */
@@ -129,12 +132,13 @@ export class Lane {
     this.#start();
   }
 
-  /** Ends the lane; resolves when its attempt in flight, if any, is over. */
+  /** Ends the lane; resolves when its attempt in flight, if any, is over and settled. */
   async retire(): Promise<void> {
     this.#retired = true;
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#timer = null;
     await this.#run;
+    await this.#unsettled.drain();
   }
 
   #start(): void {
@@ -156,15 +160,8 @@ export class Lane {
     }, ms);
   }
 
-  /** Delivers what is pending and settles it. Resolves to null when there is nothing left to do, else to how long to rest. */
+  /** Delivers what is pending. Resolves to null when there is nothing left to do, else to how long to rest. */
   async #deliver(): Promise<number | null> {
-    const restMs = await this.#sendOn();
-    if (await this.#unsettled.drain()) return restMs;
-    this.#reread();
-    return null;
-  }
-
-  async #sendOn(): Promise<number | null> {
     try {
       while (!this.#held && !this.#retired && this.#progress.cursor < this.#head) {
         const waitMs = this.#waitMs();
@@ -279,6 +276,7 @@ export class Lane {
       durationMs: Math.round(outcome.durationMs),
     };
     const fixed = { hookId: this.id, generation: this.generation, epoch, attempts: [record] };
+    if (outcome.code !== 410) this.#context.counts.add(record);
     if (outcome.delivered) {
       return { ...fixed, cursor: message.seq, failures, failingSince: null, nextAttemptAt: null };
     }
@@ -296,6 +294,7 @@ export class Lane {
     // The removal writes no cursor: what was delivered before must stand in the row by then.
     if (!(await this.#unsettled.drain())) return 'interrupted';
     const removal = await this.#context.onGone(this, settlement, record);
+    this.#context.counts.add(record, removal === 'removed');
     // The next attempt tries again, when the schedule says.
     if (removal === 'failed') return settlement;
     this.#reread();

@@ -8,6 +8,7 @@ import type { Database } from '../storage/database.ts';
 import { lanesOfConversations, PARTITIONS, pendingConversations, type LaneRow } from '../storage/lanes.ts';
 import type { Sealer } from '../storage/sealed.ts';
 import { removeByTarget, StaleLaneError, type AttemptRecord, type Settlement } from '../storage/settlements.ts';
+import { DeliveryCounts } from './delivery-counts.ts';
 import { Lane, REST_MS, type LaneContext, type LaneKeys, type Removal } from './lane.ts';
 import { Leases } from './leases.ts';
 import { MessageReader } from './reader.ts';
@@ -35,6 +36,16 @@ const SWEEP_GAP_MS = 45_000;
 /** Sweeps that find a conversation's lanes at rest before it is forgotten until the next word: about a minute. */
 const IDLE_ROUNDS = 12;
 
+/** A moment of the lanes of this process. */
+export interface DeliveryLoad {
+  readonly inFlight: number;
+  /** Lanes that wait until they may send. */
+  readonly waitingForSlot: number;
+  /** Attempts whose outcome is not committed yet. */
+  readonly unsettled: number;
+  readonly partitions: number;
+}
+
 interface Loaded {
   /** A lane that was told to end stays until its last attempt is over, so that a hook never has two. */
   readonly lanes: Map<number, Lane>;
@@ -48,6 +59,7 @@ interface Loaded {
  * it; the database knows the rest. Words of the bus wake lanes; sweeps find what no word told of.
  */
 export class Lanes {
+  readonly counts = new DeliveryCounts();
   readonly #options: LanesOptions;
   readonly #log: Log;
   readonly #slots: Slots;
@@ -84,9 +96,20 @@ export class Lanes {
       settler: this.#settler,
       leases: this.#leases,
       schedule: config,
+      counts: this.counts,
       log,
       onStale: (id) => this.#read([id]),
       onGone: (lane, settlement, attempt) => this.#gone(lane, settlement, attempt),
+    };
+  }
+
+  /** What is going on right now, for metrics. */
+  get load(): DeliveryLoad {
+    return {
+      inFlight: this.#slots.active,
+      waitingForSlot: this.#slots.waiting,
+      unsettled: this.#settler.unsettled,
+      partitions: this.#leases.partitions.length,
     };
   }
 

@@ -32,6 +32,11 @@ export class Settler {
     this.#log = log;
   }
 
+  /** Settlements that are not committed yet. */
+  get unsettled(): number {
+    return this.#unsettled.size;
+  }
+
   /** Resolves once it is committed: true, or false when the hook was changed or handed over and must be read again. */
   settle(settlement: Settlement): Promise<boolean> {
     if (this.#stopped) return Promise.resolve(false);

@@ -27,6 +27,13 @@ export class Slots {
     return this.#active;
   }
 
+  /** Callers that wait for a slot. */
+  get waiting(): number {
+    let waiting = 0;
+    for (const host of this.#hosts.values()) waiting += host.waiting.length;
+    return waiting;
+  }
+
   /** Waits for a slot; true once it is ours and has to be released, false when the server stops. */
   acquire(hostName: string): Promise<boolean> {
     if (this.#stopped) return Promise.resolve(false);

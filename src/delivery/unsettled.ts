@@ -8,14 +8,21 @@ import type { Settler } from './settler.ts';
 export class Unsettled {
   readonly #settler: Settler;
   readonly #max: number;
+  readonly #onRefused: () => void;
   #gathered: Settlement | null = null;
   #writing: Promise<void> | null = null;
   #count = 0;
   #refused = false;
 
-  constructor(settler: Settler, max: number) {
+  /** `onRefused`: a settlement was not taken, since the row was changed beneath the lane; nothing more is taken here. */
+  constructor(settler: Settler, max: number, onRefused: () => void) {
     this.#settler = settler;
     this.#max = max;
+    this.#onRefused = onRefused;
+  }
+
+  get isEmpty(): boolean {
+    return this.#writing === null;
   }
 
   /** Takes what became of the newest attempt. Its values stand for all before it. */
@@ -26,13 +33,13 @@ export class Unsettled {
     this.#writing ??= this.#write();
   }
 
-  /** Waits until another attempt may begin. False: the row was changed beneath the lane, which must be read again. */
+  /** Waits until another attempt may begin. False: never. */
   async room(): Promise<boolean> {
     while (this.#count >= this.#max && this.#writing !== null) await this.#writing;
     return !this.#refused;
   }
 
-  /** Waits until all is settled; false as above. */
+  /** Waits until nothing is left to be settled. False: it was refused. */
   async drain(): Promise<boolean> {
     while (this.#writing !== null) await this.#writing;
     return !this.#refused;
@@ -47,6 +54,7 @@ export class Unsettled {
     if (!taken) {
       this.#refused = true;
       this.#gathered = null;
+      this.#onRefused();
     }
     if (this.#gathered !== null) this.#writing = this.#write();
   }

@@ -12,6 +12,9 @@ const STALLED_MS = 30_000;
 /** How long what a refused client still sends is read past: closing at once could take the answer from it. */
 const LINGER_MS = 1_000;
 
+/** What of the configuration a listener goes by. */
+export type ListenConfig = Pick<HttpConfig, 'interface' | 'port' | 'requestTimeoutMs' | 'maxHeaderBytes'>;
+
 type HttpSocket = Socket & { _httpMessage?: ServerResponse | null };
 
 /** The port cannot be listened on; the message says which and what to do. */
@@ -21,15 +24,18 @@ export class ListenError extends Error {
 
 /** A TCP listener for HTTP with bounds on everything that arrives before a handler sees it. */
 export class HttpListener {
-  readonly #config: HttpConfig;
+  readonly #config: ListenConfig;
+  readonly #keys: string;
   readonly #server: Server;
   #stopping: Promise<void> | null = null;
   readonly #refused = new WeakSet<Socket>();
   readonly #sockets = new Set<HttpSocket>();
   #handler: RequestListener;
 
-  constructor(config: HttpConfig, first: RequestListener) {
+  /** `keys` are those of the configuration that name the port, for an error about it. */
+  constructor(config: ListenConfig, first: RequestListener, keys = 'http.interface, http.port') {
     this.#config = config;
+    this.#keys = keys;
     this.#handler = first;
     const handler: RequestListener = (req, res) => this.#handler(req, res);
     this.#server = createServer(
@@ -66,11 +72,17 @@ export class HttpListener {
     this.#handler = handler;
   }
 
+  /** Connections that are open right now. */
+  get connections(): number {
+    return this.#sockets.size;
+  }
+
   /** Resolves to the port once it is open. */
   async start(): Promise<number> {
     const { interface: host, port } = this.#config;
+    const place = `${host}:${port} (${this.#keys})`;
     await new Promise<void>((resolve, reject) => {
-      this.#server.once('error', (error: NodeJS.ErrnoException) => reject(explain(error, host, port)));
+      this.#server.once('error', (error: NodeJS.ErrnoException) => reject(explain(error, place)));
       this.#server.listen({ host, port, backlog: 1_024 }, resolve);
     });
     return (this.#server.address() as AddressInfo).port;
@@ -137,8 +149,7 @@ function refuseInTurn(error: NodeJS.ErrnoException, socket: HttpSocket): void {
   socket.once('close', () => clearTimeout(timer));
 }
 
-function explain(error: NodeJS.ErrnoException, host: string, port: number): Error {
-  const place = `${host}:${port} (http.interface, http.port)`;
+function explain(error: NodeJS.ErrnoException, place: string): Error {
   if (error.code === 'EADDRINUSE')
     return new ListenError(`another program listens on ${place}: stop it or choose another port`);
   if (error.code === 'EACCES')

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import type { ErrorRequestHandler, Request, Response } from 'express';
-import { KlatchError } from '../errors.ts';
+import { KlatchError, type ErrorCode } from '../errors.ts';
 import type { Log } from '../log.ts';
 import { publicError } from '../operations/database-errors.ts';
 
@@ -21,12 +21,16 @@ export function answer(res: ServerResponse, status: number, body: unknown, heade
   res.end(res.req.method === 'HEAD' ? undefined : text);
 }
 
+/** Carries which error of the catalogue it shows, for `request-counts.ts`. */
+export type RefusedResponse = ServerResponse & { refusal?: ErrorCode };
+
 /** The one place that shows an error over HTTP. */
 export function problem(res: ServerResponse, error: KlatchError, extra: Record<string, string> = {}): void {
   const headers: Record<string, string> =
     error.retryAfterS === null ? {} : { 'retry-after': String(error.retryAfterS) };
   // Where the specification gives an error's text as `status`, both keys carry it.
   const status = error.code === 'hook_not_found' ? { status: error.message } : {};
+  if (!res.headersSent && !res.destroyed) (res as RefusedResponse).refusal = error.code;
   answer(res, error.status, { message: error.message, ...status, ...extra }, headers);
 }
 

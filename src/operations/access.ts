@@ -43,6 +43,8 @@ function hashToken(token: string): string {
  * that writes a message decides by the database, so a rotation on another node holds at once.
  */
 export class TokenDirectory {
+  /** Requests with a token that is not known, for metrics. */
+  readonly counts = { unknown: 0 };
   readonly #pool: Pool;
   readonly #known = new LRUCache<string, Integration>({ max: KNOWN_TOKENS, ttl: KNOWN_MS, ttlResolution: 1_000 });
   readonly #unknown: LRUCache<string, true>;
@@ -70,12 +72,12 @@ export class TokenDirectory {
   async find(token: string): Promise<Integration | null> {
     const known = this.#known.get(token);
     if (known !== undefined) return known;
-    if (!PLAUSIBLE.test(token) || this.#unknown.has(token)) return null;
+    if (!PLAUSIBLE.test(token) || this.#unknown.has(token)) return this.#notFound();
     // Many posts with one token at once ask once.
     const asking = this.#asking.get(token) ?? this.#ask(token);
     this.#asking.set(token, asking);
     try {
-      return await asking;
+      return (await asking) ?? this.#notFound();
     } finally {
       this.#asking.delete(token);
     }
@@ -84,11 +86,16 @@ export class TokenDirectory {
   /** The same as the database knows it now, whatever is remembered of a valid token. */
   async confirm(token: string): Promise<Integration | null> {
     // Not remembered here and not shared with others who ask: their question may be older than a revocation.
-    if (!PLAUSIBLE.test(token) || this.#unknown.has(token)) return null;
+    if (!PLAUSIBLE.test(token) || this.#unknown.has(token)) return this.#notFound();
     const integration = await this.#query(token);
     if (integration === null) this.#unknown.set(token, true);
     if (integration === null || integration.archived) this.#known.delete(token);
-    return integration;
+    return integration ?? this.#notFound();
+  }
+
+  #notFound(): null {
+    this.counts.unknown += 1;
+    return null;
   }
 
   async #ask(token: string): Promise<Integration | null> {

@@ -1,8 +1,11 @@
+/** Every {@link Category}. */
+export const categories = ['timeout', 'refused', 'tls', 'dns', 'status', 'address policy', 'connection'] as const;
+
 /**
  * Why an attempt failed, in the words that token holders may see (contract: errors are categories). `connection` is
  * what happens on an open connection: reset, closed, not HTTP.
  */
-export type Category = 'timeout' | 'refused' | 'tls' | 'dns' | 'status' | 'address policy' | 'connection';
+export type Category = (typeof categories)[number];
 
 const REFUSED_CODES: ReadonlySet<string> = new Set([
   'ECONNREFUSED',

@@ -1,4 +1,5 @@
 import { lookup as lookupWithLibuv } from 'node:dns/promises';
+import { DURATIONS_S, Histogram } from '../histogram.ts';
 
 /** One address of a host name, as the resolver gave it. */
 export interface ResolvedAddress {
@@ -36,6 +37,19 @@ export class NameLookupError extends Error {
   }
 }
 
+/** Counters since the start, for metrics. */
+export interface NameLookupCounts {
+  /** Answers of the resolver. */
+  found: number;
+  failed: number;
+  /** Questions that were answered from memory, known failures too. */
+  cached: number;
+  /** Callers that had no answer in time or were too many. */
+  abandoned: number;
+  /** How long the resolver took. */
+  readonly durationS: Histogram;
+}
+
 type Outcome = readonly ResolvedAddress[] | NameLookupError;
 
 interface Waiter {
@@ -57,6 +71,13 @@ interface Flight {
  * file reads of the process.
  */
 export class NameLookup {
+  readonly counts: NameLookupCounts = {
+    found: 0,
+    failed: 0,
+    cached: 0,
+    abandoned: 0,
+    durationS: new Histogram(DURATIONS_S),
+  };
   readonly #options: Required<NameLookupOptions>;
   readonly #cache = new Map<string, { readonly outcome: Outcome; readonly expiresAt: number }>();
   readonly #flights = new Map<string, Flight>();
@@ -81,10 +102,16 @@ export class NameLookup {
     const name = host.toLowerCase();
     const known = this.#cache.get(name);
     if (known !== undefined) {
-      if (known.expiresAt > this.#options.now()) return asPromise(known.outcome);
+      if (known.expiresAt > this.#options.now()) {
+        this.counts.cached += 1;
+        return asPromise(known.outcome);
+      }
       this.#cache.delete(name);
     }
-    if (this.#waiting >= this.#options.maxEntries) return Promise.reject(new NameLookupError('EBUSY'));
+    if (this.#waiting >= this.#options.maxEntries) {
+      this.counts.abandoned += 1;
+      return Promise.reject(new NameLookupError('EBUSY'));
+    }
     return this.#wait(this.#flightOf(name));
   }
 
@@ -116,6 +143,7 @@ export class NameLookup {
 
   #giveUp(flight: Flight, waiter: Waiter): void {
     const outcome = new NameLookupError('ETIMEDOUT');
+    this.counts.abandoned += 1;
     // A started look-up that took all of one caller's patience would take the next one's too.
     if (flight.started) this.#remember(flight.host, outcome);
     waiter.settle(outcome);
@@ -135,7 +163,10 @@ export class NameLookup {
   }
 
   async #run(flight: Flight): Promise<void> {
+    const startedAt = this.#options.now();
     const outcome = await this.#resolve(flight.host);
+    this.counts.durationS.observe((this.#options.now() - startedAt) / 1_000);
+    this.counts[outcome instanceof NameLookupError ? 'failed' : 'found'] += 1;
     this.#running -= 1;
     this.#flights.delete(flight.host);
     this.#remember(flight.host, outcome);

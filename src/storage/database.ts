@@ -2,6 +2,10 @@ import type { PostgresqlConfig } from '../config/config.ts';
 import type { ConnectionTarget } from './connection.ts';
 import { Pool } from './pool.ts';
 
+/** The uses of the database that have connections of their own. */
+export const poolNames = ['intake', 'settle', 'lease', 'general'] as const;
+export type PoolName = (typeof poolNames)[number];
+
 /** The pools, one per use: they share a server, never a connection. */
 export class Database {
   /** One connection: flushes of posted messages go one after the other. */
@@ -28,7 +32,12 @@ export class Database {
     await this.general.run((sql) => sql`select 1`, timeoutMs);
   }
 
+  /** All of them by name. */
+  get pools(): readonly (readonly [name: PoolName, pool: Pool])[] {
+    return poolNames.map((name) => [name, this[name]]);
+  }
+
   stop(): void {
-    for (const pool of [this.intake, this.settle, this.lease, this.general]) pool.stop();
+    for (const [, pool] of this.pools) pool.stop();
   }
 }

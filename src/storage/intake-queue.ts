@@ -43,6 +43,18 @@ export class IntakeQueue {
     return this.#size;
   }
 
+  /** What the posts take in memory. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** Posts that are held behind a lock. */
+  get heldSize(): number {
+    let size = 0;
+    for (const line of this.#held.values()) size += line.length;
+    return size;
+  }
+
   /** True when posts wait for nothing but their turn. */
   get hasWaiting(): boolean {
     return this.#waiting.length > 0;

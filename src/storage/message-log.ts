@@ -1,3 +1,4 @@
+import { DURATIONS_S, Histogram } from '../histogram.ts';
 import type { ConversationId, Seq } from '../model/ids.ts';
 import { DatabaseAwayError, DatabaseLostError, endsSession, sqlState, violates } from './database-error.ts';
 import { IntakeQueue, type Entry } from './intake-queue.ts';
@@ -29,8 +30,16 @@ export interface MessageLogOptions {
 export interface MessageLogCounts {
   commits: number;
   posted: number;
+  /** Posts whose key was known: nothing was written for them. */
+  repeats: number;
+  /** Statements that failed, whatever became of their posts afterwards. */
+  failedCommits: number;
+  /** Posts of one commit. */
+  readonly batchPosts: Histogram;
+  readonly commitS: Histogram;
 }
 
+const BATCHES = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000];
 /** Serialization failure, deadlock: PostgreSQL rolled back and asks for a repeat. */
 const REPEATABLE = new Set(['40001', '40P01']);
 const LOCK_NOT_AVAILABLE = '55P03';
@@ -47,7 +56,14 @@ const AWAY_PROBE_MS = 250;
  * that somebody else holds locked are held apart, so that one lock does not hold up the others.
  */
 export class MessageLog {
-  readonly counts: MessageLogCounts = { commits: 0, posted: 0 };
+  readonly counts: MessageLogCounts = {
+    commits: 0,
+    posted: 0,
+    repeats: 0,
+    failedCommits: 0,
+    batchPosts: new Histogram(BATCHES),
+    commitS: new Histogram(DURATIONS_S),
+  };
   readonly #pool: Pool;
   readonly #options: MessageLogOptions;
   readonly #queue: IntakeQueue;
@@ -68,6 +84,16 @@ export class MessageLog {
   /** Posts that wait or are being written. */
   get depth(): number {
     return this.#queue.size;
+  }
+
+  /** The same in bytes. */
+  get depthBytes(): number {
+    return this.#queue.bytes;
+  }
+
+  /** Of these, the ones whose conversation somebody holds locked. */
+  get heldPosts(): number {
+    return this.#queue.heldSize;
   }
 
   /**
@@ -145,6 +171,7 @@ export class MessageLog {
 
   async #write(batch: readonly Entry[], tries: number): Promise<void> {
     let answers: Posted[];
+    const startedAt = performance.now();
     try {
       answers = await this.#pool.run((sql) =>
         writePosts(
@@ -153,9 +180,12 @@ export class MessageLog {
         ),
       );
     } catch (error) {
+      this.counts.failedCommits += 1;
       await this.#recover(batch, tries, error);
       return;
     }
+    this.counts.commitS.observe((performance.now() - startedAt) / 1_000);
+    this.counts.batchPosts.observe(batch.length);
     this.#committed(batch, answers);
   }
 
@@ -167,7 +197,7 @@ export class MessageLog {
         this.counts.posted += 1;
         const { conversationId } = entry.post;
         if (answer.seq > (advanced.get(conversationId) ?? 0)) advanced.set(conversationId, answer.seq);
-      }
+      } else if (answer.outcome === 'repeat') this.counts.repeats += 1;
     });
     this.counts.commits += 1;
     batch.forEach((entry, index) => this.#unanswered.push({ entry, answer: answers[index]! }));

@@ -1,3 +1,4 @@
+import { DURATIONS_S, Histogram } from '../histogram.ts';
 import { Connection, type ConnectionTarget, type Sql, type Transaction } from './connection.ts';
 import { DatabaseAwayError } from './database-error.ts';
 
@@ -12,6 +13,14 @@ export interface PoolOptions {
   readonly genericPlans?: boolean;
 }
 
+/** Counters since the start, for metrics. */
+export interface PoolCounts {
+  /** How long calls waited that found no connection free. */
+  readonly waitS: Histogram;
+  /** Calls that got no connection: too many waited already, or their time was over. */
+  refused: number;
+}
+
 interface Waiter {
   readonly resolve: (connection: Connection) => void;
   readonly reject: (error: Error) => void;
@@ -23,6 +32,7 @@ interface Waiter {
  * so that a slow search cannot starve the intake.
  */
 export class Pool {
+  readonly counts: PoolCounts = { waitS: new Histogram(DURATIONS_S), refused: 0 };
   readonly #options: PoolOptions;
   readonly #all: readonly Connection[];
   readonly #idle: Connection[];
@@ -56,6 +66,16 @@ export class Pool {
     return this.run(async (sql) => (await sql.begin(work)) as T, timeoutMs);
   }
 
+  /** Connections, open or to be opened when they are needed. */
+  get size(): number {
+    return this.#all.length;
+  }
+
+  /** Connections that a call is using right now. */
+  get busy(): number {
+    return this.#all.length - this.#idle.length;
+  }
+
   /** Calls waiting for a connection right now. */
   get waiting(): number {
     return this.#waiters.length;
@@ -77,14 +97,21 @@ export class Pool {
     const idle = this.#idle.pop();
     if (idle !== undefined) return Promise.resolve(idle);
     if (this.#waiters.length >= this.#options.waiting) {
+      this.counts.refused += 1;
       return Promise.reject(new DatabaseAwayError(`too many calls wait for the ${this.#options.name} connections`));
     }
+    const startedAt = performance.now();
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
+        this.counts.refused += 1;
         this.#waiters.splice(this.#waiters.indexOf(waiter), 1);
         reject(new DatabaseAwayError(`no ${this.#options.name} connection was free within ${timeoutMs} ms`));
       }, timeoutMs);
-      const waiter: Waiter = { resolve, reject, timer };
+      const taken = (connection: Connection): void => {
+        this.counts.waitS.observe((performance.now() - startedAt) / 1_000);
+        resolve(connection);
+      };
+      const waiter: Waiter = { resolve: taken, reject, timer };
       this.#waiters.push(waiter);
     });
   }

@@ -122,6 +122,7 @@ export class Workspace {
     await this.write([
       `secret = "${SECRET}"`,
       'http { base-uri = "http://klatch.example", port = 0 }',
+      'metrics.port = 0',
       'data-dir = "data"',
       `services.postgresql = ${JSON.stringify({ ...database, password: '' })}`,
       'delivery.allow = ["loopback"]',

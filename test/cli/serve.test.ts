@@ -182,6 +182,18 @@ describe('a server that cannot start says why on standard error and in its log',
     }
   });
 
+  test('a port for metrics that is taken: 73 and the keys to change', async () => {
+    const taken = await listen();
+    try {
+      await workspace.configure(database.target, [`metrics.port = ${(taken.address() as AddressInfo).port}`]);
+      const { code, stderr } = await refusal();
+      expect(code).toBe(73);
+      expect(stderr).toMatch(/another program listens on 127\.0\.0\.1:\d+ \(metrics\.interface, metrics\.port\)/);
+    } finally {
+      await close(taken);
+    }
+  });
+
   test('a database that refuses connections: 69', async () => {
     const gone = await listen();
     const { port } = gone.address() as AddressInfo;

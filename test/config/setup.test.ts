@@ -20,9 +20,10 @@ function loaded(text: string, env: Record<string, string> = {}) {
 }
 
 /** Lines that stand in one text and not in the other, in order. */
+/** By place: the same line can stand in several sections, and an answer takes the place of the line it answers. */
 function difference(before: string, after: string): { removed: string[]; added: string[] } {
   const [old, now] = [before.split('\n'), after.split('\n')];
-  return { removed: old.filter((line) => !now.includes(line)), added: now.filter((line) => !old.includes(line)) };
+  return { removed: old.filter((line, n) => line !== now[n]), added: now.filter((line, n) => line !== old[n]) };
 }
 
 describe('the template with answers', () => {
@@ -34,11 +35,13 @@ describe('the template with answers', () => {
       port: 8080,
       projectName: 'Corp "Chat"',
       deliveryAllow: ['10.0.0.0/8', '*.corp.example'],
+      metrics: false,
     });
     const { config, warnings } = loaded(text);
     expect(warnings).toEqual([]);
     expect(kept).toEqual([]);
-    expect(set).toHaveLength(12);
+    expect(set).toHaveLength(13);
+    expect(config.metrics).toEqual({ enabled: false, interface: '127.0.0.1', port: 19_090 });
     expect(config).toMatchObject({ secret: SECRET, dataDir: '/srv/klatch', projectName: 'Corp "Chat"' });
     expect(config.http).toMatchObject({ baseUri: 'https://chat.example.org', interface: '0.0.0.0', port: 8080 });
     expect(config.postgresql).toMatchObject({ ...database, embedded: false });
@@ -51,6 +54,7 @@ describe('the template with answers', () => {
         '  base-uri = "<BASE_URI>"',
         '  #interface = "127.0.0.1"',
         '  #port = 9090',
+        '  #enabled = true',
         '    #host = "127.0.0.1"',
         '    #port = 5432',
         '    #db = "klatch"',
@@ -65,6 +69,7 @@ describe('the template with answers', () => {
         '  base-uri = "https://chat.example.org"',
         '  interface = "0.0.0.0"',
         '  port = 8080',
+        '  enabled = false',
         '    host = "db.example.org"',
         '    port = 5433',
         '    db = "chat"',

@@ -82,7 +82,9 @@ describe('MessageLog', () => {
   test('posts of one turn of the event loop share a commit', async () => {
     const groups = await makeGroups(test1, 3);
     await Promise.all(groups.map((group) => log.append(post(group, 'hello'))));
-    expect(log.counts).toEqual({ commits: 1, posted: 3 });
+    expect(log.counts).toMatchObject({ commits: 1, posted: 3, repeats: 0, failedCommits: 0 });
+    expect(log.counts.batchPosts.read()).toMatchObject({ count: 1, sum: 3 });
+    expect(log.counts.commitS.read().count).toBe(1);
   });
 
   test('two logs on one database leave no gap and keep the order of each caller', async () => {
@@ -251,7 +253,8 @@ describe('the bounds of the intake', () => {
     const small = new MessageLog(database.intake, logOptions(bounds));
     const texts = Array.from({ length: 25 }, (_, i) => String(i).padEnd(1_000, '.'));
     await Promise.all(texts.map((text) => small.append(post(group!, text))));
-    expect(small.counts).toEqual({ commits: 3, posted: 25 });
+    expect(small.counts).toMatchObject({ commits: 3, posted: 25, repeats: 0, failedCommits: 0 });
+    expect(small.counts.batchPosts.read()).toMatchObject({ count: 3, sum: 25 });
     await small.append(post(group!, 'x'.repeat(100_000)));
     expect(small.counts.commits).toBe(4);
     await small.stop();

@@ -47,10 +47,13 @@ describe('Pool', () => {
     const waiting = [1, 2].map((n) => pool.run(async () => served.push(n)));
     expect(pool.waiting).toBe(2);
     await expect(pool.run(one)).rejects.toThrow(DatabaseAwayError);
+    expect([pool.size, pool.busy, pool.counts.refused]).toEqual([1, 1, 1]);
     first.free();
     await Promise.all([first.done, ...waiting]);
     expect(served).toEqual([1, 2]);
     expect(pool.waiting).toBe(0);
+    // The two that had to wait, and not the one that found the connection free.
+    expect([pool.busy, pool.counts.waitS.read().count]).toEqual([0, 2]);
   });
 
   test('refuses a call that waited too long, and never begins it', async () => {
@@ -59,6 +62,7 @@ describe('Pool', () => {
     let begun = false;
     const late = pool.run(async () => (begun = true), 50);
     await expect(late).rejects.toThrow(DatabaseAwayError);
+    expect(pool.counts.refused).toBe(1);
     first.free();
     await first.done;
     await pool.run(one);

@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Database } from '../../src/storage/database.ts';
 import { startEmbedded, type EmbeddedServer } from '../../src/storage/embedded/embedded.ts';
+import { laneReport } from '../../src/storage/lane-report.ts';
 import { claimPartitions } from '../../src/storage/leases.ts';
 import { migrate } from '../../src/storage/migrate.ts';
 import { MessageLog } from '../../src/storage/message-log.ts';
@@ -84,5 +85,7 @@ const SNAPSHOT = fileURLToPath(new URL('schema.snapshot.txt', import.meta.url));
       expect(await database.settle.run((sql) => settle(sql, [settlement]))).toEqual(new Set([hookId]));
     }
     expect(await asTest.query((sql) => sql`select seq from delivery_attempt`)).toHaveLength(1);
+    const report = await database.general.run((sql) => laneReport(sql, Date.now(), 1_000));
+    expect(report.hooks).toEqual({ active: 1, failing: 0, parked: 0, paused: 0 });
   });
 });

@@ -32,6 +32,8 @@ export function testConfig(target: ConnectionTarget, dataDir: string, changes: C
       requestTimeoutMs: 10_000,
       stopTimeoutMs: 20_000,
     },
+    // Several servers run at once in tests; those that look at metrics switch them on.
+    metrics: { enabled: false, interface: '127.0.0.1', port: 0 },
     limits: {
       textCodePoints: 40_000,
       intakePosts: 5_000,

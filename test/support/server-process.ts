@@ -46,6 +46,7 @@ export class ServerProcess {
       data-dir = "${dataDir}"
       services.postgresql.embedded = true
       http { interface = "127.0.0.1", port = ${port}, base-uri = "http://127.0.0.1:${port}" }
+      metrics.port = 0
       delivery.allow = ["loopback"]
       log.format = json
       ${settings}`;

@@ -49,6 +49,11 @@ export class TestServer {
     return this.#server.port;
   }
 
+  /** Where metrics are served, if the test has switched them on. */
+  get metricsUrl(): string {
+    return `http://127.0.0.1:${this.#server.metricsPort}/metrics`;
+  }
+
   /** Calls an operation as the administrator; rejects with the public sentence. */
   operate<Result>(method: string, params: unknown = {}): Promise<Result> {
     return askControl<Result>(controlSocketPath(this.#dataDir), method, params);

@@ -1,0 +1,29 @@
+import { DURATIONS_S, Histogram } from '../histogram.ts';
+import { categories, type Category } from '../outbound/failure.ts';
+import type { AttemptRecord } from '../storage/settlements.ts';
+
+/** What became of an attempt; `unregistered`: the target answered 410 and its hook was removed. */
+export const deliveryOutcomes = ['delivered', 'failed', 'unregistered'] as const;
+export type DeliveryOutcome = (typeof deliveryOutcomes)[number];
+
+/** Counts attempts since the start, for metrics. */
+export class DeliveryCounts {
+  readonly outcomes: Record<DeliveryOutcome, number> = { delivered: 0, failed: 0, unregistered: 0 };
+  /** Why the failed ones failed. */
+  readonly failures = Object.fromEntries(categories.map((category) => [category, 0])) as Record<Category, number>;
+  /** Attempts that were not the first of their message. */
+  retries = 0;
+  readonly durationS: Readonly<Record<DeliveryOutcome, Histogram>> = {
+    delivered: new Histogram(DURATIONS_S),
+    failed: new Histogram(DURATIONS_S),
+    unregistered: new Histogram(DURATIONS_S),
+  };
+
+  add(attempt: AttemptRecord, isUnregistered = false): void {
+    const outcome = attempt.delivered ? 'delivered' : isUnregistered ? 'unregistered' : 'failed';
+    this.outcomes[outcome] += 1;
+    if (outcome === 'failed' && attempt.category !== null) this.failures[attempt.category as Category] += 1;
+    if (attempt.attempt > 1) this.retries += 1;
+    this.durationS[outcome].observe(attempt.durationMs / 1_000);
+  }
+}

@@ -1,0 +1,73 @@
+import type { RequestListener, ServerResponse } from 'node:http';
+import { errorKinds, type ErrorCode } from '../errors.ts';
+import { DURATIONS_S, Histogram } from '../histogram.ts';
+import type { RefusedResponse } from './problems.ts';
+
+/** Which kind of route was asked for. A path itself never becomes a label: it holds a token. */
+export const routes = ['send', 'reverse', 'token_status', 'health', 'other'] as const;
+export type Route = (typeof routes)[number];
+
+/** How a request was answered; `none`: its client left before that. */
+export const statusClasses = ['2xx', '3xx', '4xx', '5xx', 'none'] as const;
+export type StatusClass = (typeof statusClasses)[number];
+
+/** The requests of one kind of route. */
+export interface RouteCounts {
+  readonly statuses: Record<StatusClass, number>;
+  /** From the request's headers to the end of its answer. */
+  readonly durationS: Histogram;
+}
+
+const TOKEN_ROUTES = '/v1/webhooks/';
+const HEALTH = new Set(['/v1/status', '/v1/ready', '/v1/about']);
+
+/** Counts what a listener is asked and how it answers; for metrics. */
+export class RequestCounts {
+  readonly byRoute: Readonly<Record<Route, RouteCounts>>;
+  /** Refusals by the code of the catalogue. */
+  readonly refusals: Record<ErrorCode, number>;
+
+  constructor() {
+    const empty = (): RouteCounts => ({
+      statuses: { '2xx': 0, '3xx': 0, '4xx': 0, '5xx': 0, none: 0 },
+      durationS: new Histogram(DURATIONS_S),
+    });
+    this.byRoute = { send: empty(), reverse: empty(), token_status: empty(), health: empty(), other: empty() };
+    const codes = Object.keys(errorKinds) as ErrorCode[];
+    this.refusals = Object.fromEntries(codes.map((code) => [code, 0])) as Record<ErrorCode, number>;
+  }
+
+  /** The same listener, counted. */
+  counting(listener: RequestListener): RequestListener {
+    return (req, res) => {
+      const startedAt = performance.now();
+      const counts = this.byRoute[routeOf(req.url ?? '')];
+      // Whatever becomes of it, a response closes once.
+      res.on('close', () => {
+        counts.durationS.observe((performance.now() - startedAt) / 1_000);
+        counts.statuses[statusOf(res)] += 1;
+        const { refusal } = res as RefusedResponse;
+        if (refusal !== undefined) this.refusals[refusal] += 1;
+      });
+      listener(req, res);
+    };
+  }
+}
+
+function statusOf(res: ServerResponse): StatusClass {
+  if (!res.headersSent) return 'none';
+  if (res.statusCode < 300) return '2xx';
+  if (res.statusCode < 400) return '3xx';
+  return res.statusCode < 500 ? '4xx' : '5xx';
+}
+
+/** By the path as it was sent; `/v1/webhooks/<token>` may end with a slash. */
+function routeOf(url: string): Route {
+  const query = url.indexOf('?');
+  const path = query === -1 ? url : url.slice(0, query);
+  if (!path.startsWith(TOKEN_ROUTES)) return HEALTH.has(path) ? 'health' : 'other';
+  const slash = path.indexOf('/', TOKEN_ROUTES.length);
+  if (slash === -1 || slash === path.length - 1) return 'send';
+  if (path.startsWith('/reverse', slash)) return 'reverse';
+  return path.startsWith('/status', slash) ? 'token_status' : 'other';
+}

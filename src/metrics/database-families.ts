@@ -1,0 +1,47 @@
+import type { DeliveryReport } from '../operations/delivery-report.ts';
+import type { Database } from '../storage/database.ts';
+import type { Pool } from '../storage/pool.ts';
+import { counter, gauge, histogram, one, type Family, type Sample } from './family.ts';
+
+/** The database as this process meets it. */
+export function databaseFamilies({ pools }: Database, report: DeliveryReport): Family[] {
+  const labels = ['pool'];
+  const eachPool = <Value>(value: (pool: Pool) => Value) => {
+    return (): readonly Sample<Value>[] =>
+      pools.map(([name, pool]) => ({ labels: { pool: name }, value: value(pool) }));
+  };
+  return [
+    gauge(
+      { name: 'klatch_database_up', help: 'Whether the database has answered within the last 10 s: 1, else 0.' },
+      async () => one((await report.read())?.isFresh === true ? 1 : 0),
+    ),
+    gauge(
+      { name: 'klatch_pool_connections', help: 'Connections that a pool has.', labels },
+      eachPool((pool) => pool.size),
+    ),
+    gauge(
+      { name: 'klatch_pool_busy_connections', help: 'Connections of a pool that are in use.', labels },
+      eachPool((pool) => pool.busy),
+    ),
+    gauge(
+      { name: 'klatch_pool_waiting_calls', help: 'Calls that wait for a connection of a pool.', labels },
+      eachPool((pool) => pool.waiting),
+    ),
+    histogram(
+      {
+        name: 'klatch_pool_wait_duration_seconds',
+        help: 'How long those calls waited that found no connection of a pool free, and got one.',
+        labels,
+      },
+      eachPool((pool) => pool.counts.waitS.read()),
+    ),
+    counter(
+      {
+        name: 'klatch_pool_refusals_total',
+        help: 'Calls that got no connection of a pool: too many waited, or none was free in time.',
+        labels,
+      },
+      eachPool((pool) => pool.counts.refused),
+    ),
+  ];
+}

@@ -1,0 +1,111 @@
+import { deliveryOutcomes } from '../delivery/delivery-counts.ts';
+import type { Lanes } from '../delivery/lanes.ts';
+import type { DeliveryReport } from '../operations/delivery-report.ts';
+import type { NameLookup } from '../outbound/name-lookup.ts';
+import type { LaneReport } from '../storage/lane-report.ts';
+import { byLabel, counter, gauge, histogram, one, type Family, type Sample } from './family.ts';
+
+/** Deliveries of this process. */
+export function deliveryFamilies(lanes: Lanes): Family[] {
+  const { counts } = lanes;
+  return [
+    counter(
+      {
+        name: 'klatch_deliveries_total',
+        help: 'Attempts to deliver by outcome; unregistered: the receiver answered 410, and its hook was removed.',
+        labels: ['outcome'],
+      },
+      () => byLabel('outcome', counts.outcomes),
+    ),
+    counter(
+      { name: 'klatch_delivery_failures_total', help: 'Failed attempts by category.', labels: ['category'] },
+      () => byLabel('category', counts.failures),
+    ),
+    counter({ name: 'klatch_delivery_retries_total', help: 'Attempts that were not the first of their message.' }, () =>
+      one(counts.retries),
+    ),
+    histogram(
+      {
+        name: 'klatch_delivery_duration_seconds',
+        help: 'From the moment an attempt got its connection to its answer, connecting included.',
+        labels: ['outcome'],
+      },
+      () => deliveryOutcomes.map((outcome) => ({ labels: { outcome }, value: counts.durationS[outcome].read() })),
+    ),
+    gauge({ name: 'klatch_deliveries_in_flight', help: 'Deliveries under way.' }, () => one(lanes.load.inFlight)),
+    gauge({ name: 'klatch_delivery_slots_waiting', help: 'Hooks that wait until they may send.' }, () =>
+      one(lanes.load.waitingForSlot),
+    ),
+    gauge({ name: 'klatch_settlements_waiting', help: 'Attempts whose outcome is not committed yet.' }, () =>
+      one(lanes.load.unsettled),
+    ),
+    gauge({ name: 'klatch_partitions_held', help: 'Partitions, of 64, whose hooks this process delivers for.' }, () =>
+      one(lanes.load.partitions),
+    ),
+  ];
+}
+
+/** The hooks of all processes, out of the database. */
+export function hookFamilies(report: DeliveryReport): Family[] {
+  const known = (values: (latest: LaneReport) => readonly Sample<number>[]) => async () => {
+    const latest = await report.read();
+    return latest === null ? [] : values(latest.report);
+  };
+  return [
+    gauge(
+      { name: 'klatch_hooks', help: 'Reverse webhooks by state, of all processes.', labels: ['state'] },
+      known(({ hooks }) => byLabel('state', hooks)),
+    ),
+    gauge(
+      { name: 'klatch_hooks_pending', help: 'Reverse webhooks with something to deliver, of all processes.' },
+      known(({ pendingHooks }) => one(pendingHooks)),
+    ),
+    gauge(
+      {
+        name: 'klatch_oldest_pending_age_seconds',
+        help: 'Age of the oldest message that a hook which is not paused has to deliver; 0 when there is none.',
+      },
+      known(({ oldestPendingAt }) =>
+        one(oldestPendingAt === null ? 0 : Math.max(0, Date.now() - oldestPendingAt.getTime()) / 1_000),
+      ),
+    ),
+    gauge(
+      {
+        name: 'klatch_hooks_report_age_seconds',
+        help: 'How long ago the three above were read; they are read every 10 s at most.',
+      },
+      async () => {
+        const latest = await report.read();
+        return latest === null ? [] : one(latest.ageMs / 1_000);
+      },
+    ),
+  ];
+}
+
+/** Look-ups of receivers' names. */
+export function nameLookupFamilies({ counts }: NameLookup): Family[] {
+  return [
+    counter(
+      {
+        name: 'klatch_name_lookups_total',
+        help: 'Look-ups that the resolver answered, with an address (found) or without (failed).',
+        labels: ['result'],
+      },
+      () => byLabel('result', { found: counts.found, failed: counts.failed }),
+    ),
+    counter(
+      { name: 'klatch_name_lookup_cache_hits_total', help: 'Names that were remembered, known failures too.' },
+      () => one(counts.cached),
+    ),
+    counter(
+      {
+        name: 'klatch_name_lookups_abandoned_total',
+        help: 'Attempts that had no answer in time, or found too many waiting for one.',
+      },
+      () => one(counts.abandoned),
+    ),
+    histogram({ name: 'klatch_name_lookup_duration_seconds', help: 'How long the resolver took.' }, () =>
+      one(counts.durationS.read()),
+    ),
+  ];
+}

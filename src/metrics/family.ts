@@ -1,0 +1,97 @@
+import { Registry, type Metric } from 'prom-client';
+import type { HistogramCounts } from '../histogram.ts';
+
+/** One value of a family, told apart from the others by its labels. */
+export interface Sample<Value> {
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly value: Value;
+}
+
+/** No samples: nothing is known, which is something else than 0. */
+type Collect<Value> = () => readonly Sample<Value>[] | Promise<readonly Sample<Value>[]>;
+
+/**
+ * All values of one name. They are kept elsewhere, in plain counters that cost the hot paths next to nothing, and are
+ * fetched when somebody scrapes. No label may take values without a bound: no hook, group, host, path or token.
+ */
+export interface Family {
+  readonly name: string;
+  readonly type: 'counter' | 'gauge' | 'histogram';
+  /** One sentence. */
+  readonly help: string;
+  readonly labels: readonly string[];
+  readonly lines: () => Promise<readonly Line[]>;
+}
+
+/** One line of the exposition, as the library takes it. */
+interface Line {
+  readonly metricName: string;
+  readonly labels: Readonly<Record<string, string | number>>;
+  readonly value: number;
+}
+
+interface Description {
+  readonly name: string;
+  readonly help: string;
+  readonly labels?: readonly string[];
+}
+
+export function counter(description: Description, collect: Collect<number>): Family {
+  return plain('counter', description, collect);
+}
+
+export function gauge(description: Description, collect: Collect<number>): Family {
+  return plain('gauge', description, collect);
+}
+
+export function histogram(description: Description, collect: Collect<HistogramCounts>): Family {
+  const { name, labels = [] } = description;
+  const lines = async (): Promise<readonly Line[]> =>
+    (await collect()).flatMap(({ labels = {}, value }) => histogramLines(name, labels, value));
+  return { ...description, labels, type: 'histogram', lines };
+}
+
+/** One value without labels. */
+export function one<Value>(value: Value): readonly Sample<Value>[] {
+  return [{ value }];
+}
+
+/** A sample for each entry of a table of counts. */
+export function byLabel<Name extends string>(
+  label: string,
+  values: Readonly<Record<Name, number>>,
+): readonly Sample<number>[] {
+  return Object.entries<number>(values).map(([name, value]) => ({ labels: { [label]: name }, value }));
+}
+
+/** The library's registry of these families. Its own kinds of metric count by themselves, so that none is used. */
+export function createRegistry(families: readonly Family[]): Registry {
+  const registry = new Registry();
+  for (const { name, help, type, lines } of families) {
+    const get = async (): Promise<unknown> => ({ name, help, type, aggregator: 'sum', values: await lines() });
+    registry.registerMetric({ name, help, get } as unknown as Metric);
+  }
+  return registry;
+}
+
+function plain(type: 'counter' | 'gauge', description: Description, collect: Collect<number>): Family {
+  const { name, labels = [] } = description;
+  const lines = async (): Promise<readonly Line[]> =>
+    (await collect()).map(({ labels = {}, value }) => ({ metricName: name, labels, value }));
+  return { ...description, labels, type, lines };
+}
+
+function histogramLines(name: string, labels: Readonly<Record<string, string>>, counts: HistogramCounts): Line[] {
+  const { bounds, cumulative, count, sum } = counts;
+  const bucket = (le: number | string, value: number): Line => ({
+    metricName: `${name}_bucket`,
+    labels: { ...labels, le },
+    value,
+  });
+  return [
+    ...bounds.map((bound, index) => bucket(bound, cumulative[index]!)),
+    bucket('+Inf', count),
+    { metricName: `${name}_sum`, labels, value: sum },
+    { metricName: `${name}_count`, labels, value: count },
+  ];
+}

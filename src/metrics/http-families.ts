@@ -1,0 +1,49 @@
+import { routes, statusClasses, type RequestCounts } from '../http/request-counts.ts';
+import type { TokenDirectory } from '../operations/access.ts';
+import { byLabel, counter, gauge, histogram, one, type Family } from './family.ts';
+
+export interface HttpSources {
+  readonly requests: RequestCounts;
+  readonly connections: () => number;
+  readonly tokens: TokenDirectory;
+}
+
+/** The HTTP interface: what was asked, how it was answered, what was refused. */
+export function httpFamilies({ requests, connections, tokens }: HttpSources): Family[] {
+  const { byRoute, refusals } = requests;
+  return [
+    counter(
+      {
+        name: 'klatch_http_requests_total',
+        help: 'Requests by kind of route and class of status; none: the client left before its answer.',
+        labels: ['route', 'status'],
+      },
+      () =>
+        routes.flatMap((route) =>
+          statusClasses.map((status) => ({ labels: { route, status }, value: byRoute[route].statuses[status] })),
+        ),
+    ),
+    histogram(
+      {
+        name: 'klatch_http_request_duration_seconds',
+        help: "From a request's headers to the end of its answer.",
+        labels: ['route'],
+      },
+      () => routes.map((route) => ({ labels: { route }, value: byRoute[route].durationS.read() })),
+    ),
+    gauge({ name: 'klatch_http_connections', help: 'Open connections of the HTTP interface.' }, () =>
+      one(connections()),
+    ),
+    counter(
+      {
+        name: 'klatch_refusals_total',
+        help: 'Requests that were answered with an error, by its code (src/errors.ts).',
+        labels: ['reason'],
+      },
+      () => byLabel('reason', refusals),
+    ),
+    counter({ name: 'klatch_unknown_tokens_total', help: 'Requests with a token that does not exist.' }, () =>
+      one(tokens.counts.unknown),
+    ),
+  ];
+}

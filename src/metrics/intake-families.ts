@@ -1,0 +1,38 @@
+import type { MessageLog } from '../storage/message-log.ts';
+import { byLabel, counter, gauge, histogram, one, type Family } from './family.ts';
+
+/** Posts on their way into the log. */
+export function intakeFamilies(log: MessageLog): Family[] {
+  const { counts } = log;
+  return [
+    counter(
+      {
+        name: 'klatch_intake_posts_total',
+        help: 'Posts that were committed (new), or recognised by their key and not written again (repeat).',
+        labels: ['outcome'],
+      },
+      () => byLabel('outcome', { new: counts.posted, repeat: counts.repeats }),
+    ),
+    counter({ name: 'klatch_intake_commits_total', help: 'Commits of posts.' }, () => one(counts.commits)),
+    counter(
+      {
+        name: 'klatch_intake_failed_commits_total',
+        help: 'Attempts to commit posts that failed, among them those that were repeated.',
+      },
+      () => one(counts.failedCommits),
+    ),
+    histogram({ name: 'klatch_intake_commit_posts', help: 'Posts that were committed together.' }, () =>
+      one(counts.batchPosts.read()),
+    ),
+    histogram({ name: 'klatch_intake_commit_duration_seconds', help: 'How long a commit of posts took.' }, () =>
+      one(counts.commitS.read()),
+    ),
+    gauge({ name: 'klatch_intake_queue_posts', help: 'Posts that wait for their commit.' }, () => one(log.depth)),
+    gauge({ name: 'klatch_intake_queue_bytes', help: 'Memory of the posts that wait for their commit.' }, () =>
+      one(log.depthBytes),
+    ),
+    gauge({ name: 'klatch_intake_held_posts', help: 'Waiting posts whose group somebody holds locked.' }, () =>
+      one(log.heldPosts),
+    ),
+  ];
+}

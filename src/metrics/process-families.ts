@@ -1,0 +1,53 @@
+import { readdir, readFile } from 'node:fs/promises';
+import type { EventLoopDelay } from './event-loop-delay.ts';
+import { counter, gauge, histogram, one, type Family, type Sample } from './family.ts';
+
+/** What is known of any Node.js process, under the names that everybody's dashboards use. */
+export function processFamilies(eventLoop: EventLoopDelay): Family[] {
+  const startedAtS = Date.now() / 1_000 - process.uptime();
+  return [
+    histogram(
+      { name: 'klatch_event_loop_delay_seconds', help: 'How late the event loop came to a timer that was due.' },
+      () => one(eventLoop.delayS.read()),
+    ),
+    counter(
+      { name: 'process_cpu_seconds_total', help: 'CPU time of the process, user and system, without PostgreSQL.' },
+      () => {
+        const { user, system } = process.cpuUsage();
+        return one((user + system) / 1e6);
+      },
+    ),
+    gauge({ name: 'process_start_time_seconds', help: 'When the process was started, in seconds since 1970.' }, () =>
+      one(startedAtS),
+    ),
+    gauge({ name: 'process_resident_memory_bytes', help: 'Memory of the process, without PostgreSQL.' }, () =>
+      one(process.memoryUsage.rss()),
+    ),
+    gauge({ name: 'process_open_fds', help: 'Open files and sockets (on Linux).' }, openFiles),
+    gauge({ name: 'process_max_fds', help: 'Files and sockets that may be open (on Linux).' }, maxFiles),
+    gauge({ name: 'nodejs_heap_size_used_bytes', help: 'Memory that objects of the program take.' }, () =>
+      one(process.memoryUsage().heapUsed),
+    ),
+    gauge({ name: 'nodejs_external_memory_bytes', help: 'Memory of buffers and other things outside the heap.' }, () =>
+      one(process.memoryUsage().external),
+    ),
+  ];
+}
+
+async function openFiles(): Promise<readonly Sample<number>[]> {
+  try {
+    return one((await readdir('/proc/self/fd')).length);
+  } catch {
+    // Another system than Linux, or /proc is not there: not known.
+    return [];
+  }
+}
+
+async function maxFiles(): Promise<readonly Sample<number>[]> {
+  try {
+    const limit = /^Max open files\s+(\d+)/m.exec(await readFile('/proc/self/limits', 'utf8'))?.[1];
+    return limit === undefined ? [] : one(Number(limit));
+  } catch {
+    return [];
+  }
+}
