@@ -3,6 +3,7 @@ import express, { type Express, type Request, type RequestHandler, type Response
 import { KlatchError, SAFE_REPEAT } from '../errors.ts';
 import type { Log } from '../log.ts';
 import type { Services } from '../operations/services.ts';
+import { aboutRoutes } from './about.ts';
 import { healthRoutes } from './health.ts';
 import { answer, problem, renderErrors } from './problems.ts';
 import { reverseWebhookRoutes } from './reverse-webhooks.ts';
@@ -39,6 +40,7 @@ export function createApp(services: Services, life: { stopping: () => boolean })
   app.use('/v1/webhooks', webhookRoutes(services, access));
   app.use('/v1/webhooks', reverseWebhookRoutes(services, access));
   app.use('/v1', healthRoutes(services));
+  app.use('/v1', aboutRoutes(services));
   app.use((_req, _res) => {
     throw new KlatchError('not_found');
   });

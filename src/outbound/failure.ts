@@ -1,8 +1,9 @@
 /**
  * Why an attempt failed, in the words that token holders may see (contract: errors are categories). `connection` is
- * what happens on an open connection: reset, closed, not HTTP.
+ * what happens on an open connection: reset, closed, not HTTP. `signature` is ours: the server lacks the key that the
+ * hook asks it to sign with.
  */
-export type Category = 'timeout' | 'refused' | 'tls' | 'dns' | 'status' | 'address policy' | 'connection';
+export type Category = 'timeout' | 'refused' | 'tls' | 'dns' | 'status' | 'address policy' | 'connection' | 'signature';
 
 const REFUSED_CODES: ReadonlySet<string> = new Set([
   'ECONNREFUSED',
