@@ -17,7 +17,7 @@ export const exitCodes = {
   cannotCreate: 73,
   /** The result could not be written to standard output (EX_IOERR). */
   outputLost: 74,
-  /** Another process uses the data directory (EX_TEMPFAIL). */
+  /** Another process uses the data directory, or the database that must be at rest (EX_TEMPFAIL). */
   dataDirInUse: 75,
   /** The database was made by a newer program (EX_PROTOCOL). */
   schemaTooNew: 76,

@@ -5,6 +5,7 @@ import { printError, type CommandContext } from './context.ts';
 import { exitCodes } from './exit-codes.ts';
 import { explainFailure } from './failure.ts';
 import { addGroup } from './group.ts';
+import { addKeys } from './keys.ts';
 import { addMigrate } from './migrate.ts';
 import { configFlag, withExamples } from './options.ts';
 import { addServe, serve } from './serve.ts';
@@ -57,7 +58,7 @@ export function createProgram(context: CommandContext): Command {
       await serve(context, configFlag(self));
     });
   withExamples(program, ['klatch setup --embedded --base-uri https://chat.example.org', 'klatch serve']);
-  for (const add of [addServe, addSetup, addConfig, addMigrate, addStatus, addReady, addUser, addGroup])
+  for (const add of [addServe, addSetup, addConfig, addMigrate, addStatus, addReady, addUser, addGroup, addKeys])
     add(program, context);
   // After the commands, which would inherit it. What is left over is refused above by name, not as "too many arguments".
   program.allowExcessArguments();

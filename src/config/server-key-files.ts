@@ -1,7 +1,7 @@
 import { createPrivateKey, createPublicKey, generateKeyPairSync } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
-import { mkdirSync, readFileSync, statSync } from 'node:fs';
-import { join } from 'node:path';
+import { chownSync, mkdirSync, readFileSync, statSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
 import { describePublicKey, type PublicServerKey, type ServerKey } from '../model/server-key.ts';
 import type { ServerKeyFiles } from './config.ts';
 import { syncFolder, writeNewFile } from './durable-file.ts';
@@ -111,14 +111,29 @@ export interface CreatedServerKeys extends ServerKeyFiles {
   readonly created: boolean;
 }
 
+/** Folders that are made here are open to the group of the keys' owner, who could not reach his keys else. */
+function makeFolder(folder: string, owner: Owner | undefined): void {
+  const first = mkdirSync(folder, { recursive: true, mode: 0o750 });
+  if (first === undefined || owner === undefined) return;
+  for (let path = resolve(folder); ; path = dirname(path)) {
+    chownSync(path, statSync(path).uid, owner.gid);
+    if (path === resolve(first) || path === dirname(path)) return;
+  }
+}
+
+/** What the two files of a pair are called in a folder. */
+export function serverKeyFiles(folder: string): ServerKeyFiles {
+  return { public: join(folder, 'server-key.public.pem'), private: join(folder, 'server-key.private.pem') };
+}
+
 /**
  * Makes `server-key.private.pem` (0600) and `server-key.public.pem` (0644) in `folder`, synced to disk. A pair that is
  * there is kept. The private file comes first: a run that was cut off leaves a private key at most, and the next run
  * derives the public one from it. Throws when the files that are there do not make a pair.
  */
 export function createServerKeys(folder: string, options: { readonly owner?: Owner } = {}): CreatedServerKeys {
-  const files = { public: join(folder, 'server-key.public.pem'), private: join(folder, 'server-key.private.pem') };
-  mkdirSync(folder, { recursive: true, mode: 0o750 });
+  const files = serverKeyFiles(folder);
+  makeFolder(folder, options.owner);
   const exists = (path: string): boolean => statSync(path, { throwIfNoEntry: false }) !== undefined;
   if (exists(files.public)) {
     const [problem] = checkServerKeys(files);

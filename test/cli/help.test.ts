@@ -38,6 +38,9 @@ describe('the help', () => {
         'group info',
         'group token show',
         'group token rotate',
+        'keys generate',
+        'keys list',
+        'keys reseal',
       ]),
     );
   });
