@@ -17,6 +17,13 @@ const catalogue = {
   hook_exists: { status: 409, rpcCode: -32009, sentence: 'Webhooks with provided uri is already registered' },
   hook_url: { status: 400, rpcCode: -32012, sentence: 'Malformed outgoing hook uri' },
   hook_address: { status: 400, rpcCode: -32013, sentence: 'The address policy refuses this address' },
+  no_server_key: {
+    status: 400,
+    rpcCode: -32025,
+    sentence:
+      'signature: v1a is made with a server key, and this server has none: the administrator makes one with ' +
+      '"klatch keys generate" and lists it in modules.security.server-keys',
+  },
   hooks_full: { status: 403, rpcCode: -32014, sentence: 'This group has as many reverse webhooks as it may have' },
   invalid_input: { status: 400, rpcCode: -32602, sentence: 'The request cannot be read' },
   invalid_request: { status: 400, rpcCode: -32600, sentence: 'This is not a request that HTTP/1.1 allows' },

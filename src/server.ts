@@ -1,6 +1,7 @@
 import type { Bus } from './bus/bus.ts';
 import { PostgresBus } from './bus/postgres-bus.ts';
 import type { Config } from './config/config.ts';
+import { readServerKeys } from './config/server-key-files.ts';
 import { Lanes } from './delivery/lanes.ts';
 import { createApp, createStartingApp } from './http/app.ts';
 import { HttpListener } from './http/listener.ts';
@@ -10,10 +11,12 @@ import type { Log } from './log.ts';
 import { EventLoopDelay } from './metrics/event-loop-delay.ts';
 import { metricsListener } from './metrics/exposition.ts';
 import { allFamilies, type MetricSources } from './metrics/families.ts';
+import { SIGNING_KEYS, type ServerKey } from './model/server-key.ts';
 import { TokenDirectory } from './operations/access.ts';
 import { DeliveryReport } from './operations/delivery-report.ts';
 import { Housekeeping } from './operations/housekeeping.ts';
 import { Rate } from './operations/rate.ts';
+import { prepareSigning } from './operations/server-keys.ts';
 import type { Services } from './operations/services.ts';
 import { operationTable } from './operations/table.ts';
 import { AddressPolicy } from './outbound/address-policy.ts';
@@ -107,6 +110,7 @@ export class Server {
     const listener = await this.#listen();
     const metrics = await this.#listenForScrapes();
     const sealer = new Sealer(config.secret);
+    const serverKeys = readServerKeys(config.serverKeys);
     const onConnecting = (database: Database): void => {
       this.#connecting = database;
       if (this.#refusing) database.stop();
@@ -116,7 +120,7 @@ export class Server {
     this.#keep('database', () => opened.stop());
     const bus = new PostgresBus(opened.database, log);
     this.#keep('bus', () => bus.stop());
-    const services = this.#services(opened, { sealer, bus });
+    const services = this.#services(opened, { sealer, serverKeys, bus });
     this.#keep('message log', () => services.messageLog.stop());
     const housekeeping = new Housekeeping(services);
     await housekeeping.start();
@@ -131,11 +135,11 @@ export class Server {
     log.info('ready', { port: this.#port, metricsPort: this.#metricsPort, version, database: databaseVersion });
   }
 
-  #services(opened: OpenDatabase, parts: { sealer: Sealer; bus: Bus }): Services {
+  #services(opened: OpenDatabase, parts: { sealer: Sealer; serverKeys: readonly ServerKey[]; bus: Bus }): Services {
     const config = this.#config;
     const { limits, delivery } = config;
     const { database } = opened;
-    const { sealer, bus } = parts;
+    const { sealer, serverKeys, bus } = parts;
     const messageLog = new MessageLog(database.intake, {
       maxPosts: limits.intakePosts,
       maxBytes: limits.intakeBytes,
@@ -153,6 +157,7 @@ export class Server {
       database,
       databaseVersion: opened.version,
       sealer,
+      serverKeys,
       messageLog,
       bus,
       tokens: new TokenDirectory(database.general, bus, limits),
@@ -166,6 +171,7 @@ export class Server {
   async #startDelivery(services: Services, database: Database): Promise<Pick<MetricSources, 'lanes' | 'lookup'>> {
     const { config, policy, sealer, bus, log, version } = services;
     const { delivery } = config;
+    await prepareSigning(services);
     const lookup = new NameLookup({
       timeoutMs: delivery.lookupTimeoutMs,
       cacheMs: delivery.lookupCacheMs,
@@ -179,7 +185,8 @@ export class Server {
       this.#refusing = true;
       this.#failure.resolve(error);
     };
-    const lanes = new Lanes({ database, bus, client, sealer, config: delivery, node, onOutdated, log });
+    const serverKeys = services.serverKeys.slice(0, SIGNING_KEYS).map((key) => key.privateKey);
+    const lanes = new Lanes({ database, bus, client, sealer, serverKeys, config: delivery, node, onOutdated, log });
     this.#keep('lanes', () => lanes.stop(config.http.stopTimeoutMs), true);
     await lanes.start();
     return { lanes, lookup };

@@ -78,7 +78,11 @@ function annotate({ text, set }: SetupResult, notes: Partial<Record<SettingKey, 
 function serverUser(source: ConfigText, { dataDir }: Answers, env: Environment): Owner | null {
   if (process.geteuid?.() !== 0) return null;
   const given = dataDir !== undefined && keyState(source, 'data-dir') === 'open' ? dataDir : null;
-  const place = given === null ? readDataDir(source.file, env) : resolve(dirname(source.file), given);
-  const stat = statSync(place, { throwIfNoEntry: false });
+  return ownerOf(given === null ? readDataDir(source.file, env) : resolve(dirname(source.file), given));
+}
+
+/** Who a data directory belongs to, if that is not root: the user that the server runs as. */
+export function ownerOf(dataDir: string): Owner | null {
+  const stat = statSync(dataDir, { throwIfNoEntry: false });
   return stat === undefined || stat.uid === 0 ? null : { uid: stat.uid, gid: stat.gid };
 }

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { readAsset } from '../assets.ts';
 import { findConfigFile, readTree, REFERENCE } from '../config/load.ts';
 import { ConfigError, NotConfiguredError } from '../config/problem.ts';
+import type { SettingKey, Settings } from '../config/schema.ts';
 import { readSettings } from '../config/settings.ts';
 import type { CommandContext } from './context.ts';
 
@@ -11,14 +12,19 @@ import type { CommandContext } from './context.ts';
  * server's private keys. Throws ConfigError or NotConfiguredError for what concerns this key alone.
  */
 export function readDataDir(file: string, env: CommandContext['env']): string {
+  return readSetting(file, env, 'data-dir').path;
+}
+
+/** One key of a configuration, whatever is wrong with the others; reference.conf alone where there is no such file. */
+export function readSetting<Key extends SettingKey>(file: string, env: CommandContext['env'], key: Key): Settings[Key] {
   const reference = { name: REFERENCE, text: readAsset('config/reference.conf') };
   const tree = readTree(existsSync(file) ? [reference, { path: file }] : [reference], env);
   const { settings, missing, problems } = readSettings(tree, file);
-  const dataDir = settings['data-dir'];
-  if (dataDir !== undefined) return dataDir.path;
-  const ours = ({ key }: { key: string }): boolean => key === 'data-dir';
+  const value: Settings[Key] | undefined = settings[key];
+  const ours = (found: { key: string }): boolean => found.key === key || found.key.startsWith(`${key}[`);
   if (missing.some(ours)) throw new NotConfiguredError(missing.filter(ours));
-  throw new ConfigError(problems.filter(ours));
+  if (value === undefined) throw new ConfigError(problems.filter(ours));
+  return value;
 }
 
 /** The data directory of the configuration that a command line means. */

@@ -17,7 +17,7 @@ export const exitCodes = {
   cannotCreate: 73,
   /** The result could not be written to standard output (EX_IOERR). */
   outputLost: 74,
-  /** Another process uses the data directory (EX_TEMPFAIL). */
+  /** Another process uses the data directory, or the database that must be at rest (EX_TEMPFAIL). */
   dataDirInUse: 75,
   /** The database was made by a newer program (EX_PROTOCOL). */
   schemaTooNew: 76,
@@ -38,7 +38,7 @@ export const exitCodeMeanings: Readonly<Record<ExitCode, string>> = {
   70: 'a failure of Klatch itself',
   73: 'the port, a file or a folder cannot be used',
   74: 'standard output was closed',
-  75: 'another Klatch uses the data directory',
+  75: 'another Klatch uses the data directory, or the database that is to be resealed',
   76: 'the database was made by a newer Klatch',
   77: '`secret` is not the one of this database, or the control socket is closed to this user',
   78: 'not configured, or the configuration is wrong',

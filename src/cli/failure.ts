@@ -6,6 +6,7 @@ import { DatabaseAwayError, DatabaseLostError } from '../storage/database-error.
 import { EmbeddedError } from '../storage/embedded/embedded-error.ts';
 import { SchemaTooNewError } from '../storage/migrate.ts';
 import { DatabaseTooOldError } from '../storage/open-database.ts';
+import { DatabaseInUseError } from '../storage/reseal.ts';
 import { WrongSecretError } from '../storage/sealed.ts';
 import { exitCodes, type ExitCode } from './exit-codes.ts';
 
@@ -48,7 +49,7 @@ function hint(error: unknown): string {
 function expectedExitCode(error: unknown): ExitCode | null {
   const table: readonly (readonly [ExitCode, readonly (abstract new (...args: never[]) => Error)[]])[] = [
     [exitCodes.notConfigured, [NotConfiguredError, ConfigError, ConfigNotFoundError]],
-    [exitCodes.dataDirInUse, [DataDirLockedError]],
+    [exitCodes.dataDirInUse, [DataDirLockedError, DatabaseInUseError]],
     [exitCodes.schemaTooNew, [SchemaTooNewError]],
     [exitCodes.notPermitted, [WrongSecretError]],
     [exitCodes.unavailable, [EmbeddedError, DatabaseAwayError, DatabaseLostError, DatabaseTooOldError]],

@@ -7,6 +7,7 @@ import { exitCodes } from './exit-codes.ts';
 import { explainFailure } from './failure.ts';
 import { addGroup } from './group.ts';
 import { addHook } from './hook.ts';
+import { addKeys } from './keys.ts';
 import { addMigrate } from './migrate.ts';
 import { configFlag, withExamples } from './options.ts';
 import { addSend } from './send.ts';
@@ -71,6 +72,7 @@ export function createProgram(context: CommandContext): Command {
     addUser,
     addGroup,
     addHook,
+    addKeys,
     addSend,
     addCompletion,
   ])

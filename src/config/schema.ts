@@ -12,9 +12,6 @@ const optional = <T>(kind: Kind<T>): Entry<T, 'optional'> => ({ kind, presence: 
 /** Fewest characters of `secret`. */
 export const SECRET_CHARACTERS = 32;
 
-/** Server keys that sign at most (contract, "The forwarded delivery"); more may be listed, with a warning. */
-export const SIGNING_KEYS = 3;
-
 const identifier = (what: string): Kind<string> => text(`the ${what} (1 to 63 characters)`, { min: 1, max: 63 });
 
 const pushKey = record<{ 'project-id': string; key: string }>('an object with project-id and key', {

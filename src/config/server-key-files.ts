@@ -1,10 +1,12 @@
 import { createPrivateKey, createPublicKey, generateKeyPairSync } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
-import { mkdirSync, readFileSync, statSync } from 'node:fs';
-import { join } from 'node:path';
+import { chownSync, mkdirSync, readFileSync, statSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+import { describePublicKey, type PublicServerKey, type ServerKey } from '../model/server-key.ts';
 import type { ServerKeyFiles } from './config.ts';
 import { syncFolder, writeNewFile } from './durable-file.ts';
 import type { Owner } from './durable-file.ts';
+import { ConfigError } from './problem.ts';
 
 /** What is wrong with one of the two files, as a sentence about it. */
 export interface ServerKeyProblem {
@@ -15,7 +17,7 @@ export interface ServerKeyProblem {
 const MAX_BYTES = 65_536;
 const RAW_KEY_BYTES = 32;
 const LABELS = { public: 'PUBLIC KEY', private: 'PRIVATE KEY' } as const;
-const NEW_PAIR = 'run "klatch setup", or openssl genpkey -algorithm ed25519';
+const NEW_PAIR = 'run "klatch keys generate", or openssl genpkey -algorithm ed25519';
 
 /**
  * Checks a pair of server keys: both files there, PEM, Ed25519, PKCS#8 and SPKI, and one pair. No sentence holds
@@ -30,6 +32,28 @@ export function checkServerKeys(files: ServerKeyFiles): readonly ServerKeyProble
   if (typeof publicKey === 'string' || typeof privateKey === 'string') return problems;
   if (createPublicKey(privateKey).equals(publicKey)) return [];
   return [{ which: 'private', sentence: `${files.private} does not belong to the public key in ${files.public}` }];
+}
+
+/**
+ * The keys of the pairs, in their order. Throws ConfigError with what `checkServerKeys` says: the files were looked at
+ * when the configuration was read, and may have changed since.
+ */
+export function readServerKeys(pairs: readonly ServerKeyFiles[]): ServerKey[] {
+  return pairs.map((files) => {
+    const [problem] = checkServerKeys(files);
+    const privateKey = problem?.sentence ?? readKey(files.private, 'private');
+    if (typeof privateKey === 'string') {
+      const key = 'modules.security.server-keys';
+      throw new ConfigError([{ file: files.private, line: null, key, sentence: privateKey }]);
+    }
+    return { ...describePublicKey(createPublicKey(privateKey)), privateKey };
+  });
+}
+
+/** How the public key in a file is shown, or null where it cannot be read. */
+export function describePublicFile(path: string): PublicServerKey | null {
+  const key = readKey(path, 'public');
+  return typeof key === 'string' ? null : describePublicKey(key);
 }
 
 /** Whether users outside the file's owner and group can read it; false where it cannot be asked. */
@@ -87,14 +111,29 @@ export interface CreatedServerKeys extends ServerKeyFiles {
   readonly created: boolean;
 }
 
+/** Folders that are made here are open to the group of the keys' owner, who could not reach his keys else. */
+function makeFolder(folder: string, owner: Owner | undefined): void {
+  const first = mkdirSync(folder, { recursive: true, mode: 0o750 });
+  if (first === undefined || owner === undefined) return;
+  for (let path = resolve(folder); ; path = dirname(path)) {
+    chownSync(path, statSync(path).uid, owner.gid);
+    if (path === resolve(first) || path === dirname(path)) return;
+  }
+}
+
+/** What the two files of a pair are called in a folder. */
+export function serverKeyFiles(folder: string): ServerKeyFiles {
+  return { public: join(folder, 'server-key.public.pem'), private: join(folder, 'server-key.private.pem') };
+}
+
 /**
  * Makes `server-key.private.pem` (0600) and `server-key.public.pem` (0644) in `folder`, synced to disk. A pair that is
  * there is kept. The private file comes first: a run that was cut off leaves a private key at most, and the next run
  * derives the public one from it. Throws when the files that are there do not make a pair.
  */
 export function createServerKeys(folder: string, options: { readonly owner?: Owner } = {}): CreatedServerKeys {
-  const files = { public: join(folder, 'server-key.public.pem'), private: join(folder, 'server-key.private.pem') };
-  mkdirSync(folder, { recursive: true, mode: 0o750 });
+  const files = serverKeyFiles(folder);
+  makeFolder(folder, options.owner);
   const exists = (path: string): boolean => statSync(path, { throwIfNoEntry: false }) !== undefined;
   if (exists(files.public)) {
     const [problem] = checkServerKeys(files);

@@ -10,7 +10,7 @@ import { deliveryId } from './payload.ts';
 import type { MessageReader, ReadyMessage } from './reader.ts';
 import { longestDelayMs, retryDelayMs, type RetrySchedule } from './retry.ts';
 import type { Settler } from './settler.ts';
-import { signV1 } from './sign.ts';
+import { signV1, signV1a } from './sign.ts';
 import type { Slots } from './slots.ts';
 import { Unsettled } from './unsettled.ts';
 
@@ -37,7 +37,19 @@ export type Removal = 'removed' | 'stale' | 'failed';
 export interface LaneKeys {
   readonly current: KeyObject;
   readonly old: { readonly key: KeyObject; readonly untilMs: number } | null;
+  /** Private keys of the server that sign `v1a`. */
+  readonly server: readonly KeyObject[];
 }
+
+/** What became of an attempt that would have lacked a signature which its hook asks for: it is not sent. */
+const UNSIGNED: Attempt = {
+  delivered: false,
+  category: 'signature',
+  code: null,
+  durationMs: 0,
+  retryAfterMs: null,
+  detail: 'the hook asks for v1a, and modules.security.server-keys names no key',
+};
 
 /** Rest after something on our side failed (the database is away, the lease has lapsed, no connection was free). */
 export const REST_MS = 1_000;
@@ -233,6 +245,8 @@ export class Lane {
     let epoch = mayTry();
     if (epoch === null) return interrupted ? 'interrupted' : null;
     const at = new Date();
+    if (this.#row.signature !== 'v1' && this.#keys.server.length === 0)
+      return this.#judge(message, UNSIGNED, { at, epoch });
     // Asked again in the tick of the write: a lane that lost its partition, or was told to stop, sends nothing more.
     const outcome = await client.post(this.#row.url, this.#headers(message, at), message.body, () => {
       epoch = mayTry();
@@ -247,13 +261,16 @@ export class Lane {
   #headers(message: ReadyMessage, at: Date): Record<string, string> {
     const id = deliveryId(this.id, this.conversationId, message.seq);
     const timestampS = Math.floor(at.getTime() / 1000);
-    const { current, old } = this.#keys;
+    const { current, old, server } = this.#keys;
+    const asked = this.#row.signature;
     const keys = old !== null && at.getTime() < old.untilMs ? [current, old.key] : [current];
+    const v1 = asked === 'v1a' ? '' : signV1(keys, id, timestampS, message.body);
+    const v1a = asked === 'v1' ? '' : signV1a(server, id, timestampS, message.body);
     return {
       'content-type': 'application/json',
       'webhook-id': id,
       'webhook-timestamp': String(timestampS),
-      'webhook-signature': signV1(keys, id, timestampS, message.body),
+      'webhook-signature': asked === 'both' ? `${v1} ${v1a}` : v1 + v1a,
       'klatch-hops': String(message.hops),
     };
   }

@@ -1,3 +1,4 @@
+import type { KeyObject } from 'node:crypto';
 import type { DeliveryConfig } from '../config/config.ts';
 import type { Bus } from '../bus/bus.ts';
 import type { Log } from '../log.ts';
@@ -20,6 +21,8 @@ export interface LanesOptions {
   readonly bus: Bus;
   readonly client: DeliveryClient;
   readonly sealer: Sealer;
+  /** Private keys of the server, those that sign. */
+  readonly serverKeys: readonly KeyObject[];
   readonly config: DeliveryConfig;
   /** Who we are to the lease table: the data directory's identity. */
   readonly node: string;
@@ -256,11 +259,11 @@ export class Lanes {
   }
 
   #keysOf(row: LaneRow): LaneKeys {
-    const { sealer } = this.#options;
+    const { sealer, serverKeys: server } = this.#options;
     const current = secretKey(sealer.open('hook-secret', row.secretSealed));
-    if (row.oldSecretSealed === null || row.oldSecretUntil === null) return { current, old: null };
+    if (row.oldSecretSealed === null || row.oldSecretUntil === null) return { current, old: null, server };
     const key = secretKey(sealer.open('hook-secret', row.oldSecretSealed));
-    return { current, old: { key, untilMs: row.oldSecretUntil.getTime() } };
+    return { current, old: { key, untilMs: row.oldSecretUntil.getTime() }, server };
   }
 
   async #gone(lane: Lane, settlement: Settlement, attempt: AttemptRecord): Promise<Removal> {

@@ -1,4 +1,4 @@
-import { createHmac, type KeyObject } from 'node:crypto';
+import { createHmac, sign, type KeyObject } from 'node:crypto';
 
 /**
  * The `webhook-signature` header of Standard Webhooks 1.0.0: `v1,` and the base64 HMAC-SHA256 of `id.timestamp.body`,
@@ -7,4 +7,17 @@ import { createHmac, type KeyObject } from 'node:crypto';
 export function signV1(keys: readonly KeyObject[], id: string, timestampS: number, body: Buffer): string {
   const head = `${id}.${timestampS}.`;
   return keys.map((key) => `v1,${createHmac('sha256', key).update(head).update(body).digest('base64')}`).join(' ');
+}
+
+/**
+ * The same with Ed25519: `v1a,` and the base64 of the 64-byte signature, once for each private key. One costs 34 µs for
+ * a body of 600 bytes where an HMAC costs 2 µs, so only hooks that ask for it get it. On the thread pool it would cost
+ * the event loop 27 µs all the same, and 42 µs of processor time in all, so it is done here and now.
+ *
+ * A server key signs statements too (`operations/statement.ts`). One can never be taken for the other: this text begins
+ * with a hook's number, a statement with a brace.
+ */
+export function signV1a(keys: readonly KeyObject[], id: string, timestampS: number, body: Buffer): string {
+  const signed = Buffer.concat([Buffer.from(`${id}.${timestampS}.`), body]);
+  return keys.map((key) => `v1a,${sign(null, signed, key).toString('base64')}`).join(' ');
 }

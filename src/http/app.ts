@@ -4,6 +4,7 @@ import type { RequestListener } from 'node:http';
 import { KlatchError } from '../errors.ts';
 import type { Log } from '../log.ts';
 import type { Services } from '../operations/services.ts';
+import { aboutRoutes } from './about.ts';
 import { endInTime } from './deadline.ts';
 import { healthRoutes } from './health.ts';
 import { answer, problem, renderErrors } from './problems.ts';
@@ -54,6 +55,7 @@ function createExpress(services: Services, options: { send: Send; stopping: () =
   app.use('/v1/webhooks', webhookRoutes({ access, send: options.send, log }));
   app.use('/v1/webhooks', reverseWebhookRoutes(services, access));
   app.use('/v1', healthRoutes(services));
+  app.use('/v1', aboutRoutes(services));
   app.use((_req, _res) => {
     throw new KlatchError('not_found');
   });

@@ -6,11 +6,9 @@ import { answer, refuseMethod } from './problems.ts';
 const PING_MS = 1_000;
 const PING_CACHE_MS = 250;
 
-/** `/v1/status` (alive), `/v1/ready` (can do its work), `/v1/about` (what clients need before they connect). */
+/** `/v1/status` (alive) and `/v1/ready` (can do its work). */
 export function healthRoutes(services: Services): Router {
-  const { config, version } = services;
   const router = Router({ caseSensitive: true });
-  const about = { projectName: config.projectName, endpoints: config.publicEndpoints, version };
   const get = (path: string, handler: RequestHandler): void => {
     router
       .route(path)
@@ -18,7 +16,6 @@ export function healthRoutes(services: Services): Router {
       .all((req, res) => refuseMethod(req, res, ['GET', 'HEAD']));
   };
   get('/status', (_req, res) => answer(res, 200, { status: 'Ok' }));
-  get('/about', (_req, res) => answer(res, 200, about));
   get('/ready', readiness(services));
   return router;
 }

@@ -5,7 +5,8 @@ import type { ConversationId, HookId } from '../model/ids.ts';
 import { newHookSecret } from '../model/hook-secret.ts';
 import { DatabaseLostError, violates } from '../storage/database-error.ts';
 import { lockGroup } from '../storage/groups.ts';
-import { countHooks, findHooks, insertHook, removeHook, type HookInfo, type NewHook } from '../storage/hooks.ts';
+import { countHooks, findHooks, insertHook, removeHook } from '../storage/hooks.ts';
+import type { HookInfo, HookSignature, NewHook } from '../storage/hooks.ts';
 import type { Integration } from '../storage/integrations.ts';
 import { reading } from './database-errors.ts';
 import { parseHookUrl } from './hook-url.ts';
@@ -44,6 +45,7 @@ export async function registerHook(
     throw new KlatchError('rate_exceeded', { sentence });
   }
   const url = parseHookUrl(request.url, policy);
+  requireSigning(services, request.signature);
   const secret = newHookSecret();
   const secretSealed = sealer.seal('hook-secret', secret);
   try {
@@ -66,6 +68,11 @@ export async function registerHook(
     // Whatever was answered: a registration whose commit was lost is a registration.
     bus.publish('hooksChanged', [conversationId]);
   }
+}
+
+/** Throws `no_server_key` where deliveries could not be signed as asked: nothing would ever arrive. */
+export function requireSigning({ serverKeys }: Services, signature: HookSignature): void {
+  if (signature !== 'v1' && serverKeys.length === 0) throw new KlatchError('no_server_key');
 }
 
 /** The group's hooks, oldest first. */

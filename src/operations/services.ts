@@ -1,6 +1,7 @@
 import type { Bus } from '../bus/bus.ts';
 import type { Config } from '../config/config.ts';
 import type { Log } from '../log.ts';
+import type { ServerKey } from '../model/server-key.ts';
 import type { AddressPolicy } from '../outbound/address-policy.ts';
 import type { Database } from '../storage/database.ts';
 import type { MessageLog } from '../storage/message-log.ts';
@@ -18,6 +19,8 @@ export interface Services {
   /** "PostgreSQL 18.4, embedded": for people. */
   readonly databaseVersion: string;
   readonly sealer: Sealer;
+  /** In the order of the configuration; the first `SIGNING_KEYS` sign. */
+  readonly serverKeys: readonly ServerKey[];
   readonly messageLog: MessageLog;
   readonly bus: Bus;
   readonly tokens: TokenDirectory;

@@ -1,9 +1,10 @@
 /** Every {@link Category}. */
-export const categories = ['timeout', 'refused', 'tls', 'dns', 'status', 'address policy', 'connection'] as const;
+export const categories = ['timeout', 'refused', 'tls', 'dns', 'status', 'address policy', 'connection', 'signature'] as const;
 
 /**
  * Why an attempt failed, in the words that token holders may see (contract: errors are categories). `connection` is
- * what happens on an open connection: reset, closed, not HTTP.
+ * what happens on an open connection: reset, closed, not HTTP. `signature` is ours: the server lacks the key that the
+ * hook asks it to sign with.
  */
 export type Category = (typeof categories)[number];
 

@@ -108,3 +108,19 @@ export async function findHookByUrl(sql: Sql, conversationId: ConversationId, ur
     select id from reverse_hook where conversation_id = ${conversationId} and url = ${url} and removed_at is null`;
   return row?.id ?? null;
 }
+
+/** Hooks that ask for the signature of a server key. */
+export async function countHooksForServerKeys(sql: Sql): Promise<number> {
+  const [row] = await sql<{ count: number }[]>`
+    select count(*) as count from reverse_hook where signature <> 'v1' and removed_at is null`;
+  return row!.count;
+}
+
+/** Makes hooks that failed only for want of a server key due at once; their number. */
+export async function retryUnsignedHooks(sql: Sql): Promise<number> {
+  const rows = await sql`
+    update reverse_hook set next_attempt_at = null
+    where failures > 0 and last_error_category = 'signature' and next_attempt_at is not null and removed_at is null
+    returning id`;
+  return rows.length;
+}

@@ -7,6 +7,8 @@ export class WrongSecretError extends Error {
 }
 
 const CANARY = 'klatch';
+/** The setting that tells whether a secret is the one of this database, and what it is sealed for. */
+export const CANARY_NAME = 'secret-canary';
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
@@ -48,14 +50,15 @@ export class Sealer {
 
 /** Leaves a canary in a new database and checks it in an older one, before anything is sealed with a wrong secret. */
 export async function checkCanary(sql: Sql, sealer: Sealer): Promise<void> {
-  const name = 'secret-canary';
+  const name = CANARY_NAME;
   await sql`insert into setting (name, value) values (${name}, ${sealer.seal(name, CANARY)}) on conflict (name) do nothing`;
   const [row] = await sql<{ value: string }[]>`select value from setting where name = ${name}`;
   try {
     if (row === undefined || sealer.open(name, row.value) !== CANARY) throw new WrongSecretError('the canary differs');
   } catch (cause) {
     throw new WrongSecretError(
-      'secret differs from the one this database was made with: put the old value of `secret` back into server.conf',
+      'secret differs from the one this database was made with: put the old value of `secret` back into server.conf, ' +
+        'or move the database to the new one with "klatch keys reseal"',
       { cause },
     );
   }

@@ -57,6 +57,9 @@ describe('the help', () => {
         'hook restore',
         'send',
         'completion',
+        'keys generate',
+        'keys list',
+        'keys reseal',
       ]),
     );
   });

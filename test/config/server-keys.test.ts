@@ -87,7 +87,7 @@ describe('server keys are refused', () => {
     folder.write('server-key.public.pem', randomBytes(32));
     folder.write('server-key.private.pem', randomBytes(32));
     const sentence =
-      'holds a raw 32-byte key as the original system wrote it, Klatch reads PEM: to make a new pair, run "klatch setup", or openssl genpkey -algorithm ed25519';
+      'holds a raw 32-byte key as the original system wrote it, Klatch reads PEM: to make a new pair, run "klatch keys generate", or openssl genpkey -algorithm ed25519';
     expect(said(folder)).toBe(
       `server.conf:4: modules.security.server-keys[0].public: server-key.public.pem ${sentence}\n` +
         `server.conf:5: modules.security.server-keys[0].private: server-key.private.pem ${sentence}`,

@@ -3,18 +3,23 @@ import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { expectAnswerHeaders, request } from '../http/wire.ts';
 import { postJson, readJson, TestServer, type JsonAnswer, type TestGroup } from '../support/server.ts';
+import { TestKeys } from '../support/server-keys.ts';
 
 const MALFORMED = { message: 'Malformed outgoing hook uri' };
 const TAKEN = { message: 'Webhooks with provided uri is already registered' };
+const keys = new TestKeys(1);
 const MANY = { limits: { registrationsPerMinute: 100_000 } };
 
 let server: TestServer;
 let group: TestGroup;
 beforeAll(async () => {
-  server = await TestServer.start(MANY);
+  server = await TestServer.start({ ...MANY, serverKeys: keys.pairs });
   group = await server.createGroup();
 });
-afterAll(() => server.stop());
+afterAll(async () => {
+  await server.stop();
+  keys[Symbol.dispose]();
+});
 
 const register = (body: unknown, to: TestGroup = group): Promise<JsonAnswer> => postJson(`${to.webhook}/reverse`, body);
 

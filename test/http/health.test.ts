@@ -5,7 +5,6 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { silentLog } from '../../src/log.ts';
 import { Server } from '../../src/server.ts';
 import { ADVISORY_LOCK as MIGRATION_LOCK } from '../../src/storage/migrate.ts';
-import { readVersion } from '../../src/version.ts';
 import { testConfig } from '../support/config.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
@@ -22,10 +21,6 @@ describe('the health of a server', () => {
   test.each([
     ['/v1/status', { status: 'Ok' }],
     ['/v1/ready', { status: 'Ok' }],
-    [
-      '/v1/about',
-      { projectName: 'Klatch under test', endpoints: ['ws://klatch.example:9080'], version: readVersion() },
-    ],
   ])('%s is 200', async (path, body) => {
     for (const spelling of [path, `${path}/`, `${path}?x=1`]) {
       const answer = await readJson(await fetch(`${server.url}${spelling}`));

@@ -1,0 +1,33 @@
+import { createHash, type KeyObject } from 'node:crypto';
+
+/** The public half of a server key, as everybody may see it. */
+export interface PublicServerKey {
+  /**
+   * A fingerprint that stays as long as the key: the first 32 hexadecimal digits of the SHA-256 of the public key as
+   * DER (SubjectPublicKeyInfo), which is what openssl writes as well.
+   */
+  readonly id: string;
+  /** As Standard Webhooks writes it: `whpk_` + base64 of the key's 32 bytes. */
+  readonly public: string;
+}
+
+/** A key pair of the server. */
+export interface ServerKey extends PublicServerKey {
+  readonly privateKey: KeyObject;
+}
+
+/** Server keys that sign at most (contract, "The forwarded delivery"); more may be listed. */
+export const SIGNING_KEYS = 3;
+
+const ID_DIGITS = 32;
+/** What stands before the 32 bytes in the DER form of every Ed25519 key. */
+const DER_PREFIX_BYTES = 12;
+
+/** How an Ed25519 public key is shown. */
+export function describePublicKey(publicKey: KeyObject): PublicServerKey {
+  const der = publicKey.export({ type: 'spki', format: 'der' });
+  return {
+    id: createHash('sha256').update(der).digest('hex').slice(0, ID_DIGITS),
+    public: `whpk_${der.subarray(DER_PREFIX_BYTES).toString('base64')}`,
+  };
+}

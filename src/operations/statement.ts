@@ -1,0 +1,55 @@
+import { sign } from 'node:crypto';
+import type { Config } from '../config/config.ts';
+import { SIGNING_KEYS, type ServerKey } from '../model/server-key.ts';
+
+/** What the server says about itself, and who vouches for it. */
+export interface SignedStatement {
+  /** JSON, and the exact bytes (UTF-8) that are signed. */
+  readonly statement: string;
+  /** One for each key that signs; empty without server keys. `signature` is the base64 of the 64 bytes of Ed25519. */
+  readonly signatures: readonly { readonly key: string; readonly signature: string }[];
+}
+
+/** A statement is given out this long: signing costs as much as the rest of the request, and anybody may ask. */
+const FRESH_MS = 60_000;
+
+/** The server's statement about itself, signed again when it is a minute old. */
+export class Statement {
+  readonly #config: Config;
+  readonly #keys: readonly ServerKey[];
+  #signed: SignedStatement | null = null;
+  #signedAtMs = 0;
+
+  constructor({ config, serverKeys }: { config: Config; serverKeys: readonly ServerKey[] }) {
+    this.#config = config;
+    this.#keys = serverKeys.slice(0, SIGNING_KEYS);
+  }
+
+  /** `now` is the wall clock, which the statement shows; one that was put back signs anew. */
+  current(now = new Date()): SignedStatement {
+    const ageMs = now.getTime() - this.#signedAtMs;
+    if (this.#signed === null || ageMs < 0 || ageMs >= FRESH_MS) {
+      this.#signed = this.#sign(now);
+      this.#signedAtMs = now.getTime();
+    }
+    return this.#signed;
+  }
+
+  #sign(now: Date): SignedStatement {
+    const { projectName, publicEndpoints } = this.#config;
+    const statement = JSON.stringify({
+      // So that no other JSON which these keys may sign one day can be taken for this.
+      type: 'klatch.about',
+      projectName,
+      endpoints: publicEndpoints,
+      // The server itself ends no TLS: there is no certificate it could vouch for.
+      certificates: [],
+      date: now.toISOString(),
+    });
+    const signatures = this.#keys.map(({ id, privateKey }) => ({
+      key: id,
+      signature: sign(null, Buffer.from(statement), privateKey).toString('base64'),
+    }));
+    return { statement, signatures };
+  }
+}

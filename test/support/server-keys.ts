@@ -1,0 +1,39 @@
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { ServerKeyFiles } from '../../src/config/config.ts';
+import { createServerKeys } from '../../src/config/server-key-files.ts';
+
+/** Pairs of server keys in a folder of their own, and the `openssl` program to judge what they sign. */
+export class TestKeys implements Disposable {
+  readonly folder = mkdtempSync(join(tmpdir(), 'klatch-keys-'));
+  readonly pairs: readonly ServerKeyFiles[];
+
+  constructor(count: number) {
+    this.pairs = Array.from({ length: count }, (_, n) => {
+      const files = createServerKeys(join(this.folder, String(n)));
+      return { public: files.public, private: files.private };
+    });
+  }
+
+  /** Whether openssl accepts a base64 signature of `text` by the pair of that place. Throws where there is no openssl. */
+  verifies(place: number, text: string, signature: string): boolean {
+    const [signed, file] = [join(this.folder, 'signed'), join(this.folder, 'signature')];
+    writeFileSync(signed, text);
+    writeFileSync(file, Buffer.from(signature, 'base64'));
+    const key = this.pairs[place]!.public;
+    const args = ['pkeyutl', '-verify', '-pubin', '-inkey', key, '-rawin', '-in', signed, '-sigfile', file];
+    try {
+      return execFileSync('openssl', args, { encoding: 'utf8', stdio: 'pipe' }).includes('Verified Successfully');
+    } catch (error) {
+      // It ends with 1 for a signature that does not hold; anything else is no verdict.
+      if ((error as { status?: number | null }).status === 1) return false;
+      throw error;
+    }
+  }
+
+  [Symbol.dispose](): void {
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+}
