@@ -6,12 +6,15 @@ import { BenchProcess } from './process.ts';
 import { median, report, round } from './report.ts';
 
 const ROUNDS = 5;
-const GROUPS = 10;
+/** Groups of one round's load. */
+export const GROUPS = 10;
 const HOOKS = 10;
 const MESSAGES = 200;
-const CONNECTIONS = 64;
+/** To the sink at once; `delivery.per-host` has to allow them. */
+export const CONNECTIONS = 64;
 const TARGET = 0.5;
-const DELIVERIES = GROUPS * HOOKS * MESSAGES;
+/** What one round delivers. */
+export const DELIVERIES = GROUPS * HOOKS * MESSAGES;
 
 /** 20,000 deliveries, with cursors and attempts recorded, against a bare loop that makes, signs and posts as many. */
 export async function benchForward(): Promise<boolean> {
@@ -23,7 +26,9 @@ export async function benchForward(): Promise<boolean> {
     const bare = await BenchProcess.start('bare-undici.ts', [sink.first, String(CONNECTIONS)]);
     stops.unshift(() => bare.process.stop());
     await server.start();
-    const groups = await register(server, sink.first);
+    const groups: TestGroup[] = [];
+    for (let g = 0; g < GROUPS; g += 1) groups.push(await server.createGroup(`Group ${g}`));
+    await registerHooks(groups, sink.first);
     const rows: { forward: number; bare: number }[] = [];
     for (let n = 0; n <= ROUNDS; n += 1) {
       const forward = DELIVERIES / (await timeForward(groups, sink.process));
@@ -39,21 +44,18 @@ export async function benchForward(): Promise<boolean> {
   }
 }
 
-async function register(server: ServerProcess, sinkPort: string): Promise<TestGroup[]> {
-  const groups: TestGroup[] = [];
-  for (let g = 0; g < GROUPS; g += 1) {
-    const group = await server.createGroup(`Group ${g}`);
+/** Gives each group its hooks, all of them at one sink. */
+export async function registerHooks(groups: readonly TestGroup[], sinkPort: string): Promise<void> {
+  for (const group of groups) {
     for (let h = 0; h < HOOKS; h += 1) {
       const answer = await postJson(`${group.webhook}/reverse`, { url: `http://127.0.0.1:${sinkPort}/hook/${h}` });
       if (answer.status !== 201) throw new Error(`a registration was answered ${answer.status}`);
     }
-    groups.push(group);
   }
-  return groups;
 }
 
 /** Seconds from the first post to the arrival of the last delivery; the posts are a hundredth of the work. */
-async function timeForward(groups: readonly TestGroup[], sink: BenchProcess): Promise<number> {
+export async function timeForward(groups: readonly TestGroup[], sink: BenchProcess): Promise<number> {
   const done = sink.ask(`count ${DELIVERIES}`);
   const started = performance.now();
   await Promise.all(
