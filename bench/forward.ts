@@ -2,16 +2,22 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { postJson, type TestGroup } from '../test/support/server.ts';
 import { ServerProcess } from '../test/support/server-process.ts';
 import { SETTINGS } from './intake.ts';
+import { postMessages } from './load.ts';
 import { BenchProcess } from './process.ts';
 import { median, report, round } from './report.ts';
 
 const ROUNDS = 5;
-const GROUPS = 10;
+/** Groups of one round's load. */
+export const GROUPS = 10;
 const HOOKS = 10;
 const MESSAGES = 200;
-const CONNECTIONS = 64;
+/** Connections that post into one group. */
+const POSTERS = 4;
+/** To the sink at once; `delivery.per-host` has to allow them. */
+export const CONNECTIONS = 64;
 const TARGET = 0.5;
-const DELIVERIES = GROUPS * HOOKS * MESSAGES;
+/** What one round delivers. */
+export const DELIVERIES = GROUPS * HOOKS * MESSAGES;
 
 /** 20,000 deliveries, with cursors and attempts recorded, against a bare loop that makes, signs and posts as many. */
 export async function benchForward(): Promise<boolean> {
@@ -23,7 +29,9 @@ export async function benchForward(): Promise<boolean> {
     const bare = await BenchProcess.start('bare-undici.ts', [sink.first, String(CONNECTIONS)]);
     stops.unshift(() => bare.process.stop());
     await server.start();
-    const groups = await register(server, sink.first);
+    const groups: TestGroup[] = [];
+    for (let g = 0; g < GROUPS; g += 1) groups.push(await server.createGroup(`Group ${g}`));
+    await registerHooks(groups, sink.first);
     const rows: { forward: number; bare: number }[] = [];
     for (let n = 0; n <= ROUNDS; n += 1) {
       const forward = DELIVERIES / (await timeForward(groups, sink.process));
@@ -39,35 +47,21 @@ export async function benchForward(): Promise<boolean> {
   }
 }
 
-async function register(server: ServerProcess, sinkPort: string): Promise<TestGroup[]> {
-  const groups: TestGroup[] = [];
-  for (let g = 0; g < GROUPS; g += 1) {
-    const group = await server.createGroup(`Group ${g}`);
+/** Gives each group its hooks, all of them at one sink. */
+export async function registerHooks(groups: readonly TestGroup[], sinkPort: string): Promise<void> {
+  for (const group of groups) {
     for (let h = 0; h < HOOKS; h += 1) {
       const answer = await postJson(`${group.webhook}/reverse`, { url: `http://127.0.0.1:${sinkPort}/hook/${h}` });
       if (answer.status !== 201) throw new Error(`a registration was answered ${answer.status}`);
     }
-    groups.push(group);
   }
-  return groups;
 }
 
-/** Seconds from the first post to the arrival of the last delivery; the posts are a hundredth of the work. */
-async function timeForward(groups: readonly TestGroup[], sink: BenchProcess): Promise<number> {
+/** Seconds from the first post to the arrival of the last delivery; for ten deliveries there is one post. */
+export async function timeForward(groups: readonly TestGroup[], sink: BenchProcess): Promise<number> {
   const done = sink.ask(`count ${DELIVERIES}`);
   const started = performance.now();
-  await Promise.all(
-    groups.map(async (group) => {
-      for (let n = 0; n < MESSAGES / 10; n += 1) {
-        const posts = Array.from({ length: 10 }, (_, i) =>
-          postJson(group.webhook, { text: `message ${n * 10 + i}: load on web-1 is above its threshold` }),
-        );
-        for (const answer of await Promise.all(posts)) {
-          if (answer.status !== 200) throw new Error(`a post was answered ${answer.status}`);
-        }
-      }
-    }),
-  );
+  await Promise.all(groups.map((group) => postMessages(group.webhook, MESSAGES, POSTERS)));
   await done;
   const seconds = (performance.now() - started) / 1000;
   // The last settlements are part of the next round otherwise.

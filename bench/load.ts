@@ -32,18 +32,14 @@ export async function runLoad(plan: LoadPlan): Promise<LoadResult> {
   const latencies: number[] = [];
   let sent = 0;
   let failed = 0;
-  const heads = plan.paths.map(
-    (path) => `POST ${path} HTTP/1.1\r\nHost: ${host}\r\nContent-Type: application/json\r\nContent-Length: `,
-  );
   const started = performance.now();
   const end = started + plan.durationMs;
   const connection = async (): Promise<void> => {
     const client = await HttpConnection.open(hostname, Number(port));
     while (performance.now() < end) {
       const n = sent++;
-      const body = `{"text":"message ${n}: load on web-${n % 7} is above its threshold"}`;
       const asked = performance.now();
-      const status = await client.ask(`${heads[n % heads.length]}${body.length}${HEAD_END}${body}`);
+      const status = await client.ask(postOf(host, plan.paths[n % plan.paths.length]!, n));
       if (status !== 200) failed += 1;
       latencies.push(performance.now() - asked);
     }
@@ -56,8 +52,30 @@ export async function runLoad(plan: LoadPlan): Promise<LoadResult> {
   return { rate: latencies.length / seconds, p50: at(0.5), p99: at(0.99), failed };
 }
 
+/** Posts so many messages to one URL over as many connections as told. Rejects when one is not answered 200. */
+export async function postMessages(url: string, count: number, connections: number): Promise<void> {
+  const { hostname, port, host, pathname } = new URL(url);
+  let sent = 0;
+  const connection = async (): Promise<void> => {
+    const client = await HttpConnection.open(hostname, Number(port));
+    while (sent < count) {
+      const status = await client.ask(postOf(host, pathname, sent++));
+      if (status !== 200) throw new Error(`a post was answered ${status}`);
+    }
+    client.close();
+  };
+  await Promise.all(Array.from({ length: connections }, connection));
+}
+
+/** A whole request with the nth message. */
+function postOf(host: string, path: string, n: number): string {
+  const body = `{"text":"message ${n}: load on web-${n % 7} is above its threshold"}`;
+  const head = `POST ${path} HTTP/1.1\r\nHost: ${host}\r\nContent-Type: application/json\r\nContent-Length: `;
+  return `${head}${body.length}${HEAD_END}${body}`;
+}
+
 /** One kept connection, one request at a time, ASCII only, answers with a Content-Length. */
-export class HttpConnection {
+class HttpConnection {
   readonly #socket: Socket;
   #received = '';
   #answered: PromiseWithResolvers<number> = Promise.withResolvers();

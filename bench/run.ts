@@ -1,8 +1,13 @@
 /** `make bench`, or `make bench ONLY=intake,forward`. Exits 1 when a ratio is below its target. */
 import { benchForward } from './forward.ts';
+import { benchGrowth } from './growth.ts';
 import { benchIntake } from './intake.ts';
 
-const benches: Record<string, () => Promise<boolean>> = { intake: benchIntake, forward: benchForward };
+const benches: Record<string, () => Promise<boolean>> = {
+  intake: benchIntake,
+  forward: benchForward,
+  growth: benchGrowth,
+};
 const only =
   process.argv[2] === undefined || process.argv[2] === '' ? Object.keys(benches) : process.argv[2].split(',');
 const unknown = only.filter((name) => benches[name] === undefined);

@@ -53,8 +53,10 @@ export interface SweepPage {
 }
 
 /**
- * Conversations with a hook in these partitions that has something pending, in id order. Reads every head and hook once:
- * 14 ms for 100,000 groups. `now()`, which the planner can compare with its statistics, as it cannot a clock that moves.
+ * Conversations with a hook in these partitions that has something pending, in id order. All pages together read each
+ * head and hook once: 70 ms for 100,000 of both, and 8 ms when nothing advanced of late. For that the bound is on both
+ * tables: PostgreSQL does not derive the one from the other and would read all hooks up to it again for each page.
+ * `now()`, which the planner can compare with its statistics, as it cannot a clock that moves.
  */
 export async function pendingConversations(sql: Sql, page: SweepPage): Promise<ConversationId[]> {
   const rows = await sql<{ id: ConversationId }[]>`
@@ -62,7 +64,7 @@ export async function pendingConversations(sql: Sql, page: SweepPage): Promise<C
     from conversation_head h join reverse_hook r on r.conversation_id = h.conversation_id
     where ${page.recent ? sql`h.last_at > now() - interval '1 minute' and` : sql``}
       r.removed_at is null and r.cursor < h.last_seq and h.conversation_id > ${page.after}
-      and r.id % ${PARTITIONS} = any(${[...page.partitions]}::int[])
+      and r.conversation_id > ${page.after} and r.id % ${PARTITIONS} = any(${[...page.partitions]}::int[])
     order by h.conversation_id limit ${page.limit}`;
   return rows.map((row) => row.id);
 }

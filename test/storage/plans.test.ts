@@ -6,7 +6,7 @@ import { listGroups } from '../../src/storage/groups.ts';
 import { findHookDetails, listHooks, type HookPage } from '../../src/storage/hook-list.ts';
 import { findHooks } from '../../src/storage/hooks.ts';
 import { findIntegration } from '../../src/storage/integrations.ts';
-import { lanesOfConversations, readMessages } from '../../src/storage/lanes.ts';
+import { lanesOfConversations, PARTITIONS, pendingConversations, readMessages } from '../../src/storage/lanes.ts';
 import { writePosts, type Post } from '../../src/storage/message-log-statement.ts';
 import { Pool } from '../../src/storage/pool.ts';
 import { settle, type Settlement } from '../../src/storage/settlements.ts';
@@ -156,5 +156,35 @@ test('posts and settlements keep their updates in the page, whatever indexes are
       // None with an index on what they change. Not all without: an autovacuum's snapshot may keep old versions in place.
       expect(hot - before[i]!.hot).toBeGreaterThan(150);
     });
+  });
+});
+
+test('a sweep reads each head and hook once, however many pages it takes', async () => {
+  await database.query(async (sql) => {
+    await sql`update reverse_hook set cursor = 0`;
+    await sql`vacuum (analyze)`;
+  });
+  const partitions = Array.from({ length: PARTITIONS }, (_, i) => i);
+  const limit = GROUPS / 100;
+  await pool.run(async (sql) => {
+    const read = async (): Promise<number> => {
+      await sql`select pg_stat_force_next_flush()`;
+      const [row] = await sql<{ rows: number }[]>`
+        select sum(seq_tup_read + coalesce(idx_tup_fetch, 0))::bigint as rows from pg_stat_user_tables
+        where relname in ('conversation_head', 'reverse_hook')`;
+      return row!.rows;
+    };
+    await sql`set plan_cache_mode = auto`;
+    const before = await read();
+    let found = 0;
+    for (let after = 0; ;) {
+      const ids = await pendingConversations(sql, { partitions, after, limit, recent: false });
+      if (ids.length === 0) break;
+      found += ids.length;
+      after = ids.at(-1)!;
+    }
+    expect(found).toBe(GROUPS);
+    // A row more for each page, and what the last one needs to know that there are no more.
+    expect((await read()) - before).toBeLessThan(2.5 * GROUPS);
   });
 });

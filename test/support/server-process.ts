@@ -11,6 +11,8 @@ import type { TestGroup } from './server.ts';
 
 const MAIN = resolve(import.meta.dirname, '../../src/main.ts');
 const KEPT_LINES = 200;
+/** What its database is sealed with, for what is put into it past the server. */
+export const SECRET = 'a secret for tests that is long enough to be taken';
 
 /** A port that was free a moment ago: a server that is to be killed and started again needs the same one each time. */
 export async function freePort(): Promise<number> {
@@ -42,7 +44,7 @@ export class ServerProcess {
     const dataDir = await mkdtemp(join(tmpdir(), 'klatch-process-'));
     const port = await freePort();
     const text = `
-      secret = "a secret for tests that is long enough to be taken"
+      secret = "${SECRET}"
       data-dir = "${dataDir}"
       services.postgresql.embedded = true
       http { interface = "127.0.0.1", port = ${port}, base-uri = "http://127.0.0.1:${port}" }
