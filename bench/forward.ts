@@ -6,7 +6,9 @@ import { postMessages } from './load.ts';
 import { BenchProcess } from './process.ts';
 import { median, report, round } from './report.ts';
 
-const ROUNDS = 5;
+/** Rounds until V8 has compiled what is hot, in all of them. */
+const WARM_UP_ROUNDS = 3;
+const ROUNDS = 7;
 /** Groups of one round's load. */
 export const GROUPS = 10;
 const HOOKS = 10;
@@ -33,13 +35,12 @@ export async function benchForward(): Promise<boolean> {
     for (let g = 0; g < GROUPS; g += 1) groups.push(await server.createGroup(`Group ${g}`));
     await registerHooks(groups, sink.first);
     const rows: { forward: number; bare: number }[] = [];
-    for (let n = 0; n <= ROUNDS; n += 1) {
+    for (let n = 0; n < WARM_UP_ROUNDS + ROUNDS; n += 1) {
       const forward = DELIVERIES / (await timeForward(groups, sink.process));
       const done = sink.process.ask(`count ${DELIVERIES}`);
       const bareRate = DELIVERIES / Number(await bare.process.ask(`send ${DELIVERIES}`));
       await done;
-      // The first round warms all of them up.
-      if (n > 0) rows.push({ forward, bare: bareRate });
+      if (n >= WARM_UP_ROUNDS) rows.push({ forward, bare: bareRate });
     }
     return print(rows);
   } finally {

@@ -184,7 +184,7 @@ export class Lane {
         if (settlement === null) return REST_MS;
         Object.assign(this.#progress, progressOf(settlement));
         this.#unsettled.add(settlement);
-        if (!(await this.#unsettled.room())) return null;
+        if (this.#unsettled.isFull) await this.#unsettled.room();
       }
       return null;
     } catch (error) {
@@ -208,7 +208,7 @@ export class Lane {
     try {
       const head = this.#head;
       let passed = this.#progress.cursor;
-      let message = await reader.next(this.conversationId, passed);
+      let message = reader.peek(this.conversationId, passed) ?? (await reader.next(this.conversationId, passed));
       const first = message;
       for (let n = 0; message !== null && this.#skips(message) && n < MAX_LEFT_OUT; n += 1) {
         passed = message.seq;
@@ -275,11 +275,11 @@ export class Lane {
     };
   }
 
-  async #judge(
+  #judge(
     message: ReadyMessage,
     outcome: Attempt,
     when: { at: Date; epoch: number },
-  ): Promise<Settlement | 'interrupted'> {
+  ): Settlement | Promise<Settlement | 'interrupted'> {
     const { at, epoch } = when;
     const failures = outcome.delivered ? 0 : this.#progress.failures + 1;
     const record: AttemptRecord = {
@@ -307,7 +307,11 @@ export class Lane {
       failingSince: this.#progress.failingSince ?? at,
       nextAttemptAt: new Date(Date.now() + delayMs),
     };
-    if (outcome.code !== 410) return settlement;
+    return outcome.code === 410 ? this.#unregister(settlement, record) : settlement;
+  }
+
+  /** The target answered 410: the hook goes. Where it could not be removed, the settlement of a failure. */
+  async #unregister(settlement: Settlement, record: AttemptRecord): Promise<Settlement | 'interrupted'> {
     // The removal writes no cursor: what was delivered before must stand in the row by then.
     if (!(await this.#unsettled.drain())) return 'interrupted';
     const removal = await this.#context.onGone(this, settlement, record);

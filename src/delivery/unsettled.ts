@@ -33,14 +33,19 @@ export class Unsettled {
     this.#writing ??= this.#write();
   }
 
-  /** Waits until another attempt may begin. False: never. */
-  async room(): Promise<boolean> {
-    while (this.#count >= this.#max && this.#writing !== null) await this.#writing;
-    return !this.#refused;
+  /** True: no other attempt may begin before `room` has resolved. */
+  get isFull(): boolean {
+    return this.#count >= this.#max;
+  }
+
+  async room(): Promise<void> {
+    this.#settler.hurry();
+    while (this.isFull && this.#writing !== null) await this.#writing;
   }
 
   /** Waits until nothing is left to be settled. False: it was refused. */
   async drain(): Promise<boolean> {
+    this.#settler.hurry();
     while (this.#writing !== null) await this.#writing;
     return !this.#refused;
   }

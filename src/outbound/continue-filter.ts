@@ -1,6 +1,8 @@
 import type { Socket } from 'node:net';
 
 const START_LENGTH = 'HTTP/1.1 100'.length;
+const STATUS_AT = 'HTTP/1.1 '.length;
+const ONE = '1'.charCodeAt(0);
 const MAX_ANSWER_BYTES = 16 * 1024;
 const MAX_ANSWERS = 16;
 
@@ -58,6 +60,8 @@ export class ContinueFilter {
 
 /** Also true while there are too few bytes to tell. */
 function startsLikeContinue(data: Buffer): boolean {
+  // Nearly every answer has another class of status, which one byte tells.
+  if (data.length > STATUS_AT && data[STATUS_AT] !== ONE) return false;
   const start = data.toString('latin1', 0, START_LENGTH);
   return 'HTTP/1.1 100'.startsWith(start) || 'HTTP/1.0 100'.startsWith(start);
 }

@@ -20,9 +20,14 @@ export function arrayTypes(): ArrayTypes {
 
 /** An array in PostgreSQL's text form: every element quoted, so that nothing in it has a meaning. */
 export function arrayLiteral(elements: readonly (string | number | null)[]): string {
-  return `{${elements.map((element) => (element === null ? 'NULL' : quote(element))).join(',')}}`;
+  let text = '';
+  for (const element of elements) {
+    text += text === '' ? '{' : ',';
+    text += element === null ? 'NULL' : typeof element === 'number' ? element : quote(element);
+  }
+  return text === '' ? '{}' : `${text}}`;
 }
 
-function quote(element: string | number): string {
-  return typeof element === 'number' ? String(element) : `"${element.replace(/["\\]/g, '\\$&')}"`;
+function quote(element: string): string {
+  return `"${element.replace(/["\\]/g, '\\$&')}"`;
 }
