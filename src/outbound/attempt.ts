@@ -118,8 +118,12 @@ export class AttemptInFlight implements AssignableHandler {
     }
     this.#code = code;
     if (code >= 300) this.#retryAfterMs = parseRetryAfter(headers['retry-after'], Date.now());
-    clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => this.#expire(), this.#bounds.answerTimeMs);
+    // Nearly every answer is short and ends in this same turn: it needs no clock.
+    queueMicrotask(() => {
+      if (this.#isSettled) return;
+      clearTimeout(this.#timer);
+      this.#timer = setTimeout(() => this.#expire(), this.#bounds.answerTimeMs);
+    });
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {

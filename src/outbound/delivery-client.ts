@@ -81,8 +81,10 @@ export class DeliveryClient {
     beforeWrite?: () => boolean,
   ): Promise<Attempt> {
     return new Promise((resolve, reject) => {
+      const place = this.#place(url);
       const request: Dispatcher.DispatchOptions = {
-        ...this.#place(url),
+        origin: place.origin,
+        path: place.path,
         method: 'POST',
         headers: { 'user-agent': this.#options.userAgent, ...headers },
         body,

@@ -20,14 +20,11 @@ export function arrayTypes(): ArrayTypes {
 
 /** An array in PostgreSQL's text form: every element quoted, so that nothing in it has a meaning. */
 export function arrayLiteral(elements: readonly (string | number | null)[]): string {
-  let text = '';
-  for (const element of elements) {
-    text += text === '' ? '{' : ',';
-    text += element === null ? 'NULL' : typeof element === 'number' ? element : quote(element);
-  }
-  return text === '' ? '{}' : `${text}}`;
+  // Most are numbers, and V8 joins those by itself.
+  if (elements.every((element) => typeof element === 'number')) return `{${elements.join(',')}}`;
+  return `{${elements.map((element) => (element === null ? 'NULL' : quote(element))).join(',')}}`;
 }
 
-function quote(element: string): string {
-  return `"${element.replace(/["\\]/g, '\\$&')}"`;
+function quote(element: string | number): string {
+  return typeof element === 'number' ? String(element) : `"${element.replace(/["\\]/g, '\\$&')}"`;
 }

@@ -42,7 +42,7 @@ export async function settle(sql: Sql, settlements: readonly Settlement[]): Prom
 
 /** Where everything was delivered, which is nearly always, half of the columns have nothing to say. */
 function settleDelivered(sql: Sql, settlements: readonly Settlement[]): Promise<Settled[]> {
-  const attempts = attemptsOf(settlements);
+  const attempts = new AttemptColumns(settlements);
   return sql<Settled[]>`
     with input as (
       select * from unnest(
@@ -64,10 +64,8 @@ function settleDelivered(sql: Sql, settlements: readonly Settlement[]): Promise<
       insert into delivery_attempt (hook_id, seq, last_seq, attempt, at, outcome, code, duration_ms)
       select a.hook_id, a.seq, a.last_seq, a.attempt, to_timestamp(a.at_ms / 1000.0), 'delivered', a.code, a.duration_ms
       from unnest(
-        ${attempts.map((a) => a.hookId)}::int[], ${attempts.map((a) => a.firstSeq)}::bigint[],
-        ${attempts.map((a) => a.lastSeq)}::bigint[], ${attempts.map((a) => a.attempt)}::int[],
-        ${attempts.map((a) => a.at.getTime())}::bigint[], ${attempts.map((a) => a.code)}::int[],
-        ${attempts.map((a) => a.durationMs)}::int[]
+        ${attempts.hookId}::int[], ${attempts.firstSeq}::bigint[], ${attempts.lastSeq}::bigint[],
+        ${attempts.attempt}::int[], ${attempts.atMs}::bigint[], ${attempts.code}::int[], ${attempts.durationMs}::int[]
       ) as a(hook_id, seq, last_seq, attempt, at_ms, code, duration_ms)
       on conflict do nothing
     )
@@ -78,12 +76,37 @@ interface Settled {
   readonly id: HookId;
 }
 
-function attemptsOf(settlements: readonly Settlement[]): (AttemptRecord & { readonly hookId: HookId })[] {
-  return settlements.flatMap(({ hookId, attempts }) => attempts.map((attempt) => ({ hookId, ...attempt })));
+/** The attempts of all settlements as columns, in one pass: there may be thousands of them a second. */
+class AttemptColumns {
+  readonly hookId: HookId[] = [];
+  readonly firstSeq: Seq[] = [];
+  readonly lastSeq: Seq[] = [];
+  readonly attempt: number[] = [];
+  readonly atMs: number[] = [];
+  readonly outcome: string[] = [];
+  readonly category: (string | null)[] = [];
+  readonly code: (number | null)[] = [];
+  readonly durationMs: number[] = [];
+
+  constructor(settlements: readonly Settlement[]) {
+    for (const { hookId, attempts } of settlements) for (const attempt of attempts) this.#add(hookId, attempt);
+  }
+
+  #add(hookId: HookId, record: AttemptRecord): void {
+    this.hookId.push(hookId);
+    this.firstSeq.push(record.firstSeq);
+    this.lastSeq.push(record.lastSeq);
+    this.attempt.push(record.attempt);
+    this.atMs.push(record.at.getTime());
+    this.outcome.push(record.delivered ? 'delivered' : 'failed');
+    this.category.push(record.category);
+    this.code.push(record.code);
+    this.durationMs.push(record.durationMs);
+  }
 }
 
 function settleAny(sql: Sql, settlements: readonly Settlement[]): Promise<Settled[]> {
-  const attempts = attemptsOf(settlements);
+  const attempts = new AttemptColumns(settlements);
   const successes = settlements.map((s) => s.attempts.findLast((attempt) => attempt.delivered));
   const errors = settlements.map((s) => s.attempts.findLast((attempt) => !attempt.delivered));
   const iso = (date: Date | null | undefined): string | null => date?.toISOString() ?? null;
@@ -115,13 +138,13 @@ function settleAny(sql: Sql, settlements: readonly Settlement[]): Promise<Settle
       returning r.id
     ), logged as (
       insert into delivery_attempt (hook_id, seq, last_seq, attempt, at, outcome, category, code, duration_ms)
-      select * from unnest(
-        ${attempts.map((a) => a.hookId)}::int[], ${attempts.map((a) => a.firstSeq)}::bigint[],
-        ${attempts.map((a) => a.lastSeq)}::bigint[], ${attempts.map((a) => a.attempt)}::int[],
-        ${attempts.map((a) => a.at.toISOString())}::timestamptz[],
-        ${attempts.map((a) => (a.delivered ? 'delivered' : 'failed'))}::text[],
-        ${attempts.map((a) => a.category)}::text[], ${attempts.map((a) => a.code)}::int[],
-        ${attempts.map((a) => a.durationMs)}::int[])
+      select a.hook_id, a.seq, a.last_seq, a.attempt, to_timestamp(a.at_ms / 1000.0), a.outcome, a.category, a.code,
+        a.duration_ms
+      from unnest(
+        ${attempts.hookId}::int[], ${attempts.firstSeq}::bigint[], ${attempts.lastSeq}::bigint[],
+        ${attempts.attempt}::int[], ${attempts.atMs}::bigint[], ${attempts.outcome}::text[],
+        ${attempts.category}::text[], ${attempts.code}::int[], ${attempts.durationMs}::int[]
+      ) as a(hook_id, seq, last_seq, attempt, at_ms, outcome, category, code, duration_ms)
       on conflict do nothing
     )
     select id from settled`;

@@ -9,7 +9,7 @@ import { askControl } from './control.ts';
 import { eventually } from './eventually.ts';
 import type { TestGroup } from './server.ts';
 
-const MAIN = resolve(import.meta.dirname, '../../src/main.ts');
+const PROGRAM = resolve(import.meta.dirname, '../../bin/klatch');
 const KEPT_LINES = 200;
 /** What its database is sealed with, for what is put into it past the server. */
 export const SECRET = 'a secret for tests that is long enough to be taken';
@@ -68,7 +68,7 @@ export class ServerProcess {
 
   /** Starts the program and resolves when it is ready. Rejects with its last lines when it ends before. */
   async start(): Promise<void> {
-    const child = spawn(process.execPath, [MAIN, 'serve', '--config', this.#configFile], {
+    const child = spawn(PROGRAM, ['serve', '--config', this.#configFile], {
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     this.#child = child;
