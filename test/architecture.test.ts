@@ -24,6 +24,7 @@ const mayImport: Record<string, readonly string[]> = {
   delivery: ['model', 'config', 'errors.ts', 'log.ts', 'storage', 'outbound', 'bus', 'operations'],
   live: ['model', 'config', 'errors.ts', 'log.ts', 'version.ts', 'storage', 'bus', 'operations'],
   http: ['model', 'config', 'errors.ts', 'log.ts', 'version.ts', 'storage', 'bus', 'operations'],
+  doctor: ['model', 'config', 'storage', 'outbound'],
 };
 const lower = Object.keys(mayImport);
 mayImport['server.ts'] = lower;

@@ -5,7 +5,7 @@
  */
 export const exitCodes = {
   ok: 0,
-  /** The operation was refused or failed; its public sentence is on standard error. */
+  /** The operation was refused or failed, or doctor found errors; a public sentence is on standard error. */
   operationFailed: 1,
   /** The command line is wrong or lacks something (EX_USAGE). */
   usage: 64,

@@ -2,6 +2,7 @@ import { Command, CommanderError } from 'commander';
 import { readVersion } from '../version.ts';
 import { addConfig } from './config.ts';
 import { printError, type CommandContext } from './context.ts';
+import { addDoctor } from './doctor.ts';
 import { exitCodes } from './exit-codes.ts';
 import { explainFailure } from './failure.ts';
 import { addGroup } from './group.ts';
@@ -57,7 +58,7 @@ export function createProgram(context: CommandContext): Command {
       await serve(context, configFlag(self));
     });
   withExamples(program, ['klatch setup --embedded --base-uri https://chat.example.org', 'klatch serve']);
-  for (const add of [addServe, addSetup, addConfig, addMigrate, addStatus, addReady, addUser, addGroup])
+  for (const add of [addServe, addSetup, addConfig, addMigrate, addStatus, addReady, addDoctor, addUser, addGroup])
     add(program, context);
   // After the commands, which would inherit it. What is left over is refused above by name, not as "too many arguments".
   program.allowExcessArguments();

@@ -1,5 +1,5 @@
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto';
-import type { Sql } from './connection.ts';
+import type { Sql, Transaction } from './connection.ts';
 
 /** The configured `secret` is not the one this database was made with. */
 export class WrongSecretError extends Error {
@@ -7,6 +7,7 @@ export class WrongSecretError extends Error {
 }
 
 const CANARY = 'klatch';
+const CANARY_NAME = 'secret-canary';
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
@@ -48,15 +49,22 @@ export class Sealer {
 
 /** Leaves a canary in a new database and checks it in an older one, before anything is sealed with a wrong secret. */
 export async function checkCanary(sql: Sql, sealer: Sealer): Promise<void> {
-  const name = 'secret-canary';
+  const name = CANARY_NAME;
   await sql`insert into setting (name, value) values (${name}, ${sealer.seal(name, CANARY)}) on conflict (name) do nothing`;
-  const [row] = await sql<{ value: string }[]>`select value from setting where name = ${name}`;
+  if (await opensCanary(sql, sealer)) return;
+  throw new WrongSecretError(
+    'secret differs from the one this database was made with: put the old value of `secret` back into server.conf',
+  );
+}
+
+/** Whether this secret opens the canary of a database; null where there is none yet. Changes nothing. */
+export async function opensCanary(sql: Sql | Transaction, sealer: Sealer): Promise<boolean | null> {
+  const [row] = await sql<{ value: string }[]>`select value from setting where name = ${CANARY_NAME}`;
+  if (row === undefined) return null;
   try {
-    if (row === undefined || sealer.open(name, row.value) !== CANARY) throw new WrongSecretError('the canary differs');
-  } catch (cause) {
-    throw new WrongSecretError(
-      'secret differs from the one this database was made with: put the old value of `secret` back into server.conf',
-      { cause },
-    );
+    return sealer.open(CANARY_NAME, row.value) === CANARY;
+  } catch (error) {
+    if (error instanceof WrongSecretError) return false;
+    throw error;
   }
 }
