@@ -7,6 +7,7 @@ import { HttpListener } from './http/listener.ts';
 import { ControlSocket } from './live/control-socket.ts';
 import type { Log } from './log.ts';
 import { TokenDirectory } from './operations/access.ts';
+import { DeliveryReport } from './operations/delivery-report.ts';
 import { Housekeeping } from './operations/housekeeping.ts';
 import { Rate } from './operations/rate.ts';
 import type { Services } from './operations/services.ts';
@@ -126,6 +127,7 @@ export class Server {
       waitMs: limits.intakeWaitMs,
       onCommitted: (advanced) => bus.publish('advanced', advanced),
     });
+    const log = this.#log;
     const perMinute = limits.registrationsPerMinute;
     return {
       config,
@@ -139,7 +141,8 @@ export class Server {
       tokens: new TokenDirectory(database.general, bus, limits),
       policy: new AddressPolicy(delivery.allow),
       registrations: new Rate({ perSecond: perMinute / 60, burst: perMinute, keys: GROUPS_REGISTERING }),
-      log: this.#log,
+      deliveryReport: new DeliveryReport({ pool: database.general, parkAfterMs: delivery.parkAfterMs, log }),
+      log,
     };
   }
 

@@ -6,6 +6,7 @@ import type { Database } from '../storage/database.ts';
 import type { MessageLog } from '../storage/message-log.ts';
 import type { Sealer } from '../storage/sealed.ts';
 import type { TokenDirectory } from './access.ts';
+import type { DeliveryReport } from './delivery-report.ts';
 import type { Rate } from './rate.ts';
 
 /** What operations work with; `server.ts` builds it. */
@@ -23,5 +24,6 @@ export interface Services {
   readonly policy: AddressPolicy;
   /** Registrations of reverse webhooks by group. */
   readonly registrations: Rate<number>;
+  readonly deliveryReport: DeliveryReport;
   readonly log: Log;
 }
