@@ -1,12 +1,21 @@
 import type { Command } from 'commander';
 import { findConfigFile } from '../config/load.ts';
 import { examine } from '../doctor/examine.ts';
-import { counted, type Finding, type Level } from '../doctor/finding.ts';
+import {
+  counted,
+  error as failed,
+  skipped,
+  warning,
+  type Finding,
+  type Level,
+  type Verdict,
+} from '../doctor/finding.ts';
 import type { ServerAnswer } from '../doctor/server.ts';
 import { serverStatus } from '../operations/server-status.ts';
 import { readVersion } from '../version.ts';
+import { absenceSentence, explainAbsence, type Absence } from './absence.ts';
 import { print, type CommandContext } from './context.ts';
-import { callServer } from './control-client.ts';
+import { callServer, OtherVersionError } from './control-client.ts';
 import { exitCodes } from './exit-codes.ts';
 import { CommandError } from './failure.ts';
 import { oneLine } from './layout.ts';
@@ -37,9 +46,20 @@ async function askServer(dataDir: string): Promise<ServerAnswer> {
     const { version, pid, ready, started_at } = status;
     return { version, pid, ready, startedAt: new Date(started_at) };
   } catch (error) {
-    if (error instanceof CommandError) return { silence: error.message };
-    throw error;
+    if (!(error instanceof CommandError)) throw error;
+    if (error.exitCode !== exitCodes.unavailable || error instanceof OtherVersionError) {
+      return { silence: failed(error.message, 'The rest of these findings holds all the same.') };
+    }
+    return { silence: judgeAbsence(await explainAbsence(dataDir)) };
   }
+}
+
+/** A server that nobody has started, or that was stopped, is no fault. */
+function judgeAbsence(absence: Absence): Verdict {
+  const found = absenceSentence(absence);
+  if (absence.state === 'stopped' || absence.state === 'never started') return skipped(found);
+  const todo = 'See "klatch status" and the log of the server.';
+  return absence.state === 'silent' ? failed(found, `${todo} If it hangs, restart it.`) : warning(found, todo);
 }
 
 /** One line a finding, and beneath it what is to be done. */

@@ -8,7 +8,7 @@ import { reportHooks, type HookReport } from '../storage/hook-targets.ts';
 import { newestVersion } from '../storage/migrate.ts';
 import { externalTarget } from '../storage/open-database.ts';
 import { Sealer } from '../storage/sealed.ts';
-import { judgeDatabase } from './database.ts';
+import { judgeDatabase, judgeStart } from './database.ts';
 import { error, ok, skipped, type Verdict } from './finding.ts';
 import { MAX_HOSTS } from './hook-addresses.ts';
 import { MAX_FAILING } from './hooks.ts';
@@ -18,6 +18,8 @@ const TIMEOUT_MS = 5_000;
 /** What the database says, and what other checks take from it. */
 export interface DatabaseFacts {
   readonly verdicts: readonly Verdict[];
+  /** Those that keep a server from starting. */
+  readonly inTheWay: readonly Verdict[];
   /** Null: it did not answer, or does not run. */
   readonly report: DatabaseReport | null;
   /** Null: there are no tables, or none that this program knows. */
@@ -28,11 +30,11 @@ export interface DatabaseFacts {
 export async function examineDatabase(config: Config, serverRuns: boolean): Promise<DatabaseFacts> {
   try {
     const place = await placeOf(config, serverRuns);
-    if (place.target === null) return { verdicts: place.verdicts, report: null, hooks: null };
-    const facts = await ask(place.target, config, serverRuns);
-    return { ...facts, verdicts: [...facts.verdicts, ...place.verdicts] };
+    if (place.target !== null) return await ask(place.target, config, serverRuns);
+    return { verdicts: place.verdicts, inTheWay: [], report: null, hooks: null };
   } catch (cause) {
-    return { verdicts: [explain(cause, config)], report: null, hooks: null };
+    const verdicts = [explain(cause, config)];
+    return { verdicts, inTheWay: verdicts.filter(({ level }) => level === 'error'), report: null, hooks: null };
   }
 }
 
@@ -54,10 +56,11 @@ async function placeOf(
 async function ask(target: ConnectionTarget, config: Config, serverRuns: boolean): Promise<DatabaseFacts> {
   const newest = newestVersion();
   const report = await reportDatabase(target, { sealer: new Sealer(config.secret), timeoutMs: TIMEOUT_MS });
-  const verdicts = judgeDatabase(report, { config, newest, serverRuns });
-  if (report.schema === 0 || report.schema > newest) return { verdicts, report, hooks: null };
+  const expected = { config, newest, serverRuns };
+  const judged = { verdicts: judgeDatabase(report, expected), inTheWay: judgeStart(report, expected), report };
+  if (report.schema === 0 || report.schema > newest) return { ...judged, hooks: null };
   const bounds = { hosts: MAX_HOSTS + 1, failing: MAX_FAILING, timeoutMs: TIMEOUT_MS };
-  return { verdicts, report, hooks: await reportHooks(target, bounds) };
+  return { ...judged, hooks: await reportHooks(target, bounds) };
 }
 
 function explain(cause: unknown, { dataDir, postgresql }: Config): Verdict {

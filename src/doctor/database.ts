@@ -17,10 +17,15 @@ export interface Expectation {
   readonly serverRuns: boolean;
 }
 
+/** What about a database that answers keeps a server from starting on it. */
+export function judgeStart(report: DatabaseReport, expected: Expectation): Verdict[] {
+  return [...judgeVersions(report, expected), ...judgeSecret(report), ...judgeWrites(report)];
+}
+
 /** Everything that is wrong with a database that answers; one `ok` when nothing is. */
 export function judgeDatabase(report: DatabaseReport, expected: Expectation): Verdict[] {
   const found = [
-    ...judgeVersions(report, expected),
+    ...judgeStart(report, expected),
     ...judgeSafety(report),
     ...judgeConnections(report, expected),
     ...judgeLocks(report),
@@ -45,15 +50,19 @@ function judgeVersions(report: DatabaseReport, { newest, serverRuns }: Expectati
     const what = `the database is at schema ${report.schema} and this Klatch knows ${newest}`;
     found.push(warning(what, 'Restart the server: the start brings the database up to date.'));
   }
-  if (report.encoding !== 'UTF8') {
-    const todo = "Make the database with encoding 'UTF8' and move the data with pg_dump.";
-    found.push(error(`the database's encoding is ${report.encoding}: not every message can be stored`, todo));
-  }
-  if (report.secretFits === false) {
-    const todo = 'Put the old value of `secret` back into server.conf.';
-    found.push(error('secret differs from the one this database was made with', todo));
-  }
   return found;
+}
+
+function judgeSecret({ secretFits }: DatabaseReport): Verdict[] {
+  if (secretFits !== false) return [];
+  const todo = 'Put the old value of `secret` back into server.conf.';
+  return [error('secret differs from the one this database was made with', todo)];
+}
+
+function judgeWrites({ readOnly }: DatabaseReport): Verdict[] {
+  if (!readOnly) return [];
+  const todo = 'Lead services.postgresql to the primary server, and look at default_transaction_read_only.';
+  return [error('the database takes no writes: it is a standby, or read-only', todo)];
 }
 
 function judgeSafety(report: DatabaseReport): Verdict[] {
@@ -61,9 +70,9 @@ function judgeSafety(report: DatabaseReport): Verdict[] {
     const name = NAMES[setting];
     return error(`${name} is off: a crash can lose messages that were confirmed`, `Set ${name} = on in PostgreSQL.`);
   });
-  if (report.readOnly) {
-    const todo = 'Lead services.postgresql to the primary server, and look at default_transaction_read_only.';
-    found.push(error('the database takes no writes: it is a standby, or read-only', todo));
+  if (report.encoding !== 'UTF8') {
+    const todo = "Make the database with encoding 'UTF8' and move the data with pg_dump.";
+    found.push(error(`the database's encoding is ${report.encoding}: not every message can be stored`, todo));
   }
   return found;
 }

@@ -25,7 +25,7 @@ export interface ExaminationOptions {
   readonly env: Environment;
   /** Of this program. */
   readonly version: string;
-  /** Asks the server of a data directory; only called where one runs. */
+  /** Asks the server of a data directory. */
   readonly askServer: (dataDir: string) => Promise<ServerAnswer>;
 }
 
@@ -48,6 +48,7 @@ export async function examine(options: ExaminationOptions): Promise<Finding[]> {
   const holder = await findHolder(config.dataDir);
   const database = within(examineDatabase(config, holder !== null), {
     verdicts: [error(TOO_LONG, 'Look at the database server and its log.')],
+    inTheWay: [],
     report: null,
     hooks: null,
   });
@@ -60,10 +61,8 @@ type Check = (subject: Subject) => Promise<readonly Verdict[]>;
 
 const checks: Readonly<Record<Exclude<CheckName, 'configuration'>, Check>> = {
   'data directory': async ({ config, holder }) => [await examineDataDirectory(config.dataDir, uidOf(holder))],
-  server: async ({ config, file, version, holder, askServer }) => {
-    const answer = holder === null ? { silence: '' } : await askServer(config.dataDir);
-    return judgeServer(answer, { holder, version, file });
-  },
+  server: async ({ config, file, version, askServer }) =>
+    judgeServer(await askServer(config.dataDir), { version, file }),
   database: async ({ database }) => (await database).verdicts,
   disk: async ({ config: { dataDir, postgresql } }) =>
     examineDisk(postgresql.embedded ? [dataDir, join(dataDir, 'postgresql')] : [dataDir]),

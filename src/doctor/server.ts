@@ -1,23 +1,14 @@
 import { statSync } from 'node:fs';
-import type { LockHolder } from '../storage/data-dir-lock.ts';
-import { error, ok, skipped, warning, type Verdict } from './finding.ts';
+import { error, ok, warning, type Verdict } from './finding.ts';
 
-/** What the running server says about itself, or why it says nothing. */
+/** What the running server says about itself, or what to think of it saying nothing. */
 export type ServerAnswer =
   | { readonly version: string; readonly pid: number; readonly ready: boolean; readonly startedAt: Date }
-  | { readonly silence: string };
+  | { readonly silence: Verdict };
 
-/** Judges a server by its answer; `holder` null: nobody runs on the data directory. */
-export function judgeServer(
-  answer: ServerAnswer,
-  parts: { holder: LockHolder | null; version: string; file: string },
-): Verdict[] {
-  const { holder, version, file } = parts;
-  if (holder === null) return [skipped('no server runs; "klatch status" says why')];
-  if ('silence' in answer) {
-    const todo = 'Look at "klatch status" and at the log: it may be starting or stopping. If it hangs, restart it.';
-    return [error(answer.silence, todo)];
-  }
+/** Judges a server by its answer. `version` is this program's, `file` the configuration that it would read now. */
+export function judgeServer(answer: ServerAnswer, { version, file }: { version: string; file: string }): Verdict[] {
+  if ('silence' in answer) return [answer.silence];
   const found: Verdict[] = [];
   if (answer.version !== version) {
     const what = `the server is Klatch ${answer.version} and this program is ${version}`;
