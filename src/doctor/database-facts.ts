@@ -33,7 +33,7 @@ export async function examineDatabase(config: Config, serverRuns: boolean): Prom
     if (place.target !== null) return await ask(place.target, config, serverRuns);
     return { verdicts: place.verdicts, inTheWay: [], report: null, hooks: null };
   } catch (cause) {
-    const verdicts = [explain(cause, config)];
+    const verdicts = [explain(cause, config, serverRuns)];
     return { verdicts, inTheWay: verdicts.filter(({ level }) => level === 'error'), report: null, hooks: null };
   }
 }
@@ -63,15 +63,18 @@ async function ask(target: ConnectionTarget, config: Config, serverRuns: boolean
   return { ...judged, hooks: await reportHooks(target, bounds) };
 }
 
-function explain(cause: unknown, { dataDir, postgresql }: Config): Verdict {
+function explain(cause: unknown, { dataDir, postgresql }: Config, serverRuns: boolean): Verdict {
+  const closed = skipped(`${dataDir} is closed to this user: run it as root, or as the user of the server`);
   const todo = postgresql.embedded
     ? 'Look into postgresql.log in data-dir.'
     : 'Check that PostgreSQL runs and that services.postgresql in server.conf leads to it.';
+  // A server that runs is their owner, or root: it is this user who is not.
+  if (cause instanceof EmbeddedError && cause.code === 'owner-mismatch' && serverRuns) return closed;
   if (cause instanceof EmbeddedError) return error(cause.message, 'The server cannot start until this is put right.');
   if (cause instanceof DatabaseAwayError || cause instanceof DatabaseLostError) return error(cause.message, todo);
   const state = sqlState(cause);
   if (state !== null) return error(`the database refused to be examined (SQLSTATE ${state})`, todo);
   const { code } = cause as NodeJS.ErrnoException;
-  if (code === 'EACCES') return skipped(`${dataDir} is closed to this user: run it as root, or as the server's user`);
+  if (code === 'EACCES') return closed;
   throw cause;
 }

@@ -1,4 +1,6 @@
+import { once } from 'node:events';
 import { chmod } from 'node:fs/promises';
+import { createServer, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { checkNames, type Finding } from '../../src/doctor/finding.ts';
@@ -175,6 +177,23 @@ describe('doctor without a server', () => {
       },
     ]);
     expect(performance.now() - started).toBeLessThan(10_000);
+  });
+
+  test('gives up on a database that takes the connection and says nothing', async () => {
+    const silent = createServer((socket) => {
+      socket.on('error', () => socket.destroy());
+      silent.once('stop', () => socket.destroy());
+    }).listen(0, '127.0.0.1');
+    await once(silent, 'listening');
+    const { port } = silent.address() as AddressInfo;
+    await workspace.configure({ ...database.target, host: '127.0.0.1', port }, [
+      'services.postgresql.connect-timeout = 1m',
+    ]);
+    const found = 'no answer from the database within 5000 ms';
+    expect((await examine())('database')).toMatchObject([{ level: 'error', found }]);
+    silent.emit('stop');
+    silent.close();
+    await once(silent, 'close');
   });
 
   test('says what would keep an embedded database from starting', async () => {
