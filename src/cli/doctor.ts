@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import { findConfigFile } from '../config/load.ts';
+import { ConfigError, NotConfiguredError } from '../config/problem.ts';
 import { examine } from '../doctor/examine.ts';
 import {
   counted,
@@ -16,6 +17,7 @@ import { readVersion } from '../version.ts';
 import { absenceSentence, explainAbsence, type Absence } from './absence.ts';
 import { print, type CommandContext } from './context.ts';
 import { callServer, OtherVersionError } from './control-client.ts';
+import { readDataDir } from './data-dir.ts';
 import { exitCodes } from './exit-codes.ts';
 import { CommandError } from './failure.ts';
 import { oneLine } from './layout.ts';
@@ -30,7 +32,8 @@ export function addDoctor(program: Command, context: CommandContext): void {
     .description('look at everything the server depends on, running or not, and say what to do; it changes nothing')
     .action(async ({ json }: { json?: boolean }, self: Command) => {
       const file = findConfigFile({ flag: configFlag(self), env: context.env, programDir: context.programDir });
-      const findings = await examine({ file, env: context.env, version: readVersion(), askServer });
+      const { env } = context;
+      const findings = await examine({ file, env, dataDir: findDataDir(file, env), version: readVersion(), askServer });
       const errors = findings.filter(({ level }) => level === 'error').length;
       const warnings = findings.filter(({ level }) => level === 'warning').length;
       if (json === true) print(context, JSON.stringify({ ok: errors === 0, errors, warnings, findings }, null, 2));
@@ -38,6 +41,16 @@ export function addDoctor(program: Command, context: CommandContext): void {
       if (errors > 0) throw new CommandError(exitCodes.operationFailed, `doctor found ${counted(errors, 'error')}`);
     });
   withExamples(withJson(command), ['klatch doctor', 'klatch doctor --json']);
+}
+
+function findDataDir(file: string, env: CommandContext['env']): string | null {
+  try {
+    return readDataDir(file, env);
+  } catch (cause) {
+    // The examination of the configuration says what is wrong with it.
+    if (cause instanceof ConfigError || cause instanceof NotConfiguredError) return null;
+    throw cause;
+  }
 }
 
 async function askServer(dataDir: string): Promise<ServerAnswer> {

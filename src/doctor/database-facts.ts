@@ -9,7 +9,7 @@ import { newestVersion } from '../storage/migrate.ts';
 import { externalTarget } from '../storage/open-database.ts';
 import { Sealer } from '../storage/sealed.ts';
 import { judgeDatabase, judgeStart } from './database.ts';
-import { error, ok, skipped, type Verdict } from './finding.ts';
+import { error, ok, skipped, unexpected, type Verdict } from './finding.ts';
 import { MAX_HOSTS } from './hook-addresses.ts';
 import { MAX_FAILING } from './hooks.ts';
 
@@ -75,6 +75,5 @@ function explain(cause: unknown, { dataDir, postgresql }: Config, serverRuns: bo
   const state = sqlState(cause);
   if (state !== null) return error(`the database refused to be examined (SQLSTATE ${state})`, todo);
   const { code } = cause as NodeJS.ErrnoException;
-  if (code === 'EACCES') return closed;
-  throw cause;
+  return code === 'EACCES' ? closed : unexpected(cause);
 }

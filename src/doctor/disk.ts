@@ -46,7 +46,7 @@ async function roomOf(path: string): Promise<Room> {
     return { path, freeBytes: bavail * bsize, bytes: blocks * bsize, freeFiles: files === 0 ? null : ffree };
   } catch (cause) {
     const { code } = cause as NodeJS.ErrnoException;
-    if (code !== 'ENOENT' || dirname(path) === path) throw cause;
+    if ((code !== 'ENOENT' && code !== 'ENOTDIR') || dirname(path) === path) throw cause;
     return roomOf(dirname(path));
   }
 }

@@ -9,7 +9,7 @@ import { examineConfiguration } from './configuration.ts';
 import { examineDataDirectory } from './data-directory.ts';
 import { examineDatabase, type DatabaseFacts } from './database-facts.ts';
 import { examineDisk } from './disk.ts';
-import { checkNames, error, skipped, type CheckName, type Finding, type Verdict } from './finding.ts';
+import { checkNames, error, skipped, unexpected, type CheckName, type Finding, type Verdict } from './finding.ts';
 import { examineHookAddresses } from './hook-addresses.ts';
 import { judgeHooks, judgeServerKeys } from './hooks.ts';
 import { examineOpenFiles } from './open-files.ts';
@@ -23,6 +23,8 @@ export interface ExaminationOptions {
   /** The configuration file. */
   readonly file: string;
   readonly env: Environment;
+  /** The data directory as the file names it; null: it cannot be read from it. */
+  readonly dataDir: string | null;
   /** Of this program. */
   readonly version: string;
   /** Asks the server of a data directory. */
@@ -41,10 +43,7 @@ export async function examine(options: ExaminationOptions): Promise<Finding[]> {
   const { config, verdicts } = examineConfiguration(options.file, options.env);
   const first = named('configuration', verdicts);
   const rest = checkNames.filter((name) => name !== 'configuration');
-  if (config === null) {
-    const why = skipped('needs a configuration without mistakes');
-    return [...first, ...rest.flatMap((name) => named(name, [why]))];
-  }
+  if (config === null) return [...first, ...(await withoutConfig(options, rest))];
   // Where the directory is closed to this user, the check of the server says so.
   const holder = await findHolder(config.dataDir).catch(() => null);
   const database = within(examineDatabase(config, holder !== null), {
@@ -56,6 +55,20 @@ export async function examine(options: ExaminationOptions): Promise<Finding[]> {
   const subject: Subject = { ...options, config, holder, database };
   const found = await Promise.all(rest.map(async (name) => named(name, await run(name, subject))));
   return [...first, ...found.flat()];
+}
+
+/** A server that runs is not concerned by mistakes that were made since; where it is, is often known all the same. */
+async function withoutConfig(options: ExaminationOptions, names: readonly CheckName[]): Promise<Finding[]> {
+  const { dataDir, file, version, askServer } = options;
+  const server =
+    dataDir === null
+      ? []
+      : await within(
+          askServer(dataDir).then((answer) => judgeServer(answer, { version, file })),
+          overdue,
+        );
+  const why = skipped('needs a configuration without mistakes');
+  return names.flatMap((name) => named(name, name === 'server' && server.length > 0 ? server : [why]));
 }
 
 type Check = (subject: Subject) => Promise<readonly Verdict[]>;
@@ -92,9 +105,12 @@ const checks: Readonly<Record<Exclude<CheckName, 'configuration'>, Check>> = {
 };
 
 async function run(name: Exclude<CheckName, 'configuration'>, subject: Subject): Promise<readonly Verdict[]> {
-  const overdue = [error(TOO_LONG, 'Run it again; if it stays, look at what this check is about.')];
-  return within(checks[name](subject), overdue);
+  // One check that fails must not take the others' findings with it.
+  const checking = checks[name](subject).catch((cause: unknown) => [unexpected(cause)]);
+  return within(checking, overdue);
 }
+
+const overdue: readonly Verdict[] = [error(TOO_LONG, 'Run it again; if it stays, look at what this check is about.')];
 
 /** What a promise resolves with, or `late` when that takes too long. */
 async function within<T>(work: Promise<T>, late: T): Promise<T> {

@@ -40,3 +40,10 @@ export const error = (found: string, todo: string): Verdict => ({ level: 'error'
 export function counted(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? '' : 's'}`;
 }
+
+/** What a check failed with that it does not know; named by its code, since its message could hold anything. */
+export function unexpected(cause: unknown): Verdict {
+  const { code, name } = cause as { code?: unknown; name?: unknown };
+  const what = typeof code === 'string' ? code : String(name);
+  return error(`could not be looked at (${what})`, 'Look at what the code says; run it as root if it is about rights.');
+}

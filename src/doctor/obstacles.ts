@@ -5,7 +5,7 @@ import { examineConfiguration } from './configuration.ts';
 import { examineDataDirectory } from './data-directory.ts';
 import { examineDatabase } from './database-facts.ts';
 import { examineDisk } from './disk.ts';
-import { error, type CheckName, type Finding, type Verdict } from './finding.ts';
+import { error, unexpected, type CheckName, type Finding, type Verdict } from './finding.ts';
 
 const CONNECT_MS = 1_000;
 
@@ -17,7 +17,7 @@ export async function findObstacles(file: string, env: Environment): Promise<Fin
     examinePort(config.http),
     examineDataDirectory(config.dataDir, null),
     examineDatabase(config, false),
-    examineDisk([config.dataDir]),
+    examineDisk([config.dataDir]).catch((cause: unknown) => [unexpected(cause)]),
   ]);
   return [
     ...errors('data directory', [directory]),

@@ -108,6 +108,16 @@ describe('doctor beside a running server', () => {
     }
   });
 
+  test('finds the server that runs although the file has mistakes by now', async () => {
+    await workspace.configure(database.target);
+    await workspace.serve();
+    await workspace.configure(database.target, ['http.port = high']);
+    const found = await examine();
+    expect(found('configuration')).toMatchObject([{ level: 'error' }]);
+    expect(found('server')).toMatchObject([{ level: 'warning', found: expect.stringContaining('was changed after') }]);
+    expect(found('database')).toMatchObject([{ level: 'skipped' }]);
+  });
+
   test('tells that something else answers at base-uri', async () => {
     const other = await TestServer.start();
     try {
@@ -123,7 +133,7 @@ describe('doctor beside a running server', () => {
 });
 
 describe('doctor without a server', () => {
-  test('names every mistake of the configuration and looks at nothing else', async () => {
+  test('names every mistake of the configuration, beside which nothing else can be looked at', async () => {
     await workspace.write([`secret = "short"`, 'http.port = high', 'http.base-uri = "http://x.example"']);
     const found = await examine();
     expect(found('configuration')).toMatchObject([
@@ -131,7 +141,7 @@ describe('doctor without a server', () => {
       { level: 'error', found: expect.stringContaining('server.conf:2: http.port:') },
     ]);
     for (const check of checkNames.slice(1)) expect(found(check)).toMatchObject([{ level: 'skipped' }]);
-    await workspace.write(['secret = "<SECRET>"']);
+    await workspace.write(['secret = "<SECRET>"', 'data-dir = [1]']);
     expect((await examine())('configuration')).toMatchObject([
       { level: 'error', todo: expect.stringContaining('klatch setup') },
       { level: 'error', found: expect.stringContaining('http.base-uri: is not set') },
@@ -194,6 +204,21 @@ describe('doctor without a server', () => {
     silent.emit('stop');
     silent.close();
     await once(silent, 'close');
+  });
+
+  test('goes on where a folder cannot be there at all', async () => {
+    await workspace.configure(database.target, [
+      `data-dir = ${JSON.stringify(join(workspace.file, 'data'))}`,
+      'services.postgresql.embedded = true',
+    ]);
+    const found = await examine();
+    expect(found('data directory')).toMatchObject([{ level: 'error', found: expect.stringContaining('(ENOTDIR)') }]);
+    expect(found('database')).toMatchObject([{ level: 'error', found: 'could not be looked at (ENOTDIR)' }]);
+    expect(found('disk')).toHaveLength(1);
+    expect(found('open files')).toHaveLength(1);
+    const { code, stdout } = await workspace.run(['status']);
+    expect(code).toBe(69);
+    expect(stdout).toMatch(/\nin the way of a start:\n {2}.* cannot be reached \(ENOTDIR\)\n/);
   });
 
   test('says what would keep an embedded database from starting', async () => {

@@ -218,6 +218,21 @@ describe('the status of a server that does not answer says why', () => {
     expect((await down()).json).toMatchObject({ state: 'failed', obstacles: [] });
   });
 
+  test('it could not go on, since a newer Klatch changed the schema', async () => {
+    const shared = await createTestDatabase();
+    try {
+      await workspace.configure(shared.target);
+      const { server } = await workspace.serve();
+      await shared.query((sql) => sql`insert into schema_version (version, name) values (9999, 'future')`);
+      expect(await server.ended).toMatchObject({ code: 76 });
+      const { line, json } = await down();
+      expect(line).toMatch(/^does not run: it failed \d+ s ago with exit status 76: the database is at schema 9999 /);
+      expect(json).toMatchObject({ obstacles: [{ found: expect.stringContaining('at schema 9999') }] });
+    } finally {
+      await shared.drop();
+    }
+  });
+
   test('it crashed', async () => {
     const script = 'process.on("SIGUSR2", () => { Promise.reject(new Error("boom")) })';
     const fault = `data:text/javascript,${encodeURIComponent(script)}`;

@@ -51,7 +51,20 @@ export function normalise(text: string, { folder, ports }: Replacements): string
     [/\b\d+ files open, /g, '33 files open, '],
     [/\b(?:at most \d+|without a limit)(?=;| for a server)/g, 'at most 65536'],
   ];
-  return replacements.reduce((result, [found, example]) => result.replaceAll(found, example), text);
+  const enough = withoutScarcity(text);
+  return replacements.reduce((result, [found, example]) => result.replaceAll(found, example), enough);
+}
+
+/** Takes the warnings of a machine that is short of disk or open files out of doctor's last line. */
+function withoutScarcity(text: string): string {
+  const scarce = text.match(/^warning +(?:disk|open files) /gm)?.length ?? 0;
+  if (scarce === 0) return text;
+  return text
+    .replace(/(\d+) warnings?\.$/m, (_, count: string) => {
+      const left = Number(count) - scarce;
+      return `${left} warning${left === 1 ? '' : 's'}.`;
+    })
+    .replace('No errors, 0 warnings.', 'Nothing is wrong.');
 }
 
 /** The transcript that stands in the page behind its mark; with KLATCH_WRITE_TRANSCRIPTS set it is written there first. */
