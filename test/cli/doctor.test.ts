@@ -134,7 +134,12 @@ describe('doctor beside a running server', () => {
 
 describe('doctor without a server', () => {
   test('names every mistake of the configuration, beside which nothing else can be looked at', async () => {
-    await workspace.write([`secret = "short"`, 'http.port = high', 'http.base-uri = "http://x.example"']);
+    await workspace.write([
+      'secret = "short"',
+      'http.port = high',
+      'http.base-uri = "http://x.example"',
+      'data-dir = "data"',
+    ]);
     const found = await examine();
     expect(found('configuration')).toMatchObject([
       { level: 'error', found: expect.stringContaining('server.conf:1: secret:') },
@@ -145,6 +150,7 @@ describe('doctor without a server', () => {
     expect((await examine())('configuration')).toMatchObject([
       { level: 'error', todo: expect.stringContaining('klatch setup') },
       { level: 'error', found: expect.stringContaining('http.base-uri: is not set') },
+      { level: 'error', found: expect.stringContaining('data-dir: expected the path of a folder') },
     ]);
   });
 
