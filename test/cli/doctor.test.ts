@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { chmod } from 'node:fs/promises';
 import { createServer, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { checkNames, type Finding } from '../../src/doctor/finding.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
@@ -21,17 +21,16 @@ interface Report {
 let database: TestDatabase;
 let workspace: Workspace;
 
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
-
-afterAll(async () => database.drop());
-
+// One for each test: a killed server's leases last for 10 s, and the next one's deliveries would wait for them.
 beforeEach(async () => {
+  database = await createTestDatabase();
   workspace = await Workspace.create();
 });
 
-afterEach(async () => workspace.remove());
+afterEach(async () => {
+  await workspace.remove();
+  await database.drop();
+});
 
 /** What doctor finds, and that its status and its counts agree with it. */
 async function examine(env: NodeJS.ProcessEnv = {}): Promise<(check: string) => readonly Finding[]> {

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { mkdir, readFile } from 'node:fs/promises';
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { ADVISORY_LOCK as MIGRATION_LOCK } from '../../src/storage/migrate.ts';
 import { readLastRun } from '../../src/storage/run-record.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
@@ -18,18 +18,17 @@ type Json = Record<string, any>;
 let database: TestDatabase;
 let workspace: Workspace;
 
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
-
-afterAll(async () => database.drop());
-
+// One for each test: a killed server's leases last for 10 s, and the next one's deliveries would wait for them.
 beforeEach(async () => {
+  database = await createTestDatabase();
   workspace = await Workspace.create();
   await workspace.configure(database.target);
 });
 
-afterEach(async () => workspace.remove());
+afterEach(async () => {
+  await workspace.remove();
+  await database.drop();
+});
 
 /** The first line of `klatch status` without its name, its JSON, and what `klatch ready` says; all of them end with 69. */
 async function down(): Promise<{ line: string; json: Json; reason: string; all: string }> {
