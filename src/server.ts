@@ -28,6 +28,7 @@ import { Database } from './storage/database.ts';
 import { openDatabase, type OpenDatabase } from './storage/open-database.ts';
 import { MessageLog } from './storage/message-log.ts';
 import { readNodeId } from './storage/node-id.ts';
+import { RunRecord, type Ending } from './storage/run-record.ts';
 import { Sealer } from './storage/sealed.ts';
 import { readVersion } from './version.ts';
 
@@ -58,13 +59,19 @@ export class Server {
   #connecting: Database | null = null;
   #starting: Promise<void> = Promise.resolve();
   #stopping: Promise<void> | null = null;
+  readonly #record: RunRecord;
+  readonly #explain: (error: unknown) => Ending;
+  #client: DeliveryClient | null = null;
   #refusing = false;
   #port = 0;
   #metricsPort: number | null = null;
 
-  constructor(config: Config, log: Log) {
+  /** `explain` puts a failure into words for the record of the run. */
+  constructor(config: Config, log: Log, explain: (error: unknown) => Ending = unexplained) {
     this.#config = config;
     this.#log = log;
+    this.#record = new RunRecord(config.dataDir, { version: readVersion(), log });
+    this.#explain = explain;
   }
 
   /** Resolves, if ever, with the reason why this process must not go on; the caller stops it. */
@@ -88,14 +95,22 @@ export class Server {
     try {
       await this.#starting;
     } catch (error) {
+      if (!(error instanceof StoppedError)) this.#record.fail(this.#explain(error));
       await this.stop();
       throw error;
     }
   }
 
+  /** Notes at once how this process ends, when there is no time left to stop it. */
+  abandon(ending: Ending): void {
+    this.#record.fail(ending);
+    this.#record.end();
+  }
+
   /** Takes nothing new, finishes what is in hand within `http.stop-timeout`, and leaves the rest in the database. */
-  stop(): Promise<void> {
+  stop(reason: string | null = null): Promise<void> {
     this.#refusing = true;
+    if (this.#stopping === null) this.#record.stopping(reason);
     // A start that waits for the database need not wait any longer.
     this.#connecting?.stop();
     this.#stopping ??= this.#stop();
@@ -107,6 +122,8 @@ export class Server {
     const log = this.#log;
     const lock = await DataDirLock.acquire(config.dataDir);
     this.#keep('lock', () => lock.release());
+    this.#record.begin();
+    this.#keep('record of the run', () => this.#record.end());
     const listener = await this.#listen();
     const metrics = await this.#listenForScrapes();
     const sealer = new Sealer(config.secret);
@@ -131,6 +148,7 @@ export class Server {
     const requests = this.#requests;
     listener.handle(requests.counting(createApp(services, { stopping: () => this.#refusing })));
     if (metrics !== null) this.#startMetrics(metrics, { ...delivery, services, requests, listener });
+    this.#record.ready();
     const { version, databaseVersion } = services;
     log.info('ready', { port: this.#port, metricsPort: this.#metricsPort, version, database: databaseVersion });
   }
@@ -150,10 +168,12 @@ export class Server {
     });
     const log = this.#log;
     const perMinute = limits.registrationsPerMinute;
+    const host = config.http.interface;
     return {
       config,
       version: readVersion(),
       startedAt: new Date(),
+      listeners: [`http://${host.includes(':') ? `[${host}]` : host}:${this.#port}`],
       database,
       databaseVersion: opened.version,
       sealer,
@@ -163,6 +183,7 @@ export class Server {
       tokens: new TokenDirectory(database.general, bus, limits),
       policy: new AddressPolicy(delivery.allow),
       registrations: new Rate({ perSecond: perMinute / 60, burst: perMinute, keys: GROUPS_REGISTERING }),
+      deliveriesInFlight: () => this.#client?.inFlight ?? 0,
       deliveryReport: new DeliveryReport({ pool: database.general, parkAfterMs: delivery.parkAfterMs, log }),
       log,
     };
@@ -179,10 +200,12 @@ export class Server {
       concurrency: delivery.lookups,
     });
     const client = new DeliveryClient({ ...delivery, policy, lookup, userAgent: `Klatch/${version}` });
+    this.#client = client;
     this.#keep('delivery client', () => client.stop());
     const node = await readNodeId(config.dataDir);
     const onOutdated = (error: Error): void => {
       this.#refusing = true;
+      this.#record.fail(this.#explain(error));
       this.#failure.resolve(error);
     };
     const serverKeys = services.serverKeys.slice(0, SIGNING_KEYS).map((key) => key.privateKey);
@@ -257,4 +280,8 @@ export class Server {
       this.#log.error('a part could not be stopped', { part: part.name, error });
     }
   }
+}
+
+function unexplained(error: unknown): Ending {
+  return { reason: error instanceof Error ? error.message : 'unknown', exitCode: null };
 }

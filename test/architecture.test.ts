@@ -37,6 +37,7 @@ const mayImport: Record<string, readonly string[]> = {
     'delivery',
     'http',
   ],
+  doctor: ['model', 'config', 'storage', 'outbound'],
 };
 const lower = Object.keys(mayImport);
 mayImport['server.ts'] = lower;

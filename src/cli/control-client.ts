@@ -18,6 +18,14 @@ const answerSchema = z.union([
   z.object({ result: z.unknown() }),
 ]);
 
+/** The program was upgraded beneath a server that still runs. */
+export class OtherVersionError extends CommandError {
+  constructor(dataDir: string, options: ErrorOptions) {
+    const what = 'answers as another version of Klatch does: restart the server, so that both are the same';
+    super(exitCodes.unavailable, `the Klatch with the data directory ${dataDir} ${what}`, options);
+  }
+}
+
 export interface ControlCall<Input, Output> {
   readonly dataDir: string;
   readonly operation: Operation<Input, Output>;
@@ -28,7 +36,7 @@ export interface ControlCall<Input, Output> {
 
 /**
  * Calls an operation of the running server as the administrator, through the control socket of its data directory.
- * Rejects with CommandError: `unavailable` when no server runs or answers there, `notPermitted` when the socket is
+ * Rejects with CommandError: `unavailable` when no server runs or answers there (or one of another version), `notPermitted` when the socket is
  * closed to this user, `operationFailed` with the operation's public sentence.
  */
 export async function callServer<Input, Output>(call: ControlCall<Input, Output>): Promise<Output> {
@@ -47,9 +55,7 @@ export async function callServer<Input, Output>(call: ControlCall<Input, Output>
   if ('error' in answer) throw refused(answer.error);
   const result = operation.output.safeParse(answer.result);
   if (result.success) return result.data;
-  // The program was upgraded beneath a server that still runs.
-  const what = 'answers as another version of Klatch does: restart the server, so that both are the same';
-  throw explain(new CommandError(exitCodes.unavailable, what, { cause: result.error }), dataDir);
+  throw new OtherVersionError(dataDir, { cause: result.error });
 }
 
 /** One line there, one line back. */

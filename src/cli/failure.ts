@@ -28,6 +28,18 @@ export interface Failure {
   readonly text: string;
 }
 
+type ErrorClass = abstract new (...args: never[]) => Error;
+
+/** What can keep a command from its work without being a defect, with the status it ends with. */
+export const expectedFailures: readonly (readonly [ExitCode, readonly ErrorClass[]])[] = [
+  [exitCodes.notConfigured, [NotConfiguredError, ConfigError, ConfigNotFoundError]],
+  [exitCodes.dataDirInUse, [DataDirLockedError, DatabaseInUseError]],
+  [exitCodes.schemaTooNew, [SchemaTooNewError]],
+  [exitCodes.notPermitted, [WrongSecretError]],
+  [exitCodes.unavailable, [EmbeddedError, DatabaseAwayError, DatabaseLostError, DatabaseTooOldError]],
+  [exitCodes.cannotCreate, [ListenError, DataDirError]],
+];
+
 /** The status and the sentences for whatever a command threw; what nobody expected is a defect, named by its place. */
 export function explainFailure(error: unknown): Failure {
   if (error instanceof CommandError) return { exitCode: error.exitCode, text: error.message };
@@ -47,15 +59,7 @@ function hint(error: unknown): string {
 }
 
 function expectedExitCode(error: unknown): ExitCode | null {
-  const table: readonly (readonly [ExitCode, readonly (abstract new (...args: never[]) => Error)[]])[] = [
-    [exitCodes.notConfigured, [NotConfiguredError, ConfigError, ConfigNotFoundError]],
-    [exitCodes.dataDirInUse, [DataDirLockedError, DatabaseInUseError]],
-    [exitCodes.schemaTooNew, [SchemaTooNewError]],
-    [exitCodes.notPermitted, [WrongSecretError]],
-    [exitCodes.unavailable, [EmbeddedError, DatabaseAwayError, DatabaseLostError, DatabaseTooOldError]],
-    [exitCodes.cannotCreate, [ListenError, DataDirError]],
-  ];
-  return table.find(([, kinds]) => kinds.some((kind) => error instanceof kind))?.[0] ?? null;
+  return expectedFailures.find(([, kinds]) => kinds.some((kind) => error instanceof kind))?.[0] ?? null;
 }
 
 /** An error of a system call names the call and the path: that is a sentence a person can act on. */

@@ -3,6 +3,7 @@ import { readVersion } from '../version.ts';
 import { addCompletion } from './completion.ts';
 import { addConfig } from './config.ts';
 import { printError, type CommandContext } from './context.ts';
+import { addDoctor } from './doctor.ts';
 import { exitCodes } from './exit-codes.ts';
 import { explainFailure } from './failure.ts';
 import { addGroup } from './group.ts';
@@ -69,6 +70,7 @@ export function createProgram(context: CommandContext): Command {
     addMigrate,
     addStatus,
     addReady,
+    addDoctor,
     addUser,
     addGroup,
     addHook,

@@ -21,8 +21,9 @@ export function addServe(program: Command, context: CommandContext): void {
 export async function serve(context: CommandContext, flag: string | undefined): Promise<void> {
   // Until the configuration is read nobody knows how it wants its log.
   let log = createLog({ level: 'info', format: 'auto' });
-  exitOnCrash(context, () => log);
-  const signals = new StopSignals((signal) => stopAtOnce(context, signal));
+  let server: Server | null = null;
+  exitOnCrash(context, { log: () => log, server: () => server });
+  const signals = new StopSignals((signal) => stopAtOnce(context, signal, server));
   try {
     const file = findConfigFile({ flag, env: context.env, programDir: context.programDir });
     const { config, warnings } = loadConfig(file, { env: context.env });
@@ -31,7 +32,8 @@ export async function serve(context: CommandContext, flag: string | undefined): 
     signals.start();
     // Here, so that the other commands start without it: it is two thirds of what there is to load.
     const { Server } = await import('../server.ts');
-    await run(new Server(config, log), signals, log);
+    server = new Server(config, log, explainEnding);
+    await run(server, signals, log);
   } catch (error) {
     // On a terminal the sentence that follows on standard error stands right below: once is enough.
     const seenTwice = process.stdout.isTTY && context.errors.isTTY;
@@ -49,24 +51,32 @@ async function run(server: Server, signals: StopSignals, log: Log): Promise<void
   const early = await Promise.race([starting.then(() => null), signals.asked]);
   const end = early ?? (await Promise.race([signals.asked, server.failure]));
   log.info('stopping', end instanceof Error ? { reason: end.message } : { signal: end });
-  await server.stop();
+  await server.stop(end instanceof Error ? null : end);
   log.info('stopped');
   if (end instanceof Error) throw end;
 }
 
-function stopAtOnce(context: CommandContext, signal: NodeJS.Signals): never {
+function explainEnding(error: unknown): { reason: string; exitCode: number } {
+  const { exitCode, text } = explainFailure(error);
+  return { exitCode, reason: text };
+}
+
+function stopAtOnce(context: CommandContext, signal: NodeJS.Signals, server: Server | null): never {
+  const exitCode = 128 + constants.signals[signal];
+  server?.abandon({ reason: `stopped at once by a second ${signal}`, exitCode });
   printError(
     context,
     `klatch: stopped at once by a second ${signal}; the next start goes on from what the database has`,
   );
-  process.exit(128 + constants.signals[signal]);
+  process.exit(exitCode);
 }
 
 /** Nothing is known about the state behind such an error, so the process ends; the database has all that was committed. */
-function exitOnCrash(context: CommandContext, log: () => Log): void {
+function exitOnCrash(context: CommandContext, run: { log: () => Log; server: () => Server | null }): void {
   const crash = (error: unknown): void => {
     try {
-      log().error('crashed', { error });
+      run.log().error('crashed', { error });
+      run.server()?.abandon(explainEnding(error));
       printError(context, `klatch: ${explainFailure(error).text}`);
     } finally {
       process.exit(exitCodes.internal);

@@ -57,22 +57,29 @@ export function syncFolder(folder: string): void {
 }
 
 /**
- * Writes the configuration so that at every instant the old or the new file is there whole: beside it, synced, then
- * renamed. Mode 0640 (or stricter, if the old file was); the old file's owner is kept unless `owner` is given, since
- * root runs the set-up and the server's group has to read the result. A symbolic link stays one.
+ * Writes a file so that at every instant the old or the new one is there whole: beside it, synced, then renamed, and the
+ * folder synced. Where a file is there already, `path` has to be its real path: a symbolic link would be replaced.
+ */
+export function replaceFile(path: string, content: string, options: NewFileOptions): void {
+  const beside = join(dirname(path), `.${basename(path)}.${randomBytes(6).toString('hex')}`);
+  writeNewFile(beside, content, options);
+  try {
+    renameSync(beside, path);
+  } catch (error) {
+    rmSync(beside, { force: true });
+    throw error;
+  }
+  syncFolder(dirname(path));
+}
+
+/**
+ * Replaces the configuration durably. Mode 0640 (or stricter, if the old file was); the old file's owner is kept unless
+ * `owner` is given, since root runs the set-up and the server's group has to read the result. A symbolic link stays one.
  */
 export function writeConfig(path: string, text: string, options: { readonly owner?: Owner } = {}): void {
   const old = statSync(path, { throwIfNoEntry: false });
   const target = old === undefined ? path : realpathSync(path);
   const owner = options.owner ?? (old === undefined ? undefined : { uid: old.uid, gid: old.gid });
   const mode = old === undefined ? 0o640 : old.mode & 0o640;
-  const beside = join(dirname(target), `.${basename(target)}.${randomBytes(6).toString('hex')}`);
-  writeNewFile(beside, text, owner === undefined ? { mode } : { mode, owner });
-  try {
-    renameSync(beside, target);
-  } catch (error) {
-    rmSync(beside, { force: true });
-    throw error;
-  }
-  syncFolder(dirname(target));
+  replaceFile(target, text, owner === undefined ? { mode } : { mode, owner });
 }

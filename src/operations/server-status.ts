@@ -1,32 +1,83 @@
 import { z } from 'zod';
+import type { AgedReport } from './delivery-report.ts';
 import { defineOperation } from './operation.ts';
 
 const PING_MS = 1_000;
 
+const hookCounts = z.object({ active: z.int(), failing: z.int(), parked: z.int(), paused: z.int() });
+
+const deliveriesSchema = z.object({
+  /** How old this part is: it is remembered for ten seconds, and for as long as the database is away. */
+  age_ms: z.int(),
+  hooks: hookCounts,
+  /** Hooks that have something pending. */
+  pending_hooks: z.int(),
+  oldest_pending_at: z.string().nullable(),
+  /** The newest first, at most five; the target's host alone. */
+  last_errors: z.array(
+    z.object({
+      hook: z.int(),
+      group: z.int(),
+      host: z.string(),
+      at: z.string(),
+      category: z.string().nullable(),
+      code: z.int().nullable(),
+    }),
+  ),
+});
+
 export const serverStatus = defineOperation({
   name: 'server.status',
-  summary: 'Say which server this is, since when it runs, what its database is, and whether it can do its work.',
+  summary:
+    'Say which server this is, since when it runs, whether it can do its work, and how its deliveries are doing.',
   input: z.strictObject({}),
   output: z.object({
     version: z.string(),
     started_at: z.string(),
     pid: z.int(),
+    listeners: z.array(z.string()),
+    base_uri: z.string(),
     database: z.string(),
     /** Whether the database answered just now. */
     ready: z.boolean(),
     /** Posts that wait for their commit. */
     waiting_posts: z.int(),
+    /** Deliveries that were begun by this process and have no outcome yet. */
+    deliveries_in_flight: z.int(),
+    /** Null: the database has not told yet. */
+    deliveries: deliveriesSchema.nullable(),
   }),
   allows: (caller) => caller.kind === 'system',
-  run: async ({ version, startedAt, database, databaseVersion, messageLog }) => ({
-    version,
-    started_at: startedAt.toISOString(),
-    pid: process.pid,
-    database: databaseVersion,
-    ready: await database.ping(PING_MS).then(
+  run: async (services) => {
+    const { version, startedAt, listeners, config, database, databaseVersion, messageLog } = services;
+    const ping = database.ping(PING_MS).then(
       () => true,
       () => false,
-    ),
-    waiting_posts: messageLog.depth,
-  }),
+    );
+    const [ready, aged] = await Promise.all([ping, services.deliveryReport.read()]);
+    return {
+      version,
+      started_at: startedAt.toISOString(),
+      pid: process.pid,
+      listeners: [...listeners],
+      base_uri: config.http.baseUri,
+      database: databaseVersion,
+      ready,
+      waiting_posts: messageLog.depth,
+      deliveries_in_flight: services.deliveriesInFlight(),
+      deliveries: aged === null ? null : presentDeliveries(aged),
+    };
+  },
 });
+
+function presentDeliveries({ report, ageMs }: AgedReport): z.infer<typeof deliveriesSchema> {
+  return {
+    age_ms: Math.round(ageMs),
+    hooks: { ...report.hooks },
+    pending_hooks: report.pendingHooks,
+    oldest_pending_at: report.oldestPendingAt?.toISOString() ?? null,
+    last_errors: report.errors.map(({ hookId, conversationId, host, at, category, code }) => {
+      return { hook: hookId, group: conversationId, host, at: at.toISOString(), category, code };
+    }),
+  };
+}

@@ -15,6 +15,8 @@ export interface Services {
   readonly config: Config;
   readonly version: string;
   readonly startedAt: Date;
+  /** Where it listens, as addresses that begin with a scheme. */
+  readonly listeners: readonly string[];
   readonly database: Database;
   /** "PostgreSQL 18.4, embedded": for people. */
   readonly databaseVersion: string;
@@ -27,6 +29,7 @@ export interface Services {
   readonly policy: AddressPolicy;
   /** Registrations of reverse webhooks by group. */
   readonly registrations: Rate<number>;
+  readonly deliveriesInFlight: () => number;
   readonly deliveryReport: DeliveryReport;
   readonly log: Log;
 }

@@ -1,5 +1,14 @@
 /** Every {@link Category}. */
-export const categories = ['timeout', 'refused', 'tls', 'dns', 'status', 'address policy', 'connection', 'signature'] as const;
+export const categories = [
+  'timeout',
+  'refused',
+  'tls',
+  'dns',
+  'status',
+  'address policy',
+  'connection',
+  'signature',
+] as const;
 
 /**
  * Why an attempt failed, in the words that token holders may see (contract: errors are categories). `connection` is

@@ -62,7 +62,7 @@ export class DataDirLock {
       return new DataDirLock(await bind(name));
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error;
-      const pid = await askHolder(name);
+      const pid = (await askHolder(name))?.pid ?? null;
       const holder = pid === null ? 'another Klatch process' : `another Klatch process (pid ${pid})`;
       throw new DataDirLockedError(
         `The data directory ${path} is in use by ${holder}. Stop that process, or set data-dir to another folder.`,
@@ -78,6 +78,22 @@ export class DataDirLock {
       this.#server.close(() => resolve());
     });
     return this.#released;
+  }
+}
+
+/** The process that holds the lock of a data directory; its `pid` is null when it does not tell in time. */
+export interface LockHolder {
+  readonly pid: number | null;
+}
+
+/** Who holds the lock of a data directory, or null: nobody does. It takes no lock and makes nothing. */
+export async function findHolder(dataDir: string): Promise<LockHolder | null> {
+  try {
+    return await askHolder(lockName(await realpath(dataDir)));
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT' || code === 'ENOTDIR') return null;
+    throw error;
   }
 }
 
@@ -105,10 +121,11 @@ async function bind(name: string): Promise<Server> {
   return server;
 }
 
-/** The holder's pid, or null when it does not tell in time. */
-async function askHolder(name: string): Promise<number | null> {
+/** Null when the name is free, also when its holder has died just now: then nobody is left to name. */
+async function askHolder(name: string): Promise<LockHolder | null> {
   return new Promise((resolve) => {
     let answer = '';
+    let isFree = false;
     const socket = connect({ path: name });
     const timer = setTimeout(() => socket.destroy(), ANSWER_TIMEOUT_MS);
     socket.setEncoding('latin1');
@@ -116,11 +133,13 @@ async function askHolder(name: string): Promise<number | null> {
       answer += chunk;
       if (answer.length > ANSWER_MAX_BYTES) socket.destroy();
     });
-    // The holder may have died in between: then nobody is left to name, and 'close' follows.
-    socket.on('error', () => socket.destroy());
+    socket.on('error', (error: NodeJS.ErrnoException) => {
+      // Any other error (too many askers) comes from a socket that somebody has bound.
+      isFree = error.code === 'ECONNREFUSED';
+    });
     socket.on('close', () => {
       clearTimeout(timer);
-      resolve(/^\d{1,10}\n$/.test(answer) ? Number(answer) : null);
+      resolve(isFree ? null : { pid: /^\d{1,10}\n$/.test(answer) ? Number(answer) : null });
     });
   });
 }

@@ -74,7 +74,8 @@ async function serverVersion(sql: Sql): Promise<string> {
   return row!.version.split(' ')[0]!;
 }
 
-function externalTarget({ postgresql }: Config): ConnectionTarget {
+/** How to reach the database of a configuration that names one. */
+export function externalTarget({ postgresql }: Config): ConnectionTarget {
   return { ...postgresql, database: postgresql.db };
 }
 

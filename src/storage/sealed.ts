@@ -1,5 +1,5 @@
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto';
-import type { Sql } from './connection.ts';
+import type { Sql, Transaction } from './connection.ts';
 
 /** The configured `secret` is not the one this database was made with. */
 export class WrongSecretError extends Error {
@@ -52,14 +52,21 @@ export class Sealer {
 export async function checkCanary(sql: Sql, sealer: Sealer): Promise<void> {
   const name = CANARY_NAME;
   await sql`insert into setting (name, value) values (${name}, ${sealer.seal(name, CANARY)}) on conflict (name) do nothing`;
-  const [row] = await sql<{ value: string }[]>`select value from setting where name = ${name}`;
+  if (await opensCanary(sql, sealer)) return;
+  throw new WrongSecretError(
+    'secret differs from the one this database was made with: put the old value of `secret` back into server.conf, ' +
+      'or move the database to the new one with "klatch keys reseal"',
+  );
+}
+
+/** Whether this secret opens the canary of a database; null where there is none yet. Changes nothing. */
+export async function opensCanary(sql: Sql | Transaction, sealer: Sealer): Promise<boolean | null> {
+  const [row] = await sql<{ value: string }[]>`select value from setting where name = ${CANARY_NAME}`;
+  if (row === undefined) return null;
   try {
-    if (row === undefined || sealer.open(name, row.value) !== CANARY) throw new WrongSecretError('the canary differs');
-  } catch (cause) {
-    throw new WrongSecretError(
-      'secret differs from the one this database was made with: put the old value of `secret` back into server.conf, ' +
-        'or move the database to the new one with "klatch keys reseal"',
-      { cause },
-    );
+    return sealer.open(CANARY_NAME, row.value) === CANARY;
+  } catch (error) {
+    if (error instanceof WrongSecretError) return false;
+    throw error;
   }
 }

@@ -49,9 +49,13 @@ describe('commands to the running server', () => {
     const status = await workspace.run(['status']);
     expect(status).toMatchObject({ code: 0, stderr: '' });
     expect(status.stdout).toMatch(
-      /^server: +Klatch \S+, pid \d+\nup: +\d+ s, since \S+\ndatabase: +PostgreSQL \S+, answers\nwaiting posts: +0\n$/,
+      /^server: +Klatch \S+, pid \d+, ready\nup: +\d+ s, since \S+\nlistens: +http:\/\/127\.0\.0\.1:\d+, public as \S+\n/,
     );
-    expect(await json('status')).toMatchObject({ ready: true, waiting_posts: 0 });
+    expect(status.stdout).toMatch(
+      /\ndatabase: +PostgreSQL \S+, answers\nwaiting posts: +0\nin flight: +0 deliveries\n/,
+    );
+    expect(status.stdout).toMatch(/\nhooks: +0 active, 0 failing, 0 parked, 0 paused\npending: +nothing\n$/);
+    expect(await json('status')).toMatchObject({ state: 'ready', ready: true, waiting_posts: 0 });
     expect(await workspace.run(['ready'])).toMatchObject({ code: 0, stdout: '', stderr: '' });
     expect(await workspace.run(['ready', '--wait', 'soon'])).toMatchObject({ code: 64 });
   });
@@ -223,7 +227,18 @@ describe('the control client', () => {
   });
 
   test('reads an answer that comes in pieces', async () => {
-    const result = { version: '1', started_at: 'now', pid: 7, database: 'PostgreSQL', ready: true, waiting_posts: 0 };
+    const result = {
+      version: '1',
+      started_at: 'now',
+      pid: 7,
+      listeners: ['http://127.0.0.1:9090'],
+      base_uri: 'https://chat.example.org',
+      database: 'PostgreSQL',
+      ready: true,
+      waiting_posts: 0,
+      deliveries_in_flight: 0,
+      deliveries: null,
+    };
     const answer = `${JSON.stringify({ jsonrpc: '2.0', id: 1, result })}\n`;
     await serve(() => answer.slice(0, 10));
     server.on('connection', (socket) => socket.once('data', () => setImmediate(() => socket.write(answer.slice(10)))));

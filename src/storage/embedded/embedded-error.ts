@@ -1,19 +1,22 @@
 /** What kept the private database server from starting or stopping. */
-export type EmbeddedErrorCode =
-  | 'bin-dir-invalid'
-  | 'programs-missing'
-  | 'version-unsupported'
-  | 'version-mismatch'
-  | 'cluster-invalid'
-  | 'owner-mismatch'
-  | 'folder-closed'
-  | 'namespace-refused'
-  | 'socket-folder-invalid'
-  | 'file-system'
-  | 'create-failed'
-  | 'start-failed'
-  | 'start-timeout'
-  | 'stop-timeout';
+export const embeddedErrorCodes = [
+  'bin-dir-invalid',
+  'programs-missing',
+  'version-unsupported',
+  'version-mismatch',
+  'cluster-invalid',
+  'owner-mismatch',
+  'folder-closed',
+  'namespace-refused',
+  'socket-folder-invalid',
+  'file-system',
+  'create-failed',
+  'start-failed',
+  'start-timeout',
+  'stop-timeout',
+] as const;
+
+export type EmbeddedErrorCode = (typeof embeddedErrorCodes)[number];
 
 /**
  * A failure of the private database server. `message` is one or more sentences that a person can act on: they name the

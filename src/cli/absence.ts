@@ -1,0 +1,78 @@
+import { findObstacles } from '../doctor/obstacles.ts';
+import type { Finding } from '../doctor/finding.ts';
+import { findHolder } from '../storage/data-dir-lock.ts';
+import { readLastRun, type LastRun } from '../storage/run-record.ts';
+import type { Environment } from '../config/load.ts';
+import { formatDuration } from './layout.ts';
+
+/** Why the server does not answer. */
+export type AbsenceState =
+  /** It opens its database, brings it up to date, or waits for either. */
+  | 'starting'
+  | 'stopping'
+  /** It runs and does not answer. */
+  | 'silent'
+  /** Another process has the data directory, such as `klatch migrate`. */
+  | 'occupied'
+  | 'stopped'
+  | 'failed'
+  /** Its end was not noted: kill -9, a crash of the machine, no memory left. */
+  | 'killed'
+  | 'never started';
+
+/** A server that does not answer, as far as it can be known without it. */
+export interface Absence {
+  readonly state: AbsenceState;
+  /** The process that has the data directory. */
+  readonly pid: number | null;
+  readonly lastRun: LastRun | null;
+}
+
+/** Looks at who holds the data directory and what its last server left behind. */
+export async function explainAbsence(dataDir: string): Promise<Absence> {
+  const holder = await findHolder(dataDir).catch(() => null);
+  const lastRun = readLastRun(dataDir);
+  if (holder !== null) return { state: stateOfHolder(holder.pid, lastRun), pid: holder.pid, lastRun };
+  return { state: stateOfNobody(lastRun), pid: null, lastRun };
+}
+
+function stateOfHolder(pid: number | null, lastRun: LastRun | null): AbsenceState {
+  if (pid !== null && lastRun?.pid !== pid) return 'occupied';
+  if (lastRun?.state === 'starting') return 'starting';
+  // `stopped` is written a moment before the directory is free.
+  return lastRun === null || lastRun.state === 'ready' ? 'silent' : 'stopping';
+}
+
+function stateOfNobody(lastRun: LastRun | null): AbsenceState {
+  if (lastRun === null) return 'never started';
+  return lastRun.state === 'stopped' || lastRun.state === 'failed' ? lastRun.state : 'killed';
+}
+
+/** What would keep it from starting now; nothing is looked for where a process has the directory already. */
+export async function obstaclesOf(absence: Absence, file: string, env: Environment): Promise<readonly Finding[]> {
+  const isFree = ['stopped', 'failed', 'killed', 'never started'].includes(absence.state);
+  return isFree ? findObstacles(file, env) : [];
+}
+
+/** The absence in one sentence without a full stop. */
+export function absenceSentence({ state, pid, lastRun }: Absence): string {
+  const process = pid === null ? '' : ` (pid ${pid})`;
+  const since = lastRun === null ? '' : ` for ${ago(new Date(lastRun.since))}`;
+  if (state === 'starting') return `starting${process}${since}: it opens its database or brings it up to date`;
+  if (state === 'stopping') return `stopping${process}${since}: it finishes what is in hand`;
+  if (state === 'silent') return `runs${process} and does not answer on its control socket`;
+  if (state === 'occupied') return `does not run: another process${process} uses its data directory`;
+  if (lastRun === null) return 'does not run: none has been started with this data directory';
+  return `does not run: ${endOf(lastRun, state)}`;
+}
+
+function endOf({ since, reason, exit_code, lastSeenAt }: LastRun, state: AbsenceState): string {
+  if (state === 'killed') return `it was killed, or its machine stopped; last seen alive ${ago(lastSeenAt)} ago`;
+  const at = `${ago(new Date(since))} ago`;
+  if (state === 'stopped') return `it was stopped ${at}${reason === null ? '' : ` by ${reason}`}`;
+  return `it failed ${at}${exit_code === null ? '' : ` with exit status ${exit_code}`}${reason === null ? '' : `: ${reason}`}`;
+}
+
+function ago(date: Date): string {
+  return formatDuration(Date.now() - date.getTime());
+}

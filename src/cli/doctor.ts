@@ -1,0 +1,92 @@
+import type { Command } from 'commander';
+import { findConfigFile } from '../config/load.ts';
+import { ConfigError, NotConfiguredError } from '../config/problem.ts';
+import { examine } from '../doctor/examine.ts';
+import {
+  counted,
+  error as failed,
+  skipped,
+  warning,
+  type Finding,
+  type Level,
+  type Verdict,
+} from '../doctor/finding.ts';
+import type { ServerAnswer } from '../doctor/server.ts';
+import { serverStatus } from '../operations/server-status.ts';
+import { readVersion } from '../version.ts';
+import { absenceSentence, explainAbsence, type Absence } from './absence.ts';
+import { print, type CommandContext } from './context.ts';
+import { callServer, OtherVersionError } from './control-client.ts';
+import { readDataDir } from './data-dir.ts';
+import { exitCodes } from './exit-codes.ts';
+import { CommandError } from './failure.ts';
+import { oneLine } from './layout.ts';
+import { configFlag, withExamples, withJson } from './options.ts';
+
+const ASK_MS = 5_000;
+const WORDS: Readonly<Record<Level, string>> = { ok: 'ok', warning: 'warning', error: 'ERROR', skipped: '-' };
+
+export function addDoctor(program: Command, context: CommandContext): void {
+  const command = program
+    .command('doctor')
+    .description('look at everything the server depends on, running or not, and say what to do; it changes nothing')
+    .action(async ({ json }: { json?: boolean }, self: Command) => {
+      const file = findConfigFile({ flag: configFlag(self), env: context.env, programDir: context.programDir });
+      const { env } = context;
+      const findings = await examine({ file, env, dataDir: findDataDir(file, env), version: readVersion(), askServer });
+      const errors = findings.filter(({ level }) => level === 'error').length;
+      const warnings = findings.filter(({ level }) => level === 'warning').length;
+      if (json === true) print(context, JSON.stringify({ ok: errors === 0, errors, warnings, findings }, null, 2));
+      else print(context, ...findingLines(findings), '', summary(errors, warnings));
+      if (errors > 0) throw new CommandError(exitCodes.operationFailed, `doctor found ${counted(errors, 'error')}`);
+    });
+  withExamples(withJson(command), ['klatch doctor', 'klatch doctor --json']);
+}
+
+function findDataDir(file: string, env: CommandContext['env']): string | null {
+  try {
+    return readDataDir(file, env);
+  } catch (cause) {
+    // The examination of the configuration says what is wrong with it.
+    if (cause instanceof ConfigError || cause instanceof NotConfiguredError) return null;
+    throw cause;
+  }
+}
+
+async function askServer(dataDir: string): Promise<ServerAnswer> {
+  try {
+    const status = await callServer({ dataDir, operation: serverStatus, input: {}, timeoutMs: ASK_MS });
+    const { version, pid, ready, started_at } = status;
+    return { version, pid, ready, startedAt: new Date(started_at) };
+  } catch (error) {
+    if (!(error instanceof CommandError)) throw error;
+    if (error.exitCode !== exitCodes.unavailable || error instanceof OtherVersionError) {
+      return { silence: failed(error.message, 'The rest of these findings holds all the same.') };
+    }
+    return { silence: judgeAbsence(await explainAbsence(dataDir)) };
+  }
+}
+
+/** A server that nobody has started, or that was stopped, is no fault. */
+function judgeAbsence(absence: Absence): Verdict {
+  const found = absenceSentence(absence);
+  if (absence.state === 'stopped' || absence.state === 'never started') return skipped(found);
+  const todo = 'See "klatch status" and the log of the server.';
+  return absence.state === 'silent' ? failed(found, `${todo} If it hangs, restart it.`) : warning(found, todo);
+}
+
+/** One line a finding, and beneath it what is to be done. */
+function findingLines(findings: readonly Finding[]): string[] {
+  const levels = Math.max(...Object.values(WORDS).map((word) => word.length));
+  const names = Math.max(...findings.map(({ check }) => check.length));
+  return findings.flatMap(({ check, level, found, todo }) => {
+    const head = `${WORDS[level].padEnd(levels)}  ${check.padEnd(names)}  `;
+    const advice = todo === null ? [] : [`${' '.repeat(head.length)}-> ${oneLine(todo)}`];
+    return [`${head}${oneLine(found)}`, ...advice];
+  });
+}
+
+function summary(errors: number, warnings: number): string {
+  if (errors === 0 && warnings === 0) return 'Nothing is wrong.';
+  return `${errors === 0 ? 'No errors' : counted(errors, 'error')}, ${counted(warnings, 'warning')}.`;
+}

@@ -1,0 +1,58 @@
+import { statSync } from 'node:fs';
+import type { Config } from '../config/config.ts';
+import { loadConfig, type Environment } from '../config/load.ts';
+import { ConfigError, formatProblem, NotConfiguredError, type ConfigProblem } from '../config/problem.ts';
+import { dangers } from './dangers.ts';
+import { error, ok, warning, type Verdict } from './finding.ts';
+
+const EDIT = 'Change it in the file and restart the server; docs/configuration.md explains every key.';
+const OTHER_USER = 'Run it as root, or as the user of the server.';
+const SETUP = 'Run "klatch setup", or write these keys into the file.';
+
+/** What there is to say about the configuration, and the configuration itself if the server would start with it. */
+export interface ConfigurationReading {
+  readonly config: Config | null;
+  readonly verdicts: readonly Verdict[];
+}
+
+/** Reads the configuration as the server would: every mistake, every warning, the file's rights, dangerous values. */
+export function examineConfiguration(file: string, env: Environment): ConfigurationReading {
+  try {
+    const { config, warnings } = loadConfig(file, { env });
+    const found = [
+      ...warnings.map((each) => warning(each, EDIT)),
+      ...writableByOthers([file, ...config.serverKeys.map((pair) => pair.private)]),
+      ...dangers(config),
+    ];
+    return { config, verdicts: found.length > 0 ? found : [ok(`${file} has no mistakes`)] };
+  } catch (cause) {
+    if (cause instanceof ConfigError) {
+      return refused(cause.problems.map((each) => error(formatProblem(each), isClosed(each) ? OTHER_USER : EDIT)));
+    }
+    if (cause instanceof NotConfiguredError) {
+      const missing = cause.missing.map((each) => error(formatProblem(each), SETUP));
+      return refused([...missing, ...cause.problems.map((each) => error(formatProblem(each), EDIT))]);
+    }
+    if (!(cause instanceof Error) || !('syscall' in cause)) throw cause;
+    return refused([error(`${file} cannot be read: ${cause.message}`, OTHER_USER)]);
+  }
+}
+
+function refused(verdicts: readonly Verdict[]): ConfigurationReading {
+  return { config: null, verdicts };
+}
+
+/** Nothing is wrong with a file that this user may not read. */
+function isClosed({ key, sentence }: ConfigProblem): boolean {
+  return key === '' && /\((?:EACCES|EPERM)\)/.test(sentence);
+}
+
+/** Whoever may write one of these files is the server's administrator, whatever else he may do. */
+function writableByOthers(files: readonly string[]): Verdict[] {
+  return files.flatMap((file) => {
+    const stat = statSync(file, { throwIfNoEntry: false });
+    if (stat === undefined || (stat.mode & 0o022) === 0) return [];
+    const who = (stat.mode & 0o002) === 0 ? 'its group' : 'every user of this machine';
+    return [warning(`${file} can be written by ${who}`, 'chmod go-w')];
+  });
+}

@@ -1,0 +1,105 @@
+import type { Config } from '../config/config.ts';
+import type { DatabaseReport } from '../storage/database-report.ts';
+import { LONG_TRANSACTION_S } from '../storage/database-report.ts';
+import { counted, error, ok, warning, type Verdict } from './finding.ts';
+import { DATABASE_CONNECTIONS } from './open-files.ts';
+
+const OLDEST = 110_000;
+/** Settings without which a confirmed message can be lost. */
+const DURABLE = ['fsync', 'fullPageWrites', 'synchronousCommit'] as const;
+const NAMES = { fsync: 'fsync', fullPageWrites: 'full_page_writes', synchronousCommit: 'synchronous_commit' } as const;
+
+/** What the report is judged by. */
+export interface Expectation {
+  readonly config: Config;
+  /** The schema that this program works with. */
+  readonly newest: number;
+  readonly serverRuns: boolean;
+}
+
+/** What about a database that answers keeps a server from starting on it. */
+export function judgeStart(report: DatabaseReport, expected: Expectation): Verdict[] {
+  return [...judgeVersions(report, expected), ...judgeSecret(report), ...judgeWrites(report)];
+}
+
+/** Everything that is wrong with a database that answers; one `ok` when nothing is. */
+export function judgeDatabase(report: DatabaseReport, expected: Expectation): Verdict[] {
+  const found = [
+    ...judgeStart(report, expected),
+    ...judgeSafety(report),
+    ...judgeConnections(report, expected),
+    ...judgeLocks(report),
+  ];
+  if (found.some(({ level }) => level === 'error')) return found;
+  const kind = expected.config.postgresql.embedded ? ' (embedded)' : '';
+  const { version, schema, connections, connectionsTaken } = report;
+  const state = schema === 0 ? 'without a schema yet' : `schema ${schema}`;
+  const fine = `PostgreSQL ${version}${kind} answers, ${state}, ${connectionsTaken} of ${connections} connections taken`;
+  return [ok(fine), ...found];
+}
+
+function judgeVersions(report: DatabaseReport, { newest, serverRuns }: Expectation): Verdict[] {
+  const found: Verdict[] = [];
+  if (report.versionNumber < OLDEST) {
+    found.push(error(`PostgreSQL ${report.version} is too old`, 'Klatch needs PostgreSQL 11 or newer: upgrade it.'));
+  }
+  if (report.schema > newest) {
+    const what = `the database is at schema ${report.schema} and this Klatch knows ${newest}`;
+    found.push(error(what, 'Start the newer Klatch again, or restore a backup made before the upgrade.'));
+  } else if (report.schema < newest && serverRuns) {
+    const what = `the database is at schema ${report.schema} and this Klatch knows ${newest}`;
+    found.push(warning(what, 'Restart the server: the start brings the database up to date.'));
+  }
+  return found;
+}
+
+function judgeSecret({ secretFits }: DatabaseReport): Verdict[] {
+  if (secretFits !== false) return [];
+  const todo = 'Put the old value of `secret` back into server.conf.';
+  return [error('secret differs from the one this database was made with', todo)];
+}
+
+function judgeWrites({ readOnly }: DatabaseReport): Verdict[] {
+  if (!readOnly) return [];
+  const todo = 'Lead services.postgresql to the primary server, and look at default_transaction_read_only.';
+  return [error('the database takes no writes: it is a standby, or read-only', todo)];
+}
+
+function judgeSafety(report: DatabaseReport): Verdict[] {
+  const found = DURABLE.filter((setting) => report[setting] === 'off').map((setting) => {
+    const name = NAMES[setting];
+    return error(`${name} is off: a crash can lose messages that were confirmed`, `Set ${name} = on in PostgreSQL.`);
+  });
+  if (report.encoding !== 'UTF8') {
+    const todo = "Make the database with encoding 'UTF8' and move the data with pg_dump.";
+    found.push(error(`the database's encoding is ${report.encoding}: not every message can be stored`, todo));
+  }
+  return found;
+}
+
+/** A running server has its connections or opens them when it needs them: they count as its own either way. */
+function judgeConnections(report: DatabaseReport, { config }: Expectation): Verdict[] {
+  const needed = DATABASE_CONNECTIONS + config.postgresql.poolSize;
+  const { connections, connectionsTaken, connectionsOfKlatch } = report;
+  const free = connections - (connectionsTaken - connectionsOfKlatch);
+  if (free >= needed) return [];
+  const todo = 'Raise max_connections in PostgreSQL, or lower services.postgresql.pool-size.';
+  const others = connectionsTaken - connectionsOfKlatch;
+  const what = `Klatch needs ${needed} connections; of ${connections} others have ${others}`;
+  return [connections < needed ? error(what, todo) : warning(what, todo)];
+}
+
+function judgeLocks({ longTransactions, waitingLocks, blockers }: DatabaseReport): Verdict[] {
+  const found: Verdict[] = [];
+  if (longTransactions > 0) {
+    const what = `${counted(longTransactions, 'transaction')} open for longer than ${LONG_TRANSACTION_S / 60} min`;
+    const todo = 'Look into pg_stat_activity (xact_start): PostgreSQL cannot clear away old rows meanwhile.';
+    found.push(warning(what, todo));
+  }
+  if (waitingLocks > 0) {
+    const by = blockers.length === 0 ? '' : `, held up by pid ${blockers.join(', ')} of PostgreSQL`;
+    const todo = 'Run this again; if it stays, look at that session in pg_stat_activity and end what it does.';
+    found.push(warning(`${counted(waitingLocks, 'lock')} waited for${by}`, todo));
+  }
+  return found;
+}

@@ -1,0 +1,63 @@
+import { stat, statfs } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { error, ok, warning, type Verdict } from './finding.ts';
+
+const MIB = 1024 * 1024;
+/** Below this PostgreSQL may stop at the next checkpoint: it keeps up to 256 MiB of its journal. */
+export const FREE_BYTES_ERROR = 512 * MIB;
+/** Below this there is time to act, and not much. */
+export const FREE_BYTES_WARNING = 4 * 1024 * MIB;
+/** A table takes a file for each GiB and index; logs, sockets and temporary files some more. */
+export const FREE_FILES_ERROR = 1_000;
+export const FREE_FILES_WARNING = 10_000;
+
+const TODO = 'Make room, or move the folder to a larger file system: a full disk refuses every message.';
+
+/** What a file system has left. */
+export interface Room {
+  readonly path: string;
+  /** The number of the file system. */
+  readonly device: number;
+  readonly freeBytes: number;
+  readonly bytes: number;
+  /** Null: the file system has no fixed number of files. */
+  readonly freeFiles: number | null;
+}
+
+/** Looks at the file systems of these folders; those that are one and the same are told once. */
+export async function examineDisk(folders: readonly string[]): Promise<Verdict[]> {
+  const rooms = await Promise.all(folders.map(roomOf));
+  const first = (room: Room): Room | undefined => rooms.find(({ device }) => device === room.device);
+  return rooms.filter((room) => first(room) === room).map(judgeRoom);
+}
+
+/** The level follows from the least of what is left. */
+export function judgeRoom({ path, freeBytes, bytes, freeFiles }: Room): Verdict {
+  const share = bytes === 0 ? 0 : Math.round((freeBytes / bytes) * 100);
+  const files = freeFiles === null ? '' : `, room for ${freeFiles} files`;
+  const found = `${path}: ${formatBytes(freeBytes)} free (${share} %)${files}`;
+  const fewFiles = freeFiles ?? Number.POSITIVE_INFINITY;
+  if (freeBytes < FREE_BYTES_ERROR || fewFiles < FREE_FILES_ERROR) return error(found, TODO);
+  return freeBytes < FREE_BYTES_WARNING || fewFiles < FREE_FILES_WARNING ? warning(found, TODO) : ok(found);
+}
+
+/** Of the folder, or of the first one above it that is there: the rest is made at the first start. */
+async function roomOf(path: string): Promise<Room> {
+  try {
+    const { bsize, bavail, blocks, files, ffree } = await statfs(path);
+    const { dev: device } = await stat(path);
+    return { path, device, freeBytes: bavail * bsize, bytes: blocks * bsize, freeFiles: files === 0 ? null : ffree };
+  } catch (cause) {
+    const { code } = cause as NodeJS.ErrnoException;
+    if ((code !== 'ENOENT' && code !== 'ENOTDIR') || dirname(path) === path) throw cause;
+    return roomOf(dirname(path));
+  }
+}
+
+/** `1.5 GiB`. */
+export function formatBytes(bytes: number): string {
+  const units = ['bytes', 'KiB', 'MiB', 'GiB', 'TiB'];
+  const power = Math.min(units.length - 1, Math.max(0, Math.floor(Math.log2(Math.max(1, bytes)) / 10)));
+  const value = bytes / 1024 ** power;
+  return `${power === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)} ${units[power]}`;
+}

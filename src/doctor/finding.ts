@@ -1,0 +1,49 @@
+/** What is looked at, in the order in which it is shown. */
+export const checkNames = [
+  'configuration',
+  'data directory',
+  'server',
+  'database',
+  'disk',
+  'clock',
+  'address policy',
+  'base-uri',
+  'open files',
+  'server keys',
+  'hooks',
+] as const;
+
+export type CheckName = (typeof checkNames)[number];
+
+/** `skipped`: it could not be looked at, for a reason that another finding names or that is no fault. */
+export type Level = 'ok' | 'warning' | 'error' | 'skipped';
+
+/** One thing that was looked at. Neither text holds a secret, a token, or a target's path or query. */
+export interface Finding {
+  readonly check: CheckName;
+  readonly level: Level;
+  /** What was found: one sentence without a full stop. */
+  readonly found: string;
+  /** What to do about it; null where nothing is to be done. */
+  readonly todo: string | null;
+}
+
+/** What a check says about its subject, before it is known by its name. */
+export type Verdict = Omit<Finding, 'check'>;
+
+export const ok = (found: string): Verdict => ({ level: 'ok', found, todo: null });
+export const skipped = (found: string): Verdict => ({ level: 'skipped', found, todo: null });
+export const warning = (found: string, todo: string): Verdict => ({ level: 'warning', found, todo });
+export const error = (found: string, todo: string): Verdict => ({ level: 'error', found, todo });
+
+/** `1 hook`, `2 hooks`. */
+export function counted(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`;
+}
+
+/** What a check failed with that it does not know; named by its code, since its message could hold anything. */
+export function unexpected(cause: unknown): Verdict {
+  const { code, name } = cause as { code?: unknown; name?: unknown };
+  const what = typeof code === 'string' ? code : String(name);
+  return error(`could not be looked at (${what})`, 'Look at what the code says; run it as root if it is about rights.');
+}

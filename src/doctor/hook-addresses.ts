@@ -1,0 +1,75 @@
+import { isIP } from 'node:net';
+import type { Config } from '../config/config.ts';
+import { AddressPolicy } from '../outbound/address-policy.ts';
+import { NameLookup, NameLookupError } from '../outbound/name-lookup.ts';
+import type { HookHost } from '../storage/hook-targets.ts';
+import { counted, ok, warning, type Verdict } from './finding.ts';
+
+/** Hosts that are looked at; those with the most hooks come first. */
+export const MAX_HOSTS = 200;
+/** Findings of one kind that are shown; what is beyond is counted. */
+const MAX_SHOWN = 5;
+const LOOKUP_MS = 3_000;
+
+interface Judged {
+  readonly host: HookHost;
+  /** Null: it may be reached. */
+  readonly problem: { readonly kind: 'refused' | 'unknown'; readonly reason: string } | null;
+}
+
+/** Asks the address policy about the hosts of hooks, by what their names resolve to right now. */
+export async function examineHookAddresses(hosts: readonly HookHost[], { delivery }: Config): Promise<Verdict[]> {
+  const policy = new AddressPolicy(delivery.allow);
+  const lookup = new NameLookup({
+    timeoutMs: Math.min(LOOKUP_MS, delivery.lookupTimeoutMs),
+    cacheMs: 0,
+    failureCacheMs: 0,
+    concurrency: delivery.lookups,
+  });
+  const looked = hosts.slice(0, MAX_HOSTS);
+  const judged = await Promise.all(looked.map(async (host) => judge(host, policy, lookup)));
+  const wrong = [...tell(judged, 'refused'), ...tell(judged, 'unknown')];
+  if (wrong.length > 0) return wrong;
+  if (looked.length === 0) return [ok('there are no hooks')];
+  const what = looked.length === 1 ? 'the host of the hooks' : `all ${looked.length} hosts of hooks`;
+  return [ok(`delivery.allow lets ${what} through`)];
+}
+
+async function judge(host: HookHost, policy: AddressPolicy, lookup: NameLookup): Promise<Judged> {
+  const name = hostOf(host.authority);
+  let addresses = [name];
+  try {
+    if (isIP(name) === 0) addresses = (await lookup.lookup(name)).map(({ address }) => address);
+  } catch (error) {
+    if (!(error instanceof NameLookupError)) throw error;
+    return { host, problem: { kind: 'unknown', reason: error.code } };
+  }
+  // As the connector does: one address that may be reached is enough.
+  const rules = addresses.map((address) => policy.refuses(address, name));
+  if (rules.includes(null)) return { host, problem: null };
+  const [address] = addresses;
+  const reason = address === name ? `${rules[0]}` : `${address} is ${rules[0]}`;
+  return { host, problem: { kind: 'refused', reason } };
+}
+
+function tell(judged: readonly Judged[], kind: 'refused' | 'unknown'): Verdict[] {
+  const found = judged.filter(({ problem }) => problem?.kind === kind);
+  const verdicts = found.slice(0, MAX_SHOWN).map(({ host, problem }) => {
+    const name = hostOf(host.authority);
+    const who = `hook${host.hooks === 1 ? '' : 's'} ${host.ids.join(', ')}${host.hooks > host.ids.length ? ' …' : ''}`;
+    if (kind === 'refused') {
+      const todo = `If Klatch may reach it, add "${name}" or its range to delivery.allow and restart the server.`;
+      return warning(`the address policy refuses ${name} (${problem!.reason}): ${who}`, todo);
+    }
+    const todo = 'Look at the name servers of this machine; if the receiver is gone, remove the hooks.';
+    return warning(`the name ${name} cannot be resolved (${problem!.reason}): ${who}`, todo);
+  });
+  const more = found.length - verdicts.length;
+  if (more > 0) verdicts.push(warning(`${counted(more, 'more host')} likewise`, 'Begin with those that are shown.'));
+  return verdicts;
+}
+
+/** The host of `host:port`, IPv6 addresses without brackets. */
+function hostOf(authority: string): string {
+  return new URL(`http://${authority}/`).hostname.replace(/^\[|\]$/g, '');
+}

@@ -1,0 +1,41 @@
+import type { Config } from '../config/config.ts';
+import { hookState } from '../model/hook.ts';
+import type { FailingHook } from '../storage/hook-targets.ts';
+import { counted, ok, warning, type Verdict } from './finding.ts';
+
+/** Failing hooks that are shown; the rest is counted. */
+export const MAX_FAILING = 5;
+
+const TODO = 'Look at the receiver. Nothing is lost meanwhile; "klatch group info" shows what is pending.';
+
+/** Hooks whose receivers do not take what is sent to them. */
+export function judgeHooks(failing: { count: number; hooks: readonly FailingHook[] }, config: Config): Verdict[] {
+  if (failing.count === 0) return [ok('no hook is failing')];
+  const verdicts = failing.hooks.map((hook) => {
+    const { id, conversationId, authority, failingSince } = hook;
+    const health = { pausedAt: null, failures: 1, failingSince };
+    const state = hookState(health, Date.now(), config.delivery.parkAfterMs);
+    const what = `hook ${id} of group ${conversationId} to ${authority} is ${state} since ${failingSince.toISOString()}`;
+    return warning(`${what}: ${reasonOf(hook)}`, TODO);
+  });
+  const more = failing.count - failing.hooks.length;
+  if (more > 0) verdicts.push(warning(`${counted(more, 'more hook')} likewise`, TODO));
+  return verdicts;
+}
+
+/** `status 503`, `refused`, `address policy`. */
+function reasonOf({ category, code }: FailingHook): string {
+  return code === null ? (category ?? 'no reason recorded') : `${category ?? 'status'} ${code}`;
+}
+
+/** Hooks that ask for the server's signature, and the keys that could make one. */
+export function judgeServerKeys(config: Config, keySigned: number | null): Verdict {
+  const pairs = config.serverKeys.length;
+  if (pairs === 0 && (keySigned ?? 0) > 0) {
+    const todo = 'Run "klatch setup", which makes a pair of keys, and restart the server.';
+    const what = `${counted(keySigned!, 'hook')} asked for signatures with the server's keys, and there is no key`;
+    return warning(what, todo);
+  }
+  if (pairs === 0) return ok('none, and no hook asks for one');
+  return ok(`${counted(pairs, 'pair')} of PEM files, each complete`);
+}

@@ -1,0 +1,50 @@
+import { connect } from 'node:net';
+import type { HttpConfig } from '../config/config.ts';
+import type { Environment } from '../config/load.ts';
+import { examineConfiguration } from './configuration.ts';
+import { examineDataDirectory } from './data-directory.ts';
+import { examineDatabase } from './database-facts.ts';
+import { examineDisk } from './disk.ts';
+import { error, unexpected, type CheckName, type Finding, type Verdict } from './finding.ts';
+
+const CONNECT_MS = 1_000;
+
+/** What would keep a server that is started now from its work; only to be asked while none runs. */
+export async function findObstacles(file: string, env: Environment): Promise<Finding[]> {
+  const { config, verdicts } = examineConfiguration(file, env);
+  if (config === null) return errors('configuration', verdicts);
+  const [port, directory, database, disk] = await Promise.all([
+    examinePort(config.http),
+    examineDataDirectory(config.dataDir, null),
+    examineDatabase(config, false),
+    examineDisk([config.dataDir]).catch((cause: unknown) => [unexpected(cause)]),
+  ]);
+  return [
+    ...errors('data directory', [directory]),
+    ...errors('server', port),
+    ...errors('database', database.inTheWay),
+    ...errors('disk', disk),
+  ];
+}
+
+function errors(check: CheckName, verdicts: readonly Verdict[]): Finding[] {
+  return verdicts.filter(({ level }) => level === 'error').map((verdict) => ({ check, ...verdict }));
+}
+
+/** By connecting: listening there for a moment could take the port from a server that starts. */
+async function examinePort({ interface: host, port }: HttpConfig): Promise<Verdict[]> {
+  if (port === 0) return [];
+  const isTaken = await new Promise<boolean>((resolve) => {
+    const socket = connect({ host, port, timeout: CONNECT_MS });
+    const settle = (answers: boolean): void => {
+      socket.destroy();
+      resolve(answers);
+    };
+    socket.once('connect', () => settle(true));
+    socket.once('timeout', () => settle(false));
+    socket.once('error', () => settle(false));
+  });
+  if (!isTaken) return [];
+  const todo = 'Stop it, or choose another port (http.interface, http.port).';
+  return [error(`another program listens on ${host}:${port}`, todo)];
+}

@@ -1,0 +1,50 @@
+import { readdir, readFile } from 'node:fs/promises';
+import type { Config } from '../config/config.ts';
+import { counted, error, ok, skipped, warning, type Verdict } from './finding.ts';
+
+/** Connections of the database beside the general pool: intake, settlements, leases and notifications. */
+export const DATABASE_CONNECTIONS = 4;
+/** Of deliveries, kept open for the next one; the delivery client's own bound. */
+const IDLE_DELIVERY_CONNECTIONS = 256;
+/** The control socket's own bound. */
+const CONTROL_CONNECTIONS = 64;
+/** Files of the program and its libraries, pipes, logs, look-ups. */
+const PROGRAM_FILES = 100;
+/** Callers at the same time that a server should have room for. They are not bounded. */
+export const CALLERS = 1_000;
+const NEARLY_ALL = 0.8;
+
+const TODO = 'Raise the limit of open files for the server (LimitNOFILE= in a systemd unit, ulimit -n in a shell).';
+
+/** Files that the configured bounds can take together, without callers. */
+export function neededFiles({ postgresql, delivery }: Config): number {
+  const database = DATABASE_CONNECTIONS + postgresql.poolSize;
+  return database + delivery.inFlight + IDLE_DELIVERY_CONNECTIONS + CONTROL_CONNECTIONS + PROGRAM_FILES;
+}
+
+/** Looks at a process's limit; `pid` null: no server runs, so at this process's, which a server started here has. */
+export async function examineOpenFiles(config: Config, pid: number | null): Promise<Verdict> {
+  const process = `/proc/${pid ?? 'self'}`;
+  let limits: string;
+  try {
+    limits = await readFile(`${process}/limits`, 'utf8');
+  } catch (cause) {
+    return skipped(`${process}/limits cannot be read (${(cause as NodeJS.ErrnoException).code})`);
+  }
+  const text = /^Max open files +(\S+)/m.exec(limits)?.[1];
+  if (text === undefined) return skipped(`${process}/limits does not name the limit of open files`);
+  const limit = text === 'unlimited' ? Number.POSITIVE_INFINITY : Number(text);
+  const open = pid === null ? null : await readdir(`${process}/fd`).catch(() => null);
+  return judgeOpenFiles({ limit, open: open?.length ?? null, needed: neededFiles(config) });
+}
+
+/** `open` is null where nobody may count, or nothing runs. */
+export function judgeOpenFiles(files: { limit: number; open: number | null; needed: number }): Verdict {
+  const { limit, open, needed } = files;
+  const bound = Number.isFinite(limit) ? `at most ${limit}` : 'without a limit';
+  const what = open === null ? `${bound} for a server that is started here` : `${counted(open, 'file')} open, ${bound}`;
+  const found = `${what}; the configured bounds take up to ${needed}, beside callers`;
+  if (limit < needed) return error(found, TODO);
+  if (limit < needed + CALLERS || (open ?? 0) > limit * NEARLY_ALL) return warning(found, TODO);
+  return ok(found);
+}

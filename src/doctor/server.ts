@@ -1,0 +1,26 @@
+import { statSync } from 'node:fs';
+import { error, ok, warning, type Verdict } from './finding.ts';
+
+/** What the running server says about itself, or what to think of it saying nothing. */
+export type ServerAnswer =
+  | { readonly version: string; readonly pid: number; readonly ready: boolean; readonly startedAt: Date }
+  | { readonly silence: Verdict };
+
+/** Judges a server by its answer. `version` is this program's, `file` the configuration that it would read now. */
+export function judgeServer(answer: ServerAnswer, { version, file }: { version: string; file: string }): Verdict[] {
+  if ('silence' in answer) return [answer.silence];
+  const found: Verdict[] = [];
+  if (answer.version !== version) {
+    const what = `the server is Klatch ${answer.version} and this program is ${version}`;
+    found.push(warning(what, 'Restart the server to have it run this version.'));
+  }
+  const changedAt = statSync(file, { throwIfNoEntry: false })?.mtime;
+  if (changedAt !== undefined && changedAt > answer.startedAt) {
+    const what = `${file} was changed after the server had read it`;
+    found.push(warning(what, 'Restart the server: a change takes effect at the next start.'));
+  }
+  if (!answer.ready) {
+    found.push(error('the server runs and its database does not answer', 'See what is said about the database.'));
+  }
+  return found.length > 0 ? found : [ok(`Klatch ${version} runs (pid ${answer.pid}) and can do its work`)];
+}

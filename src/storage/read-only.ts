@@ -1,0 +1,18 @@
+import { Connection, type ConnectionTarget, type Sql, type Transaction } from './connection.ts';
+
+/**
+ * Runs `work` on a connection of its own, in a transaction that can change nothing, and closes it. Rejects with
+ * DatabaseAwayError, DatabaseLostError, or what `work` rejects with.
+ */
+export async function readOnly<T>(
+  target: ConnectionTarget,
+  timeoutMs: number,
+  work: (tx: Transaction) => Promise<T>,
+): Promise<T> {
+  const connection = new Connection(target, 'doctor');
+  try {
+    return await connection.run(async (sql: Sql) => (await sql.begin('read only', work)) as T, timeoutMs);
+  } finally {
+    connection.close();
+  }
+}

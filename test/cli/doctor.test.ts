@@ -1,0 +1,239 @@
+import { once } from 'node:events';
+import { chmod } from 'node:fs/promises';
+import { createServer, type AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { checkNames, type Finding } from '../../src/doctor/finding.ts';
+import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { eventually } from '../support/eventually.ts';
+import { Receiver } from '../support/receiver.ts';
+import { freePort } from '../support/server-process.ts';
+import { postJson, TestServer } from '../support/server.ts';
+import { SECRET, Workspace } from './program.ts';
+
+interface Report {
+  readonly ok: boolean;
+  readonly errors: number;
+  readonly warnings: number;
+  readonly findings: readonly Finding[];
+}
+
+let database: TestDatabase;
+let workspace: Workspace;
+
+// One for each test: a killed server's leases last for 10 s, and the next one's deliveries would wait for them.
+beforeEach(async () => {
+  database = await createTestDatabase();
+  workspace = await Workspace.create();
+});
+
+afterEach(async () => {
+  await workspace.remove();
+  await database.drop();
+});
+
+/** What doctor finds, and that its status and its counts agree with it. */
+async function examine(env: NodeJS.ProcessEnv = {}): Promise<(check: string) => readonly Finding[]> {
+  const { code, stdout, stderr } = await workspace.run(['doctor', '--json'], env);
+  const { ok, errors, warnings, findings } = JSON.parse(stdout) as Report;
+  expect(findings.filter(({ level }) => level === 'error')).toHaveLength(errors);
+  expect(findings.filter(({ level }) => level === 'warning')).toHaveLength(warnings);
+  expect({ ok, code }).toEqual(errors === 0 ? { ok: true, code: 0 } : { ok: false, code: 1 });
+  if (errors > 0) expect(stderr).toBe(`klatch: doctor found ${errors} error${errors === 1 ? '' : 's'}\n`);
+  for (const { level, todo } of findings) expect(todo !== null).toBe(level === 'warning' || level === 'error');
+  return (check) => findings.filter((finding) => finding.check === check);
+}
+
+describe('doctor beside a running server', () => {
+  test('names settings of the database that can lose messages, and ends with 1', async () => {
+    await workspace.configure(database.target);
+    await workspace.serve();
+    const found = await examine();
+    // The database of the tests does not wait for the disk.
+    expect(found('database').map((each) => each.found)).toEqual([
+      expect.stringMatching(/^fsync is off/),
+      expect.stringMatching(/^full_page_writes is off/),
+      expect.stringMatching(/^synchronous_commit is off/),
+    ]);
+    expect(found('server')).toMatchObject([{ level: 'ok', found: expect.stringMatching(/runs \(pid \d+\)/) }]);
+    expect(found('open files')).toMatchObject([{ found: expect.stringMatching(/^\d+ files open, at most \d+;/) }]);
+    expect(found('address policy')).toMatchObject([{ level: 'ok' }]);
+    expect(found('hooks')).toMatchObject([{ level: 'ok' }]);
+  });
+
+  test('tells the hosts that the address policy refuses, failing hooks, and a changed file; and shows no secret', async () => {
+    const port = await freePort();
+    const lines = ['delivery.retry = [10ms]', `http { port = ${port}, base-uri = "http://127.0.0.1:${port}" }`];
+    await workspace.configure(database.target, lines);
+    await workspace.serve();
+    const receiver = await Receiver.start(() => 503);
+    try {
+      const created = await workspace.run(['group', 'create', 'Failing', '--json']);
+      const { id, webhook } = JSON.parse(created.stdout) as { id: number; webhook: string };
+      const target = receiver.url('/very-private?key=hunter2');
+      const registered = await postJson(`${webhook}/reverse`, { url: target });
+      expect(registered.status).toBe(201);
+      const hook = (registered.body as { id: number }).id;
+      await postJson(webhook, { text: 'to be refused' });
+      await eventually(
+        async () => (await fetch(`${webhook}/reverse/${hook}`).then((answer) => answer.json())) as { state: string },
+        ({ state }) => state === 'failing',
+      );
+      // As if it had been registered when the server still had a key.
+      await database.query((sql) => sql`update reverse_hook set signature = 'both'`);
+      await workspace.configure(database.target, [...lines, 'delivery.allow = []', 'log.level = warn']);
+      const found = await examine();
+      expect(found('base-uri')).toMatchObject([{ level: 'ok' }]);
+      expect(found('address policy')).toMatchObject([
+        {
+          level: 'warning',
+          found: `the address policy refuses 127.0.0.1 (loopback): hook ${hook}`,
+          todo: expect.stringContaining('delivery.allow'),
+        },
+      ]);
+      expect(found('hooks')).toMatchObject([
+        {
+          level: 'warning',
+          found: expect.stringMatching(
+            new RegExp(`^hook ${hook} of group ${id} to 127\\.0\\.0\\.1:\\d+ is failing since .*: status 503$`),
+          ),
+        },
+      ]);
+      expect(found('server keys')).toMatchObject([{ level: 'warning', found: expect.stringMatching(/^1 hook asked/) }]);
+      expect(found('server')).toMatchObject([{ found: expect.stringContaining('was changed after') }]);
+      const { stdout, stderr } = await workspace.run(['doctor']);
+      const token = webhook.split('/').at(-1)!;
+      for (const hidden of ['very-private', 'hunter2', token, SECRET]) expect(stdout + stderr).not.toContain(hidden);
+    } finally {
+      await receiver.stop();
+    }
+  });
+
+  test('finds the server that runs although the file has mistakes by now', async () => {
+    await workspace.configure(database.target);
+    await workspace.serve();
+    await workspace.configure(database.target, ['http.port = high']);
+    const found = await examine();
+    expect(found('configuration')).toMatchObject([{ level: 'error' }]);
+    expect(found('server')).toMatchObject([{ level: 'warning', found: expect.stringContaining('was changed after') }]);
+    expect(found('database')).toMatchObject([{ level: 'skipped' }]);
+  });
+
+  test('tells that something else answers at base-uri', async () => {
+    const other = await TestServer.start();
+    try {
+      const lines = [`http { port = ${await freePort()}, base-uri = "${other.url}" }`];
+      await workspace.configure(database.target, lines);
+      await workspace.serve();
+      const found = `at ${other.url} something else answers than this server`;
+      expect((await examine())('base-uri')).toMatchObject([{ level: 'warning', found }]);
+    } finally {
+      await other.stop();
+    }
+  });
+});
+
+describe('doctor without a server', () => {
+  test('names every mistake of the configuration, beside which nothing else can be looked at', async () => {
+    await workspace.write([
+      'secret = "short"',
+      'http.port = high',
+      'http.base-uri = "http://x.example"',
+      'data-dir = "data"',
+    ]);
+    const found = await examine();
+    expect(found('configuration')).toMatchObject([
+      { level: 'error', found: expect.stringContaining('server.conf:1: secret:') },
+      { level: 'error', found: expect.stringContaining('server.conf:2: http.port:') },
+    ]);
+    for (const check of checkNames.slice(1)) expect(found(check)).toMatchObject([{ level: 'skipped' }]);
+    await workspace.write(['secret = "<SECRET>"', 'data-dir = [1]']);
+    expect((await examine())('configuration')).toMatchObject([
+      { level: 'error', todo: expect.stringContaining('klatch setup') },
+      { level: 'error', found: expect.stringContaining('http.base-uri: is not set') },
+      { level: 'error', found: expect.stringContaining('data-dir: expected the path of a folder') },
+    ]);
+  });
+
+  test('names files that others can read or write', async () => {
+    await workspace.configure(database.target);
+    await chmod(workspace.file, 0o666);
+    expect((await examine())('configuration').map(({ found }) => found)).toEqual(
+      expect.arrayContaining([
+        expect.stringMatching(/can be read by every user/),
+        expect.stringMatching(/server\.conf can be written by every user/),
+      ]),
+    );
+  });
+
+  test('looks at the database by itself, and changes nothing in it', async () => {
+    const empty = await createTestDatabase({ empty: true });
+    try {
+      await workspace.configure(empty.target);
+      const found = await examine();
+      expect(found('server')).toMatchObject([{ level: 'skipped' }]);
+      expect(found('clock')).toMatchObject([{ level: 'ok', found: expect.stringContaining('agrees within') }]);
+      expect(found('hooks')).toMatchObject([{ level: 'skipped' }]);
+      expect(found('data directory')).toMatchObject([{ level: 'ok', found: expect.stringContaining('is not there') }]);
+      const [row] = await empty.query((sql) => sql`select to_regclass('schema_version') is null as untouched`);
+      expect(row).toEqual({ untouched: true });
+    } finally {
+      await empty.drop();
+    }
+  });
+
+  test('says that the database is away, within its time', async () => {
+    const port = await freePort();
+    await workspace.configure({ ...database.target, host: '127.0.0.1', port });
+    const started = performance.now();
+    expect((await examine())('database')).toMatchObject([
+      {
+        level: 'error',
+        found: `cannot connect to the database: connect ECONNREFUSED 127.0.0.1:${port}`,
+        todo: expect.stringContaining('services.postgresql'),
+      },
+    ]);
+    expect(performance.now() - started).toBeLessThan(10_000);
+  });
+
+  test('gives up on a database that takes the connection and says nothing', async () => {
+    const silent = createServer((socket) => {
+      socket.on('error', () => socket.destroy());
+      silent.once('stop', () => socket.destroy());
+    }).listen(0, '127.0.0.1');
+    await once(silent, 'listening');
+    const { port } = silent.address() as AddressInfo;
+    await workspace.configure({ ...database.target, host: '127.0.0.1', port }, [
+      'services.postgresql.connect-timeout = 1m',
+    ]);
+    const found = 'no answer from the database within 5000 ms';
+    expect((await examine())('database')).toMatchObject([{ level: 'error', found }]);
+    silent.emit('stop');
+    silent.close();
+    await once(silent, 'close');
+  });
+
+  test('goes on where a folder cannot be there at all', async () => {
+    await workspace.configure(database.target, [
+      `data-dir = ${JSON.stringify(join(workspace.file, 'data'))}`,
+      'services.postgresql.embedded = true',
+    ]);
+    const found = await examine();
+    expect(found('data directory')).toMatchObject([{ level: 'error', found: expect.stringContaining('(ENOTDIR)') }]);
+    expect(found('database')).toMatchObject([{ level: 'error', found: 'could not be looked at (ENOTDIR)' }]);
+    expect(found('disk')).toHaveLength(1);
+    expect(found('open files')).toHaveLength(1);
+    const { code, stdout } = await workspace.run(['status']);
+    expect(code).toBe(69);
+    expect(stdout).toMatch(/\nin the way of a start:\n {2}.* cannot be reached \(ENOTDIR\)\n/);
+  });
+
+  test('says what would keep an embedded database from starting', async () => {
+    await workspace.configure(database.target, [
+      `services.postgresql = { embedded = true, bin-dir = ${JSON.stringify(join(workspace.folder, 'nowhere'))} }`,
+    ]);
+    expect((await examine())('database')).toMatchObject([
+      { level: 'error', found: expect.stringContaining('services.postgresql.bin-dir is') },
+    ]);
+  });
+});

@@ -1,0 +1,132 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, readFileSync } from 'node:fs';
+import { chmod, copyFile, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { postJson } from '../support/server.ts';
+import { root, SECRET, Workspace, type Program } from '../cli/program.ts';
+
+/** Debian's, which has pg_dump; the one that comes with npm has not. */
+const BIN_DIR = '/usr/lib/postgresql/15/bin';
+const page = readFileSync(join(root, 'docs/operations.md'), 'utf8');
+
+let source: Workspace;
+let target: Workspace;
+let dump: string;
+let folder: string;
+
+beforeEach(async () => {
+  source = await Workspace.create();
+  target = await Workspace.create();
+  // PostgreSQL, which is not root, has to reach the data directories inside.
+  for (const workspace of [source, target]) await chmod(workspace.folder, 0o711);
+  folder = await mkdtemp(join(tmpdir(), 'klatch-backup-'));
+  dump = join(folder, 'klatch.dump');
+});
+
+afterEach(async () => {
+  await source.remove();
+  await target.remove();
+  await rm(folder, { recursive: true, force: true });
+});
+
+/** Runs the commands that stand in the page behind a mark, on our folders instead of the page's. */
+async function runFromPage(mark: string): Promise<void> {
+  const block = new RegExp(`<!-- commands: ${mark} -->\n\n\`\`\`sh\n([^]*?)\`\`\``).exec(page)?.[1];
+  if (block === undefined) throw new Error(`docs/operations.md has no commands "${mark}"`);
+  const script = block
+    .replaceAll('/var/lib/klatch-new', target.dataDir)
+    .replaceAll('/var/lib/klatch', source.dataDir)
+    .replaceAll('klatch.dump', dump)
+    .replaceAll('klatch.tar', join(folder, 'klatch.tar'));
+  const env = { ...process.env, PATH: `${BIN_DIR}:${process.env['PATH'] ?? ''}` };
+  const shell = spawn('/bin/sh', ['-euc', script], { env, stdio: ['ignore', 'ignore', 'pipe'] });
+  let stderr = '';
+  shell.stderr.setEncoding('utf8').on('data', (text: string) => {
+    stderr += text;
+  });
+  const [code] = (await once(shell, 'close')) as [number];
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+}
+
+async function configure(...lines: string[]): Promise<void> {
+  await source.write([
+    `secret = "${SECRET}"`,
+    'http { port = 0, base-uri = "http://127.0.0.1" }',
+    'metrics.port = 0',
+    'data-dir = "data"',
+    'services.postgresql.embedded = true',
+    'delivery.allow = ["loopback"]',
+    ...lines,
+  ]);
+  // The paths in it are relative, so that the copy names the new folder.
+  await copyFile(source.file, target.file);
+}
+
+async function stop(server: Program): Promise<void> {
+  server.process.kill('SIGTERM');
+  expect(await server.ended).toMatchObject({ code: 0 });
+}
+
+/** A group with three messages and a hook; resolves with the path of its webhook. */
+async function fill(url: string): Promise<string> {
+  const { stdout } = await source.run(['group', 'create', 'Kept', '--json']);
+  const { pathname } = new URL((JSON.parse(stdout) as { webhook: string }).webhook);
+  for (const text of ['one', 'two', 'three']) await postJson(url + pathname, { text });
+  const hook = await postJson(`${url + pathname}/reverse`, { url: 'http://127.0.0.1:9/hook' });
+  expect(hook.status).toBe(201);
+  return pathname;
+}
+
+/** The restored server knows the group's token, goes on behind its last message, and has its hook. */
+async function expectRestored(pathname: string): Promise<Program> {
+  const { server, url } = await target.serve();
+  expect(await postJson(url + pathname, { text: 'four' })).toMatchObject({ status: 200, body: { id: '1:4' } });
+  const { stdout } = await target.run(['group', 'info', 'Kept', '--json']);
+  expect(JSON.parse(stdout)).toMatchObject({ messages: 4, hooks: [{ url: 'http://127.0.0.1:9/hook' }] });
+  expect(await target.run(['doctor'])).toMatchObject({ stderr: '', code: 0 });
+  return server;
+}
+
+test('a copy of the stopped data directory makes the same server elsewhere', async () => {
+  await configure();
+  const { server, url } = await source.serve();
+  const pathname = await fill(url);
+  await stop(server);
+  await runFromPage('cold copy');
+  await runFromPage('cold restore');
+  await stop(await expectRestored(pathname));
+});
+
+(existsSync(join(BIN_DIR, 'pg_dump')) ? describe : describe.skip)('with pg_dump', () => {
+  test('a dump of the running embedded database is restored into a new data directory', async () => {
+    await configure(`services.postgresql.bin-dir = "${BIN_DIR}"`);
+    const { server, url } = await source.serve();
+    const pathname = await fill(url);
+    await runFromPage('embedded dump');
+    // What comes after the dump is not in it.
+    expect(await postJson(url + pathname, { text: 'later' })).toMatchObject({ body: { id: '1:4' } });
+    const empty = await target.serve();
+    await runFromPage('embedded restore');
+    await stop(empty.server);
+    await stop(await expectRestored(pathname));
+    await stop(server);
+  });
+
+  test('the dump moves to another major version of PostgreSQL', async () => {
+    await configure(`services.postgresql.bin-dir = "${BIN_DIR}"`);
+    const { server, url } = await source.serve();
+    const pathname = await fill(url);
+    await runFromPage('embedded dump');
+    await stop(server);
+    await configure();
+    const empty = await target.serve();
+    const { stdout } = await target.run(['status']);
+    expect(stdout).not.toContain('PostgreSQL 15');
+    await runFromPage('embedded restore');
+    await stop(empty.server);
+    await stop(await expectRestored(pathname));
+  });
+});

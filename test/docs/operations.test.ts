@@ -1,0 +1,97 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from '@jest/globals';
+import { exitCodes } from '../../src/cli/exit-codes.ts';
+import { expectedFailures } from '../../src/cli/failure.ts';
+import { checkNames } from '../../src/doctor/finding.ts';
+import { errorKinds } from '../../src/errors.ts';
+import { embeddedErrorCodes } from '../../src/storage/embedded/embedded-error.ts';
+import { root } from '../cli/program.ts';
+
+const page = readFileSync(join(root, 'docs/operations.md'), 'utf8');
+
+/** From one heading up to another. */
+const part = (from: string, to: string): string => page.slice(page.indexOf(from), page.indexOf(to));
+
+/** The cells of each row of every table in a text, without the code marks. */
+const rowsOf = (text: string): string[][] =>
+  text
+    .split('\n')
+    .filter((line) => line.startsWith('| '))
+    .map((line) =>
+      line
+        .split('|')
+        .slice(1, -1)
+        .map((cell) => cell.trim().replace(/^`(.*)`$/, '$1')),
+    );
+const rowOf = (text: string, first: string): string[] | undefined => rowsOf(text).find(([cell]) => cell === first);
+const failuresPart = part('## Why it does not start', '### Exit statuses');
+const doctorPart = part('## What is wrong?', '## Five situations');
+const errorsPart = part('## What callers were told', '## Sizing');
+
+/** The text of the program's sources, as one. */
+const sources = readdirSync(join(root, 'src'), { recursive: true, withFileTypes: true })
+  .filter((entry) => entry.isFile() && entry.name.endsWith('.ts'))
+  .map((entry) => readFileSync(join(entry.parentPath, entry.name), 'utf8'))
+  .join('\n')
+  // A sentence over two lines of source is one sentence.
+  .replace(/['`] \+\s*['`]/g, '');
+
+describe('docs/operations.md', () => {
+  test.each(Object.entries(errorKinds))('explains the error %s', (code, { status, sentence }) => {
+    const row = rowOf(errorsPart, code);
+    expect(row?.slice(0, 3)).toEqual([code, String(status), sentence]);
+    expect(row?.[3]).toMatch(/\S/);
+  });
+
+  test('explains every exit status, those of signals too, and no other', () => {
+    const table = part('### Exit statuses', '## What callers were told');
+    const told = [...table.matchAll(/^\| (\d+) /gm)].map(([, status]) => Number(status));
+    expect(told).toEqual([...Object.values(exitCodes), 130, 143].sort((a, b) => a - b));
+  });
+
+  /** What each failure says, as the page quotes it. */
+  const words: Readonly<Record<string, string>> = {
+    NotConfiguredError: 'Klatch is not configured yet',
+    ConfigError: 'server.conf:12: http.port: expected …',
+    ConfigNotFoundError: 'There is no configuration file',
+    DataDirLockedError: 'is in use by another Klatch process',
+    DatabaseInUseError: 'uses this database. Stop it first',
+    SchemaTooNewError: 'and this Klatch knows',
+    WrongSecretError: 'secret differs from the one this database was made with',
+    DatabaseAwayError: 'cannot connect to the database',
+    DatabaseLostError: 'the connection to the database was lost',
+    DatabaseTooOldError: 'is too old: Klatch needs 11 or newer',
+    ListenError: 'another program listens on',
+    DataDirError: 'cannot be made or reached',
+  };
+  const failures = expectedFailures.flatMap(([status, kinds]) => kinds.map(({ name }) => ({ name, status })));
+
+  test.each(failures.filter(({ name }) => name !== 'EmbeddedError'))('explains $name', ({ name, status }) => {
+    const quoted = words[name];
+    expect(quoted).toBeDefined();
+    expect(rowOf(failuresPart, quoted!)?.[1]).toBe(String(status));
+  });
+
+  test('quotes what the program really says', () => {
+    const assembled = ['server.conf:12', 'is in use by another Klatch process'];
+    const quotes = Object.values(words).filter((quote) => !assembled.some((begin) => quote.startsWith(begin)));
+    expect(quotes.filter((quote) => !sources.includes(quote))).toEqual([]);
+  });
+
+  test.each(embeddedErrorCodes)('explains the failure %s of the embedded database', (code) => {
+    const row = rowOf(failuresPart, code);
+    expect(row).toHaveLength(3);
+    expect(row![1]!.split('…').filter((part) => !sources.includes(part.trim()))).toEqual([]);
+  });
+
+  test('explains every error and no other', () => {
+    // Behind the heading and its line.
+    const [, , ...told] = rowsOf(errorsPart);
+    expect(told.map(([code]) => code)).toEqual(Object.keys(errorKinds));
+  });
+
+  test('explains every row of doctor', () => {
+    for (const name of checkNames) expect(rowOf(doctorPart, name)?.[1]).toMatch(/\S/);
+  });
+});

@@ -1,0 +1,84 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { root, type Ended, type Workspace } from '../cli/program.ts';
+
+const PAGE = join(root, 'docs/operations.md');
+/** Set it to write the page's transcripts anew instead of comparing them. */
+const WRITE = 'KLATCH_WRITE_TRANSCRIPTS';
+
+/** A transcript's commands and what they printed, both streams as on a terminal, and the status if it is not 0. */
+export async function record(workspace: Workspace, commands: readonly string[]): Promise<string> {
+  const parts: string[] = [];
+  for (const command of commands) {
+    const { code, stdout, stderr }: Ended = await workspace.run([command]);
+    const status = code === 0 ? '' : `[exit status ${code}]\n`;
+    parts.push(`$ klatch ${command}\n${stdout}${stderr}${status}`);
+  }
+  return parts.join('\n');
+}
+
+/** What differs from run to run, and the example that stands for it in the page. */
+export interface Replacements {
+  /** The workspace's folder. */
+  readonly folder: string;
+  /** Ports by what they are for: the server's, then those of others. */
+  readonly ports: Readonly<Record<number, string>>;
+}
+
+/**
+ * The whole list of what is replaced. Rows about this machine's disk and limit of open files are shown as on a machine
+ * that has enough of both.
+ */
+export function normalise(text: string, { folder, ports }: Replacements): string {
+  const replacements: readonly (readonly [RegExp | string, string])[] = [
+    [`${folder}/data`, '/var/lib/klatch'],
+    [folder, '/etc/klatch'],
+    ...Object.entries(ports).map(([port, example]) => [new RegExp(`:${port}\\b`, 'g'), `:${example}`] as const),
+    [/\d{4}-\d\d-\d\dT[\d:.]+Z/g, '2026-11-20T08:00:00.000Z'],
+    [/\bpid \d+/g, 'pid 4711'],
+    [/\buid \d+/g, 'uid 998'],
+    [/Klatch \d+\.\d+\.\d+\S*?(?=[ ,])/g, 'Klatch 1.0.0'],
+    [/PostgreSQL \d+\.\d+(?:\.\d+)?/g, 'PostgreSQL 18.4'],
+    [/agrees within \S+ s$/gm, 'agrees within 0.1 s'],
+    // "3 min 20 s"
+    [/(?<![\d.])\b\d+ (?:s|min|h|d)(?: \d+ (?:s|min|h))?(?![\w%])/g, '12 s'],
+    [/\b\d+ of \d+ connections/g, '6 of 37 connections'],
+    [
+      /^(?:ok|warning|ERROR) +(?<row>disk +\S+: ).*\n(?: +-> .*\n)?/gm,
+      'ok       $<row>78.0 GiB free (31 %), room for 16000000 files\n',
+    ],
+    [/^(?:ok|warning|ERROR) +(?<row>open files .*\n)(?: +-> .*\n)?/gm, 'ok       $<row>'],
+    [/\b\d+ files open, /g, '33 files open, '],
+    [/\b(?:at most \d+|without a limit)(?=;| for a server)/g, 'at most 65536'],
+  ];
+  const enough = withoutScarcity(text);
+  return replacements.reduce((result, [found, example]) => result.replaceAll(found, example), enough);
+}
+
+/** Takes the warnings of a machine that is short of disk or open files out of doctor's last line. */
+function withoutScarcity(text: string): string {
+  const scarce = text.match(/^warning +(?:disk|open files) /gm)?.length ?? 0;
+  if (scarce === 0) return text;
+  return text
+    .replace(/(\d+) warnings?\.$/m, (_, count: string) => {
+      const left = Number(count) - scarce;
+      return `${left} warning${left === 1 ? '' : 's'}.`;
+    })
+    .replace('No errors, 0 warnings.', 'Nothing is wrong.');
+}
+
+/** The transcript that stands in the page behind its mark; with KLATCH_WRITE_TRANSCRIPTS set it is written there first. */
+export function transcriptOf(name: string, actual: string): string {
+  const page = readFileSync(PAGE, 'utf8');
+  const mark = `<!-- transcript: ${name} -->\n`;
+  const at = page.indexOf(mark);
+  if (at === -1) throw new Error(`docs/operations.md has no transcript "${name}"`);
+  const before = page.slice(0, at + mark.length);
+  const block = /^\n```console\n([^]*?)```\n/.exec(page.slice(before.length));
+  if (process.env[WRITE] !== undefined) {
+    const after = page.slice(before.length + (block?.[0].length ?? 0));
+    writeFileSync(PAGE, `${before}\n\`\`\`console\n${actual}\`\`\`\n${after}`);
+    return actual;
+  }
+  return block?.[1] ?? '';
+}

@@ -1,0 +1,210 @@
+import { describe, expect, test } from '@jest/globals';
+import { CLOCK_AHEAD_ERROR_MS, CLOCK_AHEAD_WARNING_MS, judgeClock } from '../../src/doctor/clock.ts';
+import { dangers } from '../../src/doctor/dangers.ts';
+import { judgeDatabase } from '../../src/doctor/database.ts';
+import {
+  FREE_BYTES_ERROR,
+  FREE_BYTES_WARNING,
+  FREE_FILES_ERROR,
+  FREE_FILES_WARNING,
+  formatBytes,
+  judgeRoom,
+} from '../../src/doctor/disk.ts';
+import { judgeServerKeys } from '../../src/doctor/hooks.ts';
+import { CALLERS, judgeOpenFiles, neededFiles } from '../../src/doctor/open-files.ts';
+import { judgeServer } from '../../src/doctor/server.ts';
+import type { DatabaseReport } from '../../src/storage/database-report.ts';
+import { testConfig, type ConfigChanges } from '../support/config.ts';
+
+const target = {
+  host: '/run/postgresql',
+  port: 5432,
+  database: 'klatch',
+  user: 'klatch',
+  password: '',
+  connectTimeoutMs: 2_000,
+  lockTimeoutMs: 1_000,
+};
+const configOf = (changes: ConfigChanges = {}) => testConfig(target, '/nowhere', changes);
+
+describe('room on the disk', () => {
+  const room = {
+    path: '/data',
+    device: 1,
+    bytes: 100 * FREE_BYTES_WARNING,
+    freeBytes: 50 * FREE_BYTES_WARNING,
+    freeFiles: 1e6,
+  };
+
+  test('is fine, scarce and too little by bytes', () => {
+    expect(judgeRoom(room).level).toBe('ok');
+    expect(judgeRoom({ ...room, freeBytes: FREE_BYTES_WARNING - 1 }).level).toBe('warning');
+    expect(judgeRoom({ ...room, freeBytes: FREE_BYTES_ERROR - 1 }).level).toBe('error');
+  });
+
+  test('is fine, scarce and too little by files, where the file system counts them', () => {
+    expect(judgeRoom({ ...room, freeFiles: FREE_FILES_WARNING - 1 }).level).toBe('warning');
+    expect(judgeRoom({ ...room, freeFiles: FREE_FILES_ERROR - 1 }).level).toBe('error');
+    expect(judgeRoom({ ...room, freeFiles: null })).toMatchObject({ level: 'ok', found: '/data: 200 GiB free (50 %)' });
+  });
+
+  test.each([
+    [0, '0 bytes'],
+    [1_023, '1023 bytes'],
+    [1_536, '1.5 KiB'],
+    [100 * 1024 * 1024, '100 MiB'],
+    [5 * 1024 ** 4, '5.0 TiB'],
+  ])('%d bytes reads as %s', (bytes, text) => {
+    expect(formatBytes(bytes)).toBe(text);
+  });
+});
+
+describe('the clock', () => {
+  const now = Date.UTC(2026, 10, 20);
+
+  test('is wrong in the past and in the far future', () => {
+    expect(judgeClock(0, 0)).toMatchObject({ level: 'error', found: expect.stringContaining('1970-01-01') });
+    expect(judgeClock(Date.UTC(2101, 0, 1), 0).level).toBe('error');
+  });
+
+  test('is compared with the database, ahead and behind', () => {
+    expect(judgeClock(now, 40).found).toMatch(/agrees within 0\.1 s$/);
+    expect(judgeClock(now, CLOCK_AHEAD_WARNING_MS)).toMatchObject({
+      level: 'warning',
+      found: "the database's clock is 2.0 s ahead of this machine's",
+    });
+    expect(judgeClock(now, -CLOCK_AHEAD_ERROR_MS)).toMatchObject({
+      level: 'error',
+      found: "the database's clock is 60.0 s behind this machine's",
+    });
+    expect(judgeClock(now, null)).toMatchObject({ level: 'ok', found: expect.stringContaining('could not be asked') });
+  });
+});
+
+describe('open files', () => {
+  const needed = neededFiles(configOf());
+
+  test('are needed for each configured connection', () => {
+    expect(neededFiles(configOf({ delivery: { inFlight: 1_256 } }))).toBe(needed + 1_000);
+    expect(neededFiles(configOf({ postgresql: { poolSize: 104 } }))).toBe(needed + 100);
+  });
+
+  test('are too few, scarce, nearly used up, or enough', () => {
+    expect(judgeOpenFiles({ limit: needed - 1, open: null, needed }).level).toBe('error');
+    expect(judgeOpenFiles({ limit: needed + CALLERS - 1, open: null, needed }).level).toBe('warning');
+    expect(judgeOpenFiles({ limit: 10_000, open: 8_001, needed }).level).toBe('warning');
+    expect(judgeOpenFiles({ limit: Number.POSITIVE_INFINITY, open: 1, needed })).toMatchObject({
+      level: 'ok',
+      found: expect.stringMatching(/^1 file open, without a limit;/),
+    });
+  });
+});
+
+describe('the database', () => {
+  const good: DatabaseReport = {
+    version: '18.4',
+    versionNumber: 180_004,
+    encoding: 'UTF8',
+    readOnly: false,
+    fsync: 'on',
+    fullPageWrites: 'on',
+    synchronousCommit: 'on',
+    connections: 37,
+    connectionsTaken: 6,
+    connectionsOfKlatch: 5,
+    schema: 1,
+    secretFits: true,
+    clockAheadMs: 0,
+    longTransactions: 0,
+    waitingLocks: 0,
+    blockers: [],
+  };
+  const judge = (changes: Partial<DatabaseReport>, serverRuns = false) =>
+    judgeDatabase({ ...good, ...changes }, { config: configOf(), newest: 1, serverRuns });
+
+  test('is told in one line when nothing is wrong', () => {
+    const found = 'PostgreSQL 18.4 answers, schema 1, 6 of 37 connections taken';
+    expect(judge({})).toEqual([{ level: 'ok', found, todo: null }]);
+    expect(judge({ schema: 0, secretFits: null })[0]!.found).toContain('without a schema yet');
+  });
+
+  test.each([
+    ['too old', { versionNumber: 100_023, version: '10.23' }, /10\.23 is too old/],
+    ['of a newer Klatch', { schema: 2 }, /at schema 2 and this Klatch knows 1/],
+    ['in another encoding', { encoding: 'LATIN1' }, /encoding is LATIN1/],
+    ['of another secret', { secretFits: false }, /^secret differs/],
+    ['without fsync', { fsync: 'off' }, /^fsync is off/],
+    ['without full pages', { fullPageWrites: 'off' }, /^full_page_writes is off/],
+    ['without synchronous commits', { synchronousCommit: 'off' }, /^synchronous_commit is off/],
+    ['a standby', { readOnly: true }, /takes no writes/],
+    ['too small', { connections: 5 }, /needs 8 connections/],
+  ])('is an error when it is %s', (_, changes, found) => {
+    expect(judge(changes)).toEqual([{ level: 'error', found: expect.stringMatching(found), todo: expect.any(String) }]);
+  });
+
+  test.each([
+    ['full of others', { connectionsTaken: 36 }, /needs 8 connections; of 37 others have 31$/],
+    ['kept from clearing away', { longTransactions: 1 }, /^1 transaction open for longer than 5 min$/],
+    ['locked', { waitingLocks: 2, blockers: [7, 8] }, /^2 locks waited for, held up by pid 7, 8 of PostgreSQL$/],
+  ])('is worth a warning when it is %s', (_, changes, found) => {
+    const [first, second] = judge(changes);
+    expect(first!.level).toBe('ok');
+    expect(second).toEqual({ level: 'warning', found: expect.stringMatching(found), todo: expect.any(String) });
+  });
+
+  test('behind the program matters only beside a server that runs: a start brings it up to date', () => {
+    const behind = { config: configOf(), newest: 2 };
+    expect(judgeDatabase(good, { ...behind, serverRuns: false })).toHaveLength(1);
+    expect(judgeDatabase(good, { ...behind, serverRuns: true })[1]).toMatchObject({ level: 'warning' });
+  });
+});
+
+describe('dangerous values', () => {
+  const found = (changes: ConfigChanges) => dangers(configOf(changes)).map((each) => each.found);
+  const https = { baseUri: 'https://chat.example.org' };
+
+  test('are none in the configuration that setup makes', () => {
+    expect(found({ http: https, delivery: { allow: [] } })).toEqual([]);
+    expect(found({ http: { baseUri: 'http://127.0.0.1:9090' } })).toEqual([]);
+  });
+
+  test.each<[string, ConfigChanges, RegExp]>([
+    ['an address policy without any bound', { delivery: { allow: ['0.0.0.0/0', '::/0'] } }, /every address through/],
+    ['a metadata service', { delivery: { allow: ['169.254.0.0/16'] } }, /169\.254\.169\.254 through/],
+    ['tokens in clear text', { http: { baseUri: 'http://chat.example.org' } }, /tokens cross the network in clear/],
+    ['a port beside the proxy', { http: { ...https, interface: '0.0.0.0' } }, /listens on 0\.0\.0\.0:0 without TLS/],
+    ['a far database', { postgresql: { host: 'db.example.org' } }, /database at db\.example\.org is not encrypted/],
+    ['everybody as a proxy', { http: { ...https, trustedProxies: ['::/0'] } }, /believes everybody/],
+    ['a stop that is cut off', { http: { ...https, stopTimeoutMs: 30_000 } }, /stop-timeout is longer/],
+    ['a lock-timeout that never speaks', { postgresql: { lockTimeoutMs: 2_000 } }, /lock-timeout is not less/],
+  ])('%s', (_, changes, sentence) => {
+    const all = found({ http: https, ...changes });
+    expect(all).toEqual([expect.stringMatching(sentence)]);
+  });
+});
+
+test('hooks that ask for server keys are a warning only while there is no key', () => {
+  const keys = [{ public: '/k.pub', private: '/k' }];
+  expect(judgeServerKeys(configOf(), 2)).toMatchObject({ level: 'warning', found: expect.stringMatching(/^2 hooks/) });
+  expect(judgeServerKeys(configOf(), 0).level).toBe('ok');
+  expect(judgeServerKeys(configOf({ serverKeys: keys }), 2).level).toBe('ok');
+});
+
+describe('the server', () => {
+  const parts = { version: '1.0.0', file: '/nowhere/server.conf' };
+  const answer = { version: '1.0.0', pid: 7, ready: true, startedAt: new Date() };
+
+  test('is fine, of another version, without its database, or silent', () => {
+    expect(judgeServer(answer, parts)).toMatchObject([{ level: 'ok' }]);
+    expect(judgeServer({ ...answer, version: '0.9.0' }, parts)).toMatchObject([{ level: 'warning' }]);
+    expect(judgeServer({ ...answer, ready: false }, parts)).toMatchObject([{ level: 'error' }]);
+    const silence = { level: 'skipped', found: 'was stopped', todo: null } as const;
+    expect(judgeServer({ silence }, parts)).toEqual([silence]);
+  });
+
+  test('has not read what was written into the configuration after its start', () => {
+    const startedAt = new Date(0);
+    const [found] = judgeServer({ ...answer, startedAt }, { ...parts, file: import.meta.filename });
+    expect(found).toMatchObject({ level: 'warning', found: expect.stringContaining('was changed after') });
+  });
+});
