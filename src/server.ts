@@ -168,12 +168,12 @@ export class Server {
     });
     const log = this.#log;
     const perMinute = limits.registrationsPerMinute;
-    const host = config.http.interface;
     return {
       config,
       version: readVersion(),
       startedAt: new Date(),
-      listeners: [`http://${host.includes(':') ? `[${host}]` : host}:${this.#port}`],
+      listeners: [httpUrl(config.http.interface, this.#port)],
+      metricsUrl: this.#metricsPort === null ? null : `${httpUrl(config.metrics.interface, this.#metricsPort)}/metrics`,
       database,
       databaseVersion: opened.version,
       sealer,
@@ -284,4 +284,8 @@ export class Server {
 
 function unexplained(error: unknown): Ending {
   return { reason: error instanceof Error ? error.message : 'unknown', exitCode: null };
+}
+
+function httpUrl(host: string, port: number): string {
+  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
 }

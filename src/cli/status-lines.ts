@@ -28,6 +28,7 @@ export function statusLines(status: Status): string[] {
     ['server', `Klatch ${version}, pid ${pid}, ${ready ? 'ready' : 'not ready'}`],
     ['up', `${formatDuration(Date.now() - Date.parse(started_at))}, since ${started_at}`],
     ['listens', `${listeners.join(', ')}, public as ${base_uri}`],
+    ['metrics', status.metrics_url],
     ['database', `${database}, ${ready ? 'answers' : 'does not answer'}`],
     ['waiting posts', status.waiting_posts],
     ['in flight', inFlight === 1 ? '1 delivery' : `${inFlight} deliveries`],

@@ -1,5 +1,5 @@
 import { connect } from 'node:net';
-import type { HttpConfig } from '../config/config.ts';
+import type { HttpConfig, MetricsConfig } from '../config/config.ts';
 import type { Environment } from '../config/load.ts';
 import { examineConfiguration } from './configuration.ts';
 import { examineDataDirectory } from './data-directory.ts';
@@ -13,15 +13,16 @@ const CONNECT_MS = 1_000;
 export async function findObstacles(file: string, env: Environment): Promise<Finding[]> {
   const { config, verdicts } = examineConfiguration(file, env);
   if (config === null) return errors('configuration', verdicts);
-  const [port, directory, database, disk] = await Promise.all([
-    examinePort(config.http),
+  const [port, metricsPort, directory, database, disk] = await Promise.all([
+    examinePort(config.http, 'http'),
+    config.metrics.enabled ? examinePort(config.metrics, 'metrics') : [],
     examineDataDirectory(config.dataDir, null),
     examineDatabase(config, false),
     examineDisk([config.dataDir]).catch((cause: unknown) => [unexpected(cause)]),
   ]);
   return [
     ...errors('data directory', [directory]),
-    ...errors('server', port),
+    ...errors('server', [...port, ...metricsPort]),
     ...errors('database', database.inTheWay),
     ...errors('disk', disk),
   ];
@@ -32,7 +33,10 @@ function errors(check: CheckName, verdicts: readonly Verdict[]): Finding[] {
 }
 
 /** By connecting: listening there for a moment could take the port from a server that starts. */
-async function examinePort({ interface: host, port }: HttpConfig): Promise<Verdict[]> {
+async function examinePort(
+  { interface: host, port }: HttpConfig | MetricsConfig,
+  keys: 'http' | 'metrics',
+): Promise<Verdict[]> {
   if (port === 0) return [];
   const isTaken = await new Promise<boolean>((resolve) => {
     const socket = connect({ host, port, timeout: CONNECT_MS });
@@ -45,6 +49,6 @@ async function examinePort({ interface: host, port }: HttpConfig): Promise<Verdi
     socket.once('error', () => settle(false));
   });
   if (!isTaken) return [];
-  const todo = 'Stop it, or choose another port (http.interface, http.port).';
+  const todo = `Stop it, or choose another port (${keys}.interface, ${keys}.port).`;
   return [error(`another program listens on ${host}:${port}`, todo)];
 }

@@ -36,6 +36,8 @@ export const serverStatus = defineOperation({
     started_at: z.string(),
     pid: z.int(),
     listeners: z.array(z.string()),
+    /** Null: switched off. */
+    metrics_url: z.string().nullable(),
     base_uri: z.string(),
     database: z.string(),
     /** Whether the database answered just now. */
@@ -60,6 +62,7 @@ export const serverStatus = defineOperation({
       started_at: startedAt.toISOString(),
       pid: process.pid,
       listeners: [...listeners],
+      metrics_url: services.metricsUrl,
       base_uri: config.http.baseUri,
       database: databaseVersion,
       ready,

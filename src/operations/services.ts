@@ -17,6 +17,8 @@ export interface Services {
   readonly startedAt: Date;
   /** Where it listens, as addresses that begin with a scheme. */
   readonly listeners: readonly string[];
+  /** Where the metrics are served; null when they are not. */
+  readonly metricsUrl: string | null;
   readonly database: Database;
   /** "PostgreSQL 18.4, embedded": for people. */
   readonly databaseVersion: string;

@@ -232,6 +232,7 @@ describe('the control client', () => {
       started_at: 'now',
       pid: 7,
       listeners: ['http://127.0.0.1:9090'],
+      metrics_url: null,
       base_uri: 'https://chat.example.org',
       database: 'PostgreSQL',
       ready: true,

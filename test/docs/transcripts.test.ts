@@ -12,10 +12,12 @@ const STATUS_AND_DOCTOR = ['status', 'doctor'];
 
 let workspace: Workspace;
 let port: number;
+let metricsPort: number;
 
 beforeEach(async () => {
   workspace = await Workspace.create();
   port = await freePort();
+  metricsPort = await freePort();
 });
 
 afterEach(async () => workspace.remove());
@@ -25,6 +27,7 @@ async function configure(...lines: string[]): Promise<void> {
   await workspace.write([
     `secret = "${SECRET}"`,
     `http { port = ${port}, base-uri = "http://127.0.0.1:${port}" }`,
+    `metrics.port = ${metricsPort}`,
     'data-dir = "data"',
     'services.postgresql.embedded = true',
     'delivery.allow = ["loopback"]',
@@ -52,7 +55,10 @@ async function stop(server: Program): Promise<void> {
 
 async function expectTranscript(name: string, ports: Record<number, string> = {}): Promise<void> {
   const text = await record(workspace, STATUS_AND_DOCTOR);
-  const actual = normalise(text, { folder: workspace.folder, ports: { [port]: '9090', ...ports } });
+  const actual = normalise(text, {
+    folder: workspace.folder,
+    ports: { [port]: '9090', [metricsPort]: '19090', ...ports },
+  });
   expect(actual).not.toContain(SECRET);
   expect(actual).toBe(transcriptOf(name, actual));
 }
