@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { askControl } from '../test/support/control.ts';
 import { ServerProcess } from '../test/support/server-process.ts';
 import { cpuSeconds, residentMiB } from './cpu.ts';
 import { runLoad, type LoadResult } from './load.ts';
@@ -22,17 +23,39 @@ interface Round {
   readonly single: LoadResult;
 }
 
-/** CPU of a post in microseconds, and the server's memory afterwards. */
+/** CPU of a post in microseconds, messages of a commit, and the server's memory afterwards. */
 interface Cost {
   readonly serverUs: number;
   readonly databaseUs: number;
+  readonly perCommit: number;
   readonly memoryMiB: number;
 }
 
+interface Pids {
+  readonly server: number;
+  readonly database: number;
+}
+
+/** Where the server says what it counted. */
+async function metricsUrl(server: ServerProcess): Promise<string> {
+  const socket = join(server.dataDir, 'control.sock');
+  const status = await askControl<{ metrics_url: string | null }>(socket, 'server.status', {});
+  if (status.metrics_url === null) throw new Error('the server serves no metrics');
+  return status.metrics_url;
+}
+
+async function countOf(url: string, series: string): Promise<number> {
+  const text = await (await fetch(url)).text();
+  const line = text.split('\n').find((each) => each.startsWith(`${series} `));
+  if (line === undefined) throw new Error(`the server has no metric ${series}`);
+  return Number(line.slice(series.length));
+}
+
 async function withCost(
-  pids: { server: number; database: number },
+  { pids, metrics }: { pids: Pids; metrics: string },
   load: () => Promise<LoadResult>,
 ): Promise<LoadResult & Cost> {
+  const commits = await countOf(metrics, 'klatch_intake_commits_total');
   const before = { server: cpuSeconds(pids.server), database: cpuSeconds(pids.database) };
   const started = performance.now();
   const result = await load();
@@ -41,6 +64,7 @@ async function withCost(
     ...result,
     serverUs: ((cpuSeconds(pids.server) - before.server) / posts) * 1e6,
     databaseUs: ((cpuSeconds(pids.database) - before.database) / posts) * 1e6,
+    perCommit: posts / ((await countOf(metrics, 'klatch_intake_commits_total')) - commits),
     memoryMiB: residentMiB(pids.server),
   };
 }
@@ -67,13 +91,13 @@ export async function benchIntake(): Promise<boolean> {
       single: `http://127.0.0.1:${single.first}`,
     };
     const database = Number(readFileSync(join(server.dataDir, 'postgresql/postmaster.pid'), 'utf8').split('\n')[0]);
-    const pids = { server: server.pid, database };
+    const measured = { pids: { server: server.pid, database }, metrics: await metricsUrl(server) };
     // Long enough for V8 to have compiled what is hot, in all of them.
     for (const origin of Object.values(origins)) await load(origin, WARM_UP_MS);
     const rounds: Round[] = [];
     for (let n = 0; n < ROUNDS; n += 1) {
       rounds.push({
-        klatch: await withCost(pids, () => load(origins.klatch)),
+        klatch: await withCost(measured, () => load(origins.klatch)),
         bare: await load(origins.bare),
         single: await load(origins.single, 1_000),
       });
@@ -94,6 +118,7 @@ function print(rounds: readonly Round[]): boolean {
     'p99 ms': round(klatch.p99, 1),
     'server µs/post': round(klatch.serverUs),
     'database µs/post': round(klatch.databaseUs),
+    'messages/commit': round(klatch.perCommit, 1),
     'memory MiB': round(klatch.memoryMiB),
     failed: klatch.failed,
   }));
@@ -107,6 +132,8 @@ function print(rounds: readonly Round[]): boolean {
     'ratio to a transaction per request': round(median(rounds.map((r) => r.klatch.rate / r.single.rate)), 1),
     p50: round(median(rounds.map((r) => r.klatch.p50)), 1),
     p99: round(median(rounds.map((r) => r.klatch.p99)), 1),
+    'messages per commit': round(median(rounds.map((r) => r.klatch.perCommit)), 1),
+    'memory MiB': round(median(rounds.map((r) => r.klatch.memoryMiB))),
   });
   return ratio >= TARGET;
 }
