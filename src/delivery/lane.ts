@@ -178,7 +178,9 @@ export class Lane {
       while (!this.#held && !this.#retired && this.#progress.cursor < this.#head) {
         const waitMs = this.#waitMs();
         if (waitMs > 0) return waitMs;
-        const settlement = await this.#step();
+        const stepped = await this.#step();
+        // With the slot given back: this may wait for the database.
+        const settlement = isGone(stepped) ? await this.#unregister(stepped) : stepped;
         // Held in the middle of it: the loop ends, or goes on when it was resumed already.
         if (settlement === 'interrupted') continue;
         if (settlement === null) return REST_MS;
@@ -275,11 +277,7 @@ export class Lane {
     };
   }
 
-  #judge(
-    message: ReadyMessage,
-    outcome: Attempt,
-    when: { at: Date; epoch: number },
-  ): Settlement | Promise<Settlement | 'interrupted'> {
+  #judge(message: ReadyMessage, outcome: Attempt, when: { at: Date; epoch: number }): Settlement {
     const { at, epoch } = when;
     const failures = outcome.delivered ? 0 : this.#progress.failures + 1;
     const record: AttemptRecord = {
@@ -300,18 +298,18 @@ export class Lane {
     this.#logFailure(outcome, failures);
     const failure = { failures, retryAfterMs: outcome.retryAfterMs };
     const delayMs = retryDelayMs(this.#context.schedule, failure, Math.random());
-    const settlement: Settlement = {
+    return {
       ...fixed,
       cursor: this.#progress.cursor,
       failures,
       failingSince: this.#progress.failingSince ?? at,
       nextAttemptAt: new Date(Date.now() + delayMs),
     };
-    return outcome.code === 410 ? this.#unregister(settlement, record) : settlement;
   }
 
   /** The target answered 410: the hook goes. Where it could not be removed, the settlement of a failure. */
-  async #unregister(settlement: Settlement, record: AttemptRecord): Promise<Settlement | 'interrupted'> {
+  async #unregister(settlement: Settlement): Promise<Settlement | 'interrupted'> {
+    const record = settlement.attempts[0]!;
     // The removal writes no cursor: what was delivered before must stand in the row by then.
     if (!(await this.#unsettled.drain())) return 'interrupted';
     const removal = await this.#context.onGone(this, settlement, record);
@@ -335,6 +333,11 @@ export class Lane {
     if (failures === 1) this.#context.log.warn('a delivery failed', fields);
     else this.#context.log.debug('a delivery failed again', fields);
   }
+}
+
+/** Whether the target answered 410 to the attempt that this settles. */
+function isGone(settlement: Settlement | 'interrupted' | null): settlement is Settlement {
+  return settlement !== null && settlement !== 'interrupted' && settlement.attempts[0]?.code === 410;
 }
 
 function progressOf(settlement: Settlement): Progress {

@@ -50,7 +50,7 @@ export interface DeliveryLoad {
   readonly inFlight: number;
   /** Lanes that wait until they may send. */
   readonly waitingForSlot: number;
-  /** Attempts whose outcome is not committed yet. */
+  /** Settlements that are not committed yet: one for each lane at most, of up to eight attempts. */
   readonly unsettled: number;
   readonly partitions: number;
 }

@@ -58,6 +58,7 @@ export class Settler {
   /** Gives up; what could not be written by now is delivered again after the next start. */
   stop(): void {
     this.#stopped = true;
+    if (this.#pause !== null) clearTimeout(this.#pause);
     for (const pending of this.#unsettled) this.#done(pending, false);
     this.#waiting = [];
   }
@@ -86,7 +87,8 @@ export class Settler {
   }
 
   #rest(): void {
-    if (this.#hurried || this.#stopped) {
+    // One that has to be tried by itself holds up those behind it.
+    if (this.#hurried || this.#stopped || this.#waiting[0]?.alone === true) {
       this.#pump();
       return;
     }

@@ -39,15 +39,19 @@ export class Unsettled {
   }
 
   async room(): Promise<void> {
-    this.#settler.hurry();
-    while (this.isFull && this.#writing !== null) await this.#writing;
+    while (this.isFull && this.#writing !== null) await this.#hurry();
   }
 
   /** Waits until nothing is left to be settled. False: it was refused. */
   async drain(): Promise<boolean> {
-    this.#settler.hurry();
-    while (this.#writing !== null) await this.#writing;
+    while (this.#writing !== null) await this.#hurry();
     return !this.#refused;
+  }
+
+  /** Waits for the write that is under way or next; told anew each time, since a write answers those before it only. */
+  async #hurry(): Promise<void> {
+    this.#settler.hurry();
+    await this.#writing;
   }
 
   async #write(): Promise<void> {

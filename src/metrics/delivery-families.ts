@@ -36,8 +36,12 @@ export function deliveryFamilies(lanes: Lanes): Family[] {
     gauge({ name: 'klatch_delivery_slots_waiting', help: 'Hooks that wait until they may send.' }, () =>
       one(lanes.load.waitingForSlot),
     ),
-    gauge({ name: 'klatch_settlements_waiting', help: 'Attempts whose outcome is not committed yet.' }, () =>
-      one(lanes.load.unsettled),
+    gauge(
+      {
+        name: 'klatch_settlements_waiting',
+        help: 'Settlements that are not committed yet, one for each hook at most, of up to 8 attempts.',
+      },
+      () => one(lanes.load.unsettled),
     ),
     gauge({ name: 'klatch_partitions_held', help: 'Partitions, of 64, whose hooks this process delivers for.' }, () =>
       one(lanes.load.partitions),
