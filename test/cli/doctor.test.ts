@@ -166,6 +166,60 @@ describe('doctor without a server', () => {
     );
   });
 
+  test.each(['http', 'metrics'])(
+    'names a program that has the port of %s, before and after a start failed for it',
+    async (keys) => {
+      const taken = createServer((socket) => socket.destroy()).listen(0, '127.0.0.1');
+      await once(taken, 'listening');
+      const { port } = taken.address() as AddressInfo;
+      const obstacle = {
+        level: 'error',
+        found: `another program listens on 127.0.0.1:${port}`,
+        todo: `Stop it, or choose another port (${keys}.interface, ${keys}.port).`,
+      };
+      try {
+        await workspace.configure(database.target, [
+          `${keys}.port = ${port}`,
+          ...(keys === 'metrics' ? ['metrics.enabled = true'] : []),
+        ]);
+        expect((await examine())('server')).toMatchObject([{ level: 'skipped' }, obstacle]);
+        expect(await workspace.run(['serve'])).toMatchObject({ code: 73 });
+        expect((await examine())('server')).toMatchObject([
+          { level: 'error', found: expect.stringMatching(/exit status 73: another program/), todo: obstacle.todo },
+          obstacle,
+        ]);
+      } finally {
+        taken.close();
+        await once(taken, 'close');
+      }
+      expect((await examine())('server')).toMatchObject([
+        { level: 'warning', todo: expect.stringMatching(/^Its cause is not there any more\. Start it/) },
+      ]);
+    },
+  );
+
+  test('tells how the last run ended: killed, or by another secret, with what to do', async () => {
+    await workspace.configure(database.target);
+    const { server } = await workspace.serve();
+    await server.stop();
+    expect((await examine())('server')).toMatchObject([
+      {
+        level: 'warning',
+        found: expect.stringContaining('killed'),
+        todo: expect.stringMatching(/^Start it: "klatch serve"/),
+      },
+    ]);
+    await workspace.configure(database.target, ['secret = "another secret, as long as it has to be at least"']);
+    expect(await workspace.run(['serve'])).toMatchObject({ code: 77 });
+    expect((await examine())('server')).toMatchObject([
+      {
+        level: 'error',
+        found: expect.stringContaining('exit status 77'),
+        todo: expect.stringContaining('old value of `secret`'),
+      },
+    ]);
+  });
+
   test('looks at the database by itself, and changes nothing in it', async () => {
     const empty = await createTestDatabase({ empty: true });
     try {
