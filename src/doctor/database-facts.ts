@@ -49,8 +49,8 @@ async function placeOf(
     const todo = 'Klatch starts it again by itself; if it does not come, look into postgresql.log in data-dir.';
     return { target, verdicts: [error('the embedded database does not run', todo)] };
   }
-  const state = exists ? 'is stopped, as the server is' : 'is made at the first start';
-  return { target, verdicts: [ok(`embedded: it ${state}, by PostgreSQL ${version} in ${binDir}`)] };
+  const state = exists ? 'it is stopped, as the server is, and a start runs it' : 'the first start makes it';
+  return { target, verdicts: [ok(`embedded: ${state} with PostgreSQL ${version} in ${binDir}`)] };
 }
 
 async function ask(target: ConnectionTarget, config: Config, serverRuns: boolean): Promise<DatabaseFacts> {

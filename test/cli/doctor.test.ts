@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { chmod } from 'node:fs/promises';
+import { chmod, symlink } from 'node:fs/promises';
 import { createServer, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
@@ -155,6 +155,16 @@ describe('doctor without a server', () => {
     ]);
   });
 
+  test('names the key file that cannot be looked at, not the configuration', async () => {
+    const loop = join(workspace.folder, 'loop.pem');
+    await symlink(loop, loop);
+    const pair = `{ public = ${JSON.stringify(loop)}, private = ${JSON.stringify(loop)} }`;
+    await workspace.configure(database.target, [`modules.security.server-keys = [${pair}]`]);
+    const found = (await examine())('configuration').map((each) => each.found);
+    expect(found).toEqual(expect.arrayContaining([expect.stringContaining(`${loop} cannot be read (ELOOP)`)]));
+    expect(found.join()).not.toContain('server.conf cannot be read');
+  });
+
   test('names files that others can read or write', async () => {
     await workspace.configure(database.target);
     await chmod(workspace.file, 0o666);
@@ -164,6 +174,9 @@ describe('doctor without a server', () => {
         expect.stringMatching(/server\.conf can be written by every user/),
       ]),
     );
+    const ofRights = (await examine())('configuration').filter(({ found }) => found.includes('every user'));
+    expect(ofRights).toHaveLength(2);
+    for (const { todo } of ofRights) expect(todo).toMatch(/chmod/);
   });
 
   test.each(['http', 'metrics'])(

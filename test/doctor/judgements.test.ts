@@ -10,10 +10,11 @@ import {
   formatBytes,
   judgeRoom,
 } from '../../src/doctor/disk.ts';
-import { judgeServerKeys } from '../../src/doctor/hooks.ts';
+import { judgeHooks, judgeServerKeys } from '../../src/doctor/hooks.ts';
 import { CALLERS, judgeOpenFiles, neededFiles } from '../../src/doctor/open-files.ts';
 import { judgeLastFailure } from '../../src/doctor/last-failure.ts';
 import { judgeServer } from '../../src/doctor/server.ts';
+import type { FailingHook } from '../../src/storage/hook-targets.ts';
 import type { DatabaseReport } from '../../src/storage/database-report.ts';
 import { testConfig, type ConfigChanges } from '../support/config.ts';
 
@@ -182,6 +183,23 @@ describe('dangerous values', () => {
     const all = found({ http: https, ...changes });
     expect(all).toEqual([expect.stringMatching(sentence)]);
   });
+});
+
+test.each([
+  ['signature', /^The server has no key to sign with: .*modules\.security\.server-keys/],
+  ['address policy', /delivery\.allow/],
+  ['dns', /name servers/],
+  ['timeout', /^Look at the receiver\./],
+])('a hook that fails for %s has advice for that reason', (category, advice) => {
+  const since = { conversationId: 2, authority: 'example.org', failingSince: new Date(), code: null };
+  const hook = { id: 7, category, ...since } as FailingHook;
+  const [verdict] = judgeHooks({ count: 1, hooks: [hook] }, configOf());
+  expect(verdict!.todo).toMatch(advice);
+  expect(verdict!.todo).toMatch(/"klatch hook info 7"/);
+});
+
+test('keys of the server that nobody asked the hooks about are not told to be well', () => {
+  expect(judgeServerKeys(configOf(), null).level).toBe('skipped');
 });
 
 test('hooks that ask for server keys are a warning only while there is no key', () => {
