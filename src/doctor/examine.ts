@@ -101,7 +101,7 @@ const checks: Readonly<Record<Exclude<CheckName, 'configuration'>, Check>> = {
   },
   hooks: async ({ database, config }) => {
     const { hooks } = await database;
-    return hooks === null ? [skipped('the hooks could not be read')] : judgeHooks(hooks.failing, config);
+    return hooks === null ? [skipped('the hooks could not be read')] : judgeHooks(hooks, config);
   },
 };
 

@@ -1,10 +1,12 @@
 import type { Config } from '../config/config.ts';
 import { hookState } from '../model/hook.ts';
-import type { FailingHook } from '../storage/hook-targets.ts';
+import { MAX_REMOVED, type FailingHook, type HookReport } from '../storage/hook-targets.ts';
 import { counted, ok, skipped, warning, type Verdict } from './finding.ts';
 
 /** Failing hooks that are shown; the rest is counted. */
 export const MAX_FAILING = 5;
+/** How far back a hook that its target removed is worth a word. */
+export const REMOVED_DAYS = 30;
 
 const TODO = 'Look at the receivers; "klatch hook list --state failing" and "--state parked" show them all.';
 
@@ -23,8 +25,20 @@ function adviceFor({ id, category }: FailingHook): string {
 }
 
 /** Hooks whose receivers do not take what is sent to them. */
-export function judgeHooks(failing: { count: number; hooks: readonly FailingHook[] }, config: Config): Verdict[] {
-  if (failing.count === 0) return [ok('no hook is failing')];
+export function judgeHooks(report: Pick<HookReport, 'failing' | 'removedByTarget'>, config: Config): Verdict[] {
+  const found = [...judgeFailing(report.failing, config), ...judgeRemoved(report.removedByTarget)];
+  return found.length > 0 ? found : [ok('no hook is failing')];
+}
+
+/** A target that answers 410 by mistake takes its hook away, after which nothing fails any more. */
+function judgeRemoved(count: number): Verdict[] {
+  if (count === 0) return [];
+  const hooks = count < MAX_REMOVED ? counted(count, 'hook') : `${MAX_REMOVED} hooks or more`;
+  const todo = '"klatch hook list --state removed" shows them; if a 410 was a mistake, "klatch hook restore <id>".';
+  return [warning(`${hooks} removed by a 410 of the target in the last ${REMOVED_DAYS} days`, todo)];
+}
+
+function judgeFailing(failing: HookReport['failing'], config: Config): Verdict[] {
   const verdicts = failing.hooks.map((hook) => {
     const { id, conversationId, authority, failingSince } = hook;
     const health = { pausedAt: null, failures: 1, failingSince };

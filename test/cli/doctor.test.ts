@@ -101,6 +101,19 @@ describe('doctor beside a running server', () => {
       ]);
       expect(found('server keys')).toMatchObject([{ level: 'warning', found: expect.stringMatching(/^1 hook asked/) }]);
       expect(found('server')).toMatchObject([{ found: expect.stringContaining('was changed after') }]);
+      await database.query(
+        (sql) => sql`update reverse_hook set removed_at = now() - interval '29 days', removed_by = 'target'`,
+      );
+      expect((await examine())('hooks')).toMatchObject([
+        {
+          level: 'warning',
+          found: '1 hook removed by a 410 of the target in the last 30 days',
+          todo: expect.stringContaining('klatch hook restore'),
+        },
+      ]);
+      await database.query((sql) => sql`update reverse_hook set removed_at = now() - interval '31 days'`);
+      expect((await examine())('hooks')).toMatchObject([{ level: 'ok' }]);
+      await database.query((sql) => sql`update reverse_hook set removed_at = null, removed_by = null`);
       const { stdout, stderr } = await workspace.run(['doctor']);
       const token = webhook.split('/').at(-1)!;
       for (const hidden of ['very-private', 'hunter2', token, SECRET]) expect(stdout + stderr).not.toContain(hidden);

@@ -193,7 +193,7 @@ test.each([
 ])('a hook that fails for %s has advice for that reason', (category, advice) => {
   const since = { conversationId: 2, authority: 'example.org', failingSince: new Date(), code: null };
   const hook = { id: 7, category, ...since } as FailingHook;
-  const [verdict] = judgeHooks({ count: 1, hooks: [hook] }, configOf());
+  const [verdict] = judgeHooks({ failing: { count: 1, hooks: [hook] }, removedByTarget: 0 }, configOf());
   expect(verdict!.todo).toMatch(advice);
   expect(verdict!.todo).toMatch(/"klatch hook info 7"/);
 });
