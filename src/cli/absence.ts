@@ -48,10 +48,14 @@ function stateOfNobody(lastRun: LastRun | null): AbsenceState {
   return lastRun.state === 'stopped' || lastRun.state === 'failed' ? lastRun.state : 'killed';
 }
 
+/** Whether nothing has the data directory, so that a server can be started on it. */
+export function isFree({ state }: Absence): boolean {
+  return ['stopped', 'failed', 'killed', 'never started'].includes(state);
+}
+
 /** What would keep it from starting now; nothing is looked for where a process has the directory already. */
 export async function obstaclesOf(absence: Absence, file: string, env: Environment): Promise<readonly Finding[]> {
-  const isFree = ['stopped', 'failed', 'killed', 'never started'].includes(absence.state);
-  return isFree ? findObstacles(file, env) : [];
+  return isFree(absence) ? findObstacles(file, env) : [];
 }
 
 /** The absence in one sentence without a full stop. */

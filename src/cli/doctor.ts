@@ -11,10 +11,11 @@ import {
   type Level,
   type Verdict,
 } from '../doctor/finding.ts';
-import type { ServerAnswer } from '../doctor/server.ts';
+import { START } from '../doctor/last-failure.ts';
+import type { ServerAnswer, ServerSilence } from '../doctor/server.ts';
 import { serverStatus } from '../operations/server-status.ts';
 import { readVersion } from '../version.ts';
-import { absenceSentence, explainAbsence, type Absence } from './absence.ts';
+import { absenceSentence, explainAbsence, isFree, type Absence } from './absence.ts';
 import { print, type CommandContext } from './context.ts';
 import { callServer, OtherVersionError } from './control-client.ts';
 import { readDataDir } from './data-dir.ts';
@@ -61,18 +62,29 @@ async function askServer(dataDir: string): Promise<ServerAnswer> {
   } catch (error) {
     if (!(error instanceof CommandError)) throw error;
     if (error.exitCode !== exitCodes.unavailable || error instanceof OtherVersionError) {
-      return { silence: failed(error.message, 'The rest of these findings holds all the same.') };
+      const silence = failed(error.message, 'The rest of these findings holds all the same.');
+      return { silence, isFree: false, failure: null };
     }
-    return { silence: judgeAbsence(await explainAbsence(dataDir)) };
+    return judgeAbsence(await explainAbsence(dataDir));
   }
 }
 
 /** A server that nobody has started, or that was stopped, is no fault. */
-function judgeAbsence(absence: Absence): Verdict {
+function judgeAbsence(absence: Absence): ServerSilence {
+  const { state, lastRun } = absence;
   const found = absenceSentence(absence);
-  if (absence.state === 'stopped' || absence.state === 'never started') return skipped(found);
-  const todo = 'See "klatch status" and the log of the server.';
-  return absence.state === 'silent' ? failed(found, `${todo} If it hangs, restart it.`) : warning(found, todo);
+  const failure =
+    state === 'failed' && lastRun !== null ? { found, exitCode: lastRun.exit_code, reason: lastRun.reason } : null;
+  return { silence: judgeState(absence, found), isFree: isFree(absence), failure };
+}
+
+function judgeState({ state }: Absence, found: string): Verdict {
+  if (state === 'stopped' || state === 'never started') return skipped(found);
+  if (state === 'silent') return failed(found, 'Look into the log of the server; if it hangs, restart it.');
+  if (state === 'killed') return warning(found, START);
+  if (state === 'failed') return warning(found, 'Put right what is said here, then start it.');
+  if (state === 'occupied') return warning(found, 'Start the server when that process has ended.');
+  return warning(found, 'Wait with "klatch ready --wait 60"; if it stays, look into the log of the server.');
 }
 
 /** One line a finding, and beneath it what is to be done. */

@@ -12,6 +12,7 @@ const SENTENCES: Readonly<Record<string, string>> = {
   tls: 'no TLS connection could be made',
   dns: 'the name of the target could not be resolved',
   connection: 'the connection broke',
+  signature: 'the server has no key to sign it with (modules.security.server-keys)',
   'address policy': 'the address policy refuses the address (delivery.allow)',
 };
 

@@ -2,6 +2,7 @@ import type { z } from 'zod';
 import type { Finding } from '../doctor/finding.ts';
 import type { serverStatus } from '../operations/server-status.ts';
 import { absenceSentence, type Absence } from './absence.ts';
+import { errorSentence } from './hook-words.ts';
 import { formatDuration, formatFields, oneLine } from './layout.ts';
 
 export type Status = z.infer<typeof serverStatus.output>;
@@ -10,15 +11,6 @@ type LastError = Deliveries['last_errors'][number];
 
 /** Older than this, a report is worth a word: the database did not answer when it was to be read anew. */
 const FRESH_MS = 15_000;
-
-const WORDS: Readonly<Record<string, string>> = {
-  timeout: 'it did not answer in time',
-  refused: 'the connection was refused',
-  tls: 'TLS failed',
-  dns: 'its name cannot be resolved',
-  'address policy': 'the address policy refuses it (delivery.allow)',
-  connection: 'the connection broke',
-};
 
 /** A server that answers, on one screen. */
 export function statusLines(status: Status): string[] {
@@ -35,7 +27,7 @@ export function statusLines(status: Status): string[] {
     ['hooks', deliveries === null ? null : hookCounts(deliveries)],
     ['pending', deliveries === null ? null : pending(deliveries)],
   ]);
-  const errors = (deliveries?.last_errors ?? []).map((each) => `  ${errorSentence(each)}`);
+  const errors = (deliveries?.last_errors ?? []).map((each) => `  ${errorLine(each)}`);
   return errors.length === 0 ? lines : [...lines, 'last errors:', ...errors];
 }
 
@@ -52,8 +44,8 @@ function pending({ pending_hooks, oldest_pending_at }: Deliveries): string {
   return `${who} messages to deliver; the oldest has waited for ${formatDuration(Date.now() - Date.parse(oldest_pending_at))}`;
 }
 
-function errorSentence({ at, hook, group, host, category, code }: LastError): string {
-  const what = code === null ? (WORDS[category ?? ''] ?? 'it failed') : `it answered ${code}`;
+function errorLine({ at, hook, group, host, category, code }: LastError): string {
+  const what = errorSentence({ category, code });
   return oneLine(`${at}  hook ${hook} of group ${group} to ${host}: ${what}`);
 }
 

@@ -77,6 +77,8 @@ export function loadConfig(file: string, options: { readonly env: Environment })
   if (reading.missing.length > 0) throw new NotConfiguredError(reading.missing, [...problems, ...odd]);
   if (problems.length > 0) throw new ConfigError([...problems, ...odd]);
   if (!isComplete(settings)) throw new Error('A key of the configuration was neither read nor refused.');
+  const clashes = portClashes(settings, file);
+  if (clashes.length > 0) throw new ConfigError([...clashes, ...odd]);
   const warnings = [...reading.warnings, ...keys.warnings, ...oddities(settings, file)];
   return { config: buildConfig(resolve(file), settings), warnings: warnings.map(formatProblem), root };
 }
@@ -144,6 +146,21 @@ function checkKeyFiles(settings: Partial<Settings>): KeyFindings {
     }
   }
   return { problems, warnings };
+}
+
+/** The server would find its own port taken, by itself. */
+function portClashes(settings: Settings, file: string): ConfigProblem[] {
+  const port = settings['metrics.port'];
+  if (!settings['metrics.enabled'] || port === 0 || port !== settings['http.port']) return [];
+  if (!meet(settings['metrics.interface'], settings['http.interface'])) return [];
+  const sentence = `is ${port} like http.port, on the same interface: Klatch cannot listen there twice`;
+  return [{ file, line: null, key: 'metrics.port', sentence }];
+}
+
+/** Whether listening at one address takes the port at the other: `::` is all of them, 0.0.0.0 all of IPv4. */
+function meet(one: string, other: string): boolean {
+  if (one === other || one === '::' || other === '::') return true;
+  return (one === '0.0.0.0' && !other.includes(':')) || (other === '0.0.0.0' && !one.includes(':'));
 }
 
 /** What works, but is hardly meant. */

@@ -58,8 +58,13 @@ export function describePublicFile(path: string): PublicServerKey | null {
 
 /** Whether users outside the file's owner and group can read it; false where it cannot be asked. */
 export function isReadableByOthers(path: string): boolean {
-  const stat = statSync(path, { throwIfNoEntry: false });
-  return stat !== undefined && (stat.mode & 0o004) !== 0;
+  try {
+    return (statSync(path).mode & 0o004) !== 0;
+  } catch (error) {
+    // What cannot be looked at is told where it is read, with its own name.
+    if (typeof error === 'object' && error !== null && 'code' in error) return false;
+    throw error;
+  }
 }
 
 /** The key in a file, or a sentence that says why it cannot be used. */

@@ -7,6 +7,9 @@ import { error, ok, warning, type Verdict } from './finding.ts';
 
 const EDIT = 'Change it in the file and restart the server; docs/configuration.md explains every key.';
 const OTHER_USER = 'Run it as root, or as the user of the server.';
+/** What is wrong with a file that others can read stands in no file. */
+const READABLE = / can be read by every user/;
+const CHMOD = 'Run that chmod as root or as the owner of the file; no restart is needed.';
 const SETUP = 'Run "klatch setup", or write these keys into the file.';
 
 /** What there is to say about the configuration, and the configuration itself if the server would start with it. */
@@ -20,7 +23,7 @@ export function examineConfiguration(file: string, env: Environment): Configurat
   try {
     const { config, warnings } = loadConfig(file, { env });
     const found = [
-      ...warnings.map((each) => warning(each, EDIT)),
+      ...warnings.map((each) => warning(each, READABLE.test(each) ? CHMOD : EDIT)),
       ...writableByOthers([file, ...config.serverKeys.map((pair) => pair.private)]),
       ...dangers(config),
     ];
@@ -34,7 +37,8 @@ export function examineConfiguration(file: string, env: Environment): Configurat
       return refused([...missing, ...cause.problems.map((each) => error(formatProblem(each), EDIT))]);
     }
     if (!(cause instanceof Error) || !('syscall' in cause)) throw cause;
-    return refused([error(`${file} cannot be read: ${cause.message}`, OTHER_USER)]);
+    const { path, code } = cause as NodeJS.ErrnoException;
+    return refused([error(`${path ?? file} cannot be read (${code})`, OTHER_USER)]);
   }
 }
 
@@ -44,7 +48,7 @@ function refused(verdicts: readonly Verdict[]): ConfigurationReading {
 
 /** Nothing is wrong with a file that this user may not read. */
 function isClosed({ key, sentence }: ConfigProblem): boolean {
-  return key === '' && /\((?:EACCES|EPERM)\)/.test(sentence);
+  return (key === '' || key.startsWith('modules.security.server-keys')) && /\((?:EACCES|EPERM)\)/.test(sentence);
 }
 
 /** Whoever may write one of these files is the server's administrator, whatever else he may do. */

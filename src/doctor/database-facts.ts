@@ -11,7 +11,7 @@ import { Sealer } from '../storage/sealed.ts';
 import { judgeDatabase, judgeStart } from './database.ts';
 import { error, ok, skipped, unexpected, type Verdict } from './finding.ts';
 import { MAX_HOSTS } from './hook-addresses.ts';
-import { MAX_FAILING } from './hooks.ts';
+import { MAX_FAILING, REMOVED_DAYS } from './hooks.ts';
 
 const TIMEOUT_MS = 5_000;
 
@@ -49,8 +49,8 @@ async function placeOf(
     const todo = 'Klatch starts it again by itself; if it does not come, look into postgresql.log in data-dir.';
     return { target, verdicts: [error('the embedded database does not run', todo)] };
   }
-  const state = exists ? 'is stopped, as the server is' : 'is made at the first start';
-  return { target, verdicts: [ok(`embedded: it ${state}, by PostgreSQL ${version} in ${binDir}`)] };
+  const state = exists ? 'it is stopped, as the server is, and a start runs it' : 'the first start makes it';
+  return { target, verdicts: [ok(`embedded: ${state} with PostgreSQL ${version} in ${binDir}`)] };
 }
 
 async function ask(target: ConnectionTarget, config: Config, serverRuns: boolean): Promise<DatabaseFacts> {
@@ -59,7 +59,7 @@ async function ask(target: ConnectionTarget, config: Config, serverRuns: boolean
   const expected = { config, newest, serverRuns };
   const judged = { verdicts: judgeDatabase(report, expected), inTheWay: judgeStart(report, expected), report };
   if (report.schema === 0 || report.schema > newest) return { ...judged, hooks: null };
-  const bounds = { hosts: MAX_HOSTS + 1, failing: MAX_FAILING, timeoutMs: TIMEOUT_MS };
+  const bounds = { hosts: MAX_HOSTS + 1, failing: MAX_FAILING, removedDays: REMOVED_DAYS, timeoutMs: TIMEOUT_MS };
   return { ...judged, hooks: await reportHooks(target, bounds) };
 }
 

@@ -12,6 +12,8 @@ import { examineDisk } from './disk.ts';
 import { checkNames, error, skipped, unexpected, type CheckName, type Finding, type Verdict } from './finding.ts';
 import { examineHookAddresses } from './hook-addresses.ts';
 import { judgeHooks, judgeServerKeys } from './hooks.ts';
+import { judgeLastFailure } from './last-failure.ts';
+import { examinePorts } from './obstacles.ts';
 import { examineOpenFiles } from './open-files.ts';
 import { judgeServer, type ServerAnswer } from './server.ts';
 
@@ -75,8 +77,7 @@ type Check = (subject: Subject) => Promise<readonly Verdict[]>;
 
 const checks: Readonly<Record<Exclude<CheckName, 'configuration'>, Check>> = {
   'data directory': async ({ config, holder }) => [await examineDataDirectory(config.dataDir, uidOf(holder))],
-  server: async ({ config, file, version, askServer }) =>
-    judgeServer(await askServer(config.dataDir), { version, file }),
+  server: examineServer,
   database: async ({ database }) => (await database).verdicts,
   disk: async ({ config: { dataDir, postgresql } }) =>
     examineDisk(postgresql.embedded ? [dataDir, join(dataDir, 'postgresql')] : [dataDir]),
@@ -100,9 +101,21 @@ const checks: Readonly<Record<Exclude<CheckName, 'configuration'>, Check>> = {
   },
   hooks: async ({ database, config }) => {
     const { hooks } = await database;
-    return hooks === null ? [skipped('the hooks could not be read')] : judgeHooks(hooks.failing, config);
+    return hooks === null ? [skipped('the hooks could not be read')] : judgeHooks(hooks, config);
   },
 };
+
+/** Where none runs, what of it is in the way of a start and how the last one failed belong to it. */
+async function examineServer(subject: Subject): Promise<readonly Verdict[]> {
+  const { config, file, version, askServer } = subject;
+  const answer = await askServer(config.dataDir);
+  if (!('silence' in answer) || !answer.isFree) return judgeServer(answer, { version, file });
+  const ports = await examinePorts(config);
+  if (answer.failure === null) return [answer.silence, ...ports];
+  const { report, inTheWay } = await subject.database;
+  const database = report === null && inTheWay.length === 0 ? null : inTheWay;
+  return [judgeLastFailure(answer.failure, { ports, database }), ...ports];
+}
 
 async function run(name: Exclude<CheckName, 'configuration'>, subject: Subject): Promise<readonly Verdict[]> {
   // One check that fails must not take the others' findings with it.

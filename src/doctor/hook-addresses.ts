@@ -61,7 +61,8 @@ function tell(judged: readonly Judged[], kind: 'refused' | 'unknown'): Verdict[]
       const todo = `If Klatch may reach it, add "${name}" or its range to delivery.allow and restart the server.`;
       return warning(`the address policy refuses ${name} (${problem!.reason}): ${who}`, todo);
     }
-    const todo = 'Look at the name servers of this machine; if the receiver is gone, remove the hooks.';
+    const todo =
+      'Look at the name servers of this machine; if the receiver is gone for good, its group removes the hook by DELETE.';
     return warning(`the name ${name} cannot be resolved (${problem!.reason}): ${who}`, todo);
   });
   const more = found.length - verdicts.length;

@@ -1,5 +1,5 @@
 import { connect } from 'node:net';
-import type { HttpConfig, MetricsConfig } from '../config/config.ts';
+import type { Config, HttpConfig, MetricsConfig } from '../config/config.ts';
 import type { Environment } from '../config/load.ts';
 import { examineConfiguration } from './configuration.ts';
 import { examineDataDirectory } from './data-directory.ts';
@@ -13,16 +13,15 @@ const CONNECT_MS = 1_000;
 export async function findObstacles(file: string, env: Environment): Promise<Finding[]> {
   const { config, verdicts } = examineConfiguration(file, env);
   if (config === null) return errors('configuration', verdicts);
-  const [port, metricsPort, directory, database, disk] = await Promise.all([
-    examinePort(config.http, 'http'),
-    config.metrics.enabled ? examinePort(config.metrics, 'metrics') : [],
+  const [ports, directory, database, disk] = await Promise.all([
+    examinePorts(config),
     examineDataDirectory(config.dataDir, null),
     examineDatabase(config, false),
     examineDisk([config.dataDir]).catch((cause: unknown) => [unexpected(cause)]),
   ]);
   return [
     ...errors('data directory', [directory]),
-    ...errors('server', [...port, ...metricsPort]),
+    ...errors('server', ports),
     ...errors('database', database.inTheWay),
     ...errors('disk', disk),
   ];
@@ -30,6 +29,12 @@ export async function findObstacles(file: string, env: Environment): Promise<Fin
 
 function errors(check: CheckName, verdicts: readonly Verdict[]): Finding[] {
   return verdicts.filter(({ level }) => level === 'error').map((verdict) => ({ check, ...verdict }));
+}
+
+/** The ports of a server that does not run and that another program has by now. */
+export async function examinePorts({ http, metrics }: Config): Promise<Verdict[]> {
+  const found = await Promise.all([examinePort(http, 'http'), metrics.enabled ? examinePort(metrics, 'metrics') : []]);
+  return found.flat();
 }
 
 /** By connecting: listening there for a moment could take the port from a server that starts. */

@@ -1,10 +1,19 @@
 import { statSync } from 'node:fs';
 import { error, ok, warning, type Verdict } from './finding.ts';
+import type { LastFailure } from './last-failure.ts';
 
 /** What the running server says about itself, or what to think of it saying nothing. */
 export type ServerAnswer =
-  | { readonly version: string; readonly pid: number; readonly ready: boolean; readonly startedAt: Date }
-  | { readonly silence: Verdict };
+  { readonly version: string; readonly pid: number; readonly ready: boolean; readonly startedAt: Date } | ServerSilence;
+
+/** A server that says nothing. */
+export interface ServerSilence {
+  readonly silence: Verdict;
+  /** Nothing has the data directory: a server can be started on it. */
+  readonly isFree: boolean;
+  /** Null: its last run did not fail. */
+  readonly failure: LastFailure | null;
+}
 
 /** Judges a server by its answer. `version` is this program's, `file` the configuration that it would read now. */
 export function judgeServer(answer: ServerAnswer, { version, file }: { version: string; file: string }): Verdict[] {

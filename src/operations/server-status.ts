@@ -13,7 +13,7 @@ const deliveriesSchema = z.object({
   /** Hooks that have something pending. */
   pending_hooks: z.int(),
   oldest_pending_at: z.string().nullable(),
-  /** The newest first, at most five; the target's host alone. */
+  /** The newest first, at most five; of the target the host alone, with its port where that is not the scheme's. */
   last_errors: z.array(
     z.object({
       hook: z.int(),

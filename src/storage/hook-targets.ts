@@ -2,6 +2,9 @@ import type { ConversationId, HookId } from '../model/ids.ts';
 import type { ConnectionTarget, Transaction } from './connection.ts';
 import { readOnly } from './read-only.ts';
 
+/** Removed hooks that are counted. */
+export const MAX_REMOVED = 1_000;
+
 /** A host that hooks send to; where it stands in a URL, never the path behind it. */
 export interface HookHost {
   /** `host`, or `host:port`; IPv6 addresses in brackets. */
@@ -49,21 +52,34 @@ async function countKeySigned(tx: Transaction): Promise<number> {
   return row!.count;
 }
 
+/** Hooks that a 410 of their target removed in the last days, up to a bound; an index has those that are removed. */
+async function countRemovedByTarget(tx: Transaction, days: number): Promise<number> {
+  const [row] = await tx<{ count: number }[]>`
+    select count(*)::int as count from (
+      select from reverse_hook
+      where removed_at is not null and removed_at > now() - make_interval(days => ${days}) and removed_by = 'target'
+      limit ${MAX_REMOVED}) removed`;
+  return row!.count;
+}
+
 /** What is asked about hooks when the installation is examined. */
 export interface HookReport {
   readonly hosts: readonly HookHost[];
   readonly failing: { readonly count: number; readonly hooks: readonly FailingHook[] };
   readonly keySigned: number;
+  /** At most `MAX_REMOVED`. */
+  readonly removedByTarget: number;
 }
 
 /** Reads it over a connection of its own, in a transaction that can change nothing. */
 export async function reportHooks(
   target: ConnectionTarget,
-  bounds: { hosts: number; failing: number; timeoutMs: number },
+  bounds: { hosts: number; failing: number; removedDays: number; timeoutMs: number },
 ): Promise<HookReport> {
   return readOnly(target, bounds.timeoutMs, async (tx) => ({
     hosts: await listHookHosts(tx, bounds.hosts),
     failing: await listFailingHooks(tx, bounds.failing),
     keySigned: await countKeySigned(tx),
+    removedByTarget: await countRemovedByTarget(tx, bounds.removedDays),
   }));
 }

@@ -6,7 +6,7 @@ import type { Sql } from './connection.ts';
 export interface LaneError {
   readonly hookId: HookId;
   readonly conversationId: ConversationId;
-  /** The target's host; its path and query never leave the database. */
+  /** The target's host, with its port where that is not the scheme's; its path and query never leave the database. */
   readonly host: string;
   readonly at: Date;
   readonly category: string | null;
@@ -89,7 +89,7 @@ export async function laneReport(sql: Sql, nowMs: number, parkAfterMs: number): 
     errors: errors.map(({ id, group, url, at, category, code }) => ({
       hookId: id,
       conversationId: group,
-      host: new URL(url).hostname,
+      host: new URL(url).host,
       at: new Date(at),
       category: category as string | null,
       code: code as number | null,

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { chmod } from 'node:fs/promises';
+import { chmod, symlink } from 'node:fs/promises';
 import { createServer, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
@@ -101,6 +101,19 @@ describe('doctor beside a running server', () => {
       ]);
       expect(found('server keys')).toMatchObject([{ level: 'warning', found: expect.stringMatching(/^1 hook asked/) }]);
       expect(found('server')).toMatchObject([{ found: expect.stringContaining('was changed after') }]);
+      await database.query(
+        (sql) => sql`update reverse_hook set removed_at = now() - interval '29 days', removed_by = 'target'`,
+      );
+      expect((await examine())('hooks')).toMatchObject([
+        {
+          level: 'warning',
+          found: '1 hook removed by a 410 of the target in the last 30 days',
+          todo: expect.stringContaining('klatch hook restore'),
+        },
+      ]);
+      await database.query((sql) => sql`update reverse_hook set removed_at = now() - interval '31 days'`);
+      expect((await examine())('hooks')).toMatchObject([{ level: 'ok' }]);
+      await database.query((sql) => sql`update reverse_hook set removed_at = null, removed_by = null`);
       const { stdout, stderr } = await workspace.run(['doctor']);
       const token = webhook.split('/').at(-1)!;
       for (const hidden of ['very-private', 'hunter2', token, SECRET]) expect(stdout + stderr).not.toContain(hidden);
@@ -155,6 +168,16 @@ describe('doctor without a server', () => {
     ]);
   });
 
+  test('names the key file that cannot be looked at, not the configuration', async () => {
+    const loop = join(workspace.folder, 'loop.pem');
+    await symlink(loop, loop);
+    const pair = `{ public = ${JSON.stringify(loop)}, private = ${JSON.stringify(loop)} }`;
+    await workspace.configure(database.target, [`modules.security.server-keys = [${pair}]`]);
+    const found = (await examine())('configuration').map((each) => each.found);
+    expect(found).toEqual(expect.arrayContaining([expect.stringContaining(`${loop} cannot be read (ELOOP)`)]));
+    expect(found.join()).not.toContain('server.conf cannot be read');
+  });
+
   test('names files that others can read or write', async () => {
     await workspace.configure(database.target);
     await chmod(workspace.file, 0o666);
@@ -164,6 +187,63 @@ describe('doctor without a server', () => {
         expect.stringMatching(/server\.conf can be written by every user/),
       ]),
     );
+    const ofRights = (await examine())('configuration').filter(({ found }) => found.includes('every user'));
+    expect(ofRights).toHaveLength(2);
+    for (const { todo } of ofRights) expect(todo).toMatch(/chmod/);
+  });
+
+  test.each(['http', 'metrics'])(
+    'names a program that has the port of %s, before and after a start failed for it',
+    async (keys) => {
+      const taken = createServer((socket) => socket.destroy()).listen(0, '127.0.0.1');
+      await once(taken, 'listening');
+      const { port } = taken.address() as AddressInfo;
+      const obstacle = {
+        level: 'error',
+        found: `another program listens on 127.0.0.1:${port}`,
+        todo: `Stop it, or choose another port (${keys}.interface, ${keys}.port).`,
+      };
+      try {
+        await workspace.configure(database.target, [
+          `${keys}.port = ${port}`,
+          ...(keys === 'metrics' ? ['metrics.enabled = true'] : []),
+        ]);
+        expect((await examine())('server')).toMatchObject([{ level: 'skipped' }, obstacle]);
+        expect(await workspace.run(['serve'])).toMatchObject({ code: 73 });
+        expect((await examine())('server')).toMatchObject([
+          { level: 'error', found: expect.stringMatching(/exit status 73: another program/), todo: obstacle.todo },
+          obstacle,
+        ]);
+      } finally {
+        taken.close();
+        await once(taken, 'close');
+      }
+      expect((await examine())('server')).toMatchObject([
+        { level: 'warning', todo: expect.stringMatching(/^Its cause is not there any more\. Start it/) },
+      ]);
+    },
+  );
+
+  test('tells how the last run ended: killed, or by another secret, with what to do', async () => {
+    await workspace.configure(database.target);
+    const { server } = await workspace.serve();
+    await server.stop();
+    expect((await examine())('server')).toMatchObject([
+      {
+        level: 'warning',
+        found: expect.stringContaining('killed'),
+        todo: expect.stringMatching(/^Start it: "klatch serve"/),
+      },
+    ]);
+    await workspace.configure(database.target, ['secret = "another secret, as long as it has to be at least"']);
+    expect(await workspace.run(['serve'])).toMatchObject({ code: 77 });
+    expect((await examine())('server')).toMatchObject([
+      {
+        level: 'error',
+        found: expect.stringContaining('exit status 77'),
+        todo: expect.stringContaining('old value of `secret`'),
+      },
+    ]);
   });
 
   test('looks at the database by itself, and changes nothing in it', async () => {

@@ -78,7 +78,7 @@ describe('the status of a server that runs', () => {
       expect(stdout).toMatch(/\npending: +1 hook has messages to deliver; the oldest has waited for \d+ s\n/);
       expect(stdout).toMatch(
         new RegExp(
-          `\\nlast errors:\\n {2}\\S+Z {2}hook ${body.id} of group ${id} to 127\\.0\\.0\\.1: it answered 503\\n$`,
+          `\\nlast errors:\\n {2}\\S+Z {2}hook ${body.id} of group ${id} to 127\\.0\\.0\\.1:\\d+: the target answered 503\\n$`,
         ),
       );
       expect(stdout).not.toMatch(/very-private|hunter2/);

@@ -124,6 +124,22 @@ describe('a configuration that loads', () => {
     expect(warnings).toEqual([expect.stringContaining('delivery.per-host: is more than delivery.in-flight')]);
   });
 
+  test.each([
+    ['127.0.0.1', '127.0.0.1'],
+    ['0.0.0.0', '127.0.0.1'],
+    ['127.0.0.1', '::'],
+  ])('refuses one port for HTTP at %s and metrics at %s', (http, metrics) => {
+    const lines = `http { interface = "${http}", port = 9090 }\nmetrics { interface = "${metrics}", port = 9090 }`;
+    expect(() => load(`${MINIMAL}${lines}`)).toThrow(/metrics\.port: is 9090 like http\.port/);
+    expect(() => load(`${MINIMAL}${lines}\nmetrics.enabled = false`)).not.toThrow();
+  });
+
+  test('takes one port on two interfaces, and any free one for both', () => {
+    const two = 'http { interface = "127.0.0.1", port = 9090 }\nmetrics { interface = "127.0.0.2", port = 9090 }';
+    expect(() => load(`${MINIMAL}${two}`)).not.toThrow();
+    expect(() => load(`${MINIMAL}http.port = 0\nmetrics.port = 0`)).not.toThrow();
+  });
+
   test('takes null for an optional key as not set', () => {
     const { config } = load(`${MINIMAL}services.google = null\nmodules.security.server-keys = null`);
     expect(config).toMatchObject({ googlePushKeys: [], serverKeys: [] });

@@ -10,9 +10,11 @@ import {
   formatBytes,
   judgeRoom,
 } from '../../src/doctor/disk.ts';
-import { judgeServerKeys } from '../../src/doctor/hooks.ts';
+import { judgeHooks, judgeServerKeys } from '../../src/doctor/hooks.ts';
 import { CALLERS, judgeOpenFiles, neededFiles } from '../../src/doctor/open-files.ts';
+import { judgeLastFailure } from '../../src/doctor/last-failure.ts';
 import { judgeServer } from '../../src/doctor/server.ts';
+import type { FailingHook } from '../../src/storage/hook-targets.ts';
 import type { DatabaseReport } from '../../src/storage/database-report.ts';
 import { testConfig, type ConfigChanges } from '../support/config.ts';
 
@@ -183,11 +185,57 @@ describe('dangerous values', () => {
   });
 });
 
+test.each([
+  ['signature', /^The server has no key to sign with: .*modules\.security\.server-keys/],
+  ['address policy', /delivery\.allow/],
+  ['dns', /name servers/],
+  ['timeout', /^Look at the receiver\./],
+])('a hook that fails for %s has advice for that reason', (category, advice) => {
+  const since = { conversationId: 2, authority: 'example.org', failingSince: new Date(), code: null };
+  const hook = { id: 7, category, ...since } as FailingHook;
+  const [verdict] = judgeHooks({ failing: { count: 1, hooks: [hook] }, removedByTarget: 0 }, configOf());
+  expect(verdict!.todo).toMatch(advice);
+  expect(verdict!.todo).toMatch(/"klatch hook info 7"/);
+});
+
+test('keys of the server that nobody asked the hooks about are not told to be well', () => {
+  expect(judgeServerKeys(configOf(), null).level).toBe('skipped');
+});
+
 test('hooks that ask for server keys are a warning only while there is no key', () => {
   const keys = [{ public: '/k.pub', private: '/k' }];
   expect(judgeServerKeys(configOf(), 2)).toMatchObject({ level: 'warning', found: expect.stringMatching(/^2 hooks/) });
   expect(judgeServerKeys(configOf(), 0).level).toBe('ok');
   expect(judgeServerKeys(configOf({ serverKeys: keys }), 2).level).toBe('ok');
+});
+
+describe('a last run that failed', () => {
+  const port = { level: 'error', found: 'another program listens on 127.0.0.1:9090', todo: 'Stop it.' } as const;
+  const secret = { level: 'error', found: 'secret differs', todo: 'Put it back.' } as const;
+  const judge = (exitCode: number, reason: string, causes: Partial<Parameters<typeof judgeLastFailure>[1]> = {}) =>
+    judgeLastFailure({ found: 'it failed', exitCode, reason }, { ports: [], database: [], ...causes });
+
+  test('is an error while its cause is there, or cannot be ruled out', () => {
+    expect(judge(73, port.found, { ports: [port] })).toMatchObject({ level: 'error', todo: port.todo });
+    expect(judge(73, '/data cannot be made or reached')).toMatchObject({ level: 'error' });
+    expect(judge(77, 'secret differs', { database: [secret] })).toMatchObject({
+      level: 'error',
+      todo: expect.stringContaining('old value of `secret`'),
+    });
+    expect(judge(77, 'secret differs', { database: null }).level).toBe('error');
+    expect(judge(76, 'schema 9', { database: null })).toMatchObject({
+      level: 'error',
+      todo: expect.stringContaining('newer Klatch'),
+    });
+  });
+
+  test('is a start away from well once its cause is gone, or was none that stays', () => {
+    const gone = { level: 'warning', todo: expect.stringMatching(/^Its cause is not there any more\. Start it/) };
+    expect(judge(73, port.found)).toMatchObject(gone);
+    expect(judge(77, 'secret differs')).toMatchObject(gone);
+    expect(judge(69, 'cannot connect to the database')).toMatchObject(gone);
+    expect(judge(70, 'boom')).toMatchObject({ level: 'warning', todo: expect.stringMatching(/^Start it/) });
+  });
 });
 
 describe('the server', () => {
@@ -199,7 +247,7 @@ describe('the server', () => {
     expect(judgeServer({ ...answer, version: '0.9.0' }, parts)).toMatchObject([{ level: 'warning' }]);
     expect(judgeServer({ ...answer, ready: false }, parts)).toMatchObject([{ level: 'error' }]);
     const silence = { level: 'skipped', found: 'was stopped', todo: null } as const;
-    expect(judgeServer({ silence }, parts)).toEqual([silence]);
+    expect(judgeServer({ silence, isFree: true, failure: null }, parts)).toEqual([silence]);
   });
 
   test('has not read what was written into the configuration after its start', () => {

@@ -100,7 +100,7 @@ describe('the report about a database', () => {
 });
 
 describe('the report about hooks', () => {
-  const bounds = { hosts: 10, failing: 2, timeoutMs: 5_000 };
+  const bounds = { hosts: 10, failing: 2, removedDays: 30, timeoutMs: 5_000 };
 
   test('has hosts without paths, failing hooks, and who asks for server keys', async () => {
     const [group] = await makeGroups(database, 1);

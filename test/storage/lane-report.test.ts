@@ -135,7 +135,7 @@ describe('laneReport()', () => {
     });
   });
 
-  test('tells the five newest errors, with the host alone of the target', async () => {
+  test('tells the five newest errors, with the host and port alone of the target', async () => {
     const change = `
       update reverse_hook set last_error_at = timestamptz '2026-02-01' + id * interval '1 second',
         last_error_category = case when id % 2 = 0 then 'status' else 'timeout' end,
@@ -149,7 +149,7 @@ describe('laneReport()', () => {
         {
           hookId: 6,
           conversationId: 6,
-          host: 'user-6.example',
+          host: 'user-6.example:8443',
           at: new Date('2026-02-01T00:00:06Z'),
           category: 'status',
           code: 506,
@@ -157,13 +157,13 @@ describe('laneReport()', () => {
         {
           hookId: 5,
           conversationId: 5,
-          host: 'user-5.example',
+          host: 'user-5.example:8443',
           at: new Date('2026-02-01T00:00:05Z'),
           category: 'timeout',
           code: null,
         },
       ]);
-      expect(JSON.stringify(errors)).not.toMatch(/secret-path|8443|key=1/);
+      expect(JSON.stringify(errors)).not.toMatch(/secret-path|key=1/);
     });
   });
 });

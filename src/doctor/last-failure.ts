@@ -1,0 +1,45 @@
+import { error, warning, type Verdict } from './finding.ts';
+
+/** What is to be done about a server that does not run, whatever ended it. */
+export const START = 'Start it: "klatch serve", or the service that runs it.';
+
+/** How the last run on a data directory failed. */
+export interface LastFailure {
+  /** The sentence that tells it, with its reason. */
+  readonly found: string;
+  /** The status that it ended with; null: not known. */
+  readonly exitCode: number | null;
+  readonly reason: string | null;
+}
+
+/** What can be seen now of the causes that a run can fail for. */
+export interface PresentCauses {
+  /** Ports that another program has. */
+  readonly ports: readonly Verdict[];
+  /** What about the database is in the way of a start; null: it does not run, so that this is not known. */
+  readonly database: readonly Verdict[] | null;
+}
+
+/** The statuses are those of `cli/exit-codes.ts`, as the record of the run keeps them. */
+const ADVICE: ReadonlyMap<number | null, string> = new Map([
+  [69, 'Put the database right, then start the server; docs/operations.md has what to do about each reason.'],
+  [73, 'Put right what the reason names, as the user of the server, then start it.'],
+  [76, 'Start the newer Klatch again, or restore a backup made before the upgrade.'],
+  [77, 'Put the old value of `secret` back into server.conf, or move the database with "klatch keys reseal".'],
+]);
+
+/** An error for as long as the cause is there or cannot be ruled out; where it is gone, a start is all that is left. */
+export function judgeLastFailure(failure: LastFailure, causes: PresentCauses): Verdict {
+  const { found, exitCode } = failure;
+  const advice = ADVICE.get(exitCode);
+  if (advice === undefined) return warning(found, `${START} Nothing committed is lost; its log has more.`);
+  if (isGone(failure, causes)) return warning(found, `Its cause is not there any more. ${START}`);
+  const [port] = causes.ports;
+  return error(found, exitCode === 73 && port !== undefined ? port.todo! : advice);
+}
+
+function isGone({ exitCode, reason }: LastFailure, { ports, database }: PresentCauses): boolean {
+  // Of what gives this status only a port that was taken can be seen to be free.
+  if (exitCode === 73) return ports.length === 0 && (reason ?? '').startsWith('another program listens on ');
+  return database?.length === 0;
+}
