@@ -31,9 +31,12 @@ export function addKeys(program: Command, context: CommandContext): void {
   const generate = keys
     .command('generate')
     .description('make a new pair of server keys and print what to write into server.conf; it overwrites nothing')
-    .option('--dir <folder>', 'where to put the two files (default: the folder of server.conf)')
+    .option(
+      '--dir <folder>',
+      'where to put the two files, counted from the current folder (default: the folder of server.conf)',
+    )
     .action((options: GenerateOptions, self: Command) => generateKeys(context, configFlag(self), options));
-  withExamples(withJson(generate), ['klatch keys generate', 'klatch keys generate --dir /etc/klatch/keys-2027']);
+  withExamples(withJson(generate), ['klatch keys generate --dir /etc/klatch/keys-2027', 'klatch keys generate']);
   const list = keys
     .command('list')
     .description('show the server keys that are configured, which of them sign, and what is wrong with them')
@@ -62,9 +65,14 @@ function generateKeys(context: CommandContext, flag: string | undefined, { dir, 
     ['private file', files.private],
     ['public file', files.public],
   ]);
-  const place = `${file ?? 'server.conf'}${others.length === 0 ? '' : ', in the place of the list that is there'}`;
-  const advice = `To sign with it, write this into ${place}, and restart the server:`;
-  print(context, 'Made a pair of server keys.', ...fields, '', advice, '', setting);
+  print(context, 'Made a pair of server keys.', ...fields, '', advise(file, others.length > 0), '', setting);
+}
+
+/** The lines hold a full path, which means another key inside the braces of a section: only the end is outside for sure. */
+function advise(file: string | null, replaces: boolean): string {
+  const old = replaces ? ' There they replace the list of before, which can be deleted.' : '';
+  const place = `at the end of ${file ?? 'server.conf'}, outside all braces`;
+  return `To sign with it, put these lines ${place}, and restart the server.${old}`;
 }
 
 function refuseTaken(files: ServerKeyFiles): void {

@@ -9,6 +9,7 @@ export interface UnknownKey {
   readonly suggestion: string | null;
 }
 
+type Misplaced = Pick<UnknownKey, 'value'> & { readonly suggestion: string };
 type Entries = readonly (readonly [string, Entry<unknown>])[];
 
 /** The sections that the keys' paths run through: `http`, `services`, `services.postgresql` … */
@@ -28,16 +29,32 @@ export function findUnknownKeys(root: ObjectValue, entries: Entries): UnknownKey
   const found: UnknownKey[] = [];
   const visit = (object: ObjectValue, prefix: string): void => {
     for (const [name, value] of object.entries) {
-      // `"http.port" = 1` is one key with a dot in its name, which is not the key port of http.
-      const key = prefix + (name.includes('.') ? `"${name}"` : name);
+      const key = prefix + written(name);
       const entry = known.get(key);
       if (entry !== undefined) found.push(...unknownFields(key, value, entry));
-      else if (!sections.has(key)) found.push({ key, value, suggestion: suggest(key, names) });
-      else if (value.kind === 'object') visit(value, `${key}.`);
+      else if (sections.has(key)) {
+        if (value.kind === 'object') visit(value, `${key}.`);
+      } else {
+        const misplaced = prefix === '' ? [] : findMisplaced(written(name), value, known);
+        if (misplaced.length === 0) found.push({ key, value, suggestion: suggest(key, names) });
+        for (const full of misplaced) found.push({ ...full, key: prefix + full.suggestion });
+      }
     }
   };
   visit(root, '');
   return found;
+}
+
+/** `"http.port" = 1` is one key with a dot in its name, which is not the key port of http. */
+function written(name: string): string {
+  return name.includes('.') ? `"${name}"` : name;
+}
+
+/** Known keys that were written with their full path inside the braces of a section. */
+function findMisplaced(path: string, value: Value, known: ReadonlyMap<string, unknown>): Misplaced[] {
+  if (known.has(path)) return [{ value, suggestion: path }];
+  if (value.kind !== 'object') return [];
+  return [...value.entries].flatMap(([name, inner]) => findMisplaced(`${path}.${written(name)}`, inner, known));
 }
 
 /** Unknown fields of the objects in a list. */

@@ -1,4 +1,4 @@
-import { chmod, chown, mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { appendFile, chmod, chown, mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { loadConfig } from '../../src/config/load.ts';
@@ -62,6 +62,20 @@ describe('klatch keys generate', () => {
     const { config } = loadConfig(workspace.file, { env: {} });
     expect(config.serverKeys.map((pair) => pair.private)).toEqual([keyFile('private', folder), keyFile('private')]);
     expect(readServerKeys(config.serverKeys)[0]!.id).toBe(id);
+  });
+
+  test('prints lines that at the end of what setup wrote replace its list', async () => {
+    await rm(workspace.file);
+    await workspace.run(['setup', '--embedded', '--base-uri', 'https://chat.example.org']);
+    const folder = join(workspace.folder, 'keys-2027');
+    const ended = await workspace.run(['keys', 'generate', '--dir', folder]);
+    expect(ended).toMatchObject({ code: 0, stderr: '' });
+    expect(ended.stdout).toContain(`put these lines at the end of ${workspace.file}, outside all braces`);
+    expect(ended.stdout).toContain('replace the list of before');
+    await appendFile(workspace.file, settingOf(ended));
+    const { config, warnings } = loadConfig(workspace.file, { env: {} });
+    expect(warnings).toEqual([]);
+    expect(config.serverKeys.map((pair) => pair.private)).toEqual([keyFile('private', folder), keyFile('private')]);
   });
 
   test('takes the place of a placeholder', async () => {

@@ -16,6 +16,11 @@ describe('a key that nobody knows is a warning', () => {
     ['base-uri = x', 'base-uri: unknown key, did you mean http.base-uri?'],
     ['port = 80', 'port: unknown key'],
     ['server-keys = []', 'server-keys: unknown key, did you mean modules.security.server-keys?'],
+    [
+      'modules { security { modules.security.server-keys = [] } }',
+      'modules.security.modules.security.server-keys: unknown key, did you mean modules.security.server-keys?',
+    ],
+    ['metrics { http { port = 80 } }', 'metrics.http.port: unknown key, did you mean http.port?'],
     ['services.apple.push.keys = []', 'services.apple: unknown key'],
     ['files.storage.location = x', 'files: unknown key'],
     ['"http.port" = 1', '"http.port": unknown key, did you mean http.port?'],
