@@ -65,9 +65,16 @@ async function readOldSecret(context: CommandContext, file: string | undefined):
     if (secret === '') throw new Error('there is no secret in it');
     return secret;
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    throw new CommandError(exitCodes.usage, `--old-secret-file: ${reason}`, { cause: error });
+    throw new CommandError(exitCodes.usage, `--old-secret-file: ${unreadable(file, error)}`, { cause: error });
   }
+}
+
+function unreadable(file: string, error: unknown): string {
+  const { code, message } = error as NodeJS.ErrnoException;
+  if (code === 'ENOENT') return `${file} does not exist`;
+  if (code === 'EISDIR') return `${file} is a folder`;
+  if (code === 'EACCES') return `this user may not read ${file}`;
+  return message;
 }
 
 /** The text without the line's end that editors add. */
