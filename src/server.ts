@@ -61,7 +61,7 @@ export class Server {
   #stopping: Promise<void> | null = null;
   readonly #record: RunRecord;
   readonly #explain: (error: unknown) => Ending;
-  #client: DeliveryClient | null = null;
+  #lanes: Lanes | null = null;
   #refusing = false;
   #port = 0;
   #metricsPort: number | null = null;
@@ -183,7 +183,7 @@ export class Server {
       tokens: new TokenDirectory(database.general, bus, limits),
       policy: new AddressPolicy(delivery.allow),
       registrations: new Rate({ perSecond: perMinute / 60, burst: perMinute, keys: GROUPS_REGISTERING }),
-      deliveriesInFlight: () => this.#client?.inFlight ?? 0,
+      deliveriesInFlight: () => this.#lanes?.load.inFlight ?? 0,
       deliveryReport: new DeliveryReport({ pool: database.general, parkAfterMs: delivery.parkAfterMs, log }),
       log,
     };
@@ -200,7 +200,6 @@ export class Server {
       concurrency: delivery.lookups,
     });
     const client = new DeliveryClient({ ...delivery, policy, lookup, userAgent: `Klatch/${version}` });
-    this.#client = client;
     this.#keep('delivery client', () => client.stop());
     const node = await readNodeId(config.dataDir);
     const onOutdated = (error: Error): void => {
@@ -210,6 +209,7 @@ export class Server {
     };
     const serverKeys = services.serverKeys.slice(0, SIGNING_KEYS).map((key) => key.privateKey);
     const lanes = new Lanes({ database, bus, client, sealer, serverKeys, config: delivery, node, onOutdated, log });
+    this.#lanes = lanes;
     this.#keep('lanes', () => lanes.stop(config.http.stopTimeoutMs), true);
     await lanes.start();
     return { lanes, lookup };

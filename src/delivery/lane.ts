@@ -69,8 +69,9 @@ interface Progress {
 }
 
 /**
- * One reverse webhook on its way through the log, strictly in order: read on, send, and when it was answered the
- * next, while what became of the last ones is settled. A failure holds back what is behind it. The lane runs while something is pending and rests otherwise.
+ * One reverse webhook on its way through the log, strictly in order: read on, send, and when it was answered the next,
+ * while what became of the last ones is settled. A failure holds back what is behind it. The lane runs while something
+ * is pending and rests otherwise.
  */
 export class Lane {
   readonly id: HookId;

@@ -36,8 +36,8 @@ export function createSend(services: Services): Send {
 }
 
 /**
- * What nearly every request is, without a way through Express, which costs as much as all the rest of a post: a plain
- * path, a token that is remembered. Returns false, having done nothing, for anything else: Express then has it.
+ * What nearly every request is, without a way through Express, which is a fifth of a post's cost (43 against 34 µs): a
+ * plain path, a token that is remembered. Returns false, having done nothing, for anything else: Express then has it.
  */
 export function directSend(services: Services, send: Send): (req: IncomingMessage, res: ServerResponse) => boolean {
   const { tokens, config, log } = services;

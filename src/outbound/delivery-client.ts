@@ -64,11 +64,6 @@ export class DeliveryClient {
     this.#agent = createAgent(options, this.#connector);
   }
 
-  /** Attempts that were begun and have no outcome yet. */
-  get inFlight(): number {
-    return this.#inFlight.size;
-  }
-
   /**
    * Sends one POST. Whatever the network does becomes an {@link Attempt}, within `headersTimeoutMs` + `answerTimeMs`,
    * after at most another `headersTimeoutMs` in the queue when all connections to the host are busy.
