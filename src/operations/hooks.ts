@@ -9,6 +9,7 @@ import { countHooks, findHooks, insertHook, removeHook } from '../storage/hooks.
 import type { HookInfo, HookSignature, NewHook } from '../storage/hooks.ts';
 import type { Integration } from '../storage/integrations.ts';
 import { reading } from './database-errors.ts';
+import { announceHookChange } from './hook-changes.ts';
 import { parseHookUrl } from './hook-url.ts';
 import type { Services } from './services.ts';
 
@@ -111,14 +112,14 @@ export function healthOf(services: Services, hook: HookInfo): HookHealthReport {
 /** Removes a hook; when it resolves, no new attempt starts in this process. Throws `hook_not_found`. */
 export async function unregisterHook(services: Services, integration: Integration, id: number): Promise<void> {
   const { conversationId } = integration;
+  const hookId = id as HookId;
   try {
     const removed = await services.database.general.run((sql) => removeHook(sql, conversationId, id));
     if (!removed) throw new KlatchError('hook_not_found');
   } catch (error) {
     throw unknownOutcome(error, 'The hook may have been removed: repeat the request, an unknown hook is answered 410');
   } finally {
-    // Whatever was answered: a removal whose commit was lost is a removal.
-    services.bus.publish('hooksChanged', [conversationId]);
+    await announceHookChange(services, { conversationId, hookId });
   }
 }
 
