@@ -20,7 +20,7 @@ export class DeliveryCounts {
   };
 
   add(attempt: AttemptRecord, isUnregistered = false): void {
-    const outcome = attempt.delivered ? 'delivered' : isUnregistered ? 'unregistered' : 'failed';
+    const outcome = attempt.outcome === 'delivered' ? 'delivered' : isUnregistered ? 'unregistered' : 'failed';
     this.outcomes[outcome] += 1;
     if (outcome === 'failed' && attempt.category !== null) this.failures[attempt.category as Category] += 1;
     if (attempt.attempt > 1) this.retries += 1;

@@ -3,18 +3,19 @@ import type { DeliveryConfig } from '../config/config.ts';
 import type { Bus } from '../bus/bus.ts';
 import type { Log } from '../log.ts';
 import type { ConversationId, Seq } from '../model/ids.ts';
-import { secretKey } from '../model/hook-secret.ts';
 import type { DeliveryClient } from '../outbound/delivery-client.ts';
 import type { Database } from '../storage/database.ts';
-import { lanesOfConversations, PARTITIONS, pendingConversations, type LaneRow } from '../storage/lanes.ts';
+import { lanesOfConversations, PARTITIONS, type LaneRow } from '../storage/lanes.ts';
 import type { Sealer } from '../storage/sealed.ts';
-import { removeByTarget, StaleLaneError, type AttemptRecord, type Settlement } from '../storage/settlements.ts';
 import { DeliveryCounts } from './delivery-counts.ts';
-import { Lane, REST_MS, type LaneContext, type LaneKeys, type Removal } from './lane.ts';
+import { openSigningKeys } from './headers.ts';
+import { LaneEndings } from './lane-endings.ts';
+import { Lane, REST_MS, type LaneContext } from './lane.ts';
 import { Leases } from './leases.ts';
 import { MessageReader } from './reader.ts';
 import { Settler } from './settler.ts';
 import { Slots } from './slots.ts';
+import { Sweep } from './sweep.ts';
 
 export interface LanesOptions {
   readonly database: Database;
@@ -31,17 +32,12 @@ export interface LanesOptions {
   readonly log: Log;
 }
 
-const SWEEP_MS = 5_000;
 /**
  * Conversations whose lanes are read with one query. Making the lanes of 200 held the event loop for 10 ms: while a start
  * found 50,000 conversations with something pending, posts fell to a fifth; with 50 they stayed at two thirds.
  */
 const PAGE = 50;
-/** Only numbers, so more at once: each page over the last minute looks at everything that advanced in it. */
-const SWEEP_PAGE = 5_000;
 const RETRY_MS = 500;
-/** When the sweeps over the last minute were kept from working for about that long, everything is looked at. */
-const SWEEP_GAP_MS = 45_000;
 /** Sweeps that find a conversation's lanes at rest before it is forgotten until the next word: about a minute. */
 const IDLE_ROUNDS = 12;
 
@@ -75,14 +71,11 @@ export class Lanes {
   readonly #settler: Settler;
   readonly #leases: Leases;
   readonly #context: LaneContext;
+  readonly #sweep: Sweep;
   readonly #loaded = new Map<ConversationId, Loaded>();
   /** Conversations whose rows have to be read (again). */
   readonly #dirty = new Set<ConversationId>();
   #loading: Promise<void> | null = null;
-  #sweeping: Promise<void> | null = null;
-  #fullSweep = new Set<number>();
-  #sweptAt = performance.now();
-  #timer: NodeJS.Timeout | null = null;
   #unsubscribe: (() => void) | null = null;
   #stopped = false;
 
@@ -98,17 +91,27 @@ export class Lanes {
       events: { onGained: (p) => this.#gained(p), onLost: (p) => this.#lost(p), onOutdated: options.onOutdated },
       log,
     });
+    const endings = new LaneEndings(database.general, options.bus, log);
+    const sweepEvents = {
+      partitions: () => this.#leases.partitions,
+      onPending: (ids: readonly ConversationId[]) => this.#loadAll(ids),
+      onBegin: () => this.#forgetIdle(),
+    };
+    this.#sweep = new Sweep(database.general, sweepEvents, log);
     this.#context = {
       reader: new MessageReader(database.general, log),
+      pool: database.general,
       slots: this.#slots,
       client,
       settler: this.#settler,
       leases: this.#leases,
       schedule: config,
+      parkAfterMs: config.parkAfterMs,
       counts: this.counts,
       log,
       onStale: (id) => this.#read([id]),
-      onGone: (lane, settlement, attempt) => this.#gone(lane, settlement, attempt),
+      onGone: (lane, settlement, attempt) => endings.remove(lane, settlement, attempt),
+      onParked: (lane, settlement) => endings.park(lane, settlement),
     };
   }
 
@@ -129,7 +132,7 @@ export class Lanes {
       gap: () => this.#gap(),
     });
     await this.#leases.start();
-    this.#armSweep();
+    this.#sweep.start();
   }
 
   /** Starts no new attempt, waits for those in flight until `deadlineMs` from now, and gives the partitions back. */
@@ -137,7 +140,7 @@ export class Lanes {
     if (this.#stopped) return;
     this.#stopped = true;
     this.#unsubscribe?.();
-    if (this.#timer !== null) clearTimeout(this.#timer);
+    const swept = this.#sweep.stop();
     this.#slots.stop();
     const lanes = [...this.#loaded.values()].flatMap((loaded) => [...loaded.lanes.values()]);
     const retired = Promise.all(lanes.map((lane) => lane.retire()));
@@ -149,7 +152,7 @@ export class Lanes {
     await retired;
     clearTimeout(timer);
     this.#settler.stop();
-    await Promise.all([this.#loading, this.#sweeping]);
+    await Promise.all([this.#loading, swept]);
     await this.#leases.stop();
   }
 
@@ -178,11 +181,11 @@ export class Lanes {
   /** Words were lost: rows may have changed as well. */
   #gap(): void {
     this.#read([...this.#loaded.keys()]);
-    this.#sweepSoon();
+    this.#sweep.soon();
   }
 
   #gained(partitions: readonly number[]): void {
-    for (const partition of partitions) this.#fullSweep.add(partition);
+    this.#sweep.addFull(partitions);
     this.#gap();
   }
 
@@ -200,6 +203,11 @@ export class Lanes {
       this.#loading = null;
       this.#read([]);
     });
+  }
+
+  async #loadAll(ids: readonly ConversationId[]): Promise<void> {
+    this.#read(ids);
+    await this.#loading;
   }
 
   async #load(): Promise<void> {
@@ -245,8 +253,9 @@ export class Lanes {
   }
 
   #create(loaded: Loaded, row: LaneRow): void {
+    const { sealer, serverKeys } = this.#options;
     try {
-      const lane = new Lane(row, this.#keysOf(row), this.#context);
+      const lane = new Lane(row, openSigningKeys(sealer, serverKeys, row), this.#context);
       loaded.lanes.set(row.id, lane);
       lane.wake(row.lastSeq > loaded.head ? row.lastSeq : loaded.head);
     } catch (error) {
@@ -262,72 +271,6 @@ export class Lanes {
       loaded.lanes.delete(lane.id);
       this.#read([lane.conversationId]);
     });
-  }
-
-  #keysOf(row: LaneRow): LaneKeys {
-    const { sealer, serverKeys: server } = this.#options;
-    const current = secretKey(sealer.open('hook-secret', row.secretSealed));
-    if (row.oldSecretSealed === null || row.oldSecretUntil === null) return { current, old: null, server };
-    const key = secretKey(sealer.open('hook-secret', row.oldSecretSealed));
-    return { current, old: { key, untilMs: row.oldSecretUntil.getTime() }, server };
-  }
-
-  async #gone(lane: Lane, settlement: Settlement, attempt: AttemptRecord): Promise<Removal> {
-    const { conversationId, host } = lane;
-    const removal = { settlement, attempt, conversationId, host };
-    try {
-      // Not on the settling connections: this one may wait for the group's head.
-      await this.#options.database.general.transaction((tx) => removeByTarget(tx, removal));
-      this.#log.info('a target answered 410: its hook was removed', { hook: lane.id, host });
-      this.#options.bus.publish('hooksChanged', [conversationId]);
-      return 'removed';
-    } catch (error) {
-      if (error instanceof StaleLaneError) return 'stale';
-      this.#log.warn('a hook whose target answered 410 could not be removed, trying again', { hook: lane.id, error });
-      return 'failed';
-    }
-  }
-
-  #armSweep(): void {
-    if (this.#stopped) return;
-    if (this.#timer !== null) clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => this.#sweepSoon(), SWEEP_MS);
-  }
-
-  #sweepSoon(): void {
-    if (this.#sweeping !== null || this.#stopped) return;
-    this.#forgetIdle();
-    this.#sweeping = this.#sweep().finally(() => {
-      this.#sweeping = null;
-      this.#armSweep();
-    });
-  }
-
-  /** Everything that is pending in newly gained partitions; in the others, what advanced within the last minute. */
-  async #sweep(): Promise<void> {
-    const missed = performance.now() - this.#sweptAt > SWEEP_GAP_MS;
-    const full = missed ? this.#leases.partitions : [...this.#fullSweep];
-    this.#fullSweep = new Set();
-    try {
-      await this.#sweepPages(this.#leases.partitions, true);
-      if (full.length > 0) await this.#sweepPages(full, false);
-      this.#sweptAt = performance.now();
-    } catch (error) {
-      for (const partition of full) this.#fullSweep.add(partition);
-      this.#log.debug('the sweep over the lanes failed, repeating', { error });
-    }
-  }
-
-  async #sweepPages(partitions: readonly number[], recent: boolean): Promise<void> {
-    if (partitions.length === 0) return;
-    for (let after = 0; !this.#stopped;) {
-      const page = { partitions, after, limit: SWEEP_PAGE, recent };
-      const ids = await this.#options.database.general.run((sql) => pendingConversations(sql, page));
-      this.#read(ids);
-      await this.#loading;
-      if (ids.length < SWEEP_PAGE) return;
-      after = ids.at(-1)!;
-    }
   }
 
   #forgetIdle(): void {

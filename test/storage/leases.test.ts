@@ -5,7 +5,7 @@ import { claimPartitions, releasePartitions, renewPartitions, type HeldPartition
 import type { Pool } from '../../src/storage/pool.ts';
 import { settle } from '../../src/storage/settlements.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
-import { holdOpen } from './fixture.ts';
+import { holdOpen, UNTROUBLED } from './fixture.ts';
 
 const LEASE_MS = 10_000;
 
@@ -121,9 +121,7 @@ describe('leases', () => {
       generation: 0,
       epoch: epochs.get((i + 1) % PARTITIONS)!,
       cursor: 0 as Seq,
-      failures: 0,
-      failingSince: null,
-      nextAttemptAt: null,
+      ...UNTROUBLED,
       attempts: [],
     }));
     const settling = async (): Promise<void> => {

@@ -10,6 +10,7 @@ import { lanesOfConversations, PARTITIONS, pendingConversations, readMessages } 
 import { writePosts, type Post } from '../../src/storage/message-log-statement.ts';
 import { Pool } from '../../src/storage/pool.ts';
 import { settle, type Settlement } from '../../src/storage/settlements.ts';
+import { UNTROUBLED } from './fixture.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 
 const GROUPS = 20_000;
@@ -77,9 +78,7 @@ const settlements: Settlement[] = Array.from({ length: 50 }, (_, i) => ({
   generation: 0,
   epoch: 0,
   cursor: MESSAGES as Seq,
-  failures: 0,
-  failingSince: null,
-  nextAttemptAt: null,
+  ...UNTROUBLED,
   attempts: [],
 }));
 
