@@ -1,5 +1,5 @@
 import type { RetryRow } from '../storage/retries.ts';
-import type { RetryRecord } from '../storage/settlements.ts';
+import type { RetryRecord } from '../storage/settlement.ts';
 import { REST, type CourseParts, type Rest } from './course.ts';
 import { recordOf, type Sent } from './progress.ts';
 import type { Ahead } from './request.ts';

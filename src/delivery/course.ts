@@ -1,6 +1,6 @@
 import type { Seq } from '../model/ids.ts';
 import type { Attempt } from '../outbound/delivery-client.ts';
-import type { LaneProgress, Settlement } from '../storage/settlements.ts';
+import type { LaneProgress, Settlement } from '../storage/settlement.ts';
 import type { Apart } from './apart.ts';
 import type { DeliveryCounts } from './delivery-counts.ts';
 import type { Ledger } from './ledger.ts';

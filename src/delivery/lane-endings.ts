@@ -2,7 +2,7 @@ import type { Bus } from '../bus/bus.ts';
 import type { Log } from '../log.ts';
 import { parkHook, removeByTarget, StaleLaneError } from '../storage/hook-endings.ts';
 import type { Pool } from '../storage/pool.ts';
-import type { AttemptRecord, Settlement } from '../storage/settlements.ts';
+import type { AttemptRecord, Settlement } from '../storage/settlement.ts';
 import type { Lane, Removal } from './lane.ts';
 
 /** Writes what a group is told of: that a hook was removed by its target, or has failed for days. */

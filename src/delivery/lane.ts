@@ -3,7 +3,7 @@ import type { ConversationId, HookId, Seq } from '../model/ids.ts';
 import type { Attempt, DeliveryClient } from '../outbound/delivery-client.ts';
 import { PARTITIONS, type LaneRow } from '../storage/lanes.ts';
 import type { Pool } from '../storage/pool.ts';
-import type { AttemptRecord, Settlement } from '../storage/settlements.ts';
+import type { AttemptRecord, Settlement } from '../storage/settlement.ts';
 import { Apart } from './apart.ts';
 import { REST, type Course, type CourseParts, type Rest } from './course.ts';
 import type { DeliveryCounts } from './delivery-counts.ts';

@@ -1,6 +1,6 @@
 import type { HookId } from '../model/ids.ts';
 import type { LaneRow } from '../storage/lanes.ts';
-import type { AttemptRecord, LaneProgress, RetryRecord, Settlement } from '../storage/settlements.ts';
+import type { AttemptRecord, LaneProgress, RetryRecord, Settlement } from '../storage/settlement.ts';
 import { progressOf } from './progress.ts';
 import type { Unsettled } from './unsettled.ts';
 

@@ -1,7 +1,7 @@
 import type { Seq } from '../model/ids.ts';
 import type { Attempt } from '../outbound/delivery-client.ts';
 import type { LaneRow } from '../storage/lanes.ts';
-import type { AttemptRecord, LaneProgress } from '../storage/settlements.ts';
+import type { AttemptRecord, LaneProgress } from '../storage/settlement.ts';
 import type { DeliveryRequest } from './request.ts';
 import { retryDelayMs, type RetrySchedule } from './retry.ts';
 

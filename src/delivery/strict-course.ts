@@ -1,5 +1,5 @@
 import type { Seq } from '../model/ids.ts';
-import type { AttemptRecord } from '../storage/settlements.ts';
+import type { AttemptRecord } from '../storage/settlement.ts';
 import { sendApart } from './apart-request.ts';
 import { follow, REST, type Course, type CourseParts, type Rest } from './course.ts';
 import { failed, HEALTHY, isRefusal, recordOf, type Sent } from './progress.ts';

@@ -1,6 +1,6 @@
 import type { Seq } from '../model/ids.ts';
 import type { RetryRow } from '../storage/retries.ts';
-import type { LaneProgress, RetryRecord } from '../storage/settlements.ts';
+import type { LaneProgress, RetryRecord } from '../storage/settlement.ts';
 import { MAX_APART } from './apart.ts';
 import { drop, retryOf, sendRow } from './apart-request.ts';
 import { follow, REST, type Course, type CourseParts, type Rest } from './course.ts';

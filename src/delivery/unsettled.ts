@@ -1,4 +1,4 @@
-import type { RetryRecord, Settlement } from '../storage/settlements.ts';
+import type { RetryRecord, Settlement } from '../storage/settlement.ts';
 import type { Settler } from './settler.ts';
 
 /**

@@ -2,7 +2,7 @@ import type { ConversationId } from '../model/ids.ts';
 import type { Transaction } from './connection.ts';
 import { PARTITIONS } from './lanes.ts';
 import { insertNotice } from './notices.ts';
-import type { AttemptRecord, Settlement } from './settlements.ts';
+import type { AttemptRecord, Settlement } from './settlement.ts';
 
 /** A hook as its lane knows it, for what is told to its group. */
 export interface LaneNotice {

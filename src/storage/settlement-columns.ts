@@ -1,5 +1,5 @@
 import type { HookId, Seq } from '../model/ids.ts';
-import type { AttemptRecord, Settlement } from './settlements.ts';
+import type { AttemptRecord, Settlement } from './settlement.ts';
 
 /** Settlements as `unnest` takes them: one array for each column. */
 export interface DeliveredColumns {

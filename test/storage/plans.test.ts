@@ -9,7 +9,8 @@ import { findIntegration } from '../../src/storage/integrations.ts';
 import { lanesOfConversations, PARTITIONS, pendingConversations, readMessages } from '../../src/storage/lanes.ts';
 import { writePosts, type Post } from '../../src/storage/message-log-statement.ts';
 import { Pool } from '../../src/storage/pool.ts';
-import { settle, type Settlement } from '../../src/storage/settlements.ts';
+import type { Settlement } from '../../src/storage/settlement.ts';
+import { settle } from '../../src/storage/settlements.ts';
 import { UNTROUBLED } from './fixture.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 

@@ -6,7 +6,8 @@ import { claimPartitions } from '../../src/storage/leases.ts';
 import type { Pool } from '../../src/storage/pool.ts';
 import { removeHook } from '../../src/storage/hooks.ts';
 import { parkHook, removeByTarget, StaleLaneError } from '../../src/storage/hook-endings.ts';
-import { settle, type AttemptRecord, type RetryRecord, type Settlement } from '../../src/storage/settlements.ts';
+import type { AttemptRecord, RetryRecord, Settlement } from '../../src/storage/settlement.ts';
+import { settle } from '../../src/storage/settlements.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { isWaiting, makeGroups, makeHook, until, type StoredGroup, UNTROUBLED } from './fixture.ts';
 
