@@ -200,14 +200,14 @@ export class UnorderedCourse implements Course {
       isDecided = typeof sent !== 'string' && !(sent.outcome.code === 410 && (await this.#parts.unregister(sent)));
       // Before what it became is written, so that the cursor may pass it.
       this.#onItsWay.delete(range);
-      if (isDecided) this.#judge(sent as Sent);
+      if (isDecided) await this.#judge(sent as Sent);
     } finally {
       this.#onItsWay.delete(range);
       if (!isDecided) this.#again.push(range);
     }
   }
 
-  #judge(sent: Sent): void {
+  async #judge(sent: Sent): Promise<void> {
     const { ledger, counts } = this.#parts;
     const record = recordOf(sent, 1);
     if (sent.outcome.code !== 410) counts.add(record);
@@ -215,7 +215,7 @@ export class UnorderedCourse implements Course {
     if (sent.outcome.delivered) {
       const isOver = follow(this.#parts.ramp, ledger.progress, true);
       ledger.settle({ ...this.#place(), ...HEALTHY }, { epoch, attempts: [record] });
-      if (isOver) this.#hasten();
+      if (isOver) await this.#hasten();
       return;
     }
     const retries = this.#retriesOf(sent);
@@ -260,16 +260,16 @@ export class UnorderedCourse implements Course {
     const entry = { epoch: sent.epoch, attempts: [record], retries: [retry] };
     if (sent.outcome.delivered) ledger.settle(HEALTHY, entry);
     else this.#parts.failed(sent.outcome, ledger.settle(this.#unhealthy(sent), entry));
-    if (isOver) this.#hasten();
+    if (isOver) await this.#hasten();
   }
 
-  /** The target takes deliveries again: what waits for its hour need not. */
-  #hasten(): void {
-    this.#parts.apart.hasten().then(
-      () => this.#turn.resolve(),
-      // Each has its own time all the same.
-      () => {},
-    );
+  /** The target takes deliveries again: what waits for its hour need not. Where that fails, each has its own time. */
+  async #hasten(): Promise<void> {
+    try {
+      await this.#parts.apart.hasten();
+    } catch {
+      this.#pause = REST;
+    }
   }
 
   #unhealthy(sent: Sent): Partial<LaneProgress> {
