@@ -1,6 +1,8 @@
 import { eventually } from '../support/eventually.ts';
 import { Receiver, type Answerer, type Arrival } from '../support/receiver.ts';
-import { postJson, readJson, TestServer, type TestGroup } from '../support/server.ts';
+import { postJson, readJson, TestServer, type JsonAnswer, type TestGroup } from '../support/server.ts';
+
+type Row = Record<string, any>; // oxlint-disable-line typescript/no-explicit-any -- tests look into it freely
 
 /** One server, one group, one receiver with one hook: what tests of a lane look at. */
 export class LaneFixture {
@@ -45,16 +47,16 @@ export class LaneFixture {
     await server.database.query((sql) => sql`select pg_notify('klatch', ${`test h${group.id}`})`);
   }
 
-  async row(): Promise<Record<string, any>> {
+  async row(): Promise<Row> {
     const [row] = await this.server.database.query((sql) => sql`select * from reverse_hook where id = ${this.hook}`);
     return { ...row };
   }
 
-  async health(): Promise<any> {
+  async health(): Promise<JsonAnswer['body']> {
     return (await readJson(await fetch(`${this.group.webhook}/reverse/${this.hook}`))).body;
   }
 
-  rowWhere(right: (row: Record<string, any>) => boolean): Promise<Record<string, any>> {
+  rowWhere(right: (row: Row) => boolean): Promise<Row> {
     return eventually(() => this.row(), right);
   }
 
