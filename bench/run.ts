@@ -2,11 +2,13 @@
 import { benchForward } from './forward.ts';
 import { benchGrowth } from './growth.ts';
 import { benchIntake } from './intake.ts';
+import { benchIsolation } from './isolation.ts';
 
 const benches: Record<string, () => Promise<boolean>> = {
   intake: benchIntake,
   forward: benchForward,
   growth: benchGrowth,
+  isolation: benchIsolation,
 };
 const only =
   process.argv[2] === undefined || process.argv[2] === '' ? Object.keys(benches) : process.argv[2].split(',');

@@ -1,0 +1,57 @@
+/**
+ * Receivers that note when messages arrive. Argument: a list of `address=kind`, all on one port, which is the first line.
+ * Asked `take`, it answers with what it noted since (`Arrivals`).
+ */
+import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
+import { createInterface } from 'node:readline';
+import { machineMs, wallMs } from './clock.ts';
+import { ANSWER, readRequests } from './requests.ts';
+
+/** How long a `slow` one takes. */
+const SLOW_MS = 2_000;
+
+/** A `healthy` one answers at once, a `hung` one never. */
+type Kind = 'healthy' | 'slow' | 'hung';
+
+let noted: [id: string, arrivedMs: number, sinceSentMs: number][] = [];
+let requests: Record<Kind, number> = { healthy: 0, slow: 0, hung: 0 };
+
+function note(body: string): void {
+  const arrivedMs = machineMs();
+  const id = /"message":\{"id":"([^"]+)"/.exec(body)![1]!;
+  noted.push([id, arrivedMs, wallMs() - Date.parse(/"sent_at":"([^"]+)"/.exec(body)![1]!)]);
+}
+
+function serve(socket: Socket, kind: Kind): void {
+  readRequests(socket, (body) => {
+    requests[kind] += 1;
+    if (kind === 'healthy') {
+      note(body);
+      socket.write(ANSWER, 'latin1');
+    } else if (kind === 'slow') {
+      setTimeout(() => socket.write(ANSWER, 'latin1'), SLOW_MS);
+    }
+  });
+}
+
+function listen(address: string, kind: Kind, port: number): Promise<Server> {
+  const { promise, resolve, reject } = Promise.withResolvers<Server>();
+  const server = createServer((socket) => serve(socket, kind));
+  server.once('error', reject);
+  server.listen(port, address, () => resolve(server));
+  return promise;
+}
+
+createInterface({ input: process.stdin }).on('line', () => {
+  console.log(JSON.stringify({ noted, requests }));
+  noted = [];
+  requests = { healthy: 0, slow: 0, hung: 0 };
+});
+process.on('SIGTERM', () => process.exit(0));
+let port = 0;
+for (const each of process.argv[2]!.split(',')) {
+  const [address, kind] = each.split('=');
+  const server = await listen(address!, kind as Kind, port);
+  port = (server.address() as AddressInfo).port;
+}
+console.log(port);
