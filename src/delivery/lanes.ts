@@ -78,6 +78,8 @@ export class Lanes {
   readonly #loaded = new Map<ConversationId, Loaded>();
   /** Conversations whose rows have to be read (again). */
   readonly #dirty = new Set<ConversationId>();
+  /** Those whose rows are being read. */
+  #reading: readonly ConversationId[] = [];
   #loading: Promise<void> | null = null;
   #sweeping: Promise<void> | null = null;
   #fullSweep = new Set<number>();
@@ -95,7 +97,14 @@ export class Lanes {
     this.#leases = new Leases({
       pool: database.lease,
       holder: options.node,
-      events: { onGained: (p) => this.#gained(p), onLost: (p) => this.#lost(p), onOutdated: options.onOutdated },
+      events: {
+        onGained: (p) => this.#gained(p),
+        onLost: (p) => this.#lost(p),
+        onGive: (p) => this.#give(p),
+        busy: () => this.#busy(),
+        onMoved: () => options.bus.publish('leasesMoved', undefined),
+        onOutdated: options.onOutdated,
+      },
       log,
     });
     this.#context = {
@@ -126,6 +135,7 @@ export class Lanes {
     this.#unsubscribe = this.#options.bus.subscribe({
       advanced: (conversations) => this.#advanced(conversations),
       hooksChanged: (ids) => this.#changed(ids),
+      leasesMoved: () => this.#leases.hurry(),
       gap: () => this.#gap(),
     });
     await this.#leases.start();
@@ -139,6 +149,7 @@ export class Lanes {
     this.#unsubscribe?.();
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#slots.stop();
+    this.#leases.leave();
     const lanes = [...this.#loaded.values()].flatMap((loaded) => [...loaded.lanes.values()]);
     const retired = Promise.all(lanes.map((lane) => lane.retire()));
     const timer = setTimeout(() => {
@@ -175,22 +186,47 @@ export class Lanes {
     this.#read(ids);
   }
 
-  /** Words were lost: rows may have changed as well. */
+  /** Words were lost: rows may have changed as well, also those that are being read. */
   #gap(): void {
-    this.#read([...this.#loaded.keys()]);
+    this.#read([...this.#loaded.keys(), ...this.#reading]);
     this.#sweepSoon();
   }
 
   #gained(partitions: readonly number[]): void {
     for (const partition of partitions) this.#fullSweep.add(partition);
+    // While the lease had lapsed, changes were answered that no word has told of yet: first the rows.
+    for (const { lane } of this.#lanesOf(partitions)) lane.hold();
     this.#gap();
   }
 
   #lost(partitions: readonly number[]): void {
     this.#log.warn('partitions of the lanes belong to another process now', { count: partitions.length });
-    for (const loaded of this.#loaded.values()) {
-      for (const lane of loaded.lanes.values()) if (partitions.includes(lane.partition)) this.#retire(loaded, lane);
+    for (const { loaded, lane } of this.#lanesOf(partitions)) this.#retire(loaded, lane);
+  }
+
+  #give(partitions: readonly number[]): Map<number, Promise<void>> {
+    const lanes = Map.groupBy(this.#lanesOf(partitions), ({ lane }) => lane.partition);
+    for (const { loaded, lane } of [...lanes.values()].flat()) this.#retire(loaded, lane);
+    const drained = async (partition: number): Promise<void> => {
+      await Promise.all((lanes.get(partition) ?? []).map(({ lane }) => lane.retire()));
+    };
+    return new Map(partitions.map((partition) => [partition, drained(partition)]));
+  }
+
+  /** Of each partition, the lanes that have something to do. */
+  #busy(): Map<number, number> {
+    const busy = new Map<number, number>();
+    for (const { lane } of this.#lanesOf(this.#leases.partitions)) {
+      if (!lane.idle) busy.set(lane.partition, (busy.get(lane.partition) ?? 0) + 1);
     }
+    return busy;
+  }
+
+  #lanesOf(partitions: readonly number[]): { loaded: Loaded; lane: Lane }[] {
+    const wanted = new Set(partitions);
+    return [...this.#loaded.values()].flatMap((loaded) =>
+      [...loaded.lanes.values()].filter((lane) => wanted.has(lane.partition)).map((lane) => ({ loaded, lane })),
+    );
   }
 
   #read(ids: readonly ConversationId[]): void {
@@ -206,6 +242,7 @@ export class Lanes {
     while (this.#dirty.size > 0 && !this.#stopped) {
       const ids = [...this.#dirty].slice(0, PAGE);
       for (const id of ids) this.#dirty.delete(id);
+      this.#reading = ids;
       try {
         const rows = await this.#options.database.general.run((sql) => lanesOfConversations(sql, ids));
         const byConversation = Map.groupBy(rows, (row) => row.conversationId);
@@ -216,6 +253,7 @@ export class Lanes {
         await new Promise((resolve) => setTimeout(resolve, RETRY_MS).unref());
       }
     }
+    this.#reading = [];
   }
 
   /** Makes the lanes in memory agree with the rows that were read. */
