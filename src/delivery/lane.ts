@@ -90,6 +90,8 @@ export class Lane {
   #held = false;
   #retired = false;
   #stale = false;
+  /** True while it waits for its turn to send: nothing is in flight then, and once retired nothing will be. */
+  #queued = false;
 
   constructor(row: LaneRow, keys: LaneKeys, context: LaneContext) {
     this.id = row.id;
@@ -150,7 +152,7 @@ export class Lane {
     this.#retired = true;
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#timer = null;
-    await this.#run;
+    if (!this.#queued) await this.#run;
     await this.#unsettled.drain();
   }
 
@@ -206,7 +208,10 @@ export class Lane {
   /** One message further: sent, or left out. Null when nothing could be done now. */
   async #step(): Promise<Settlement | 'interrupted' | null> {
     const { slots, reader } = this.#context;
-    if (!(await slots.acquire(this.host))) return null;
+    this.#queued = true;
+    const granted = await slots.acquire(this.host);
+    this.#queued = false;
+    if (!granted) return null;
     // Read with the slot in hand: what waits for a slot holds no text, and the text is that of the attempt.
     try {
       const head = this.#head;
