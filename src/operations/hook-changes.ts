@@ -16,6 +16,9 @@ const AWAY_MS = 250;
 /** One look at the lease. */
 const LOOK_MS = 2_000;
 
+/** What announcing works with. */
+export type AnnouncingServices = Pick<Services, 'bus' | 'database' | 'node' | 'log'>;
+
 /** A hook that was changed, and its group. */
 export interface ChangedHook {
   readonly conversationId: ConversationId;
@@ -31,7 +34,7 @@ export interface ChangedHook {
  * another one says so itself; one that says nothing has stopped when its lease ended or changed hands. Whoever claims the
  * partition later reads the row as it is now.
  */
-export async function announceHookChange(services: Services, hook: ChangedHook): Promise<void> {
+export async function announceHookChange(services: AnnouncingServices, hook: ChangedHook): Promise<void> {
   const { bus, node, log } = services;
   const deadline = performance.now() + CONFIRM_MS;
   const leftMs = (): number => deadline - performance.now();
@@ -40,14 +43,10 @@ export async function announceHookChange(services: Services, hook: ChangedHook):
   let epoch: number | null = null;
   let cause: unknown;
   while (leftMs() > 0) {
-    let lease: LeaseState;
-    try {
-      lease = await services.database.general.run(
-        (sql) => findLease(sql, hook.hookId % PARTITIONS),
-        Math.min(LOOK_MS, leftMs()),
-      );
-    } catch (error) {
+    const lease = await lookAtLease(services, hook, Math.min(LOOK_MS, leftMs())).catch((error: unknown) => {
       cause = error;
+    });
+    if (lease === undefined) {
       await wait(Math.min(AWAY_MS, Math.max(0, leftMs())));
       continue;
     }
@@ -65,12 +64,20 @@ export async function announceHookChange(services: Services, hook: ChangedHook):
   throw new KlatchError('change_unheard', { cause });
 }
 
+function lookAtLease({ database }: AnnouncingServices, hook: ChangedHook, timeoutMs: number): Promise<LeaseState> {
+  return database.general.run((sql) => findLease(sql, hook.hookId % PARTITIONS), timeoutMs);
+}
+
 /**
  * Writes a change of a hook and announces it; resolves to what was written. Where writing fails, everybody is told
  * nevertheless, without waiting: a change whose answer was lost is a change. Rejects with what `write` rejects with, or
  * with `change_unheard`.
  */
-export async function changeHook<T>(services: Services, hook: ChangedHook, write: () => Promise<T>): Promise<T> {
+export async function changeHook<T>(
+  services: AnnouncingServices,
+  hook: ChangedHook,
+  write: () => Promise<T>,
+): Promise<T> {
   let written: T;
   try {
     written = await write();
