@@ -68,6 +68,14 @@ const catalogue = {
     sentence: 'The answer of the database was lost: this may have been done; look before you repeat it',
     retryAfterS: 2,
   },
+  change_unheard: {
+    status: 503,
+    rpcCode: -32037,
+    sentence:
+      'The change is stored, but the server that delivers for this hook has not confirmed it: it holds there as soon as ' +
+      'that server hears of it, or reaches the database again',
+    retryAfterS: 10,
+  },
   starting: {
     status: 503,
     rpcCode: -32036,

@@ -11,16 +11,17 @@ const WHOLE = Number.POSITIVE_INFINITY;
 
 /** Takes a request that is due apart and sends it, one at a time: for a hook whose other requests go in order. */
 export async function sendApart(parts: CourseParts): Promise<Rest | null> {
-  const { apart, ledger, slots, host } = parts;
+  const { apart, ledger, slots } = parts;
   const row = await apart.take(() => ledger.drain());
   if (row === null) return null;
   let sent: Sent | Unsent | 'nothing' = 'undecided';
   try {
-    if (!(await slots.acquire(host))) return REST;
+    const slot = await slots.acquire();
+    if (slot === null) return REST;
     try {
       sent = await sendRow(parts, row);
     } finally {
-      slots.release(host);
+      slots.release(slot);
     }
   } finally {
     // Whatever was thrown: the row is as due as before.

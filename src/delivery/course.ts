@@ -9,7 +9,7 @@ import type { Ramp } from './ramp.ts';
 import type { RequestReader } from './request.ts';
 import type { RetrySchedule } from './retry.ts';
 import type { Sender } from './sender.ts';
-import type { Slots } from './slots.ts';
+import type { LaneSlots } from './lane-slots.ts';
 
 /** Why a lane stands still for a while. */
 export interface Rest {
@@ -30,11 +30,10 @@ export interface Course {
 
 /** What a lane lends to its course. */
 export interface CourseParts {
-  readonly host: string;
   /** Messages of one request at most. */
   readonly batch: number;
   readonly schedule: RetrySchedule;
-  readonly slots: Slots;
+  readonly slots: LaneSlots;
   readonly requests: RequestReader;
   readonly sender: Sender;
   readonly ledger: Ledger;

@@ -9,6 +9,7 @@ import { REST, type Course, type CourseParts, type Rest } from './course.ts';
 import type { DeliveryCounts } from './delivery-counts.ts';
 import type { SigningKeys } from './headers.ts';
 import type { Leases } from './leases.ts';
+import { LaneSlots } from './lane-slots.ts';
 import { Ledger } from './ledger.ts';
 import { failed, recordOf, type Sent } from './progress.ts';
 import { Ramp } from './ramp.ts';
@@ -68,6 +69,7 @@ export class Lane {
   readonly #context: LaneContext;
   readonly #unsettled: Unsettled;
   readonly #ledger: Ledger;
+  readonly #slots: LaneSlots;
   readonly #course: Course;
   #head: Seq;
   #run: Promise<void> | null = null;
@@ -90,6 +92,7 @@ export class Lane {
     this.#isParked = row.parkedAt !== null;
     this.#unsettled = new Unsettled(context.settler, MAX_UNSETTLED, () => this.#reread());
     this.#ledger = new Ledger(row, this.#unsettled);
+    this.#slots = new LaneSlots(context.slots, this.host);
     const parts = this.#partsOf(row, keys);
     this.#course = row.order === 'none' ? new UnorderedCourse(parts) : new StrictCourse(parts);
   }
@@ -138,21 +141,22 @@ export class Lane {
   async retire(): Promise<void> {
     this.#retired = true;
     this.#stopTimer();
+    this.#slots.stop();
     this.#course.wake();
     await this.#run;
     await this.#unsettled.drain();
   }
 
   #partsOf(row: LaneRow, keys: SigningKeys): CourseParts {
-    const { reader, pool, slots, client, leases, schedule, counts } = this.#context;
+    const { reader, pool, client, leases, schedule, counts } = this.#context;
+    const slots = this.#slots;
     const mayGo = (): boolean => !this.#held && !this.#retired;
     return {
-      host: this.host,
       batch: row.batch,
       schedule,
       slots,
       requests: new RequestReader(reader, row),
-      sender: new Sender(row, keys, { client, leases, mayGo }),
+      sender: new Sender(row, keys, { client, leases, mayGo, learn: (outcome) => slots.learn(outcome) }),
       ledger: this.#ledger,
       apart: new Apart(pool, row, schedule),
       ramp: new Ramp(),

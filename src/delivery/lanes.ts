@@ -75,6 +75,8 @@ export class Lanes {
   readonly #loaded = new Map<ConversationId, Loaded>();
   /** Conversations whose rows have to be read (again). */
   readonly #dirty = new Set<ConversationId>();
+  /** Those whose rows are being read. */
+  #reading: readonly ConversationId[] = [];
   #loading: Promise<void> | null = null;
   #unsubscribe: (() => void) | null = null;
   #stopped = false;
@@ -88,7 +90,14 @@ export class Lanes {
     this.#leases = new Leases({
       pool: database.lease,
       holder: options.node,
-      events: { onGained: (p) => this.#gained(p), onLost: (p) => this.#lost(p), onOutdated: options.onOutdated },
+      events: {
+        onGained: (p) => this.#gained(p),
+        onLost: (p) => this.#lost(p),
+        onGive: (p) => this.#give(p),
+        busy: () => this.#busy(),
+        onMoved: () => options.bus.publish('leasesMoved', undefined),
+        onOutdated: options.onOutdated,
+      },
       log,
     });
     const endings = new LaneEndings(database.general, options.bus, log);
@@ -129,6 +138,7 @@ export class Lanes {
     this.#unsubscribe = this.#options.bus.subscribe({
       advanced: (conversations) => this.#advanced(conversations),
       hooksChanged: (ids) => this.#changed(ids),
+      leasesMoved: () => this.#leases.hurry(),
       gap: () => this.#gap(),
     });
     await this.#leases.start();
@@ -142,6 +152,7 @@ export class Lanes {
     this.#unsubscribe?.();
     const swept = this.#sweep.stop();
     this.#slots.stop();
+    this.#leases.leave();
     const lanes = [...this.#loaded.values()].flatMap((loaded) => [...loaded.lanes.values()]);
     const retired = Promise.all(lanes.map((lane) => lane.retire()));
     const timer = setTimeout(() => {
@@ -178,22 +189,47 @@ export class Lanes {
     this.#read(ids);
   }
 
-  /** Words were lost: rows may have changed as well. */
+  /** Words were lost: rows may have changed as well, also those that are being read. */
   #gap(): void {
-    this.#read([...this.#loaded.keys()]);
+    this.#read([...this.#loaded.keys(), ...this.#reading]);
     this.#sweep.soon();
   }
 
   #gained(partitions: readonly number[]): void {
     this.#sweep.addFull(partitions);
+    // While the lease had lapsed, changes were answered that no word has told of yet: first the rows.
+    for (const { lane } of this.#lanesOf(partitions)) lane.hold();
     this.#gap();
   }
 
   #lost(partitions: readonly number[]): void {
     this.#log.warn('partitions of the lanes belong to another process now', { count: partitions.length });
-    for (const loaded of this.#loaded.values()) {
-      for (const lane of loaded.lanes.values()) if (partitions.includes(lane.partition)) this.#retire(loaded, lane);
+    for (const { loaded, lane } of this.#lanesOf(partitions)) this.#retire(loaded, lane);
+  }
+
+  #give(partitions: readonly number[]): Map<number, Promise<void>> {
+    const lanes = Map.groupBy(this.#lanesOf(partitions), ({ lane }) => lane.partition);
+    for (const { loaded, lane } of [...lanes.values()].flat()) this.#retire(loaded, lane);
+    const drained = async (partition: number): Promise<void> => {
+      await Promise.all((lanes.get(partition) ?? []).map(({ lane }) => lane.retire()));
+    };
+    return new Map(partitions.map((partition) => [partition, drained(partition)]));
+  }
+
+  /** Of each partition, the lanes that have something to do. */
+  #busy(): Map<number, number> {
+    const busy = new Map<number, number>();
+    for (const { lane } of this.#lanesOf(this.#leases.partitions)) {
+      if (!lane.idle) busy.set(lane.partition, (busy.get(lane.partition) ?? 0) + 1);
     }
+    return busy;
+  }
+
+  #lanesOf(partitions: readonly number[]): { loaded: Loaded; lane: Lane }[] {
+    const wanted = new Set(partitions);
+    return [...this.#loaded.values()].flatMap((loaded) =>
+      [...loaded.lanes.values()].filter((lane) => wanted.has(lane.partition)).map((lane) => ({ loaded, lane })),
+    );
   }
 
   #read(ids: readonly ConversationId[]): void {
@@ -214,6 +250,7 @@ export class Lanes {
     while (this.#dirty.size > 0 && !this.#stopped) {
       const ids = [...this.#dirty].slice(0, PAGE);
       for (const id of ids) this.#dirty.delete(id);
+      this.#reading = ids;
       try {
         const rows = await this.#options.database.general.run((sql) => lanesOfConversations(sql, ids));
         const byConversation = Map.groupBy(rows, (row) => row.conversationId);
@@ -224,6 +261,7 @@ export class Lanes {
         await new Promise((resolve) => setTimeout(resolve, RETRY_MS).unref());
       }
     }
+    this.#reading = [];
   }
 
   /** Makes the lanes in memory agree with the rows that were read. */

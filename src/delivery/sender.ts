@@ -25,18 +25,25 @@ export class Sender {
   readonly #client: DeliveryClient;
   readonly #leases: Leases;
   readonly #mayGo: () => boolean;
+  readonly #learn: (outcome: Attempt) => void;
 
-  /** `mayGo`: false from the moment on that nothing may be sent any more. */
+  /** `mayGo`: false from the moment on that nothing may be sent any more; `learn` is told of each answer. */
   constructor(
     row: LaneRow,
     keys: SigningKeys,
-    parts: { readonly client: DeliveryClient; readonly leases: Leases; readonly mayGo: () => boolean },
+    parts: {
+      readonly client: DeliveryClient;
+      readonly leases: Leases;
+      readonly mayGo: () => boolean;
+      readonly learn: (outcome: Attempt) => void;
+    },
   ) {
     this.#row = row;
     this.#keys = keys;
     this.#client = parts.client;
     this.#leases = parts.leases;
     this.#mayGo = parts.mayGo;
+    this.#learn = parts.learn;
   }
 
   /** The lease's epoch for what is written now; null when the hook is not ours at this moment. */
@@ -65,6 +72,7 @@ export class Sender {
     if (interrupted) return 'interrupted';
     // Without a verdict: the lease has lapsed, the client was stopped, or no connection was free.
     if (epoch === null || (!outcome.delivered && outcome.category === null)) return 'undecided';
+    this.#learn(outcome);
     return { request, outcome, at, epoch };
   }
 }

@@ -60,14 +60,15 @@ export class StrictCourse implements Course {
 
   /** One request further. */
   async #step(): Promise<Rest | null> {
-    const { slots, host, ledger } = this.#parts;
-    if (!(await slots.acquire(host))) return REST;
+    const { slots, ledger } = this.#parts;
+    const slot = await slots.acquire();
+    if (slot === null) return REST;
     let sent: Sent | Unsent | 'passed' | 'nothing';
     // Read with the slot in hand: what waits for a slot holds no text, and the text is that of the attempt.
     try {
       sent = await this.#send(ledger.progress.cursor, this.#bounds());
     } finally {
-      slots.release(host);
+      slots.release(slot);
     }
     if (sent === 'passed' || sent === 'interrupted') return null;
     if (sent === 'undecided' || sent === 'nothing') return REST;
@@ -158,11 +159,12 @@ export class StrictCourse implements Course {
    * says that the hook is at fault, and so does the refusal of all.
    */
   async #offer(head: Sent): Promise<Rest | null> {
-    const { slots, host, requests, sender, ledger, counts } = this.#parts;
+    const { slots, requests, sender, ledger, counts } = this.#parts;
     const refused = [head];
     let after = head.request.last;
     while (refused.length <= MAX_OFFERS && this.#parts.mayGo()) {
-      if (!(await slots.acquire(host))) return REST;
+      const slot = await slots.acquire();
+      if (slot === null) return REST;
       let sent: Sent | Unsent;
       try {
         const { passed, request } = await requests.next(after, { messages: 1, last: null });
@@ -171,7 +173,7 @@ export class StrictCourse implements Course {
         if (request === null) continue;
         sent = await sender.send(request, requests.idOf(request));
       } finally {
-        slots.release(host);
+        slots.release(slot);
       }
       if (typeof sent === 'string') return sent === 'interrupted' ? null : REST;
       if (sent.outcome.delivered)

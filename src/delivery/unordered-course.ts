@@ -4,6 +4,7 @@ import type { LaneProgress, RetryRecord } from '../storage/settlement.ts';
 import { MAX_APART } from './apart.ts';
 import { drop, retryOf, sendRow } from './apart-request.ts';
 import { follow, REST, type Course, type CourseParts, type Rest } from './course.ts';
+import type { Slot } from './lane-slots.ts';
 import { failed, HEALTHY, isRefusal, recordOf, type Sent } from './progress.ts';
 import type { RequestBounds } from './request.ts';
 import type { Unsent } from './sender.ts';
@@ -102,11 +103,12 @@ export class UnorderedCourse implements Course {
   }
 
   async #beginApart(): Promise<void> {
-    const { slots, host, apart, ledger } = this.#parts;
+    const { slots, apart, ledger } = this.#parts;
     const row = await apart.take(() => ledger.drain());
     if (row === null) return;
-    if (await slots.acquire(host)) {
-      this.#launch(this.#sendApart(row));
+    const slot = await slots.acquire();
+    if (slot !== null) {
+      this.#launch(this.#sendApart(row), slot);
     } else {
       apart.done('undecided');
       this.#pause = REST;
@@ -114,21 +116,22 @@ export class UnorderedCourse implements Course {
   }
 
   async #beginFurther(): Promise<void> {
-    const { slots, host } = this.#parts;
-    if (!(await slots.acquire(host))) {
+    const { slots } = this.#parts;
+    const slot = await slots.acquire();
+    if (slot === null) {
       this.#pause = REST;
       return;
     }
     let isOnItsWay = false;
     try {
-      isOnItsWay = await this.#sendFurther();
+      isOnItsWay = await this.#sendFurther(slot);
     } finally {
-      if (!isOnItsWay) slots.release(host);
+      if (!isOnItsWay) slots.release(slot);
     }
   }
 
   /** True when a request is on its way, which gives the slot back. */
-  async #sendFurther(): Promise<boolean> {
+  async #sendFurther(slot: Slot): Promise<boolean> {
     const { requests, head, caughtUp } = this.#parts;
     const again = this.#again.shift();
     const after = again === undefined ? this.#readTo : ((again.first - 1) as Seq);
@@ -143,7 +146,10 @@ export class UnorderedCourse implements Course {
     if (again === undefined) this.#readTo = request.last;
     const range = { first: request.first, last: request.last };
     this.#onItsWay.add(range);
-    this.#launch(this.#send(range, () => this.#parts.sender.send(request, requests.idOf(request))));
+    this.#launch(
+      this.#send(range, () => this.#parts.sender.send(request, requests.idOf(request))),
+      slot,
+    );
     return true;
   }
 
@@ -177,8 +183,8 @@ export class UnorderedCourse implements Course {
   }
 
   /** A request is on its way; the slot is given back when it is over. */
-  #launch(request: Promise<void>): void {
-    const { slots, host } = this.#parts;
+  #launch(request: Promise<void>, slot: Slot): void {
+    const { slots } = this.#parts;
     this.#active += 1;
     void request
       .catch(() => {
@@ -187,7 +193,7 @@ export class UnorderedCourse implements Course {
       })
       .finally(() => {
         this.#active -= 1;
-        slots.release(host);
+        slots.release(slot);
         this.#turn.resolve();
       });
   }

@@ -7,9 +7,9 @@ import { DatabaseLostError, violates } from '../storage/database-error.ts';
 import { lockGroup } from '../storage/groups.ts';
 import { countHooks, findHooks, insertHook, removeHook } from '../storage/hooks.ts';
 import type { HookInfo, HookSignature, NewHook } from '../storage/hooks.ts';
-import type { Integration } from '../storage/integrations.ts';
+import { findIntegrationHash, type Integration } from '../storage/integrations.ts';
 import { reading } from './database-errors.ts';
-import { announceHookChange } from './hook-changes.ts';
+import { changeHook } from './hook-changes.ts';
 import { parseHookUrl } from './hook-url.ts';
 import type { Services } from './services.ts';
 
@@ -53,7 +53,9 @@ export async function registerHook(
     const id = await database.general.transaction(async (tx) => {
       // Beneath the head's lock nobody numbers a message or counts hooks, so start_seq and the bound are exact.
       const head = await lockGroup(tx, conversationId);
-      if (head === null) throw new KlatchError('wrong_token');
+      // A rotation waits for the same lock: a request that was let in before it does nothing after it.
+      const holds = (await findIntegrationHash(tx, conversationId)) === integration.tokenHash;
+      if (head === null || !holds) throw new KlatchError('wrong_token');
       const hook: NewHook = { ...request, url, conversationId, secretSealed, startSeq: head.lastSeq };
       if ((await countHooks(tx, conversationId)) >= config.limits.hooksPerGroup) {
         const sentence = `A group has at most ${config.limits.hooksPerGroup} reverse webhooks (limits.hooks-per-group)`;
@@ -109,18 +111,23 @@ export function healthOf(services: Services, hook: HookInfo): HookHealthReport {
   };
 }
 
-/** Removes a hook; when it resolves, no new attempt starts in this process. Throws `hook_not_found`. */
+/**
+ * Removes a hook; when it resolves, no new attempt starts on any node. Throws `hook_not_found`, and `change_unheard` for a
+ * hook that is removed and whose node has not confirmed it.
+ */
 export async function unregisterHook(services: Services, integration: Integration, id: number): Promise<void> {
   const { conversationId } = integration;
-  const hookId = id as HookId;
-  try {
-    const removed = await services.database.general.run((sql) => removeHook(sql, conversationId, id));
-    if (!removed) throw new KlatchError('hook_not_found');
-  } catch (error) {
-    throw unknownOutcome(error, 'The hook may have been removed: repeat the request, an unknown hook is answered 410');
-  } finally {
-    await announceHookChange(services, { conversationId, hookId });
-  }
+  await changeHook(services, { conversationId, hookId: id as HookId }, async () => {
+    try {
+      const removed = await services.database.general.run((sql) => removeHook(sql, conversationId, id));
+      if (!removed) throw new KlatchError('hook_not_found');
+    } catch (error) {
+      throw unknownOutcome(
+        error,
+        'The hook may have been removed: repeat the request, an unknown hook is answered 410',
+      );
+    }
+  });
 }
 
 function unknownOutcome(error: unknown, sentence: string): unknown {

@@ -1,3 +1,5 @@
+import { once } from 'node:events';
+import { request } from 'node:http';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
@@ -71,6 +73,48 @@ describe('two servers on one database', () => {
       expect((await postJson(on(server, group), { text: 'after' })).status).toBe(404);
     const answer = await postJson(`${second.url}/v1/webhooks/${rotated.token}`, { text: 'new' });
     expect(answer.body.id).toBe(`${group.id}:3`);
+  });
+
+  test('refuse a rotated token that they know nothing of yet, whatever it is used for', async () => {
+    receiver = await Receiver.start();
+    const group = await first.createGroup();
+    expect((await postJson(on(second, group), { text: 'before' })).status).toBe(200);
+    // For half a second nobody hears anything.
+    await database.query(
+      (sql) => sql`
+        select pg_terminate_backend(pid) from pg_stat_activity
+        where application_name = 'klatch listen' and datname = current_database()`,
+    );
+    await first.operate('groups.rotate_token', { group: group.id });
+    const url = on(second, group);
+    const answers = await Promise.all([
+      postJson(url, { text: '' }),
+      postJson(url, { text: 'after' }),
+      fetch(url, { method: 'POST', body: 'text', headers: { 'content-encoding': 'compress' } }),
+      fetch(url),
+      fetch(`${url}/reverse`),
+      postJson(`${url}/reverse`, { url: receiver.url() }),
+    ]);
+    expect(answers.map(({ status }) => status)).toEqual([404, 404, 404, 404, 404, 404]);
+    expect((await fetch(`${url}/status`)).status).toBe(410);
+  });
+
+  test('register nothing for a request that began before its token was rotated', async () => {
+    receiver = await Receiver.start();
+    const group = await first.createGroup();
+    const body = JSON.stringify({ url: receiver.url() });
+    const req = request(`${on(second, group)}/reverse`, {
+      method: 'POST',
+      headers: { 'content-length': body.length, expect: '100-continue' },
+    });
+    const answered = new Promise<number>((resolve) => req.once('response', (res) => resolve(res.resume().statusCode!)));
+    req.flushHeaders();
+    // The token has been admitted when the body is asked for.
+    await once(req, 'continue');
+    const { token } = await first.operate<{ token: string }>('groups.rotate_token', { group: group.id });
+    req.end(body);
+    expect(await answered).toBe(404);
+    expect((await readJson(await fetch(on(first, { ...group, token }) + '/reverse'))).body).toEqual([]);
   });
 
   test('stop attempts of a hook that was deleted on the other one', async () => {

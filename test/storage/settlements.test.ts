@@ -20,7 +20,7 @@ let hook: HookId;
 beforeEach(async () => {
   database = await createTestDatabase();
   ({ settle: pool, lease: leasePool } = database.open());
-  await pool.run((sql) => claimPartitions(sql, 'us', [], 10_000));
+  await pool.run((sql) => claimPartitions(sql, { holder: 'us', leaseMs: 10_000 }));
   group = (await makeGroups(database, 1))[0]!;
   hook = await makeHook(database, group);
 });
@@ -169,7 +169,7 @@ describe('settle()', () => {
   });
 
   test('is refused for the epoch of a lease that has changed hands', async () => {
-    await pool.run((sql) => claimPartitions(sql, 'us', [], 10_000));
+    await pool.run((sql) => claimPartitions(sql, { holder: 'us', leaseMs: 10_000 }));
     expect(await settleOne({ epoch: 1 })).toBe(false);
     expect(await row()).toMatchObject({ cursor: 0 });
     expect(await settleOne({ epoch: 2 })).toBe(true);
@@ -228,7 +228,7 @@ describe('settle()', () => {
     const claimed = Promise.withResolvers<void>();
     const commit = Promise.withResolvers<void>();
     const claiming = leasePool.transaction(async (tx) => {
-      await claimPartitions(tx as unknown as Sql, 'us', [], 10_000);
+      await claimPartitions(tx as unknown as Sql, { holder: 'us', leaseMs: 10_000 });
       claimed.resolve();
       await commit.promise;
     });
