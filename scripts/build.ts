@@ -18,6 +18,16 @@ await build({
   banner: { js: "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);" },
   logLevel: 'warning',
 });
+// Threads are started from scripts of their own: in CommonJS, so that they also run out of a text.
+await build({
+  entryPoints: [join(root, 'src/storage/settlement-thread.ts')],
+  outfile: join(out, 'storage/settlement-thread.cjs'),
+  bundle: true,
+  platform: 'node',
+  target: 'node24',
+  format: 'cjs',
+  logLevel: 'warning',
+});
 for (const [from, to] of [
   ['src/config/reference.conf', 'config/reference.conf'],
   ['src/storage/migrations', 'storage/migrations'],

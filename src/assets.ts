@@ -1,5 +1,6 @@
 import { readFileSync, readdirSync, statSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { Worker, type WorkerOptions } from 'node:worker_threads';
 
 /**
  * Where a file that ships with the program stands. In the bundle everything is beside it; in the source tree
@@ -19,4 +20,15 @@ export function readAsset(name: string): string {
 /** Names of the files in a folder that ships with the program, sorted; throws ENOENT for any other. */
 export function listAssets(folder: string): string[] {
   return readdirSync(locate(folder)).sort();
+}
+
+/**
+ * Starts a thread whose code ships with the program, named by its place in the source tree without the ending, such as
+ * `storage/settlement-thread`. The bundle has it as a script without imports of its own files (scripts/build.ts). Throws
+ * when the system gives no thread; what goes wrong later is an `error` of the thread.
+ */
+export function startThread(name: string, options: WorkerOptions): Worker {
+  const bundled = fileURLToPath(new URL(`./${name}.cjs`, import.meta.url));
+  const isBundled = statSync(bundled, { throwIfNoEntry: false }) !== undefined;
+  return new Worker(isBundled ? bundled : new URL(`./${name}.ts`, import.meta.url), options);
 }

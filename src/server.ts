@@ -111,7 +111,7 @@ export class Server {
     this.#refusing = true;
     if (this.#stopping === null) this.#record.stopping(reason);
     // A start that waits for the database need not wait any longer.
-    this.#connecting?.stop();
+    void this.#connecting?.stop();
     this.#stopping ??= this.#stop();
     return this.#stopping;
   }
@@ -129,7 +129,7 @@ export class Server {
     const serverKeys = readServerKeys(config.serverKeys);
     const onConnecting = (database: Database): void => {
       this.#connecting = database;
-      if (this.#refusing) database.stop();
+      if (this.#refusing) void database.stop();
     };
     const opened = await openDatabase(config, { sealer, log, onConnecting });
     this.#connecting = null;

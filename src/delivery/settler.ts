@@ -1,9 +1,7 @@
 import type { Log } from '../log.ts';
-import type { HookId } from '../model/ids.ts';
 import { sqlState } from '../storage/database-error.ts';
-import type { Pool } from '../storage/pool.ts';
 import type { Settlement } from '../storage/settlement.ts';
-import { settle } from '../storage/settlements.ts';
+import type { SettlementWriter } from '../storage/settlement-writer.ts';
 
 interface Pending {
   readonly settlement: Settlement;
@@ -25,7 +23,7 @@ const PACE_MS = 5;
  * (`Unsettled` sees to that), also while the database is away.
  */
 export class Settler {
-  readonly #pool: Pool;
+  readonly #writer: SettlementWriter;
   readonly #log: Log;
   readonly #unsettled = new Set<Pending>();
   #waiting: Pending[] = [];
@@ -35,8 +33,8 @@ export class Settler {
   #failing = false;
   #stopped = false;
 
-  constructor(pool: Pool, log: Log) {
-    this.#pool = pool;
+  constructor(writer: SettlementWriter, log: Log) {
+    this.#writer = writer;
     this.#log = log;
   }
 
@@ -110,7 +108,7 @@ export class Settler {
     if (batch.length === 0) return;
     const settlements = batch.map((pending) => pending.settlement);
     try {
-      const taken: Set<HookId> = await this.#pool.run((sql) => settle(sql, settlements));
+      const taken = await this.#writer.write(settlements);
       this.#failing = false;
       for (const pending of batch) this.#done(pending, taken.has(pending.settlement.hookId));
     } catch (error) {

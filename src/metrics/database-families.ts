@@ -1,12 +1,12 @@
 import type { DeliveryReport } from '../operations/delivery-report.ts';
 import type { Database } from '../storage/database.ts';
-import type { Pool } from '../storage/pool.ts';
+import type { ConnectionUse } from '../storage/pool.ts';
 import { counter, gauge, histogram, one, type Family, type Sample } from './family.ts';
 
 /** The database as this process meets it. */
 export function databaseFamilies({ pools }: Database, report: DeliveryReport): Family[] {
   const labels = ['pool'];
-  const eachPool = <Value>(value: (pool: Pool) => Value) => {
+  const eachPool = <Value>(value: (pool: ConnectionUse) => Value) => {
     return (): readonly Sample<Value>[] =>
       pools.map(([name, pool]) => ({ labels: { pool: name }, value: value(pool) }));
   };

@@ -1,28 +1,30 @@
 import type { PostgresqlConfig } from '../config/config.ts';
+import type { Log } from '../log.ts';
 import type { ConnectionTarget } from './connection.ts';
-import { Pool } from './pool.ts';
+import { Pool, type ConnectionUse } from './pool.ts';
+import { SettlementWriter } from './settlement-writer.ts';
 
 /** The uses of the database that have connections of their own. */
 export const poolNames = ['intake', 'settle', 'lease', 'general'] as const;
 export type PoolName = (typeof poolNames)[number];
 
-/** The pools, one per use: they share a server, never a connection. */
+/** The connections, apart for each use: they share a server and nothing else. */
 export class Database {
   /** One connection: flushes of posted messages go one after the other. */
   readonly intake: Pool;
-  /** Settlements of deliveries. */
-  readonly settle: Pool;
+  /** Settlements of deliveries, in a thread of their own. */
+  readonly settle: SettlementWriter;
   /** Leases are renewed on a connection of their own: waiting behind anything else could cost all of them. */
   readonly lease: Pool;
   /** Everything else. */
   readonly general: Pool;
   readonly target: ConnectionTarget;
 
-  constructor(target: ConnectionTarget, config: PostgresqlConfig) {
+  constructor(target: ConnectionTarget, config: PostgresqlConfig, log: Log) {
     const { poolSize, poolWaiting: waiting, queryTimeoutMs: timeoutMs, flushTimeoutMs } = config;
     this.target = target;
     this.intake = new Pool(target, { name: 'intake', size: 1, waiting, timeoutMs: flushTimeoutMs, genericPlans: true });
-    this.settle = new Pool(target, { name: 'settle', size: 1, waiting, timeoutMs, genericPlans: true });
+    this.settle = new SettlementWriter(target, { timeoutMs, log });
     this.lease = new Pool(target, { name: 'lease', size: 1, waiting: 8, timeoutMs: 2_500 });
     this.general = new Pool(target, { name: 'general', size: poolSize, waiting, timeoutMs });
   }
@@ -33,11 +35,13 @@ export class Database {
   }
 
   /** All of them by name. */
-  get pools(): readonly (readonly [name: PoolName, pool: Pool])[] {
+  get pools(): readonly (readonly [name: PoolName, pool: ConnectionUse])[] {
     return poolNames.map((name) => [name, this[name]]);
   }
 
-  stop(): void {
-    for (const [, pool] of this.pools) pool.stop();
+  /** Closes every connection; what is under way is rejected at once. Resolves when no thread is left. */
+  async stop(): Promise<void> {
+    for (const pool of [this.intake, this.lease, this.general]) pool.stop();
+    await this.settle.stop();
   }
 }

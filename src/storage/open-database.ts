@@ -40,7 +40,7 @@ export async function openDatabase(config: Config, parts: OpenParts): Promise<Op
   const { target, stopServer, supervise } = config.postgresql.embedded
     ? await openEmbedded(config, log)
     : { target: externalTarget(config), stopServer: async () => {}, supervise: () => async () => {} };
-  const database = new Database(target, config.postgresql);
+  const database = new Database(target, config.postgresql, log);
   onConnecting?.(database);
   try {
     // Before the migrations, which an older server would refuse with a syntax error.
@@ -54,12 +54,12 @@ export async function openDatabase(config: Config, parts: OpenParts): Promise<Op
       applied,
       version: `PostgreSQL ${version}${config.postgresql.embedded ? ', embedded' : ''}`,
       stop: async () => {
-        database.stop();
+        await database.stop();
         await stopSupervised();
       },
     };
   } catch (error) {
-    database.stop();
+    await database.stop();
     await stopServer();
     throw error;
   }

@@ -21,6 +21,17 @@ export interface PoolCounts {
   refused: number;
 }
 
+/** How a use of the database fares, for metrics. */
+export interface ConnectionUse {
+  /** Connections, open or to be opened when they are needed. */
+  readonly size: number;
+  /** Connections that a call is using right now. */
+  readonly busy: number;
+  /** Calls waiting for a connection right now. */
+  readonly waiting: number;
+  readonly counts: PoolCounts;
+}
+
 interface Waiter {
   readonly resolve: (connection: Connection) => void;
   readonly reject: (error: Error) => void;
@@ -31,7 +42,7 @@ interface Waiter {
  * A fixed number of connections and a bounded line of callers before them. Each use of the database has its own pool,
  * so that a slow search cannot starve the intake.
  */
-export class Pool {
+export class Pool implements ConnectionUse {
   readonly counts: PoolCounts = { waitS: new Histogram(DURATIONS_S), refused: 0 };
   readonly #options: PoolOptions;
   readonly #all: readonly Connection[];
@@ -66,17 +77,14 @@ export class Pool {
     return this.run(async (sql) => (await sql.begin(work)) as T, timeoutMs);
   }
 
-  /** Connections, open or to be opened when they are needed. */
   get size(): number {
     return this.#all.length;
   }
 
-  /** Connections that a call is using right now. */
   get busy(): number {
     return this.#all.length - this.#idle.length;
   }
 
-  /** Calls waiting for a connection right now. */
   get waiting(): number {
     return this.#waiters.length;
   }

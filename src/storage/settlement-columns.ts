@@ -1,53 +1,88 @@
-import type { HookId, Seq } from '../model/ids.ts';
 import type { AttemptRecord, Settlement } from './settlement.ts';
 
-/** Settlements as `unnest` takes them: one array for each column. */
-export interface DeliveredColumns {
-  readonly lanes: LaneColumns;
-  readonly attempts: AttemptColumns;
+/** What is always there, row by row. */
+const LANE = ['hookId', 'generation', 'epoch', 'cursor', 'successMs'] as const;
+const ATTEMPT = ['hookId', 'firstSeq', 'lastSeq', 'attempt', 'atMs', 'code', 'durationMs'] as const;
+
+/**
+ * Settlements on their way to the thread that writes them. What is always there goes as plain numbers, since those are
+ * copied as one piece of memory (a third less than arrays of numbers); NaN stands for null. They are exact to 2^53, as
+ * every id is.
+ */
+export interface PackedSettlements {
+  /** One row of LANE for each settlement. */
+  readonly lanes: Float64Array;
+  /** One row of ATTEMPT for each attempt. */
+  readonly attempts: Float64Array;
+  /** Null where everything was delivered, which is nearly always. */
+  readonly trouble: Trouble | null;
 }
 
-/** The same with what only failures, batches and requests that are repeated apart have to say. */
-export interface AnyColumns extends DeliveredColumns {
-  readonly trouble: TroubleColumns;
-  readonly retries: RetryColumns;
+/** What only failures, batches and requests that are repeated apart have to say. */
+export type Trouble = ReturnType<typeof troubleColumns>;
+
+type Column = (number | null)[];
+export type LaneColumns = Record<(typeof LANE)[number], Column>;
+export type AttemptColumns = Record<(typeof ATTEMPT)[number], Column>;
+
+/** In one pass over the attempts: there may be tens of thousands a second. */
+export function packSettlements(settlements: readonly Settlement[]): PackedSettlements {
+  let count = 0;
+  for (const { attempts } of settlements) count += attempts.length;
+  const lanes = new Float64Array(settlements.length * LANE.length);
+  const attempts = new Float64Array(count * ATTEMPT.length);
+  let lane = 0;
+  let row = 0;
+  let isTroubled = false;
+  for (const settlement of settlements) {
+    let successMs = NaN;
+    for (const record of settlement.attempts) {
+      if (record.outcome === 'delivered') successMs = record.at.getTime();
+      else isTroubled = true;
+      putAttempt(attempts, row, settlement.hookId, record);
+      row += ATTEMPT.length;
+    }
+    lanes[lane] = settlement.hookId;
+    lanes[lane + 1] = settlement.generation;
+    lanes[lane + 2] = settlement.epoch;
+    lanes[lane + 3] = settlement.cursor;
+    lanes[lane + 4] = successMs;
+    lane += LANE.length;
+    isTroubled ||= remembersTrouble(settlement);
+  }
+  return { lanes, attempts, trouble: isTroubled ? troubleColumns(settlements) : null };
 }
 
-export function deliveredColumns(settlements: readonly Settlement[]): DeliveredColumns {
-  const attempts = new AttemptColumns();
-  for (const { hookId, attempts: records } of settlements) for (const record of records) attempts.add(hookId, record);
-  return { lanes: laneColumns(settlements), attempts };
+/** As `unnest` takes them: one array for each column. */
+export function unpackNumbers(packed: PackedSettlements): { lanes: LaneColumns; attempts: AttemptColumns } {
+  return { lanes: columns(packed.lanes, LANE), attempts: columns(packed.attempts, ATTEMPT) };
 }
 
-export function anyColumns(settlements: readonly Settlement[]): AnyColumns {
-  const retries = settlements.flatMap(({ hookId, retries: all }) => all.map((retry) => ({ ...retry, hookId })));
-  return {
-    ...deliveredColumns(settlements),
-    trouble: troubleColumns(settlements),
-    retries: {
-      hookId: retries.map((retry) => retry.hookId),
-      seq: retries.map((retry) => retry.seq),
-      lastSeq: retries.map((retry) => retry.lastSeq),
-      attempts: retries.map((retry) => retry.attempts),
-      nextAt: retries.map((retry) => iso(retry.nextAt)),
-    },
+function putAttempt(rows: Float64Array, at: number, hookId: number, record: AttemptRecord): void {
+  rows[at] = hookId;
+  rows[at + 1] = record.firstSeq;
+  rows[at + 2] = record.lastSeq;
+  rows[at + 3] = record.attempt;
+  rows[at + 4] = record.at.getTime();
+  rows[at + 5] = record.code ?? NaN;
+  rows[at + 6] = record.durationMs;
+}
+
+function remembersTrouble(s: Settlement): boolean {
+  return s.failures !== 0 || s.refusals !== 0 || s.batchLast !== null || s.singlesLast !== null || s.retries.length > 0;
+}
+
+function columns<Name extends string>(rows: Float64Array, names: readonly Name[]): Record<Name, Column> {
+  const column = (first: number): Column => {
+    const values: Column = [];
+    for (let at = first; at < rows.length; at += names.length) values.push(Number.isNaN(rows[at]) ? null : rows[at]!);
+    return values;
   };
+  return Object.fromEntries(names.map((name, first) => [name, column(first)])) as Record<Name, Column>;
 }
-
-function laneColumns(settlements: readonly Settlement[]) {
-  return {
-    hookId: settlements.map((s) => s.hookId),
-    generation: settlements.map((s) => s.generation),
-    epoch: settlements.map((s) => s.epoch),
-    cursor: settlements.map((s) => s.cursor),
-    successMs: settlements.map((s) => newest(s, 'delivered')?.at.getTime() ?? null),
-  };
-}
-
-type LaneColumns = ReturnType<typeof laneColumns>;
 
 function troubleColumns(settlements: readonly Settlement[]) {
-  const errors = settlements.map((s) => newest(s, 'failed'));
+  const errors = settlements.map((s) => s.attempts.findLast((attempt) => attempt.outcome === 'failed'));
   const records = settlements.flatMap((s) => s.attempts);
   return {
     failures: settlements.map((s) => s.failures),
@@ -61,42 +96,19 @@ function troubleColumns(settlements: readonly Settlement[]) {
     errorCode: errors.map((error) => error?.code ?? null),
     outcome: records.map((record) => record.outcome),
     category: records.map((record) => record.category),
+    retries: retryColumns(settlements),
   };
 }
 
-type TroubleColumns = ReturnType<typeof troubleColumns>;
-
-interface RetryColumns {
-  readonly hookId: readonly HookId[];
-  readonly seq: readonly Seq[];
-  readonly lastSeq: readonly Seq[];
-  readonly attempts: readonly number[];
-  readonly nextAt: readonly (string | null)[];
-}
-
-/** The attempts of all settlements, in one pass: there may be thousands of them a second. */
-class AttemptColumns {
-  readonly hookId: HookId[] = [];
-  readonly firstSeq: Seq[] = [];
-  readonly lastSeq: Seq[] = [];
-  readonly attempt: number[] = [];
-  readonly atMs: number[] = [];
-  readonly code: (number | null)[] = [];
-  readonly durationMs: number[] = [];
-
-  add(hookId: HookId, record: AttemptRecord): void {
-    this.hookId.push(hookId);
-    this.firstSeq.push(record.firstSeq);
-    this.lastSeq.push(record.lastSeq);
-    this.attempt.push(record.attempt);
-    this.atMs.push(record.at.getTime());
-    this.code.push(record.code);
-    this.durationMs.push(record.durationMs);
-  }
-}
-
-function newest(settlement: Settlement, outcome: AttemptRecord['outcome']): AttemptRecord | undefined {
-  return settlement.attempts.findLast((attempt) => attempt.outcome === outcome);
+function retryColumns(settlements: readonly Settlement[]) {
+  const retries = settlements.flatMap(({ hookId, retries: all }) => all.map((retry) => ({ ...retry, hookId })));
+  return {
+    hookId: retries.map((retry) => retry.hookId),
+    seq: retries.map((retry) => retry.seq),
+    lastSeq: retries.map((retry) => retry.lastSeq),
+    attempts: retries.map((retry) => retry.attempts),
+    nextAt: retries.map((retry) => iso(retry.nextAt)),
+  };
 }
 
 function iso(date: Date | null): string | null {

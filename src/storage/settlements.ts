@@ -1,8 +1,13 @@
 import type { HookId } from '../model/ids.ts';
 import type { Sql } from './connection.ts';
 import { PARTITIONS } from './lanes.ts';
-import type { Settlement } from './settlement.ts';
-import { anyColumns, deliveredColumns, type AnyColumns, type DeliveredColumns } from './settlement-columns.ts';
+import {
+  unpackNumbers,
+  type AttemptColumns,
+  type LaneColumns,
+  type PackedSettlements,
+  type Trouble,
+} from './settlement-columns.ts';
 
 /**
  * Writes settlements of any number of lanes, one for each lane at most, in one commit. Returns the hooks that took all
@@ -11,23 +16,20 @@ import { anyColumns, deliveredColumns, type AnyColumns, type DeliveredColumns } 
  * repeats nothing; when its cursor was moved by hand as well, nothing does. The lease rows stay share-locked until the
  * commit, so that no take-over slips between the check and the write.
  */
-export async function settle(sql: Sql, settlements: readonly Settlement[]): Promise<Set<HookId>> {
-  const isPlain = settlements.every(isUntroubled);
-  const rows = await (isPlain
-    ? settleDelivered(sql, deliveredColumns(settlements))
-    : settleAny(sql, anyColumns(settlements)));
-  return new Set(rows.filter((row) => row.current).map((row) => row.id));
+export async function settle(sql: Sql, packed: PackedSettlements): Promise<HookId[]> {
+  const columns = unpackNumbers(packed);
+  const { trouble } = packed;
+  const rows = await (trouble === null ? settleDelivered(sql, columns) : settleAny(sql, { ...columns, trouble }));
+  return rows.filter((row) => row.current).map((row) => row.id);
 }
 
-function isUntroubled(s: Settlement): boolean {
-  return (
-    s.failures === 0 &&
-    s.refusals === 0 &&
-    s.batchLast === null &&
-    s.singlesLast === null &&
-    s.retries.length === 0 &&
-    s.attempts.every((attempt) => attempt.outcome === 'delivered')
-  );
+interface DeliveredColumns {
+  readonly lanes: LaneColumns;
+  readonly attempts: AttemptColumns;
+}
+
+interface AnyColumns extends DeliveredColumns {
+  readonly trouble: Trouble;
 }
 
 interface Settled {
@@ -79,7 +81,8 @@ function settleDelivered(sql: Sql, { lanes, attempts }: DeliveredColumns): Promi
     select id, current from settled`;
 }
 
-function settleAny(sql: Sql, { lanes, attempts, retries, trouble }: AnyColumns): Promise<Settled[]> {
+function settleAny(sql: Sql, { lanes, attempts, trouble }: AnyColumns): Promise<Settled[]> {
+  const { retries } = trouble;
   return sql<Settled[]>`
     with input as (
       select * from unnest(

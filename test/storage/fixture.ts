@@ -8,6 +8,9 @@ import { insertHook, type NewHook } from '../../src/storage/hooks.ts';
 import { insertIntegration } from '../../src/storage/integrations.ts';
 import type { MessageLogOptions } from '../../src/storage/message-log.ts';
 import type { Post } from '../../src/storage/message-log-statement.ts';
+import { packSettlements } from '../../src/storage/settlement-columns.ts';
+import type { Settlement } from '../../src/storage/settlement.ts';
+import { settle as settlePacked } from '../../src/storage/settlements.ts';
 import type { TestDatabase } from '../support/database.ts';
 
 /** What a settlement says besides its attempts when nothing ever failed. */
@@ -148,6 +151,11 @@ export async function isWaiting(sql: Sql, name: string, count = 1): Promise<bool
     select from pg_stat_activity where datname = current_database() and application_name = ${`klatch ${name}`}
       and wait_event_type = 'Lock'`;
   return rows.length === count;
+}
+
+/** Writes settlements as the thread does that is sent them; the hooks that took theirs. */
+export async function settle(sql: Sql, settlements: readonly Settlement[]): Promise<Set<HookId>> {
+  return new Set(await settlePacked(sql, packSettlements(settlements)));
 }
 
 let hooks = 0;

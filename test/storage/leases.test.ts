@@ -11,9 +11,8 @@ import {
   type HeldPartition,
 } from '../../src/storage/leases.ts';
 import type { Pool } from '../../src/storage/pool.ts';
-import { settle } from '../../src/storage/settlements.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
-import { holdOpen, UNTROUBLED } from './fixture.ts';
+import { holdOpen, settle, UNTROUBLED } from './fixture.ts';
 
 const LEASE_MS = 10_000;
 

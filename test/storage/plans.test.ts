@@ -10,8 +10,7 @@ import { lanesOfConversations, PARTITIONS, pendingConversations, readMessages } 
 import { writePosts, type Post } from '../../src/storage/message-log-statement.ts';
 import { Pool } from '../../src/storage/pool.ts';
 import type { Settlement } from '../../src/storage/settlement.ts';
-import { settle } from '../../src/storage/settlements.ts';
-import { UNTROUBLED } from './fixture.ts';
+import { settle, UNTROUBLED } from './fixture.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 
 const GROUPS = 20_000;

@@ -9,10 +9,10 @@ import { startEmbedded, type EmbeddedServer } from '../../src/storage/embedded/e
 import { laneReport } from '../../src/storage/lane-report.ts';
 import { claimPartitions } from '../../src/storage/leases.ts';
 import { migrate } from '../../src/storage/migrate.ts';
+import { silentLog } from '../../src/log.ts';
 import { MessageLog } from '../../src/storage/message-log.ts';
 import { ensureAttemptPartitions } from '../../src/storage/retention.ts';
 import type { HookId, Seq } from '../../src/model/ids.ts';
-import { settle } from '../../src/storage/settlements.ts';
 import { postgresqlConfig, type TestDatabase } from '../support/database.ts';
 import { keyedPost, logOptions, makeGroups, makeHook, post, readWholeLog, UNTROUBLED } from './fixture.ts';
 import { describeSchema } from './schema.ts';
@@ -34,12 +34,12 @@ const SNAPSHOT = fileURLToPath(new URL('schema.snapshot.txt', import.meta.url));
     const { socketDir: host, port, user } = server;
     const where = { host, port, user, database: server.database, password: '' };
     const target = { ...where, connectTimeoutMs: 2_000, lockTimeoutMs: 1_000 };
-    database = new Database(target, postgresqlConfig);
+    database = new Database(target, postgresqlConfig, silentLog());
     const query: TestDatabase['query'] = (work) => database.general.run(work);
     asTest = { target, open: () => database, query, drop: async () => {} };
   });
   afterAll(async () => {
-    database.stop();
+    await database.stop();
     await server.stop();
     await rm(dataDir, { recursive: true, force: true });
   });
@@ -81,7 +81,7 @@ const SNAPSHOT = fileURLToPath(new URL('schema.snapshot.txt', import.meta.url));
     };
     const settlement = { hookId, generation: 0, epoch: 1, cursor: seq, ...UNTROUBLED, attempts: [record] };
     for (let i = 0; i < 2; i += 1) {
-      expect(await database.settle.run((sql) => settle(sql, [settlement]))).toEqual(new Set([hookId]));
+      expect(await database.settle.write([settlement])).toEqual(new Set([hookId]));
     }
     expect(await asTest.query((sql) => sql`select seq from delivery_attempt`)).toHaveLength(1);
     const report = await database.general.run((sql) => laneReport(sql, Date.now(), 1_000));

@@ -145,7 +145,7 @@ describe('reseal()', () => {
     await server.lease.run((sql) => sql`select 1`);
     await expect(reseal(pool(), { from: old, to: next })).rejects.toThrow(DatabaseInUseError);
     expect(await opened(old)).toEqual(before);
-    server.stop();
+    await server.stop();
     const moved = await eventually(
       () => reseal(pool(), { from: old, to: next }).catch((error: Error) => error),
       (result) => result instanceof Map,

@@ -7,9 +7,8 @@ import type { Pool } from '../../src/storage/pool.ts';
 import { removeHook } from '../../src/storage/hooks.ts';
 import { parkHook, removeByTarget, StaleLaneError } from '../../src/storage/hook-endings.ts';
 import type { AttemptRecord, RetryRecord, Settlement } from '../../src/storage/settlement.ts';
-import { settle } from '../../src/storage/settlements.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
-import { isWaiting, makeGroups, makeHook, until, type StoredGroup, UNTROUBLED } from './fixture.ts';
+import { isWaiting, makeGroups, makeHook, settle, type StoredGroup, until, UNTROUBLED } from './fixture.ts';
 
 let database: TestDatabase;
 let pool: Pool;
@@ -19,7 +18,7 @@ let hook: HookId;
 
 beforeEach(async () => {
   database = await createTestDatabase();
-  ({ settle: pool, lease: leasePool } = database.open());
+  ({ intake: pool, lease: leasePool } = database.open());
   await pool.run((sql) => claimPartitions(sql, { holder: 'us', leaseMs: 10_000 }));
   group = (await makeGroups(database, 1))[0]!;
   hook = await makeHook(database, group);
@@ -234,7 +233,7 @@ describe('settle()', () => {
     });
     await claimed.promise;
     const settling = settleOne();
-    await until(database, (sql) => isWaiting(sql, 'settle'));
+    await until(database, (sql) => isWaiting(sql, 'intake'));
     commit.resolve();
     await claiming;
     expect(await settling).toBe(false);

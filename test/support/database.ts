@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { PostgresqlConfig } from '../../src/config/config.ts';
+import { silentLog } from '../../src/log.ts';
 import { Connection, type ConnectionTarget, type Sql } from '../../src/storage/connection.ts';
 import { Database } from '../../src/storage/database.ts';
 import { migrate } from '../../src/storage/migrate.ts';
@@ -81,13 +82,13 @@ export async function createTestDatabase(options: { empty?: boolean } = {}): Pro
   return {
     target,
     open: (changes = {}) => {
-      const database = new Database({ ...target, ...changes }, { ...postgresqlConfig, ...changes });
+      const database = new Database({ ...target, ...changes }, { ...postgresqlConfig, ...changes }, silentLog());
       opened.push(database);
       return database;
     },
     query: (work) => asAdmin(name, work),
     drop: async () => {
-      for (const database of opened) database.stop();
+      await Promise.all(opened.map((database) => database.stop()));
       await asAdmin('postgres', async (admin) => {
         await admin.unsafe(`drop database ${name} with (force)`);
       });

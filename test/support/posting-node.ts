@@ -3,6 +3,7 @@
 import { writeSync } from 'node:fs';
 import { Database } from '../../src/storage/database.ts';
 import type { ConnectionTarget } from '../../src/storage/connection.ts';
+import { silentLog } from '../../src/log.ts';
 import { MessageLog } from '../../src/storage/message-log.ts';
 import type { Post } from '../../src/storage/message-log-statement.ts';
 import { postgresqlConfig } from './database.ts';
@@ -20,7 +21,7 @@ export interface PostingPlan {
 }
 
 const { name, target, templates, callers, keyed } = JSON.parse(process.argv[2]!) as PostingPlan;
-const database = new Database(target, postgresqlConfig);
+const database = new Database(target, postgresqlConfig, silentLog());
 const log = new MessageLog(database.intake, {
   maxPosts: 5_000,
   maxBytes: 1024 * 1024,
@@ -49,4 +50,4 @@ async function call(): Promise<void> {
 
 await Promise.all(Array.from({ length: callers }, call));
 await log.stop();
-database.stop();
+await database.stop();
