@@ -35,6 +35,11 @@ export class Apart {
     return this.#count;
   }
 
+  /** Whether there is anything to do, now or later. */
+  get hasWork(): boolean {
+    return this.#count > 0 && (this.#taken > 0 || this.#page.length > 0 || this.#nextAt !== null);
+  }
+
   /** When the next of them is due; null when there is none that waits. */
   get nextAt(): Date | null {
     return this.#nextAt === null ? null : new Date(this.#nextAt);

@@ -26,7 +26,7 @@ export class StrictCourse implements Course {
   }
 
   get hasWork(): boolean {
-    return this.#isBehind || this.#parts.apart.count > 0;
+    return this.#isBehind || this.#parts.apart.hasWork;
   }
 
   /** One request at a time: after it the head is looked at anyway. */
@@ -123,6 +123,7 @@ export class StrictCourse implements Course {
     follow(ramp, before, true);
     const settled = { cursor, ...HEALTHY, refusals: 0, batchLast: null };
     const attempts = aside.length > 0 ? [...aside, record] : [record];
+    for (const message of aside) this.#parts.setAside(message);
     ledger.settle({ ...settled, singlesLast: atMost(before.singlesLast, cursor) }, { epoch: sent.epoch, attempts });
     const gapMs = batch === 1 ? ramp.gapMs : 0;
     if (gapMs > 0) return { ms: gapMs, deaf: true };

@@ -39,7 +39,7 @@ export class UnorderedCourse implements Course {
   }
 
   get hasWork(): boolean {
-    return this.#isBehind || this.#parts.apart.count > 0;
+    return this.#isBehind || this.#parts.apart.hasWork;
   }
 
   wake(): void {
@@ -91,8 +91,9 @@ export class UnorderedCourse implements Course {
   #rest(): Rest | null {
     const apartMs = this.#parts.apart.waitMs;
     if (apartMs !== null) return { ms: apartMs, deaf: false };
-    const waitMs = this.#isBehind ? this.#waitMs() : null;
-    return waitMs === null ? null : { ms: waitMs, deaf: false };
+    if (!this.#isBehind) return null;
+    // With nothing that waits apart, and yet not allowed to read on, there is only a while to wait.
+    return { ms: this.#waitMs() ?? REST.ms, deaf: false };
   }
 
   /** Lets the next request go. They are taken out of their places one after the other. */
