@@ -82,7 +82,7 @@ function assertRestorable(services: Services, hook: ListedHook): void {
   // The contract keeps what a target's 410 removed. What its group deleted was not wanted any more.
   if (hook.removedBy === 'client') {
     throw refuse(
-      `Reverse webhook ${hook.id} was deleted by its own group, not by a 410 of its target: register it again`,
+      `Reverse webhook ${hook.id} was deleted by its group or an administrator, not by a 410 of its target: register it again`,
     );
   }
   const until = restorableUntil(services, hook.removedAt);
