@@ -88,7 +88,7 @@ async function isSilent(command: readonly string[], known: string): Promise<bool
       return lookup('nobody-knows.test');
     }).then(() => end('answered'), (error) => end(error.code));`;
   const [first, ...args] = [...command, process.execPath, '-e', program];
-  const child = spawn(first!, args, { stdio: ['ignore', 'pipe', 'ignore'], timeout: PROBE_MS, killSignal: 'SIGKILL' });
+  const child = spawn(first, args, { stdio: ['ignore', 'pipe', 'ignore'], timeout: PROBE_MS, killSignal: 'SIGKILL' });
   let said = '';
   child.stdout.on('data', (chunk: Buffer) => (said += chunk.toString()));
   const { promise, resolve } = Promise.withResolvers<boolean>();

@@ -75,7 +75,7 @@ export class ServerProcess {
   /** Starts the program and resolves when it is ready. Rejects with its last lines when it ends before. */
   async start(): Promise<void> {
     const [command, ...args] = [...this.#within, PROGRAM, 'serve', '--config', this.#configFile];
-    const child = spawn(command!, args, {
+    const child = spawn(command, args, {
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     this.#child = child;
