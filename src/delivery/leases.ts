@@ -129,11 +129,6 @@ export class Leases {
     return [...this.#held.keys()].filter((partition) => !this.#giving.has(partition));
   }
 
-  /** Nodes that share the lanes, this one included, as of the last round. */
-  get nodes(): number {
-    return this.#nodes;
-  }
-
   /** The epoch of a partition that may be used right now, else null. */
   epochOf(partition: number): number | null {
     const { monotonic, wall } = this.#validUntil;
