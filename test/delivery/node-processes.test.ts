@@ -85,15 +85,17 @@ async function twoNodes(): Promise<{ a: ServerProcess; b: ServerProcess; webhook
 
 /** Posts one message after the other until it is told to stop; resolves to how many. */
 function postAll(webhook: string): { stop(): Promise<number> } {
-  let stopped = false;
+  const ended = new AbortController();
   const posting = (async () => {
     let count = 0;
-    for (; !stopped; count += 1) expect((await postJson(webhook, { text: `message ${count}` })).status).toBe(200);
+    for (; !ended.signal.aborted; count += 1) {
+      expect((await postJson(webhook, { text: `message ${count}` })).status).toBe(200);
+    }
     return count;
   })();
   return {
     stop: () => {
-      stopped = true;
+      ended.abort();
       return posting;
     },
   };
