@@ -73,11 +73,11 @@ export class Leases {
   readonly #drained = new Set<number>();
   readonly #newestSchema = newestVersion();
   #validUntil = { monotonic: 0, wall: 0 };
-  #nodes = 0;
+  #nodes = 1;
   #timer: NodeJS.Timeout | null = null;
   #round: Promise<void> | null = null;
-  /** True: another round follows the one under way at once. */
-  #again = false;
+  /** True: a round is about to begin, or follows the one under way at once. */
+  #hurried = false;
   #leaving = false;
   #stopped = true;
 
@@ -129,11 +129,6 @@ export class Leases {
     return [...this.#held.keys()].filter((partition) => !this.#giving.has(partition));
   }
 
-  /** Nodes that share the lanes, this one included, as of the last round. */
-  get nodes(): number {
-    return this.#nodes;
-  }
-
   /** The epoch of a partition that may be used right now, else null. */
   epochOf(partition: number): number | null {
     const { monotonic, wall } = this.#validUntil;
@@ -143,8 +138,10 @@ export class Leases {
 
   /** Looks at the leases now instead of at its next time. */
   hurry(): void {
-    if (this.#round !== null) this.#again = true;
-    else this.#arm(GATHER_MS);
+    // Not put off by whoever hurries next: leases are renewed in these rounds.
+    if (this.#hurried) return;
+    this.#hurried = true;
+    if (this.#round === null) this.#arm(GATHER_MS);
   }
 
   async #renew(): Promise<void> {
@@ -170,8 +167,7 @@ export class Leases {
       next = RENEW_MS / 3;
     }
     this.#round = null;
-    this.#arm(this.#again ? GATHER_MS : next);
-    this.#again = false;
+    this.#arm(this.#hurried ? GATHER_MS : next);
   }
 
   async #ask(sql: Sql): Promise<Round> {
@@ -195,6 +191,7 @@ export class Leases {
       return 0;
     }
     const nodes = await joinNodes(sql, this.#holder, LEASE_MS);
+    // Being alone from the start is no news.
     if (nodes.length !== this.#nodes) this.#log.info('nodes share the lanes', { nodes: nodes.length });
     this.#nodes = nodes.length;
     return shareOf(this.#holder, nodes);
@@ -246,6 +243,7 @@ export class Leases {
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#timer = setTimeout(() => {
       this.#timer = null;
+      this.#hurried = false;
       this.#round = this.#renew();
     }, ms);
   }
