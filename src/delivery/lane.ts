@@ -8,7 +8,7 @@ import type { DeliveryCounts } from './delivery-counts.ts';
 import type { Leases } from './leases.ts';
 import { deliveryId } from './payload.ts';
 import type { MessageReader, ReadyMessage } from './reader.ts';
-import { longestDelayMs, retryDelayMs, type RetrySchedule } from './retry.ts';
+import { NextAttempt, retryDelayMs, type RetrySchedule } from './retry.ts';
 import type { Settler } from './settler.ts';
 import { signV1, signV1a } from './sign.ts';
 import type { Slots } from './slots.ts';
@@ -84,6 +84,7 @@ export class Lane {
   readonly #context: LaneContext;
   readonly #progress: Progress;
   readonly #unsettled: Unsettled;
+  #next: NextAttempt;
   #head: Seq;
   #run: Promise<void> | null = null;
   #timer: NodeJS.Timeout | null = null;
@@ -101,6 +102,7 @@ export class Lane {
     this.#context = context;
     this.#head = row.lastSeq;
     this.#unsettled = new Unsettled(context.settler, MAX_UNSETTLED, () => this.#reread());
+    this.#next = new NextAttempt(row.nextAttemptAt, context.schedule);
     this.#progress = {
       cursor: row.cursor,
       failures: row.failures,
@@ -177,7 +179,7 @@ export class Lane {
   async #deliver(): Promise<number | null> {
     try {
       while (!this.#held && !this.#retired && this.#progress.cursor < this.#head) {
-        const waitMs = this.#waitMs();
+        const waitMs = this.#next.waitMs();
         if (waitMs > 0) return waitMs;
         const stepped = await this.#step();
         // With the slot given back: this may wait for the database.
@@ -186,6 +188,7 @@ export class Lane {
         if (settlement === 'interrupted') continue;
         if (settlement === null) return REST_MS;
         Object.assign(this.#progress, progressOf(settlement));
+        this.#next = new NextAttempt(settlement.nextAttemptAt, this.#context.schedule);
         this.#unsettled.add(settlement);
         if (this.#unsettled.isFull) await this.#unsettled.room();
       }
@@ -194,13 +197,6 @@ export class Lane {
       this.#context.log.debug('a lane rests after a failure', { hook: this.id, host: this.host, error });
       return REST_MS;
     }
-  }
-
-  #waitMs(): number {
-    const waitMs = (this.#progress.nextAttemptAt?.getTime() ?? 0) - Date.now();
-    if (waitMs <= 0) return 0;
-    // Longer than any wait that is ever set: the clock was put back meanwhile, so the attempt is due.
-    return waitMs > longestDelayMs(this.#context.schedule) ? 0 : waitMs;
   }
 
   /** One message further: sent, or left out. Null when nothing could be done now. */
