@@ -40,7 +40,11 @@ export const answerSizeFault: Fault = receiverFault(
       take();
       const before = socket.bytesWritten;
       socket.write('HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n');
-      pump(socket, Buffer.concat([Buffer.from(`${CHUNK.length.toString(16)}\r\n`), CHUNK, Buffer.from('\r\n')]), before);
+      pump(
+        socket,
+        Buffer.concat([Buffer.from(`${CHUNK.length.toString(16)}\r\n`), CHUNK, Buffer.from('\r\n')]),
+        before,
+      );
     };
     return {
       stage,

@@ -28,7 +28,9 @@ function clockScene(stage: Stage, setClock: (offsetS: number) => Promise<void>):
       await stage.struckAreRefused(3);
       await setClock(offsetS);
       const isSet = (timestampS: number): boolean => Math.abs(timestampS - Date.now() / 1000 - offsetS) < NEAR_S;
-      await until('deliveries say that the clock was set', () => healthy.every((record) => isSet(record.lastTimestampS)));
+      await until('deliveries say that the clock was set', () =>
+        healthy.every((record) => isSet(record.lastTimestampS)),
+      );
       stage.struck.behave = take;
       stage.faultEnds();
       await until('struck hooks go on', () => records.every((record) => isSet(record.lastTimestampS)));

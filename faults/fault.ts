@@ -16,7 +16,7 @@ export interface Fault {
   readonly runs: { readonly full: number; readonly quick: number; readonly test: number };
   /** No run may take longer, setting up aside. */
   readonly runMs: number;
-  /** Deliveries that a lane may repeat for each run: one unsettled batch where a process or its database ends. */
+  /** Deliveries that a lane may repeat in each run: one unsettled batch where a process or its database ends. */
   readonly repeatsPerLane: number;
   readonly lacks?: () => Promise<Lack>;
   readonly open: (cleanUp: CleanUp) => Promise<Scene>;
@@ -45,7 +45,7 @@ export interface FaultResult {
   readonly lost: number;
   readonly outOfOrder: number;
   readonly duplicates: number;
-  /** The most duplicates of one lane, and how many it may have. */
+  /** The most duplicates of one lane in one run, and how many it may have. */
   readonly worstDuplicates: number;
   readonly allowedDuplicates: number;
   readonly recoveries: readonly Recovery[];
@@ -82,10 +82,9 @@ async function play(fault: Fault, runs: number, cleanUp: CleanUp): Promise<Fault
   const { stage } = scene;
   const recoveries: Recovery[] = [];
   for (let run = 0; run < runs; run += 1) {
+    for (const { record } of stage.hooks) record.beginRun();
     // Each run finds lanes that flow.
-    const further = WARM_UP_MESSAGES * (1 + Math.random());
-    const taken = stage.hooks.map(({ record }) => record.taken + further);
-    await until('messages flow', () => stage.hooks.every(({ record }, index) => record.taken >= taken[index]!));
+    await stage.goOn(WARM_UP_MESSAGES * (1 + Math.random()));
     await scene.strike(run);
     recoveries.push(await stage.recover());
     await scene.afterwards?.(run);
@@ -93,12 +92,11 @@ async function play(fault: Fault, runs: number, cleanUp: CleanUp): Promise<Fault
   await stage.load.stop();
   await drain(stage);
   const { hooks, load, recorder } = stage;
-  const allowedDuplicates = fault.repeatsPerLane * runs;
   const verdict = judge(
     hooks.map(({ record, group, kind }) => ({
       record,
       acknowledged: load.acknowledged[group]!,
-      allowedDuplicates: allowedDuplicates * kind.batch,
+      allowedDuplicates: fault.repeatsPerLane * kind.batch,
     })),
   );
   return {
@@ -107,7 +105,7 @@ async function play(fault: Fault, runs: number, cleanUp: CleanUp): Promise<Fault
     runs,
     messages: load.posted,
     deliveries: hooks.reduce((sum, { record }) => sum + record.taken, 0),
-    allowedDuplicates,
+    allowedDuplicates: fault.repeatsPerLane,
     recoveries,
     remark: scene.remark?.() ?? '',
     violations: [...verdict.violations, ...recorder.violations, ...(scene.violations?.(recoveries) ?? [])],

@@ -8,33 +8,44 @@ const RUNS = { full: 10, quick: 2, test: 2 };
 const RUN_MS = 30_000;
 /** What the healthy hooks have to get while the others are struck. */
 const BESIDE = 10;
+/** For receivers that keep the server waiting, so that a run takes seconds. */
+const SHORT_TIMEOUT = 'delivery.headers-timeout = 1s';
 
 /** A fault that is nothing but another way to answer, until each struck hook was refused this often. */
 export function answerFault(
   row: Pick<Fault, 'name' | 'title'>,
   refusals: number,
   behaviourOf: (run: number, stage: Stage) => Behaviour,
+  settings = '',
 ): Fault {
-  return receiverFault(row, async (stage) => ({
-    stage,
-    strike: async (run) => {
-      stage.struck.behave = behaviourOf(run, stage);
-      await Promise.all([stage.struckAreRefused(refusals), stage.healthyGoOn(BESIDE)]);
-      stage.struck.behave = take;
-      stage.faultEnds();
-    },
-  }));
+  return receiverFault(
+    row,
+    async (stage) => ({
+      stage,
+      strike: async (run) => {
+        stage.struck.behave = behaviourOf(run, stage);
+        await Promise.all([stage.struckAreRefused(refusals), stage.healthyGoOn(BESIDE)]);
+        stage.struck.behave = take;
+        stage.faultEnds();
+      },
+    }),
+    settings,
+  );
 }
 
 /** A fault of a receiver: nothing may arrive twice that was taken, and the server goes on. */
-export function receiverFault(row: Pick<Fault, 'name' | 'title'>, sceneOf: (stage: Stage) => Promise<Scene>): Fault {
+export function receiverFault(
+  row: Pick<Fault, 'name' | 'title'>,
+  sceneOf: (stage: Stage) => Promise<Scene>,
+  settings = '',
+): Fault {
   return {
     ...row,
     runs: RUNS,
     runMs: RUN_MS,
     repeatsPerLane: 0,
     open: async (cleanUp) => {
-      const stage = await Stage.start(cleanUp);
+      const stage = await Stage.start(cleanUp, { settings });
       const scene = await sceneOf(stage);
       return { ...scene, violations: (all) => [...endedByItself(stage), ...(scene.violations?.(all) ?? [])] };
     },
@@ -95,9 +106,15 @@ export const receiverFaults: readonly Fault[] = [
       },
     };
   }),
-  answerFault({ name: 'hang', title: 'receiver hangs' }, 2, () => ({ delivery }) => {
-    delivery.hook.refused += 1;
-  }),
+  answerFault(
+    { name: 'hang', title: 'receiver hangs' },
+    2,
+    () =>
+      ({ delivery }) => {
+        delivery.hook.refused += 1;
+      },
+    SHORT_TIMEOUT,
+  ),
   answerFault(
     { name: 'redirect', title: 'receiver redirects' },
     5,
@@ -108,10 +125,15 @@ export const receiverFaults: readonly Fault[] = [
     if (run % 2 === 0) return resetBeforeHead;
     return resetAfterHead;
   }),
-  brokenAnswers({ name: 'slow', title: 'receiver answers one byte a second' }, 2, (run) => {
-    if (run % 2 === 0) return slowHead;
-    return slowBody;
-  }),
+  brokenAnswers(
+    { name: 'slow', title: 'receiver answers one byte a second' },
+    2,
+    (run) => {
+      if (run % 2 === 0) return slowHead;
+      return slowBody;
+    },
+    SHORT_TIMEOUT,
+  ),
 ];
 
 /** Answers that break before their status is complete count as refused, those that break after it as taken. */
@@ -119,21 +141,26 @@ function brokenAnswers(
   row: Pick<Fault, 'name' | 'title'>,
   deliveries: number,
   behaviourOf: (run: number) => Behaviour,
+  settings = '',
 ): Fault {
-  return receiverFault(row, async (stage) => ({
-    stage,
-    strike: async (run) => {
-      const records = stage.struckHooks.map(({ record }) => record);
-      const due = records.map((record) => record.taken + record.refused + deliveries);
-      stage.struck.behave = behaviourOf(run);
-      await until('struck hooks had their deliveries', () =>
-        records.every((record, index) => record.taken + record.refused >= due[index]!),
-      );
-      await stage.healthyGoOn(BESIDE);
-      stage.struck.behave = take;
-      stage.faultEnds();
-    },
-  }));
+  return receiverFault(
+    row,
+    async (stage) => ({
+      stage,
+      strike: async (run) => {
+        const records = stage.struckHooks.map(({ record }) => record);
+        const due = records.map((record) => record.taken + record.refused + deliveries);
+        stage.struck.behave = behaviourOf(run);
+        await until('struck hooks had their deliveries', () =>
+          records.every((record, index) => record.taken + record.refused >= due[index]!),
+        );
+        await stage.healthyGoOn(BESIDE);
+        stage.struck.behave = take;
+        stage.faultEnds();
+      },
+    }),
+    settings,
+  );
 }
 
 const resetBeforeHead: Behaviour = ({ delivery, socket }) => {

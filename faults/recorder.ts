@@ -29,6 +29,8 @@ export class HookRecord {
   outOfOrder = 0;
   /** Arrivals of a message that the receiver had taken before. */
   duplicates = 0;
+  /** The most of them in one run. */
+  worstDuplicates = 0;
   /** Messages that were taken, each counted once. */
   taken = 0;
   /** Deliveries that arrived and were not taken: the receiver was at fault then. */
@@ -38,7 +40,7 @@ export class HookRecord {
   readonly #arrived: boolean[] = [];
   #newest = 0;
   #through = 0;
-  #takenSinceMark = 0;
+  #duplicatesOfRun = 0;
   #firstTakenAt: number | null = null;
   lastTimestampS = 0;
 
@@ -57,18 +59,19 @@ export class HookRecord {
     return this.#firstTakenAt;
   }
 
-  get takenSinceMark(): number {
-    return this.#takenSinceMark;
+  /** Counts duplicates for another run from now on. */
+  beginRun(): void {
+    this.#duplicatesOfRun = 0;
   }
 
   mark(): void {
-    this.#takenSinceMark = 0;
     this.#firstTakenAt = null;
   }
 
   /** The number of the post that was taken under this `seq`, else null. */
   postAt(seq: number): number | null {
-    return (this.#posts[seq] ?? 0) - 1 < 0 ? null : this.#posts[seq]! - 1;
+    const post = this.#posts[seq] ?? 0;
+    return post === 0 ? null : post - 1;
   }
 
   /** The posts that were taken, one for each `seq`. */
@@ -88,11 +91,12 @@ export class HookRecord {
     for (const [index, seq] of seqs.entries()) {
       if (this.postAt(seq) !== null) {
         this.duplicates += 1;
+        this.#duplicatesOfRun += 1;
+        this.worstDuplicates = Math.max(this.worstDuplicates, this.#duplicatesOfRun);
         continue;
       }
       this.#posts[seq] = posts[index]! + 1;
       this.taken += 1;
-      this.#takenSinceMark += 1;
       this.#firstTakenAt ??= performance.now();
     }
     while (this.postAt(this.#through + 1) !== null) this.#through += 1;

@@ -15,7 +15,7 @@ export const serverFaults: readonly Fault[] = [
   {
     name: 'kill',
     title: 'kill -9 of the server',
-    runs: { full: 100, quick: 15, test: 4 },
+    runs: { full: 100, quick: 10, test: 4 },
     runMs: 20_000,
     repeatsPerLane: MAX_UNSETTLED,
     open: async (cleanUp) => {

@@ -4,7 +4,7 @@ import type { HookRecord } from './recorder.ts';
 export interface Expectation {
   readonly record: HookRecord;
   readonly acknowledged: ReadonlyMap<number, number>;
-  /** Duplicates that its lane may show. */
+  /** Duplicates that its lane may show in one run. */
   readonly allowedDuplicates: number;
 }
 
@@ -14,7 +14,7 @@ export interface Verdict {
   /** Over all strict lanes. */
   readonly outOfOrder: number;
   readonly duplicates: number;
-  /** The most of one lane. */
+  /** The most of one lane in one run. */
   readonly worstDuplicates: number;
   /** Everything that must not be, in words; empty when the fault was survived. */
   readonly violations: readonly string[];
@@ -31,12 +31,13 @@ export function judge(expectations: readonly Expectation[]): Verdict {
     lost += lostOf(record, acknowledged);
     if (record.strict) outOfOrder += record.outOfOrder;
     duplicates += record.duplicates;
-    worstDuplicates = Math.max(worstDuplicates, record.duplicates);
-    if (record.duplicates > allowedDuplicates) {
-      violations.add(`a lane sent ${record.duplicates} messages again, ${allowedDuplicates} are allowed`);
+    worstDuplicates = Math.max(worstDuplicates, record.worstDuplicates);
+    if (record.worstDuplicates > allowedDuplicates) {
+      violations.add(`a lane sent ${record.worstDuplicates} messages again in a run, ${allowedDuplicates} are allowed`);
     }
     const posts = record.posts();
-    if (new Set(posts).size < posts.length) violations.add('a post repeated with its Idempotency-Key was written twice');
+    if (new Set(posts).size < posts.length)
+      violations.add('a post repeated with its Idempotency-Key was written twice');
   }
   if (lost > 0) violations.add(`${lost} messages were lost`);
   if (outOfOrder > 0) violations.add(`${outOfOrder} messages came after a later one`);
