@@ -81,7 +81,7 @@ async function runWithin([command, ...args]: readonly string[]): Promise<boolean
 async function measureAll(names: SilentNames | null): Promise<boolean> {
   const stops: (() => Promise<void>)[] = names === null ? [] : [names.stop];
   try {
-    const server = await ServerProcess.create(BENCH_SETTINGS, names?.command);
+    const server = await ServerProcess.create(BENCH_SETTINGS, names === null ? {} : { within: names.command });
     stops.unshift(() => server.remove());
     const listeners = addresses().filter(({ kind }) => kind !== 'dead');
     const receivers = await BenchProcess.start('arrivals.ts', [
