@@ -24,7 +24,7 @@ test: $(INSTALLED) ## run all tests (one file: make test ARGS=test/hocon)
 kills: $(INSTALLED) ## kill the server with -9 twenty times under load, and print what was lost (nothing)
 	@npm run --silent kills
 
-bench: $(INSTALLED) ## measure, as ratios to a baseline (ONLY=intake,forward,growth)
+bench: $(INSTALLED) ## measure, as ratios to a baseline (ONLY=intake,forward,growth,isolation,backlog,latency)
 	@npm run --silent bench -- $(ONLY)
 
 check: $(INSTALLED) ## types, lint, format, architecture, generated documents

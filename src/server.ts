@@ -1,4 +1,3 @@
-import type { Bus } from './bus/bus.ts';
 import { PostgresBus } from './bus/postgres-bus.ts';
 import type { Config } from './config/config.ts';
 import { readServerKeys } from './config/server-key-files.ts';
@@ -12,7 +11,7 @@ import type { Log } from './log.ts';
 import { EventLoopDelay } from './metrics/event-loop-delay.ts';
 import { metricsListener } from './metrics/exposition.ts';
 import { allFamilies, type MetricSources } from './metrics/families.ts';
-import { SIGNING_KEYS, type ServerKey } from './model/server-key.ts';
+import { SIGNING_KEYS } from './model/server-key.ts';
 import { TokenDirectory } from './operations/access.ts';
 import { DeliveryReport } from './operations/delivery-report.ts';
 import { Housekeeping } from './operations/housekeeping.ts';
@@ -138,9 +137,10 @@ export class Server {
     const opened = await openDatabase(config, { sealer, log, onConnecting });
     this.#connecting = null;
     this.#keep('database', () => opened.stop());
-    const bus = new PostgresBus(opened.database, log);
+    const node = await readNodeId(config.dataDir);
+    const bus = new PostgresBus(opened.database, log, { node });
     this.#keep('bus', () => bus.stop());
-    const services = this.#services(opened, { sealer, serverKeys, bus });
+    const services = this.#services(opened, { sealer, serverKeys, bus, node });
     this.#keep('message log', () => services.messageLog.stop());
     const housekeeping = new Housekeeping(services);
     await housekeeping.start();
@@ -156,11 +156,11 @@ export class Server {
     log.info('ready', { port: this.#port, metricsPort: this.#metricsPort, version, database: databaseVersion });
   }
 
-  #services(opened: OpenDatabase, parts: { sealer: Sealer; serverKeys: readonly ServerKey[]; bus: Bus }): Services {
+  #services(opened: OpenDatabase, parts: Pick<Services, 'sealer' | 'serverKeys' | 'bus' | 'node'>): Services {
     const config = this.#config;
     const { limits, delivery } = config;
     const { database } = opened;
-    const { sealer, serverKeys, bus } = parts;
+    const { bus } = parts;
     const messageLog = new MessageLog(database.intake, {
       maxPosts: limits.intakePosts,
       maxBytes: limits.intakeBytes,
@@ -172,6 +172,7 @@ export class Server {
     const log = this.#log;
     const { registrationsPerMinute, hookChangesPerMinute } = limits;
     return {
+      ...parts,
       config,
       version: readVersion(),
       startedAt: new Date(),
@@ -179,10 +180,7 @@ export class Server {
       metricsUrl: this.#metricsPort === null ? null : `${httpUrl(config.metrics.interface, this.#metricsPort)}/metrics`,
       database,
       databaseVersion: opened.version,
-      sealer,
-      serverKeys,
       messageLog,
-      bus,
       tokens: new TokenDirectory(database.general, bus, limits),
       policy: new AddressPolicy(delivery.allow),
       registrations: perMinute(registrationsPerMinute, GROUPS_REGISTERING),
@@ -195,7 +193,7 @@ export class Server {
   }
 
   async #startDelivery(services: Services, database: Database): Promise<Pick<MetricSources, 'lanes' | 'lookup'>> {
-    const { config, policy, sealer, bus, log, version } = services;
+    const { config, policy, sealer, bus, node, log, version } = services;
     const { delivery } = config;
     await prepareSigning(services);
     const lookup = new NameLookup({
@@ -207,7 +205,6 @@ export class Server {
     const userAgent = `Klatch/${version}`;
     const client = new DeliveryClient({ ...delivery, policy, lookup, userAgent });
     this.#keep('delivery client', () => client.stop());
-    const node = await readNodeId(config.dataDir);
     const onOutdated = (error: Error): void => {
       this.#refusing = true;
       this.#record.fail(this.#explain(error));

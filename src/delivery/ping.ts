@@ -7,7 +7,7 @@ import { DeliveryClient, type Attempt } from '../outbound/delivery-client.ts';
 import type { NameLookup } from '../outbound/name-lookup.ts';
 import type { PingTarget } from '../storage/hook-control.ts';
 import type { Sealer } from '../storage/sealed.ts';
-import { deliveryHeaders, lacksServerKey, openSigningKeys } from './headers.ts';
+import { deliveryHeaders, lacksServerKey, openSigningKeys, UNSIGNED } from './headers.ts';
 
 /** What a {@link Pinger} works with. */
 export interface PingerOptions {
@@ -29,15 +29,6 @@ const HEADERS_MS = 6_000;
 const ANSWER_MS = 1_000;
 /** A connection serves for two pings of a hook in a row at most: a ping is to find out whether one can be opened. */
 const KEEP_ALIVE_MS = 1_000;
-
-const UNSIGNED: Attempt = {
-  delivered: false,
-  category: 'signature',
-  code: null,
-  durationMs: 0,
-  retryAfterMs: null,
-  detail: 'the hook asks for v1a, and modules.security.server-keys names no key',
-};
 
 /**
  * Sends pings: signed as deliveries are, through the same guarded client, but over connections of their own, so that

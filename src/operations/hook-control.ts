@@ -4,7 +4,7 @@ import { newHookSecret } from '../model/hook-secret.ts';
 import type { ConversationId, HookId } from '../model/ids.ts';
 import type { Transaction } from '../storage/connection.ts';
 import {
-  changeHook,
+  applyChanges,
   lockHook,
   type HookChanges,
   type HookReference,
@@ -13,7 +13,7 @@ import {
 import { findHooks, removeHook } from '../storage/hooks.ts';
 import { resolveHook } from './access.ts';
 import { reading, unknownOutcome } from './database-errors.ts';
-import { announceHookChange } from './hook-changes.ts';
+import { changeHook } from './hook-changes.ts';
 import { healthOf, hookHealthSchema, requireSigning, type HookHealthReport } from './hooks.ts';
 import { defineOperation } from './operation.ts';
 import { hookNumber } from './schemas.ts';
@@ -30,24 +30,24 @@ export async function administeredHook({ database }: Services, id: number): Prom
 
 /**
  * Runs `work` on a hook beneath its lock and commits; when it resolves, nothing of before is sent any more. Throws
- * `hook_not_found`, what `work` throws, and `outcome_unknown` with the sentence `unknown`.
+ * `hook_not_found`, what `work` throws, `change_unheard`, and `outcome_unknown` with the sentence `unknown`.
  */
 export async function controlHook<T>(
   services: Services,
   hook: HookReference,
   control: { unknown: string; work: (tx: Transaction, hook: LockedHook) => Promise<T> },
 ): Promise<T> {
-  try {
-    return await services.database.general.transaction(async (tx) => {
-      const locked = await lockHook(tx, hook);
-      if (locked === null) throw new KlatchError('hook_not_found');
-      return control.work(tx, locked);
-    });
-  } catch (error) {
-    throw unknownOutcome(error, control.unknown);
-  } finally {
-    await announceHookChange(services, hook);
-  }
+  return changeHook(services, hook, async () => {
+    try {
+      return await services.database.general.transaction(async (tx) => {
+        const locked = await lockHook(tx, hook);
+        if (locked === null) throw new KlatchError('hook_not_found');
+        return control.work(tx, locked);
+      });
+    } catch (error) {
+      throw unknownOutcome(error, control.unknown);
+    }
+  });
 }
 
 /**
@@ -81,27 +81,38 @@ export async function updateHook(
   if (changes.signature !== undefined) requireSigning(services, changes.signature);
   const secret = rotateSecret ? newHookSecret() : null;
   const secretSealed = secret === null ? undefined : services.sealer.seal('hook-secret', secret);
-  return controlHook(services, hook, {
-    unknown: UPDATE_UNKNOWN,
-    work: async (tx, locked) => {
-      await changeHook(tx, locked, { ...changes, secretSealed });
-      // In the same transaction: a secret whose answer fails after the commit would be known to nobody.
-      const [info] = await findHooks(tx, hook.conversationId, hook.hookId);
-      return { health: healthOf(services, info!), secret };
-    },
-  });
+  let updated: { health: HookHealthReport; secret: string | null } | null = null;
+  const work = async (tx: Transaction, locked: LockedHook): Promise<NonNullable<typeof updated>> => {
+    await applyChanges(tx, locked, { ...changes, secretSealed });
+    // In the same transaction: a secret whose answer fails after the commit would be known to nobody.
+    const [info] = await findHooks(tx, hook.conversationId, hook.hookId);
+    updated = { health: healthOf(services, info!), secret };
+    return updated;
+  };
+  try {
+    return await controlHook(services, hook, { unknown: UPDATE_UNKNOWN, work });
+  } catch (error) {
+    // A node that has not heard of it signs with the old secret, which holds for a day. The new one is shown only here.
+    const isUnheard = error instanceof KlatchError && error.code === 'change_unheard';
+    if (isUnheard && updated !== null && secret !== null && changes.paused !== true) return updated;
+    throw error;
+  }
 }
 
-/** Removes a hook; when it resolves, no new attempt starts. Throws `hook_not_found`. */
+/**
+ * Removes a hook; when it resolves, no new attempt starts on any node. Throws `hook_not_found`, and `change_unheard` for a
+ * hook that is removed and whose node has not confirmed it.
+ */
 export async function unregisterHook(services: Services, hook: HookReference): Promise<void> {
-  try {
-    const removed = await services.database.general.run((sql) => removeHook(sql, hook.conversationId, hook.hookId));
-    if (!removed) throw new KlatchError('hook_not_found');
-  } catch (error) {
-    throw unknownOutcome(error, 'The hook may have been removed: repeat the request, an unknown hook is answered 410');
-  } finally {
-    await announceHookChange(services, hook);
-  }
+  const unknown = 'The hook may have been removed: repeat the request, an unknown hook is answered 410';
+  await changeHook(services, hook, async () => {
+    try {
+      const removed = await services.database.general.run((sql) => removeHook(sql, hook.conversationId, hook.hookId));
+      if (!removed) throw new KlatchError('hook_not_found');
+    } catch (error) {
+      throw unknownOutcome(error, unknown);
+    }
+  });
 }
 
 /** What can be changed of a hook, as every edge takes it. */

@@ -8,7 +8,7 @@ import { lockGroup } from '../storage/groups.ts';
 import type { HookReference } from '../storage/hook-control.ts';
 import { countHooks, findHooks, insertHook } from '../storage/hooks.ts';
 import type { HookInfo, HookSignature, NewHook } from '../storage/hooks.ts';
-import type { Integration } from '../storage/integrations.ts';
+import { findIntegrationHash, type Integration } from '../storage/integrations.ts';
 import { reading, unknownOutcome } from './database-errors.ts';
 import { parseHookUrl } from './hook-url.ts';
 import type { Services } from './services.ts';
@@ -53,7 +53,9 @@ export async function registerHook(
     const id = await database.general.transaction(async (tx) => {
       // Beneath the head's lock nobody numbers a message or counts hooks, so start_seq and the bound are exact.
       const head = await lockGroup(tx, conversationId);
-      if (head === null) throw new KlatchError('wrong_token');
+      // A rotation waits for the same lock: a request that was let in before it does nothing after it.
+      const holds = (await findIntegrationHash(tx, conversationId)) === integration.tokenHash;
+      if (head === null || !holds) throw new KlatchError('wrong_token');
       const hook: NewHook = { ...request, url, conversationId, secretSealed, startSeq: head.lastSeq };
       if ((await countHooks(tx, conversationId)) >= config.limits.hooksPerGroup) {
         const sentence = `A group has at most ${config.limits.hooksPerGroup} reverse webhooks (limits.hooks-per-group)`;

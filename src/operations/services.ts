@@ -17,6 +17,8 @@ export interface Services {
   readonly config: Config;
   readonly version: string;
   readonly startedAt: Date;
+  /** Who this process is to the other nodes, and to the lease table: its data directory's identity. */
+  readonly node: string;
   /** Where it listens, as addresses that begin with a scheme. */
   readonly listeners: readonly string[];
   /** Where the metrics are served; null when they are not. */

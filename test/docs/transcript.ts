@@ -46,6 +46,7 @@ export function normalise(text: string, { folder, ports }: Replacements): string
     [folder, '/etc/klatch'],
     ...Object.entries(ports).map(([port, example]) => [new RegExp(`:${port}\\b`, 'g'), `:${example}`] as const),
     [/\d{4}-\d\d-\d\dT[\d:.]+Z/g, '2026-11-20T08:00:00.000Z'],
+    [/\bschema \d+/g, 'schema 1'],
     [/\bpid \d+/g, 'pid 4711'],
     [/\buid \d+/g, 'uid 998'],
     [/Klatch \d+\.\d+\.\d+\S*?(?=[ ,])/g, 'Klatch 1.0.0'],

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/g
 import type { HookId, Seq } from '../../src/model/ids.ts';
 import type { Transaction } from '../../src/storage/connection.ts';
 import {
-  changeHook,
+  applyChanges,
   claimPing,
   firstSeqSince,
   lockHook,
@@ -29,7 +29,7 @@ let hook: HookId;
 beforeAll(async () => {
   database = await createTestDatabase();
   ({ general: pool, settle: settling } = database.open());
-  await pool.run((sql) => claimPartitions(sql, 'us', [], 60_000));
+  await pool.run((sql) => claimPartitions(sql, { holder: 'us', leaseMs: 60_000 }));
   group = (await makeGroups(database, 1))[0]!;
   // Several messages of one moment, and moments without a message.
   await database.query(
@@ -105,13 +105,13 @@ describe('firstSeqSince()', () => {
 
 describe('control writes', () => {
   test('raise the generation once each, and that of the cursor only when they move it', async () => {
-    await locked((tx, found) => changeHook(tx, found, { paused: true, batch: 5, secretSealed: 'new' }));
+    await locked((tx, found) => applyChanges(tx, found, { paused: true, order: 'none', secretSealed: 'new' }));
     expect(await row()).toEqual({ cursor: 100, generation: 1, cursor_generation: 0 });
     await locked((tx, found) => redeliverOnly(tx, found, [101 as Seq]));
     expect(await row()).toEqual({ cursor: 100, generation: 2, cursor_generation: 0 });
     await locked((tx, found) => redeliverFrom(tx, found, 1));
     expect(await row()).toEqual({ cursor: 100, generation: 3, cursor_generation: 3 });
-    await locked((tx, found) => changeHook(tx, found, { paused: false }));
+    await locked((tx, found) => applyChanges(tx, found, { paused: false }));
     expect(await row()).toEqual({ cursor: 100, generation: 4, cursor_generation: 3 });
     await locked((tx, found) => skipBacklog(tx, found));
     expect(await row()).toEqual({ cursor: MESSAGES, generation: 5, cursor_generation: 5 });
@@ -140,10 +140,14 @@ describe('control writes', () => {
       failures: 0,
       failingSince: null,
       nextAttemptAt: null,
+      refusals: 0,
+      batchLast: null,
+      singlesLast: null,
+      retries: [],
       attempts: [],
     });
     const writes = Array.from({ length: 40 }, (_, n) => [
-      locked((tx, found) => changeHook(tx, found, { paused: n % 2 === 0 })),
+      locked((tx, found) => applyChanges(tx, found, { paused: n % 2 === 0 })),
       locked((tx, found) => redeliverFrom(tx, found, 120)),
       locked((tx, found) => redeliverOnly(tx, found, [(110 + n) as Seq, (109 - (n % 5)) as Seq])),
       locked((tx, found) => skipBacklog(tx, found)),

@@ -31,16 +31,22 @@ export class ServerProcess {
   /** The last lines it logged, over all its lives. */
   readonly lines: string[] = [];
   readonly #configFile: string;
+  readonly #within: readonly string[];
   #child: ChildProcess | null = null;
 
-  private constructor(dataDir: string, port: number) {
+  private constructor(dataDir: string, port: number, within: readonly string[]) {
     this.dataDir = dataDir;
     this.port = port;
+    this.#within = within;
     this.#configFile = join(dataDir, 'server.conf');
   }
 
-  /** Writes a configuration with the embedded database and `settings` (HOCON) over it; starts nothing yet. */
-  static async create(settings = ''): Promise<ServerProcess> {
+  /**
+   * Writes a configuration with the embedded database and `settings` (HOCON) over it; starts nothing yet.
+   *
+   * @param within a command that is to run the program: it becomes it (exec), so that signals reach the server
+   */
+  static async create(settings = '', within: readonly string[] = []): Promise<ServerProcess> {
     const dataDir = await mkdtemp(join(tmpdir(), 'klatch-process-'));
     const port = await freePort();
     const text = `
@@ -52,7 +58,7 @@ export class ServerProcess {
       delivery.allow = ["loopback"]
       log.format = json
       ${settings}`;
-    const server = new ServerProcess(dataDir, port);
+    const server = new ServerProcess(dataDir, port, within);
     await writeFile(server.#configFile, text, { mode: 0o600 });
     return server;
   }
@@ -68,7 +74,8 @@ export class ServerProcess {
 
   /** Starts the program and resolves when it is ready. Rejects with its last lines when it ends before. */
   async start(): Promise<void> {
-    const child = spawn(PROGRAM, ['serve', '--config', this.#configFile], {
+    const [command, ...args] = [...this.#within, PROGRAM, 'serve', '--config', this.#configFile];
+    const child = spawn(command, args, {
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     this.#child = child;
