@@ -58,7 +58,7 @@ const catalogue = {
   },
   ping_refused: {
     status: 503,
-    rpcCode: -32037,
+    rpcCode: -32039,
     sentence: 'A reverse webhook is pinged once in 5 seconds; this ping was not sent, please repeat it later',
     retryAfterS: 5,
   },

@@ -81,15 +81,22 @@ export async function updateHook(
   if (changes.signature !== undefined) requireSigning(services, changes.signature);
   const secret = rotateSecret ? newHookSecret() : null;
   const secretSealed = secret === null ? undefined : services.sealer.seal('hook-secret', secret);
-  return controlHook(services, hook, {
-    unknown: UPDATE_UNKNOWN,
-    work: async (tx, locked) => {
-      await applyChanges(tx, locked, { ...changes, secretSealed });
-      // In the same transaction: a secret whose answer fails after the commit would be known to nobody.
-      const [info] = await findHooks(tx, hook.conversationId, hook.hookId);
-      return { health: healthOf(services, info!), secret };
-    },
-  });
+  let updated: { health: HookHealthReport; secret: string | null } | null = null;
+  const work = async (tx: Transaction, locked: LockedHook): Promise<NonNullable<typeof updated>> => {
+    await applyChanges(tx, locked, { ...changes, secretSealed });
+    // In the same transaction: a secret whose answer fails after the commit would be known to nobody.
+    const [info] = await findHooks(tx, hook.conversationId, hook.hookId);
+    updated = { health: healthOf(services, info!), secret };
+    return updated;
+  };
+  try {
+    return await controlHook(services, hook, { unknown: UPDATE_UNKNOWN, work });
+  } catch (error) {
+    // A node that has not heard of it signs with the old secret, which holds for a day. The new one is shown only here.
+    const isUnheard = error instanceof KlatchError && error.code === 'change_unheard';
+    if (isUnheard && updated !== null && secret !== null && changes.paused !== true) return updated;
+    throw error;
+  }
 }
 
 /**

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { KlatchError } from '../errors.ts';
 import { claimPing, type HookReference } from '../storage/hook-control.ts';
+import { reading } from './database-errors.ts';
 import { administeredHook } from './hook-control.ts';
 import { defineOperation } from './operation.ts';
 import { hookNumber } from './schemas.ts';
@@ -25,7 +26,8 @@ export async function pingHook(
   services: Services,
   hook: HookReference,
 ): Promise<{ result: z.infer<typeof pingSchema>; host: string }> {
-  const target = await services.database.general.run((sql) => claimPing(sql, hook, PING_INTERVAL_S));
+  // As after a question: where the claim's answer was lost, nothing was sent.
+  const target = await reading(services.database.general.run((sql) => claimPing(sql, hook, PING_INTERVAL_S)));
   if (target === undefined) throw new KlatchError('hook_not_found');
   if (target === null) throw new KlatchError('ping_refused');
   const attempt = await services.sendPing(target);

@@ -1,8 +1,10 @@
+import { setTimeout as wait } from 'node:timers/promises';
 import { z } from 'zod';
 import { KlatchError } from '../errors.ts';
 import { messageId, type Seq } from '../model/ids.ts';
 import type { Transaction } from '../storage/connection.ts';
 import {
+  findCursor,
   firstSeqSince,
   MAX_RETRIES,
   redeliverFrom,
@@ -12,6 +14,7 @@ import {
   type LockedHook,
 } from '../storage/hook-control.ts';
 import { findHooks } from '../storage/hooks.ts';
+import { reading } from './database-errors.ts';
 import { administeredHook, controlHook } from './hook-control.ts';
 import { defineOperation } from './operation.ts';
 import { hookNumber } from './schemas.ts';
@@ -19,6 +22,10 @@ import type { Services } from './services.ts';
 
 /** Messages that can be asked for again by their ids, at once. */
 const MAX_ASKED = 100;
+/** A settlement takes some milliseconds, unless the database is slow. */
+const SETTLEMENT_MS = 500;
+const SETTLEMENT_POLL_MS = 20;
+const MESSAGE_ID = /^([1-9]\d{0,15}):([1-9]\d{0,15})$/;
 const UNKNOWN = 'The messages may be on their way again: look at the delivery log before you repeat it';
 
 /** A message's id or a moment, as text. */
@@ -45,6 +52,7 @@ export interface Redelivered {
  * and `retries_full`.
  */
 export async function redeliver(services: Services, hook: HookReference, asked: Redelivery): Promise<Redelivered> {
+  if (asked.only !== undefined) await awaitSettlement(services, hook, asked.only);
   return controlHook(services, hook, {
     unknown: UNKNOWN,
     work: async (tx, locked) => {
@@ -55,6 +63,20 @@ export async function redeliver(services: Services, hook: HookReference, asked: 
       return { from: isThere ? messageId(hook.conversationId, first) : null, pending: info!.pending };
     },
   });
+}
+
+/**
+ * A message can have arrived and not be settled yet, so that it reads as one that is still to be delivered. What has
+ * really to be delivered still is waited for in vain, and that is no harm.
+ */
+async function awaitSettlement({ database }: Services, hook: HookReference, ids: readonly string[]): Promise<void> {
+  const last = Math.max(...ids.map((id) => Number(MESSAGE_ID.exec(id)?.[2] ?? 0)));
+  const deadline = performance.now() + SETTLEMENT_MS;
+  for (;;) {
+    const cursor = await reading(database.general.run((sql) => findCursor(sql, hook)));
+    if (cursor === null || cursor >= last || performance.now() >= deadline) return;
+    await wait(SETTLEMENT_POLL_MS);
+  }
 }
 
 async function beginAgain(tx: Transaction, hook: LockedHook, from: string): Promise<Seq> {
@@ -95,7 +117,7 @@ async function sendSingly(tx: Transaction, hook: LockedHook, ids: readonly strin
 
 /** The seq of a message of the hook's group by its id. Throws `invalid_input` when it is not one. */
 function seqOf({ conversationId, lastSeq }: LockedHook, key: 'from' | 'only', id: string): Seq {
-  const [, group, seq] = /^([1-9]\d{0,15}):([1-9]\d{0,15})$/.exec(id) ?? [];
+  const [, group, seq] = MESSAGE_ID.exec(id) ?? [];
   if (Number(group) === conversationId && Number(seq) <= lastSeq) return Number(seq) as Seq;
   const what = group === undefined ? 'one of the ids' : id;
   throw new KlatchError('invalid_input', { sentence: `${key}: ${what} is not the id of a message of this group` });

@@ -122,11 +122,22 @@ async function moveCursor(tx: Transaction, { hookId }: LockedHook, cursor: numbe
     where id = ${hookId}`;
 }
 
+/** How far a hook is, as its last settlement says; null when there is none. */
+export async function findCursor(sql: Sql, { conversationId, hookId }: HookReference): Promise<Seq | null> {
+  const [row] = await sql<{ cursor: Seq }[]>`
+    select cursor from reverse_hook where id = ${hookId} and conversation_id = ${conversationId} and removed_at is null`;
+  return row?.cursor ?? null;
+}
+
 /**
  * Has single messages sent again, apart from the order of the others. They have to be in the log and behind the hook's
- * start. Returns false, and has written nothing, when the hook would have more than `MAX_RETRIES` of them.
+ * start. What a strict hook has still to deliver comes in its order, and only there: a later message must not arrive
+ * first. Returns false, and has written nothing, when the hook would have more than `MAX_RETRIES` of them.
  */
-export async function redeliverOnly(tx: Transaction, { hookId }: LockedHook, seqs: readonly Seq[]): Promise<boolean> {
+export async function redeliverOnly(tx: Transaction, hook: LockedHook, asked: readonly Seq[]): Promise<boolean> {
+  const { hookId, order, cursor } = hook;
+  const seqs = order === 'strict' ? asked.filter((seq) => seq <= cursor) : asked;
+  if (seqs.length === 0) return true;
   const [others] = await tx<{ count: number }[]>`
     select count(*) as count from delivery_retry where hook_id = ${hookId} and seq <> all(${[...seqs]}::bigint[])`;
   if (others!.count + seqs.length > MAX_RETRIES) return false;

@@ -172,10 +172,44 @@ describe('redelivery of single messages', () => {
     expect((await ask('GET', hook.url)).body.pending).toBe(2);
   });
 
-  test('counts one that is still to be delivered in its order only there', async () => {
+  test('lets one that is still to be delivered come in its order, and only there', async () => {
     await ask('PATCH', hook.url, { paused: true });
     for (const text of ['three', 'four']) await post(text);
     expect((await redeliver({ only: [id(4)] })).body).toEqual({ status: 'Ok', from: id(4), pending: 2 });
+    expect(await retriesOf(server, hook)).toEqual([]);
+    await ask('PATCH', hook.url, { paused: false });
+    await receiver.received(2);
+    await healthWhen(hook, ({ pending }) => pending === 0);
+    expect(receiver.seqs()).toEqual([3, 4]);
+  });
+
+  test('does not wait for the order of a hook that asks for none', async () => {
+    await ask('PATCH', hook.url, { paused: true, order: 'none' });
+    for (const text of ['three', 'four']) await post(text);
+    // Beyond the cursor it counts among what is pending there.
+    expect((await redeliver({ only: [id(4)] })).body).toEqual({ status: 'Ok', from: id(4), pending: 2 });
+    expect(await retriesOf(server, hook)).toEqual([[4, 4, 0, true]]);
+  });
+
+  test('sends them at once, under their old ids, though their first arrival is not settled yet', async () => {
+    for (const text of ['three', 'four', 'five']) await post(text);
+    const first = [...(await receiver.received(3))];
+    expect((await redeliver({ only: [id(5), id(3)] })).body).toMatchObject({ from: id(3) });
+    const again = (await receiver.received(5)).slice(3);
+    await healthWhen(hook, ({ pending }) => pending === 0);
+    expect(
+      receiver
+        .seqs()
+        .slice(3)
+        .sort((a, b) => a - b),
+    ).toEqual([3, 5]);
+    const ids = first.map(({ headers }) => headers['webhook-id']);
+    for (const { headers } of again) expect(ids).toContain(headers['webhook-id']);
+    expect(receiver.arrivals).toHaveLength(5);
+    expect(await retriesOf(server, hook)).toEqual([]);
+    await post('six');
+    await receiver.received(6);
+    expect(receiver.seqs().at(-1)).toBe(6);
   });
 
   test('is refused for one that is older than the hook, and then none is sent', async () => {

@@ -136,6 +136,28 @@ describe('PATCH of a hook', () => {
     expect((await ask('GET', hook.url)).body).not.toHaveProperty('secret');
   });
 
+  test('shows a new secret though the node that delivers does not confirm it, but does not call a hook paused then', async () => {
+    const other = await registerHook(group, { url: receiver.url('/other') });
+    // A node that is alive by its lease, and answers nothing.
+    await server.database.query(
+      (sql) => sql`
+        update lease set holder = 'elsewhere', epoch = epoch + 1, expires_at = now() + interval '1 minute'
+        where partition in (${hook.id % 64}, ${other.id % 64})`,
+    );
+    try {
+      const [rotated, paused] = await Promise.all([
+        patch({ rotate_secret: true }),
+        patch({ rotate_secret: true, paused: true }, other),
+      ]);
+      expect(rotated).toMatchObject({ status: 200, body: { secret: expect.stringMatching(/^whsec_/) } });
+      expect([paused.status, paused.headers.has('retry-after')]).toEqual([503, true]);
+      expect(paused.body.message).toMatch(/^The change is stored, but/);
+      expect(await rowOf(server, other)).toMatchObject({ paused: true });
+    } finally {
+      await server.database.query((sql) => sql`update lease set expires_at = now() where holder = 'elsewhere'`);
+    }
+  }, 30_000);
+
   test('at once by many is one change after the other', async () => {
     const secrets = await Promise.all(
       Array.from({ length: 5 }, async () => (await patch({ rotate_secret: true })).body.secret),
