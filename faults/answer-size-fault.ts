@@ -2,7 +2,6 @@ import type { Socket } from 'node:net';
 import { receiverFault } from './receiver-faults.ts';
 import type { Fault } from './fault.ts';
 import { take, type Behaviour } from './receiver.ts';
-import { until } from './until.ts';
 
 const ANSWER_BYTES = 10 * 1024 ** 3;
 const CHUNK = Buffer.alloc(64 * 1024, '.');
@@ -49,10 +48,8 @@ export const answerSizeFault: Fault = receiverFault(
     return {
       stage,
       strike: async (run) => {
-        const records = stage.struckHooks.map(({ record }) => record);
-        const due = records.map((record) => record.taken + ANSWERS);
         stage.struck.behave = run % 2 === 0 ? withLength : chunked;
-        await until('each hook got its long answers', () => records.every((record, n) => record.taken >= due[n]!));
+        await stage.struckAreAnswered(ANSWERS);
         stage.struck.behave = take;
         stage.faultEnds();
       },

@@ -1,6 +1,6 @@
-/** The run was ended from outside: nothing new may be opened. */
-export class InterruptedError extends Error {
-  override readonly name = 'InterruptedError';
+/** The run was ended, from outside or since its time was over: nothing new may be opened. */
+export class EndedError extends Error {
+  override readonly name = 'EndedError';
 }
 
 interface Step {
@@ -14,23 +14,26 @@ const STEP_MS = 40_000;
 /** What was opened and has to be closed again, in the opposite order, also after a failure and on Ctrl-C. */
 export class CleanUp {
   #steps: Step[] = [];
-  #interrupted = false;
+  #ending: Promise<string[]> | null = null;
 
-  /** True once `interrupt` was called. */
-  get interrupted(): boolean {
-    return this.#interrupted;
-  }
-
-  /** Remembers how to undo what was just done. After an interruption it is undone at once, and this rejects. */
+  /** Remembers how to undo what was just done. After the end it is undone at once, and this rejects. */
   async add(name: string, undo: Step['undo']): Promise<void> {
     this.#steps.push({ name, undo });
-    if (!this.#interrupted) return;
-    await this.run();
-    throw new InterruptedError('the run was interrupted');
+    if (this.#ending === null) return;
+    await this.#undo();
+    throw new EndedError('the run has ended');
   }
 
-  /** Undoes everything; one failure does not stop the rest. Resolves with what could not be undone, in words. */
-  async run(): Promise<string[]> {
+  /**
+   * Undoes everything, and lets nothing be opened any more; one failure does not stop the rest. Resolves with what could
+   * not be undone, in words. Idempotent.
+   */
+  end(): Promise<string[]> {
+    this.#ending ??= this.#undo();
+    return this.#ending;
+  }
+
+  async #undo(): Promise<string[]> {
     const problems: string[] = [];
     for (let step = this.#steps.pop(); step !== undefined; step = this.#steps.pop()) {
       try {
@@ -40,12 +43,6 @@ export class CleanUp {
       }
     }
     return problems;
-  }
-
-  /** Undoes everything and lets nothing be opened any more. */
-  interrupt(): Promise<string[]> {
-    this.#interrupted = true;
-    return this.run();
   }
 }
 

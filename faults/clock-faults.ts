@@ -25,7 +25,7 @@ function clockScene(stage: Stage, setClock: (offsetS: number) => Promise<void>):
     strike: async (run) => {
       const offsetS = OFFSETS_S[run % OFFSETS_S.length]!;
       stage.struck.behave = refuse(500);
-      await stage.struckAreRefused(3);
+      await stage.struckAreAnswered(3);
       await setClock(offsetS);
       const isSet = (timestampS: number): boolean => Math.abs(timestampS - Date.now() / 1000 - offsetS) < NEAR_S;
       await until('deliveries say that the clock was set', () =>

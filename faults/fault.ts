@@ -1,5 +1,5 @@
 import { CleanUp, within } from './clean-up.ts';
-import type { Recovery, Stage } from './stage.ts';
+import type { HookKind, Recovery, Stage } from './stage.ts';
 import { until } from './until.ts';
 import { judge } from './verdict.ts';
 
@@ -57,22 +57,31 @@ export interface FaultResult {
   readonly notRun: Lack;
 }
 
+/** Deliveries that a lane with `order: none` has in flight at most. */
+const UNORDERED_IN_FLIGHT = 16;
 const SET_UP_MS = 60_000;
 /** A run begins when each hook got so many further messages, and up to as many again at random. */
 const WARM_UP_MESSAGES = 25;
 
-/** Strikes a fault `runs` times and judges what came out. Closes what it opened, whatever happens. */
-export async function runFault(fault: Fault, runs: number, cleanUp = new CleanUp()): Promise<FaultResult> {
+/**
+ * Strikes a fault `runs` times and judges what came out. Closes what it opened, whatever happens; whoever ends `cleanUp`
+ * ends the run. It takes no longer than `limitMs` either.
+ */
+export async function runFault(
+  fault: Fault,
+  runs: number,
+  { cleanUp = new CleanUp(), limitMs = Number.POSITIVE_INFINITY } = {},
+): Promise<FaultResult> {
   const lack = (await fault.lacks?.()) ?? null;
   if (lack !== null) return emptyResult(fault, { notRun: lack, violations: [] });
   const started = performance.now();
   let result: FaultResult;
   try {
-    result = await within(SET_UP_MS + runs * fault.runMs, play(fault, runs, cleanUp));
+    result = await within(Math.min(limitMs, SET_UP_MS + runs * fault.runMs), play(fault, runs, cleanUp));
   } catch (error) {
     result = emptyResult(fault, { notRun: null, violations: [(error as Error).message] });
   }
-  const problems = (await cleanUp.run()).map((problem) => `not cleaned up: ${problem}`);
+  const problems = (await cleanUp.end()).map((problem) => `not cleaned up: ${problem}`);
   const seconds = Math.round((performance.now() - started) / 1000);
   return { ...result, seconds, violations: [...result.violations, ...problems] };
 }
@@ -96,7 +105,7 @@ async function play(fault: Fault, runs: number, cleanUp: CleanUp): Promise<Fault
     hooks.map(({ record, group, kind }) => ({
       record,
       acknowledged: load.acknowledged[group]!,
-      allowedDuplicates: fault.repeatsPerLane * kind.batch,
+      allowedDuplicates: repeatsOf(kind, fault.repeatsPerLane),
     })),
   );
   return {
@@ -112,6 +121,12 @@ async function play(fault: Fault, runs: number, cleanUp: CleanUp): Promise<Fault
   };
 }
 
+/** In messages. With `order: none` those in flight come again beside those that are not settled. */
+function repeatsOf({ order, batch }: HookKind, deliveries: number): number {
+  if (deliveries === 0) return 0;
+  return (order === 'none' ? deliveries + UNORDERED_IN_FLIGHT : deliveries) * batch;
+}
+
 /** What is still missing when the time is up is lost: no failure here, the verdict counts it. */
 async function drain({ hooks, load }: Stage): Promise<void> {
   const heads = load.heads();
@@ -119,7 +134,8 @@ async function drain({ hooks, load }: Stage): Promise<void> {
   await until('everything has arrived', arrived).catch(() => {});
 }
 
-function emptyResult(fault: Fault, why: Pick<FaultResult, 'notRun' | 'violations'>): FaultResult {
+/** The row of a fault that was not struck to its end. */
+export function emptyResult(fault: Fault, why: Pick<FaultResult, 'notRun' | 'violations'>): FaultResult {
   const { name, title } = fault;
   const counts = { runs: 0, messages: 0, deliveries: 0, lost: 0, outOfOrder: 0, duplicates: 0, worstDuplicates: 0 };
   return { name, title, ...counts, allowedDuplicates: 0, recoveries: [], seconds: 0, remark: '', ...why };

@@ -49,6 +49,11 @@ export class HookRecord {
     this.strict = strict;
   }
 
+  /** Messages that were taken and deliveries that were refused. */
+  get answered(): number {
+    return this.taken + this.refused;
+  }
+
   /** Every message up to this `seq` was taken. */
   get through(): number {
     return this.#through;

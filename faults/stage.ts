@@ -118,11 +118,11 @@ export class Stage {
     );
   }
 
-  /** Resolves when each struck hook has had this many further deliveries that were refused. */
-  async struckAreRefused(deliveries: number): Promise<void> {
+  /** Resolves when each struck hook has had this many further deliveries, taken or refused. */
+  async struckAreAnswered(deliveries: number): Promise<void> {
     const records = this.struckHooks.map((hook) => hook.record);
-    const due = records.map((record) => record.refused + deliveries);
-    await until('struck hooks were refused', () => records.every((record, index) => record.refused >= due[index]!));
+    const due = records.map((record) => record.answered + deliveries);
+    await until('struck hooks had deliveries', () => records.every((record, index) => record.answered >= due[index]!));
   }
 
   /** Resolves when each struck hook's last error is of this category, as its own token is told. */
