@@ -136,9 +136,9 @@ describe('redelivery from a message', () => {
     // Whatever the settlements of before say, what was asked for is sent again.
     for (let n = 0; n < 20; n += 1) await post(`message ${n}`);
     await receiver.received(5);
+    const before = receiver.arrivals.length;
     const { body } = await redeliver({ from: id(3) });
     expect(body.from).toBe(id(3));
-    const before = receiver.arrivals.length;
     await healthWhen(hook, ({ pending }) => pending === 0);
     expect(receiver.seqs().slice(before)).toEqual(expect.arrayContaining([3, 4, 5]));
   });

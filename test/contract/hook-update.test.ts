@@ -1,3 +1,5 @@
+import { once } from 'node:events';
+import { request, type IncomingMessage } from 'node:http';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { Receiver } from '../support/receiver.ts';
 import { postJson, readJson, TestServer, type TestGroup } from '../support/server.ts';
@@ -48,6 +50,25 @@ describe('PATCH of a hook', () => {
     await receiver.received(3);
     expect(receiver.seqs()).toEqual([1, 2, 3]);
     await healthWhen(hook, ({ pending }) => pending === 0);
+  });
+
+  test.each([
+    ['PATCH', '', { paused: true }],
+    ['POST', '/redeliver', { skip: true }],
+  ])('is refused when the token is replaced while its body arrives (%s %s)', async (method, path, body) => {
+    const before = await rowOf(server, hook);
+    const begun = request(`${hook.url}${path}`, { method, headers: { 'content-type': 'application/json' } });
+    const answered = once(begun, 'response') as Promise<[IncomingMessage]>;
+    const text = JSON.stringify(body);
+    begun.write(text.slice(0, 5));
+    // It was admitted by then: a request that was sent after it has its answer.
+    await ask('GET', hook.url);
+    await server.operate('groups.rotate_token', { group: group.id });
+    begun.end(text.slice(5));
+    const [answer] = await answered;
+    answer.resume();
+    expect(answer.statusCode).toBe(404);
+    expect(await rowOf(server, hook)).toEqual(before);
   });
 
   test('changes nothing that is so already, and says how it is', async () => {
