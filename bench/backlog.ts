@@ -46,7 +46,8 @@ export interface BacklogSize {
 /** From the environment, else what the target is about. */
 export function backlogSize(env: NodeJS.ProcessEnv): BacklogSize {
   const size = { messages: Number(env['MESSAGES'] ?? MESSAGES), batch: Number(env['BATCH'] ?? BATCH) };
-  if (!(size.messages >= PARTS && size.batch >= 1)) throw new Error(`MESSAGES is ${PARTS} or more, BATCH 1 to 100`);
+  const isRight = size.messages >= PARTS && size.batch >= 1 && size.batch <= 100;
+  if (!isRight) throw new Error(`MESSAGES is ${PARTS} or more, BATCH 1 to 100`);
   return size;
 }
 

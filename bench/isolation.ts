@@ -45,7 +45,7 @@ type SickKind = Exclude<Kind, 'healthy'>;
 const SICK_KINDS = ['hung', 'slow', 'dead', 'silent'] as const;
 
 interface Phase extends Latencies {
-  /** Arrivals a second, of all healthy hooks. */
+  /** Arrivals a second, of all healthy hooks: those posts that arrived before the schedule's end. */
   readonly rate: number;
   /** Attempts at sick hooks that reached them, or failed as they should, warm-up included. */
   readonly sick: Readonly<Record<SickKind, number>>;
@@ -81,7 +81,7 @@ async function runWithin([command, ...args]: readonly string[]): Promise<boolean
 async function measureAll(names: SilentNames | null): Promise<boolean> {
   const stops: (() => Promise<void>)[] = names === null ? [] : [names.stop];
   try {
-    const server = await ServerProcess.create(BENCH_SETTINGS, names?.command);
+    const server = await ServerProcess.create(BENCH_SETTINGS, names === null ? {} : { within: names.command });
     stops.unshift(() => server.remove());
     const listeners = addresses().filter(({ kind }) => kind !== 'dead');
     const receivers = await BenchProcess.start('arrivals.ts', [
@@ -164,9 +164,11 @@ async function measure(bench: Bench): Promise<Phase> {
   const last = await takeArrivals(bench.receivers);
   const after = await sickFailures(bench);
   if (first.requests.parting === 0 || warmUp.posts.length === 0) throw new Error('the warm-up reached no hook');
+  const latencies = latenciesOf(posted, last);
+  const inTime = posted.posts.filter(({ postedMs }, n) => postedMs + latencies.sincePosted[n]! < posted.endedMs);
   return {
-    ...latenciesOf(posted, last),
-    rate: last.noted.filter(([, at]) => at >= posted.startedMs && at < posted.endedMs).length / (PHASE_MS / 1_000),
+    ...latencies,
+    rate: inTime.length / (PHASE_MS / 1_000),
     sick: {
       hung: first.requests.hung + last.requests.hung,
       slow: first.requests.slow + last.requests.slow,

@@ -1,4 +1,3 @@
-import { setTimeout as wait } from 'node:timers/promises';
 import type { Log } from '../log.ts';
 import {
   claimPartitions,
@@ -21,11 +20,6 @@ const RENEW_MS = 3_000;
 const MARGIN_MS = 2_000;
 /** What happens within this time is told to the database together. */
 const GATHER_MS = 50;
-/**
- * A partition that is given back is waited for at most so long. No attempt takes longer (15 s for a connection, 15 s for
- * headers, 1 s for the body): a lane that is not through by then waits for its turn to send, and will find itself retired.
- */
-const GIVE_MS = 35_000;
 
 export interface LeaseEvents {
   /** These partitions are ours, from now on or after a lapse: what is remembered of them may be out of date. */
@@ -34,7 +28,7 @@ export interface LeaseEvents {
   readonly onLost: (partitions: readonly number[]) => void;
   /**
    * These are to be given to another node: start nothing more in them. Each one's promise resolves when nothing of it is
-   * in flight or unsettled any more.
+   * in flight or unsettled any more, which the time-outs of attempts bound; it waits for no lane's turn to send.
    */
   readonly onGive: (partitions: readonly number[]) => ReadonlyMap<number, Promise<void>>;
   /** Lanes with something to do, by partition. */
@@ -226,11 +220,11 @@ export class Leases {
   }
 
   async #giveWhen(drained: Promise<void>, { partition, epoch }: HeldPartition): Promise<void> {
-    const timeout = new AbortController();
     try {
-      await Promise.race([drained, wait(GIVE_MS, undefined, { signal: timeout.signal, ref: false })]);
-    } finally {
-      timeout.abort();
+      await drained;
+    } catch (error) {
+      // Whatever it was, the next holder can do better.
+      this.#log.error('the lanes of a partition could not be ended before it is given back', { partition, error });
     }
     // Lost meanwhile, and perhaps gained again: then it is not the same lease any more.
     if (!this.#giving.has(partition) || this.#held.get(partition) !== epoch) return;

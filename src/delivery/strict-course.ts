@@ -4,7 +4,7 @@ import { sendApart } from './apart-request.ts';
 import { follow, REST, type Course, type CourseParts, type Rest } from './course.ts';
 import { failed, HEALTHY, isRefusal, recordOf, type Sent } from './progress.ts';
 import type { RequestBounds } from './request.ts';
-import { longestDelayMs } from './retry.ts';
+import { NextAttempt } from './retry.ts';
 import type { Unsent } from './sender.ts';
 
 /** So often a message is refused for itself before those behind it are offered. */
@@ -20,6 +20,7 @@ export class StrictCourse implements Course {
   readonly #parts: CourseParts;
   /** Requests apart and those in order take turns, so that neither waits for the end of the other. */
   #apartLast = false;
+  #next: NextAttempt | null = null;
 
   constructor(parts: CourseParts) {
     this.#parts = parts;
@@ -52,10 +53,11 @@ export class StrictCourse implements Course {
 
   /** Until the next attempt in order; 0 when it is due. */
   #waitMs(): number {
-    const waitMs = (this.#parts.ledger.progress.nextAttemptAt?.getTime() ?? 0) - Date.now();
-    if (waitMs <= 0) return 0;
-    // Longer than any wait that is ever set: the clock was put back meanwhile, so the attempt is due.
-    return waitMs > longestDelayMs(this.#parts.schedule) ? 0 : waitMs;
+    const { ledger, schedule } = this.#parts;
+    const at = ledger.progress.nextAttemptAt;
+    if (at === null) return 0;
+    if (this.#next?.at !== at) this.#next = new NextAttempt(at, schedule);
+    return this.#next.waitMs();
   }
 
   /** One request further. */

@@ -39,7 +39,7 @@ type HookHandler = (req: Parameters<TokenHandler>[0], res: Response, hook: HookR
 /** The way from a valid token and the number in the path to the hook that they mean. */
 function onHook(withToken: WithToken, handler: HookHandler): ReturnType<WithToken> {
   return withToken((req, res, { integration }: Admission) =>
-    handler(req, res, hookOfGroup(integration.conversationId, hookIdOf(req))),
+    handler(req, res, hookOfGroup(integration, hookIdOf(req))),
   );
 }
 

@@ -11,6 +11,7 @@ import {
   type LockedHook,
 } from '../storage/hook-control.ts';
 import { findHooks, removeHook } from '../storage/hooks.ts';
+import { holdToken, type Integration } from '../storage/integrations.ts';
 import { resolveHook } from './access.ts';
 import { reading, unknownOutcome } from './database-errors.ts';
 import { changeHook } from './hook-changes.ts';
@@ -40,6 +41,10 @@ export async function controlHook<T>(
   return changeHook(services, hook, async () => {
     try {
       return await services.database.general.transaction(async (tx) => {
+        const { conversationId, tokenHash } = hook;
+        // A body may take its time: a token that was rotated meanwhile changes nothing any more.
+        if (tokenHash !== undefined && !(await holdToken(tx, conversationId, tokenHash)))
+          throw new KlatchError('wrong_token');
         const locked = await lockHook(tx, hook);
         if (locked === null) throw new KlatchError('hook_not_found');
         return control.work(tx, locked);
@@ -104,14 +109,9 @@ export async function updateHook(
  * hook that is removed and whose node has not confirmed it.
  */
 export async function unregisterHook(services: Services, hook: HookReference): Promise<void> {
-  const unknown = 'The hook may have been removed: repeat the request, an unknown hook is answered 410';
-  await changeHook(services, hook, async () => {
-    try {
-      const removed = await services.database.general.run((sql) => removeHook(sql, hook.conversationId, hook.hookId));
-      if (!removed) throw new KlatchError('hook_not_found');
-    } catch (error) {
-      throw unknownOutcome(error, unknown);
-    }
+  await controlHook(services, hook, {
+    unknown: 'The hook may have been removed: repeat the request, an unknown hook is answered 410',
+    work: (tx) => removeHook(tx, hook.conversationId, hook.hookId),
   });
 }
 
@@ -160,6 +160,6 @@ export const removeAnyHook = defineOperation({
 });
 
 /** The hook of a token's group; whether there is one says what is done with it. */
-export function hookOfGroup(conversationId: ConversationId, id: number): HookReference {
-  return { conversationId, hookId: id as HookId };
+export function hookOfGroup({ conversationId, tokenHash }: Integration, id: number): HookReference {
+  return { conversationId, hookId: id as HookId, tokenHash };
 }
