@@ -63,7 +63,7 @@ const SET_UP_MS = 60_000;
 const DRAIN_MS = 60_000;
 const DRAIN_AFTER_FAILURE_MS = 5_000;
 /** A run begins when each hook got so many further messages, and up to as many again at random. */
-const WARM_UP_MESSAGES = 25;
+const WARM_UP_MESSAGES = 40;
 
 /**
  * Strikes a fault `runs` times and judges what came out. Closes what it opened, whatever happens; whoever ends `cleanUp`
