@@ -1,7 +1,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { makeCertificate } from './certificates.ts';
+import { lacksOpenssl, makeCertificate } from './certificates.ts';
 import type { CleanUp } from './clean-up.ts';
 import type { Fault, Scene } from './fault.ts';
 import { Receiver, take, type Behaviour } from './receiver.ts';
@@ -99,6 +99,7 @@ export const addressFaults: readonly Fault[] = [
     runs: RUNS,
     runMs: RUN_MS,
     repeatsPerLane: 0,
+    lacks: lacksOpenssl,
     open: openCertificates,
   },
   {

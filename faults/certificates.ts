@@ -12,6 +12,16 @@ export interface Certificate {
   readonly cert: string;
 }
 
+/** Says what to do where openssl is missing, else null. */
+export async function lacksOpenssl(): Promise<string | null> {
+  try {
+    await run('openssl', ['version']);
+    return null;
+  } catch {
+    return 'openssl is not installed: apt-get install openssl';
+  }
+}
+
 /** A self-signed certificate, by openssl; `name` is what it is for, as a subjectAltName says it. */
 export async function makeCertificate(name: string): Promise<Certificate> {
   const folder = await mkdtemp(join(tmpdir(), 'klatch-faults-'));

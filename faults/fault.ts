@@ -60,8 +60,10 @@ export interface FaultResult {
 /** Deliveries that a lane with `order: none` has in flight at most. */
 const UNORDERED_IN_FLIGHT = 16;
 const SET_UP_MS = 60_000;
+const DRAIN_MS = 60_000;
+const DRAIN_AFTER_FAILURE_MS = 5_000;
 /** A run begins when each hook got so many further messages, and up to as many again at random. */
-const WARM_UP_MESSAGES = 25;
+const WARM_UP_MESSAGES = 40;
 
 /**
  * Strikes a fault `runs` times and judges what came out. Closes what it opened, whatever happens; whoever ends `cleanUp`
@@ -88,19 +90,32 @@ export async function runFault(
 
 async function play(fault: Fault, runs: number, cleanUp: CleanUp): Promise<FaultResult> {
   const scene = await fault.open(cleanUp);
-  const { stage } = scene;
   const recoveries: Recovery[] = [];
-  for (let run = 0; run < runs; run += 1) {
-    for (const { record } of stage.hooks) record.beginRun();
-    // Each run finds lanes that flow.
-    await stage.goOn(WARM_UP_MESSAGES * (1 + Math.random()));
-    await scene.strike(run);
-    recoveries.push(await stage.recover());
-    await scene.afterwards?.(run);
+  const failures: string[] = [];
+  try {
+    for (let run = 0; run < runs; run += 1) recoveries.push(await playOnce(scene, run));
+    await scene.stage.load.stop();
+  } catch (error) {
+    failures.push((error as Error).message);
   }
-  await stage.load.stop();
-  await drain(stage);
-  const { hooks, load, recorder } = stage;
+  // After a failure too: what was lost by then is what one wants to know.
+  await drain(scene.stage, failures.length === 0 ? DRAIN_MS : DRAIN_AFTER_FAILURE_MS);
+  const result = resultOf(fault, scene, recoveries);
+  return { ...result, violations: [...failures, ...result.violations] };
+}
+
+async function playOnce({ stage, strike, afterwards }: Scene, run: number): Promise<Recovery> {
+  for (const { record } of stage.hooks) record.beginRun();
+  // Each run finds lanes that flow.
+  await stage.goOn(WARM_UP_MESSAGES * (1 + Math.random()));
+  await strike(run);
+  const recovery = await stage.recover();
+  await afterwards?.(run);
+  return recovery;
+}
+
+function resultOf(fault: Fault, scene: Scene, recoveries: readonly Recovery[]): FaultResult {
+  const { hooks, load, recorder } = scene.stage;
   const verdict = judge(
     hooks.map(({ record, group, kind }) => ({
       record,
@@ -111,7 +126,7 @@ async function play(fault: Fault, runs: number, cleanUp: CleanUp): Promise<Fault
   return {
     ...emptyResult(fault, { notRun: null, violations: [] }),
     ...verdict,
-    runs,
+    runs: recoveries.length,
     messages: load.posted,
     deliveries: hooks.reduce((sum, { record }) => sum + record.taken, 0),
     allowedDuplicates: fault.repeatsPerLane,
@@ -128,10 +143,11 @@ function repeatsOf({ order, batch }: HookKind, deliveries: number): number {
 }
 
 /** What is still missing when the time is up is lost: no failure here, the verdict counts it. */
-async function drain({ hooks, load }: Stage): Promise<void> {
+async function drain({ hooks, load }: Stage, timeoutMs: number): Promise<void> {
+  await load.abort();
   const heads = load.heads();
   const arrived = (): boolean => hooks.every(({ record, group }) => record.through >= heads[group]!);
-  await until('everything has arrived', arrived).catch(() => {});
+  await until('everything has arrived', arrived, timeoutMs).catch(() => {});
 }
 
 /** The row of a fault that was not struck to its end. */

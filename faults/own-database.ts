@@ -50,12 +50,11 @@ function start(dataDir: string): Promise<EmbeddedServer> {
   return startEmbedded({ dataDir, binDir: null, log: () => {} });
 }
 
-/** Kills the postmaster of a data directory with -9; resolves to its pid. */
-export async function killPostmaster(dataDir: string): Promise<number> {
+/** Kills the postmaster of a data directory with -9. */
+export async function killPostmaster(dataDir: string): Promise<void> {
   const postmaster = await findPostmaster(join(dataDir, 'postgresql'));
   if (postmaster === null) throw new Error('there is no database server to kill');
   process.kill(postmaster.pid, 'SIGKILL');
-  return postmaster.pid;
 }
 
 /** Ends it at once; its files are going to be removed. */

@@ -4,8 +4,6 @@ export interface Delivery {
   readonly seqs: readonly number[];
   /** The number of the post that each message came from. */
   readonly posts: readonly number[];
-  /** The sender's clock, in seconds since 1970. */
-  readonly timestampS: number;
 }
 
 interface ForwardedBody {
@@ -42,6 +40,7 @@ export class HookRecord {
   #through = 0;
   #duplicatesOfRun = 0;
   #firstTakenAt: number | null = null;
+  /** The clock of the sender of the last arrival, in seconds since 1970. */
   lastTimestampS = 0;
 
   constructor(path: string, strict: boolean) {
@@ -69,6 +68,7 @@ export class HookRecord {
     this.#duplicatesOfRun = 0;
   }
 
+  /** From now on `firstTakenAt` tells of the next message. */
   mark(): void {
     this.#firstTakenAt = null;
   }
@@ -141,6 +141,6 @@ export class Recorder {
     const posts = messages.map(({ text }) => Number(POST_TEXT.exec(text)?.[1] ?? Number.NaN));
     hook.arrived(seqs);
     hook.lastTimestampS = Number(headers['webhook-timestamp']);
-    return { hook, seqs, posts, timestampS: hook.lastTimestampS };
+    return { hook, seqs, posts };
   }
 }

@@ -25,7 +25,6 @@ export interface StageOptions {
   /** Servers on the one database; 1 by default. */
   readonly nodes?: number;
   readonly process?: ProcessOptions;
-  readonly gapMs?: number;
   /** The receiver that is going to be at fault; by default one like the other. */
   readonly struck?: (recorder: Recorder) => Promise<Receiver>;
   /** The host that hooks of the struck receiver are registered under, instead of its address. */
@@ -44,6 +43,7 @@ interface Hook {
 
 const GROUPS = 4;
 const CLIENTS = 8;
+/** Rest of each client between two posts: at most some 800 posts a second, which two cores can forward and record. */
 const GAP_MS = 8;
 const SETTINGS = `
   limits { token-rate = 10000, registrations-per-minute = 1000 }
@@ -87,7 +87,7 @@ export class Stage {
       const { id, token } = await servers[0]!.createGroup(`Group ${group}`);
       targets.push({ id, webhooks: servers.map((server) => `${server.url}/v1/webhooks/${token}`) });
     }
-    const load = new Load(targets, { clients: CLIENTS, gapMs: options.gapMs ?? GAP_MS });
+    const load = new Load(targets, { clients: CLIENTS, gapMs: GAP_MS });
     await cleanUp.add('load', () => load.abort());
     const stage = new Stage({ recorder, struck, healthy, load });
     stage.servers.push(...servers);
