@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { askControl } from '../test/support/control.ts';
 import { ServerProcess } from '../test/support/server-process.ts';
 import { cpuSeconds, residentMiB } from './cpu.ts';
 import { runLoad, type LoadResult } from './load.ts';
+import { countOf, metricsUrl } from './metrics.ts';
 import { BenchProcess } from './process.ts';
 import { median, report, round } from './report.ts';
 
@@ -34,21 +34,6 @@ interface Cost {
 interface Pids {
   readonly server: number;
   readonly database: number;
-}
-
-/** Where the server says what it counted. */
-async function metricsUrl(server: ServerProcess): Promise<string> {
-  const socket = join(server.dataDir, 'control.sock');
-  const status = await askControl<{ metrics_url: string | null }>(socket, 'server.status', {});
-  if (status.metrics_url === null) throw new Error('the server serves no metrics');
-  return status.metrics_url;
-}
-
-async function countOf(url: string, series: string): Promise<number> {
-  const text = await (await fetch(url)).text();
-  const line = text.split('\n').find((each) => each.startsWith(`${series} `));
-  if (line === undefined) throw new Error(`the server has no metric ${series}`);
-  return Number(line.slice(series.length));
 }
 
 async function withCost(

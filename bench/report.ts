@@ -3,6 +3,12 @@ export function median(values: readonly number[]): number {
   return values.toSorted((a, b) => a - b)[Math.floor((values.length - 1) / 2)] ?? Number.NaN;
 }
 
+/** The value below which this share of them lies; 0 of none. */
+export function percentile(values: readonly number[], share: number): number {
+  const sorted = Float64Array.from(values).sort();
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0;
+}
+
 /** One line of JSON for machines, after the table for people. */
 export interface BenchLine {
   readonly bench: string;
@@ -11,7 +17,8 @@ export interface BenchLine {
   readonly baseline: string;
   /** Median of what was measured, a second. */
   readonly rate: number;
-  readonly target: number;
+  /** Of the ratio; where the issue gives none, there is none. */
+  readonly target?: number;
   readonly [more: string]: unknown;
 }
 

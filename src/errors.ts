@@ -56,6 +56,18 @@ const catalogue = {
     sentence: 'This token is used faster than it may be; nothing was done, please repeat it later',
     retryAfterS: 5,
   },
+  ping_refused: {
+    status: 503,
+    rpcCode: -32039,
+    sentence: 'A reverse webhook is pinged once in 5 seconds; this ping was not sent, please repeat it later',
+    retryAfterS: 5,
+  },
+  retries_full: {
+    status: 503,
+    rpcCode: -32038,
+    sentence: 'This reverse webhook has too many messages to repeat; nothing was done, please repeat it later',
+    retryAfterS: 60,
+  },
   database_away: {
     status: 503,
     rpcCode: -32032,
@@ -67,6 +79,14 @@ const catalogue = {
     rpcCode: -32033,
     sentence: 'The answer of the database was lost: this may have been done; look before you repeat it',
     retryAfterS: 2,
+  },
+  change_unheard: {
+    status: 503,
+    rpcCode: -32037,
+    sentence:
+      'The change is stored, but the server that delivers for this hook has not confirmed it: it holds there as soon as ' +
+      'that server hears of it, or reaches the database again',
+    retryAfterS: 10,
   },
   starting: {
     status: 503,

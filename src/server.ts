@@ -1,8 +1,8 @@
-import type { Bus } from './bus/bus.ts';
 import { PostgresBus } from './bus/postgres-bus.ts';
 import type { Config } from './config/config.ts';
 import { readServerKeys } from './config/server-key-files.ts';
 import { Lanes } from './delivery/lanes.ts';
+import { Pinger } from './delivery/ping.ts';
 import { createApp, createStartingApp } from './http/app.ts';
 import { HttpListener } from './http/listener.ts';
 import { RequestCounts } from './http/request-counts.ts';
@@ -11,7 +11,7 @@ import type { Log } from './log.ts';
 import { EventLoopDelay } from './metrics/event-loop-delay.ts';
 import { metricsListener } from './metrics/exposition.ts';
 import { allFamilies, type MetricSources } from './metrics/families.ts';
-import { SIGNING_KEYS, type ServerKey } from './model/server-key.ts';
+import { SIGNING_KEYS } from './model/server-key.ts';
 import { TokenDirectory } from './operations/access.ts';
 import { DeliveryReport } from './operations/delivery-report.ts';
 import { Housekeeping } from './operations/housekeeping.ts';
@@ -33,6 +33,7 @@ import { Sealer } from './storage/sealed.ts';
 import { readVersion } from './version.ts';
 
 const GROUPS_REGISTERING = 10_000;
+const GROUPS_CHANGING = 10_000;
 /** A scrape is answered within two seconds, so that a stop waits no longer for one. */
 const SCRAPE_MS = 2_000;
 
@@ -62,6 +63,7 @@ export class Server {
   readonly #record: RunRecord;
   readonly #explain: (error: unknown) => Ending;
   #lanes: Lanes | null = null;
+  #pinger: Pinger | null = null;
   #refusing = false;
   #port = 0;
   #metricsPort: number | null = null;
@@ -135,9 +137,10 @@ export class Server {
     const opened = await openDatabase(config, { sealer, log, onConnecting });
     this.#connecting = null;
     this.#keep('database', () => opened.stop());
-    const bus = new PostgresBus(opened.database, log);
+    const node = await readNodeId(config.dataDir);
+    const bus = new PostgresBus(opened.database, log, { node });
     this.#keep('bus', () => bus.stop());
-    const services = this.#services(opened, { sealer, serverKeys, bus });
+    const services = this.#services(opened, { sealer, serverKeys, bus, node });
     this.#keep('message log', () => services.messageLog.stop());
     const housekeeping = new Housekeeping(services);
     await housekeeping.start();
@@ -153,11 +156,11 @@ export class Server {
     log.info('ready', { port: this.#port, metricsPort: this.#metricsPort, version, database: databaseVersion });
   }
 
-  #services(opened: OpenDatabase, parts: { sealer: Sealer; serverKeys: readonly ServerKey[]; bus: Bus }): Services {
+  #services(opened: OpenDatabase, parts: Pick<Services, 'sealer' | 'serverKeys' | 'bus' | 'node'>): Services {
     const config = this.#config;
     const { limits, delivery } = config;
     const { database } = opened;
-    const { sealer, serverKeys, bus } = parts;
+    const { bus } = parts;
     const messageLog = new MessageLog(database.intake, {
       maxPosts: limits.intakePosts,
       maxBytes: limits.intakeBytes,
@@ -167,8 +170,9 @@ export class Server {
       onCommitted: (advanced) => bus.publish('advanced', advanced),
     });
     const log = this.#log;
-    const perMinute = limits.registrationsPerMinute;
+    const { registrationsPerMinute, hookChangesPerMinute } = limits;
     return {
+      ...parts,
       config,
       version: readVersion(),
       startedAt: new Date(),
@@ -176,13 +180,12 @@ export class Server {
       metricsUrl: this.#metricsPort === null ? null : `${httpUrl(config.metrics.interface, this.#metricsPort)}/metrics`,
       database,
       databaseVersion: opened.version,
-      sealer,
-      serverKeys,
       messageLog,
-      bus,
       tokens: new TokenDirectory(database.general, bus, limits),
       policy: new AddressPolicy(delivery.allow),
-      registrations: new Rate({ perSecond: perMinute / 60, burst: perMinute, keys: GROUPS_REGISTERING }),
+      registrations: perMinute(registrationsPerMinute, GROUPS_REGISTERING),
+      hookChanges: perMinute(hookChangesPerMinute, GROUPS_CHANGING),
+      sendPing: (target) => this.#pinger?.send(target) ?? Promise.resolve(null),
       deliveriesInFlight: () => this.#lanes?.load.inFlight ?? 0,
       deliveryReport: new DeliveryReport({ pool: database.general, parkAfterMs: delivery.parkAfterMs, log }),
       log,
@@ -190,7 +193,7 @@ export class Server {
   }
 
   async #startDelivery(services: Services, database: Database): Promise<Pick<MetricSources, 'lanes' | 'lookup'>> {
-    const { config, policy, sealer, bus, log, version } = services;
+    const { config, policy, sealer, bus, node, log, version } = services;
     const { delivery } = config;
     await prepareSigning(services);
     const lookup = new NameLookup({
@@ -199,15 +202,18 @@ export class Server {
       failureCacheMs: delivery.lookupFailureCacheMs,
       concurrency: delivery.lookups,
     });
-    const client = new DeliveryClient({ ...delivery, policy, lookup, userAgent: `Klatch/${version}` });
+    const userAgent = `Klatch/${version}`;
+    const client = new DeliveryClient({ ...delivery, policy, lookup, userAgent });
     this.#keep('delivery client', () => client.stop());
-    const node = await readNodeId(config.dataDir);
     const onOutdated = (error: Error): void => {
       this.#refusing = true;
       this.#record.fail(this.#explain(error));
       this.#failure.resolve(error);
     };
     const serverKeys = services.serverKeys.slice(0, SIGNING_KEYS).map((key) => key.privateKey);
+    const pinger = new Pinger({ config: delivery, policy, lookup, userAgent, sealer, serverKeys, log });
+    this.#pinger = pinger;
+    this.#keep('pings', () => pinger.stop());
     const lanes = new Lanes({ database, bus, client, sealer, serverKeys, config: delivery, node, onOutdated, log });
     this.#lanes = lanes;
     this.#keep('lanes', () => lanes.stop(config.http.stopTimeoutMs), true);
@@ -280,6 +286,11 @@ export class Server {
       this.#log.error('a part could not be stopped', { part: part.name, error });
     }
   }
+}
+
+/** A rate of so many uses a minute and key, all of which may come at once. */
+function perMinute(uses: number, keys: number): Rate<number> {
+  return new Rate({ perSecond: uses / 60, burst: uses, keys });
 }
 
 function unexplained(error: unknown): Ending {

@@ -11,6 +11,8 @@ export interface BusEvents {
   hooksChanged(conversations: readonly ConversationId[]): void;
   /** These tokens (SHA-256, hex) no longer hold. */
   tokensRevoked(hashes: readonly string[]): void;
+  /** Partitions of the lanes were given back, or a node came that has none yet. */
+  leasesMoved(): void;
   /** Words of other nodes may have been lost: look for yourself. */
   gap(): void;
 }
@@ -20,6 +22,11 @@ export interface Bus {
   subscribe(listener: Partial<BusEvents>): () => void;
   /** Tells this process at once, and the other nodes as soon as possible. */
   publish<Event extends Exclude<keyof BusEvents, 'gap'>>(event: Event, payload: Parameters<BusEvents[Event]>[0]): void;
+  /**
+   * Tells one other node that the hooks of a conversation were changed, and waits until it has heard: true once all its
+   * listeners have, false when no answer came within `timeoutMs`, whatever the reason.
+   */
+  confirmHooksChanged(node: string, conversation: ConversationId, timeoutMs: number): Promise<boolean>;
 }
 
 /** The part of a bus that reaches this process only. */
@@ -33,5 +40,10 @@ export class LocalBus implements Bus {
 
   publish<Event extends keyof BusEvents>(event: Event, payload?: Parameters<BusEvents[Event]>[0]): void {
     for (const listener of this.#listeners) (listener[event] as ((p: typeof payload) => void) | undefined)?.(payload);
+  }
+
+  /** There is no other node. */
+  confirmHooksChanged(): Promise<boolean> {
+    return Promise.resolve(false);
   }
 }

@@ -5,6 +5,7 @@ import { Connection } from '../storage/connection.ts';
 import type { Database } from '../storage/database.ts';
 import { listen, notify } from '../storage/notifications.ts';
 import { LocalBus, type Bus, type BusEvents } from './bus.ts';
+import { Confirmations } from './confirmations.ts';
 
 /** PostgreSQL takes 7,999 bytes; what does not fit is said as "something changed". */
 const MAX_PAYLOAD_BYTES = 7_900;
@@ -15,6 +16,8 @@ const RECONNECT_MS = 500;
 const QUERY_MS = 2_000;
 
 export interface PostgresBusOptions {
+  /** Who this process is to the others, and the holder of its leases; without one a random name. */
+  readonly node?: string;
   /** How often the listening session is tried; after two and a half times that without an echo it is made anew. */
   readonly heartbeatMs?: number;
 }
@@ -24,24 +27,35 @@ interface Outbox {
   readonly advanced: Map<ConversationId, Seq>;
   readonly hooks: Set<ConversationId>;
   readonly tokens: Set<string>;
+  leases: boolean;
   /** True when more happened than is listed here. */
   more: boolean;
 }
 
-const emptyOutbox = (more = false): Outbox => ({ advanced: new Map(), hooks: new Set(), tokens: new Set(), more });
+const emptyOutbox = (more = false): Outbox => ({
+  advanced: new Map(),
+  hooks: new Set(),
+  tokens: new Set(),
+  leases: false,
+  more,
+});
 
 /**
  * The bus over LISTEN and NOTIFY. A payload is `<node> <kind><items>;<kind><items>`, kinds `a` (conversation:seq),
- * `h` (conversation), `t` (token hash), `*` (anything may have changed) and `.` (heartbeat). Each node hears its own
- * heartbeat through the database: when it does not, the session is made anew and a gap is announced.
+ * `h` (conversation), `t` (token hash), `l` (leases moved), `*` (anything may have changed) and `.` (heartbeat). Each node
+ * hears its own heartbeat through the database: when it does not, the session is made anew and a gap is announced.
+ *
+ * A question to one node is `?<nonce>,<node>,<conversation>`: that node says `h` to its own listeners and answers
+ * `!<nonce>` in the same turn. Questions and answers wait for no other word and are never folded into a `*`.
  */
 export class PostgresBus implements Bus {
   readonly #local = new LocalBus();
   readonly #database: Database;
   readonly #log: Log;
-  readonly #node = randomBytes(6).toString('hex');
+  readonly #node: string;
   readonly #session: Connection;
   readonly #heartbeatMs: number;
+  readonly #confirmations = new Confirmations();
   #outbox = emptyOutbox();
   #sending = false;
   #heard = 0;
@@ -54,6 +68,7 @@ export class PostgresBus implements Bus {
   constructor(database: Database, log: Log, options: PostgresBusOptions = {}) {
     this.#database = database;
     this.#log = log;
+    this.#node = options.node ?? randomBytes(6).toString('hex');
     this.#heartbeatMs = options.heartbeatMs ?? HEARTBEAT_MS;
     this.#session = new Connection(database.target, 'listen', {
       onNotify: (payload) => this.#receive(payload),
@@ -74,6 +89,7 @@ export class PostgresBus implements Bus {
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#timer = null;
     this.#session.close();
+    this.#confirmations.stop();
   }
 
   subscribe(listener: Partial<BusEvents>): () => void {
@@ -86,12 +102,31 @@ export class PostgresBus implements Bus {
     const { advanced, hooks, tokens } = this.#outbox;
     if (event === 'advanced') {
       for (const [id, seq] of payload as ReadonlyMap<ConversationId, Seq>) advanced.set(id, seq);
+    } else if (event === 'leasesMoved') {
+      this.#outbox.leases = true;
     } else {
       const items: Set<unknown> = event === 'hooksChanged' ? hooks : tokens;
       for (const item of payload as readonly unknown[]) items.add(item);
     }
     if (advanced.size + hooks.size + tokens.size > MAX_ITEMS) this.#outbox = emptyOutbox(true);
     if (!this.#sending && !this.#stopped) void this.#send();
+  }
+
+  /** Asked though we may believe ourselves alone: the lease table knows of a node that was not heard. */
+  confirmHooksChanged(node: string, conversation: ConversationId, timeoutMs: number): Promise<boolean> {
+    return this.#confirmations.ask(node, timeoutMs, (nonce) => {
+      void this.#say(`?${nonce},${node},${conversation}`, timeoutMs);
+    });
+  }
+
+  /** A word that waits for no other. Where it is lost, whoever asked hears no answer and asks again. */
+  async #say(word: string, timeoutMs: number): Promise<void> {
+    if (this.#stopped) return;
+    try {
+      await this.#database.general.run((sql) => notify(sql, `${this.#node} ${word}`), timeoutMs);
+    } catch (error) {
+      this.#log.debug('bus: a question or an answer was lost', { error });
+    }
   }
 
   /**
@@ -123,13 +158,14 @@ export class PostgresBus implements Bus {
   }
 
   #take(): string | null {
-    const { advanced, hooks, tokens, more } = this.#outbox;
-    if (!more && advanced.size + hooks.size + tokens.size === 0) return null;
+    const { advanced, hooks, tokens, leases, more } = this.#outbox;
+    if (!more && !leases && advanced.size + hooks.size + tokens.size === 0) return null;
     this.#outbox = emptyOutbox();
     const parts = [
       advanced.size > 0 ? `a${[...advanced].map(([id, seq]) => `${id}:${seq}`).join(',')}` : '',
       hooks.size > 0 ? `h${[...hooks].join(',')}` : '',
       tokens.size > 0 ? `t${[...tokens].join(',')}` : '',
+      leases ? 'l' : '',
     ].filter((part) => part !== '');
     const payload = `${this.#node} ${parts.join(';')}`;
     return more || payload.length > MAX_PAYLOAD_BYTES ? `${this.#node} *` : payload;
@@ -144,16 +180,25 @@ export class PostgresBus implements Bus {
     if (this.#alone) this.#outbox.more = true;
     this.#neighbourAt = performance.now();
     if (this.#outbox.more && !this.#sending && !this.#stopped) void this.#send();
-    for (const word of words.split(';')) this.#hear(word[0], word.slice(1).split(','));
+    for (const word of words.split(';')) this.#hear(node!, word[0], word.slice(1).split(','));
   }
 
-  #hear(kind: string | undefined, items: readonly string[]): void {
+  #hear(node: string, kind: string | undefined, items: readonly string[]): void {
     if (kind === 'a') {
       const pairs = items.map((item) => item.split(':').map(Number) as [ConversationId, Seq]);
       this.#local.publish('advanced', new Map(pairs));
     } else if (kind === 'h') this.#local.publish('hooksChanged', items.map(Number) as ConversationId[]);
     else if (kind === 't') this.#local.publish('tokensRevoked', items);
+    else if (kind === 'l') this.#local.publish('leasesMoved');
+    else if (kind === '?') this.#answer(items);
+    else if (kind === '!') this.#confirmations.answered(node, items[0]!);
     else if (kind === '*') this.#local.publish('gap');
+  }
+
+  #answer([nonce, node, conversation]: readonly string[]): void {
+    if (node !== this.#node) return;
+    this.#local.publish('hooksChanged', [Number(conversation) as ConversationId]);
+    void this.#say(`!${nonce}`, QUERY_MS);
   }
 
   /** Opens the session when there is none, and says a word to ourselves that has to come back. */

@@ -1,6 +1,6 @@
 import { DURATIONS_S, Histogram } from '../histogram.ts';
 import { categories, type Category } from '../outbound/failure.ts';
-import type { AttemptRecord } from '../storage/settlements.ts';
+import type { AttemptRecord } from '../storage/settlement.ts';
 
 /** What became of an attempt; `unregistered`: the target answered 410 and its hook was removed. */
 export const deliveryOutcomes = ['delivered', 'failed', 'unregistered'] as const;
@@ -13,6 +13,8 @@ export class DeliveryCounts {
   readonly failures = Object.fromEntries(categories.map((category) => [category, 0])) as Record<Category, number>;
   /** Attempts that were not the first of their message. */
   retries = 0;
+  /** Messages that were given up, since their target refuses them and accepts others. */
+  setAside = 0;
   readonly durationS: Readonly<Record<DeliveryOutcome, Histogram>> = {
     delivered: new Histogram(DURATIONS_S),
     failed: new Histogram(DURATIONS_S),
@@ -20,7 +22,7 @@ export class DeliveryCounts {
   };
 
   add(attempt: AttemptRecord, isUnregistered = false): void {
-    const outcome = attempt.delivered ? 'delivered' : isUnregistered ? 'unregistered' : 'failed';
+    const outcome = attempt.outcome === 'delivered' ? 'delivered' : isUnregistered ? 'unregistered' : 'failed';
     this.outcomes[outcome] += 1;
     if (outcome === 'failed' && attempt.category !== null) this.failures[attempt.category as Category] += 1;
     if (attempt.attempt > 1) this.retries += 1;

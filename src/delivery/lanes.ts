@@ -3,18 +3,19 @@ import type { DeliveryConfig } from '../config/config.ts';
 import type { Bus } from '../bus/bus.ts';
 import type { Log } from '../log.ts';
 import type { ConversationId, Seq } from '../model/ids.ts';
-import { secretKey } from '../model/hook-secret.ts';
 import type { DeliveryClient } from '../outbound/delivery-client.ts';
 import type { Database } from '../storage/database.ts';
-import { lanesOfConversations, PARTITIONS, pendingConversations, type LaneRow } from '../storage/lanes.ts';
+import { lanesOfConversations, PARTITIONS, type LaneRow } from '../storage/lanes.ts';
 import type { Sealer } from '../storage/sealed.ts';
-import { removeByTarget, StaleLaneError, type AttemptRecord, type Settlement } from '../storage/settlements.ts';
 import { DeliveryCounts } from './delivery-counts.ts';
-import { Lane, REST_MS, type LaneContext, type LaneKeys, type Removal } from './lane.ts';
+import { openSigningKeys } from './headers.ts';
+import { LaneEndings } from './lane-endings.ts';
+import { Lane, REST_MS, type LaneContext } from './lane.ts';
 import { Leases } from './leases.ts';
 import { MessageReader } from './reader.ts';
 import { Settler } from './settler.ts';
 import { Slots } from './slots.ts';
+import { Sweep } from './sweep.ts';
 
 export interface LanesOptions {
   readonly database: Database;
@@ -31,17 +32,12 @@ export interface LanesOptions {
   readonly log: Log;
 }
 
-const SWEEP_MS = 5_000;
 /**
  * Conversations whose lanes are read with one query. Making the lanes of 200 held the event loop for 10 ms: while a start
  * found 50,000 conversations with something pending, posts fell to a fifth; with 50 they stayed at two thirds.
  */
 const PAGE = 50;
-/** Only numbers, so more at once: each page over the last minute looks at everything that advanced in it. */
-const SWEEP_PAGE = 5_000;
 const RETRY_MS = 500;
-/** When the sweeps over the last minute were kept from working for about that long, everything is looked at. */
-const SWEEP_GAP_MS = 45_000;
 /** Sweeps that find a conversation's lanes at rest before it is forgotten until the next word: about a minute. */
 const IDLE_ROUNDS = 12;
 
@@ -75,14 +71,13 @@ export class Lanes {
   readonly #settler: Settler;
   readonly #leases: Leases;
   readonly #context: LaneContext;
+  readonly #sweep: Sweep;
   readonly #loaded = new Map<ConversationId, Loaded>();
   /** Conversations whose rows have to be read (again). */
   readonly #dirty = new Set<ConversationId>();
+  /** Those whose rows are being read. */
+  #reading: readonly ConversationId[] = [];
   #loading: Promise<void> | null = null;
-  #sweeping: Promise<void> | null = null;
-  #fullSweep = new Set<number>();
-  #sweptAt = performance.now();
-  #timer: NodeJS.Timeout | null = null;
   #unsubscribe: (() => void) | null = null;
   #stopped = false;
 
@@ -95,20 +90,37 @@ export class Lanes {
     this.#leases = new Leases({
       pool: database.lease,
       holder: options.node,
-      events: { onGained: (p) => this.#gained(p), onLost: (p) => this.#lost(p), onOutdated: options.onOutdated },
+      events: {
+        onGained: (p) => this.#gained(p),
+        onLost: (p) => this.#lost(p),
+        onGive: (p) => this.#give(p),
+        busy: () => this.#busy(),
+        onMoved: () => options.bus.publish('leasesMoved', undefined),
+        onOutdated: options.onOutdated,
+      },
       log,
     });
+    const endings = new LaneEndings(database.general, options.bus, log);
+    const sweepEvents = {
+      partitions: () => this.#leases.partitions,
+      onPending: (ids: readonly ConversationId[]) => this.#loadAll(ids),
+      onBegin: () => this.#forgetIdle(),
+    };
+    this.#sweep = new Sweep(database.general, sweepEvents, log);
     this.#context = {
       reader: new MessageReader(database.general, log),
+      pool: database.general,
       slots: this.#slots,
       client,
       settler: this.#settler,
       leases: this.#leases,
       schedule: config,
+      parkAfterMs: config.parkAfterMs,
       counts: this.counts,
       log,
       onStale: (id) => this.#read([id]),
-      onGone: (lane, settlement, attempt) => this.#gone(lane, settlement, attempt),
+      onGone: (lane, settlement, attempt) => endings.remove(lane, settlement, attempt),
+      onParked: (lane, settlement) => endings.park(lane, settlement),
     };
   }
 
@@ -126,10 +138,11 @@ export class Lanes {
     this.#unsubscribe = this.#options.bus.subscribe({
       advanced: (conversations) => this.#advanced(conversations),
       hooksChanged: (ids) => this.#changed(ids),
+      leasesMoved: () => this.#leases.hurry(),
       gap: () => this.#gap(),
     });
     await this.#leases.start();
-    this.#armSweep();
+    this.#sweep.start();
   }
 
   /** Starts no new attempt, waits for those in flight until `deadlineMs` from now, and gives the partitions back. */
@@ -137,8 +150,9 @@ export class Lanes {
     if (this.#stopped) return;
     this.#stopped = true;
     this.#unsubscribe?.();
-    if (this.#timer !== null) clearTimeout(this.#timer);
+    const swept = this.#sweep.stop();
     this.#slots.stop();
+    this.#leases.leave();
     const lanes = [...this.#loaded.values()].flatMap((loaded) => [...loaded.lanes.values()]);
     const retired = Promise.all(lanes.map((lane) => lane.retire()));
     const timer = setTimeout(() => {
@@ -149,7 +163,7 @@ export class Lanes {
     await retired;
     clearTimeout(timer);
     this.#settler.stop();
-    await Promise.all([this.#loading, this.#sweeping]);
+    await Promise.all([this.#loading, swept]);
     await this.#leases.stop();
   }
 
@@ -175,22 +189,47 @@ export class Lanes {
     this.#read(ids);
   }
 
-  /** Words were lost: rows may have changed as well. */
+  /** Words were lost: rows may have changed as well, also those that are being read. */
   #gap(): void {
-    this.#read([...this.#loaded.keys()]);
-    this.#sweepSoon();
+    this.#read([...this.#loaded.keys(), ...this.#reading]);
+    this.#sweep.soon();
   }
 
   #gained(partitions: readonly number[]): void {
-    for (const partition of partitions) this.#fullSweep.add(partition);
+    this.#sweep.addFull(partitions);
+    // While the lease had lapsed, changes were answered that no word has told of yet: first the rows.
+    for (const { lane } of this.#lanesOf(partitions)) lane.hold();
     this.#gap();
   }
 
   #lost(partitions: readonly number[]): void {
     this.#log.warn('partitions of the lanes belong to another process now', { count: partitions.length });
-    for (const loaded of this.#loaded.values()) {
-      for (const lane of loaded.lanes.values()) if (partitions.includes(lane.partition)) this.#retire(loaded, lane);
+    for (const { loaded, lane } of this.#lanesOf(partitions)) this.#retire(loaded, lane);
+  }
+
+  #give(partitions: readonly number[]): Map<number, Promise<void>> {
+    const lanes = Map.groupBy(this.#lanesOf(partitions), ({ lane }) => lane.partition);
+    for (const { loaded, lane } of [...lanes.values()].flat()) this.#retire(loaded, lane);
+    const drained = async (partition: number): Promise<void> => {
+      await Promise.all((lanes.get(partition) ?? []).map(({ lane }) => lane.retire()));
+    };
+    return new Map(partitions.map((partition) => [partition, drained(partition)]));
+  }
+
+  /** Of each partition, the lanes that have something to do. */
+  #busy(): Map<number, number> {
+    const busy = new Map<number, number>();
+    for (const { lane } of this.#lanesOf(this.#leases.partitions)) {
+      if (!lane.idle) busy.set(lane.partition, (busy.get(lane.partition) ?? 0) + 1);
     }
+    return busy;
+  }
+
+  #lanesOf(partitions: readonly number[]): { loaded: Loaded; lane: Lane }[] {
+    const wanted = new Set(partitions);
+    return [...this.#loaded.values()].flatMap((loaded) =>
+      [...loaded.lanes.values()].filter((lane) => wanted.has(lane.partition)).map((lane) => ({ loaded, lane })),
+    );
   }
 
   #read(ids: readonly ConversationId[]): void {
@@ -202,10 +241,16 @@ export class Lanes {
     });
   }
 
+  async #loadAll(ids: readonly ConversationId[]): Promise<void> {
+    this.#read(ids);
+    await this.#loading;
+  }
+
   async #load(): Promise<void> {
     while (this.#dirty.size > 0 && !this.#stopped) {
       const ids = [...this.#dirty].slice(0, PAGE);
       for (const id of ids) this.#dirty.delete(id);
+      this.#reading = ids;
       try {
         const rows = await this.#options.database.general.run((sql) => lanesOfConversations(sql, ids));
         const byConversation = Map.groupBy(rows, (row) => row.conversationId);
@@ -216,6 +261,7 @@ export class Lanes {
         await new Promise((resolve) => setTimeout(resolve, RETRY_MS).unref());
       }
     }
+    this.#reading = [];
   }
 
   /** Makes the lanes in memory agree with the rows that were read. */
@@ -245,8 +291,9 @@ export class Lanes {
   }
 
   #create(loaded: Loaded, row: LaneRow): void {
+    const { sealer, serverKeys } = this.#options;
     try {
-      const lane = new Lane(row, this.#keysOf(row), this.#context);
+      const lane = new Lane(row, openSigningKeys(sealer, serverKeys, row), this.#context);
       loaded.lanes.set(row.id, lane);
       lane.wake(row.lastSeq > loaded.head ? row.lastSeq : loaded.head);
     } catch (error) {
@@ -262,72 +309,6 @@ export class Lanes {
       loaded.lanes.delete(lane.id);
       this.#read([lane.conversationId]);
     });
-  }
-
-  #keysOf(row: LaneRow): LaneKeys {
-    const { sealer, serverKeys: server } = this.#options;
-    const current = secretKey(sealer.open('hook-secret', row.secretSealed));
-    if (row.oldSecretSealed === null || row.oldSecretUntil === null) return { current, old: null, server };
-    const key = secretKey(sealer.open('hook-secret', row.oldSecretSealed));
-    return { current, old: { key, untilMs: row.oldSecretUntil.getTime() }, server };
-  }
-
-  async #gone(lane: Lane, settlement: Settlement, attempt: AttemptRecord): Promise<Removal> {
-    const { conversationId, host } = lane;
-    const removal = { settlement, attempt, conversationId, host };
-    try {
-      // Not on the settling connections: this one may wait for the group's head.
-      await this.#options.database.general.transaction((tx) => removeByTarget(tx, removal));
-      this.#log.info('a target answered 410: its hook was removed', { hook: lane.id, host });
-      this.#options.bus.publish('hooksChanged', [conversationId]);
-      return 'removed';
-    } catch (error) {
-      if (error instanceof StaleLaneError) return 'stale';
-      this.#log.warn('a hook whose target answered 410 could not be removed, trying again', { hook: lane.id, error });
-      return 'failed';
-    }
-  }
-
-  #armSweep(): void {
-    if (this.#stopped) return;
-    if (this.#timer !== null) clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => this.#sweepSoon(), SWEEP_MS);
-  }
-
-  #sweepSoon(): void {
-    if (this.#sweeping !== null || this.#stopped) return;
-    this.#forgetIdle();
-    this.#sweeping = this.#sweep().finally(() => {
-      this.#sweeping = null;
-      this.#armSweep();
-    });
-  }
-
-  /** Everything that is pending in newly gained partitions; in the others, what advanced within the last minute. */
-  async #sweep(): Promise<void> {
-    const missed = performance.now() - this.#sweptAt > SWEEP_GAP_MS;
-    const full = missed ? this.#leases.partitions : [...this.#fullSweep];
-    this.#fullSweep = new Set();
-    try {
-      await this.#sweepPages(this.#leases.partitions, true);
-      if (full.length > 0) await this.#sweepPages(full, false);
-      this.#sweptAt = performance.now();
-    } catch (error) {
-      for (const partition of full) this.#fullSweep.add(partition);
-      this.#log.debug('the sweep over the lanes failed, repeating', { error });
-    }
-  }
-
-  async #sweepPages(partitions: readonly number[], recent: boolean): Promise<void> {
-    if (partitions.length === 0) return;
-    for (let after = 0; !this.#stopped;) {
-      const page = { partitions, after, limit: SWEEP_PAGE, recent };
-      const ids = await this.#options.database.general.run((sql) => pendingConversations(sql, page));
-      this.#read(ids);
-      await this.#loading;
-      if (ids.length < SWEEP_PAGE) return;
-      after = ids.at(-1)!;
-    }
   }
 
   #forgetIdle(): void {

@@ -1,26 +1,59 @@
 import type { Log } from '../log.ts';
-import { claimPartitions, releasePartitions, renewPartitions, type HeldPartition } from '../storage/leases.ts';
+import {
+  claimPartitions,
+  nextExpiryMs,
+  releaseAllPartitions,
+  releasePartitions,
+  renewPartitions,
+  type HeldPartition,
+} from '../storage/leases.ts';
+import type { Sql } from '../storage/connection.ts';
 import { PARTITIONS } from '../storage/lanes.ts';
 import { checkSchema, newestVersion, SchemaTooNewError } from '../storage/migrate.ts';
+import { joinNodes, leaveNodes } from '../storage/nodes.ts';
 import type { Pool } from '../storage/pool.ts';
+import { leastBusy, shareOf } from './lease-shares.ts';
 
 const LEASE_MS = 10_000;
 const RENEW_MS = 3_000;
 /** A lease is not used for its last moments, so that a write that left in time arrives in time. */
 const MARGIN_MS = 2_000;
+/** What happens within this time is told to the database together. */
+const GATHER_MS = 50;
 
 export interface LeaseEvents {
-  /** These partitions are ours from now on: look for what is pending in them. */
+  /** These partitions are ours, from now on or after a lapse: what is remembered of them may be out of date. */
   readonly onGained: (partitions: readonly number[]) => void;
   /** These belong to somebody else now. */
   readonly onLost: (partitions: readonly number[]) => void;
+  /**
+   * These are to be given to another node: start nothing more in them. Each one's promise resolves when nothing of it is
+   * in flight or unsettled any more, which the time-outs of attempts bound; it waits for no lane's turn to send.
+   */
+  readonly onGive: (partitions: readonly number[]) => ReadonlyMap<number, Promise<void>>;
+  /** Lanes with something to do, by partition. */
+  readonly busy: () => ReadonlyMap<number, number>;
+  /** Other nodes have reason to look at the leases now. */
+  readonly onMoved: () => void;
   /** A newer program has changed the schema: this process must not go on. */
   readonly onOutdated: (error: SchemaTooNewError) => void;
+}
+
+/** What a round found in the database. */
+interface Round {
+  readonly share: number;
+  readonly kept: readonly number[];
+  readonly claimed: readonly HeldPartition[];
+  readonly released: readonly HeldPartition[];
+  readonly nextExpiryMs: number | null;
 }
 
 /**
  * Which partitions of the lanes are ours. Before each attempt a lane asks `epochOf`, which answers by the monotonic and
  * the wall clock: the one does not stand still while a process is stopped, the other not while a machine sleeps.
+ *
+ * Nodes hold equal shares. Who has more than its share gives the surplus back, each partition as soon as nothing of it is
+ * in flight or unsettled, so that the next holder neither repeats nor overtakes anything.
  */
 export class Leases {
   readonly #pool: Pool;
@@ -28,10 +61,18 @@ export class Leases {
   readonly #events: LeaseEvents;
   readonly #log: Log;
   readonly #held = new Map<number, number>();
+  /** Of those held, which are being given back: nothing starts in them any more. */
+  readonly #giving = new Set<number>();
+  /** Of those, which are free of anything under way. */
+  readonly #drained = new Set<number>();
   readonly #newestSchema = newestVersion();
   #validUntil = { monotonic: 0, wall: 0 };
+  #nodes = 1;
   #timer: NodeJS.Timeout | null = null;
   #round: Promise<void> | null = null;
+  /** True: a round is about to begin, or follows the one under way at once. */
+  #hurried = false;
+  #leaving = false;
   #stopped = true;
 
   /** `holder` is the data directory's identity: its lock lets one process at a time use it. */
@@ -48,9 +89,18 @@ export class Leases {
     this.#stopped = false;
     this.#round = this.#renew();
     await this.#round;
+    this.#events.onMoved();
   }
 
-  /** Stops renewing and hands everything over. Lanes must have stopped before. */
+  /** Begins to give everything back, each partition when it is drained; `stop` ends it. */
+  leave(): void {
+    if (this.#leaving || this.#stopped) return;
+    this.#leaving = true;
+    this.#give(this.partitions);
+    this.hurry();
+  }
+
+  /** Stops renewing and hands everything over that is left. Lanes must have stopped before. */
   async stop(): Promise<void> {
     if (this.#stopped) return;
     this.#stopped = true;
@@ -58,21 +108,34 @@ export class Leases {
     await this.#round;
     this.#held.clear();
     try {
-      await this.#pool.run((sql) => releasePartitions(sql, this.#holder));
+      await this.#pool.run(async (sql) => {
+        await leaveNodes(sql, this.#holder);
+        await releaseAllPartitions(sql, this.#holder);
+      });
+      this.#events.onMoved();
     } catch (error) {
       this.#log.info('the leases could not be given back: they end by themselves', { error });
     }
   }
 
+  /** What is ours and stays so, as far as we know. */
   get partitions(): number[] {
-    return [...this.#held.keys()];
+    return [...this.#held.keys()].filter((partition) => !this.#giving.has(partition));
   }
 
   /** The epoch of a partition that may be used right now, else null. */
   epochOf(partition: number): number | null {
     const { monotonic, wall } = this.#validUntil;
-    if (performance.now() >= monotonic || Date.now() >= wall) return null;
+    if (performance.now() >= monotonic || Date.now() >= wall || this.#giving.has(partition)) return null;
     return this.#held.get(partition) ?? null;
+  }
+
+  /** Looks at the leases now instead of at its next time. */
+  hurry(): void {
+    // Not put off by whoever hurries next: leases are renewed in these rounds.
+    if (this.#hurried) return;
+    this.#hurried = true;
+    if (this.#round === null) this.#arm(GATHER_MS);
   }
 
   async #renew(): Promise<void> {
@@ -80,37 +143,102 @@ export class Leases {
     const wasValid = asked.monotonic < this.#validUntil.monotonic && asked.wall < this.#validUntil.wall;
     let next = RENEW_MS;
     try {
-      const held: HeldPartition[] = [...this.#held].map(([partition, epoch]) => ({ partition, epoch }));
-      const { kept, claimed } = await this.#pool.run(async (sql) => {
-        await checkSchema(sql, this.#newestSchema);
-        return {
-          kept: held.length === 0 ? [] : await renewPartitions(sql, this.#holder, held, LEASE_MS),
-          claimed:
-            held.length === PARTITIONS ? [] : await claimPartitions(sql, this.#holder, this.partitions, LEASE_MS),
-        };
-      });
-      this.#take(held, kept, claimed);
+      const round = await this.#pool.run((sql) => this.#ask(sql));
       const validMs = LEASE_MS - MARGIN_MS;
-      this.#validUntil = { monotonic: asked.monotonic + validMs, wall: asked.wall + validMs };
+      this.#take(round, { monotonic: asked.monotonic + validMs, wall: asked.wall + validMs });
+      const { claimed, kept, share } = round;
       if (claimed.length > 0) this.#events.onGained(claimed.map((c) => c.partition));
-      // Lanes that found the lease out of date have gone to rest.
-      if (!wasValid && kept.length > 0) this.#events.onGained(kept);
+      // Lanes that found the lease out of date have gone to rest, and changes of hooks may have been answered meanwhile.
+      const ours = this.partitions;
+      if (!wasValid && kept.length > 0) this.#events.onGained(ours);
+      if (ours.length > share) this.#give(leastBusy(ours, ours.length - share, this.#events.busy()));
+      if (round.released.length > 0) this.#events.onMoved();
+      // Nobody else has a lease for less than the rest of its time between two renewals unless it ended.
+      if (round.nextExpiryMs !== null) next = Math.min(next, Math.max(round.nextExpiryMs, 0) + GATHER_MS);
     } catch (error) {
       if (error instanceof SchemaTooNewError) this.#events.onOutdated(error);
       this.#log.warn('the leases of the lanes cannot be renewed', { error });
       next = RENEW_MS / 3;
     }
-    if (!this.#stopped) {
-      this.#timer = setTimeout(() => {
-        this.#round = this.#renew();
-      }, next);
+    this.#round = null;
+    this.#arm(this.#hurried ? GATHER_MS : next);
+  }
+
+  async #ask(sql: Sql): Promise<Round> {
+    await checkSchema(sql, this.#newestSchema);
+    const share = await this.#share(sql);
+    const released = this.#list([...this.#drained]);
+    if (released.length > 0) await releasePartitions(sql, this.#holder, released);
+    const gone = new Set(released.map((r) => r.partition));
+    const held = this.#list([...this.#held.keys()].filter((partition) => !gone.has(partition)));
+    const kept = held.length === 0 ? [] : await renewPartitions(sql, this.#holder, held, LEASE_MS);
+    const room = share - kept.filter((partition) => !this.#giving.has(partition)).length;
+    const except = [...this.#held.keys()];
+    const claim = { holder: this.#holder, except, room: Math.max(0, room), leaseMs: LEASE_MS };
+    const claimed = this.#leaving || except.length === PARTITIONS ? [] : await claimPartitions(sql, claim);
+    return { share, kept, claimed, released, nextExpiryMs: await nextExpiryMs(sql, this.#holder) };
+  }
+
+  async #share(sql: Sql): Promise<number> {
+    if (this.#leaving) {
+      await leaveNodes(sql, this.#holder);
+      return 0;
+    }
+    const nodes = await joinNodes(sql, this.#holder, LEASE_MS);
+    // Being alone from the start is no news.
+    if (nodes.length !== this.#nodes) this.#log.info('nodes share the lanes', { nodes: nodes.length });
+    this.#nodes = nodes.length;
+    return shareOf(this.#holder, nodes);
+  }
+
+  #list(partitions: readonly number[]): HeldPartition[] {
+    return partitions.map((partition) => ({ partition, epoch: this.#held.get(partition)! }));
+  }
+
+  #take({ kept, claimed, released }: Round, validUntil: { monotonic: number; wall: number }): void {
+    for (const { partition } of released) this.#forget(partition);
+    const stays = new Set(kept);
+    const lost = [...this.#held.keys()].filter((partition) => !stays.has(partition));
+    for (const partition of lost) this.#forget(partition);
+    for (const { partition, epoch } of claimed) this.#held.set(partition, epoch);
+    this.#validUntil = validUntil;
+    if (lost.length > 0) this.#events.onLost(lost);
+  }
+
+  #forget(partition: number): void {
+    this.#held.delete(partition);
+    this.#giving.delete(partition);
+    this.#drained.delete(partition);
+  }
+
+  #give(partitions: readonly number[]): void {
+    if (partitions.length === 0) return;
+    for (const partition of partitions) this.#giving.add(partition);
+    for (const [partition, drained] of this.#events.onGive(partitions)) {
+      void this.#giveWhen(drained, { partition, epoch: this.#held.get(partition)! });
     }
   }
 
-  #take(held: readonly HeldPartition[], kept: readonly number[], claimed: readonly HeldPartition[]): void {
-    const lost = held.map((h) => h.partition).filter((partition) => !kept.includes(partition));
-    for (const partition of lost) this.#held.delete(partition);
-    for (const { partition, epoch } of claimed) this.#held.set(partition, epoch);
-    if (lost.length > 0) this.#events.onLost(lost);
+  async #giveWhen(drained: Promise<void>, { partition, epoch }: HeldPartition): Promise<void> {
+    try {
+      await drained;
+    } catch (error) {
+      // Whatever it was, the next holder can do better.
+      this.#log.error('the lanes of a partition could not be ended before it is given back', { partition, error });
+    }
+    // Lost meanwhile, and perhaps gained again: then it is not the same lease any more.
+    if (!this.#giving.has(partition) || this.#held.get(partition) !== epoch) return;
+    this.#drained.add(partition);
+    this.hurry();
+  }
+
+  #arm(ms: number): void {
+    if (this.#stopped) return;
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => {
+      this.#timer = null;
+      this.#hurried = false;
+      this.#round = this.#renew();
+    }, ms);
   }
 }

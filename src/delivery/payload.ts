@@ -4,9 +4,10 @@ import type { LogMessage } from '../storage/lanes.ts';
 /** The contract's command: a slash, a name, then white space or the end. The rest is its text. */
 const COMMAND = /^\/([A-Za-z0-9_-]{1,255})(?:\s+([\s\S]*))?$/;
 
-/** `webhook-id` of one message: the same over all its attempts and redeliveries. */
-export function deliveryId(hookId: HookId, conversationId: ConversationId, seq: number): string {
-  return `${hookId}_${conversationId}_${seq}`;
+/** `webhook-id` of one message or a range of them: the same over all its attempts and redeliveries. */
+export function deliveryId(hookId: HookId, conversationId: ConversationId, first: number, last = first): string {
+  const range = first === last ? String(first) : `${first}-${last}`;
+  return `${hookId}_${conversationId}_${range}`;
 }
 
 /** The JSON body of one message's delivery. It says nothing of the hook, so one text serves all hooks of the group. */

@@ -32,19 +32,19 @@ export function longestDelayMs(schedule: RetrySchedule): number {
  * somebody set the clock back, the monotonic one alone for as long as the machine slept.
  */
 export class NextAttempt {
-  readonly #atMs: number;
+  readonly at: Date;
   readonly #monotonicMs: number;
 
-  /** `at` is what was computed just now, or what stands in the row; null: at once. */
-  constructor(at: Date | null, schedule: RetrySchedule) {
-    this.#atMs = at?.getTime() ?? 0;
-    const waitMs = this.#atMs - Date.now();
+  /** `at` is what was computed just now, or what stands in the row. */
+  constructor(at: Date, schedule: RetrySchedule) {
+    this.at = at;
+    const waitMs = at.getTime() - Date.now();
     // Longer than any wait that is ever set: the clock was put back since it was written, so the attempt is due.
     this.#monotonicMs = performance.now() + (waitMs > longestDelayMs(schedule) ? 0 : waitMs);
   }
 
   /** How long to wait from now, 0 when it is time. */
   waitMs(): number {
-    return Math.max(0, Math.min(this.#atMs - Date.now(), this.#monotonicMs - performance.now()));
+    return Math.max(0, Math.min(this.at.getTime() - Date.now(), this.#monotonicMs - performance.now()));
   }
 }

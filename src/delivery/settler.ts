@@ -2,7 +2,8 @@ import type { Log } from '../log.ts';
 import type { HookId } from '../model/ids.ts';
 import { sqlState } from '../storage/database-error.ts';
 import type { Pool } from '../storage/pool.ts';
-import { settle, type Settlement } from '../storage/settlements.ts';
+import type { Settlement } from '../storage/settlement.ts';
+import { settle } from '../storage/settlements.ts';
 
 interface Pending {
   readonly settlement: Settlement;

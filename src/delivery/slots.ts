@@ -1,25 +1,60 @@
+import type { Attempt } from '../outbound/attempt.ts';
+
+/** A lane whose last attempt took longer is slow: it asks for slots of which there are fewer. */
+export const SLOW_MS = 1_000;
+/** The part of all slots, and of a host's, that slow lanes may hold. */
+const SLOW_SHARE = 0.5;
+
+type Grant = (granted: boolean) => void;
+
 interface Host {
   readonly name: string;
-  readonly waiting: ((granted: boolean) => void)[];
+  readonly quick: Grant[];
+  readonly slow: Grant[];
+  /** Requests in flight, and how many of them are slow lanes'. */
   active: number;
+  slowActive: number;
+  /** Which of its lanes got a slot last, when both kinds waited. */
+  servedSlow: boolean;
+}
+
+/** True when a lane with this last attempt has to ask as a slow one: it is likely to hold its slot for long again. */
+export function isSlow(last: Pick<Attempt, 'category' | 'durationMs'>): boolean {
+  // A look-up that fails takes no time while the failure is remembered, and its whole time-out when it is not.
+  return last.durationMs > SLOW_MS || last.category === 'timeout' || last.category === 'dns';
 }
 
 /**
  * Who may send now: a global bound of requests in flight and one for each host. Hosts take turns, and the lanes of a
  * host in the order they came, so that neither a slow host nor a busy one keeps others from sending.
+ *
+ * Slow lanes share at most half of the slots, and half of a host's. Without that, 16 hosts whose 16 hooks each answer
+ * just below the time-out hold all 256 for 15 s at a time, and everybody waits for them. Half, since a slot that is
+ * left to quick lanes serves a hundred deliveries in the second that a slow one takes for one: they hardly miss the
+ * other half, while receivers that are slow for honest reasons go on in parallel. Where both kinds wait, they
+ * alternate. A lane is known to be slow after its first slow attempt, so that only that one takes from the quick half.
  */
 export class Slots {
   readonly #max: number;
   readonly #perHost: number;
+  readonly #maxSlow: number;
+  readonly #slowPerHost: number;
   readonly #hosts = new Map<string, Host>();
-  /** Hosts that have somebody waiting and room for one more, in turn. */
-  readonly #turns = new Set<Host>();
+  /** Hosts with a quick lane that waits and room for it, in turn; some have lost the room since and are passed over. */
+  readonly #quickTurns = new Set<Host>();
+  /** The same of slow lanes. Room among all slow ones is not asked here. */
+  readonly #slowTurns = new Set<Host>();
+  readonly #granted = Promise.resolve(true);
   #active = 0;
+  #slowActive = 0;
+  #servedSlow = false;
   #stopped = false;
 
   constructor(max: number, perHost: number) {
     this.#max = max;
     this.#perHost = perHost;
+    this.#maxSlow = slowShare(max);
+    this.#slowPerHost = slowShare(perHost);
   }
 
   /** Requests in flight. */
@@ -27,58 +62,126 @@ export class Slots {
     return this.#active;
   }
 
+  /** Of these, the ones of slow lanes. */
+  get slowActive(): number {
+    return this.#slowActive;
+  }
+
   /** Callers that wait for a slot. */
   get waiting(): number {
     let waiting = 0;
-    for (const host of this.#hosts.values()) waiting += host.waiting.length;
+    for (const host of this.#hosts.values()) waiting += host.quick.length + host.slow.length;
     return waiting;
   }
 
-  /** Waits for a slot; true once it is ours and has to be released, false when the server stops. */
-  acquire(hostName: string): Promise<boolean> {
+  /**
+   * Waits for a slot; true once it is ours and has to be released, false when the server stops.
+   *
+   * @param slow what {@link isSlow} says of the caller's last attempt; false when there was none. `release` has to be
+   *   told the same.
+   */
+  acquire(hostName: string, slow = false): Promise<boolean> {
     if (this.#stopped) return Promise.resolve(false);
-    const host = this.#hosts.get(hostName) ?? { name: hostName, waiting: [], active: 0 };
-    this.#hosts.set(hostName, host);
+    const host = this.#hostOf(hostName);
+    // Whoever waits while a slot is free waits for room that is not this one's, so nobody is passed.
+    if (this.#hasRoom(host, slow)) {
+      this.#take(host, slow);
+      return this.#granted;
+    }
     return new Promise((resolve) => {
-      host.waiting.push(resolve);
+      (slow ? host.slow : host.quick).push(resolve);
       this.#queue(host);
-      this.#grant();
     });
   }
 
-  release(hostName: string): void {
+  release(hostName: string, slow = false): void {
     const host = this.#hosts.get(hostName);
-    if (host === undefined || host.active === 0) throw new Error('released a slot that was not taken');
+    const held = host === undefined ? 0 : slow ? host.slowActive : host.active - host.slowActive;
+    if (host === undefined || held === 0) throw new Error('released a slot that was not taken');
     host.active -= 1;
     this.#active -= 1;
+    if (slow) {
+      host.slowActive -= 1;
+      this.#slowActive -= 1;
+    }
     this.#queue(host);
-    if (host.active === 0 && host.waiting.length === 0) this.#hosts.delete(hostName);
     this.#grant();
+    if (host.active === 0 && host.quick.length === 0 && host.slow.length === 0) this.#hosts.delete(hostName);
   }
 
   /** Sends everybody away who waits. Slots that are taken are still to be released. */
   stop(): void {
     this.#stopped = true;
-    this.#turns.clear();
-    for (const host of this.#hosts.values()) for (const resolve of host.waiting.splice(0)) resolve(false);
+    this.#quickTurns.clear();
+    this.#slowTurns.clear();
+    for (const host of this.#hosts.values()) {
+      for (const resolve of host.quick.splice(0)) resolve(false);
+      for (const resolve of host.slow.splice(0)) resolve(false);
+    }
+  }
+
+  #hostOf(name: string): Host {
+    let host = this.#hosts.get(name);
+    if (host === undefined) {
+      host = { name, quick: [], slow: [], active: 0, slowActive: 0, servedSlow: false };
+      this.#hosts.set(name, host);
+    }
+    return host;
+  }
+
+  #hasRoom(host: Host, slow: boolean): boolean {
+    if (this.#active >= this.#max || host.active >= this.#perHost) return false;
+    return !slow || (this.#slowActive < this.#maxSlow && host.slowActive < this.#slowPerHost);
+  }
+
+  #take(host: Host, slow: boolean): void {
+    host.active += 1;
+    this.#active += 1;
+    if (!slow) return;
+    host.slowActive += 1;
+    this.#slowActive += 1;
   }
 
   #queue(host: Host): void {
-    if (host.waiting.length > 0 && host.active < this.#perHost) this.#turns.add(host);
+    if (host.active >= this.#perHost) return;
+    if (host.quick.length > 0) this.#quickTurns.add(host);
+    if (host.slow.length > 0 && host.slowActive < this.#slowPerHost) this.#slowTurns.add(host);
   }
 
   #grant(): void {
     while (this.#active < this.#max) {
-      const [host] = this.#turns;
-      if (host === undefined) return;
+      const turns = this.#nextTurns();
+      if (turns === null) return;
+      const [host] = turns;
       // Taken out and queued again: to the end of the line of hosts.
-      this.#turns.delete(host);
-      const resolve = host.waiting.shift();
-      if (resolve === undefined) continue;
-      host.active += 1;
-      this.#active += 1;
-      this.#queue(host);
-      resolve(true);
+      turns.delete(host!);
+      this.#serve(host!);
+      this.#queue(host!);
     }
   }
+
+  /** The line whose first host is next: they alternate. */
+  #nextTurns(): Set<Host> | null {
+    const quick = this.#quickTurns.size > 0;
+    const slow = this.#slowTurns.size > 0 && this.#slowActive < this.#maxSlow;
+    if (!quick && !slow) return null;
+    this.#servedSlow = slow && !(quick && this.#servedSlow);
+    return this.#servedSlow ? this.#slowTurns : this.#quickTurns;
+  }
+
+  /** Whichever line it came from: its kinds of lanes alternate too, or one could always be first to a slot of the host. */
+  #serve(host: Host): void {
+    const quick = host.quick.length > 0 && this.#hasRoom(host, false);
+    const slow = host.slow.length > 0 && this.#hasRoom(host, true);
+    if (!quick && !slow) return;
+    host.servedSlow = slow && !(quick && host.servedSlow);
+    const resolve = (host.servedSlow ? host.slow : host.quick).shift()!;
+    this.#take(host, host.servedSlow);
+    resolve(true);
+  }
+}
+
+/** At least one, or slow lanes would never send. */
+function slowShare(slots: number): number {
+  return Math.max(1, Math.floor(slots * SLOW_SHARE));
 }

@@ -1,4 +1,4 @@
-import type { Settlement } from '../storage/settlements.ts';
+import type { RetryRecord, Settlement } from '../storage/settlement.ts';
 import type { Settler } from './settler.ts';
 
 /**
@@ -71,5 +71,13 @@ export class Unsettled {
 
 /** The older epoch stays: what was sent under it does not count where the lane had another owner in between. */
 function merge(older: Settlement, newer: Settlement): Settlement {
-  return { ...newer, epoch: older.epoch, attempts: [...older.attempts, ...newer.attempts] };
+  const attempts = [...older.attempts, ...newer.attempts];
+  return { ...newer, epoch: older.epoch, attempts, retries: mergeRetries(older.retries, newer.retries) };
+}
+
+/** One for each seq: the newer one stands. */
+function mergeRetries(older: readonly RetryRecord[], newer: readonly RetryRecord[]): readonly RetryRecord[] {
+  if (older.length === 0) return newer;
+  const bySeq = new Map([...older, ...newer].map((retry) => [retry.seq, retry]));
+  return [...bySeq.values()];
 }

@@ -4,7 +4,7 @@ import type { Log } from '../log.ts';
 import { messageId } from '../model/ids.ts';
 import { Rate } from '../operations/rate.ts';
 import type { Services } from '../operations/services.ts';
-import { awaitTurn, postMessage } from '../operations/webhooks.ts';
+import { awaitTurn, postMessage, type WebhookMessage } from '../operations/webhooks.ts';
 import { readBody } from './body.ts';
 import { endInTime } from './deadline.ts';
 import { answer, showError } from './problems.ts';
@@ -21,18 +21,34 @@ export type Send = (req: IncomingMessage, res: ServerResponse, admission: Admiss
 export function createSend(services: Services): Send {
   const { limits, http } = services.config;
   const rate = new Rate<number>({ perSecond: limits.tokenRate, burst: limits.tokenBurst, keys: GROUPS_WITH_A_RATE });
-  return async (req, res, access) => {
-    if (access.integration.archived) throw new KlatchError('group_archived');
-    await awaitTurn(rate, access.integration, limits.tokenWaitMs);
+  const read = async (req: IncomingMessage, res: ServerResponse): Promise<WebhookMessage> => {
     const body = await readBody(req, res, http.maxBodyBytes);
     const input = await parseSend(body, req.headers['content-type'], limits);
     const hops = hopsOf(req.headers, limits.hops);
-    const message = { ...input, ...idempotencyKey(req.headers, body), hops };
+    return { ...input, ...idempotencyKey(req.headers, body), hops };
+  };
+  return async (req, res, access) => {
+    if (access.integration.archived) throw new KlatchError('group_archived');
+    await awaitTurn(rate, access.integration, limits.tokenWaitMs);
+    const message = await read(req, res).catch((error: unknown) => refuse(services, access, error));
     const seq = await postMessage(services, access, message);
     const id = messageId(access.integration.conversationId, seq);
     // One body that passes every known caller's check.
     answer(res, 200, { status: 'Ok', ok: true, success: true, id });
   };
+}
+
+/**
+ * A post that cannot be read never comes to the log, which admits all others by the database: it is admitted here, so
+ * that a token which was rotated on another node is told nothing about its bodies. Rejects in any case.
+ */
+async function refuse({ tokens }: Services, { token }: Admission, error: unknown): Promise<never> {
+  if (!(error instanceof KlatchError) || error.status === 503) throw error;
+  // What is wrong with the body is known also while the database is away.
+  const integration = await tokens.confirm(token).catch(() => undefined);
+  if (integration === null) throw new KlatchError('wrong_token');
+  if (integration?.archived === true) throw new KlatchError('group_archived');
+  throw error;
 }
 
 /**

@@ -8,11 +8,10 @@ import type { TokenAccess } from './token-access.ts';
 export function webhookRoutes(options: { access: TokenAccess; send: Send; log: Log }): Router {
   const { access, send, log } = options;
   const router = Router({ caseSensitive: true });
-  const withToken = access.remembered();
   router
     .route('/:token')
-    .post(withSendProblems(withToken(send), log))
-    .all(withToken(async (req, res) => refuseMethod(req, res, ['POST'])));
+    .post(withSendProblems(access.remembered()(send), log))
+    .all(access.confirmed()(async (req, res) => refuseMethod(req, res, ['POST'])));
   router.all('/:token/status', tokenStatus(access));
   return router;
 }

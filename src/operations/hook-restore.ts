@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { KlatchError } from '../errors.ts';
-import type { ConversationId } from '../model/ids.ts';
+import type { ConversationId, HookId } from '../model/ids.ts';
 import type { Transaction } from '../storage/connection.ts';
 import { violates } from '../storage/database-error.ts';
 import { lockGroup } from '../storage/groups.ts';
@@ -9,28 +9,30 @@ import { countHooks, findHookByUrl, restoreHook } from '../storage/hooks.ts';
 import { insertNotice } from '../storage/notices.ts';
 import { resolveHook } from './access.ts';
 import { reading } from './database-errors.ts';
+import { changeHook } from './hook-changes.ts';
 import { defineOperation } from './operation.ts';
+import { hookNumber } from './schemas.ts';
 import type { Services } from './services.ts';
 
 export const restoreRemovedHook = defineOperation({
   name: 'hooks.restore',
   summary: 'Bring back a reverse webhook that a 410 of its target removed, with its id, secret and cursor.',
-  input: z.strictObject({ hook: z.int().min(1).max(2_147_483_647) }),
+  input: z.strictObject({ hook: hookNumber }),
   output: z.object({ id: z.int(), group: z.int(), host: z.string(), pending: z.int() }),
   allows: (caller) => caller.kind === 'system',
   run: async (services, { hook: id }) => {
-    const { database, bus } = services;
+    const { database } = services;
     const { conversationId, url } = await reading(database.general.run((sql) => resolveHook(sql, id)));
-    try {
-      const { pending } = await database.general.transaction((tx) => restore(services, tx, { id, conversationId }));
-      return { id, group: conversationId, host: new URL(url).host, pending };
-    } catch (error) {
-      if (violates(error, 'reverse_hook_url')) throw await registeredAnew(services, { id, conversationId, url }, error);
-      throw error;
-    } finally {
-      // Whatever was answered: its lane begins at once, also when the commit's answer was lost.
-      bus.publish('hooksChanged', [conversationId]);
-    }
+    return changeHook(services, { conversationId, hookId: id as HookId }, async () => {
+      try {
+        const { pending } = await database.general.transaction((tx) => restore(services, tx, { id, conversationId }));
+        return { id, group: conversationId, host: new URL(url).host, pending };
+      } catch (error) {
+        if (violates(error, 'reverse_hook_url'))
+          throw await registeredAnew(services, { id, conversationId, url }, error);
+        throw error;
+      }
+    });
   },
 });
 
@@ -80,7 +82,7 @@ function assertRestorable(services: Services, hook: ListedHook): void {
   // The contract keeps what a target's 410 removed. What its group deleted was not wanted any more.
   if (hook.removedBy === 'client') {
     throw refuse(
-      `Reverse webhook ${hook.id} was deleted by its own group, not by a 410 of its target: register it again`,
+      `Reverse webhook ${hook.id} was deleted by its group or an administrator, not by a 410 of its target: register it again`,
     );
   }
   const until = restorableUntil(services, hook.removedAt);

@@ -1,17 +1,32 @@
 import { schedule, type ScheduledTask } from 'node-cron';
-import { ensureAttemptPartitions, removeExpired } from '../storage/retention.ts';
+import { keepDuty, takeDuty } from '../storage/duties.ts';
+import { ensureAttemptPartitions, removeExpired, type Removed } from '../storage/retention.ts';
 import type { Services } from './services.ts';
 
 /** Every quarter of an hour: short rounds, so that nothing piles up. */
 const WHEN = '*/15 * * * *';
+/**
+ * Whoever does a round has it for so long, prolonged before each of its steps. Longer than a step takes and than clocks
+ * of nodes differ, so that the others find it taken; shorter than from one round to the next, so that a node which was
+ * killed or froze in the middle keeps nobody from that one.
+ */
+const DUTY_MS = 10 * 60_000;
 
-/** Makes the delivery log's partitions ahead of time and removes what is past its retention. */
+/** Another node took the round over, since this one did not go on with it in time. */
+class DutyLostError extends Error {
+  override readonly name = 'DutyLostError';
+}
+
+/** What cleaning up works with. */
+export type HousekeepingServices = Pick<Services, 'database' | 'config' | 'node' | 'log'>;
+
+/** Makes the delivery log's partitions ahead of time and removes what is past its retention: one node at a time. */
 export class Housekeeping {
-  readonly #services: Services;
+  readonly #services: HousekeepingServices;
   #task: ScheduledTask | null = null;
-  #round: Promise<void> = Promise.resolve();
+  #round: Promise<unknown> = Promise.resolve();
 
-  constructor(services: Services) {
+  constructor(services: HousekeepingServices) {
     this.#services = services;
   }
 
@@ -20,7 +35,7 @@ export class Housekeeping {
     const { database } = this.#services;
     await database.general.transaction((tx) => ensureAttemptPartitions(tx, Date.now()));
     this.#task = schedule(WHEN, () => {
-      this.#round = this.#tidy();
+      this.#round = this.round();
     });
   }
 
@@ -29,14 +44,23 @@ export class Housekeeping {
     await this.#round;
   }
 
-  async #tidy(): Promise<void> {
-    const { database, config, log } = this.#services;
+  /** One round of cleaning up; null when another node does it or has just done it, or when it failed. */
+  async round(): Promise<Removed | null> {
+    const { database, config, node, log } = this.#services;
+    const pool = database.general;
     try {
-      await database.general.transaction((tx) => ensureAttemptPartitions(tx, Date.now()));
-      const removed = await removeExpired(database.general, config.retention, Date.now());
+      if (!(await pool.run((sql) => takeDuty(sql, 'retention', node, DUTY_MS)))) return null;
+      await pool.transaction((tx) => ensureAttemptPartitions(tx, Date.now()));
+      const beforeStep = async (): Promise<void> => {
+        if (await pool.run((sql) => keepDuty(sql, 'retention', node, DUTY_MS))) return;
+        throw new DutyLostError('another node has taken the cleaning up over');
+      };
+      const removed = await removeExpired(pool, config.retention, { nowMs: Date.now(), beforeStep });
       log.debug('removed what is past its retention', { ...removed });
+      return removed;
     } catch (error) {
       log.warn('the delivery log and old keys could not be tidied, trying again in a quarter of an hour', { error });
+      return null;
     }
   }
 }

@@ -23,22 +23,32 @@ export interface LaneRow {
   readonly pausedAt: Date | null;
   readonly failures: number;
   readonly failingSince: Date | null;
+  readonly parkedAt: Date | null;
   readonly nextAttemptAt: Date | null;
+  readonly refusals: number;
+  readonly batchLast: Seq | null;
+  readonly singlesLast: Seq | null;
+  /** Requests that are repeated apart, and when the first of them is due. */
+  readonly retries: number;
+  readonly retryAt: Date | null;
   /** The conversation's newest seq when the row was read. */
   readonly lastSeq: Seq;
 }
 
-/** Columns of a LaneRow from `reverse_hook r` and `conversation_head h`. */
+/** Columns of a LaneRow from `reverse_hook r`, `conversation_head h` and what `delivery_retry` holds as `d`. */
 const laneColumns = (sql: Sql) => sql`
   r.id, r.conversation_id as "conversationId", r.url, r.ordering as "order", r.batch, r.signature, to_json(r.skip) as skip,
   r.secret_sealed as "secretSealed", r.old_secret_sealed as "oldSecretSealed", r.old_secret_until as "oldSecretUntil",
   r.cursor, r.generation, r.paused_at as "pausedAt", r.failures, r.failing_since as "failingSince",
-  r.next_attempt_at as "nextAttemptAt", h.last_seq as "lastSeq"`;
+  r.parked_at as "parkedAt", r.next_attempt_at as "nextAttemptAt", r.refusals, r.batch_last as "batchLast",
+  r.singles_last as "singlesLast", d.retries, d.retry_at as "retryAt", h.last_seq as "lastSeq"`;
 
 /** All hooks of these conversations that are not removed, whether anything is pending or not. */
 export async function lanesOfConversations(sql: Sql, ids: readonly ConversationId[]): Promise<LaneRow[]> {
   return sql<LaneRow[]>`
     select ${laneColumns(sql)} from reverse_hook r join conversation_head h on h.conversation_id = r.conversation_id
+    cross join lateral (
+      select count(*)::int as retries, min(next_at) as retry_at from delivery_retry where hook_id = r.id) d
     where r.conversation_id = any(${[...ids]}::bigint[]) and r.removed_at is null`;
 }
 
@@ -66,6 +76,23 @@ export async function pendingConversations(sql: Sql, page: SweepPage): Promise<C
       r.removed_at is null and r.cursor < h.last_seq and h.conversation_id > ${page.after}
       and r.conversation_id > ${page.after} and r.id % ${PARTITIONS} = any(${[...page.partitions]}::int[])
     order by h.conversation_id limit ${page.limit}`;
+  return rows.map((row) => row.id);
+}
+
+/**
+ * Conversations with a hook in these partitions that has requests to repeat apart from the log, in id order. Their lanes
+ * stay in memory until nothing is left, so this is asked for partitions that were taken over.
+ */
+export async function retryingConversations(
+  sql: Sql,
+  page: Pick<SweepPage, 'partitions' | 'after' | 'limit'>,
+): Promise<ConversationId[]> {
+  const rows = await sql<{ id: ConversationId }[]>`
+    select distinct r.conversation_id as id
+    from (select distinct hook_id from delivery_retry) d join reverse_hook r on r.id = d.hook_id
+    where r.removed_at is null and r.conversation_id > ${page.after}
+      and r.id % ${PARTITIONS} = any(${[...page.partitions]}::int[])
+    order by r.conversation_id limit ${page.limit}`;
   return rows.map((row) => row.id);
 }
 

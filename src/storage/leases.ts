@@ -1,4 +1,5 @@
 import type { Sql } from './connection.ts';
+import { PARTITIONS } from './lanes.ts';
 
 /** A partition that is ours, with the epoch that fences what we settle for it. */
 export interface HeldPartition {
@@ -6,16 +7,22 @@ export interface HeldPartition {
   readonly epoch: number;
 }
 
+/** Who may claim, how much, and for how long. */
+export interface Claim {
+  readonly holder: string;
+  readonly leaseMs: number;
+  /** Partitions that the process knows to be its own. */
+  readonly except?: readonly number[];
+  /** Of those that are free, at most so many. */
+  readonly room?: number;
+}
+
 /**
- * Takes every partition that is free, expired, or was held by this identity before (a killed process's successor takes
- * over at once). Each taken one gets a new epoch.
+ * Takes what was held by this identity before (a killed process's successor takes over at once), and up to `room` in all
+ * of what is free or expired. Each taken one gets a new epoch.
  */
-export async function claimPartitions(
-  sql: Sql,
-  holder: string,
-  except: readonly number[],
-  leaseMs: number,
-): Promise<HeldPartition[]> {
+export async function claimPartitions(sql: Sql, claim: Claim): Promise<HeldPartition[]> {
+  const { holder, leaseMs, except = [], room = PARTITIONS } = claim;
   return sql<HeldPartition[]>`
     update lease set holder = ${holder}, epoch = epoch + 1,
       expires_at = clock_timestamp() + ${leaseMs} * interval '1 millisecond'
@@ -23,7 +30,10 @@ export async function claimPartitions(
       select partition from lease
       where (holder is null or holder = ${holder} or expires_at < clock_timestamp())
         and not partition = any(${[...except]}::int[])
-      order by partition for update skip locked)
+      order by holder is not distinct from ${holder} desc, partition
+      limit greatest(${room}::bigint, (
+        select count(*) from lease where holder = ${holder} and not partition = any(${[...except]}::int[])))
+      for update skip locked)
     returning partition::int as partition, epoch`;
 }
 
@@ -50,9 +60,47 @@ export async function renewPartitions(
   return rows.map((row) => row.partition);
 }
 
-/** Gives everything back, so that the next process need not wait for the leases to end. */
-export async function releasePartitions(sql: Sql, holder: string): Promise<void> {
+/** Gives these back, where they are still ours; the next holder need not wait for their leases to end. */
+export async function releasePartitions(sql: Sql, holder: string, held: readonly HeldPartition[]): Promise<void> {
+  await sql`
+    with ours as (
+      select l.partition from lease l
+      where l.holder = ${holder} and (l.partition::int, l.epoch) in (
+        select * from unnest(${held.map((h) => h.partition)}::int[], ${held.map((h) => h.epoch)}::bigint[]))
+      order by l.partition for no key update
+    )
+    update lease l set holder = null, expires_at = '-infinity' from ours where l.partition = ours.partition`;
+}
+
+/** Gives everything back that this identity holds. */
+export async function releaseAllPartitions(sql: Sql, holder: string): Promise<void> {
   await sql`
     with ours as (select partition from lease where holder = ${holder} order by partition for no key update)
     update lease l set holder = null, expires_at = '-infinity' from ours where l.partition = ours.partition`;
+}
+
+/** Who may deliver for a partition right now, by the database's clock. */
+export interface LeaseState {
+  /** Null: nobody, so that whoever claims it later reads what is committed by now. */
+  readonly holder: string | null;
+  readonly epoch: number;
+  /** Until the holder must have stopped, unless it renews; 0 without one. */
+  readonly remainingMs: number;
+}
+
+export async function findLease(sql: Sql, partition: number): Promise<LeaseState> {
+  const [row] = await sql<LeaseState[]>`
+    select case when expires_at > clock_timestamp() then holder end as holder, epoch,
+      case when holder is not null and expires_at > clock_timestamp()
+        then ceil(extract(epoch from expires_at - clock_timestamp()) * 1000)::bigint else 0 end as "remainingMs"
+    from lease where partition = ${partition}`;
+  return row!;
+}
+
+/** How long until the first lease of another node ends, if it is not renewed; null when no other has one that lasts. */
+export async function nextExpiryMs(sql: Sql, holder: string): Promise<number | null> {
+  const [row] = await sql<{ ms: number | null }[]>`
+    select ceil(extract(epoch from min(expires_at) - clock_timestamp()) * 1000)::bigint as ms
+    from lease where holder <> ${holder} and expires_at > clock_timestamp()`;
+  return row!.ms;
 }

@@ -9,7 +9,7 @@ const DELETE_PAGE = 5_000;
 const MAX_PAGES = 200;
 /** Counting a week of deliveries reads an index through. */
 const LONG_MS = 60_000;
-/** 'retai' in ASCII: one node at a time cleans up. */
+/** 'retai' in ASCII: days are made and dropped by one session at a time, whichever node's. */
 const ADVISORY_LOCK = 0x7265746169;
 
 /** Makes the delivery log's partitions for today and the next days. Safe to run at once on several nodes. */
@@ -42,12 +42,23 @@ export interface Removed {
   readonly hooks: number;
 }
 
+/** A round of cleaning up. */
+export interface Round {
+  readonly nowMs: number;
+  /** Awaited before each statement that deletes; the round ends with what it rejects with. */
+  readonly beforeStep?: () => Promise<void>;
+}
+
 /** Drops what is past its time: whole days of the delivery log, idempotency keys, removed hooks. */
-export async function removeExpired(pool: Pool, retention: RetentionConfig, nowMs: number): Promise<Removed> {
+export async function removeExpired(pool: Pool, retention: RetentionConfig, round: Round): Promise<Removed> {
+  const { nowMs, beforeStep = () => Promise.resolve() } = round;
   const before = (ms: number): Date => new Date(nowMs - ms);
+  const inPages = (page: (sql: Sql) => Promise<number>): Promise<number> => deleteInPages(pool, page, beforeStep);
+  await beforeStep();
   const days = await pool.transaction((tx) => dropOldDays(tx, before(retention.deliveryLogMs)));
-  const keys = await inPages(pool, (sql) => deleteKeys(sql, before(retention.idempotencyKeysMs)));
-  const hooks = await inPages(pool, (sql) => deleteHooks(sql, before(retention.removedHooksMs)));
+  const keys = await inPages((sql) => deleteKeys(sql, before(retention.idempotencyKeysMs)));
+  const hooks = await inPages((sql) => deleteHooks(sql, before(retention.removedHooksMs)));
+  await beforeStep();
   const attempts = await pool.run((sql) => deleteSurplusAttempts(sql, retention.deliveryLogRows), LONG_MS);
   return { days, attempts, keys, hooks };
 }
@@ -92,9 +103,14 @@ async function deleteHooks(sql: Sql, before: Date): Promise<number> {
 }
 
 /** Short statements one after the other, so that none holds its locks for long. */
-async function inPages(pool: Pool, page: (sql: Sql) => Promise<number>): Promise<number> {
+async function deleteInPages(
+  pool: Pool,
+  page: (sql: Sql) => Promise<number>,
+  beforeStep: () => Promise<void>,
+): Promise<number> {
   let total = 0;
   for (let pages = 0; pages < MAX_PAGES; pages += 1) {
+    await beforeStep();
     const count = await pool.run(page);
     total += count;
     if (count < DELETE_PAGE) break;

@@ -3,7 +3,7 @@ import type { BusEvents } from '../../src/bus/bus.ts';
 import { PostgresBus, type PostgresBusOptions } from '../../src/bus/postgres-bus.ts';
 import type { PostgresqlConfig } from '../../src/config/config.ts';
 import { Connection } from '../../src/storage/connection.ts';
-import { listen } from '../../src/storage/notifications.ts';
+import { listen, notify } from '../../src/storage/notifications.ts';
 import { eventually } from '../support/eventually.ts';
 import { silentLog, type Log } from '../../src/log.ts';
 import type { ConversationId, Seq } from '../../src/model/ids.ts';
@@ -212,6 +212,69 @@ describe('PostgresBus', () => {
       (words) => JSON.stringify(words).includes('["hooksChanged",[2]]'),
     );
     listener.close();
+  });
+
+  test('asks one node to confirm a change, which its listeners have heard by the time it answers', async () => {
+    const [a, b, c] = [await node({ node: 'a' }), await node({ node: 'b' }), await node({ node: 'c' })];
+    expect(await a.bus.confirmHooksChanged('b', group(3), 5_000)).toBe(true);
+    expect(b.ear.words).toEqual([['hooksChanged', [3]]]);
+    // A word that all hear, so that whatever c was told before has arrived.
+    a.bus.publish('hooksChanged', [group(4)]);
+    expect(await c.ear.next()).toEqual(['hooksChanged', [4]]);
+    const many = await Promise.all(
+      Array.from({ length: 50 }, (_, n) => a.bus.confirmHooksChanged(n % 2 === 0 ? 'b' : 'c', group(n), 5_000)),
+    );
+    expect(new Set(many)).toEqual(new Set([true]));
+  });
+
+  test('asks although it believes itself alone', async () => {
+    const heard: string[] = [];
+    const listener = new Connection(database.target, 'test', { onNotify: (payload) => heard.push(payload) });
+    await listener.run(listen, 5_000);
+    const b = await node({ node: 'b', heartbeatMs: 60_000 });
+    const a = await node({ node: 'a', heartbeatMs: 100 });
+    // It believes so after three heartbeats of its own in which b said nothing.
+    await eventually(
+      async () => heard.filter((payload) => payload === 'a .').length,
+      (count) => count >= 5,
+    );
+    listener.close();
+    a.bus.publish('hooksChanged', [group(1)]);
+    expect(await a.bus.confirmHooksChanged('b', group(2), 5_000)).toBe(true);
+    expect(await b.ear.next()).toEqual(['hooksChanged', [2]]);
+  });
+
+  test('hears no confirmation of a node that is not there, does not listen, or is not the one that was asked', async () => {
+    const a = await node({ node: 'a', heartbeatMs: 60_000 });
+    expect(await a.bus.confirmHooksChanged('nobody', group(1), 100)).toBe(false);
+    const asked: string[] = [];
+    const impostor = new Connection(database.target, 'test', { onNotify: (payload) => asked.push(payload) });
+    await impostor.run(listen, 5_000);
+    const question = a.bus.confirmHooksChanged('b', group(1), 500);
+    await eventually(
+      async () => asked,
+      (words) => words.length > 0,
+    );
+    const nonce = /\?(\w+),b,1$/.exec(asked[0]!)![1]!;
+    await impostor.run((sql) => notify(sql, `c !${nonce}`), 5_000);
+    expect(await question).toBe(false);
+    impostor.close();
+  });
+
+  test('answers a question that waits when it is stopped', async () => {
+    const a = await node();
+    const question = a.bus.confirmHooksChanged('nobody', group(1), 60_000);
+    a.bus.stop();
+    expect(await question).toBe(false);
+  });
+
+  test('tells that leases moved', async () => {
+    const [a, b] = [await node(), await node()];
+    let moved = 0;
+    const heard = new Promise<void>((resolve) => b.bus.subscribe({ leasesMoved: () => (moved += 1) && resolve() }));
+    a.bus.publish('leasesMoved', undefined);
+    await heard;
+    expect(moved).toBe(1);
   });
 
   test('keeps what was published before its start for it', async () => {

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { reportDatabase } from '../../src/storage/database-report.ts';
+import { newestVersion } from '../../src/storage/migrate.ts';
 import { reportHooks } from '../../src/storage/hook-targets.ts';
 import { readOnly } from '../../src/storage/read-only.ts';
 import { checkCanary, Sealer } from '../../src/storage/sealed.ts';
@@ -29,7 +30,7 @@ describe('the report about a database', () => {
       fsync: 'off',
       fullPageWrites: 'off',
       synchronousCommit: 'off',
-      schema: 1,
+      schema: newestVersion(),
       secretFits: null,
       longTransactions: 0,
       waitingLocks: 0,

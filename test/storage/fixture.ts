@@ -10,6 +10,17 @@ import type { MessageLogOptions } from '../../src/storage/message-log.ts';
 import type { Post } from '../../src/storage/message-log-statement.ts';
 import type { TestDatabase } from '../support/database.ts';
 
+/** What a settlement says besides its attempts when nothing ever failed. */
+export const UNTROUBLED = {
+  failures: 0,
+  failingSince: null,
+  nextAttemptAt: null,
+  refusals: 0,
+  batchLast: null,
+  singlesLast: null,
+  retries: [],
+} as const;
+
 export interface StoredGroup {
   readonly id: ConversationId;
   readonly accountId: AccountId;

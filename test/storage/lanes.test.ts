@@ -127,7 +127,13 @@ describe('lanesOfConversations()', () => {
         pausedAt: null,
         failures: 0,
         failingSince: null,
+        parkedAt: null,
         nextAttemptAt: null,
+        refusals: 0,
+        batchLast: null,
+        singlesLast: null,
+        retries: 0,
+        retryAt: null,
         lastSeq: 10,
       },
     ]);

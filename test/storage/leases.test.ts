@@ -1,11 +1,19 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { HookId, Seq } from '../../src/model/ids.ts';
 import { PARTITIONS } from '../../src/storage/lanes.ts';
-import { claimPartitions, releasePartitions, renewPartitions, type HeldPartition } from '../../src/storage/leases.ts';
+import {
+  claimPartitions,
+  findLease,
+  nextExpiryMs,
+  releaseAllPartitions,
+  releasePartitions,
+  renewPartitions,
+  type HeldPartition,
+} from '../../src/storage/leases.ts';
 import type { Pool } from '../../src/storage/pool.ts';
 import { settle } from '../../src/storage/settlements.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
-import { holdOpen } from './fixture.ts';
+import { holdOpen, UNTROUBLED } from './fixture.ts';
 
 const LEASE_MS = 10_000;
 
@@ -18,11 +26,11 @@ beforeEach(async () => {
 });
 afterEach(() => database.drop());
 
-const claim = (holder: string, except: readonly number[] = []): Promise<HeldPartition[]> =>
-  pool.run((sql) => claimPartitions(sql, holder, except, LEASE_MS));
+const claim = (holder: string, except: readonly number[] = [], room = PARTITIONS): Promise<HeldPartition[]> =>
+  pool.run((sql) => claimPartitions(sql, { holder, except, room, leaseMs: LEASE_MS }));
 const renew = (holder: string, held: readonly HeldPartition[]): Promise<number[]> =>
   pool.run((sql) => renewPartitions(sql, holder, held, LEASE_MS));
-const release = (holder: string): Promise<void> => pool.run((sql) => releasePartitions(sql, holder));
+const release = (holder: string): Promise<void> => pool.run((sql) => releaseAllPartitions(sql, holder));
 
 /** Lets the leases of these partitions run out, as if their time had passed. */
 const expire = (partitions: readonly number[]): Promise<unknown> =>
@@ -94,6 +102,46 @@ describe('leases', () => {
     });
   });
 
+  test('are claimed up to the room that there is, those of the same holder whatever the room', async () => {
+    const killed = await claim('a', [], 20);
+    expect(killed).toHaveLength(20);
+    expect(await claim('b', [], 10)).toHaveLength(10);
+    const successor = await claim('a', [], 5);
+    expect(new Set(successor.map(({ partition }) => partition))).toEqual(
+      new Set(killed.map(({ partition }) => partition)),
+    );
+    expect(
+      await claim(
+        'a',
+        successor.map(({ partition }) => partition),
+        0,
+      ),
+    ).toEqual([]);
+  });
+
+  test('can be given back one by one, and only under the epoch that they were taken with', async () => {
+    const [first, second] = await claim('a');
+    const old = { ...second!, epoch: second!.epoch - 1 };
+    await pool.run((sql) => releasePartitions(sql, 'a', [first!, old]));
+    expect((await claim('b')).map(({ partition }) => partition)).toEqual([first!.partition]);
+  });
+
+  test('tell who delivers for a partition now, and for how long', async () => {
+    expect(await pool.run((sql) => findLease(sql, 3))).toEqual({ holder: null, epoch: 0, remainingMs: 0 });
+    expect(await pool.run((sql) => nextExpiryMs(sql, 'b'))).toBeNull();
+    await claim('a');
+    const state = await pool.run((sql) => findLease(sql, 3));
+    expect(state).toMatchObject({ holder: 'a', epoch: 1 });
+    for (const ms of [state.remainingMs, await pool.run((sql) => nextExpiryMs(sql, 'b'))]) {
+      expect(ms).toBeGreaterThan(LEASE_MS - 2_000);
+      expect(ms).toBeLessThanOrEqual(LEASE_MS);
+    }
+    expect(await pool.run((sql) => nextExpiryMs(sql, 'a'))).toBeNull();
+    await expire([3]);
+    expect(await pool.run((sql) => findLease(sql, 3))).toEqual({ holder: null, epoch: 1, remainingMs: 0 });
+    expect(await pool.run((sql) => nextExpiryMs(sql, 'b'))).toBeGreaterThan(LEASE_MS - 2_000);
+  });
+
   test('that somebody has locked are passed over, not waited for', async () => {
     const lock = await holdOpen(database.target, (tx) => tx`select from lease where partition = 9 for share`);
     expect(await claim('a')).toHaveLength(PARTITIONS - 1);
@@ -121,9 +169,7 @@ describe('leases', () => {
       generation: 0,
       epoch: epochs.get((i + 1) % PARTITIONS)!,
       cursor: 0 as Seq,
-      failures: 0,
-      failingSince: null,
-      nextAttemptAt: null,
+      ...UNTROUBLED,
       attempts: [],
     }));
     const settling = async (): Promise<void> => {

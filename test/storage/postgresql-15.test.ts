@@ -14,7 +14,7 @@ import { ensureAttemptPartitions } from '../../src/storage/retention.ts';
 import type { HookId, Seq } from '../../src/model/ids.ts';
 import { settle } from '../../src/storage/settlements.ts';
 import { postgresqlConfig, type TestDatabase } from '../support/database.ts';
-import { keyedPost, logOptions, makeGroups, makeHook, post, readWholeLog } from './fixture.ts';
+import { keyedPost, logOptions, makeGroups, makeHook, post, readWholeLog, UNTROUBLED } from './fixture.ts';
 import { describeSchema } from './schema.ts';
 
 /** Debian's; the other tests run on the newest PostgreSQL that comes with npm. */
@@ -66,7 +66,7 @@ const SNAPSHOT = fileURLToPath(new URL('schema.snapshot.txt', import.meta.url));
     const [group] = await makeGroups(asTest, 1);
     const hookId: HookId = await makeHook(asTest, group!);
     await database.general.transaction((tx) => ensureAttemptPartitions(tx, Date.now()));
-    expect(await database.lease.run((sql) => claimPartitions(sql, 'us', [], 10_000))).toHaveLength(64);
+    expect(await database.lease.run((sql) => claimPartitions(sql, { holder: 'us', leaseMs: 10_000 }))).toHaveLength(64);
     const seq = 1 as Seq;
     const at = new Date();
     const record = {
@@ -74,13 +74,12 @@ const SNAPSHOT = fileURLToPath(new URL('schema.snapshot.txt', import.meta.url));
       lastSeq: seq,
       attempt: 1,
       at,
-      delivered: true,
+      outcome: 'delivered' as const,
       category: null,
       code: 200,
       durationMs: 1,
     };
-    const state = { cursor: seq, failures: 0, failingSince: null, nextAttemptAt: null };
-    const settlement = { hookId, generation: 0, epoch: 1, ...state, attempts: [record] };
+    const settlement = { hookId, generation: 0, epoch: 1, cursor: seq, ...UNTROUBLED, attempts: [record] };
     for (let i = 0; i < 2; i += 1) {
       expect(await database.settle.run((sql) => settle(sql, [settlement]))).toEqual(new Set([hookId]));
     }

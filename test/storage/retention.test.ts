@@ -76,12 +76,12 @@ describe('the partitions of the delivery log', () => {
     await ensure();
     await logAttempt('2026-11-13T12:00:00Z');
     await logAttempt('2026-11-14T12:00:00Z');
-    expect(await removeExpired(pool, retention, NOW_MS)).toMatchObject({ days: 2 });
+    expect(await removeExpired(pool, retention, { nowMs: NOW_MS })).toMatchObject({ days: 2 });
     const left = await partitions();
     expect(Object.keys(left)).not.toContain('20261113');
     // Half of this day is within the seven days.
     expect(left).toMatchObject({ 20261114: 1, default: 0 });
-    expect(await removeExpired(pool, retention, NOW_MS)).toMatchObject({ days: 0 });
+    expect(await removeExpired(pool, retention, { nowMs: NOW_MS })).toMatchObject({ days: 0 });
   });
 });
 
@@ -94,7 +94,12 @@ describe('removeExpired()', () => {
       select 1, 'old ' || n, n, '-', ${age(DAY_MS + 1_000)} from generate_series(1, 12345) n
       union all select 1, 'young ' || n, n, '-', ${age(DAY_MS - 1_000)} from generate_series(1, 10) n`,
     );
-    expect(await removeExpired(pool, retention, NOW_MS)).toEqual({ days: 0, attempts: 0, keys: 12_345, hooks: 0 });
+    expect(await removeExpired(pool, retention, { nowMs: NOW_MS })).toEqual({
+      days: 0,
+      attempts: 0,
+      keys: 12_345,
+      hooks: 0,
+    });
     const [left] = await database.query((sql) => sql`select count(*) as count, min(key) as first from idempotency_key`);
     expect(left).toEqual({ count: 10, first: 'young 1' });
   });
@@ -107,7 +112,7 @@ describe('removeExpired()', () => {
       select hook, n, n, 1, ${new Date(NOW_MS)}::timestamptz + n * interval '1 second', 'delivered', 1
       from generate_series(1, 2) hook, generate_series(1, 5 * hook) n`,
     );
-    const removed = await removeExpired(pool, { ...retention, deliveryLogRows: 6 }, NOW_MS);
+    const removed = await removeExpired(pool, { ...retention, deliveryLogRows: 6 }, { nowMs: NOW_MS });
     expect(removed).toEqual({ days: 0, attempts: 4, keys: 0, hooks: 0 });
     const left = await database.query(
       (sql) =>
@@ -135,9 +140,14 @@ describe('removeExpired()', () => {
     await removed(recent, 30 * DAY_MS - 1_000);
     await database.query(
       (sql) => sql`
-      insert into delivery_retry (hook_id, seq, attempts, next_at) select id, 1, 1, now() from reverse_hook`,
+      insert into delivery_retry (hook_id, seq, last_seq, attempts, next_at) select id, 1, 1, 1, now() from reverse_hook`,
     );
-    expect(await removeExpired(pool, retention, NOW_MS)).toEqual({ days: 0, attempts: 0, keys: 0, hooks: 1 });
+    expect(await removeExpired(pool, retention, { nowMs: NOW_MS })).toEqual({
+      days: 0,
+      attempts: 0,
+      keys: 0,
+      hooks: 1,
+    });
     const ids = await database.query(
       (sql) => sql`select r.id from reverse_hook r join delivery_retry d on d.hook_id = r.id order by r.id`,
     );

@@ -5,15 +5,11 @@ import { PARTITIONS } from '../../src/storage/lanes.ts';
 import { claimPartitions } from '../../src/storage/leases.ts';
 import type { Pool } from '../../src/storage/pool.ts';
 import { removeHook } from '../../src/storage/hooks.ts';
-import {
-  removeByTarget,
-  settle,
-  StaleLaneError,
-  type AttemptRecord,
-  type Settlement,
-} from '../../src/storage/settlements.ts';
+import { parkHook, removeByTarget, StaleLaneError } from '../../src/storage/hook-endings.ts';
+import type { AttemptRecord, RetryRecord, Settlement } from '../../src/storage/settlement.ts';
+import { settle } from '../../src/storage/settlements.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
-import { isWaiting, makeGroups, makeHook, until, type StoredGroup } from './fixture.ts';
+import { isWaiting, makeGroups, makeHook, until, type StoredGroup, UNTROUBLED } from './fixture.ts';
 
 let database: TestDatabase;
 let pool: Pool;
@@ -24,7 +20,7 @@ let hook: HookId;
 beforeEach(async () => {
   database = await createTestDatabase();
   ({ settle: pool, lease: leasePool } = database.open());
-  await pool.run((sql) => claimPartitions(sql, 'us', [], 10_000));
+  await pool.run((sql) => claimPartitions(sql, { holder: 'us', leaseMs: 10_000 }));
   group = (await makeGroups(database, 1))[0]!;
   hook = await makeHook(database, group);
 });
@@ -32,13 +28,12 @@ afterEach(() => database.drop());
 
 function attempt(changes: Partial<AttemptRecord> = {}): AttemptRecord {
   const first = { firstSeq: 1 as Seq, lastSeq: 1 as Seq, attempt: 1, at: new Date('2026-11-21T10:00:00.123Z') };
-  return { ...first, delivered: true, category: null, code: 200, durationMs: 12, ...changes };
+  return { ...first, outcome: 'delivered', category: null, code: 200, durationMs: 12, ...changes };
 }
 
 function settlement(changes: Partial<Settlement> = {}): Settlement {
   const fences = { hookId: hook, generation: 0, epoch: 1 };
-  const state = { cursor: 1 as Seq, failures: 0, failingSince: null, nextAttemptAt: null };
-  return { ...fences, ...state, attempts: [attempt()], ...changes };
+  return { ...fences, ...UNTROUBLED, cursor: 1 as Seq, attempts: [attempt()], ...changes };
 }
 
 const settleOne = async (changes: Partial<Settlement> = {}): Promise<boolean> =>
@@ -70,7 +65,7 @@ describe('settle()', () => {
 
   test('writes a failure with its error, and keeps both when a success follows', async () => {
     const at = attempt().at;
-    const failed = attempt({ delivered: false, category: 'status', code: 500 });
+    const failed = attempt({ outcome: 'failed', category: 'status', code: 500 });
     const next = new Date(at.getTime() + 5_000);
     await settleOne({ cursor: 0 as Seq, failures: 1, failingSince: at, nextAttemptAt: next, attempts: [failed] });
     const error = { last_error_at: at, last_error_category: 'status', last_error_code: 500 };
@@ -86,7 +81,7 @@ describe('settle()', () => {
     const delivered = [1, 2, 3].map((n) => attempt({ ...seq(n), at: at(n) }));
     await settleOne({ cursor: 3 as Seq, attempts: delivered });
     expect(await row()).toMatchObject({ cursor: 3, last_success_at: at(3), last_error_at: null });
-    const failed = attempt({ ...seq(5), at: at(5), delivered: false, category: 'timeout', code: null });
+    const failed = attempt({ ...seq(5), at: at(5), outcome: 'failed', category: 'timeout', code: null });
     const state = { cursor: 4 as Seq, failures: 1, failingSince: at(5), nextAttemptAt: at(9) };
     await settleOne({ ...state, attempts: [attempt({ ...seq(4), at: at(4) }), failed] });
     expect(await row()).toMatchObject({ cursor: 4, failures: 1, last_success_at: at(4), last_error_at: at(5) });
@@ -105,15 +100,76 @@ describe('settle()', () => {
     expect(await logged()).toEqual([]);
   });
 
-  test('is refused for an older generation, and for a newer one', async () => {
+  test('is refused for a newer generation, of which the row knows nothing', async () => {
     await database.query((sql) => sql`update reverse_hook set generation = 5`);
-    for (const generation of [4, 6]) expect(await settleOne({ generation })).toBe(false);
+    expect(await settleOne({ generation: 6 })).toBe(false);
     expect(await row()).toMatchObject({ cursor: 0 });
     expect(await settleOne({ generation: 5 })).toBe(true);
   });
 
+  test.each(['delivered', 'failed'] as const)(
+    'of an older generation counts for what was delivered and changes nothing else (the last one %s)',
+    async (last) => {
+      const since = new Date('2026-11-20T00:00:00Z');
+      await database.query(
+        (sql) =>
+          sql`update reverse_hook set generation = 5, failures = 7, failing_since = ${since}, parked_at = ${since}`,
+      );
+      const seq = (n: number): Partial<AttemptRecord> => ({ firstSeq: n as Seq, lastSeq: n as Seq });
+      const attempts = [attempt(seq(1)), attempt({ ...seq(2), outcome: last })];
+      const cursor = (last === 'delivered' ? 2 : 1) as Seq;
+      const health = last === 'delivered' ? {} : { failures: 1, failingSince: new Date(), nextAttemptAt: new Date() };
+      expect(await settleOne({ generation: 4, cursor, attempts, ...health })).toBe(false);
+      expect(await row()).toMatchObject({ cursor, failures: 7, failing_since: since, next_attempt_at: null });
+      expect(await logged()).toHaveLength(2);
+    },
+  );
+
+  test('of before the cursor was moved by hand counts for nothing, whatever became of it', async () => {
+    await database.query((sql) => sql`update reverse_hook set generation = 5, cursor_generation = 5`);
+    const failed = { failures: 1, attempts: [attempt({ outcome: 'failed' })] };
+    const retries = [{ seq: 1 as Seq, lastSeq: 1 as Seq, attempts: 1, nextAt: new Date() }];
+    for (const changes of [{}, { ...failed, retries }])
+      expect(await settleOne({ generation: 4, ...changes })).toBe(false);
+    expect(await row()).toMatchObject({ cursor: 0, failures: 0, last_success_at: null });
+    expect(await database.query((sql) => sql`select from delivery_retry`)).toHaveLength(0);
+  });
+
+  test('remembers what is repeated apart, and forgets it when it is over', async () => {
+    const nextAt = new Date('2026-11-21T11:00:00Z');
+    const retry = (seq: number, changes: Partial<RetryRecord> = {}): RetryRecord => ({
+      seq: seq as Seq,
+      lastSeq: seq as Seq,
+      attempts: 1,
+      nextAt,
+      ...changes,
+    });
+    const rows = async (): Promise<unknown[]> => [
+      ...(await database.query((sql) => sql`select seq, last_seq, attempts, next_at from delivery_retry order by seq`)),
+    ];
+    await settleOne({ retries: [retry(1), retry(5, { lastSeq: 9 as Seq })] });
+    expect(await rows()).toEqual([
+      { seq: 1, last_seq: 1, attempts: 1, next_at: nextAt },
+      { seq: 5, last_seq: 9, attempts: 1, next_at: nextAt },
+    ]);
+    // Twice, as after an unknown outcome.
+    for (let n = 0; n < 2; n += 1)
+      await settleOne({ retries: [retry(1, { nextAt: null }), retry(5, { attempts: 2 })] });
+    expect(await rows()).toEqual([{ seq: 5, last_seq: 5, attempts: 2, next_at: nextAt }]);
+  });
+
+  test('remembers the batch that failed, the messages that go one by one, and the refusals', async () => {
+    const marks = { refusals: 3, batchLast: 7 as Seq, singlesLast: 9 as Seq };
+    await settleOne({ failures: 1, ...marks, attempts: [] });
+    const read = (): Promise<unknown> =>
+      database.query(async (sql) => [...(await sql`select refusals, batch_last, singles_last from reverse_hook`)]);
+    expect(await read()).toEqual([{ refusals: 3, batch_last: 7, singles_last: 9 }]);
+    await settleOne();
+    expect(await read()).toEqual([{ refusals: 0, batch_last: null, singles_last: null }]);
+  });
+
   test('is refused for the epoch of a lease that has changed hands', async () => {
-    await pool.run((sql) => claimPartitions(sql, 'us', [], 10_000));
+    await pool.run((sql) => claimPartitions(sql, { holder: 'us', leaseMs: 10_000 }));
     expect(await settleOne({ epoch: 1 })).toBe(false);
     expect(await row()).toMatchObject({ cursor: 0 });
     expect(await settleOne({ epoch: 2 })).toBe(true);
@@ -172,7 +228,7 @@ describe('settle()', () => {
     const claimed = Promise.withResolvers<void>();
     const commit = Promise.withResolvers<void>();
     const claiming = leasePool.transaction(async (tx) => {
-      await claimPartitions(tx as unknown as Sql, 'us', [], 10_000);
+      await claimPartitions(tx as unknown as Sql, { holder: 'us', leaseMs: 10_000 });
       claimed.resolve();
       await commit.promise;
     });
@@ -187,10 +243,10 @@ describe('settle()', () => {
 });
 
 describe('removeByTarget()', () => {
-  const gone = attempt({ delivered: false, category: 'status', code: 410 });
+  const gone = attempt({ outcome: 'failed', category: 'status', code: 410 });
   const remove = (changes: Partial<Settlement> = {}, conversationId: ConversationId = group.id): Promise<void> =>
     pool.transaction((tx) =>
-      removeByTarget(tx, { settlement: settlement(changes), attempt: gone, conversationId, host: 'example.org' }),
+      removeByTarget(tx, { settlement: settlement(changes), conversationId, host: 'example.org' }, gone),
     );
   const notices = (): Promise<unknown[]> =>
     database.query(async (sql) => [...(await sql`select conversation_id, rev, kind, details from notice`)]);
@@ -230,5 +286,40 @@ describe('removeByTarget()', () => {
     await database.query((sql) => sql`update lease set epoch = 9 where partition <> ${hook % PARTITIONS}`);
     await remove();
     expect(await row()).toMatchObject({ removed_by: 'target' });
+  });
+});
+
+describe('parkHook()', () => {
+  const park = (changes: Partial<Settlement> = {}): Promise<void> =>
+    pool.transaction((tx) =>
+      parkHook(tx, { settlement: settlement(changes), conversationId: group.id, host: 'example.org' }),
+    );
+  const notices = (): Promise<unknown[]> =>
+    database.query(async (sql) => [
+      ...(await sql`select conversation_id, rev, kind, details from notice order by rev`),
+    ]);
+  const fail = (): Promise<boolean> => settleOne({ failures: 9, attempts: [attempt({ outcome: 'failed' })] });
+  const notice = { conversation_id: 0, rev: 1, kind: 'hook_parked', details: {} };
+  beforeEach(() => {
+    Object.assign(notice, { conversation_id: group.id, details: { hook, host: 'example.org' } });
+  });
+
+  test('leaves one notice, and another one only after a success', async () => {
+    await fail();
+    await park();
+    await expect(park()).rejects.toThrow(StaleLaneError);
+    expect(await notices()).toEqual([notice]);
+    await settleOne();
+    await fail();
+    await park();
+    expect(await notices()).toEqual([notice, { ...notice, rev: 2 }]);
+  });
+
+  test('says nothing of a hook that does not fail any more, was changed, or belongs to somebody else', async () => {
+    await expect(park()).rejects.toThrow(StaleLaneError);
+    await fail();
+    await expect(park({ generation: 1 })).rejects.toThrow(StaleLaneError);
+    await expect(park({ epoch: 0 })).rejects.toThrow(StaleLaneError);
+    expect(await notices()).toEqual([]);
   });
 });

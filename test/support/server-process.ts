@@ -27,7 +27,10 @@ export async function freePort(): Promise<number> {
   return port;
 }
 
+/** How the program is started. */
 export interface ProcessOptions {
+  /** A command that is to run the program: it becomes it (exec), so that signals reach the server. */
+  readonly within?: readonly string[];
   /** Variables over those of this process. */
   readonly env?: Readonly<Record<string, string>>;
   /** The folder that its own folder is made in; the system's temporary one if not given. */
@@ -87,9 +90,10 @@ export class ServerProcess {
 
   /** Starts the program and resolves when it is ready. Rejects with its last lines when it ends before. */
   async start(): Promise<void> {
-    const { env, preload } = this.#options;
+    const { within = [], env, preload } = this.#options;
     const loading = preload === undefined ? {} : { NODE_OPTIONS: `--import=${pathToFileURL(preload).href}` };
-    const child = spawn(PROGRAM, ['serve', '--config', this.#configFile], {
+    const [command, ...args] = [...within, PROGRAM, 'serve', '--config', this.#configFile];
+    const child = spawn(command, args, {
       stdio: ['ignore', 'pipe', 'pipe', ...(preload === undefined ? [] : (['ipc'] as const))],
       env: { ...process.env, ...env, ...loading },
     });

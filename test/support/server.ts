@@ -21,10 +21,12 @@ export class TestServer {
   readonly database: TestDatabase;
   readonly #dataDir: string;
   readonly #ownsDatabase: boolean;
+  readonly #make: () => Server;
   #server: Server;
 
-  private constructor(server: Server, place: { dataDir: string; database: TestDatabase; ownsDatabase: boolean }) {
-    this.#server = server;
+  private constructor(make: () => Server, place: { dataDir: string; database: TestDatabase; ownsDatabase: boolean }) {
+    this.#make = make;
+    this.#server = make();
     this.#dataDir = place.dataDir;
     this.database = place.database;
     this.#ownsDatabase = place.ownsDatabase;
@@ -36,9 +38,10 @@ export class TestServer {
   ): Promise<TestServer> {
     const dataDir = await mkdtemp(join(tmpdir(), 'klatch-server-'));
     const database = options.database ?? (await createTestDatabase());
-    const server = new Server(testConfig(database.target, dataDir, changes), options.log ?? silentLog());
-    await server.start();
-    return new TestServer(server, { dataDir, database, ownsDatabase: options.database === undefined });
+    const make = (): Server => new Server(testConfig(database.target, dataDir, changes), options.log ?? silentLog());
+    const server = new TestServer(make, { dataDir, database, ownsDatabase: options.database === undefined });
+    await server.#server.start();
+    return server;
   }
 
   get url(): string {
@@ -63,6 +66,13 @@ export class TestServer {
     const info = await this.operate<{ id: number; webhook: string }>('groups.create', { title });
     const token = info.webhook.split('/').at(-1)!;
     return { id: info.id, token, webhook: `${this.url}/v1/webhooks/${token}` };
+  }
+
+  /** Stops the server and starts another one in its place, on another port. */
+  async restart(): Promise<void> {
+    await this.#server.stop();
+    this.#server = this.#make();
+    await this.#server.start();
   }
 
   /** Stops the server and drops its database, if it is its own. */

@@ -1,0 +1,110 @@
+import { spawn, spawnSync } from 'node:child_process';
+import { createSocket, type Socket } from 'node:dgram';
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+/** Where the silent server is; resolv.conf names no port, so it has to be 53. */
+const SERVER = '127.0.9.53';
+/** A name that no file knows has to be without an answer for so long, or its server is not silent. */
+const SILENT_MS = 1_500;
+const PROBE_MS = 10_000;
+
+/** Host names as one program sees them: those that are given have an address, all others a name server that is silent. */
+export interface SilentNames {
+  /** To be run with a program and its arguments behind it. */
+  readonly command: readonly string[];
+  /** How it is done, for the report. */
+  readonly how: string;
+  readonly stop: () => Promise<void>;
+}
+
+/**
+ * A command that runs a program in a mount namespace of its own, in which resolv.conf names a server that does not
+ * answer: what getaddrinfo of the real program then does is what it does when a name server is down. As root it takes
+ * only that; other users get it by way of a user namespace. Null where neither works (tried with a look-up).
+ */
+export async function silenceNames(hosts: ReadonlyMap<string, string>): Promise<SilentNames | null> {
+  const folder = await mkdtemp(join(tmpdir(), 'klatch-names-'));
+  const server = await bindSilentServer();
+  const stop = async (): Promise<void> => {
+    server?.close();
+    await rm(folder, { recursive: true, force: true });
+  };
+  await writeFile(join(folder, 'hosts'), [...hosts].map(([name, ip]) => `${ip} ${name}\n`).join(''));
+  await writeFile(join(folder, 'resolv.conf'), `nameserver ${SERVER}\n`);
+  await writeFile(join(folder, 'nsswitch.conf'), 'hosts: files dns\n');
+  const [name] = hosts.keys();
+  for (const { command, how } of server === null ? [] : namespaces(folder)) {
+    if (await isSilent(command, name!)) return { command, how, stop };
+  }
+  await stop();
+  return null;
+}
+
+/**
+ * A command that runs a program with a loopback interface of its own, where anybody may take port 53; null where user
+ * namespaces are not to be had. The way for a benchmark that is neither root nor has that right.
+ */
+export function ownNetwork(): readonly string[] | null {
+  const up = '(ip link set lo up || ifconfig lo up) 2>/dev/null && exec "$@"';
+  const [program, ...args] = ['unshare', '--user', '--map-root-user', '--net', '--', 'sh', '-c', up, 'sh'] as const;
+  const { status } = spawnSync(program, [...args, 'true'], { stdio: 'ignore', timeout: PROBE_MS });
+  return status === 0 ? [program, ...args] : null;
+}
+
+/** A socket at port 53 that is read and never answers; null without the right to it. */
+async function bindSilentServer(): Promise<Socket | null> {
+  const socket = createSocket('udp4');
+  try {
+    socket.bind(53, SERVER);
+    await once(socket, 'listening');
+    socket.unref();
+    return socket;
+  } catch {
+    // Not allowed (root may, and anybody where net.ipv4.ip_unprivileged_port_start says so), or taken.
+    return null;
+  }
+}
+
+function namespaces(folder: string): { command: readonly string[]; how: string }[] {
+  const files = ['hosts', 'resolv.conf', 'nsswitch.conf'].filter((file) => existsSync(join('/etc', file)));
+  const mounts = files.map((file) => `mount --bind ${folder}/${file} /etc/${file}`).join(' && ');
+  const uid = process.getuid!();
+  // PostgreSQL does not run as root, not even as the root of a user namespace: one more, in which we are somebody else.
+  const [user, group] = uid === 0 ? [1000, 1000] : [uid, process.getgid!()];
+  const asUser = `exec unshare --user --map-user=${user} --map-group=${group} -- "$@"`;
+  const unprivileged = {
+    command: ['unshare', '--user', '--map-root-user', '--mount', '--', 'sh', '-c', `${mounts} && ${asUser}`, 'sh'],
+    how: 'a user and mount namespace',
+  };
+  if (uid !== 0) return [unprivileged];
+  const privileged = {
+    command: ['unshare', '--mount', '--', 'sh', '-c', `${mounts} && exec "$@"`, 'sh'],
+    how: 'a mount namespace',
+  };
+  return [privileged, unprivileged];
+}
+
+/** Tries it: the known name is found, and one that nobody knows is not answered at all. */
+async function isSilent(command: readonly string[], known: string): Promise<boolean> {
+  // Killed by its own hand: its thread would sit in the look-up for another ten seconds.
+  const program = `
+    const { lookup } = require('node:dns/promises');
+    const end = (text) => { require('node:fs').writeSync(1, text); process.kill(process.pid, 'SIGKILL'); };
+    lookup('${known}').then(() => {
+      setTimeout(() => end('silent'), ${SILENT_MS});
+      return lookup('nobody-knows.test');
+    }).then(() => end('answered'), (error) => end(error.code));`;
+  const [first, ...args] = [...command, process.execPath, '-e', program];
+  const child = spawn(first, args, { stdio: ['ignore', 'pipe', 'ignore'], timeout: PROBE_MS, killSignal: 'SIGKILL' });
+  let said = '';
+  child.stdout.on('data', (chunk: Buffer) => (said += chunk.toString()));
+  const { promise, resolve } = Promise.withResolvers<boolean>();
+  // No such program: not on this machine.
+  child.once('error', () => resolve(false));
+  child.once('close', () => resolve(said === 'silent'));
+  return promise;
+}

@@ -1,0 +1,105 @@
+import type { Pool } from '../storage/pool.ts';
+import { dueRetries, hastenRetries, type RetryRow } from '../storage/retries.ts';
+import type { LaneRow } from '../storage/lanes.ts';
+import { longestDelayMs, NextAttempt, type RetrySchedule } from './retry.ts';
+
+/** Requests of a hook that may be repeated apart; at this bound it reads on no further (the contract). */
+export const MAX_APART = 1_000;
+/** Read with one query. */
+const PAGE = 16;
+
+/**
+ * A hook's requests that are repeated apart from the log's order: failing ones of a hook that asks for none, and messages
+ * that were asked for again. They are rows of the database; here are the few that are due, and when the next will be.
+ */
+export class Apart {
+  readonly #pool: Pool;
+  readonly #row: LaneRow;
+  readonly #schedule: RetrySchedule;
+  #count: number;
+  #next: NextAttempt | null = null;
+  #page: RetryRow[] = [];
+  /** Taken from the page and not over yet. */
+  #taken = 0;
+
+  constructor(pool: Pool, row: LaneRow, schedule: RetrySchedule) {
+    this.#pool = pool;
+    this.#row = row;
+    this.#schedule = schedule;
+    this.#count = row.retries;
+    this.#wait(row.retryAt);
+  }
+
+  /** Rows, those in flight too. */
+  get count(): number {
+    return this.#count;
+  }
+
+  /** Whether there is anything to do, now or later. */
+  get hasWork(): boolean {
+    return this.#count > 0 && (this.#taken > 0 || this.#page.length > 0 || this.#next !== null);
+  }
+
+  /** When the next of them is due; null when there is none that waits. */
+  get nextAt(): Date | null {
+    return this.#next?.at ?? null;
+  }
+
+  /** How long until one may be taken, in ms; null when none is waiting, or those taken have to be over first. */
+  get waitMs(): number | null {
+    if (this.#page.length > 0) return 0;
+    if (this.#taken > 0 || this.#count === 0) return null;
+    return this.#next?.waitMs() ?? null;
+  }
+
+  /**
+   * Takes one that is due, to be given back with `done`. `drain` has to write what became of the ones before: what is
+   * read next must not be what has just been sent. Null: none is due, or the hook was changed by somebody.
+   */
+  async take(drain: () => Promise<boolean>): Promise<RetryRow | null> {
+    if (this.#page.length === 0) {
+      if (this.#taken > 0 || !(await drain())) return null;
+      // Where the clock was set back meanwhile, the time that was waited for is now.
+      const isTime = this.#next !== null && this.#next.waitMs() === 0;
+      const nowMs = Math.max(Date.now(), isTime ? this.#next!.at.getTime() : 0);
+      const bounds = { nowMs, longestMs: longestDelayMs(this.#schedule), limit: PAGE };
+      const { due, count, nextAt } = await this.#pool.run((sql) => dueRetries(sql, this.#row.id, bounds));
+      this.#page = [...due];
+      this.#count = count;
+      // More of them than one page: those are due as well.
+      this.#wait(due.length === PAGE && count > PAGE ? new Date() : nextAt);
+    }
+    const row = this.#page.shift();
+    if (row === undefined) return null;
+    this.#taken += 1;
+    return row;
+  }
+
+  /** One that was taken is over, or waits until `nextAt`. `undecided`: nothing became of it, it is due as before. */
+  done(outcome: 'over' | 'undecided' | Date): void {
+    this.#taken -= 1;
+    if (outcome === 'over') this.#count -= 1;
+    else this.#expect(outcome === 'undecided' ? new Date() : outcome);
+  }
+
+  /** So many more are written, the first of them due then. */
+  add(count: number, nextAt: Date): void {
+    this.#count += count;
+    this.#expect(nextAt);
+  }
+
+  /** Makes all of them due: the target takes deliveries again. */
+  async hasten(): Promise<void> {
+    if (this.#count === 0) return;
+    await this.#pool.run((sql) => hastenRetries(sql, this.#row.id));
+    this.#expect(new Date());
+  }
+
+  #expect(at: Date): void {
+    if (this.#next === null || at < this.#next.at) this.#wait(at);
+  }
+
+  #wait(at: Date | null): void {
+    this.#next = at === null ? null : new NextAttempt(at, this.#schedule);
+  }
+}

@@ -1,0 +1,75 @@
+import type { KeyObject } from 'node:crypto';
+import { secretKey } from '../model/hook-secret.ts';
+import type { Attempt } from '../outbound/delivery-client.ts';
+import type { HookSignature } from '../storage/hooks.ts';
+import type { Sealer } from '../storage/sealed.ts';
+import { signV1, signV1a } from './sign.ts';
+
+/** The signing keys of a hook; the old one counts until its time is over. */
+export interface SigningKeys {
+  readonly current: KeyObject;
+  readonly old: { readonly key: KeyObject; readonly untilMs: number } | null;
+  /** Private keys of the server that sign `v1a`. */
+  readonly server: readonly KeyObject[];
+}
+
+/** What a hook's row keeps of its secrets. */
+export interface SealedSecrets {
+  readonly secretSealed: string;
+  readonly oldSecretSealed: string | null;
+  readonly oldSecretUntil: Date | null;
+}
+
+/** One request to a target: what its headers say, and the body that they sign. */
+export interface SignedRequest {
+  /** `webhook-id`. */
+  readonly id: string;
+  /** When this attempt is made. */
+  readonly at: Date;
+  readonly body: Buffer;
+  /** `klatch-hops`. */
+  readonly hops: number;
+}
+
+/** What becomes of a request that would lack a signature which its hook asks for: it is not sent. */
+export const UNSIGNED: Attempt = {
+  delivered: false,
+  category: 'signature',
+  code: null,
+  durationMs: 0,
+  retryAfterMs: null,
+  detail: 'the hook asks for v1a, and modules.security.server-keys names no key',
+};
+
+/** Opens the secrets of a hook's row. Throws when they were sealed with another `secret`. */
+export function openSigningKeys(sealer: Sealer, server: readonly KeyObject[], row: SealedSecrets): SigningKeys {
+  const current = secretKey(sealer.open('hook-secret', row.secretSealed));
+  if (row.oldSecretSealed === null || row.oldSecretUntil === null) return { current, old: null, server };
+  const key = secretKey(sealer.open('hook-secret', row.oldSecretSealed));
+  return { current, old: { key, untilMs: row.oldSecretUntil.getTime() }, server };
+}
+
+/** True when a hook asks for a signature that cannot be made: nothing must be sent to it. */
+export function lacksServerKey(keys: SigningKeys, asked: HookSignature): boolean {
+  return asked !== 'v1' && keys.server.length === 0;
+}
+
+/** The headers of one request, signed as its hook asks, at the time of this attempt. */
+export function deliveryHeaders(
+  keys: SigningKeys,
+  asked: HookSignature,
+  { id, at, body, hops }: SignedRequest,
+): Record<string, string> {
+  const timestampS = Math.floor(at.getTime() / 1000);
+  const { current, old, server } = keys;
+  const secrets = old !== null && at.getTime() < old.untilMs ? [current, old.key] : [current];
+  const v1 = asked === 'v1a' ? '' : signV1(secrets, id, timestampS, body);
+  const v1a = asked === 'v1' ? '' : signV1a(server, id, timestampS, body);
+  return {
+    'content-type': 'application/json',
+    'webhook-id': id,
+    'webhook-timestamp': String(timestampS),
+    'webhook-signature': asked === 'both' ? `${v1} ${v1a}` : v1 + v1a,
+    'klatch-hops': String(hops),
+  };
+}

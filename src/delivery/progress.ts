@@ -1,0 +1,65 @@
+import type { Seq } from '../model/ids.ts';
+import type { Attempt } from '../outbound/delivery-client.ts';
+import type { LaneRow } from '../storage/lanes.ts';
+import type { AttemptRecord, LaneProgress } from '../storage/settlement.ts';
+import type { DeliveryRequest } from './request.ts';
+import { retryDelayMs, type RetrySchedule } from './retry.ts';
+
+/** What became of a request, as far as it was decided. */
+export interface Sent {
+  readonly request: DeliveryRequest;
+  readonly outcome: Attempt;
+  readonly at: Date;
+  readonly epoch: number;
+}
+
+/** Answers by which a target can refuse a message for itself (the contract); every other failure is the hook's. */
+const REFUSALS: ReadonlySet<number | null> = new Set([400, 413, 422]);
+
+/** Where a lane goes on from. What a settlement of an older kind left beside its cursor is over. */
+export function progressOf(row: LaneRow): LaneProgress {
+  const { cursor, failures, failingSince, nextAttemptAt, refusals, batchLast, singlesLast } = row;
+  const ahead = (seq: Seq | null): Seq | null => (seq !== null && seq > cursor ? seq : null);
+  return {
+    cursor,
+    failures,
+    failingSince,
+    nextAttemptAt,
+    refusals,
+    batchLast: ahead(batchLast),
+    singlesLast: ahead(singlesLast),
+  };
+}
+
+/** The health of a target that has just taken a delivery. */
+export const HEALTHY = { failures: 0, failingSince: null, nextAttemptAt: null } as const;
+
+/** The health after one more failure; the next attempt is when the schedule, or the target, says. */
+export function failed(
+  progress: LaneProgress,
+  { outcome, at }: Sent,
+  schedule: RetrySchedule,
+): Pick<LaneProgress, 'failures' | 'failingSince' | 'nextAttemptAt'> {
+  const failures = progress.failures + 1;
+  const delayMs = retryDelayMs(schedule, { failures, retryAfterMs: outcome.retryAfterMs }, Math.random());
+  return { failures, failingSince: progress.failingSince ?? at, nextAttemptAt: new Date(Date.now() + delayMs) };
+}
+
+/** True when the target refused what it was sent, which may be the fault of that alone. */
+export function isRefusal(outcome: Attempt): boolean {
+  return !outcome.delivered && REFUSALS.has(outcome.code);
+}
+
+/** The row of the delivery log; `attempt` counts from 1. */
+export function recordOf({ request, outcome, at }: Sent, attempt: number): AttemptRecord {
+  return {
+    firstSeq: request.first,
+    lastSeq: request.last,
+    attempt,
+    at,
+    outcome: outcome.delivered ? 'delivered' : 'failed',
+    category: outcome.category,
+    code: outcome.code,
+    durationMs: Math.round(outcome.durationMs),
+  };
+}

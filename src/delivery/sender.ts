@@ -1,0 +1,68 @@
+import type { Attempt, DeliveryClient } from '../outbound/delivery-client.ts';
+import { PARTITIONS, type LaneRow } from '../storage/lanes.ts';
+import { deliveryHeaders, lacksServerKey, UNSIGNED, type SigningKeys } from './headers.ts';
+import type { Leases } from './leases.ts';
+import type { Sent } from './progress.ts';
+import type { DeliveryRequest } from './request.ts';
+
+/** `interrupted`: the lane was told to stop before it was written; `undecided`: it could not be sent, or nobody knows. */
+export type Unsent = 'interrupted' | 'undecided';
+
+/** Sends the requests of one hook, signed as it asks. */
+export class Sender {
+  readonly #row: LaneRow;
+  readonly #keys: SigningKeys;
+  readonly #client: DeliveryClient;
+  readonly #leases: Leases;
+  readonly #mayGo: () => boolean;
+  readonly #learn: (outcome: Attempt) => void;
+
+  /** `mayGo`: false from the moment on that nothing may be sent any more; `learn` is told of each answer. */
+  constructor(
+    row: LaneRow,
+    keys: SigningKeys,
+    parts: {
+      readonly client: DeliveryClient;
+      readonly leases: Leases;
+      readonly mayGo: () => boolean;
+      readonly learn: (outcome: Attempt) => void;
+    },
+  ) {
+    this.#row = row;
+    this.#keys = keys;
+    this.#client = parts.client;
+    this.#leases = parts.leases;
+    this.#mayGo = parts.mayGo;
+    this.#learn = parts.learn;
+  }
+
+  /** The lease's epoch for what is written now; null when the hook is not ours at this moment. */
+  get epoch(): number | null {
+    return this.#leases.epochOf(this.#row.id % PARTITIONS);
+  }
+
+  async send(request: DeliveryRequest, id: string): Promise<Sent | Unsent> {
+    let interrupted = false;
+    const mayTry = (): number | null => {
+      interrupted = !this.#mayGo();
+      return interrupted ? null : this.epoch;
+    };
+    // For an attempt that fails before anything is written this is the only time that is asked.
+    let epoch = mayTry();
+    if (epoch === null) return interrupted ? 'interrupted' : 'undecided';
+    const at = new Date();
+    const { url, signature } = this.#row;
+    if (lacksServerKey(this.#keys, signature)) return { request, outcome: UNSIGNED, at, epoch };
+    const headers = deliveryHeaders(this.#keys, signature, { id, at, body: request.body, hops: request.hops });
+    // Asked again in the tick of the write: a lane that lost its partition, or was told to stop, sends nothing more.
+    const outcome = await this.#client.post(url, headers, request.body, () => {
+      epoch = mayTry();
+      return epoch !== null;
+    });
+    if (interrupted) return 'interrupted';
+    // Without a verdict: the lease has lapsed, the client was stopped, or no connection was free.
+    if (epoch === null || (!outcome.delivered && outcome.category === null)) return 'undecided';
+    this.#learn(outcome);
+    return { request, outcome, at, epoch };
+  }
+}

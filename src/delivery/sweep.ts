@@ -1,0 +1,101 @@
+import type { Log } from '../log.ts';
+import type { ConversationId } from '../model/ids.ts';
+import { pendingConversations, retryingConversations, type SweepPage } from '../storage/lanes.ts';
+import type { Sql } from '../storage/connection.ts';
+import type { Pool } from '../storage/pool.ts';
+
+/** What a sweep asks of the lanes. */
+export interface SweepEvents {
+  /** The partitions that are ours. */
+  readonly partitions: () => readonly number[];
+  /** Something is pending in these conversations; resolves when their lanes are loaded. */
+  readonly onPending: (ids: readonly ConversationId[]) => Promise<void>;
+  /** Before each sweep. */
+  readonly onBegin: () => void;
+}
+
+const SWEEP_MS = 5_000;
+/** Only numbers, so more at once: each page over the last minute looks at everything that advanced in it. */
+const SWEEP_PAGE = 5_000;
+/** When the sweeps over the last minute were kept from working for about that long, everything is looked at. */
+const SWEEP_GAP_MS = 45_000;
+
+/** The net beneath the words of the bus: looks every few seconds for what is pending and was told by none. */
+export class Sweep {
+  readonly #pool: Pool;
+  readonly #events: SweepEvents;
+  readonly #log: Log;
+  #full = new Set<number>();
+  #sweptAt = performance.now();
+  #sweeping: Promise<void> | null = null;
+  #timer: NodeJS.Timeout | null = null;
+  #stopped = false;
+
+  constructor(pool: Pool, events: SweepEvents, log: Log) {
+    this.#pool = pool;
+    this.#events = events;
+    this.#log = log;
+  }
+
+  start(): void {
+    this.#arm();
+  }
+
+  /** Ends the sweep that is under way. */
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    await this.#sweeping;
+  }
+
+  /** Whatever is pending in these partitions is to be found by the next sweep. */
+  addFull(partitions: readonly number[]): void {
+    for (const partition of partitions) this.#full.add(partition);
+  }
+
+  /** Now, unless one is under way. */
+  soon(): void {
+    if (this.#sweeping !== null || this.#stopped) return;
+    this.#events.onBegin();
+    this.#sweeping = this.#sweep().finally(() => {
+      this.#sweeping = null;
+      this.#arm();
+    });
+  }
+
+  #arm(): void {
+    if (this.#stopped) return;
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.soon(), SWEEP_MS);
+  }
+
+  /** Everything that is pending in newly gained partitions; in the others, what advanced within the last minute. */
+  async #sweep(): Promise<void> {
+    const missed = performance.now() - this.#sweptAt > SWEEP_GAP_MS;
+    const full = missed ? this.#events.partitions() : [...this.#full];
+    this.#full = new Set();
+    try {
+      await this.#pages(this.#events.partitions(), (sql, page) => pendingConversations(sql, { ...page, recent: true }));
+      await this.#pages(full, (sql, page) => pendingConversations(sql, { ...page, recent: false }));
+      await this.#pages(full, retryingConversations);
+      this.#sweptAt = performance.now();
+    } catch (error) {
+      this.addFull(full);
+      this.#log.debug('the sweep over the lanes failed, repeating', { error });
+    }
+  }
+
+  async #pages(
+    partitions: readonly number[],
+    read: (sql: Sql, page: Omit<SweepPage, 'recent'>) => Promise<ConversationId[]>,
+  ): Promise<void> {
+    if (partitions.length === 0) return;
+    for (let after = 0; !this.#stopped;) {
+      const page = { partitions, after, limit: SWEEP_PAGE };
+      const ids = await this.#pool.run((sql) => read(sql, page));
+      await this.#events.onPending(ids);
+      if (ids.length < SWEEP_PAGE) return;
+      after = ids.at(-1)!;
+    }
+  }
+}

@@ -1,0 +1,297 @@
+import type { Seq } from '../model/ids.ts';
+import type { RetryRow } from '../storage/retries.ts';
+import type { LaneProgress, RetryRecord } from '../storage/settlement.ts';
+import { MAX_APART } from './apart.ts';
+import { drop, retryOf, sendRow } from './apart-request.ts';
+import { follow, REST, type Course, type CourseParts, type Rest } from './course.ts';
+import type { Slot } from './lane-slots.ts';
+import { failed, HEALTHY, isRefusal, recordOf, type Sent } from './progress.ts';
+import type { RequestBounds } from './request.ts';
+import { NextAttempt } from './retry.ts';
+import type { Unsent } from './sender.ts';
+
+/** Requests in flight at once (the contract). */
+export const MAX_IN_FLIGHT = 16;
+/** After so many failures without a success nothing further is read: the hook is at fault, not a message (the contract). */
+const MAX_FAILURES = 20;
+
+/** What is on its way, or has to be sent again because nobody knows what became of it. */
+interface Range {
+  readonly first: Seq;
+  readonly last: Seq;
+}
+
+/**
+ * In no order: several requests at once, and what fails becomes a row that is repeated apart, so that it holds back
+ * nothing. The cursor stays below all that is on its way.
+ */
+export class UnorderedCourse implements Course {
+  readonly #parts: CourseParts;
+  readonly #onItsWay = new Set<Range>();
+  readonly #again: Range[] = [];
+  #readTo: Seq;
+  #active = 0;
+  #turn = Promise.withResolvers<void>();
+  #pause: Rest | null = null;
+
+  constructor(parts: CourseParts) {
+    this.#parts = parts;
+    this.#readTo = parts.ledger.progress.cursor;
+  }
+
+  get hasWork(): boolean {
+    return this.#isBehind || this.#parts.apart.hasWork;
+  }
+
+  wake(): void {
+    this.#turn.resolve();
+  }
+
+  async run(): Promise<Rest | null> {
+    const { mayGo } = this.#parts;
+    this.#pause = null;
+    for (;;) {
+      this.#turn = Promise.withResolvers();
+      try {
+        while (mayGo() && this.#pause === null && this.#next !== null && this.#active < this.#limit)
+          await this.#begin();
+      } catch (error) {
+        // Those in flight end first: nobody else would wait for them.
+        this.#pause = REST;
+        if (this.#active === 0) throw error;
+      }
+      if (this.#active === 0) return mayGo() ? (this.#pause ?? this.#rest()) : null;
+      await this.#turn.promise;
+    }
+  }
+
+  get #limit(): number {
+    return Math.min(MAX_IN_FLIGHT, this.#parts.ramp.allowance);
+  }
+
+  get #isBehind(): boolean {
+    return this.#readTo < this.#parts.head() || this.#again.length > 0;
+  }
+
+  get #next(): 'apart' | 'further' | null {
+    if (this.#parts.apart.waitMs === 0) return 'apart';
+    return this.#isBehind && this.#waitMs() === 0 ? 'further' : null;
+  }
+
+  /** Until it may read on, in ms; null when that depends on what is repeated apart. */
+  #waitMs(): number | null {
+    const { ledger, apart } = this.#parts;
+    const { failures, nextAttemptAt } = ledger.progress;
+    if (apart.count + this.#onItsWay.size >= MAX_APART) return null;
+    if (failures < MAX_FAILURES) return 0;
+    if (apart.count > 0 || this.#active > 0) return null;
+    // Nothing is left to try it with, since the hook asked for order until now.
+    return nextAttemptAt === null ? 0 : new NextAttempt(nextAttemptAt, this.#parts.schedule).waitMs();
+  }
+
+  #rest(): Rest | null {
+    const apartMs = this.#parts.apart.waitMs;
+    if (apartMs !== null) return { ms: apartMs, deaf: false };
+    if (!this.#isBehind) return null;
+    // With nothing that waits apart, and yet not allowed to read on, there is only a while to wait.
+    return { ms: this.#waitMs() ?? REST.ms, deaf: false };
+  }
+
+  /** Lets the next request go. They are taken out of their places one after the other. */
+  async #begin(): Promise<void> {
+    await this.#parts.ledger.room();
+    if (this.#next === 'apart') await this.#beginApart();
+    else if (this.#next === 'further') await this.#beginFurther();
+  }
+
+  async #beginApart(): Promise<void> {
+    const { slots, apart, ledger } = this.#parts;
+    const row = await apart.take(() => ledger.drain());
+    if (row === null) return;
+    const slot = await slots.acquire();
+    if (slot !== null) {
+      this.#launch(this.#sendApart(row), slot);
+    } else {
+      apart.done('undecided');
+      this.#pause = REST;
+    }
+  }
+
+  async #beginFurther(): Promise<void> {
+    const { slots } = this.#parts;
+    const slot = await slots.acquire();
+    if (slot === null) {
+      this.#pause = REST;
+      return;
+    }
+    let isOnItsWay = false;
+    try {
+      isOnItsWay = await this.#sendFurther(slot);
+    } finally {
+      if (!isOnItsWay) slots.release(slot);
+    }
+  }
+
+  /** True when a request is on its way, which gives the slot back. */
+  async #sendFurther(slot: Slot): Promise<boolean> {
+    const { requests, head, caughtUp } = this.#parts;
+    const again = this.#again.shift();
+    const after = again === undefined ? this.#readTo : ((again.first - 1) as Seq);
+    const headBefore = head();
+    const bounds = again === undefined ? this.#bounds() : { messages: Number.POSITIVE_INFINITY, last: again.last };
+    const { passed, request } = await this.#read(() => requests.next(after, bounds), again);
+    if (request === null) {
+      if (passed > after) this.#leaveOut(passed, again);
+      else caughtUp(after, headBefore);
+      return false;
+    }
+    if (again === undefined) this.#readTo = request.last;
+    const range = { first: request.first, last: request.last };
+    this.#onItsWay.add(range);
+    this.#launch(
+      this.#send(range, () => this.#parts.sender.send(request, requests.idOf(request))),
+      slot,
+    );
+    return true;
+  }
+
+  async #read<T>(read: () => Promise<T>, again: Range | undefined): Promise<T> {
+    try {
+      return await read();
+    } catch (error) {
+      if (again !== undefined) this.#again.unshift(again);
+      throw error;
+    }
+  }
+
+  /** A batch that failed while the hook asked for order is sent as it was, and one that was refused, one by one. */
+  #bounds(): RequestBounds {
+    const { batch, ledger, ramp } = this.#parts;
+    const { batchLast, singlesLast } = ledger.progress;
+    if (batchLast !== null && this.#readTo < batchLast) return { messages: Number.POSITIVE_INFINITY, last: batchLast };
+    const isSingle = singlesLast !== null && this.#readTo < singlesLast;
+    return { messages: isSingle ? 1 : Math.min(batch, ramp.allowance), last: null };
+  }
+
+  #leaveOut(passed: Seq, again: Range | undefined): void {
+    const { ledger, sender } = this.#parts;
+    if (again !== undefined && passed < again.last)
+      this.#again.unshift({ first: (passed + 1) as Seq, last: again.last });
+    if (again === undefined) this.#readTo = passed;
+    const epoch = sender.epoch;
+    if (epoch === null) this.#pause = REST;
+    // The cursor is written with the next settlement when not with this one.
+    else ledger.settle(this.#place(), { epoch, attempts: [] });
+  }
+
+  /** A request is on its way; the slot is given back when it is over. */
+  #launch(request: Promise<void>, slot: Slot): void {
+    const { slots } = this.#parts;
+    this.#active += 1;
+    void request
+      .catch(() => {
+        // What could not be decided is sent again after a rest.
+        this.#pause = REST;
+      })
+      .finally(() => {
+        this.#active -= 1;
+        slots.release(slot);
+        this.#turn.resolve();
+      });
+  }
+
+  async #send(range: Range, send: () => Promise<Sent | Unsent>): Promise<void> {
+    let isDecided = false;
+    try {
+      const sent = await send();
+      if (sent === 'undecided') this.#pause = REST;
+      isDecided = typeof sent !== 'string' && !(sent.outcome.code === 410 && (await this.#parts.unregister(sent)));
+      // Before what it became is written, so that the cursor may pass it.
+      this.#onItsWay.delete(range);
+      if (isDecided) await this.#judge(sent as Sent);
+    } finally {
+      this.#onItsWay.delete(range);
+      if (!isDecided) this.#again.push(range);
+    }
+  }
+
+  async #judge(sent: Sent): Promise<void> {
+    const { ledger, counts } = this.#parts;
+    const record = recordOf(sent, 1);
+    if (sent.outcome.code !== 410) counts.add(record);
+    const { epoch } = sent;
+    if (sent.outcome.delivered) {
+      const isOver = follow(this.#parts.ramp, ledger.progress, true);
+      ledger.settle({ ...this.#place(), ...HEALTHY }, { epoch, attempts: [record] });
+      if (isOver) await this.#hasten();
+      return;
+    }
+    const retries = this.#retriesOf(sent);
+    for (const retry of retries) this.#parts.apart.add(1, retry.nextAt!);
+    const health = this.#unhealthy(sent);
+    this.#parts.failed(
+      sent.outcome,
+      ledger.settle({ ...this.#place(), ...health }, { epoch, attempts: [record], retries }),
+    );
+  }
+
+  /** What is repeated apart instead: the request as it was, or the messages of a batch that was refused, one by one. */
+  #retriesOf(sent: Sent): RetryRecord[] {
+    const { first, last } = sent.request;
+    const length = last - first + 1;
+    if (isRefusal(sent.outcome) && length > 1 && this.#parts.apart.count + length <= MAX_APART) {
+      const nextAt = new Date();
+      const seqs = Array.from({ length }, (_, n) => (first + n) as Seq);
+      return seqs.map((seq) => ({ seq, lastSeq: seq, attempts: 0, nextAt }));
+    }
+    return [retryOf(this.#parts, { seq: first, lastSeq: last, attempts: 0 }, sent)];
+  }
+
+  async #sendApart(row: RetryRow): Promise<void> {
+    const { apart, ledger, counts, ramp } = this.#parts;
+    let sent: Sent | Unsent | 'nothing' = 'undecided';
+    try {
+      sent = await sendRow(this.#parts, row);
+      if (typeof sent !== 'string' && sent.outcome.code === 410 && (await this.#parts.unregister(sent)))
+        sent = 'interrupted';
+    } finally {
+      if (sent === 'undecided' || sent === 'interrupted') apart.done('undecided');
+    }
+    if (sent === 'undecided') this.#pause = REST;
+    if (sent === 'nothing') this.#pause = drop(this.#parts, row);
+    if (typeof sent === 'string') return;
+    const record = recordOf(sent, row.attempts + 1);
+    if (sent.outcome.code !== 410) counts.add(record);
+    const isOver = follow(ramp, ledger.progress, sent.outcome.delivered);
+    const retry = retryOf(this.#parts, row, sent);
+    apart.done(retry.nextAt ?? 'over');
+    const entry = { epoch: sent.epoch, attempts: [record], retries: [retry] };
+    if (sent.outcome.delivered) ledger.settle(HEALTHY, entry);
+    else this.#parts.failed(sent.outcome, ledger.settle(this.#unhealthy(sent), entry));
+    if (isOver) await this.#hasten();
+  }
+
+  /** The target takes deliveries again: what waits for its hour need not. Where that fails, each has its own time. */
+  async #hasten(): Promise<void> {
+    try {
+      await this.#parts.apart.hasten();
+    } catch {
+      this.#pause = REST;
+    }
+  }
+
+  #unhealthy(sent: Sent): Partial<LaneProgress> {
+    const { ledger, schedule, apart } = this.#parts;
+    const health = failed(ledger.progress, sent, schedule);
+    return { ...health, nextAttemptAt: apart.nextAt ?? health.nextAttemptAt };
+  }
+
+  /** Everything below is delivered or a row. */
+  #place(): Partial<LaneProgress> {
+    const { batchLast, singlesLast } = this.#parts.ledger.progress;
+    const open = [...this.#onItsWay, ...this.#again].map((range) => range.first - 1);
+    const cursor = Math.min(this.#readTo, ...open) as Seq;
+    const ahead = (mark: Seq | null): Seq | null => (mark !== null && mark > cursor ? mark : null);
+    return { cursor, refusals: 0, batchLast: ahead(batchLast), singlesLast: ahead(singlesLast) };
+  }
+}

@@ -1,0 +1,45 @@
+import type { HookId, Seq } from '../model/ids.ts';
+import type { Sql } from './connection.ts';
+
+/** A request that is repeated apart from the log's order. */
+export interface RetryRow {
+  readonly seq: Seq;
+  readonly lastSeq: Seq;
+  readonly attempts: number;
+}
+
+/** What of a hook's requests is due, the longest due first, with how many there are and when the next one is. */
+export interface DueRetries {
+  readonly due: readonly RetryRow[];
+  readonly count: number;
+  /** Of those that are not due yet. */
+  readonly nextAt: Date | null;
+}
+
+/**
+ * Reads at most `limit` requests that are due. A time further ahead than `longestMs` was set by a clock that has been put
+ * back since: it is due as well.
+ */
+export async function dueRetries(
+  sql: Sql,
+  hookId: HookId,
+  bounds: { nowMs: number; longestMs: number; limit: number },
+): Promise<DueRetries> {
+  const now = new Date(bounds.nowMs);
+  const latest = new Date(bounds.nowMs + bounds.longestMs);
+  const [row] = await sql<DueRetries[]>`
+    select
+      (select coalesce(json_agg(x), '[]') from (
+        select seq, last_seq as "lastSeq", attempts from delivery_retry
+        where hook_id = ${hookId} and (next_at <= ${now} or next_at > ${latest})
+        order by next_at, seq limit ${bounds.limit}) x) as due,
+      (select count(*)::int from delivery_retry where hook_id = ${hookId}) as count,
+      (select min(next_at) from delivery_retry where hook_id = ${hookId} and next_at > ${now} and next_at <= ${latest})
+        as "nextAt"`;
+  return row!;
+}
+
+/** Makes every request of a hook due: its target takes deliveries again. */
+export async function hastenRetries(sql: Sql, hookId: HookId): Promise<void> {
+  await sql`update delivery_retry set next_at = now() where hook_id = ${hookId} and next_at > now()`;
+}

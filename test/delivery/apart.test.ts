@@ -1,0 +1,99 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { eventually } from '../support/eventually.ts';
+import { LaneFixture, seqs, upTo } from './lane-fixture.ts';
+
+let lane: LaneFixture;
+beforeEach(async () => {
+  lane = await LaneFixture.start();
+});
+afterEach(() => lane.stop());
+
+const arrived = (): number[] => lane.receiver.arrivals.flatMap(seqs);
+const isServed = () =>
+  eventually(
+    () => lane.retries(),
+    (rows) => rows.length === 0,
+  );
+
+/** What `redeliver {"only"}` writes. */
+async function askAgain(wanted: readonly number[]): Promise<void> {
+  await lane.server.database.query(
+    (sql) => sql`
+      insert into delivery_retry (hook_id, seq, last_seq, attempts, next_at)
+      select ${lane.hook}, s, s, 0, now() from unnest(${[...wanted]}::bigint[]) s`,
+  );
+  await lane.change({ description: 'asked again' });
+}
+
+describe('messages that are asked for again', () => {
+  test('are sent once more with their old ids, and the log says so', async () => {
+    await lane.register();
+    await lane.post(1, 10);
+    await lane.rowWhere(({ cursor }) => cursor === 10);
+    await askAgain([3, 7]);
+    await isServed();
+    expect(arrived()).toEqual([...upTo(10), 3, 7]);
+    const [first, again] = lane.receiver.arrivals.filter((arrival) => seqs(arrival)[0] === 3);
+    expect(again!.headers['webhook-id']).toBe(first!.headers['webhook-id']);
+    expect(again!.raw).toBe(first!.raw);
+  });
+
+  test('do not hold back the others when they fail, and are not counted against the hook', async () => {
+    let failing = false;
+    await lane.register({}, (arrival) => (failing && seqs(arrival)[0] === 1 ? 500 : 200));
+    await lane.post(1, 1);
+    await lane.rowWhere(({ cursor }) => cursor === 1);
+    failing = true;
+    await askAgain([1]);
+    await lane.receiver.received(3);
+    await lane.post(2, 5);
+    await lane.rowWhere(({ cursor }) => cursor === 5);
+    expect(await lane.row()).toMatchObject({ failures: 0, next_attempt_at: null, last_error_code: 500 });
+    failing = false;
+    await isServed();
+  });
+
+  test('come between the others of a strict hook, whose order stays', async () => {
+    await lane.register();
+    await lane.post(1, 5);
+    await lane.rowWhere(({ cursor }) => cursor === 5);
+    await lane.change({ paused_at: new Date() });
+    await lane.post(6, 40);
+    await askAgain([1, 2, 3]);
+    await lane.change({ paused_at: null });
+    await lane.rowWhere(({ cursor }) => cursor === 40);
+    await isServed();
+    expect(
+      arrived()
+        .slice(5)
+        .filter((seq) => seq > 5),
+    ).toEqual(upTo(40).slice(5));
+    // They take turns: the last one is not left to the end of the backlog.
+    expect(arrived().lastIndexOf(3)).toBeLessThan(20);
+  });
+
+  test('are dropped when there is nothing (any more) to send', async () => {
+    await lane.register({ skip: ['webhook'] });
+    await lane.post(1, 2);
+    await lane.rowWhere(({ cursor }) => cursor === 2);
+    await askAgain([1, 99]);
+    await isServed();
+    expect(lane.receiver.arrivals).toEqual([]);
+  });
+
+  test('are served by the next process, when this one was stopped before', async () => {
+    let failing = true;
+    await lane.register({}, () => (failing ? 500 : 200));
+    await lane.post(1, 1);
+    await lane.rowWhere(({ failures }) => failures > 0);
+    await askAgain([1]);
+    await lane.change({ cursor: 1, failures: 0, next_attempt_at: null });
+    await eventually(
+      () => lane.log(),
+      (log) => log.length >= 3,
+    );
+    await lane.server.restart();
+    failing = false;
+    await isServed();
+  });
+});

@@ -1,0 +1,144 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { MAX_IN_FLIGHT } from '../../src/delivery/unordered-course.ts';
+import { eventually } from '../support/eventually.ts';
+import { LaneFixture, rangeOf, seqs, upTo } from './lane-fixture.ts';
+
+let lane: LaneFixture;
+beforeEach(async () => {
+  lane = await LaneFixture.start();
+});
+afterEach(() => lane.stop());
+
+const arrived = (): number[] => lane.receiver.arrivals.flatMap(seqs);
+const sorted = (numbers: readonly number[]): number[] => [...numbers].sort((a, b) => a - b);
+
+describe('a hook with order none', () => {
+  test('gets every message once', async () => {
+    await lane.register({ order: 'none' });
+    await lane.post(1, 60);
+    await lane.rowWhere((row) => row['cursor'] === 60);
+    expect(sorted(arrived())).toEqual(upTo(60));
+  });
+
+  test(`has ${MAX_IN_FLIGHT} requests in flight and no more, and a word starts further ones`, async () => {
+    const open: (() => void)[] = [];
+    await lane.register({ order: 'none' }, () => new Promise<number>((resolve) => open.push(() => resolve(200))));
+    await lane.post(1, 2);
+    await lane.receiver.received(2);
+    await lane.post(3, MAX_IN_FLIGHT + 5);
+    await lane.receiver.received(MAX_IN_FLIGHT);
+    const other = await lane.server.createGroup();
+    // Time for one more, if there were to be one.
+    for (let n = 0; n < 5; n += 1) await fetch(other.webhook, { method: 'POST', body: 'time passes' });
+    expect(open).toHaveLength(MAX_IN_FLIGHT);
+    // The first is the last to be answered: the cursor waits below it.
+    for (const answer of open.splice(1)) answer();
+    await lane.receiver.received(MAX_IN_FLIGHT + 5);
+    expect(await lane.row()).toMatchObject({ cursor: 0 });
+    for (const answer of open.splice(0)) answer();
+    await lane.rowWhere((row) => row['cursor'] === MAX_IN_FLIGHT + 5);
+    expect(sorted(arrived())).toEqual(upTo(MAX_IN_FLIGHT + 5));
+  });
+
+  test('repeats a failing message apart, and nothing waits for it', async () => {
+    let failing = true;
+    await lane.register({ order: 'none' }, (arrival) => (failing && seqs(arrival)[0] === 2 ? 500 : 200));
+    await lane.post(1, 30);
+    await lane.rowWhere((row) => row['cursor'] === 30);
+    expect(await lane.retries()).toEqual([2]);
+    failing = false;
+    await eventually(
+      () => lane.retries(),
+      (rows) => rows.length === 0,
+    );
+    const ids = new Set(lane.receiver.arrivals.filter((a) => seqs(a)[0] === 2).map((a) => a.headers['webhook-id']));
+    expect(ids.size).toBe(1);
+    expect(await lane.row()).toMatchObject({ failures: 0, cursor: 30 });
+  });
+
+  test('stops reading on after 20 failures without a success, and loses nothing', async () => {
+    let down = true;
+    await lane.register({ order: 'none' }, () => (down ? 503 : 200));
+    await lane.post(1, 80);
+    const row = await lane.rowWhere(({ failures }) => failures >= 40);
+    expect(row['cursor']).toBeLessThanOrEqual(20 + MAX_IN_FLIGHT);
+    expect(Math.max(...arrived())).toBeLessThanOrEqual(20 + MAX_IN_FLIGHT);
+    down = false;
+    await lane.rowWhere(({ cursor }) => cursor === 80);
+    await eventually(
+      () => lane.retries(),
+      (rows) => rows.length === 0,
+    );
+    expect(new Set(arrived()).size).toBe(80);
+    expect((await lane.row())['failures']).toBe(0);
+  });
+
+  test('does not wait for the hour of each when the target is back', async () => {
+    await lane.stop();
+    lane = await LaneFixture.start({ delivery: { retryMs: [50, 50, 50, 3_600_000] } });
+    let down = true;
+    await lane.register({ order: 'none' }, () => (down ? 503 : 200));
+    await lane.post(1, 5);
+    // All of them have failed four times: the next attempts are an hour away.
+    await lane.rowWhere(({ failures }) => failures >= 20);
+    down = false;
+    await lane.server.database.query((sql) => sql`update delivery_retry set next_at = now() where seq = 3`);
+    await lane.change({ description: 'read again' });
+    await eventually(
+      () => lane.retries(),
+      (rows) => rows.length === 0,
+    );
+  });
+
+  test('goes on after a restart of its lane with what is repeated apart', async () => {
+    let failing = true;
+    await lane.register({ order: 'none' }, () => (failing ? 500 : 200));
+    await lane.post(1, 3);
+    await eventually(
+      () => lane.retries(),
+      (rows) => rows.length === 3,
+    );
+    await lane.change({ description: 'changed' });
+    failing = false;
+    await eventually(
+      () => lane.retries(),
+      (rows) => rows.length === 0,
+    );
+    expect((await lane.row())['cursor']).toBe(3);
+  });
+
+  test('gets batches, those that failed as they were and those that were refused one by one', async () => {
+    let failures = 1;
+    await lane.register({ order: 'none', batch: 5 }, (arrival) => {
+      if (seqs(arrival).includes(2) && seqs(arrival).length > 1) return 413;
+      return seqs(arrival).includes(7) && failures-- > 0 ? 500 : 200;
+    });
+    await lane.change({ paused_at: new Date() });
+    await lane.post(1, 12);
+    await lane.change({ paused_at: null });
+    await lane.rowWhere(({ cursor }) => cursor === 12);
+    await eventually(
+      () => lane.retries(),
+      (rows) => rows.length === 0,
+    );
+    const ranges = lane.receiver.arrivals.map(rangeOf);
+    expect(ranges.filter((range) => range === '6-10')).toHaveLength(2);
+    expect(new Set(ranges)).toEqual(new Set(['1-5', '6-10', '11-12', '1', '2', '3', '4', '5']));
+  });
+
+  test('becomes strict when it is asked to, with nothing lost', async () => {
+    let failing = true;
+    await lane.register({ order: 'none' }, (arrival) => (failing && seqs(arrival)[0]! % 5 === 0 ? 500 : 200));
+    await lane.post(1, 20);
+    await lane.rowWhere(({ cursor }) => cursor === 20);
+    await lane.change({ ordering: 'strict' });
+    await lane.post(21, 24);
+    await lane.rowWhere(({ cursor }) => cursor === 24);
+    failing = false;
+    await eventually(
+      () => lane.retries(),
+      (rows) => rows.length === 0,
+    );
+    expect(new Set(arrived()).size).toBe(24);
+  });
+});
