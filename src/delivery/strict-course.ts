@@ -80,10 +80,12 @@ export class StrictCourse implements Course {
   /** A batch that failed before is sent as it was; where one was refused, what it held goes one by one. */
   #bounds(): RequestBounds {
     const { batch, ledger, ramp } = this.#parts;
-    const { cursor, batchLast, singlesLast } = ledger.progress;
-    if (batchLast !== null) return { messages: Number.POSITIVE_INFINITY, last: batchLast };
+    const { cursor, failures, batchLast, singlesLast } = ledger.progress;
+    // A target that fails is likely to fail again: its lane reads no further than this request.
+    const alone = failures > 0;
+    if (batchLast !== null) return { messages: Number.POSITIVE_INFINITY, last: batchLast, alone };
     const isSingle = singlesLast !== null && cursor < singlesLast;
-    return { messages: isSingle ? 1 : Math.min(batch, ramp.allowance), last: null };
+    return { messages: isSingle ? 1 : Math.min(batch, ramp.allowance), last: null, alone };
   }
 
   async #send(cursor: Seq, bounds: RequestBounds): Promise<Sent | Unsent | 'passed' | 'nothing'> {
@@ -170,7 +172,7 @@ export class StrictCourse implements Course {
       if (slot === null) return REST;
       let sent: Sent | Unsent;
       try {
-        const { passed, request } = await requests.next(after, { messages: 1, last: null });
+        const { passed, request } = await requests.next(after, { messages: 1, last: null, alone: true });
         if (request === null && passed === after) return null;
         after = request?.last ?? passed;
         if (request === null) continue;

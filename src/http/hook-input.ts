@@ -92,11 +92,11 @@ export function parseRedelivery(body: Buffer): Redelivery | 'skip' {
   return only === undefined ? 'skip' : { only };
 }
 
-/** Which part of a delivery log a query asks for. Throws `invalid_input`. */
+/** Which part of a delivery log a query asks for; what is empty is not asked for. Throws `invalid_input`. */
 export function parseLogRequest(req: Request): LogRequest {
   const query = new URLSearchParams(req.url.split('?')[1]);
-  const limit = query.get('limit');
-  const before = query.get('before') ?? undefined;
+  const limit = query.get('limit') || null;
+  const before = query.get('before') || undefined;
   if (limit !== null && !(/^\d{1,3}$/.test(limit) && Number(limit) >= 1 && Number(limit) <= MAX_LOG_PAGE)) {
     const sentence = `limit: must be a whole number from 1 to ${MAX_LOG_PAGE}`;
     throw new KlatchError('invalid_input', { sentence });

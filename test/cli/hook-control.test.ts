@@ -1,9 +1,12 @@
+import { PassThrough } from 'node:stream';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import type { CommandContext } from '../../src/cli/context.ts';
+import { runCommandLine } from '../../src/cli/program.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
 import { Receiver } from '../support/receiver.ts';
 import { postJson } from '../support/server.ts';
-import { Workspace, type Ended } from './program.ts';
+import { Workspace } from './program.ts';
 
 let database: TestDatabase;
 let workspace: Workspace;
@@ -25,7 +28,7 @@ afterAll(async () => {
 });
 beforeEach(async () => {
   receiver = await Receiver.start();
-  const { stdout } = await workspace.run(['group', 'create', 'Alerts', '--json']);
+  const { stdout } = await klatch(['group', 'create', 'Alerts', '--json']);
   const { id, webhook } = JSON.parse(stdout) as { id: number; webhook: string };
   group = { id, url: url + new URL(webhook).pathname };
   const { body } = await postJson(`${group.url}/reverse`, { url: receiver.url('/hook?key=hidden') });
@@ -34,9 +37,25 @@ beforeEach(async () => {
 });
 afterEach(() => receiver.stop());
 
+interface Ended {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** A command line in this process, against the real server: forty processes would take a minute of two cores. */
+async function klatch(args: readonly string[]): Promise<Ended> {
+  const output = new PassThrough();
+  const errors = new PassThrough();
+  const context = { env: {}, programDir: '/nowhere/bin', input: process.stdin, output, errors };
+  const code = await runCommandLine([...args, '--config', workspace.file], context as unknown as CommandContext);
+  const text = (stream: PassThrough): string => String(stream.read() ?? '');
+  return { code, stdout: text(output), stderr: text(errors) };
+}
+
 /** Runs a command about the hook that prints no secret path. */
 async function run(command: string, ...rest: string[]): Promise<Ended> {
-  const ended = await workspace.run(['hook', command, hook, ...rest]);
+  const ended = await klatch(['hook', command, hook, ...rest]);
   expect(ended.stdout + ended.stderr).not.toContain('hidden');
   return ended;
 }
@@ -58,7 +77,7 @@ describe('klatch hook', () => {
     expect(await run('pause')).toMatchObject(says(paused));
     await postJson(group.url, { text: 'waits' });
     expect(await run('pause')).toMatchObject(says(paused.replace('0 messages are', '1 message is')));
-    expect((await workspace.run(['hook', 'list', '--state', 'paused'])).stdout).toMatch(new RegExp(`^${hook} `, 'm'));
+    expect((await klatch(['hook', 'list', '--state', 'paused'])).stdout).toMatch(new RegExp(`^${hook} `, 'm'));
     expect(receiver.arrivals).toHaveLength(0);
     const resumed = `Reverse webhook ${hook} of group ${group.id} goes on at once; 1 message is pending.`;
     expect(await run('resume')).toMatchObject(says(resumed));
@@ -135,7 +154,7 @@ describe('klatch hook', () => {
     await receiver.received(4);
     expect(receiver.seqs()).toEqual([1, 2, 3, 3]);
     await eventually(
-      () => workspace.run(['hook', 'info', hook]),
+      () => klatch(['hook', 'info', hook]),
       ({ stdout }) => /^pending: +0$/m.test(stdout),
     );
     expect(await run('redeliver', '--from', '1h')).toMatchObject(again(1, '3 messages are'));
@@ -143,7 +162,7 @@ describe('klatch hook', () => {
     await run('pause');
     const late = `Group ${group.id} has no message so late: nothing is sent again.`;
     await eventually(
-      () => workspace.run(['hook', 'info', hook]),
+      () => klatch(['hook', 'info', hook]),
       ({ stdout }) => /^pending: +0$/m.test(stdout),
     );
     expect(await run('redeliver', '--from', '2099-01-01T00:00:00Z')).toMatchObject(says(late));
@@ -159,11 +178,11 @@ describe('klatch hook', () => {
     const rotated = /^secret: +(whsec_\S+)$/m.exec(stdout)?.[1];
     expect(rotated).not.toBe(secret);
     expect(stdout).toContain('for 24 hours');
-    const info = await workspace.run(['hook', 'info', hook]);
+    const info = await klatch(['hook', 'info', hook]);
     expect(info.stdout).toMatch(/^old secret until: +\S+Z$/m);
     expect(info.stdout).not.toContain('whsec_');
     await database.query((sql) => sql`update reverse_hook set old_secret_until = now() - interval '1 second'`);
-    expect((await workspace.run(['hook', 'info', hook])).stdout).not.toContain('old secret');
+    expect((await klatch(['hook', 'info', hook])).stdout).not.toContain('old secret');
   });
 
   test('remove ends a hook for good', async () => {
@@ -176,7 +195,7 @@ describe('klatch hook', () => {
     }
     expect(await run('redeliver', '--from', '1h')).toMatchObject(removed);
     expect(await run('log')).toMatchObject({ code: 0 });
-    expect((await workspace.run(['hook', 'info', hook])).stdout).toMatch(
+    expect((await klatch(['hook', 'info', hook])).stdout).toMatch(
       /^removed: +\S+Z, by its group or an administrator$/m,
     );
   }, 20_000);
@@ -188,7 +207,7 @@ describe('klatch hook', () => {
     [['redeliver', '1'], 'give one of --from and --only'],
     [['redeliver', '1', '--from', '1h', '--only', '1:1'], 'give one of --from and --only'],
   ])('ends with 64 for what it cannot read: %j', async (args, sentence) => {
-    const { code, stdout, stderr } = await workspace.run(['hook', ...args]);
+    const { code, stdout, stderr } = await klatch(['hook', ...args]);
     expect({ code, stdout }).toEqual({ code: 64, stdout: '' });
     expect(stderr).toContain(sentence);
   });
@@ -207,7 +226,7 @@ describe('klatch hook', () => {
     [['redeliver', 'HOOK', '--only', '1000000:1'], 'only: 1000000:1 is not the id of a message of this group'],
   ])('ends with 1 and the reason for what the server refuses: %j', async (args, sentence) => {
     const words = args.map((word) => (word === 'HOOK' ? hook : word));
-    expect(await workspace.run(['hook', ...words])).toMatchObject({
+    expect(await klatch(['hook', ...words])).toMatchObject({
       code: 1,
       stdout: '',
       stderr: `klatch: ${sentence}\n`,

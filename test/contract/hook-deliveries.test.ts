@@ -53,6 +53,7 @@ describe('the delivery log', () => {
     const answer = await deliveries();
     expect([answer.status, answer.body, answer.headers.has('link')]).toEqual([200, [], false]);
     expect((await deliveries('/')).body).toEqual([]);
+    expect((await deliveries('?before=&limit=')).body).toEqual([]);
   });
 
   test('tells of every attempt, newest first', async () => {
@@ -119,9 +120,7 @@ describe('the delivery log', () => {
     ['?limit=0', 'limit: must be a whole number from 1 to 100'],
     ['?limit=101', 'limit: must be a whole number from 1 to 100'],
     ['?limit=ten', 'limit: must be a whole number from 1 to 100'],
-    ['?limit=', 'limit: must be a whole number from 1 to 100'],
     ['?limit=1e1', 'limit: must be a whole number from 1 to 100'],
-    ['?before=', BEFORE],
     ['?before=7:42', BEFORE],
     ['?before=2026-11-20T08:00:00Z_1', BEFORE],
     ['?before=2026-11-20T08:00:00Z_1_-1', BEFORE],

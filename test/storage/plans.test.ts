@@ -133,8 +133,12 @@ const statements: [string, (sql: Sql) => Promise<unknown>][] = [
   [
     'the reading of 32 lanes',
     (sql) => {
-      const positions = Array.from({ length: 32 }, (_, i) => ({ conversationId: conversation(i), after: 2 as Seq }));
-      return readMessages(sql, positions, { limit: 64, bytes: 128 * 1024 });
+      const positions = Array.from({ length: 32 }, (_, i) => ({
+        conversationId: conversation(i),
+        after: 2 as Seq,
+        limit: 64,
+      }));
+      return readMessages(sql, positions, 128 * 1024);
     },
   ],
   [
