@@ -1,3 +1,4 @@
+import { MAX_IN_FLIGHT } from '../src/delivery/unordered-course.ts';
 import { CleanUp, within } from './clean-up.ts';
 import type { HookKind, Recovery, Stage } from './stage.ts';
 import { until } from './until.ts';
@@ -57,8 +58,6 @@ export interface FaultResult {
   readonly notRun: Lack;
 }
 
-/** Deliveries that a lane with `order: none` has in flight at most. */
-const UNORDERED_IN_FLIGHT = 16;
 const SET_UP_MS = 60_000;
 const DRAIN_MS = 60_000;
 const DRAIN_AFTER_FAILURE_MS = 5_000;
@@ -139,7 +138,7 @@ function resultOf(fault: Fault, scene: Scene, recoveries: readonly Recovery[]): 
 /** In messages. With `order: none` those in flight come again beside those that are not settled. */
 function repeatsOf({ order, batch }: HookKind, deliveries: number): number {
   if (deliveries === 0) return 0;
-  return (order === 'none' ? deliveries + UNORDERED_IN_FLIGHT : deliveries) * batch;
+  return (order === 'none' ? deliveries + MAX_IN_FLIGHT : deliveries) * batch;
 }
 
 /** What is still missing when the time is up is lost: no failure here, the verdict counts it. */

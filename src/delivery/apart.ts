@@ -91,8 +91,9 @@ export class Apart {
   /** Makes all of them due: the target takes deliveries again. */
   async hasten(): Promise<void> {
     if (this.#count === 0) return;
-    await this.#pool.run((sql) => hastenRetries(sql, this.#row.id));
-    this.#expect(new Date());
+    const now = new Date();
+    await this.#pool.run((sql) => hastenRetries(sql, this.#row.id, now));
+    this.#expect(now);
   }
 
   #expect(at: Date): void {
