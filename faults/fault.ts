@@ -128,7 +128,6 @@ function resultOf(fault: Fault, scene: Scene, recoveries: readonly Recovery[]): 
     runs: recoveries.length,
     messages: load.posted,
     deliveries: hooks.reduce((sum, { record }) => sum + record.taken, 0),
-    allowedDuplicates: fault.repeatsPerLane,
     recoveries,
     remark: scene.remark?.() ?? '',
     violations: [...verdict.violations, ...recorder.violations, ...(scene.violations?.(recoveries) ?? [])],

@@ -76,7 +76,7 @@ export function pageOf(report: Report): string {
   const notes = notesOf(results);
   return `# Fault report
 
-Made by \`make faults\`; do not edit. Every row is one fault, struck again and again at a real server process (or two) with its database, while eight callers post to four groups and each group's two hooks forward what is posted to receivers that take down everything that arrives.
+Made by \`make faults\`; do not edit. Every row is one fault, struck again and again at a real server process (or two) with its database, while eight callers post to four groups and the hooks of each group forward what is posted to receivers that take down everything that arrives. A group has a hook at a receiver that is never at fault, and three at the one that is: strict, strict with \`batch: 10\`, and \`order: none\`.
 
 - Date: ${report.startedAt.toISOString().slice(0, 10)}, ${Math.round(report.seconds / 60)} minutes${report.quick ? ', with QUICK=1' : ''}
 - Commit: ${machine.commit}
@@ -91,7 +91,7 @@ ${notes.length === 0 ? '' : `\n${notes.map((note) => `- ${note}`).join('\n')}\n`
 - **Messages**: posts that were answered 200. Callers repeat a post with its \`Idempotency-Key\` until it is; a post that is written twice all the same fails the row.
 - **Lost**: posts that were answered 200 and did not arrive at each hook of their group, counted per hook.
 - **Out of order**: first arrivals of a message after the first arrival of a later one, in a lane of \`order: strict\`. Arrivals that the receiver refused count as arrivals here.
-- **Duplicates**: messages that a receiver had taken and got again, all lanes together. A receiver takes a delivery when it answers with a complete status 2xx; repeats of what it refused, or left without an answer, are not duplicates. For each kill one unsettled batch of a lane (8 deliveries) may come again; for a fault of the receiver nothing may. "Of a lane in a run" is the most that one lane had in one run.
+- **Duplicates**: messages that a receiver had taken and got again, all lanes together. A receiver takes a delivery when it answers with a complete status 2xx; repeats of what it refused, or left without an answer, are not duplicates. For each kill one unsettled batch of a lane (8 deliveries) may come again; for a fault of the receiver nothing may. "Of a lane in a run" is the most that one lane had in one run, of the lane that came nearest to what it may have: 8 for a strict one, ten times that in messages with \`batch: 10\`, and 16 in flight more with \`order: none\`.
 - **Each hook again after**: from the end of the fault to the first new message at the hook that waited longest for one; median and worst of the runs. Where a process is killed the fault ends with the kill, so that its start is part of the time; a server or path that the suite has to bring back has to be back.
 - **All caught up after**: to the moment at which everything that was posted before the end of the fault had arrived at every hook too.
 

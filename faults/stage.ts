@@ -12,7 +12,7 @@ export interface HookKind {
   readonly batch: number;
 }
 
-/** With HOOKS=all each group has these beside its strict hooks: repeated apart, and in batches. */
+/** What each group has beside its plain strict hooks, unless HOOKS=strict says otherwise. */
 const FURTHER_KINDS: readonly HookKind[] = [
   { order: 'strict', batch: 10 },
   { order: 'none', batch: 1 },
@@ -50,7 +50,7 @@ const SETTINGS = `
   delivery { retry = [50ms, 100ms, 200ms], headers-timeout = 5s, connect-timeout = 1s }
   log.level = warn`;
 
-/** Servers, receivers and callers of one fault: four groups with a hook at either receiver, and a steady load. */
+/** Servers, receivers and callers of one fault: four groups with hooks at either receiver, and a steady load. */
 export class Stage {
   readonly recorder: Recorder;
   readonly servers: ServerProcess[] = [];
@@ -155,7 +155,7 @@ export class Stage {
   }
 
   async #register(group: number, { webhooks }: PostTarget, options: StageOptions): Promise<void> {
-    const further = process.env['HOOKS'] === 'all' ? FURTHER_KINDS : [];
+    const further = process.env['HOOKS'] === 'strict' ? [] : FURTHER_KINDS;
     for (const [index, kind] of [STRICT, STRICT, ...further].entries()) {
       const isStruck = index !== 1;
       const path = `/${group}/${index}`;

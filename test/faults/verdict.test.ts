@@ -22,7 +22,7 @@ const verdictOf = (record: HookRecord, allowedDuplicates = 0) =>
 
 describe('the verdict on a fault', () => {
   test('finds nothing where everything arrived once and in order', () => {
-    const clean = { lost: 0, outOfOrder: 0, duplicates: 0, worstDuplicates: 0, violations: [] };
+    const clean = { lost: 0, outOfOrder: 0, duplicates: 0, worstDuplicates: 0, allowedDuplicates: 0, violations: [] };
     expect(verdictOf(recordOf([0, 1, 2]))).toEqual(clean);
   });
 
@@ -62,6 +62,16 @@ describe('the verdict on a fault', () => {
     });
     const tooMany = 'a lane sent 2 messages again in a run, 1 are allowed';
     expect(verdictOf(recordOf([0, 1, 0, 1, 2]), 1).violations).toEqual([tooMany]);
+  });
+
+  test('tells of the lane that is nearest to its bound', () => {
+    const lane = (posts: readonly number[], allowedDuplicates: number) => ({
+      record: recordOf(posts),
+      acknowledged: new Map<number, number>(),
+      allowedDuplicates,
+    });
+    const lanes = [lane([0, 0, 1], 8), lane([0, 1, 0, 1, 1], 4), lane([0, 1, 2, 0, 1, 2, 0], 80)];
+    expect(judge(lanes)).toMatchObject({ duplicates: 8, worstDuplicates: 3, allowedDuplicates: 4, violations: [] });
   });
 
   test('counts them for each run by itself', () => {
