@@ -100,9 +100,11 @@ export async function applyChanges(tx: Transaction, hook: LockedHook, changes: H
   return true;
 }
 
+/** By the clock of a process, as everything that a lane waits for: the database's may be ahead of it. */
 async function retryNow(tx: Transaction, hookId: HookId): Promise<number> {
+  const now = new Date();
   const { count } = await tx`
-    update delivery_retry set attempts = 0, next_at = now() where hook_id = ${hookId} and next_at > now()`;
+    update delivery_retry set attempts = 0, next_at = ${now} where hook_id = ${hookId} and next_at > ${now}`;
   return count;
 }
 
@@ -144,13 +146,14 @@ export async function redeliverOnly(tx: Transaction, hook: LockedHook, asked: re
   const { hookId, order, cursor } = hook;
   const seqs = order === 'strict' ? asked.filter((seq) => seq <= cursor) : asked;
   if (seqs.length === 0) return true;
+  const now = new Date();
   const [others] = await tx<{ count: number }[]>`
     select count(*) as count from delivery_retry where hook_id = ${hookId} and seq <> all(${[...seqs]}::bigint[])`;
   if (others!.count + seqs.length > MAX_RETRIES) return false;
   await tx`
     insert into delivery_retry (hook_id, seq, last_seq, attempts, next_at)
-    select ${hookId}, seq, seq, 0, now() from unnest(${[...seqs]}::bigint[]) as asked (seq)
-    on conflict (hook_id, seq) do update set attempts = 0, next_at = now()`;
+    select ${hookId}, seq, seq, 0, ${now}::timestamptz from unnest(${[...seqs]}::bigint[]) as asked (seq)
+    on conflict (hook_id, seq) do update set attempts = 0, next_at = ${now}`;
   await tx`update reverse_hook set generation = generation + 1 where id = ${hookId}`;
   return true;
 }
