@@ -1,7 +1,7 @@
 # Klatch. `make` lists what can be made. Everything needs only make and any Node >= 18 with npm:
 # `npm ci` brings the pinned Node and a private PostgreSQL, and npm scripts run on that Node.
 .DEFAULT_GOAL := help
-.PHONY: help install run test kills bench check types lint format docs build clean
+.PHONY: help install run test faults bench check types lint format docs build clean
 
 INSTALLED := node_modules/.installed
 
@@ -21,10 +21,10 @@ run: $(INSTALLED) ## set everything up and run the server on its embedded Postgr
 test: $(INSTALLED) ## run all tests (one file: make test ARGS=test/hocon)
 	@npm run --silent test -- $(ARGS)
 
-kills: $(INSTALLED) ## kill the server with -9 twenty times under load, and print what was lost (nothing)
-	@npm run --silent kills
+faults: $(INSTALLED) ## kill, cut off and mislead the server; docs/fault-report.md (QUICK=1, ONLY=kill,hang, OUT=file.json)
+	@QUICK='$(QUICK)' ONLY='$(ONLY)' OUT='$(OUT)' HOOKS='$(HOOKS)' npm run --silent faults
 
-bench: $(INSTALLED) ## measure, as ratios to a baseline (ONLY=intake,forward,growth)
+bench: $(INSTALLED) ## measure, as ratios to a baseline (ONLY=intake,forward,growth,isolation,backlog,latency)
 	@npm run --silent bench -- $(ONLY)
 
 check: $(INSTALLED) ## types, lint, format, architecture, generated documents

@@ -1,20 +1,26 @@
 /**
  * Receivers that note when messages arrive. Argument: a list of `address=kind`, all on one port, which is the first line.
- * Asked `take`, it answers with what it noted since (`Arrivals`).
+ * Asked `take`, it answers with what it noted since.
  */
 import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 import { createInterface } from 'node:readline';
+import type { Arrivals } from './arrival-notes.ts';
 import { machineMs, wallMs } from './clock.ts';
 import { ANSWER, readRequests } from './requests.ts';
 
 /** How long a `slow` one takes. */
 const SLOW_MS = 2_000;
 
-/** A `healthy` one answers at once, a `hung` one never. */
-type Kind = 'healthy' | 'slow' | 'hung';
+/** A `parting` receiver closes its connection with each such answer. */
+const PARTING_REQUESTS = 20;
+const LAST_ANSWER = 'HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n';
 
+/** A `healthy` one and a `parting` one answer at once, a `hung` one never. */
+type Kind = keyof Arrivals['requests'];
+
+const nothing = (): Record<Kind, number> => ({ healthy: 0, parting: 0, slow: 0, hung: 0 });
 let noted: [id: string, arrivedMs: number, sinceSentMs: number][] = [];
-let requests: Record<Kind, number> = { healthy: 0, slow: 0, hung: 0 };
+let requests = nothing();
 
 function note(body: string): void {
   const arrivedMs = machineMs();
@@ -23,14 +29,18 @@ function note(body: string): void {
 }
 
 function serve(socket: Socket, kind: Kind): void {
+  let served = 0;
   readRequests(socket, (body) => {
     requests[kind] += 1;
-    if (kind === 'healthy') {
-      note(body);
-      socket.write(ANSWER, 'latin1');
-    } else if (kind === 'slow') {
+    served += 1;
+    if (kind === 'hung') return;
+    if (kind === 'slow') {
       setTimeout(() => socket.write(ANSWER, 'latin1'), SLOW_MS);
+      return;
     }
+    note(body);
+    if (kind === 'parting' && served === PARTING_REQUESTS) socket.end(LAST_ANSWER, 'latin1');
+    else socket.write(ANSWER, 'latin1');
   });
 }
 
@@ -45,7 +55,7 @@ function listen(address: string, kind: Kind, port: number): Promise<Server> {
 createInterface({ input: process.stdin }).on('line', () => {
   console.log(JSON.stringify({ noted, requests }));
   noted = [];
-  requests = { healthy: 0, slow: 0, hung: 0 };
+  requests = nothing();
 });
 process.on('SIGTERM', () => process.exit(0));
 let port = 0;

@@ -8,6 +8,8 @@ import { SECRET, type ServerProcess } from '../test/support/server-process.ts';
 
 /** Rows that carry something sealed are made here and sent this many at a time. */
 const PAGE = 10_000;
+/** Of one log: nothing but the database makes them. */
+const LOG_PAGE = 100_000;
 /** A message each three days, the last one a day ago and more: nothing of it is recent to a sweep. */
 const MESSAGE_EVERY = '3 days';
 
@@ -65,6 +67,27 @@ export async function measureDisk(server: ServerProcess, filling: Filling): Prom
       group: (await size(groupTables)) / groups,
       hook: (await size(['reverse_hook'])) / ((groups / 2) * hooksPerSecondGroup),
     };
+  });
+}
+
+/** Puts messages into the log of a group that has none, so long ago that no sweep looks at it; a post wakes its hooks. */
+export async function fillLog(server: ServerProcess, group: TestGroup, messages: number): Promise<void> {
+  await asSuperuser(server, async (sql) => {
+    for (let from = 0; from < messages; from += LOG_PAGE) {
+      const to = Math.min(messages, from + LOG_PAGE);
+      await sql`
+        insert into message (conversation_id, seq, rev, sender_id, text, sent_at)
+        select ${group.id}::bigint, n, n, i.account_id, 'message ' || n || ': load on web-1 is above its threshold',
+          now() - interval '1 day'
+        from generate_series(${from + 1}::bigint, ${to}::bigint) n
+        join integration i on i.conversation_id = ${group.id}::bigint
+        order by n`;
+    }
+    await sql`
+      update conversation_head set last_seq = ${messages}, last_rev = ${messages}, last_at = now() - interval '1 day'
+      where conversation_id = ${group.id}`;
+    await sql`vacuum (analyze) message`;
+    await sql`checkpoint`;
   });
 }
 

@@ -3,6 +3,7 @@ import { percentile } from './report.ts';
 
 /** What a closed loop of posts saw. Times in ms. */
 export interface LoadResult {
+  readonly answers: number;
   /** Answers a second. */
   readonly rate: number;
   readonly p50: number;
@@ -40,7 +41,7 @@ export async function runLoad(plan: LoadPlan): Promise<LoadResult> {
   await Promise.all(Array.from({ length: plan.connections }, connection));
   const seconds = (performance.now() - started) / 1000;
   const [p50, p99] = [percentile(latencies, 0.5), percentile(latencies, 0.99)];
-  return { rate: latencies.length / seconds, p50, p99, failed };
+  return { answers: latencies.length, rate: latencies.length / seconds, p50, p99, failed };
 }
 
 /** Posts so many messages to one URL over as many connections as told. Rejects when one is not answered 200. */

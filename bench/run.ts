@@ -1,14 +1,18 @@
-/** `make bench`, or `make bench ONLY=intake,forward`. Exits 1 when a ratio is below its target. */
+/** `make bench`, or `make bench ONLY=intake,forward`. Exits 1 when a target is missed. */
+import { benchBacklog } from './backlog.ts';
 import { benchForward } from './forward.ts';
 import { benchGrowth } from './growth.ts';
 import { benchIntake } from './intake.ts';
 import { benchIsolation } from './isolation.ts';
+import { benchLatency } from './latency.ts';
 
 const benches: Record<string, () => Promise<boolean>> = {
   intake: benchIntake,
   forward: benchForward,
   growth: benchGrowth,
   isolation: benchIsolation,
+  backlog: () => benchBacklog(),
+  latency: benchLatency,
 };
 const only =
   process.argv[2] === undefined || process.argv[2] === '' ? Object.keys(benches) : process.argv[2].split(',');

@@ -22,8 +22,7 @@ export interface ScheduledPost {
 
 export interface ScheduleResult {
   readonly posts: readonly ScheduledPost[];
-  /** When the first was given out, and when the last would have been followed by another. */
-  readonly startedMs: number;
+  /** When the last would have been followed by another. */
   readonly endedMs: number;
 }
 
@@ -63,7 +62,7 @@ export async function postOnSchedule(plan: SchedulePlan): Promise<ScheduleResult
       await wait(1);
     }
     await done.promise;
-    return { posts, startedMs, endedMs: startedMs + plan.durationMs };
+    return { posts, endedMs: startedMs + plan.durationMs };
   } finally {
     for (const client of all) client.close();
   }

@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
@@ -42,6 +42,17 @@ export async function silenceNames(hosts: ReadonlyMap<string, string>): Promise<
   }
   await stop();
   return null;
+}
+
+/**
+ * A command that runs a program with a loopback interface of its own, where anybody may take port 53; null where user
+ * namespaces are not to be had. The way for a benchmark that is neither root nor has that right.
+ */
+export function ownNetwork(): readonly string[] | null {
+  const up = '(ip link set lo up || ifconfig lo up) 2>/dev/null && exec "$@"';
+  const [program, ...args] = ['unshare', '--user', '--map-root-user', '--net', '--', 'sh', '-c', up, 'sh'] as const;
+  const { status } = spawnSync(program, [...args, 'true'], { stdio: 'ignore', timeout: PROBE_MS });
+  return status === 0 ? [program, ...args] : null;
 }
 
 /** A socket at port 53 that is read and never answers; null without the right to it. */

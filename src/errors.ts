@@ -56,6 +56,18 @@ const catalogue = {
     sentence: 'This token is used faster than it may be; nothing was done, please repeat it later',
     retryAfterS: 5,
   },
+  ping_refused: {
+    status: 503,
+    rpcCode: -32039,
+    sentence: 'A reverse webhook is pinged once in 5 seconds; this ping was not sent, please repeat it later',
+    retryAfterS: 5,
+  },
+  retries_full: {
+    status: 503,
+    rpcCode: -32038,
+    sentence: 'This reverse webhook has too many messages to repeat; nothing was done, please repeat it later',
+    retryAfterS: 60,
+  },
   database_away: {
     status: 503,
     rpcCode: -32032,

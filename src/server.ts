@@ -2,6 +2,7 @@ import { PostgresBus } from './bus/postgres-bus.ts';
 import type { Config } from './config/config.ts';
 import { readServerKeys } from './config/server-key-files.ts';
 import { Lanes } from './delivery/lanes.ts';
+import { Pinger } from './delivery/ping.ts';
 import { createApp, createStartingApp } from './http/app.ts';
 import { HttpListener } from './http/listener.ts';
 import { RequestCounts } from './http/request-counts.ts';
@@ -32,6 +33,7 @@ import { Sealer } from './storage/sealed.ts';
 import { readVersion } from './version.ts';
 
 const GROUPS_REGISTERING = 10_000;
+const GROUPS_CHANGING = 10_000;
 /** A scrape is answered within two seconds, so that a stop waits no longer for one. */
 const SCRAPE_MS = 2_000;
 
@@ -61,6 +63,7 @@ export class Server {
   readonly #record: RunRecord;
   readonly #explain: (error: unknown) => Ending;
   #lanes: Lanes | null = null;
+  #pinger: Pinger | null = null;
   #refusing = false;
   #port = 0;
   #metricsPort: number | null = null;
@@ -167,7 +170,7 @@ export class Server {
       onCommitted: (advanced) => bus.publish('advanced', advanced),
     });
     const log = this.#log;
-    const perMinute = limits.registrationsPerMinute;
+    const { registrationsPerMinute, hookChangesPerMinute } = limits;
     return {
       ...parts,
       config,
@@ -180,7 +183,9 @@ export class Server {
       messageLog,
       tokens: new TokenDirectory(database.general, bus, limits),
       policy: new AddressPolicy(delivery.allow),
-      registrations: new Rate({ perSecond: perMinute / 60, burst: perMinute, keys: GROUPS_REGISTERING }),
+      registrations: perMinute(registrationsPerMinute, GROUPS_REGISTERING),
+      hookChanges: perMinute(hookChangesPerMinute, GROUPS_CHANGING),
+      sendPing: (target) => this.#pinger?.send(target) ?? Promise.resolve(null),
       deliveriesInFlight: () => this.#lanes?.load.inFlight ?? 0,
       deliveryReport: new DeliveryReport({ pool: database.general, parkAfterMs: delivery.parkAfterMs, log }),
       log,
@@ -197,7 +202,8 @@ export class Server {
       failureCacheMs: delivery.lookupFailureCacheMs,
       concurrency: delivery.lookups,
     });
-    const client = new DeliveryClient({ ...delivery, policy, lookup, userAgent: `Klatch/${version}` });
+    const userAgent = `Klatch/${version}`;
+    const client = new DeliveryClient({ ...delivery, policy, lookup, userAgent });
     this.#keep('delivery client', () => client.stop());
     const onOutdated = (error: Error): void => {
       this.#refusing = true;
@@ -205,6 +211,9 @@ export class Server {
       this.#failure.resolve(error);
     };
     const serverKeys = services.serverKeys.slice(0, SIGNING_KEYS).map((key) => key.privateKey);
+    const pinger = new Pinger({ config: delivery, policy, lookup, userAgent, sealer, serverKeys, log });
+    this.#pinger = pinger;
+    this.#keep('pings', () => pinger.stop());
     const lanes = new Lanes({ database, bus, client, sealer, serverKeys, config: delivery, node, onOutdated, log });
     this.#lanes = lanes;
     this.#keep('lanes', () => lanes.stop(config.http.stopTimeoutMs), true);
@@ -277,6 +286,11 @@ export class Server {
       this.#log.error('a part could not be stopped', { part: part.name, error });
     }
   }
+}
+
+/** A rate of so many uses a minute and key, all of which may come at once. */
+function perMinute(uses: number, keys: number): Rate<number> {
+  return new Rate({ perSecond: uses / 60, burst: uses, keys });
 }
 
 function unexplained(error: unknown): Ending {

@@ -1,7 +1,10 @@
 import { randomBytes } from 'node:crypto';
+import { setTimeout as wait } from 'node:timers/promises';
 
-/** Questions that may wait for their answer at once; one more is answered with "not heard". */
+/** Questions that may wait for their answer at once; one more is not asked, and not heard when its time is over. */
 const MAX_WAITING = 1_000;
+/** A question is said again this often, for a node that has no session at the moment. */
+const REPEAT_MS = 500;
 
 interface Waiting {
   readonly node: string;
@@ -12,17 +15,19 @@ interface Waiting {
 export class Confirmations {
   readonly #waiting = new Map<string, Waiting>();
 
-  /** Asks by `send`, which gets the number; true once `node` has answered it, false when it has not in time. */
+  /** Asks by `send`, which gets the number each time; true once `node` has answered it, false when it has not in time. */
   ask(node: string, timeoutMs: number, send: (nonce: string) => void): Promise<boolean> {
-    if (this.#waiting.size >= MAX_WAITING) return Promise.resolve(false);
+    if (this.#waiting.size >= MAX_WAITING) return wait(timeoutMs, false, { ref: false });
     const nonce = randomBytes(8).toString('hex');
     return new Promise((resolve) => {
       const conclude = (heard: boolean): void => {
         clearTimeout(timer);
+        clearInterval(repeats);
         this.#waiting.delete(nonce);
         resolve(heard);
       };
       const timer = setTimeout(() => conclude(false), timeoutMs);
+      const repeats = setInterval(send, REPEAT_MS, nonce);
       this.#waiting.set(nonce, { node, conclude });
       send(nonce);
     });

@@ -36,7 +36,7 @@ function settings(hook: HookInfo): Field[] {
 
 function removal({ removed }: HookInfo): Field[] {
   if (removed === null) return [];
-  const by = removed.by === 'target' ? 'by a 410 of its target' : 'by its group';
+  const by = removed.by === 'target' ? 'by a 410 of its target' : 'by its group or an administrator';
   return [
     ['removed', `${removed.at}, ${by}`],
     ['restorable', removed.restorable_until === null ? 'no' : `until ${removed.restorable_until}`],

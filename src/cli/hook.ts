@@ -1,12 +1,14 @@
-import { Argument, Option, type Command } from 'commander';
+import { Option, type Command } from 'commander';
 import { hookInfo, listAllHooks } from '../operations/hook-directory.ts';
 import { restoreRemovedHook } from '../operations/hook-restore.ts';
 import type { CommandContext } from './context.ts';
 import { GROUP } from './group-argument.ts';
 import { hookLines } from './hook-info.ts';
-import { ago, errorSentence } from './hook-words.ts';
+import { addLog, addRedeliver, addSkip } from './hook-log.ts';
+import { addPause, addPing, addRemove, addResume, addRotateSecret } from './hook-control.ts';
+import { ago, errorSentence, hookNumber } from './hook-words.ts';
 import { formatDuration, formatTable } from './layout.ts';
-import { wholeNumber, withExamples, withJson, withPages, type PageOptions } from './options.ts';
+import { withExamples, withJson, withPages, type PageOptions } from './options.ts';
 import { ask, moreLines } from './result.ts';
 
 type HookList = Awaited<ReturnType<(typeof listAllHooks)['run']>>;
@@ -20,13 +22,25 @@ interface ListOptions extends PageOptions {
 }
 
 const STATES: readonly ListedHook['state'][] = ['active', 'failing', 'parked', 'paused', 'removed'];
-const MAX_INT32 = 2_147_483_647;
 
 export function addHook(program: Command, context: CommandContext): void {
   const hook = program.command('hook').description('look after the reverse webhooks of all groups');
-  withExamples(hook, ['klatch hook list --state failing', 'klatch hook info 5', 'klatch hook restore 5']);
+  withExamples(hook, [
+    'klatch hook list --state failing',
+    'klatch hook info 5',
+    'klatch hook ping 5',
+    'klatch hook redeliver 5 --from 1h',
+  ]);
   addList(hook, context);
   addInfo(hook, context);
+  addLog(hook, context);
+  addPause(hook, context);
+  addResume(hook, context);
+  addPing(hook, context);
+  addRedeliver(hook, context);
+  addSkip(hook, context);
+  addRotateSecret(hook, context);
+  addRemove(hook, context);
   addRestore(hook, context);
 }
 
@@ -90,8 +104,4 @@ function addRestore(hook: Command, context: CommandContext): void {
 function restoredLines({ id, group, host, pending }: Restored): string[] {
   const missed = pending === 1 ? '1 message that it has missed is' : `${pending} messages that it has missed are`;
   return [`Reverse webhook ${id} of group ${group} is back: ${missed} being sent to ${host}.`];
-}
-
-function hookNumber(): Argument {
-  return new Argument('<hook>', 'the number of a reverse webhook').argParser(wholeNumber(1, MAX_INT32));
 }

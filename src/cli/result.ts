@@ -19,13 +19,23 @@ export async function ask<Input, Output>(
   command: Command,
   question: Question<Input, Output>,
 ): Promise<void> {
+  await askFor(context, command, question);
+}
+
+/** The same for a command that goes on with the result. */
+export async function askFor<Input, Output>(
+  context: CommandContext,
+  command: Command,
+  question: Question<Input, Output>,
+): Promise<Output> {
   const { operation, input, json, lines } = question;
   const dataDir = dataDirOf(context, configFlag(command));
   const result = await callServer({ dataDir, operation, input });
   print(context, ...(json === true ? [JSON.stringify(result, null, 2)] : lines(result)));
+  return result;
 }
 
 /** The end of a list that goes on: how to see the rest. */
-export function moreLines(next: string | number | null): string[] {
-  return next === null ? [] : ['', `There are more: repeat the command with --after ${next}`];
+export function moreLines(next: string | number | null, option = '--after'): string[] {
+  return next === null ? [] : ['', `There are more: repeat the command with ${option} ${next}`];
 }

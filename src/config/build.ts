@@ -95,6 +95,7 @@ function buildLimits(settings: Settings): LimitsConfig {
     unknownTokenRate: settings['limits.unknown-token-rate'],
     hooksPerGroup: settings['limits.hooks-per-group'],
     registrationsPerMinute: settings['limits.registrations-per-minute'],
+    hookChangesPerMinute: settings['limits.hook-changes-per-minute'],
     hops: settings['limits.hops'],
   };
 }

@@ -96,6 +96,7 @@ export interface LimitsConfig {
   readonly unknownTokenRate: number;
   readonly hooksPerGroup: number;
   readonly registrationsPerMinute: number;
+  readonly hookChangesPerMinute: number;
   /** Highest `klatch-hops` a post may carry plus one: at this number it is refused. */
   readonly hops: number;
 }

@@ -92,6 +92,7 @@ export const SCHEMA = {
   'limits.unknown-token-rate': preset(integer({ min: 1, max: 100_000 })),
   'limits.hooks-per-group': preset(integer({ min: 1, max: 10_000 })),
   'limits.registrations-per-minute': preset(integer({ min: 1, max: 10_000 })),
+  'limits.hook-changes-per-minute': preset(integer({ min: 1, max: 10_000 })),
   'limits.hops': preset(integer({ min: 1, max: 100 })),
 
   'delivery.allow': preset(list('a list of ranges and hosts', allowance(), { max: 1000 })),

@@ -50,7 +50,7 @@ export async function sendRow(parts: CourseParts, row: RetryRow): Promise<Sent |
   let ahead: Ahead = { passed: (row.seq - 1) as typeof row.seq, request: null };
   do {
     const after = ahead.passed;
-    ahead = await requests.next(after, { messages: WHOLE, last: row.lastSeq });
+    ahead = await requests.next(after, { messages: WHOLE, last: row.lastSeq, alone: true });
     if (ahead.passed === after && ahead.request === null) return 'nothing';
   } while (ahead.request === null && ahead.passed < row.lastSeq);
   if (ahead.request === null || ahead.request.first > row.lastSeq) return 'nothing';

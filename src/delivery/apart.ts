@@ -1,7 +1,7 @@
 import type { Pool } from '../storage/pool.ts';
 import { dueRetries, hastenRetries, type RetryRow } from '../storage/retries.ts';
 import type { LaneRow } from '../storage/lanes.ts';
-import { longestDelayMs, type RetrySchedule } from './retry.ts';
+import { longestDelayMs, NextAttempt, type RetrySchedule } from './retry.ts';
 
 /** Requests of a hook that may be repeated apart; at this bound it reads on no further (the contract). */
 export const MAX_APART = 1_000;
@@ -15,9 +15,9 @@ const PAGE = 16;
 export class Apart {
   readonly #pool: Pool;
   readonly #row: LaneRow;
-  readonly #longestMs: number;
+  readonly #schedule: RetrySchedule;
   #count: number;
-  #nextAt: number | null;
+  #next: NextAttempt | null = null;
   #page: RetryRow[] = [];
   /** Taken from the page and not over yet. */
   #taken = 0;
@@ -25,9 +25,9 @@ export class Apart {
   constructor(pool: Pool, row: LaneRow, schedule: RetrySchedule) {
     this.#pool = pool;
     this.#row = row;
-    this.#longestMs = longestDelayMs(schedule);
+    this.#schedule = schedule;
     this.#count = row.retries;
-    this.#nextAt = row.retryAt?.getTime() ?? null;
+    this.#wait(row.retryAt);
   }
 
   /** Rows, those in flight too. */
@@ -35,17 +35,21 @@ export class Apart {
     return this.#count;
   }
 
+  /** Whether there is anything to do, now or later. */
+  get hasWork(): boolean {
+    return this.#count > 0 && (this.#taken > 0 || this.#page.length > 0 || this.#next !== null);
+  }
+
   /** When the next of them is due; null when there is none that waits. */
   get nextAt(): Date | null {
-    return this.#nextAt === null ? null : new Date(this.#nextAt);
+    return this.#next?.at ?? null;
   }
 
   /** How long until one may be taken, in ms; null when none is waiting, or those taken have to be over first. */
   get waitMs(): number | null {
     if (this.#page.length > 0) return 0;
-    if (this.#taken > 0 || this.#count === 0 || this.#nextAt === null) return null;
-    const waitMs = this.#nextAt - Date.now();
-    return waitMs > this.#longestMs ? 0 : Math.max(0, waitMs);
+    if (this.#taken > 0 || this.#count === 0) return null;
+    return this.#next?.waitMs() ?? null;
   }
 
   /**
@@ -55,13 +59,15 @@ export class Apart {
   async take(drain: () => Promise<boolean>): Promise<RetryRow | null> {
     if (this.#page.length === 0) {
       if (this.#taken > 0 || !(await drain())) return null;
-      const bounds = { nowMs: Date.now(), longestMs: this.#longestMs, limit: PAGE };
+      // Where the clock was set back meanwhile, the time that was waited for is now.
+      const isTime = this.#next !== null && this.#next.waitMs() === 0;
+      const nowMs = Math.max(Date.now(), isTime ? this.#next!.at.getTime() : 0);
+      const bounds = { nowMs, longestMs: longestDelayMs(this.#schedule), limit: PAGE };
       const { due, count, nextAt } = await this.#pool.run((sql) => dueRetries(sql, this.#row.id, bounds));
       this.#page = [...due];
       this.#count = count;
-      this.#nextAt = nextAt?.getTime() ?? null;
-      // More of them than one page.
-      if (due.length === PAGE && count > PAGE) this.#nextAt = Date.now();
+      // More of them than one page: those are due as well.
+      this.#wait(due.length === PAGE && count > PAGE ? new Date() : nextAt);
     }
     const row = this.#page.shift();
     if (row === undefined) return null;
@@ -73,23 +79,28 @@ export class Apart {
   done(outcome: 'over' | 'undecided' | Date): void {
     this.#taken -= 1;
     if (outcome === 'over') this.#count -= 1;
-    else this.#expect(outcome === 'undecided' ? Date.now() : outcome.getTime());
+    else this.#expect(outcome === 'undecided' ? new Date() : outcome);
   }
 
   /** So many more are written, the first of them due then. */
   add(count: number, nextAt: Date): void {
     this.#count += count;
-    this.#expect(nextAt.getTime());
+    this.#expect(nextAt);
   }
 
   /** Makes all of them due: the target takes deliveries again. */
   async hasten(): Promise<void> {
     if (this.#count === 0) return;
-    await this.#pool.run((sql) => hastenRetries(sql, this.#row.id));
-    this.#expect(Date.now());
+    const now = new Date();
+    await this.#pool.run((sql) => hastenRetries(sql, this.#row.id, now));
+    this.#expect(now);
   }
 
-  #expect(atMs: number): void {
-    this.#nextAt = Math.min(this.#nextAt ?? atMs, atMs);
+  #expect(at: Date): void {
+    if (this.#next === null || at < this.#next.at) this.#wait(at);
+  }
+
+  #wait(at: Date | null): void {
+    this.#next = at === null ? null : new NextAttempt(at, this.#schedule);
   }
 }

@@ -1,6 +1,6 @@
 import type { Seq } from '../model/ids.ts';
 import type { Attempt } from '../outbound/delivery-client.ts';
-import type { LaneProgress, Settlement } from '../storage/settlement.ts';
+import type { AttemptRecord, LaneProgress, Settlement } from '../storage/settlement.ts';
 import type { Apart } from './apart.ts';
 import type { DeliveryCounts } from './delivery-counts.ts';
 import type { Ledger } from './ledger.ts';
@@ -49,6 +49,8 @@ export interface CourseParts {
   readonly unregister: (sent: Sent) => Promise<boolean>;
   /** Told of each failure that counts: for the log, and for the notice of a hook that is parked. */
   readonly failed: (outcome: Attempt, settlement: Settlement) => void;
+  /** Told of each message that is given up. */
+  readonly setAside: (message: AttemptRecord) => void;
 }
 
 /** Rest after something on our side failed (the database is away, the lease has lapsed, no connection was free). */

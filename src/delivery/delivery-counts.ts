@@ -13,6 +13,8 @@ export class DeliveryCounts {
   readonly failures = Object.fromEntries(categories.map((category) => [category, 0])) as Record<Category, number>;
   /** Attempts that were not the first of their message. */
   retries = 0;
+  /** Messages that were given up, since their target refuses them and accepts others. */
+  setAside = 0;
   readonly durationS: Readonly<Record<DeliveryOutcome, Histogram>> = {
     delivered: new Histogram(DURATIONS_S),
     failed: new Histogram(DURATIONS_S),

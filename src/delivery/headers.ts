@@ -1,5 +1,6 @@
 import type { KeyObject } from 'node:crypto';
 import { secretKey } from '../model/hook-secret.ts';
+import type { Attempt } from '../outbound/delivery-client.ts';
 import type { HookSignature } from '../storage/hooks.ts';
 import type { Sealer } from '../storage/sealed.ts';
 import { signV1, signV1a } from './sign.ts';
@@ -29,6 +30,16 @@ export interface SignedRequest {
   /** `klatch-hops`. */
   readonly hops: number;
 }
+
+/** What becomes of a request that would lack a signature which its hook asks for: it is not sent. */
+export const UNSIGNED: Attempt = {
+  delivered: false,
+  category: 'signature',
+  code: null,
+  durationMs: 0,
+  retryAfterMs: null,
+  detail: 'the hook asks for v1a, and modules.security.server-keys names no key',
+};
 
 /** Opens the secrets of a hook's row. Throws when they were sealed with another `secret`. */
 export function openSigningKeys(sealer: Sealer, server: readonly KeyObject[], row: SealedSecrets): SigningKeys {

@@ -134,6 +134,7 @@ export class Lane {
 
   resume(): void {
     this.#held = false;
+    this.#course.wake();
     this.#start();
   }
 
@@ -168,6 +169,7 @@ export class Lane {
       },
       unregister: (sent) => this.#unregister(sent),
       failed: (outcome, settlement) => this.#failed(outcome, settlement),
+      setAside: (message) => this.#setAside(message),
     };
   }
 
@@ -235,6 +237,12 @@ export class Lane {
     const failingMs = failingSince === null ? 0 : Date.now() - failingSince.getTime();
     if (failures === 1) this.#isParked = false;
     if (!this.#isParked && failingMs >= this.#context.parkAfterMs) void this.#park(settlement);
+  }
+
+  #setAside({ firstSeq, code }: AttemptRecord): void {
+    this.#context.counts.setAside += 1;
+    const fields = { hook: this.id, host: this.host, group: this.conversationId, seq: firstSeq, code };
+    this.#context.log.warn('a message was set aside: its target refuses it and accepts those behind it', fields);
   }
 
   /** Beside the attempts, which go on as before. Where it cannot be written, the next failure tries again. */

@@ -1,4 +1,3 @@
-import { setTimeout as wait } from 'node:timers/promises';
 import type { Log } from '../log.ts';
 import {
   claimPartitions,
@@ -21,11 +20,6 @@ const RENEW_MS = 3_000;
 const MARGIN_MS = 2_000;
 /** What happens within this time is told to the database together. */
 const GATHER_MS = 50;
-/**
- * A partition that is given back is waited for at most so long. No attempt takes longer (15 s for a connection, 15 s for
- * headers, 1 s for the body): a lane that is not through by then waits for its turn to send, and will find itself retired.
- */
-const GIVE_MS = 35_000;
 
 export interface LeaseEvents {
   /** These partitions are ours, from now on or after a lapse: what is remembered of them may be out of date. */
@@ -34,7 +28,7 @@ export interface LeaseEvents {
   readonly onLost: (partitions: readonly number[]) => void;
   /**
    * These are to be given to another node: start nothing more in them. Each one's promise resolves when nothing of it is
-   * in flight or unsettled any more.
+   * in flight or unsettled any more, which the time-outs of attempts bound; it waits for no lane's turn to send.
    */
   readonly onGive: (partitions: readonly number[]) => ReadonlyMap<number, Promise<void>>;
   /** Lanes with something to do, by partition. */
@@ -73,11 +67,11 @@ export class Leases {
   readonly #drained = new Set<number>();
   readonly #newestSchema = newestVersion();
   #validUntil = { monotonic: 0, wall: 0 };
-  #nodes = 0;
+  #nodes = 1;
   #timer: NodeJS.Timeout | null = null;
   #round: Promise<void> | null = null;
-  /** True: another round follows the one under way at once. */
-  #again = false;
+  /** True: a round is about to begin, or follows the one under way at once. */
+  #hurried = false;
   #leaving = false;
   #stopped = true;
 
@@ -129,11 +123,6 @@ export class Leases {
     return [...this.#held.keys()].filter((partition) => !this.#giving.has(partition));
   }
 
-  /** Nodes that share the lanes, this one included, as of the last round. */
-  get nodes(): number {
-    return this.#nodes;
-  }
-
   /** The epoch of a partition that may be used right now, else null. */
   epochOf(partition: number): number | null {
     const { monotonic, wall } = this.#validUntil;
@@ -143,8 +132,10 @@ export class Leases {
 
   /** Looks at the leases now instead of at its next time. */
   hurry(): void {
-    if (this.#round !== null) this.#again = true;
-    else this.#arm(GATHER_MS);
+    // Not put off by whoever hurries next: leases are renewed in these rounds.
+    if (this.#hurried) return;
+    this.#hurried = true;
+    if (this.#round === null) this.#arm(GATHER_MS);
   }
 
   async #renew(): Promise<void> {
@@ -170,8 +161,7 @@ export class Leases {
       next = RENEW_MS / 3;
     }
     this.#round = null;
-    this.#arm(this.#again ? GATHER_MS : next);
-    this.#again = false;
+    this.#arm(this.#hurried ? GATHER_MS : next);
   }
 
   async #ask(sql: Sql): Promise<Round> {
@@ -195,6 +185,7 @@ export class Leases {
       return 0;
     }
     const nodes = await joinNodes(sql, this.#holder, LEASE_MS);
+    // Being alone from the start is no news.
     if (nodes.length !== this.#nodes) this.#log.info('nodes share the lanes', { nodes: nodes.length });
     this.#nodes = nodes.length;
     return shareOf(this.#holder, nodes);
@@ -229,11 +220,11 @@ export class Leases {
   }
 
   async #giveWhen(drained: Promise<void>, { partition, epoch }: HeldPartition): Promise<void> {
-    const timeout = new AbortController();
     try {
-      await Promise.race([drained, wait(GIVE_MS, undefined, { signal: timeout.signal, ref: false })]);
-    } finally {
-      timeout.abort();
+      await drained;
+    } catch (error) {
+      // Whatever it was, the next holder can do better.
+      this.#log.error('the lanes of a partition could not be ended before it is given back', { partition, error });
     }
     // Lost meanwhile, and perhaps gained again: then it is not the same lease any more.
     if (!this.#giving.has(partition) || this.#held.get(partition) !== epoch) return;
@@ -246,6 +237,7 @@ export class Leases {
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#timer = setTimeout(() => {
       this.#timer = null;
+      this.#hurried = false;
       this.#round = this.#renew();
     }, ms);
   }

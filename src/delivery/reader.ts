@@ -24,6 +24,7 @@ const CACHE_MS = 1_000;
 interface Request {
   readonly conversationId: ConversationId;
   readonly after: Seq;
+  readonly ahead: number;
   readonly resolve: (message: ReadyMessage | null) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -55,12 +56,15 @@ export class MessageReader {
     return this.#cache.get(`${conversationId}:${after + 1}`);
   }
 
-  /** The next message after a seq, as it is now or was a second ago; null when there is none. Rejects when the database is away. */
-  next(conversationId: ConversationId, after: Seq): Promise<ReadyMessage | null> {
+  /**
+   * The next message after a seq, as it is now or was a second ago; null when there is none. `ahead`: how many may be
+   * wanted, this one included. Rejects when the database is away.
+   */
+  next(conversationId: ConversationId, after: Seq, ahead = WINDOW_MESSAGES): Promise<ReadyMessage | null> {
     const known = this.peek(conversationId, after);
     if (known !== undefined) return Promise.resolve(known);
     return new Promise((resolve, reject) => {
-      this.#requests.push({ conversationId, after, resolve, reject });
+      this.#requests.push({ conversationId, after, ahead: Math.min(ahead, WINDOW_MESSAGES), resolve, reject });
       if (!this.#reading) void this.#drain();
     });
   }
@@ -76,9 +80,11 @@ export class MessageReader {
   async #readSome(): Promise<void> {
     const groups = this.#takePositions();
     try {
-      const positions = groups.map(([first]) => first!);
-      const bounds = { limit: WINDOW_MESSAGES, bytes: WINDOW_BYTES };
-      const answers = await this.#pool.run((sql) => readMessages(sql, positions, bounds));
+      const positions = groups.map((group) => {
+        const { conversationId, after } = group[0]!;
+        return { conversationId, after, limit: Math.max(...group.map((request) => request.ahead)) };
+      });
+      const answers = await this.#pool.run((sql) => readMessages(sql, positions, WINDOW_BYTES));
       this.#failing = false;
       groups.forEach((group, index) => this.#answer(group, answers[index]!));
     } catch (error) {

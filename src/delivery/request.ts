@@ -17,6 +17,8 @@ export interface RequestBounds {
   readonly messages: number;
   /** Where a range that was tried before ends: all of it is sent again and nothing else. */
   readonly last: Seq | null;
+  /** True: what is behind it is hardly wanted soon, and not read yet. */
+  readonly alone?: boolean;
 }
 
 /** What lies ahead of a cursor. */
@@ -57,7 +59,8 @@ export class RequestReader {
   /** What comes after a seq, with its text as it is now. Rejects when the database is away. */
   async next(after: Seq, bounds: RequestBounds): Promise<Ahead> {
     let passed = after;
-    let message = await this.#read(after);
+    const ahead = bounds.alone === true ? aheadOf(after, bounds) : undefined;
+    let message = await this.#read(after, ahead);
     for (let n = 0; message !== null && this.leavesOut(message) && n < MAX_LEFT_OUT; n += 1) {
       passed = message.seq;
       // Beyond a fixed range lies what it never contained.
@@ -99,15 +102,20 @@ export class RequestReader {
   }
 
   /** Only a read that is needed waits. */
-  #read(after: Seq): ReadyMessage | null | Promise<ReadyMessage | null> {
+  #read(after: Seq, ahead?: number): ReadyMessage | null | Promise<ReadyMessage | null> {
     const { conversationId } = this.#row;
-    return this.#reader.peek(conversationId, after) ?? this.#reader.next(conversationId, after);
+    return this.#reader.peek(conversationId, after) ?? this.#reader.next(conversationId, after, ahead);
   }
 }
 
 const OPEN = Buffer.from('[');
 const COMMA = Buffer.from(',');
 const CLOSE = Buffer.from(']');
+
+/** Messages that a request takes, as far as its bounds say. */
+function aheadOf(after: Seq, { messages, last }: RequestBounds): number {
+  return last === null ? messages : Math.max(1, last - after);
+}
 
 function single({ seq, body, hops }: ReadyMessage): DeliveryRequest {
   return { first: seq, last: seq, body, hops };

@@ -26,3 +26,25 @@ export function retryDelayMs(
 export function longestDelayMs(schedule: RetrySchedule): number {
   return Math.max(schedule.retryAfterMaxMs, ...schedule.retryMs.map((ms) => ms * (1 + JITTER)));
 }
+
+/**
+ * When a lane may try again: as soon as either clock says so. The wall clock alone would keep it waiting for as much as
+ * somebody set the clock back, the monotonic one alone for as long as the machine slept.
+ */
+export class NextAttempt {
+  readonly at: Date;
+  readonly #monotonicMs: number;
+
+  /** `at` is what was computed just now, or what stands in the row. */
+  constructor(at: Date, schedule: RetrySchedule) {
+    this.at = at;
+    const waitMs = at.getTime() - Date.now();
+    // Longer than any wait that is ever set: the clock was put back since it was written, so the attempt is due.
+    this.#monotonicMs = performance.now() + (waitMs > longestDelayMs(schedule) ? 0 : waitMs);
+  }
+
+  /** How long to wait from now, 0 when it is time. */
+  waitMs(): number {
+    return Math.max(0, Math.min(this.at.getTime() - Date.now(), this.#monotonicMs - performance.now()));
+  }
+}

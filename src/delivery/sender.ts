@@ -1,19 +1,9 @@
 import type { Attempt, DeliveryClient } from '../outbound/delivery-client.ts';
 import { PARTITIONS, type LaneRow } from '../storage/lanes.ts';
-import { deliveryHeaders, lacksServerKey, type SigningKeys } from './headers.ts';
+import { deliveryHeaders, lacksServerKey, UNSIGNED, type SigningKeys } from './headers.ts';
 import type { Leases } from './leases.ts';
 import type { Sent } from './progress.ts';
 import type { DeliveryRequest } from './request.ts';
-
-/** What became of an attempt that would have lacked a signature which its hook asks for: it is not sent. */
-const UNSIGNED: Attempt = {
-  delivered: false,
-  category: 'signature',
-  code: null,
-  durationMs: 0,
-  retryAfterMs: null,
-  detail: 'the hook asks for v1a, and modules.security.server-keys names no key',
-};
 
 /** `interrupted`: the lane was told to stop before it was written; `undecided`: it could not be sent, or nobody knows. */
 export type Unsent = 'interrupted' | 'undecided';

@@ -4,7 +4,7 @@ import { sendApart } from './apart-request.ts';
 import { follow, REST, type Course, type CourseParts, type Rest } from './course.ts';
 import { failed, HEALTHY, isRefusal, recordOf, type Sent } from './progress.ts';
 import type { RequestBounds } from './request.ts';
-import { longestDelayMs } from './retry.ts';
+import { NextAttempt } from './retry.ts';
 import type { Unsent } from './sender.ts';
 
 /** So often a message is refused for itself before those behind it are offered. */
@@ -20,13 +20,14 @@ export class StrictCourse implements Course {
   readonly #parts: CourseParts;
   /** Requests apart and those in order take turns, so that neither waits for the end of the other. */
   #apartLast = false;
+  #next: NextAttempt | null = null;
 
   constructor(parts: CourseParts) {
     this.#parts = parts;
   }
 
   get hasWork(): boolean {
-    return this.#isBehind || this.#parts.apart.count > 0;
+    return this.#isBehind || this.#parts.apart.hasWork;
   }
 
   /** One request at a time: after it the head is looked at anyway. */
@@ -52,10 +53,11 @@ export class StrictCourse implements Course {
 
   /** Until the next attempt in order; 0 when it is due. */
   #waitMs(): number {
-    const waitMs = (this.#parts.ledger.progress.nextAttemptAt?.getTime() ?? 0) - Date.now();
-    if (waitMs <= 0) return 0;
-    // Longer than any wait that is ever set: the clock was put back meanwhile, so the attempt is due.
-    return waitMs > longestDelayMs(this.#parts.schedule) ? 0 : waitMs;
+    const { ledger, schedule } = this.#parts;
+    const at = ledger.progress.nextAttemptAt;
+    if (at === null) return 0;
+    if (this.#next?.at !== at) this.#next = new NextAttempt(at, schedule);
+    return this.#next.waitMs();
   }
 
   /** One request further. */
@@ -78,10 +80,12 @@ export class StrictCourse implements Course {
   /** A batch that failed before is sent as it was; where one was refused, what it held goes one by one. */
   #bounds(): RequestBounds {
     const { batch, ledger, ramp } = this.#parts;
-    const { cursor, batchLast, singlesLast } = ledger.progress;
-    if (batchLast !== null) return { messages: Number.POSITIVE_INFINITY, last: batchLast };
+    const { cursor, failures, batchLast, singlesLast } = ledger.progress;
+    // A target that fails is likely to fail again: its lane reads no further than this request.
+    const alone = failures > 0;
+    if (batchLast !== null) return { messages: Number.POSITIVE_INFINITY, last: batchLast, alone };
     const isSingle = singlesLast !== null && cursor < singlesLast;
-    return { messages: isSingle ? 1 : Math.min(batch, ramp.allowance), last: null };
+    return { messages: isSingle ? 1 : Math.min(batch, ramp.allowance), last: null, alone };
   }
 
   async #send(cursor: Seq, bounds: RequestBounds): Promise<Sent | Unsent | 'passed' | 'nothing'> {
@@ -123,6 +127,7 @@ export class StrictCourse implements Course {
     follow(ramp, before, true);
     const settled = { cursor, ...HEALTHY, refusals: 0, batchLast: null };
     const attempts = aside.length > 0 ? [...aside, record] : [record];
+    for (const message of aside) this.#parts.setAside(message);
     ledger.settle({ ...settled, singlesLast: atMost(before.singlesLast, cursor) }, { epoch: sent.epoch, attempts });
     const gapMs = batch === 1 ? ramp.gapMs : 0;
     if (gapMs > 0) return { ms: gapMs, deaf: true };
@@ -167,7 +172,7 @@ export class StrictCourse implements Course {
       if (slot === null) return REST;
       let sent: Sent | Unsent;
       try {
-        const { passed, request } = await requests.next(after, { messages: 1, last: null });
+        const { passed, request } = await requests.next(after, { messages: 1, last: null, alone: true });
         if (request === null && passed === after) return null;
         after = request?.last ?? passed;
         if (request === null) continue;

@@ -7,6 +7,7 @@ import { follow, REST, type Course, type CourseParts, type Rest } from './course
 import type { Slot } from './lane-slots.ts';
 import { failed, HEALTHY, isRefusal, recordOf, type Sent } from './progress.ts';
 import type { RequestBounds } from './request.ts';
+import { NextAttempt } from './retry.ts';
 import type { Unsent } from './sender.ts';
 
 /** Requests in flight at once (the contract). */
@@ -39,7 +40,7 @@ export class UnorderedCourse implements Course {
   }
 
   get hasWork(): boolean {
-    return this.#isBehind || this.#parts.apart.count > 0;
+    return this.#isBehind || this.#parts.apart.hasWork;
   }
 
   wake(): void {
@@ -85,14 +86,15 @@ export class UnorderedCourse implements Course {
     if (failures < MAX_FAILURES) return 0;
     if (apart.count > 0 || this.#active > 0) return null;
     // Nothing is left to try it with, since the hook asked for order until now.
-    return Math.max(0, (nextAttemptAt?.getTime() ?? 0) - Date.now());
+    return nextAttemptAt === null ? 0 : new NextAttempt(nextAttemptAt, this.#parts.schedule).waitMs();
   }
 
   #rest(): Rest | null {
     const apartMs = this.#parts.apart.waitMs;
     if (apartMs !== null) return { ms: apartMs, deaf: false };
-    const waitMs = this.#isBehind ? this.#waitMs() : null;
-    return waitMs === null ? null : { ms: waitMs, deaf: false };
+    if (!this.#isBehind) return null;
+    // With nothing that waits apart, and yet not allowed to read on, there is only a while to wait.
+    return { ms: this.#waitMs() ?? REST.ms, deaf: false };
   }
 
   /** Lets the next request go. They are taken out of their places one after the other. */

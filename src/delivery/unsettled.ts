@@ -14,7 +14,10 @@ export class Unsettled {
   #count = 0;
   #refused = false;
 
-  /** `onRefused`: a settlement was not taken, since the row was changed beneath the lane; nothing more is taken here. */
+  /**
+   * `onRefused`: a settlement was not taken, or in part only, since the row was changed beneath the lane. What was on its
+   * way then is handed in all the same: whether it still counts is for the row to say.
+   */
   constructor(settler: Settler, max: number, onRefused: () => void) {
     this.#settler = settler;
     this.#max = max;
@@ -27,7 +30,6 @@ export class Unsettled {
 
   /** Takes what became of the newest attempt. Its values stand for all before it. */
   add(settlement: Settlement): void {
-    if (this.#refused) return;
     this.#count += settlement.attempts.length;
     this.#gathered = this.#gathered === null ? settlement : merge(this.#gathered, settlement);
     this.#writing ??= this.#write();
@@ -62,7 +64,6 @@ export class Unsettled {
     this.#writing = null;
     if (!taken) {
       this.#refused = true;
-      this.#gathered = null;
       this.#onRefused();
     }
     if (this.#gathered !== null) this.#writing = this.#write();

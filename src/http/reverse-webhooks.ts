@@ -1,43 +1,20 @@
-import { Router, type Request } from 'express';
-import { z } from 'zod';
-import { KlatchError } from '../errors.ts';
-import { checkHook, groupHooks, registerHook, unregisterHook, type HookRequest } from '../operations/hooks.ts';
-import { codePoints } from '../operations/message-text.ts';
+import { Router, type Response } from 'express';
+import { countHookChange, hookOfGroup, unregisterHook, updateHook } from '../operations/hook-control.ts';
+import { hookLog, type LogAnswer } from '../operations/hook-log.ts';
+import { pingHook } from '../operations/hook-ping.ts';
+import { redeliver, skipHookBacklog } from '../operations/hook-redelivery.ts';
+import { checkHook, groupHooks, registerHook } from '../operations/hooks.ts';
 import type { Services } from '../operations/services.ts';
+import type { HookReference } from '../storage/hook-control.ts';
 import { readBody } from './body.ts';
-import { parseJson } from './json-body.ts';
+import { hookIdOf, parseLogRequest, parseRedelivery, parseRegistration, parseUpdate } from './hook-input.ts';
 import { answer, refuseMethod } from './problems.ts';
-import type { TokenAccess } from './token-access.ts';
-
-const MAX_BATCH = 100;
-const MAX_DESCRIPTION = 200;
-const MAX_INT32 = 2_147_483_647;
-
-const oneOf = <const Value extends string>(values: readonly Value[]) =>
-  z.enum(values, { error: `must be one of ${values.join(', ')}` });
-
-const registration = z.object({
-  url: z.string().optional(),
-  /** The name that the original system's clients use. */
-  target_url: z.string().optional(),
-  description: z
-    .string()
-    .refine((text) => codePoints(text) <= MAX_DESCRIPTION, `has more than ${MAX_DESCRIPTION} characters`)
-    .nullish(),
-  order: oneOf(['strict', 'none']).default('strict'),
-  batch: z.int().min(1).max(MAX_BATCH).default(1),
-  signature: oneOf(['v1', 'v1a', 'both']).default('v1'),
-  skip: z
-    .array(oneOf(['webhook', 'bot']))
-    .max(2)
-    .default([]),
-});
+import type { Admission, TokenAccess, TokenHandler, WithToken } from './token-access.ts';
 
 /** The routes below `/v1/webhooks/:token/reverse`. */
 export function reverseWebhookRoutes(services: Services, access: TokenAccess): Router {
   const router = Router({ caseSensitive: true });
   const withToken = access.confirmed();
-  const { maxBodyBytes } = services.config.http;
   router
     .route('/:token/reverse')
     .get(
@@ -47,59 +24,85 @@ export function reverseWebhookRoutes(services: Services, access: TokenAccess): R
     )
     .post(
       withToken(async (req, res, { integration }) => {
-        const request = parseRegistration(await readBody(req, res, maxBodyBytes));
+        const request = parseRegistration(await readBody(req, res, services.config.http.maxBodyBytes));
         answer(res, 201, await registerHook(services, integration, request));
       }),
     )
     .all(withToken(async (req, res) => refuseMethod(req, res, ['GET', 'HEAD', 'POST'])));
-  router
-    .route('/:token/reverse/:id')
-    .get(
-      withToken(async (req, res, { integration }) => {
-        answer(res, 200, { status: 'Ok', ...(await checkHook(services, integration, hookId(req))) });
-      }),
-    )
-    .delete(
-      withToken(async (req, res, { integration }) => {
-        await unregisterHook(services, integration, hookId(req));
-        answer(res, 202, { status: 'Ok' });
-      }),
-    )
-    .all(withToken(async (req, res) => refuseMethod(req, res, ['GET', 'HEAD', 'DELETE'])));
+  addHookRoutes(router, services, withToken);
+  addLogRoutes(router, services, withToken);
   return router;
 }
 
-/** What is no id of a hook has no hook: 410, as for an unknown one. */
-function hookId(req: Request): number {
-  const text = req.params['id'] as string;
-  const id = /^[1-9]\d{0,9}$/.test(text) ? Number(text) : 0;
-  if (id < 1 || id > MAX_INT32) throw new KlatchError('hook_not_found');
-  return id;
+type HookHandler = (req: Parameters<TokenHandler>[0], res: Response, hook: HookReference) => Promise<void>;
+
+/** The way from a valid token and the number in the path to the hook that they mean. */
+function onHook(withToken: WithToken, handler: HookHandler): ReturnType<WithToken> {
+  return withToken((req, res, { integration }: Admission) =>
+    handler(req, res, hookOfGroup(integration, hookIdOf(req))),
+  );
 }
 
-function parseRegistration(body: Buffer): HookRequest {
-  const json = parseJson(decodeUtf8(body));
-  if (json.problem !== undefined) {
-    throw new KlatchError('invalid_input', { sentence: `${json.problem}; send such as {"url": "https://…"}` });
-  }
-  const parsed = registration.safeParse(json.value);
-  if (!parsed.success) {
-    const sentence = parsed.error.issues.map((i) => `${i.path.join('.') || 'body'}: ${i.message}`).join('; ');
-    throw new KlatchError('invalid_input', { sentence });
-  }
-  const { url, target_url: targetUrl, description, ...rest } = parsed.data;
-  const target = url ?? targetUrl;
-  if (target === undefined) throw new KlatchError('invalid_input', { sentence: 'url: is required' });
-  if (description?.includes('\u0000') === true || description?.isWellFormed() === false) {
-    throw new KlatchError('invalid_input', { sentence: 'description: must be valid text without NUL' });
-  }
-  return { ...rest, url: target, description: description ?? null, skip: [...new Set(rest.skip)] };
+/** One hook: its health, its settings, its end. */
+function addHookRoutes(router: Router, services: Services, withToken: WithToken): void {
+  router
+    .route('/:token/reverse/:id')
+    .get(
+      onHook(withToken, async (_req, res, hook) => {
+        answer(res, 200, { status: 'Ok', ...(await checkHook(services, hook)) });
+      }),
+    )
+    .patch(
+      onHook(withToken, async (req, res, hook) => {
+        countHookChange(services, hook.conversationId);
+        const update = parseUpdate(await readBody(req, res, services.config.http.maxBodyBytes));
+        const { health, secret } = await updateHook(services, hook, update);
+        answer(res, 200, { status: 'Ok', ...health, ...(secret === null ? {} : { secret }) });
+      }),
+    )
+    .delete(
+      onHook(withToken, async (_req, res, hook) => {
+        await unregisterHook(services, hook);
+        answer(res, 202, { status: 'Ok' });
+      }),
+    )
+    .all(withToken(async (req, res) => refuseMethod(req, res, ['GET', 'HEAD', 'PATCH', 'DELETE'])));
 }
 
-function decodeUtf8(body: Buffer): string {
-  try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(body);
-  } catch (cause) {
-    throw new KlatchError('invalid_input', { sentence: 'The body is not valid utf-8', cause });
-  }
+/** What a hook has sent and is to send: ping, delivery log, redelivery. */
+function addLogRoutes(router: Router, services: Services, withToken: WithToken): void {
+  router
+    .route('/:token/reverse/:id/ping')
+    .post(
+      onHook(withToken, async (_req, res, hook) => {
+        answer(res, 200, (await pingHook(services, hook)).result);
+      }),
+    )
+    .all(withToken(async (req, res) => refuseMethod(req, res, ['POST'])));
+  router
+    .route('/:token/reverse/:id/deliveries')
+    .get(
+      onHook(withToken, async (req, res, hook) => {
+        const request = parseLogRequest(req);
+        answerLog(res, await hookLog(services, hook, request), request.limit);
+      }),
+    )
+    .all(withToken(async (req, res) => refuseMethod(req, res, ['GET', 'HEAD'])));
+  router
+    .route('/:token/reverse/:id/redeliver')
+    .post(
+      onHook(withToken, async (req, res, hook) => {
+        countHookChange(services, hook.conversationId);
+        const asked = parseRedelivery(await readBody(req, res, services.config.http.maxBodyBytes));
+        if (asked === 'skip') answer(res, 202, { status: 'Ok', skipped: await skipHookBacklog(services, hook) });
+        else answer(res, 202, { status: 'Ok', ...(await redeliver(services, hook, asked)) });
+      }),
+    )
+    .all(withToken(async (req, res) => refuseMethod(req, res, ['POST'])));
+}
+
+/** The link to the next page is relative to this one: it does not hold the token. */
+function answerLog(res: Response, { attempts, next }: LogAnswer, limit: number): void {
+  const rows = attempts.map(({ last_seq: last, ...row }) => (last === row.seq ? row : { ...row, last_seq: last }));
+  answer(res, 200, rows, next === null ? {} : { link: `<?before=${next}&limit=${limit}>; rel="next"` });
 }

@@ -24,6 +24,13 @@ export function deliveryFamilies(lanes: Lanes): Family[] {
     counter({ name: 'klatch_delivery_retries_total', help: 'Attempts that were not the first of their message.' }, () =>
       one(counts.retries),
     ),
+    counter(
+      {
+        name: 'klatch_messages_set_aside_total',
+        help: 'Messages given up for a hook whose receiver refuses them (400, 413, 422) and accepts those behind them.',
+      },
+      () => one(counts.setAside),
+    ),
     histogram(
       {
         name: 'klatch_delivery_duration_seconds',

@@ -1,5 +1,47 @@
-/** What a reverse webhook's state reads as; `docs/reverse-webhooks.md` has the transitions. */
+/** What a reverse webhook's state reads as. */
 export type HookState = 'active' | 'failing' | 'parked' | 'paused';
+
+/** What can happen to a hook. */
+export const hookEvents = [
+  'delivered',
+  'failed',
+  'failing for three days',
+  'answered 410',
+  'pause',
+  'resume',
+  'redeliver from',
+  'skip the backlog',
+  'delete',
+  'restore',
+] as const;
+export type HookEvent = (typeof hookEvents)[number];
+
+type Transitions = Readonly<Partial<Record<HookEvent, HookState | 'removed'>>>;
+
+/** What every hook that may send has in common. */
+const sending: Transitions = { 'answered 410': 'removed', pause: 'paused', delete: 'removed' };
+/** What ends the failures of a hook. */
+const forgetting: Transitions = {
+  delivered: 'active',
+  resume: 'active',
+  'redeliver from': 'active',
+  'skip the backlog': 'active',
+};
+
+/**
+ * Every change of state there is: what happens to a hook in a state, and which state it is in then. What is not named
+ * leaves it as it is. No code looks into this table: states are derived (`hookState`), and
+ * `test/delivery/transitions.test.ts` puts a real hook through every cell; `docs/reverse-webhooks.md` shows it.
+ */
+export const hookTransitions: Readonly<Record<HookState | 'removed', Transitions>> = {
+  active: { ...sending, failed: 'failing' },
+  failing: { ...sending, ...forgetting, 'failing for three days': 'parked' },
+  parked: { ...sending, ...forgetting },
+  // What was on its way when it was paused still counts, and changes nothing about that.
+  paused: { resume: 'active', delete: 'removed' },
+  // Only one that its target's 410 removed can be restored.
+  removed: { restore: 'active' },
+};
 
 /** What the state follows from. */
 export interface HookHealth {

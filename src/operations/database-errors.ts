@@ -22,6 +22,11 @@ export function publicError(error: unknown): KlatchError {
   return new KlatchError('internal', { cause: error });
 }
 
+/** Makes `outcome_unknown` with a sentence out of a lost answer of the database, and leaves other errors alone. */
+export function unknownOutcome(error: unknown, sentence: string): unknown {
+  return error instanceof DatabaseLostError ? new KlatchError('outcome_unknown', { sentence, cause: error }) : error;
+}
+
 /** Waits for work that only reads: when its database is lost, nothing was done. */
 export async function reading<T>(work: Promise<T>): Promise<T> {
   try {

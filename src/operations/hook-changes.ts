@@ -7,10 +7,10 @@ import type { Services } from './services.ts';
 
 /** In all, so that a caller has its answer within the time that a request may take. */
 const CONFIRM_MS = 9_500;
-/** The first question waits so long for its answer. */
+/** A node that is well answers within this time; until then its lease is not looked at again. */
 const ANSWER_MS = 2_000;
-/** After that it is asked again this often (the node may have been without its session), and the lease looked at. */
-const REPEAT_MS = 500;
+/** After that the lease is looked at this often, and the node asked anew. */
+const LATE_MS = 500;
 /** Rest before a database that is away is asked again. */
 const AWAY_MS = 250;
 /** One look at the lease. */
@@ -55,7 +55,7 @@ export async function announceHookChange(services: AnnouncingServices, hook: Cha
     // No longer than the lease lasts, and a millisecond more for the rounding of its end.
     const waitMs = Math.max(1, Math.min(answerMs, lease.remainingMs + 1, leftMs()));
     if (await bus.confirmHooksChanged(lease.holder, hook.conversationId, waitMs)) return;
-    answerMs = REPEAT_MS;
+    answerMs = LATE_MS;
   }
   log.warn('a change of a hook was not confirmed by the node that delivers for it', {
     hook: hook.hookId,

@@ -1,14 +1,15 @@
 import { z } from 'zod';
 import { hookFacts } from '../model/hook.ts';
-import { messageId } from '../model/ids.ts';
-import { listHooks, recentAttempts, type HookDetails, type ListedHook } from '../storage/hook-list.ts';
+import { logPage } from '../storage/delivery-log.ts';
+import { listHooks, type HookDetails, type ListedHook } from '../storage/hook-list.ts';
 import { resolveGroup, resolveHook } from './access.ts';
 import { reading } from './database-errors.ts';
+import { loggedAttemptSchema, presentAttempt } from './hook-log.ts';
 import { restorableUntil } from './hook-restore.ts';
 import { healthOf, hookHealthSchema, hookStateSchema } from './hooks.ts';
 import { defineOperation } from './operation.ts';
 import { limitSchema, pageOf } from './page.ts';
-import { groupReference } from './schemas.ts';
+import { groupReference, hookNumber } from './schemas.ts';
 import type { Services } from './services.ts';
 
 const ATTEMPTS_SHOWN = 10;
@@ -31,8 +32,6 @@ const listedHookSchema = hookHealthSchema.extend({
   host: z.string(),
   removed: removalSchema.nullable(),
 });
-
-const hookReference = z.strictObject({ hook: z.int().min(1).max(2_147_483_647) });
 
 export const listAllHooks = defineOperation({
   name: 'hooks.list',
@@ -76,25 +75,13 @@ const hookInfoSchema = listedHookSchema.extend({
   last_seq: z.int(),
   failures: z.int(),
   failing_since: z.string().nullable(),
-  attempts: z.array(
-    z.object({
-      message_id: z.string(),
-      seq: z.int(),
-      last_seq: z.int(),
-      attempt: z.int(),
-      at: z.string(),
-      outcome: z.string(),
-      category: z.string().nullable(),
-      code: z.int().nullable(),
-      duration_ms: z.int(),
-    }),
-  ),
+  attempts: z.array(loggedAttemptSchema),
 });
 
 export const hookInfo = defineOperation({
   name: 'hooks.info',
   summary: 'Show everything about a reverse webhook, but for its secret, and its last attempts.',
-  input: hookReference,
+  input: z.strictObject({ hook: hookNumber }),
   output: hookInfoSchema,
   allows: (caller) => caller.kind === 'system',
   run: async (services, { hook: id }) => {
@@ -102,23 +89,13 @@ export const hookInfo = defineOperation({
     const [hook, attempts] = await reading(
       general.run(async (sql) => {
         const found = await resolveHook(sql, id);
-        return [found, await recentAttempts(sql, found.id, ATTEMPTS_SHOWN)] as const;
+        return [found, await logPage(sql, found.id, { before: null, limit: ATTEMPTS_SHOWN })] as const;
       }),
     );
     return {
       ...present(services, hook),
       ...presentDetails(hook),
-      attempts: attempts.map(({ firstSeq, lastSeq, attempt, at, outcome, category, code, durationMs }) => ({
-        message_id: messageId(hook.conversationId, firstSeq),
-        seq: firstSeq,
-        last_seq: lastSeq,
-        attempt,
-        at: at.toISOString(),
-        outcome,
-        category,
-        code,
-        duration_ms: durationMs,
-      })),
+      attempts: attempts.map((attempt) => presentAttempt(hook.conversationId, attempt)),
     };
   },
 });
@@ -132,7 +109,7 @@ function presentDetails(hook: HookDetails) {
     batch: hook.batch,
     signature: hook.signature,
     skip: [...hook.skip],
-    old_secret_until: hook.oldSecretUntil?.toISOString() ?? null,
+    old_secret_until: isAhead(hook.oldSecretUntil) ? hook.oldSecretUntil.toISOString() : null,
     created_at: hook.createdAt.toISOString(),
     start_seq: hook.startSeq,
     cursor: hook.cursor,
@@ -140,6 +117,10 @@ function presentDetails(hook: HookDetails) {
     failures: hook.failures,
     failing_since: hook.failingSince?.toISOString() ?? null,
   };
+}
+
+function isAhead(moment: Date | null): moment is Date {
+  return moment !== null && moment.getTime() > Date.now();
 }
 
 function present(services: Services, hook: ListedHook): z.infer<typeof listedHookSchema> {

@@ -11,12 +11,13 @@ import { resolveHook } from './access.ts';
 import { reading } from './database-errors.ts';
 import { changeHook } from './hook-changes.ts';
 import { defineOperation } from './operation.ts';
+import { hookNumber } from './schemas.ts';
 import type { Services } from './services.ts';
 
 export const restoreRemovedHook = defineOperation({
   name: 'hooks.restore',
   summary: 'Bring back a reverse webhook that a 410 of its target removed, with its id, secret and cursor.',
-  input: z.strictObject({ hook: z.int().min(1).max(2_147_483_647) }),
+  input: z.strictObject({ hook: hookNumber }),
   output: z.object({ id: z.int(), group: z.int(), host: z.string(), pending: z.int() }),
   allows: (caller) => caller.kind === 'system',
   run: async (services, { hook: id }) => {
@@ -81,7 +82,7 @@ function assertRestorable(services: Services, hook: ListedHook): void {
   // The contract keeps what a target's 410 removed. What its group deleted was not wanted any more.
   if (hook.removedBy === 'client') {
     throw refuse(
-      `Reverse webhook ${hook.id} was deleted by its own group, not by a 410 of its target: register it again`,
+      `Reverse webhook ${hook.id} was deleted by its group or an administrator, not by a 410 of its target: register it again`,
     );
   }
   const until = restorableUntil(services, hook.removedAt);

@@ -3,13 +3,13 @@ import { KlatchError } from '../errors.ts';
 import { hookState } from '../model/hook.ts';
 import type { ConversationId, HookId } from '../model/ids.ts';
 import { newHookSecret } from '../model/hook-secret.ts';
-import { DatabaseLostError, violates } from '../storage/database-error.ts';
+import { violates } from '../storage/database-error.ts';
 import { lockGroup } from '../storage/groups.ts';
-import { countHooks, findHooks, insertHook, removeHook } from '../storage/hooks.ts';
+import type { HookReference } from '../storage/hook-control.ts';
+import { countHooks, findHooks, insertHook } from '../storage/hooks.ts';
 import type { HookInfo, HookSignature, NewHook } from '../storage/hooks.ts';
 import { findIntegrationHash, type Integration } from '../storage/integrations.ts';
-import { reading } from './database-errors.ts';
-import { changeHook } from './hook-changes.ts';
+import { reading, unknownOutcome } from './database-errors.ts';
 import { parseHookUrl } from './hook-url.ts';
 import type { Services } from './services.ts';
 
@@ -88,9 +88,9 @@ export async function groupHooks(
 }
 
 /** A hook's health; throws `hook_not_found`. */
-export async function checkHook(services: Services, integration: Integration, id: number): Promise<HookHealthReport> {
-  const { conversationId } = integration;
-  const [hook] = await reading(services.database.general.run((sql) => findHooks(sql, conversationId, id)));
+export async function checkHook(services: Services, reference: HookReference): Promise<HookHealthReport> {
+  const { conversationId, hookId } = reference;
+  const [hook] = await reading(services.database.general.run((sql) => findHooks(sql, conversationId, hookId)));
   if (hook === undefined) throw new KlatchError('hook_not_found');
   return healthOf(services, hook);
 }
@@ -109,29 +109,6 @@ export function healthOf(services: Services, hook: HookInfo): HookHealthReport {
         : { at: hook.lastErrorAt.toISOString(), category: hook.lastErrorCategory, code: hook.lastErrorCode },
     next_attempt_at: iso(hook.nextAttemptAt),
   };
-}
-
-/**
- * Removes a hook; when it resolves, no new attempt starts on any node. Throws `hook_not_found`, and `change_unheard` for a
- * hook that is removed and whose node has not confirmed it.
- */
-export async function unregisterHook(services: Services, integration: Integration, id: number): Promise<void> {
-  const { conversationId } = integration;
-  await changeHook(services, { conversationId, hookId: id as HookId }, async () => {
-    try {
-      const removed = await services.database.general.run((sql) => removeHook(sql, conversationId, id));
-      if (!removed) throw new KlatchError('hook_not_found');
-    } catch (error) {
-      throw unknownOutcome(
-        error,
-        'The hook may have been removed: repeat the request, an unknown hook is answered 410',
-      );
-    }
-  });
-}
-
-function unknownOutcome(error: unknown, sentence: string): unknown {
-  return error instanceof DatabaseLostError ? new KlatchError('outcome_unknown', { sentence, cause: error }) : error;
 }
 
 function stateOf({ config }: Services, hook: HookInfo): z.infer<typeof hookStateSchema> {

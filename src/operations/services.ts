@@ -3,7 +3,9 @@ import type { Config } from '../config/config.ts';
 import type { Log } from '../log.ts';
 import type { ServerKey } from '../model/server-key.ts';
 import type { AddressPolicy } from '../outbound/address-policy.ts';
+import type { Attempt } from '../outbound/delivery-client.ts';
 import type { Database } from '../storage/database.ts';
+import type { PingTarget } from '../storage/hook-control.ts';
 import type { MessageLog } from '../storage/message-log.ts';
 import type { Sealer } from '../storage/sealed.ts';
 import type { TokenDirectory } from './access.ts';
@@ -33,6 +35,10 @@ export interface Services {
   readonly policy: AddressPolicy;
   /** Registrations of reverse webhooks by group. */
   readonly registrations: Rate<number>;
+  /** Changes of reverse webhooks, and redeliveries, by group. */
+  readonly hookChanges: Rate<number>;
+  /** Sends one ping; resolves, within 8 s, with what became of it, or null when too many are on their way. */
+  readonly sendPing: (target: PingTarget) => Promise<Attempt | null>;
   readonly deliveriesInFlight: () => number;
   readonly deliveryReport: DeliveryReport;
   readonly log: Log;

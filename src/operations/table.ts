@@ -1,6 +1,10 @@
 import { archiveGroup, unarchiveGroup } from './archive.ts';
 import { createGroup, groupInfo, listAllGroups, rotateToken, showToken } from './groups.ts';
+import { removeAnyHook, updateAnyHook } from './hook-control.ts';
 import { hookInfo, listAllHooks } from './hook-directory.ts';
+import { anyHookLog } from './hook-log.ts';
+import { pingAnyHook } from './hook-ping.ts';
+import { redeliverAnyHook, skipAnyHook } from './hook-redelivery.ts';
 import { restoreRemovedHook } from './hook-restore.ts';
 import { addMember, removeMember } from './members.ts';
 import { sendMessage } from './messages.ts';
@@ -24,6 +28,12 @@ export function operationTable(): ReadonlyMap<string, Operation> {
     rotateToken,
     listAllHooks,
     hookInfo,
+    anyHookLog,
+    updateAnyHook,
+    pingAnyHook,
+    redeliverAnyHook,
+    skipAnyHook,
+    removeAnyHook,
     restoreRemovedHook,
     sendMessage,
     serverStatus,

@@ -56,19 +56,37 @@ interface Waiter {
   readonly settle: (outcome: Outcome) => void;
 }
 
+/** What is known of a name before it is looked up: its last look-up was slow, it was quick and found something, or neither. */
+type History = 'slow' | 'proven' | 'unknown';
+
 /** One look-up of one name, shared by everyone who asks for it meanwhile. */
 interface Flight {
   readonly host: string;
+  readonly history: History;
   readonly waiters: Set<Waiter>;
   started: boolean;
 }
+
+interface Entry {
+  readonly outcome: Outcome;
+  readonly expiresAt: number;
+  readonly history: History;
+}
+
+/** A name whose last look-up took longer is slow. */
+const SLOW_MS = 1_000;
+/** The part of the look-ups at once that slow names may take, and those that are not proven with them. */
+const SLOW_SHARE = 0.5;
+const UNPROVEN_SHARE = 0.75;
 
 /**
  * Look-ups of host names with a bounded cache, bounded waiting and a bounded share of libuv's threads.
  *
  * getaddrinfo cannot be cancelled. A caller gives up after `timeoutMs`, but the slot stays taken until the resolver has
  * really returned: giving it back earlier would let dead name servers occupy every thread of the pool, and with them all
- * file reads of the process.
+ * file reads of the process. For the same reason names are not equal: ten whose name server is silent would hold every
+ * slot for 10 s at a time, and a quick one's connection that is to be opened anew would wait, and fail. Slow names share
+ * half of the slots, and some are left to names that were found quickly before.
  */
 export class NameLookup {
   readonly counts: NameLookupCounts = {
@@ -79,10 +97,10 @@ export class NameLookup {
     durationS: new Histogram(DURATIONS_S),
   };
   readonly #options: Required<NameLookupOptions>;
-  readonly #cache = new Map<string, { readonly outcome: Outcome; readonly expiresAt: number }>();
+  readonly #cache = new Map<string, Entry>();
   readonly #flights = new Map<string, Flight>();
   readonly #queue = new Set<Flight>();
-  #running = 0;
+  readonly #running: { [history in History]: number } = { slow: 0, proven: 0, unknown: 0 };
   #waiting = 0;
 
   constructor(options: NameLookupOptions) {
@@ -101,24 +119,21 @@ export class NameLookup {
   lookup(host: string): Promise<readonly ResolvedAddress[]> {
     const name = host.toLowerCase();
     const known = this.#cache.get(name);
-    if (known !== undefined) {
-      if (known.expiresAt > this.#options.now()) {
-        this.counts.cached += 1;
-        return asPromise(known.outcome);
-      }
-      this.#cache.delete(name);
+    if (known !== undefined && known.expiresAt > this.#options.now()) {
+      this.counts.cached += 1;
+      return asPromise(known.outcome);
     }
     if (this.#waiting >= this.#options.maxEntries) {
       this.counts.abandoned += 1;
       return Promise.reject(new NameLookupError('EBUSY'));
     }
-    return this.#wait(this.#flightOf(name));
+    return this.#wait(this.#flightOf(name, known?.history ?? 'unknown'));
   }
 
-  #flightOf(host: string): Flight {
+  #flightOf(host: string, history: History): Flight {
     const existing = this.#flights.get(host);
     if (existing !== undefined) return existing;
-    const flight: Flight = { host, waiters: new Set(), started: false };
+    const flight: Flight = { host, history, waiters: new Set(), started: false };
     this.#flights.set(host, flight);
     this.#queue.add(flight);
     this.#startNext();
@@ -145,7 +160,7 @@ export class NameLookup {
     const outcome = new NameLookupError('ETIMEDOUT');
     this.counts.abandoned += 1;
     // A started look-up that took all of one caller's patience would take the next one's too.
-    if (flight.started) this.#remember(flight.host, outcome);
+    if (flight.started) this.#remember(flight.host, outcome, true);
     waiter.settle(outcome);
     if (flight.started || flight.waiters.size > 0) return;
     this.#queue.delete(flight);
@@ -154,22 +169,31 @@ export class NameLookup {
 
   #startNext(): void {
     for (const flight of this.#queue) {
-      if (this.#running >= this.#options.concurrency) return;
+      if (!this.#hasRoom(flight.history)) continue;
       this.#queue.delete(flight);
       flight.started = true;
-      this.#running += 1;
+      this.#running[flight.history] += 1;
       void this.#run(flight);
     }
+  }
+
+  #hasRoom(history: History): boolean {
+    const { concurrency } = this.#options;
+    const { slow, proven, unknown } = this.#running;
+    if (slow + proven + unknown >= concurrency) return false;
+    if (history !== 'proven' && slow + unknown >= Math.ceil(concurrency * UNPROVEN_SHARE)) return false;
+    return history !== 'slow' || slow < Math.max(1, Math.floor(concurrency * SLOW_SHARE));
   }
 
   async #run(flight: Flight): Promise<void> {
     const startedAt = this.#options.now();
     const outcome = await this.#resolve(flight.host);
-    this.counts.durationS.observe((this.#options.now() - startedAt) / 1_000);
+    const durationMs = this.#options.now() - startedAt;
+    this.counts.durationS.observe(durationMs / 1_000);
     this.counts[outcome instanceof NameLookupError ? 'failed' : 'found'] += 1;
-    this.#running -= 1;
+    this.#running[flight.history] -= 1;
     this.#flights.delete(flight.host);
-    this.#remember(flight.host, outcome);
+    this.#remember(flight.host, outcome, durationMs > SLOW_MS);
     for (const waiter of flight.waiters) waiter.settle(outcome);
     this.#startNext();
   }
@@ -185,11 +209,13 @@ export class NameLookup {
     }
   }
 
-  #remember(host: string, outcome: Outcome): void {
+  /** Beyond its time the outcome is not used, and still says what kind of name it is. */
+  #remember(host: string, outcome: Outcome, slow: boolean): void {
     const { cacheMs, failureCacheMs, maxEntries, now } = this.#options;
     this.#cache.delete(host);
-    const expiresAt = now() + (outcome instanceof NameLookupError ? failureCacheMs : cacheMs);
-    this.#cache.set(host, { outcome, expiresAt });
+    const isFailure = outcome instanceof NameLookupError;
+    const expiresAt = now() + (isFailure ? failureCacheMs : cacheMs);
+    this.#cache.set(host, { outcome, expiresAt, history: slow ? 'slow' : isFailure ? 'unknown' : 'proven' });
     if (this.#cache.size <= maxEntries) return;
     // Maps keep insertion order, and an entry is put in anew when it is renewed: the first is the oldest.
     for (const oldest of this.#cache.keys()) {

@@ -1,5 +1,5 @@
 import type { HookFacts } from '../model/hook.ts';
-import type { ConversationId, HookId, Seq } from '../model/ids.ts';
+import type { ConversationId, Seq } from '../model/ids.ts';
 import type { Sql, Transaction } from './connection.ts';
 import {
   hookColumns,
@@ -83,23 +83,4 @@ export async function findHookDetails(sql: Sql | Transaction, id: number): Promi
     from reverse_hook r ${hookJoins(sql)} join conversation c on c.id = r.conversation_id
     where r.id = ${id}`;
   return row ?? null;
-}
-
-/** A row of the delivery log. */
-export interface LoggedAttempt {
-  readonly firstSeq: Seq;
-  readonly lastSeq: Seq;
-  readonly attempt: number;
-  readonly at: Date;
-  readonly outcome: string;
-  readonly category: string | null;
-  readonly code: number | null;
-  readonly durationMs: number;
-}
-
-/** The newest rows of a hook's delivery log, newest first. */
-export async function recentAttempts(sql: Sql, hookId: HookId, limit: number): Promise<LoggedAttempt[]> {
-  return sql<LoggedAttempt[]>`
-    select seq as "firstSeq", last_seq as "lastSeq", attempt, at, outcome, category, code, duration_ms as "durationMs"
-    from delivery_attempt where hook_id = ${hookId} order by at desc, seq desc, attempt desc limit ${limit}`;
 }

@@ -19,7 +19,10 @@ export interface NewHook {
   readonly startSeq: Seq;
 }
 
-/** A hook as its group's information and its health show it. `pending` counts what lies between cursor and head. */
+/**
+ * A hook as its group's information and its health show it. `pending` counts what lies between cursor and head, and what
+ * is repeated apart from the order; `nextAttemptAt` is null for a hook that is paused or has nothing to wait for.
+ */
 export interface HookInfo extends HookHealth {
   readonly id: HookId;
   readonly url: string;
@@ -51,14 +54,15 @@ export async function countHooks(tx: Transaction, conversationId: ConversationId
 }
 
 /**
- * Columns of a HookInfo: from `reverse_hook r`, its `conversation_head h`, and its oldest pending `message m` if any. The
- * one place that says what is pending.
+ * Columns of a HookInfo: from `reverse_hook r`, its `conversation_head h`, its repeats `q`, and its oldest pending
+ * `message m` if any. The one place that says what is pending.
  */
 export const hookColumns = (sql: Sql | Transaction) => sql`
   r.id, r.url, r.paused_at as "pausedAt", r.failures, r.failing_since as "failingSince",
-  h.last_seq - r.cursor as pending, m.sent_at as "oldestPendingAt", r.last_success_at as "lastSuccessAt",
+  h.last_seq - r.cursor + q.pending as pending, m.sent_at as "oldestPendingAt", r.last_success_at as "lastSuccessAt",
   r.last_error_at as "lastErrorAt", r.last_error_category as "lastErrorCategory",
-  r.last_error_code as "lastErrorCode", r.next_attempt_at as "nextAttemptAt"`;
+  r.last_error_code as "lastErrorCode",
+  case when r.paused_at is null then coalesce(r.next_attempt_at, q.next_at) end as "nextAttemptAt"`;
 
 /**
  * What `hookColumns` reads besides `reverse_hook r`. Lateral with a limit, so that each row is looked up by its key: a
@@ -67,12 +71,21 @@ export const hookColumns = (sql: Sql | Transaction) => sql`
 export const hookJoins = (sql: Sql | Transaction) => sql`
   cross join lateral (
     select h.last_seq from conversation_head h where h.conversation_id = r.conversation_id limit 1) h
+  cross join lateral (
+    -- Beyond the cursor they count among what lies there.
+    select coalesce(sum(d.last_seq - d.seq + 1), 0)::bigint as pending, min(d.seq) as first, min(d.next_at) as next_at
+    from delivery_retry d where d.hook_id = r.id and d.seq <= r.cursor) q
   left join lateral (
-    select m.sent_at from message m where m.conversation_id = r.conversation_id and m.seq = r.cursor + 1 limit 1
+    select m.sent_at from message m
+    where m.conversation_id = r.conversation_id and m.seq = least(r.cursor + 1, q.first) limit 1
   ) m on true`;
 
 /** The hooks of a group, oldest first; with `id` at most that one. Removed ones are not there. */
-export async function findHooks(sql: Sql, conversationId: ConversationId, id: number | null): Promise<HookInfo[]> {
+export async function findHooks(
+  sql: Sql | Transaction,
+  conversationId: ConversationId,
+  id: number | null,
+): Promise<HookInfo[]> {
   return sql<HookInfo[]>`
     select ${hookColumns(sql)} from reverse_hook r ${hookJoins(sql)}
     where r.conversation_id = ${conversationId} and r.removed_at is null and (${id}::int is null or r.id = ${id}::int)

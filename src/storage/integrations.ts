@@ -49,6 +49,13 @@ export async function findIntegrationHash(
   return row?.hash ?? null;
 }
 
+/** Whether this is the group's token, which stays so until the transaction ends. */
+export async function holdToken(tx: Transaction, conversationId: ConversationId, hash: string): Promise<boolean> {
+  const rows = await tx`
+    select 1 from integration where conversation_id = ${conversationId} and token_hash = ${hash} for share`;
+  return rows.length > 0;
+}
+
 /** Puts a new token in the place of the old one; the hooks stay. Returns the old token's hash, null without a group. */
 export async function replaceToken(
   tx: Transaction,

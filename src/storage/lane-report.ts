@@ -26,7 +26,7 @@ export interface LaneReport {
 }
 
 const MAX_ERRORS = 5;
-/** Lanes whose next message is looked up for its age. */
+/** Lanes whose next message is looked up for its age, and as many whose first message that is repeated apart is. */
 const MAX_AGES = 5_000;
 
 /** Hooks that are alike to the rule of states, with one of them to ask the rule about. JSON, so times are texts. */
@@ -40,6 +40,8 @@ interface Alike {
 
 interface ReportRow {
   readonly alike: readonly Alike[];
+  /** Hooks that have only requests to repeat apart. */
+  readonly apart: number;
   readonly oldest: Date | null;
   readonly errors: readonly { id: HookId; group: ConversationId; url: string; at: string; [rest: string]: unknown }[];
 }
@@ -69,6 +71,11 @@ export async function laneReport(sql: Sql, nowMs: number, parkAfterMs: number): 
       select r.conversation_id, r.cursor from ${lanes}
       where r.removed_at is null and r.paused_at is null and r.cursor < h.last_seq
       order by least(r.failing_since, h.last_at) limit ${MAX_AGES}
+    ), apart as (
+      select r.conversation_id, d.seq, r.paused_at, r.cursor >= h.last_seq as otherwise_done
+      from (select hook_id, min(seq) as seq from delivery_retry group by hook_id) d
+        join reverse_hook r on r.id = d.hook_id join conversation_head h on h.conversation_id = r.conversation_id
+      where r.removed_at is null order by d.hook_id limit ${MAX_AGES}
     ), error as (
       select r.id, r.conversation_id as group, r.url, r.last_error_at as at, r.last_error_category as category,
         r.last_error_code as code
@@ -77,14 +84,18 @@ export async function laneReport(sql: Sql, nowMs: number, parkAfterMs: number): 
       order by r.last_error_at desc limit ${MAX_ERRORS}
     )
     select (select coalesce(json_agg(alike), '[]') from alike) as alike,
-      case when exists (select from alike where pending > 0) then (
-        select min((select m.sent_at from message m where m.conversation_id = w.conversation_id and m.seq = w.cursor + 1))
-        from waiting w) end as oldest,
+      (select count(*) from apart where otherwise_done) as apart,
+      least(
+        case when exists (select from alike where pending > 0) then (
+          select min((select m.sent_at from message m where m.conversation_id = w.conversation_id and m.seq = w.cursor + 1))
+          from waiting w) end,
+        (select min((select m.sent_at from message m where m.conversation_id = a.conversation_id and m.seq = a.seq))
+          from apart a where a.paused_at is null)) as oldest,
       (select coalesce(json_agg(error order by at desc), '[]') from error) as errors`;
-  const { alike, oldest, errors } = row!;
+  const { alike, apart, oldest, errors } = row!;
   return {
     hooks: countStates(alike, nowMs, parkAfterMs),
-    pendingHooks: alike.reduce((sum, { pending }) => sum + pending, 0),
+    pendingHooks: alike.reduce((sum, { pending }) => sum + pending, apart),
     oldestPendingAt: oldest,
     errors: errors.map(({ id, group, url, at, category, code }) => ({
       hookId: id,

@@ -114,31 +114,34 @@ export interface LogMessage {
 export interface ReadPosition {
   readonly conversationId: ConversationId;
   readonly after: Seq;
+  /** Messages, at most. */
+  readonly limit: number;
 }
 
 /**
- * The next messages at each position, in seq order: at most `limit`, and as many as stay below `bytes` of text, but one
+ * The next messages at each position, in seq order: as many as stay below `bytes` of text, but one
  * at least. The answers are in the order of the positions.
  */
 export async function readMessages(
   sql: Sql,
   positions: readonly ReadPosition[],
-  bounds: { limit: number; bytes: number },
+  bytes: number,
 ): Promise<LogMessage[][]> {
   const rows = await sql<(LogMessage & { ord: number })[]>`
     select p.ord::int as ord, m.seq, case when m.deleted_at is null then m.text else '' end as text, m.hops,
       m.sent_at as "sentAt", m.deleted_at is not null as deleted, c.title, a.id as "senderId", a.name as "senderName",
       a.nick as "senderNick", a.kind as "senderKind"
-    from unnest(${positions.map((p) => p.conversationId)}::bigint[], ${positions.map((p) => p.after)}::bigint[])
-      with ordinality as p(conversation_id, after, ord)
+    from unnest(${positions.map((p) => p.conversationId)}::bigint[], ${positions.map((p) => p.after)}::bigint[],
+      ${positions.map((p) => p.limit)}::int[]) with ordinality as p(conversation_id, after, count, ord)
     join conversation c on c.id = p.conversation_id
     cross join lateral (
       select n.*, sum(octet_length(n.text)) over (order by n.seq) - octet_length(n.text) as bytes_before from (
-        select * from message where conversation_id = p.conversation_id and seq > p.after order by seq limit ${bounds.limit}
+        -- There are no gaps, so this is a limit, and one that each position can have its own of.
+        select * from message where conversation_id = p.conversation_id and seq > p.after and seq <= p.after + p.count
       ) n
     ) m
     join account a on a.id = m.sender_id
-    where m.bytes_before < ${bounds.bytes}
+    where m.bytes_before < ${bytes}
     order by p.ord, m.seq`;
   const answers: LogMessage[][] = positions.map(() => []);
   for (const { ord, ...message } of rows) answers[ord - 1]!.push(message);

@@ -9,7 +9,7 @@ const KEPT = '1 day';
  */
 export async function joinNodes(sql: Sql, id: string, leaseMs: number): Promise<string[]> {
   await sql`
-    with dead as (delete from node where expires_at < clock_timestamp() - ${KEPT}::interval)
+    with dead as (delete from node where expires_at < clock_timestamp() - ${KEPT}::interval and id <> ${id})
     insert into node (id, expires_at) values (${id}, clock_timestamp() + ${leaseMs} * interval '1 millisecond')
     on conflict (id) do update set expires_at = excluded.expires_at`;
   const rows = await sql<{ id: string }[]>`

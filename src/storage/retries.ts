@@ -39,7 +39,10 @@ export async function dueRetries(
   return row!;
 }
 
-/** Makes every request of a hook due: its target takes deliveries again. */
-export async function hastenRetries(sql: Sql, hookId: HookId): Promise<void> {
-  await sql`update delivery_retry set next_at = now() where hook_id = ${hookId} and next_at > now()`;
+/**
+ * Makes every request of a hook due: its target takes deliveries again. `now` is the clock of whoever is going to send
+ * them, which may differ from the database's.
+ */
+export async function hastenRetries(sql: Sql, hookId: HookId, now: Date): Promise<void> {
+  await sql`update delivery_retry set next_at = ${now} where hook_id = ${hookId} and next_at > ${now}`;
 }

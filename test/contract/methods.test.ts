@@ -16,7 +16,11 @@ describe('a method that a route does not have', () => {
     ['/v1/webhooks/TOKEN/', 'POST, OPTIONS', ['GET']],
     ['/v1/webhooks/TOKEN/reverse', 'GET, HEAD, POST, OPTIONS', ['PUT', 'PATCH', 'DELETE']],
     ['/v1/webhooks/TOKEN/reverse/', 'GET, HEAD, POST, OPTIONS', ['PUT']],
-    ['/v1/webhooks/TOKEN/reverse/1', expect.stringMatching(/^GET, HEAD, .*DELETE/), ['PUT', 'POST', 'TRACE']],
+    ['/v1/webhooks/TOKEN/reverse/1', 'GET, HEAD, PATCH, DELETE, OPTIONS', ['PUT', 'POST', 'TRACE']],
+    ['/v1/webhooks/TOKEN/reverse/1/', 'GET, HEAD, PATCH, DELETE, OPTIONS', ['PUT']],
+    ['/v1/webhooks/TOKEN/reverse/1/ping', 'POST, OPTIONS', ['GET', 'HEAD', 'PUT', 'PATCH', 'DELETE']],
+    ['/v1/webhooks/TOKEN/reverse/1/deliveries', 'GET, HEAD, OPTIONS', ['POST', 'PUT', 'PATCH', 'DELETE']],
+    ['/v1/webhooks/TOKEN/reverse/1/redeliver/', 'POST, OPTIONS', ['GET', 'HEAD', 'PUT', 'PATCH', 'DELETE']],
     ['/v1/status', 'GET, HEAD, OPTIONS', ['POST', 'DELETE']],
     ['/v1/ready', 'GET, HEAD, OPTIONS', ['POST', 'PUT']],
     ['/v1/about', 'GET, HEAD, OPTIONS', ['POST', 'PATCH']],
@@ -30,14 +34,17 @@ describe('a method that a route does not have', () => {
     }
   });
 
-  test.each(['', '/reverse', '/reverse/1'])('OPTIONS tells what is allowed on %j', async (rest) => {
-    const path = `/v1/webhooks/${group.token}${rest}`;
-    const headers = { origin: 'https://app.example', 'access-control-request-method': 'POST' };
-    const answer = await request(server.port, { method: 'OPTIONS', path, headers });
-    expect([answer.status, answer.text]).toEqual([204, '']);
-    expect(answer.headers.get('allow')).toContain('OPTIONS');
-    expect(answer.headers.has('access-control-allow-origin')).toBe(false);
-  });
+  test.each(['', '/reverse', '/reverse/1', '/reverse/1/ping', '/reverse/1/deliveries', '/reverse/1/redeliver'])(
+    'OPTIONS tells what is allowed on %j',
+    async (rest) => {
+      const path = `/v1/webhooks/${group.token}${rest}`;
+      const headers = { origin: 'https://app.example', 'access-control-request-method': 'POST' };
+      const answer = await request(server.port, { method: 'OPTIONS', path, headers });
+      expect([answer.status, answer.text]).toEqual([204, '']);
+      expect(answer.headers.get('allow')).toContain('OPTIONS');
+      expect(answer.headers.has('access-control-allow-origin')).toBe(false);
+    },
+  );
 
   test('HEAD answers as GET, with the length of its body and without it', async () => {
     for (const path of [`/v1/webhooks/${group.token}/reverse`, '/v1/status', '/v1/about', '/v1/ready']) {

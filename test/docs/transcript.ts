@@ -1,20 +1,31 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { formatTable } from '../../src/cli/layout.ts';
 import { root, type Ended, type Workspace } from '../cli/program.ts';
 
-const PAGE = join(root, 'docs/operations.md');
-/** Set it to write the page's transcripts anew instead of comparing them. */
+/** Set it to write the pages' transcripts anew instead of comparing them. */
 const WRITE = 'KLATCH_WRITE_TRANSCRIPTS';
 
-/** A transcript's commands and what they printed, both streams as on a terminal, and the status if it is not 0. */
+/** A transcript's commands (words with a space between them) and what they printed, both streams as on a terminal, and the status if it is not 0. */
 export async function record(workspace: Workspace, commands: readonly string[]): Promise<string> {
   const parts: string[] = [];
   for (const command of commands) {
-    const { code, stdout, stderr }: Ended = await workspace.run([command]);
+    const { code, stdout, stderr }: Ended = await workspace.run(command.split(' '));
     const status = code === 0 ? '' : `[exit status ${code}]\n`;
     parts.push(`$ klatch ${command}\n${stdout}${stderr}${status}`);
   }
   return parts.join('\n');
+}
+
+/** Aligns the columns of tables anew: their widths are those of what was replaced in them. */
+export function alignTables(text: string): string {
+  return text.replace(/^[A-Z]+(?: [A-Z]+)*(?: {2,}[A-Z]+(?: [A-Z]+)*)+\n(?:\S.* {2,}.*\n)*/gm, (table) => {
+    const [heading, ...rows] = table
+      .trimEnd()
+      .split('\n')
+      .map((line) => line.split(/ {2,}/));
+    return `${formatTable(heading!, rows).join('\n')}\n`;
+  });
 }
 
 /** What differs from run to run, and the example that stands for it in the page. */
@@ -35,6 +46,7 @@ export function normalise(text: string, { folder, ports }: Replacements): string
     [folder, '/etc/klatch'],
     ...Object.entries(ports).map(([port, example]) => [new RegExp(`:${port}\\b`, 'g'), `:${example}`] as const),
     [/\d{4}-\d\d-\d\dT[\d:.]+Z/g, '2026-11-20T08:00:00.000Z'],
+    [/\bschema \d+/g, 'schema 1'],
     [/\bpid \d+/g, 'pid 4711'],
     [/\buid \d+/g, 'uid 998'],
     [/Klatch \d+\.\d+\.\d+\S*?(?=[ ,])/g, 'Klatch 1.0.0'],
@@ -67,17 +79,18 @@ function withoutScarcity(text: string): string {
     .replace('No errors, 0 warnings.', 'Nothing is wrong.');
 }
 
-/** The transcript that stands in the page behind its mark; with KLATCH_WRITE_TRANSCRIPTS set it is written there first. */
-export function transcriptOf(name: string, actual: string): string {
-  const page = readFileSync(PAGE, 'utf8');
+/** The transcript that stands in a page behind its mark; with KLATCH_WRITE_TRANSCRIPTS set it is written there first. */
+export function transcriptOf(name: string, actual: string, file = 'docs/operations.md'): string {
+  const path = join(root, file);
+  const page = readFileSync(path, 'utf8');
   const mark = `<!-- transcript: ${name} -->\n`;
   const at = page.indexOf(mark);
-  if (at === -1) throw new Error(`docs/operations.md has no transcript "${name}"`);
+  if (at === -1) throw new Error(`${file} has no transcript "${name}"`);
   const before = page.slice(0, at + mark.length);
   const block = /^\n```console\n([^]*?)```\n/.exec(page.slice(before.length));
   if (process.env[WRITE] !== undefined) {
     const after = page.slice(before.length + (block?.[0].length ?? 0));
-    writeFileSync(PAGE, `${before}\n\`\`\`console\n${actual}\`\`\`\n${after}`);
+    writeFileSync(path, `${before}\n\`\`\`console\n${actual}\`\`\`\n${after}`);
     return actual;
   }
   return block?.[1] ?? '';

@@ -234,6 +234,31 @@ describe('when the answer of the database is lost after the statement was sent',
     await proxy.forward();
     await expectReturn(2_500);
   });
+
+  const change = 'The hook may have been changed: look at it before you repeat it; ';
+  test.each([
+    ['PATCH', '', { rotate_secret: true }, expect.stringContaining(change)],
+    ['POST', '/redeliver', { skip: true }, 'The backlog may have been dropped: look at the hook before you repeat it'],
+    ['POST', '/redeliver', { from: '2026-11-20T08:00:00Z' }, expect.stringContaining('may be on their way again')],
+    ['POST', '/ping', {}, AWAY.message],
+  ])('a hook’s %s%s says what is to be done: %j', async (method, rest, body, message) => {
+    const registered = await postJson(`${group.webhook}/reverse`, { url: 'http://127.0.0.1:9/' });
+    const url = `${group.webhook}/reverse/${registered.body.id}${rest}`;
+    const asked: Promise<JsonAnswer>[] = [];
+    await database.query((sql) =>
+      sql.begin(async (tx) => {
+        await tx`select from reverse_hook where id = ${registered.body.id} for update`;
+        asked.push(fetch(url, { method, body: JSON.stringify(body) }).then((answer) => readJson(answer)));
+        await lockWaited(database);
+        proxy.hold('answers');
+      }),
+    );
+    const [answer] = await Promise.all(asked);
+    expect([answer?.status, answer?.body]).toEqual([503, { message }]);
+    expectAnswerHeaders(answer!);
+    await proxy.forward();
+    await expectReturn(2_500);
+  });
 });
 
 /** Resolves when somebody waits for a lock in this database. */

@@ -149,7 +149,7 @@ describe('a hook is not restored', () => {
     const { id } = await register();
     expect((await fetch(`${group.webhook}/reverse/${id}`, { method: 'DELETE' })).status).toBe(202);
     await expect(restore(id)).rejects.toThrow(
-      `Reverse webhook ${id} was deleted by its own group, not by a 410 of its target: register it again`,
+      `Reverse webhook ${id} was deleted by its group or an administrator, not by a 410 of its target: register it again`,
     );
     expect(await listed()).toEqual([]);
   });

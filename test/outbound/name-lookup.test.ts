@@ -118,6 +118,52 @@ describe('NameLookup', () => {
     await expect(d).resolves.toHaveLength(1);
   });
 
+  test('keeps slots for names that were found quickly before, beside those that nobody knows yet', async () => {
+    const lookup = create({ concurrency: 4 });
+    const first = lookup.lookup('proven.example');
+    questions[0]?.answer('1.2.3.4');
+    await first;
+    nowMs = 30_000;
+    const others = ['a', 'b', 'c', 'd'].map((name) => lookup.lookup(`${name}.example`));
+    const again = lookup.lookup('proven.example');
+    const asked = (): string[] => questions.slice(1).map(({ host }) => host);
+    expect(asked()).toEqual(['a.example', 'b.example', 'c.example', 'proven.example']);
+    questions.at(-1)!.answer('5.6.7.8');
+    await expect(again).resolves.toEqual([{ address: '5.6.7.8', family: 4 }]);
+    expect(asked()).toHaveLength(4);
+    for (let n = 1; n < 6; n += 1) {
+      questions[n]?.answer('1.2.3.4');
+      await settled();
+    }
+    await expect(Promise.all(others)).resolves.toHaveLength(4);
+  });
+
+  test('gives names whose last look-up was slow half of the slots, until one is quick', async () => {
+    const lookup = create({ concurrency: 4 });
+    const slow = ['a.example', 'b.example', 'c.example'];
+    const failed = slow.map((host) => lookup.lookup(host));
+    nowMs = 1_001;
+    for (const question of questions) question.fail('EAI_AGAIN');
+    await settled(...failed);
+    nowMs = 10_000;
+    questions = [];
+    const again = slow.map((host) => lookup.lookup(host));
+    const fresh = lookup.lookup('new.example');
+    expect(questions.map(({ host }) => host)).toEqual(['a.example', 'b.example', 'new.example']);
+    for (const question of questions) question.answer('1.2.3.4');
+    await settled(again[0]!, again[1]!, fresh);
+    // Quick now; the third had to wait for one of the two and is asked for next.
+    expect(questions.at(-1)!.host).toBe('c.example');
+    questions.at(-1)!.answer('1.2.3.4');
+    await again[2];
+    nowMs = 50_000;
+    questions = [];
+    const quick = slow.map((host) => lookup.lookup(host));
+    expect(questions).toHaveLength(3);
+    for (const question of questions) question.answer('1.2.3.4');
+    await settled(...quick);
+  });
+
   test('gives up in time when the resolver never answers, and keeps its slot taken', async () => {
     const lookup = create({ timeoutMs: 20, concurrency: 1 });
     const stuck = lookup.lookup('stuck.example');

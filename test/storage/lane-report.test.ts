@@ -107,6 +107,21 @@ describe('laneReport()', () => {
     });
   });
 
+  test('counts what is repeated apart, also of a hook that has nothing else to do', async () => {
+    const change = `
+      update reverse_hook set paused_at = now() where id = 3;
+      update reverse_hook set cursor = 2 where id = 9;
+      insert into delivery_retry (hook_id, seq, last_seq, attempts, next_at)
+        values (3, 1, 1, 1, now()), (5, 2, 2, 1, now()), (5, 3, 3, 1, now()), (9, 1, 1, 1, now())`;
+    await withHooks(change, async () => {
+      const { pendingHooks, oldestPendingAt } = await report();
+      expect(pendingHooks).toBe(3);
+      // The second message of the fifth group; the paused hook's is older.
+      expect(oldestPendingAt).toEqual(new Date('2026-01-01T05:02:00Z'));
+    });
+    await database.query((sql) => sql`delete from delivery_retry`);
+  });
+
   test('finds the oldest message of a failing hook behind any number of others, however busy its group is', async () => {
     const change = `
       update reverse_hook set cursor = 2 where id > ${GROUPS - MAX_AGES - 500};

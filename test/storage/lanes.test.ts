@@ -37,8 +37,8 @@ describe('readMessages()', () => {
     pool.run((sql) =>
       readMessages(
         sql,
-        positions.map(([group, after]) => ({ conversationId: group.id, after: after as Seq })),
-        { limit, bytes },
+        positions.map(([group, after]) => ({ conversationId: group.id, after: after as Seq, limit })),
+        bytes,
       ),
     );
   const seqs = (messages: readonly { seq: Seq }[]): number[] => messages.map(({ seq }) => seq);

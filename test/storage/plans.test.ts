@@ -1,8 +1,19 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { AccountId, ConversationId, HookId, Seq } from '../../src/model/ids.ts';
 import { listAccounts, type AccountPage } from '../../src/storage/accounts.ts';
-import type { Sql } from '../../src/storage/connection.ts';
+import type { Sql, Transaction } from '../../src/storage/connection.ts';
 import { listGroups } from '../../src/storage/groups.ts';
+import { logPage, type LogPlace } from '../../src/storage/delivery-log.ts';
+import {
+  applyChanges,
+  claimPing,
+  firstSeqSince,
+  lockHook,
+  redeliverFrom,
+  redeliverOnly,
+  skipBacklog,
+} from '../../src/storage/hook-control.ts';
+import type { HookReference, LockedHook } from '../../src/storage/hook-control.ts';
 import { findHookDetails, listHooks, type HookPage } from '../../src/storage/hook-list.ts';
 import { findHooks } from '../../src/storage/hooks.ts';
 import { findIntegration } from '../../src/storage/integrations.ts';
@@ -36,7 +47,11 @@ const FILL = `
   insert into idempotency_key (conversation_id, key, seq, body_hash)
     select n, 'key ' || m, m, '-' from generate_series(1, ${GROUPS}) n, generate_series(1, ${MESSAGES}) m;
   insert into reverse_hook (conversation_id, url, secret_sealed, start_seq, cursor)
-    select n, 'http://example.org/', '-', 0, ${MESSAGES} from generate_series(1, ${GROUPS}) n`;
+    select n, 'http://example.org/', '-', 0, ${MESSAGES} from generate_series(1, ${GROUPS}) n;
+  insert into delivery_retry (hook_id, seq, last_seq, attempts, next_at)
+    select n, m, m, 1, now() from generate_series(1, ${GROUPS}) n, generate_series(1, 2) m;
+  insert into delivery_attempt (hook_id, seq, last_seq, attempt, at, outcome, duration_ms)
+    select n, m, m, 1, now(), 'delivered', 1 from generate_series(1, ${GROUPS}) n, generate_series(1, ${MESSAGES}) m`;
 
 beforeAll(async () => {
   database = await createTestDatabase();
@@ -57,7 +72,8 @@ async function scanned(sql: Sql): Promise<Record<string, number>> {
   await sql`select pg_stat_force_next_flush()`;
   const rows = await sql<{ name: string; rows: number }[]>`
     select relname as name, seq_tup_read as rows from pg_stat_user_tables
-    where relname in ('account', 'conversation', 'conversation_head', 'integration', 'membership', 'message', 'idempotency_key', 'reverse_hook')`;
+    where relname in ('account', 'conversation', 'conversation_head', 'integration', 'membership', 'message', 'idempotency_key', 'reverse_hook',
+      'delivery_retry') or relname like 'delivery_attempt%'`;
   return Object.fromEntries(rows.map(({ name, rows: read }) => [name, read]));
 }
 
@@ -88,6 +104,18 @@ const settlements: Settlement[] = Array.from({ length: 50 }, (_, i) => ({
 const allHooks: HookPage = { after: 0, limit: 101, conversationId: null, removed: false, facts: null };
 const allAccounts: AccountPage = { after: '', limit: 101, role: null, conversationId: null };
 
+const hookOf = (index: number): HookReference => ({
+  conversationId: conversation(index),
+  hookId: conversation(index) as number as HookId,
+});
+const logPlace: LogPlace = { at: new Date(), firstSeq: 3 as Seq, attempt: 1 };
+
+/** Work on a locked hook, as a control write does it; on others than those that are settled, whose generation it raises. */
+const locked =
+  (index: number, work: (tx: Transaction, hook: LockedHook) => Promise<unknown>) =>
+  (sql: Sql): Promise<unknown> =>
+    sql.begin(async (tx) => work(tx, (await lockHook(tx, hookOf(index)))!));
+
 const statements: [string, (sql: Sql) => Promise<unknown>][] = [
   ['one post', (sql) => writePosts(sql, posts(1, false))],
   ['50 posts', (sql) => writePosts(sql, posts(50, false))],
@@ -104,8 +132,12 @@ const statements: [string, (sql: Sql) => Promise<unknown>][] = [
   [
     'the reading of 32 lanes',
     (sql) => {
-      const positions = Array.from({ length: 32 }, (_, i) => ({ conversationId: conversation(i), after: 2 as Seq }));
-      return readMessages(sql, positions, { limit: 64, bytes: 128 * 1024 });
+      const positions = Array.from({ length: 32 }, (_, i) => ({
+        conversationId: conversation(i),
+        after: 2 as Seq,
+        limit: 64,
+      }));
+      return readMessages(sql, positions, 128 * 1024);
     },
   ],
   [
@@ -122,6 +154,19 @@ const statements: [string, (sql: Sql) => Promise<unknown>][] = [
   ['a page of all hooks', (sql) => listHooks(sql, { ...allHooks, after: 9_000 })],
   ["a page of one group's hooks", (sql) => listHooks(sql, { ...allHooks, conversationId: conversation(5) })],
   ['everything about a hook', (sql) => findHookDetails(sql, conversation(5))],
+  ['the newest attempts of a hook', (sql) => logPage(sql, hookOf(5).hookId, { before: null, limit: 101 })],
+  ['a page of the delivery log', (sql) => logPage(sql, hookOf(5).hookId, { before: logPlace, limit: 101 })],
+  ['a ping', (sql) => claimPing(sql, hookOf(106), 5)],
+  ['a pause', locked(107, (tx, hook) => applyChanges(tx, hook, { paused: true }))],
+  ['a resumption', locked(108, (tx, hook) => applyChanges(tx, hook, { paused: false }))],
+  ['a redelivery', locked(109, (tx, hook) => redeliverFrom(tx, hook, 4))],
+  ['a redelivery of single messages', locked(110, (tx, hook) => redeliverOnly(tx, hook, [1 as Seq, 2 as Seq]))],
+  ['a skipped backlog', locked(111, (tx, hook) => skipBacklog(tx, { ...hook, cursor: 2 as Seq }))],
+  [
+    'the search for a time',
+    (sql) =>
+      firstSeqSince(sql, { ...hookOf(5), after: 0 as Seq, lastSeq: MESSAGES as Seq }, new Date(Date.now() - 1_000)),
+  ],
   ['a page of all accounts', (sql) => listAccounts(sql, { ...allAccounts, after: 'nick 3' })],
   ["a page of one group's members", (sql) => listAccounts(sql, { ...allAccounts, conversationId: conversation(5) })],
 ];

@@ -94,7 +94,12 @@ describe('removeExpired()', () => {
       select 1, 'old ' || n, n, '-', ${age(DAY_MS + 1_000)} from generate_series(1, 12345) n
       union all select 1, 'young ' || n, n, '-', ${age(DAY_MS - 1_000)} from generate_series(1, 10) n`,
     );
-    expect(await removeExpired(pool, retention, { nowMs: NOW_MS })).toEqual({ days: 0, attempts: 0, keys: 12_345, hooks: 0 });
+    expect(await removeExpired(pool, retention, { nowMs: NOW_MS })).toEqual({
+      days: 0,
+      attempts: 0,
+      keys: 12_345,
+      hooks: 0,
+    });
     const [left] = await database.query((sql) => sql`select count(*) as count, min(key) as first from idempotency_key`);
     expect(left).toEqual({ count: 10, first: 'young 1' });
   });
@@ -137,7 +142,12 @@ describe('removeExpired()', () => {
       (sql) => sql`
       insert into delivery_retry (hook_id, seq, last_seq, attempts, next_at) select id, 1, 1, 1, now() from reverse_hook`,
     );
-    expect(await removeExpired(pool, retention, { nowMs: NOW_MS })).toEqual({ days: 0, attempts: 0, keys: 0, hooks: 1 });
+    expect(await removeExpired(pool, retention, { nowMs: NOW_MS })).toEqual({
+      days: 0,
+      attempts: 0,
+      keys: 0,
+      hooks: 1,
+    });
     const ids = await database.query(
       (sql) => sql`select r.id from reverse_hook r join delivery_retry d on d.hook_id = r.id order by r.id`,
     );

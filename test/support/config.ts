@@ -49,6 +49,7 @@ export function testConfig(target: ConnectionTarget, dataDir: string, changes: C
       unknownTokenRate: 20,
       hooksPerGroup: 100,
       registrationsPerMinute: 10,
+      hookChangesPerMinute: 60,
       hops: 3,
     },
     delivery: {

@@ -1,6 +1,11 @@
 import { once } from 'node:events';
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
-import type { ConnectionTarget } from '../../src/storage/connection.ts';
+
+/** The folder of the real server's socket, and the port that names the file. */
+export interface DatabasePlace {
+  readonly host: string;
+  readonly port: number;
+}
 
 interface Pair {
   /** From the server under test. */
@@ -14,17 +19,17 @@ export type Hold = 'none' | 'questions' | 'answers' | 'both';
 
 /** A TCP proxy before the test's PostgreSQL that can refuse, cut, and hold up, as a network does. */
 export class DatabaseProxy {
-  readonly #target: ConnectionTarget;
+  readonly #target: DatabasePlace;
   readonly #pairs = new Set<Pair>();
   #server: Server | null = null;
   #port = 0;
   #hold: Hold = 'none';
 
-  private constructor(target: ConnectionTarget) {
+  private constructor(target: DatabasePlace) {
     this.#target = target;
   }
 
-  static async start(target: ConnectionTarget): Promise<DatabaseProxy> {
+  static async start(target: DatabasePlace): Promise<DatabaseProxy> {
     const proxy = new DatabaseProxy(target);
     await proxy.#listen();
     return proxy;

@@ -5,12 +5,15 @@ import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
+import { pathToFileURL } from 'node:url';
+import { findPostmaster, waitUntilGone } from '../../src/storage/embedded/postmaster.ts';
 import { askControl } from './control.ts';
 import { eventually } from './eventually.ts';
 import type { TestGroup } from './server.ts';
 
 const PROGRAM = resolve(import.meta.dirname, '../../bin/klatch');
 const KEPT_LINES = 200;
+const GONE_MS = 20_000;
 /** What its database is sealed with, for what is put into it past the server. */
 export const SECRET = 'a secret for tests that is long enough to be taken';
 
@@ -24,6 +27,18 @@ export async function freePort(): Promise<number> {
   return port;
 }
 
+/** How the program is started. */
+export interface ProcessOptions {
+  /** A command that is to run the program: it becomes it (exec), so that signals reach the server. */
+  readonly within?: readonly string[];
+  /** Variables over those of this process. */
+  readonly env?: Readonly<Record<string, string>>;
+  /** The folder that its own folder is made in; the system's temporary one if not given. */
+  readonly parentDir?: string;
+  /** A module that is loaded into the server before its own, and can be talked to with `tell`. */
+  readonly preload?: string;
+}
+
 /** The real program as a process of its own, with a folder of its own, to be stopped and killed. */
 export class ServerProcess {
   readonly dataDir: string;
@@ -31,23 +46,19 @@ export class ServerProcess {
   /** The last lines it logged, over all its lives. */
   readonly lines: string[] = [];
   readonly #configFile: string;
-  readonly #within: readonly string[];
+  readonly #options: ProcessOptions;
   #child: ChildProcess | null = null;
 
-  private constructor(dataDir: string, port: number, within: readonly string[]) {
+  private constructor(dataDir: string, port: number, options: ProcessOptions) {
     this.dataDir = dataDir;
     this.port = port;
-    this.#within = within;
+    this.#options = options;
     this.#configFile = join(dataDir, 'server.conf');
   }
 
-  /**
-   * Writes a configuration with the embedded database and `settings` (HOCON) over it; starts nothing yet.
-   *
-   * @param within a command that is to run the program: it becomes it (exec), so that signals reach the server
-   */
-  static async create(settings = '', within: readonly string[] = []): Promise<ServerProcess> {
-    const dataDir = await mkdtemp(join(tmpdir(), 'klatch-process-'));
+  /** Writes a configuration with the embedded database and `settings` (HOCON) over it; starts nothing yet. */
+  static async create(settings = '', options: ProcessOptions = {}): Promise<ServerProcess> {
+    const dataDir = await mkdtemp(join(options.parentDir ?? tmpdir(), 'klatch-process-'));
     const port = await freePort();
     const text = `
       secret = "${SECRET}"
@@ -58,7 +69,7 @@ export class ServerProcess {
       delivery.allow = ["loopback"]
       log.format = json
       ${settings}`;
-    const server = new ServerProcess(dataDir, port, within);
+    const server = new ServerProcess(dataDir, port, options);
     await writeFile(server.#configFile, text, { mode: 0o600 });
     return server;
   }
@@ -72,14 +83,22 @@ export class ServerProcess {
     return this.#child!.pid!;
   }
 
+  /** False when it was not started, or has ended, by itself too. */
+  get running(): boolean {
+    return this.#child !== null && this.#child.exitCode === null && this.#child.signalCode === null;
+  }
+
   /** Starts the program and resolves when it is ready. Rejects with its last lines when it ends before. */
   async start(): Promise<void> {
-    const [command, ...args] = [...this.#within, PROGRAM, 'serve', '--config', this.#configFile];
+    const { within = [], env, preload } = this.#options;
+    const loading = preload === undefined ? {} : { NODE_OPTIONS: `--import=${pathToFileURL(preload).href}` };
+    const [command, ...args] = [...within, PROGRAM, 'serve', '--config', this.#configFile];
     const child = spawn(command, args, {
-      stdio: ['ignore', 'pipe', 'pipe'],
+      stdio: ['ignore', 'pipe', 'pipe', ...(preload === undefined ? [] : (['ipc'] as const))],
+      env: { ...process.env, ...env, ...loading },
     });
     this.#child = child;
-    for (const stream of [child.stdout, child.stderr]) {
+    for (const stream of [child.stdout!, child.stderr!]) {
       createInterface({ input: stream }).on('line', (line) => {
         this.lines.push(line);
         if (this.lines.length > KEPT_LINES) this.lines.shift();
@@ -115,6 +134,19 @@ export class ServerProcess {
     return code;
   }
 
+  /** Sends SIGSTOP or SIGCONT: it freezes where it is, and goes on. */
+  signal(signal: 'SIGSTOP' | 'SIGCONT'): void {
+    this.#child?.kill(signal);
+  }
+
+  /** Sends a word to the preloaded module and resolves when it was heard. */
+  async tell(word: object): Promise<void> {
+    const child = this.#child!;
+    const heard = once(child, 'message');
+    child.send(word);
+    await heard;
+  }
+
   operate<Result>(method: string, params: unknown = {}): Promise<Result> {
     return askControl<Result>(join(this.dataDir, 'control.sock'), method, params);
   }
@@ -130,5 +162,18 @@ export class ServerProcess {
     if (this.#child === null) await this.start();
     await this.end('SIGTERM');
     await rm(this.dataDir, { recursive: true, force: true });
+  }
+
+  /** Ends the server and its database whatever state they are in, and removes the folder. Idempotent. */
+  async discard(): Promise<void> {
+    this.signal('SIGCONT');
+    await this.end('SIGKILL');
+    const clusterDir = join(this.dataDir, 'postgresql');
+    const postmaster = await findPostmaster(clusterDir);
+    if (postmaster !== null) {
+      process.kill(postmaster.pid, 'SIGQUIT');
+      await waitUntilGone(postmaster.pid, clusterDir, GONE_MS);
+    }
+    await rm(this.dataDir, { recursive: true, force: true, maxRetries: 3 });
   }
 }

@@ -1,0 +1,34 @@
+import type { BenchProcess } from './process.ts';
+import type { ScheduleResult } from './schedule.ts';
+
+/** What `arrivals.ts` noted since it was asked last. */
+export interface Arrivals {
+  /** Messages that arrived at healthy and parting receivers: when, by the machine's clock, and how long after their `sent_at`. */
+  readonly noted: readonly (readonly [id: string, arrivedMs: number, sinceSentMs: number])[];
+  readonly requests: Readonly<Record<'healthy' | 'parting' | 'slow' | 'hung', number>>;
+}
+
+/** Milliseconds until the arrival of each post; without end for one that has not arrived. */
+export interface Latencies {
+  readonly sincePosted: readonly number[];
+  /** From the message's `sent_at`, which the database takes right before its commit; in whole milliseconds. */
+  readonly sinceSent: readonly number[];
+  /** From the 200, right after the commit. Less than 0 where the delivery was quicker than the answer. */
+  readonly sinceAnswer: readonly number[];
+}
+
+export async function takeArrivals(receivers: BenchProcess): Promise<Arrivals> {
+  return JSON.parse(await receivers.ask('take')) as Arrivals;
+}
+
+/** The posts and their arrivals, brought together by the ids of the messages. */
+export function latenciesOf({ posts }: ScheduleResult, { noted }: Arrivals): Latencies {
+  const never = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY] as const;
+  const arrivals = new Map(noted.map(([id, ...times]) => [id, times] as const));
+  const timesOf = (id: string): readonly [number, number] => arrivals.get(id) ?? never;
+  return {
+    sincePosted: posts.map(({ id, postedMs }) => timesOf(id)[0] - postedMs),
+    sinceSent: posts.map(({ id }) => timesOf(id)[1]),
+    sinceAnswer: posts.map(({ id, answeredMs }) => timesOf(id)[0] - answeredMs),
+  };
+}

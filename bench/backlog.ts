@@ -1,0 +1,155 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { postJson } from '../test/support/server.ts';
+import { ServerProcess } from '../test/support/server-process.ts';
+import { residentMiB } from './cpu.ts';
+import { fillLog } from './filling.ts';
+import { SETTINGS } from './intake.ts';
+import { postMessages } from './load.ts';
+import { BenchProcess } from './process.ts';
+import { report, round } from './report.ts';
+
+const MESSAGES = 1_000_000;
+const BATCH = 50;
+/** Lines of the table. */
+const PARTS = 10;
+const SAMPLE_MS = 50;
+/** After the start, and after the backlog: the sweep over everything is over, and memory is what stays. */
+const SETTLED_MS = 6_000;
+/**
+ * What delivering may take above what the server had before. The bodies of the whole backlog are 300 MiB, so that who
+ * holds it in memory fails; the reader's cache (32 MiB), what V8 leaves until it collects, and pages that it has freed
+ * and not given back fit.
+ */
+const MEMORY_TARGET_MIB = 200;
+
+/** One tenth of the backlog. */
+interface Part {
+  readonly rate: number;
+  readonly bareRate: number;
+  readonly perRequest: number;
+  readonly misplaced: number;
+  readonly peakMiB: number;
+}
+
+interface Memory {
+  readonly before: number;
+  readonly peak: number;
+  readonly after: number;
+}
+
+/** How large the backlog is; smaller ones (`make bench ONLY=backlog MESSAGES=20000 BATCH=1`) are for trying. */
+export interface BacklogSize {
+  readonly messages: number;
+  readonly batch: number;
+}
+
+/** From the environment, else what the target is about. */
+export function backlogSize(env: NodeJS.ProcessEnv): BacklogSize {
+  const size = { messages: Number(env['MESSAGES'] ?? MESSAGES), batch: Number(env['BATCH'] ?? BATCH) };
+  const isRight = size.messages >= PARTS && size.batch >= 1 && size.batch <= 100;
+  if (!isRight) throw new Error(`MESSAGES is ${PARTS} or more, BATCH 1 to 100`);
+  return size;
+}
+
+/** A million messages that wait for one hook, against a bare loop that sends as many in bodies of the same size. */
+export async function benchBacklog(size = backlogSize(process.env)): Promise<boolean> {
+  const server = await ServerProcess.create(SETTINGS);
+  const stops: (() => Promise<void>)[] = [() => server.remove()];
+  try {
+    const sink = await BenchProcess.start('message-sink.ts');
+    stops.unshift(() => sink.process.stop());
+    const bareSink = await BenchProcess.start('message-sink.ts');
+    stops.unshift(() => bareSink.process.stop());
+    // One hook in order has one request under way, and so has the loop.
+    const bare = await BenchProcess.start('bare-undici.ts', [bareSink.first, '1', String(size.batch)]);
+    stops.unshift(() => bare.process.stop());
+    await server.start();
+    const group = await server.createGroup('Backlog');
+    const hook = { url: `http://127.0.0.1:${sink.first}/hook`, batch: size.batch };
+    const { status } = await postJson(`${group.webhook}/reverse`, hook);
+    if (status !== 201) throw new Error(`the registration was answered ${status}`);
+    // The post that wakes the lane is one of them.
+    await fillLog(server, group, size.messages - 1);
+    await wait(SETTLED_MS);
+    const before = residentMiB(server.pid);
+    await postMessages(group.webhook, 1, 1);
+    const drained = await drain(size, sink.process, () => residentMiB(server.pid));
+    await wait(SETTLED_MS);
+    const after = residentMiB(server.pid);
+    const bareRates = await sendBare(size, bare.process, bareSink.process);
+    const parts = drained.map((part, n) => ({ ...part, bareRate: bareRates[n]! }));
+    const memory = { before, peak: Math.max(before, ...drained.map((part) => part.peakMiB)), after };
+    return print(size, parts, memory);
+  } finally {
+    for (const stop of stops) await stop();
+  }
+}
+
+function partsOf({ messages }: BacklogSize): number[] {
+  return Array.from(
+    { length: PARTS },
+    (_, n) => Math.floor(((n + 1) * messages) / PARTS) - Math.floor((n * messages) / PARTS),
+  );
+}
+
+async function drain(
+  size: BacklogSize,
+  sink: BenchProcess,
+  memoryMiB: () => number,
+): Promise<Omit<Part, 'bareRate'>[]> {
+  const parts: Omit<Part, 'bareRate'>[] = [];
+  let peakMiB = 0;
+  const sampling = setInterval(() => (peakMiB = Math.max(peakMiB, memoryMiB())), SAMPLE_MS);
+  try {
+    for (const count of partsOf(size)) {
+      const started = performance.now();
+      peakMiB = memoryMiB();
+      const seen = JSON.parse(await sink.ask(`count ${count}`)) as { requests: number; misplaced: number };
+      const rate = count / ((performance.now() - started) / 1_000);
+      parts.push({ rate, perRequest: count / seen.requests, misplaced: seen.misplaced, peakMiB });
+    }
+    return parts;
+  } finally {
+    clearInterval(sampling);
+  }
+}
+
+async function sendBare(size: BacklogSize, bare: BenchProcess, sink: BenchProcess): Promise<number[]> {
+  const rates: number[] = [];
+  for (const count of partsOf(size)) {
+    const done = sink.ask(`count ${count}`);
+    rates.push(count / Number(await bare.ask(`send ${count}`)));
+    await done;
+  }
+  return rates;
+}
+
+function print({ messages, batch }: BacklogSize, parts: readonly Part[], memory: Memory): boolean {
+  const rows = parts.map((part) => ({
+    'messages/s': round(part.rate),
+    'bare undici/s': round(part.bareRate),
+    ratio: round(part.rate / part.bareRate, 3),
+    'messages/request': round(part.perRequest, 1),
+    'out of order': part.misplaced,
+    'peak MiB': round(part.peakMiB, 1),
+  }));
+  // All tenths are as many, so the rate of the whole is their harmonic mean.
+  const whole = (of: 'rate' | 'bareRate'): number => parts.length / parts.reduce((sum, part) => sum + 1 / part[of], 0);
+  const misplaced = parts.reduce((sum, part) => sum + part.misplaced, 0);
+  const grownMiB = memory.peak - memory.before;
+  const met = grownMiB <= MEMORY_TARGET_MIB && misplaced === 0;
+  report(`backlog: ${messages} messages to one hook with batch ${batch}, by tenths`, rows, {
+    bench: 'backlog',
+    ratio: round(whole('rate') / whole('bareRate'), 3),
+    baseline: `bare undici loop that makes, signs and posts bodies of ${batch}, one at a time; no target`,
+    rate: round(whole('rate')),
+    messages,
+    batch,
+    'memory MiB': { before: round(memory.before, 1), peak: round(memory.peak, 1), after: round(memory.after, 1) },
+    'peak above before, MiB': round(grownMiB, 1),
+    'target of that': MEMORY_TARGET_MIB,
+    'out of order': misplaced,
+    met,
+  });
+  return met;
+}

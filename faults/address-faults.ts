@@ -1,0 +1,113 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { lacksOpenssl, makeCertificate } from './certificates.ts';
+import type { CleanUp } from './clean-up.ts';
+import type { Fault, Scene } from './fault.ts';
+import { Receiver, take, type Behaviour } from './receiver.ts';
+import { endedByItself } from './server-faults.ts';
+import { Stage } from './stage.ts';
+import type { Steering } from './steered.ts';
+
+const RUNS = { full: 10, quick: 2, test: 2 };
+const RUN_MS = 30_000;
+/** What the healthy hooks have to get while the others are struck. */
+const BESIDE = 10;
+/** A name that no name server knows: the server's look-ups of it are steered. */
+const NAME = 'receiver.klatch.test';
+const PUBLIC = '127.0.0.1';
+/** On the same port somebody listens here, who must never hear a word. */
+const TRAP = '127.0.0.2';
+/** What the name turns into: alone, in other spellings, and among others that are as bad. */
+const PRIVATE: readonly (readonly string[])[] = [
+  [TRAP],
+  ['10.1.2.3'],
+  [`::ffff:${TRAP}`],
+  ['192.168.1.1', TRAP],
+  ['::1'],
+  ['169.254.169.254'],
+  ['fd00::1', '100.64.0.1'],
+];
+
+async function openCertificates(cleanUp: CleanUp): Promise<Scene> {
+  const good = await makeCertificate(`IP:${PUBLIC}`);
+  const bad = [await makeCertificate(`IP:${PUBLIC}`), await makeCertificate('DNS:somebody-else.test')];
+  const folder = await mkdtemp(join(tmpdir(), 'klatch-faults-'));
+  await cleanUp.add('folder of certificates', () => rm(folder, { recursive: true, force: true }));
+  const trusted = join(folder, 'trusted.pem');
+  // Trusted are the good one and the one of another name; the first bad one is nobody's.
+  await writeFile(trusted, good.cert + bad[1]!.cert);
+  const stage = await Stage.start(cleanUp, {
+    struck: (recorder) => Receiver.start(recorder, { tls: good }),
+    process: { env: { NODE_EXTRA_CA_CERTS: trusted } },
+  });
+  return {
+    stage,
+    strike: async (run) => {
+      stage.struck.show(bad[run % bad.length]!);
+      stage.struck.hangUp();
+      await Promise.all([stage.struckFailBy('tls'), stage.healthyGoOn(BESIDE)]);
+      stage.struck.show(good);
+      stage.faultEnds();
+    },
+    violations: () => endedByItself(stage),
+  };
+}
+
+/** Every delivery needs a connection of its own, and with it a look-up. */
+const takeAndClose: Behaviour = (call) => {
+  call.res.shouldKeepAlive = false;
+  take(call);
+};
+
+async function openAddresses(cleanUp: CleanUp): Promise<Scene> {
+  const steer = (stage: Stage, addresses: readonly string[]): Promise<void> => {
+    const steering: Steering = { addresses: { [NAME]: addresses } };
+    return stage.server.tell(steering);
+  };
+  const stage = await Stage.start(cleanUp, {
+    // Only the one address may be reached, not all of loopback: the trap's is as private as any.
+    settings: `delivery { allow = ["${PUBLIC}"], lookup-cache = 0s, lookup-failure-cache = 0s }`,
+    process: { preload: join(import.meta.dirname, 'steered.ts') },
+    struckHost: NAME,
+    whenStarted: (server) => server.tell({ addresses: { [NAME]: [PUBLIC] } } satisfies Steering),
+  });
+  stage.struck.behave = takeAndClose;
+  const trap = await Receiver.start(stage.recorder, { host: TRAP, port: stage.struck.port });
+  await cleanUp.add('trap', () => trap.down());
+  return {
+    stage,
+    strike: async (run) => {
+      await steer(stage, PRIVATE[run % PRIVATE.length]!);
+      await Promise.all([stage.struckFailBy('address policy'), stage.healthyGoOn(BESIDE)]);
+      // With a public one among private ones, only the public one is connected to.
+      await steer(stage, run % 2 === 0 ? [PUBLIC] : [TRAP, PUBLIC]);
+      stage.faultEnds();
+    },
+    violations: () => [
+      ...endedByItself(stage),
+      ...(trap.connections > 0 ? [`${trap.connections} connections went to a private address`] : []),
+    ],
+    remark: () => `${trap.connections} connections to a private address`,
+  };
+}
+
+export const addressFaults: readonly Fault[] = [
+  {
+    name: 'certificate',
+    title: 'receiver has a bad certificate',
+    runs: RUNS,
+    runMs: RUN_MS,
+    repeatsPerLane: 0,
+    lacks: lacksOpenssl,
+    open: openCertificates,
+  },
+  {
+    name: 'address',
+    title: 'receiver changes its address to a private one',
+    runs: RUNS,
+    runMs: RUN_MS,
+    repeatsPerLane: 0,
+    open: openAddresses,
+  },
+];

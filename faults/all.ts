@@ -1,0 +1,21 @@
+import { addressFaults } from './address-faults.ts';
+import { answerSizeFault } from './answer-size-fault.ts';
+import { clockFaults } from './clock-faults.ts';
+import { databaseFaults } from './database-faults.ts';
+import { diskFault } from './disk-fault.ts';
+import type { Fault } from './fault.ts';
+import { nodeFaults } from './node-faults.ts';
+import { receiverFaults } from './receiver-faults.ts';
+import { serverFaults } from './server-faults.ts';
+
+/** Every fault of the report, in its order. */
+export const allFaults: readonly Fault[] = [
+  ...serverFaults,
+  ...databaseFaults,
+  ...receiverFaults,
+  answerSizeFault,
+  ...addressFaults,
+  ...clockFaults,
+  ...nodeFaults,
+  diskFault,
+];

@@ -1,0 +1,63 @@
+import type { Socket } from 'node:net';
+import { receiverFault } from './receiver-faults.ts';
+import type { Fault } from './fault.ts';
+import { take, type Behaviour } from './receiver.ts';
+
+const ANSWER_BYTES = 10 * 1024 ** 3;
+const CHUNK = Buffer.alloc(64 * 1024, '.');
+/** What the kernel's buffers on both sides can hold beside the 64 KiB that the server reads. */
+const TAKEN_MAX_BYTES = 16 * 1024 ** 2;
+/** Answers of that size that each struck hook's deliveries get in a run. */
+const ANSWERS = 3;
+
+/** Each answer is 10 GB long, as fast as it is taken: with its length said, or in chunks without an end. */
+export const answerSizeFault: Fault = receiverFault(
+  { name: 'endless', title: 'receiver sends 10 GB' },
+  async (stage) => {
+    let mostBytes = 0;
+    const pump = (socket: Socket, chunk: Buffer, before: number): void => {
+      const write = (): void => {
+        while (!socket.destroyed && sent < ANSWER_BYTES) {
+          sent += chunk.length;
+          if (!socket.write(chunk)) return;
+        }
+      };
+      let sent = 0;
+      socket.on('drain', write);
+      socket.once('close', () => {
+        mostBytes = Math.max(mostBytes, socket.bytesWritten - before - socket.writableLength);
+      });
+      write();
+    };
+    const withLength: Behaviour = ({ take, socket }) => {
+      take();
+      const before = socket.bytesWritten;
+      socket.write(`HTTP/1.1 200 OK\r\ncontent-length: ${ANSWER_BYTES}\r\n\r\n`);
+      pump(socket, CHUNK, before);
+    };
+    const chunked: Behaviour = ({ take, socket }) => {
+      take();
+      const before = socket.bytesWritten;
+      socket.write('HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n');
+      pump(
+        socket,
+        Buffer.concat([Buffer.from(`${CHUNK.length.toString(16)}\r\n`), CHUNK, Buffer.from('\r\n')]),
+        before,
+      );
+    };
+    return {
+      stage,
+      strike: async (run) => {
+        stage.struck.behave = run % 2 === 0 ? withLength : chunked;
+        await stage.struckAreAnswered(ANSWERS);
+        stage.struck.behave = take;
+        stage.faultEnds();
+      },
+      violations: () => {
+        if (mostBytes <= TAKEN_MAX_BYTES) return [];
+        return [`the server let ${mostBytes} bytes of one answer come`];
+      },
+      remark: () => `at most ${(mostBytes / 1024 ** 2).toFixed(1)} MiB of an answer left the receiver`,
+    };
+  },
+);

@@ -1,0 +1,118 @@
+import { execFile } from 'node:child_process';
+import { chmod, mkdtemp, open, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { MAX_UNSETTLED } from '../src/delivery/lane.ts';
+import { Connection, type Sql } from '../src/storage/connection.ts';
+import { DatabaseAwayError, DatabaseLostError, sqlState } from '../src/storage/database-error.ts';
+import { SUPERUSER } from '../src/storage/embedded/cluster.ts';
+import { findPostmaster } from '../src/storage/embedded/postmaster.ts';
+import type { CleanUp } from './clean-up.ts';
+import type { Fault, Lack, Scene } from './fault.ts';
+import { endedByItself } from './server-faults.ts';
+import { Stage } from './stage.ts';
+import { until } from './until.ts';
+
+const run = promisify(execFile);
+
+const DISK_MIB = 512;
+const BLOCK = Buffer.alloc(1024 * 1024);
+/** Posts that have to be refused before there is room again. */
+const REFUSED = 20;
+const LOG_BYTES = 8 * 1024 * 1024;
+const LOG_GROWS_MS = 5_000;
+
+async function mountSmallDisk(cleanUp: CleanUp): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'klatch-disk-'));
+  await cleanUp.add('folder of the disk', () => rm(folder, { recursive: true, force: true }));
+  await run('mount', ['-t', 'tmpfs', '-o', `size=${DISK_MIB}m,mode=0711`, 'tmpfs', folder]);
+  // Lazily, should somebody still be at work on it: it is gone from the folder at once in any case.
+  await cleanUp.add('disk', async () => {
+    await run('umount', [folder]).catch(() => run('umount', ['--lazy', folder]));
+  });
+  await chmod(folder, 0o711);
+  return folder;
+}
+
+/** Writes until nothing more fits. */
+async function fill(path: string): Promise<void> {
+  const file = await open(path, 'a');
+  try {
+    for (;;) await file.write(BLOCK);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error;
+  } finally {
+    await file.close();
+  }
+}
+
+/** Makes PostgreSQL's write-ahead log need another file soon. False when that ended it, or something else had. */
+async function growsLog(dataDir: string): Promise<boolean> {
+  const postmaster = await findPostmaster(join(dataDir, 'postgresql'));
+  if (postmaster?.status !== 'ready') return false;
+  const { socketDir: host, port } = postmaster;
+  const place = { host, port, user: SUPERUSER, database: 'postgres', password: '' };
+  const connection = new Connection({ ...place, connectTimeoutMs: 500, lockTimeoutMs: 500 }, 'faults');
+  try {
+    const grow = (sql: Sql): Promise<unknown> =>
+      sql`select pg_logical_emit_message(true, 'fill', repeat('x', ${LOG_BYTES}::int))`;
+    await connection.run(grow, LOG_GROWS_MS);
+    return true;
+  } catch (error) {
+    // What it refuses with an error of its own, it lives through.
+    if (sqlState(error) !== null) return true;
+    if (error instanceof DatabaseLostError || error instanceof DatabaseAwayError) return false;
+    throw error;
+  } finally {
+    connection.close();
+  }
+}
+
+async function openFullDisk(cleanUp: CleanUp): Promise<Scene> {
+  const folder = await mountSmallDisk(cleanUp);
+  const filler = join(folder, 'filler');
+  const stage = await Stage.start(cleanUp, { process: { parentDir: folder } });
+  return {
+    stage,
+    strike: async (run) => {
+      const refused = stage.load.refused + REFUSED;
+      // Tables cannot grow, which PostgreSQL survives; every second time its log cannot either, and that ends it.
+      let hasEnded = run % 2 === 0;
+      await until('posts are refused', async () => {
+        // Again and again: what PostgreSQL frees must not save it.
+        await fill(filler);
+        if (!hasEnded) hasEnded = !(await growsLog(stage.server.dataDir));
+        return hasEnded && stage.load.refused >= refused;
+      });
+      await rm(filler);
+      stage.faultEnds();
+    },
+    violations: () => endedByItself(stage),
+  };
+}
+
+/** Whether a small disk can be mounted here; tried, since being root does not suffice in every container. */
+async function lacksMount(): Promise<Lack> {
+  if (process.getuid?.() !== 0) return 'mounting a small disk needs root: run it as root';
+  const folder = await mkdtemp(join(tmpdir(), 'klatch-disk-'));
+  try {
+    await run('mount', ['-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', folder]);
+    await run('umount', [folder]);
+    return null;
+  } catch {
+    return 'a small disk cannot be mounted here, though this is root: allow mounting (CAP_SYS_ADMIN)';
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+export const diskFault: Fault = {
+  name: 'disk-full',
+  title: 'disk full on the database',
+  runs: { full: 10, quick: 2, test: 1 },
+  runMs: 90_000,
+  repeatsPerLane: MAX_UNSETTLED,
+  lacks: lacksMount,
+  open: openFullDisk,
+};

@@ -1,0 +1,156 @@
+import { MAX_IN_FLIGHT } from '../src/delivery/unordered-course.ts';
+import { CleanUp, within } from './clean-up.ts';
+import type { HookKind, Recovery, Stage } from './stage.ts';
+import { until } from './until.ts';
+import { judge } from './verdict.ts';
+
+/** What a fault needs that this machine lacks, as a sentence that says what to do. */
+export type Lack = string | null;
+
+/** A fault that is struck again and again while messages flow. */
+export interface Fault {
+  /** For ONLY=. */
+  readonly name: string;
+  /** The row's first column. */
+  readonly title: string;
+  /** How often it is struck: by `make faults`, with QUICK=1, and in the tests. */
+  readonly runs: { readonly full: number; readonly quick: number; readonly test: number };
+  /** No run may take longer, setting up aside. */
+  readonly runMs: number;
+  /** Deliveries that a lane may repeat in each run: one unsettled batch where a process or its database ends. */
+  readonly repeatsPerLane: number;
+  readonly lacks?: () => Promise<Lack>;
+  readonly open: (cleanUp: CleanUp) => Promise<Scene>;
+}
+
+/** A fault that is set up. */
+export interface Scene {
+  readonly stage: Stage;
+  /** Breaks something, sets it right, and calls `stage.faultEnds` in the moment in which nothing is broken any more. */
+  readonly strike: (run: number) => Promise<void>;
+  /** What is done when the lanes flow again: what was taken away comes back. */
+  readonly afterwards?: (run: number) => Promise<void>;
+  /** What else must not have been, in words; asked at the end. */
+  readonly violations?: (recoveries: readonly Recovery[]) => readonly string[];
+  /** A remark for the row. */
+  readonly remark?: () => string;
+}
+
+/** A row of the report. */
+export interface FaultResult {
+  readonly name: string;
+  readonly title: string;
+  readonly runs: number;
+  readonly messages: number;
+  readonly deliveries: number;
+  readonly lost: number;
+  readonly outOfOrder: number;
+  readonly duplicates: number;
+  /** The most duplicates of one lane in one run, and how many it may have. */
+  readonly worstDuplicates: number;
+  readonly allowedDuplicates: number;
+  readonly recoveries: readonly Recovery[];
+  readonly seconds: number;
+  readonly remark: string;
+  /** Why this row does not stand; empty when the fault was survived. */
+  readonly violations: readonly string[];
+  /** Not null: it was not run, and this is why. */
+  readonly notRun: Lack;
+}
+
+const SET_UP_MS = 60_000;
+const DRAIN_MS = 60_000;
+const DRAIN_AFTER_FAILURE_MS = 5_000;
+/** A run begins when each hook got so many further messages, and up to as many again at random. */
+const WARM_UP_MESSAGES = 40;
+
+/**
+ * Strikes a fault `runs` times and judges what came out. Closes what it opened, whatever happens; whoever ends `cleanUp`
+ * ends the run. It takes no longer than `limitMs` either.
+ */
+export async function runFault(
+  fault: Fault,
+  runs: number,
+  { cleanUp = new CleanUp(), limitMs = Number.POSITIVE_INFINITY } = {},
+): Promise<FaultResult> {
+  const lack = (await fault.lacks?.()) ?? null;
+  if (lack !== null) return emptyResult(fault, { notRun: lack, violations: [] });
+  const started = performance.now();
+  let result: FaultResult;
+  try {
+    result = await within(Math.min(limitMs, SET_UP_MS + runs * fault.runMs), play(fault, runs, cleanUp));
+  } catch (error) {
+    result = emptyResult(fault, { notRun: null, violations: [(error as Error).message] });
+  }
+  const problems = (await cleanUp.end()).map((problem) => `not cleaned up: ${problem}`);
+  const seconds = Math.round((performance.now() - started) / 1000);
+  return { ...result, seconds, violations: [...result.violations, ...problems] };
+}
+
+async function play(fault: Fault, runs: number, cleanUp: CleanUp): Promise<FaultResult> {
+  const scene = await fault.open(cleanUp);
+  const recoveries: Recovery[] = [];
+  const failures: string[] = [];
+  try {
+    for (let run = 0; run < runs; run += 1) recoveries.push(await playOnce(scene, run));
+    await scene.stage.load.stop();
+  } catch (error) {
+    failures.push((error as Error).message);
+  }
+  // After a failure too: what was lost by then is what one wants to know.
+  await drain(scene.stage, failures.length === 0 ? DRAIN_MS : DRAIN_AFTER_FAILURE_MS);
+  const result = resultOf(fault, scene, recoveries);
+  return { ...result, violations: [...failures, ...result.violations] };
+}
+
+async function playOnce({ stage, strike, afterwards }: Scene, run: number): Promise<Recovery> {
+  for (const { record } of stage.hooks) record.beginRun();
+  // Each run finds lanes that flow.
+  await stage.goOn(WARM_UP_MESSAGES * (1 + Math.random()));
+  await strike(run);
+  const recovery = await stage.recover();
+  await afterwards?.(run);
+  return recovery;
+}
+
+function resultOf(fault: Fault, scene: Scene, recoveries: readonly Recovery[]): FaultResult {
+  const { hooks, load, recorder } = scene.stage;
+  const verdict = judge(
+    hooks.map(({ record, group, kind }) => ({
+      record,
+      acknowledged: load.acknowledged[group]!,
+      allowedDuplicates: repeatsOf(kind, fault.repeatsPerLane),
+    })),
+  );
+  return {
+    ...emptyResult(fault, { notRun: null, violations: [] }),
+    ...verdict,
+    runs: recoveries.length,
+    messages: load.posted,
+    deliveries: hooks.reduce((sum, { record }) => sum + record.taken, 0),
+    recoveries,
+    remark: scene.remark?.() ?? '',
+    violations: [...verdict.violations, ...recorder.violations, ...(scene.violations?.(recoveries) ?? [])],
+  };
+}
+
+/** In messages. With `order: none` those in flight come again beside those that are not settled. */
+function repeatsOf({ order, batch }: HookKind, deliveries: number): number {
+  if (deliveries === 0) return 0;
+  return (order === 'none' ? deliveries + MAX_IN_FLIGHT : deliveries) * batch;
+}
+
+/** What is still missing when the time is up is lost: no failure here, the verdict counts it. */
+async function drain({ hooks, load }: Stage, timeoutMs: number): Promise<void> {
+  await load.abort();
+  const heads = load.heads();
+  const arrived = (): boolean => hooks.every(({ record, group }) => record.through >= heads[group]!);
+  await until('everything has arrived', arrived, timeoutMs).catch(() => {});
+}
+
+/** The row of a fault that was not struck to its end. */
+export function emptyResult(fault: Fault, why: Pick<FaultResult, 'notRun' | 'violations'>): FaultResult {
+  const { name, title } = fault;
+  const counts = { runs: 0, messages: 0, deliveries: 0, lost: 0, outOfOrder: 0, duplicates: 0, worstDuplicates: 0 };
+  return { name, title, ...counts, allowedDuplicates: 0, recoveries: [], seconds: 0, remark: '', ...why };
+}

@@ -1,0 +1,44 @@
+import { execFile } from 'node:child_process';
+import { availableParallelism, release, totalmem, type } from 'node:os';
+import { resolve } from 'node:path';
+import { promisify } from 'node:util';
+import { findPrograms } from '../src/storage/embedded/programs.ts';
+
+const run = promisify(execFile);
+const ROOT = resolve(import.meta.dirname, '..');
+/** Written by the run itself, so it makes no difference to what was run. */
+const REPORT = 'docs/fault-report.md';
+
+/** What the report was made on, and of what. */
+export interface Machine {
+  readonly cores: number;
+  readonly memoryGiB: number;
+  readonly kernel: string;
+  readonly node: string;
+  readonly postgresql: string;
+  /** The commit, with a note when files differ from it. */
+  readonly commit: string;
+}
+
+export async function describeMachine(): Promise<Machine> {
+  const { version } = await findPrograms({ binDir: null, clusterMajor: null, clusterDir: ROOT });
+  return {
+    cores: availableParallelism(),
+    memoryGiB: Math.round(totalmem() / 1024 ** 3),
+    kernel: `${type()} ${release()}`,
+    node: process.version.slice(1),
+    postgresql: version,
+    commit: await commit(),
+  };
+}
+
+async function commit(): Promise<string> {
+  try {
+    const { stdout: hash } = await run('git', ['rev-parse', '--short=12', 'HEAD'], { cwd: ROOT });
+    const { stdout: changes } = await run('git', ['status', '--porcelain', '--', '.', `:!${REPORT}`], { cwd: ROOT });
+    return hash.trim() + (changes === '' ? '' : ' with changes that are not committed');
+  } catch {
+    // Sources without their history are run as well.
+    return 'unknown';
+  }
+}

@@ -1,0 +1,79 @@
+import { MAX_UNSETTLED } from '../src/delivery/lane.ts';
+import type { ServerProcess } from '../test/support/server-process.ts';
+import type { CleanUp } from './clean-up.ts';
+import type { Fault, Scene } from './fault.ts';
+import { OwnDatabase } from './own-database.ts';
+import { Stage, type Recovery } from './stage.ts';
+
+const RUNS = { full: 10, quick: 1, test: 1 };
+const RUN_MS = 60_000;
+/** A node that dies or freezes is replaced by then. */
+const REPLACED_MS = 15_000;
+/** What every hook has to get after the node is back, so that harm it did would be seen. */
+const MESSAGES_AFTER = 25;
+
+async function openNodes(cleanUp: CleanUp): Promise<{ stage: Stage; victim: (run: number) => ServerProcess }> {
+  const database = await OwnDatabase.start(cleanUp);
+  const stage = await Stage.start(cleanUp, { nodes: 2, settings: database.settings() });
+  // In turns: each of them has the lanes of the other afterwards, and is the next to be missed.
+  return { stage, victim: (run) => stage.servers[run % stage.servers.length]! };
+}
+
+function violationsOf(stage: Stage, recoveries: readonly Recovery[]): string[] {
+  const worstMs = Math.max(0, ...recoveries.map(({ firstMs }) => firstMs));
+  return [
+    ...stage.servers.filter((server) => !server.running).map(() => 'a node that was left alone did not survive'),
+    ...(worstMs > REPLACED_MS ? [`a node was replaced after ${Math.round(worstMs)} ms only`] : []),
+  ];
+}
+
+async function openKilled(cleanUp: CleanUp): Promise<Scene> {
+  const { stage, victim } = await openNodes(cleanUp);
+  return {
+    stage,
+    strike: async (run) => {
+      await victim(run).end('SIGKILL');
+      stage.faultEnds();
+    },
+    afterwards: (run) => victim(run).start(),
+    violations: (recoveries) => violationsOf(stage, recoveries),
+  };
+}
+
+async function openFrozen(cleanUp: CleanUp): Promise<Scene> {
+  const { stage, victim } = await openNodes(cleanUp);
+  return {
+    stage,
+    strike: async (run) => {
+      victim(run).signal('SIGSTOP');
+      stage.faultEnds();
+    },
+    afterwards: async (run) => {
+      // The other has its lanes by now, so its lease is over.
+      victim(run).signal('SIGCONT');
+      await victim(run).ready();
+      await stage.goOn(MESSAGES_AFTER);
+    },
+    violations: (recoveries) => violationsOf(stage, recoveries),
+  };
+}
+
+export const nodeFaults: readonly Fault[] = [
+  {
+    name: 'node-kill',
+    title: 'two nodes, one killed with -9',
+    runs: RUNS,
+    runMs: RUN_MS,
+    repeatsPerLane: MAX_UNSETTLED,
+    open: openKilled,
+  },
+  {
+    name: 'node-freeze',
+    title: 'two nodes, one frozen past its lease',
+    runs: RUNS,
+    runMs: RUN_MS,
+    // Beyond the unsettled batch, what the kernel held for the one that woke.
+    repeatsPerLane: MAX_UNSETTLED + 1,
+    open: openFrozen,
+  },
+];

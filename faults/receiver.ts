@@ -1,0 +1,119 @@
+import { once } from 'node:events';
+import { createServer as createHttpServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { createServer as createHttpsServer, type Server as SecureServer } from 'node:https';
+import type { AddressInfo, Socket } from 'node:net';
+import type { SecureContextOptions } from 'node:tls';
+import type { Delivery, Recorder } from './recorder.ts';
+
+/** One delivery that waits for its answer. */
+export interface Call {
+  readonly delivery: Delivery;
+  readonly res: ServerResponse;
+  /** Beneath the answer, for those that are not HTTP. */
+  readonly socket: Socket;
+  /** The delivery counts as taken. To be called before the answer that says so. */
+  readonly take: () => void;
+}
+
+/** How a receiver answers. */
+export type Behaviour = (call: Call) => void;
+
+export const take: Behaviour = ({ take, res }) => {
+  take();
+  res.writeHead(200).end();
+};
+
+/** Refuses with a status. */
+export function refuse(status: number, headers: Record<string, string> = {}): Behaviour {
+  return ({ delivery, res }) => {
+    delivery.hook.refused += 1;
+    res.writeHead(status, headers).end();
+  };
+}
+
+/** A receiver of deliveries on loopback, which can be at fault in every way, and keeps its port through all of them. */
+export class Receiver {
+  behave: Behaviour = take;
+  /** Connections that were ever opened. */
+  connections = 0;
+  readonly #recorder: Recorder;
+  readonly #host: string;
+  readonly #server: Server | SecureServer;
+  readonly #isSecure: boolean;
+  readonly #sockets = new Set<Socket>();
+  #port = 0;
+
+  private constructor(recorder: Recorder, options: { host: string; tls: SecureContextOptions | null }) {
+    this.#recorder = recorder;
+    this.#host = options.host;
+    this.#isSecure = options.tls !== null;
+    const onRequest = (req: IncomingMessage, res: ServerResponse): void => void this.#receive(req, res);
+    this.#server = options.tls === null ? createHttpServer(onRequest) : createHttpsServer(options.tls, onRequest);
+    this.#server.on('connection', (socket: Socket) => {
+      this.connections += 1;
+      this.#sockets.add(socket);
+      socket.on('error', () => socket.destroy());
+      socket.once('close', () => this.#sockets.delete(socket));
+    });
+  }
+
+  static async start(
+    recorder: Recorder,
+    { host = '127.0.0.1', port = 0, tls = null as SecureContextOptions | null } = {},
+  ): Promise<Receiver> {
+    const receiver = new Receiver(recorder, { host, tls });
+    receiver.#port = port;
+    await receiver.up();
+    return receiver;
+  }
+
+  get port(): number {
+    return this.#port;
+  }
+
+  /** Its URL, under its address or under a name for it. */
+  url(path: string, host = this.#host): string {
+    return `http${this.#isSecure ? 's' : ''}://${host}:${this.#port}${path}`;
+  }
+
+  /** Connections from now on are shown another certificate. */
+  show(tls: SecureContextOptions): void {
+    (this.#server as SecureServer).setSecureContext(tls);
+  }
+
+  /** Ends every connection; new ones are welcome. */
+  hangUp(): void {
+    for (const socket of this.#sockets) socket.destroy();
+  }
+
+  /** Nobody listens on the port any more, and every connection ends. */
+  async down(): Promise<void> {
+    if (!this.#server.listening) return;
+    const closed = once(this.#server, 'close');
+    this.#server.close();
+    this.hangUp();
+    await closed;
+  }
+
+  async up(): Promise<void> {
+    this.#server.listen(this.#port, this.#host);
+    await once(this.#server, 'listening');
+    this.#port = (this.#server.address() as AddressInfo).port;
+  }
+
+  async #receive(req: IncomingMessage, res: ServerResponse): Promise<void> {
+    const chunks: Buffer[] = [];
+    try {
+      for await (const chunk of req) chunks.push(chunk as Buffer);
+    } catch {
+      // The sender was killed in the middle: nothing arrived.
+      return;
+    }
+    const delivery = this.#recorder.arrived(req.url!, req.headers, Buffer.concat(chunks).toString('utf8'));
+    if (delivery === null) {
+      res.writeHead(404).end();
+      return;
+    }
+    this.behave({ delivery, res, socket: req.socket, take: () => delivery.hook.take(delivery) });
+  }
+}

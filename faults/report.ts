@@ -1,0 +1,100 @@
+import { median } from '../bench/report.ts';
+import type { FaultResult } from './fault.ts';
+import type { Machine } from './machine.ts';
+import type { Recovery } from './stage.ts';
+
+/** One run of the suite. */
+export interface Report {
+  readonly startedAt: Date;
+  readonly seconds: number;
+  readonly quick: boolean;
+  readonly machine: Machine;
+  readonly results: readonly FaultResult[];
+}
+
+const HEAD = [
+  'Fault',
+  'Runs',
+  'Messages',
+  'Lost',
+  'Out of order',
+  'Duplicates',
+  'Of a lane in a run (allowed)',
+  'Each hook again after',
+  'All caught up after',
+];
+
+/** The rows, aligned, as Markdown that can be read in a terminal too. */
+export function tableOf(results: readonly FaultResult[]): string {
+  const rows = [HEAD, ...results.map(cellsOf)];
+  const widths = HEAD.map((_, column) => Math.max(...rows.map((row) => row[column]!.length)));
+  const line = (cells: readonly string[]): string =>
+    `| ${cells.map((cell, n) => (n === 0 ? cell.padEnd(widths[n]!) : cell.padStart(widths[n]!))).join(' | ')} |`;
+  const rule = `| ${widths.map((width, n) => (n === 0 ? '-'.repeat(width) : `${'-'.repeat(width - 1)}:`)).join(' | ')} |`;
+  return [line(HEAD), rule, ...rows.slice(1).map(line)].join('\n');
+}
+
+function cellsOf(result: FaultResult): string[] {
+  const { title, runs, messages, lost, outOfOrder, duplicates, worstDuplicates, allowedDuplicates } = result;
+  if (result.notRun !== null) return [title, 'not run', ...HEAD.slice(2).map(() => '')];
+  const counts = [runs, messages, lost, outOfOrder, duplicates].map(String);
+  const of = (pick: (recovery: Recovery) => number): string => timesOf(result.recoveries.map(pick));
+  const lanes = `${worstDuplicates} (${allowedDuplicates})`;
+  const first = of(({ firstMs }) => firstMs);
+  return [title, ...counts, lanes, first, of(({ allMs }) => allMs)];
+}
+
+/** Median and worst. */
+function timesOf(ms: readonly number[]): string {
+  if (ms.length === 0) return '';
+  return `${seconds(median(ms))}, ${seconds(Math.max(...ms))} s`;
+}
+
+function seconds(ms: number): string {
+  return (ms / 1000).toFixed(2);
+}
+
+/** What has to be said about single rows: why they were not run, why they do not stand, and remarks. */
+export function notesOf(results: readonly FaultResult[]): string[] {
+  return results.flatMap(({ title, notRun, violations, remark }) => [
+    ...(notRun === null ? [] : [`${title}: not run. ${notRun}`]),
+    ...violations.map((violation) => `${title}: FAILED: ${violation}`),
+    ...(remark === '' ? [] : [`${title}: ${remark}`]),
+  ]);
+}
+
+/** `3 faults survived, 1 failed, 1 not run`. */
+export function summaryOf(results: readonly FaultResult[]): string {
+  const notRun = results.filter((result) => result.notRun !== null).length;
+  const failed = results.filter((result) => result.violations.length > 0).length;
+  return `${results.length - notRun - failed} faults survived, ${failed} failed, ${notRun} not run`;
+}
+
+/** docs/fault-report.md. */
+export function pageOf(report: Report): string {
+  const { machine, results } = report;
+  const notes = notesOf(results);
+  return `# Fault report
+
+Made by \`make faults\`; do not edit. Every row is one fault, struck again and again at a real server process (or two) with its database, while eight callers post to four groups and the hooks of each group forward what is posted to receivers that take down everything that arrives. A group has a hook at a receiver that is never at fault, and three at the one that is: strict, strict with \`batch: 10\`, and \`order: none\`.
+
+- Date: ${report.startedAt.toISOString().slice(0, 10)}, ${Math.round(report.seconds / 60)} minutes${report.quick ? ', with QUICK=1' : ''}
+- Commit: ${machine.commit}
+- Machine: ${machine.cores} cores, ${machine.memoryGiB} GiB of memory, ${machine.kernel}
+- PostgreSQL ${machine.postgresql}, Node.js ${machine.node}
+- Result: ${summaryOf(results)}
+
+${tableOf(results)}
+${notes.length === 0 ? '' : `\n${notes.map((note) => `- ${note}`).join('\n')}\n`}
+## How to read it
+
+- **Messages**: posts that were answered 200. Callers repeat a post with its \`Idempotency-Key\` until it is; a post that is written twice all the same fails the row.
+- **Lost**: posts that were answered 200 and did not arrive at each hook of their group, counted per hook.
+- **Out of order**: first arrivals of a message after the first arrival of a later one, in a lane of \`order: strict\`. Arrivals that the receiver refused count as arrivals here.
+- **Duplicates**: messages that a receiver had taken and got again, all lanes together. A receiver takes a delivery when it answers with a complete status 2xx; repeats of what it refused, or left without an answer, are not duplicates. For each kill one unsettled batch of a lane (8 deliveries) may come again; for a fault of the receiver nothing may. "Of a lane in a run" is the most that one lane had in one run, of the lane that came nearest to what it may have: 8 for a strict one, ten times that in messages with \`batch: 10\`, and 16 in flight more with \`order: none\`.
+- **Each hook again after**: from the end of the fault to the first new message at the hook that waited longest for one; median and worst of the runs. Where a process is killed the fault ends with the kill, so that its start is part of the time; a server or path that the suite has to bring back has to be back.
+- **All caught up after**: to the moment at which everything that was posted before the end of the fault had arrived at every hook too.
+
+The suite runs with short retries (50, 100 and 200 ms), a time-out of 1 s for the answers of receivers that hang or are slow, and shorter time-outs for a blackholed database; leases keep their 10 s. Beyond the table a row fails when the server ends by itself, when a caller gets anything but 200 or 503, when a redirect is followed, when a private address is connected to, when an attempt comes before a \`Retry-After\` is over, or when a node is not replaced within 15 s.
+`;
+}

@@ -1,0 +1,94 @@
+/**
+ * `make faults`: strikes a real server with every fault and writes docs/fault-report.md. `QUICK=1` strikes less often
+ * and writes no page, `OUT=file.json` writes the results for machines, `ONLY=kill,hang` runs some. Exits 1 when a fault
+ * was not survived, 64 for a name that is none, 130 when it was interrupted (after cleaning up).
+ */
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { allFaults } from './all.ts';
+import { CleanUp } from './clean-up.ts';
+import { emptyResult, runFault, type Fault, type FaultResult } from './fault.ts';
+import { describeMachine } from './machine.ts';
+import { notesOf, pageOf, summaryOf, tableOf } from './report.ts';
+
+const PAGE = join(import.meta.dirname, '../docs/fault-report.md');
+/** The suite ends by itself: what is not through by then fails. It takes about half of that on two cores. */
+const FULL_MS = 25 * 60_000;
+const QUICK_MS = 5 * 60_000;
+
+/** A variable of the environment; make hands over those that are not set as empty. */
+function setting(name: string): string | null {
+  const value = process.env[name];
+  return value === undefined || value === '' ? null : value;
+}
+
+function chosen(only: string | null): readonly Fault[] {
+  if (only === null) return allFaults;
+  const names = only.split(',');
+  const unknown = names.filter((name) => allFaults.every((fault) => fault.name !== name));
+  if (unknown.length > 0) {
+    console.error(`there is no fault ${unknown.join(', ')}; there are ${allFaults.map(({ name }) => name).join(', ')}`);
+    process.exit(64);
+  }
+  return allFaults.filter((fault) => names.includes(fault.name));
+}
+
+function print(result: FaultResult): void {
+  const { name, runs, messages, lost, outOfOrder, duplicates, seconds } = result;
+  const verdict = result.violations.length > 0 ? 'FAILED' : result.notRun === null ? 'survived' : 'not run';
+  console.log(
+    `${name.padEnd(18)} ${verdict.padEnd(8)} ${runs} runs, ${messages} messages, ${lost} lost, ` +
+      `${outOfOrder} out of order, ${duplicates} duplicates, ${seconds} s`,
+  );
+}
+
+/** Ctrl-C, or whatever else ends a run: nothing is left behind. */
+function endOnSignals(current: () => CleanUp): void {
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+    process.on(signal, () => {
+      if (interrupted) return;
+      interrupted = true;
+      console.error('interrupted: cleaning up ...');
+      void current()
+        .end()
+        .then((problems) => {
+          for (const problem of problems) console.error(`not cleaned up: ${problem}`);
+          process.exit(130);
+        });
+    });
+  }
+}
+
+let interrupted = false;
+const quick = setting('QUICK') !== null;
+const only = setting('ONLY');
+const out = setting('OUT');
+const faults = chosen(only);
+let cleanUp = new CleanUp();
+endOnSignals(() => cleanUp);
+const machine = await describeMachine();
+const startedAt = new Date();
+const started = performance.now();
+const endsAt = started + (quick ? QUICK_MS : FULL_MS);
+const results: FaultResult[] = [];
+for (const fault of faults) {
+  const runs = quick ? fault.runs.quick : fault.runs.full;
+  const limitMs = endsAt - performance.now();
+  const result =
+    limitMs > 0
+      ? await runFault(fault, runs, { cleanUp, limitMs })
+      : emptyResult(fault, { notRun: null, violations: ['the time of the suite was over'] });
+  // The signal's handler ends the process when everything is cleaned up.
+  if (interrupted) await new Promise(() => {});
+  results.push(result);
+  print(result);
+  cleanUp = new CleanUp();
+}
+const seconds = Math.round((performance.now() - started) / 1000);
+const report = { startedAt, seconds, quick, machine, results };
+console.log(`\n${tableOf(results)}\n`);
+for (const note of notesOf(results)) console.log(`- ${note}`);
+console.log(`\n${summaryOf(results)}; ${seconds} s; commit ${machine.commit}`);
+if (out !== null) await writeFile(out, `${JSON.stringify(report, null, 2)}\n`);
+if (!quick && only === null) await writeFile(PAGE, pageOf(report));
+if (results.some((result) => result.violations.length > 0)) process.exitCode = 1;

@@ -1,0 +1,184 @@
+import { postJson, readJson } from '../test/support/server.ts';
+import { ServerProcess, type ProcessOptions } from '../test/support/server-process.ts';
+import type { CleanUp } from './clean-up.ts';
+import { Load, type PostTarget } from './load.ts';
+import { Receiver } from './receiver.ts';
+import { Recorder, type HookRecord } from './recorder.ts';
+import { until } from './until.ts';
+
+/** How a hook is registered, and so what may be expected of its lane. */
+export interface HookKind {
+  readonly order: 'strict' | 'none';
+  readonly batch: number;
+}
+
+/** What each group has beside its plain strict hooks, unless HOOKS=strict says otherwise. */
+const FURTHER_KINDS: readonly HookKind[] = [
+  { order: 'strict', batch: 10 },
+  { order: 'none', batch: 1 },
+];
+const STRICT: HookKind = { order: 'strict', batch: 1 };
+
+export interface StageOptions {
+  /** HOCON over that of each server: which database, and what the fault needs. */
+  readonly settings?: string;
+  /** Servers on the one database; 1 by default. */
+  readonly nodes?: number;
+  readonly process?: ProcessOptions;
+  /** The receiver that is going to be at fault; by default one like the other. */
+  readonly struck?: (recorder: Recorder) => Promise<Receiver>;
+  /** The host that hooks of the struck receiver are registered under, instead of its address. */
+  readonly struckHost?: string;
+  /** What a server has to be told before it may deliver. */
+  readonly whenStarted?: (server: ServerProcess) => Promise<void>;
+}
+
+interface Hook {
+  readonly record: HookRecord;
+  readonly kind: HookKind;
+  readonly group: number;
+  readonly isStruck: boolean;
+  readonly checkUrl: string;
+}
+
+const GROUPS = 4;
+const CLIENTS = 8;
+/** Rest of each client between two posts: at most some 800 posts a second, which two cores can forward and record. */
+const GAP_MS = 8;
+const SETTINGS = `
+  limits { token-rate = 10000, registrations-per-minute = 1000 }
+  delivery { retry = [50ms, 100ms, 200ms], headers-timeout = 5s, connect-timeout = 1s }
+  log.level = warn`;
+
+/** Servers, receivers and callers of one fault: four groups with hooks at either receiver, and a steady load. */
+export class Stage {
+  readonly recorder: Recorder;
+  readonly servers: ServerProcess[] = [];
+  readonly hooks: Hook[] = [];
+  readonly struck: Receiver;
+  readonly healthy: Receiver;
+  readonly load: Load;
+  /** When the fault of the current run ended, and what was posted by then. */
+  #ended: { readonly at: number; readonly heads: readonly number[] } | null = null;
+
+  private constructor(parts: { recorder: Recorder; struck: Receiver; healthy: Receiver; load: Load }) {
+    this.recorder = parts.recorder;
+    this.struck = parts.struck;
+    this.healthy = parts.healthy;
+    this.load = parts.load;
+  }
+
+  static async start(cleanUp: CleanUp, options: StageOptions = {}): Promise<Stage> {
+    const recorder = new Recorder();
+    const struck = await (options.struck?.(recorder) ?? Receiver.start(recorder));
+    await cleanUp.add('receiver', () => struck.down());
+    const healthy = await Receiver.start(recorder);
+    await cleanUp.add('receiver', () => healthy.down());
+    const servers: ServerProcess[] = [];
+    for (let n = 0; n < (options.nodes ?? 1); n += 1) {
+      const server = await ServerProcess.create(`${SETTINGS}\n${options.settings ?? ''}`, options.process);
+      await cleanUp.add('server', () => server.discard());
+      servers.push(server);
+      await server.start();
+      await options.whenStarted?.(server);
+    }
+    const targets: PostTarget[] = [];
+    for (let group = 0; group < GROUPS; group += 1) {
+      const { id, token } = await servers[0]!.createGroup(`Group ${group}`);
+      targets.push({ id, webhooks: servers.map((server) => `${server.url}/v1/webhooks/${token}`) });
+    }
+    const load = new Load(targets, { clients: CLIENTS, gapMs: GAP_MS });
+    await cleanUp.add('load', () => load.abort());
+    const stage = new Stage({ recorder, struck, healthy, load });
+    stage.servers.push(...servers);
+    for (const [group, target] of targets.entries()) await stage.#register(group, target, options);
+    load.start();
+    return stage;
+  }
+
+  get server(): ServerProcess {
+    return this.servers[0]!;
+  }
+
+  /** Hooks whose receiver is the one that can be at fault. */
+  get struckHooks(): Hook[] {
+    return this.hooks.filter((hook) => hook.isStruck);
+  }
+
+  /** Resolves when this many further messages have been taken at each hook. */
+  goOn(messages: number): Promise<void> {
+    return goOn(this.hooks, messages);
+  }
+
+  /** The same at each hook that the fault does not strike. */
+  healthyGoOn(messages: number): Promise<void> {
+    return goOn(
+      this.hooks.filter((hook) => !hook.isStruck),
+      messages,
+    );
+  }
+
+  /** Resolves when each struck hook has had this many further deliveries, taken or refused. */
+  async struckAreAnswered(deliveries: number): Promise<void> {
+    const records = this.struckHooks.map((hook) => hook.record);
+    const due = records.map((record) => record.answered + deliveries);
+    await until('struck hooks had deliveries', () => records.every((record, index) => record.answered >= due[index]!));
+  }
+
+  /** Resolves when each struck hook's last error is of this category, as its own token is told. */
+  async struckFailBy(category: string): Promise<void> {
+    for (const { checkUrl } of this.struckHooks) {
+      await until(`a hook fails by ${category}`, async () => {
+        const { body } = await readJson(await fetch(checkUrl));
+        return body.state === 'failing' && body.last_error?.category === category;
+      });
+    }
+  }
+
+  /** Nothing is broken from this moment on: recovery counts from here. */
+  faultEnds(): void {
+    this.#ended = { at: performance.now(), heads: this.load.heads() };
+    for (const { record } of this.hooks) record.mark();
+  }
+
+  /** Resolves when every lane flows again and has nothing left of before the end of the fault. */
+  async recover(): Promise<Recovery> {
+    if (this.#ended === null) throw new Error('the fault of this run did not say when it ended');
+    const { at, heads } = this.#ended;
+    this.#ended = null;
+    await until('all lanes flow again', () =>
+      this.hooks.every(({ record, group }) => record.firstTakenAt !== null && record.through >= heads[group]!),
+    );
+    const allMs = performance.now() - at;
+    const firsts = this.hooks.map(({ record }) => record.firstTakenAt! - at);
+    return { firstMs: Math.max(...firsts), allMs };
+  }
+
+  async #register(group: number, { webhooks }: PostTarget, options: StageOptions): Promise<void> {
+    const further = process.env['HOOKS'] === 'strict' ? [] : FURTHER_KINDS;
+    for (const [index, kind] of [STRICT, STRICT, ...further].entries()) {
+      const isStruck = index !== 1;
+      const path = `/${group}/${index}`;
+      const receiver = isStruck ? this.struck : this.healthy;
+      const url = isStruck ? receiver.url(path, options.struckHost) : receiver.url(path);
+      const answer = await postJson(`${webhooks[0]}/reverse`, { url, ...kind });
+      if (answer.status !== 201) throw new Error(`a hook could not be registered: ${JSON.stringify(answer.body)}`);
+      const record = this.recorder.expect(path, kind.order === 'strict');
+      this.hooks.push({ record, kind, group, isStruck, checkUrl: `${webhooks[0]}/reverse/${answer.body.id}` });
+    }
+  }
+}
+
+async function goOn(hooks: readonly Hook[], messages: number): Promise<void> {
+  const records = hooks.map((hook) => hook.record);
+  const due = records.map((record) => record.taken + messages);
+  await until('messages flow', () => records.every((record, index) => record.taken >= due[index]!));
+}
+
+/** How long a run took to come back, from the end of the fault. */
+export interface Recovery {
+  /** To the first delivery of a message that had not arrived before, at the hook that waited longest for it. */
+  readonly firstMs: number;
+  /** To the moment at which everything that was posted before the end of the fault had arrived too. */
+  readonly allMs: number;
+}

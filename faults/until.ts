@@ -1,0 +1,14 @@
+import { setTimeout as wait } from 'node:timers/promises';
+
+/** No condition of a run may take longer to come true. */
+const UNTIL_MS = 60_000;
+const POLL_MS = 20;
+
+/** Asks until it is so; rejects with what was waited for. */
+export async function until(what: string, ask: () => boolean | Promise<boolean>, timeoutMs = UNTIL_MS): Promise<void> {
+  const deadline = performance.now() + timeoutMs;
+  while (!(await ask())) {
+    if (performance.now() > deadline) throw new Error(`waited ${timeoutMs / 1000} s in vain until ${what}`);
+    await wait(POLL_MS);
+  }
+}

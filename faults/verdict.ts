@@ -1,0 +1,57 @@
+import type { HookRecord } from './recorder.ts';
+
+/** What one hook was to get: the posts of its group with the `seq` that each was answered with. */
+export interface Expectation {
+  readonly record: HookRecord;
+  readonly acknowledged: ReadonlyMap<number, number>;
+  /** Duplicates that its lane may show in one run. */
+  readonly allowedDuplicates: number;
+}
+
+export interface Verdict {
+  /** Posts answered 200 whose message did not arrive at each hook of its group, counted per hook. */
+  readonly lost: number;
+  /** Over all strict lanes. */
+  readonly outOfOrder: number;
+  readonly duplicates: number;
+  /** The most of one lane in one run, and what that lane may show: of the lane that is nearest to its bound. */
+  readonly worstDuplicates: number;
+  readonly allowedDuplicates: number;
+  /** Everything that must not be, in words; empty when the fault was survived. */
+  readonly violations: readonly string[];
+}
+
+/** Judges what receivers saw, against what callers were told. */
+export function judge(expectations: readonly Expectation[]): Verdict {
+  const violations = new Set<string>();
+  let lost = 0;
+  let outOfOrder = 0;
+  let duplicates = 0;
+  let worstDuplicates = 0;
+  let allowed = expectations[0]?.allowedDuplicates ?? 0;
+  for (const { record, acknowledged, allowedDuplicates } of expectations) {
+    lost += lostOf(record, acknowledged);
+    if (record.strict) outOfOrder += record.outOfOrder;
+    duplicates += record.duplicates;
+    // Multiplied and not divided: a bound may be 0.
+    if (record.worstDuplicates * allowed > worstDuplicates * allowedDuplicates || allowedDuplicates === 0) {
+      worstDuplicates = Math.max(allowedDuplicates === 0 ? worstDuplicates : 0, record.worstDuplicates);
+      allowed = allowedDuplicates;
+    }
+    if (record.worstDuplicates > allowedDuplicates) {
+      violations.add(`a lane sent ${record.worstDuplicates} messages again in a run, ${allowedDuplicates} are allowed`);
+    }
+    const posts = record.posts();
+    if (new Set(posts).size < posts.length)
+      violations.add('a post repeated with its Idempotency-Key was written twice');
+  }
+  if (lost > 0) violations.add(`${lost} messages were lost`);
+  if (outOfOrder > 0) violations.add(`${outOfOrder} messages came after a later one`);
+  return { lost, outOfOrder, duplicates, worstDuplicates, allowedDuplicates: allowed, violations: [...violations] };
+}
+
+function lostOf(record: HookRecord, acknowledged: ReadonlyMap<number, number>): number {
+  let lost = 0;
+  for (const [post, seq] of acknowledged) if (record.postAt(seq) !== post) lost += 1;
+  return lost;
+}

@@ -1,0 +1,101 @@
+import type { KeyObject } from 'node:crypto';
+import type { DeliveryConfig } from '../config/config.ts';
+import type { Log } from '../log.ts';
+import type { ConversationId } from '../model/ids.ts';
+import type { AddressPolicy } from '../outbound/address-policy.ts';
+import { DeliveryClient, type Attempt } from '../outbound/delivery-client.ts';
+import type { NameLookup } from '../outbound/name-lookup.ts';
+import type { PingTarget } from '../storage/hook-control.ts';
+import type { Sealer } from '../storage/sealed.ts';
+import { deliveryHeaders, lacksServerKey, openSigningKeys, UNSIGNED } from './headers.ts';
+
+/** What a {@link Pinger} works with. */
+export interface PingerOptions {
+  readonly config: DeliveryConfig;
+  readonly policy: AddressPolicy;
+  readonly lookup: NameLookup;
+  readonly userAgent: string;
+  readonly sealer: Sealer;
+  /** Private keys of the server, those that sign. */
+  readonly serverKeys: readonly KeyObject[];
+  readonly log: Log;
+}
+
+const MAX_IN_FLIGHT = 16;
+/** So that the receivers of one group that hang leave pings to the others. */
+const MAX_PER_GROUP = 4;
+/** Connecting and headers, then the answer's body: a ping is over within 8 s, its caller waits for it. */
+const HEADERS_MS = 6_000;
+const ANSWER_MS = 1_000;
+/** A connection serves for two pings of a hook in a row at most: a ping is to find out whether one can be opened. */
+const KEEP_ALIVE_MS = 1_000;
+
+/**
+ * Sends pings: signed as deliveries are, through the same guarded client, but over connections of their own, so that
+ * neither waits for the other. What a target answers has no effect on its hook.
+ */
+export class Pinger {
+  readonly #options: PingerOptions;
+  readonly #client: DeliveryClient;
+  readonly #inFlight = new Map<ConversationId, number>();
+  #count = 0;
+
+  constructor(options: PingerOptions) {
+    const { config, policy, lookup, userAgent } = options;
+    this.#options = options;
+    this.#client = new DeliveryClient({
+      policy,
+      lookup,
+      userAgent,
+      // As many as there can be: no ping waits for a connection.
+      perHost: MAX_IN_FLIGHT,
+      connectTimeoutMs: config.connectTimeoutMs,
+      headersTimeoutMs: Math.min(config.headersTimeoutMs, HEADERS_MS),
+      answerBytes: config.answerBytes,
+      answerTimeMs: Math.min(config.answerTimeMs, ANSWER_MS),
+      keepAliveMs: KEEP_ALIVE_MS,
+      maxIdle: MAX_IN_FLIGHT,
+    });
+  }
+
+  /** Sends one ping; resolves within 8 s. Null when too many are in flight, or the server is stopping. */
+  async send(target: PingTarget): Promise<Attempt | null> {
+    const { conversationId: group } = target;
+    const mine = this.#inFlight.get(group) ?? 0;
+    if (this.#count >= MAX_IN_FLIGHT || mine >= MAX_PER_GROUP) return null;
+    this.#count += 1;
+    this.#inFlight.set(group, mine + 1);
+    try {
+      return await this.#attempt(target);
+    } finally {
+      this.#count -= 1;
+      const left = this.#inFlight.get(group)! - 1;
+      if (left === 0) this.#inFlight.delete(group);
+      else this.#inFlight.set(group, left);
+    }
+  }
+
+  /** Ends the pings in flight. Idempotent. */
+  stop(): Promise<void> {
+    return this.#client.stop();
+  }
+
+  async #attempt(target: PingTarget): Promise<Attempt | null> {
+    const { sealer, serverKeys, log } = this.#options;
+    const keys = openSigningKeys(sealer, serverKeys, target);
+    if (lacksServerKey(keys, target.signature)) return UNSIGNED;
+    const at = new Date();
+    const body = pingBody(target, at);
+    const request = { id: `${target.hookId}_ping_${at.getTime()}`, at, body, hops: 0 };
+    const attempt = await this.#client.post(target.url, deliveryHeaders(keys, target.signature, request), body);
+    const { category, code, detail, durationMs } = attempt;
+    log.info('a ping', { hook: target.hookId, host: new URL(target.url).hostname, category, code, detail, durationMs });
+    // Without a verdict: the client was stopped.
+    return attempt.delivered || category !== null ? attempt : null;
+  }
+}
+
+function pingBody({ conversationId, title, hookId }: PingTarget, at: Date): Buffer {
+  const data = { group: { id: conversationId, title }, hook: { id: hookId } };
+  return Buffer.from(JSON.stringify({ type: 'webhook.ping', timestamp: at.toISOString(), data }));
+}

@@ -1,0 +1,124 @@
+import type { Request } from 'express';
+import { z } from 'zod';
+import { KlatchError } from '../errors.ts';
+import type { HookUpdate } from '../operations/hook-control.ts';
+import { MAX_LOG_PAGE, type LogRequest } from '../operations/hook-log.ts';
+import { fromSchema, onlySchema, type Redelivery } from '../operations/hook-redelivery.ts';
+import type { HookRequest } from '../operations/hooks.ts';
+import { codePoints } from '../operations/message-text.ts';
+import { parseJson } from './json-body.ts';
+
+const MAX_BATCH = 100;
+const MAX_DESCRIPTION = 200;
+const MAX_INT32 = 2_147_483_647;
+
+const oneOf = <const Value extends string>(values: readonly Value[]) =>
+  z.enum(values, { error: `must be one of ${values.join(', ')}` });
+
+const order = oneOf(['strict', 'none']);
+const batch = z.int().min(1).max(MAX_BATCH);
+const signature = oneOf(['v1', 'v1a', 'both']);
+const skip = z.array(oneOf(['webhook', 'bot'])).max(2);
+
+const registration = z.object({
+  url: z.string().optional(),
+  /** The name that the original system's clients use. */
+  target_url: z.string().optional(),
+  description: z
+    .string()
+    .refine((text) => codePoints(text) <= MAX_DESCRIPTION, `has more than ${MAX_DESCRIPTION} characters`)
+    .nullish(),
+  order: order.default('strict'),
+  batch: batch.default(1),
+  signature: signature.default('v1'),
+  skip: skip.default([]),
+});
+
+const update = z.object({
+  paused: z.boolean().optional(),
+  order: order.optional(),
+  batch: batch.optional(),
+  signature: signature.optional(),
+  skip: skip.optional(),
+  rotate_secret: z.boolean().optional(),
+});
+
+const redelivery = z.object({
+  from: fromSchema.optional(),
+  only: onlySchema.optional(),
+  skip: z.literal(true, { error: 'can only be true' }).optional(),
+});
+
+/** The number of a hook in the path. What is no id of a hook has no hook: 410, as for an unknown one. */
+export function hookIdOf(req: Request): number {
+  const text = req.params['id'] as string;
+  const id = /^[1-9]\d{0,9}$/.test(text) ? Number(text) : 0;
+  if (id < 1 || id > MAX_INT32) throw new KlatchError('hook_not_found');
+  return id;
+}
+
+/** What a registration's body asks for. Throws `invalid_input`. */
+export function parseRegistration(body: Buffer): HookRequest {
+  const { url, target_url: targetUrl, description, ...rest } = parseBody(body, registration, '{"url": "https://…"}');
+  const target = url ?? targetUrl;
+  if (target === undefined) throw new KlatchError('invalid_input', { sentence: 'url: is required' });
+  if (description?.includes('\u0000') === true || description?.isWellFormed() === false) {
+    throw new KlatchError('invalid_input', { sentence: 'description: must be valid text without NUL' });
+  }
+  return { ...rest, url: target, description: description ?? null, skip: [...new Set(rest.skip)] };
+}
+
+/** What of a hook a body wants changed. Throws `invalid_input`, also when it names nothing that can be. */
+export function parseUpdate(body: Buffer): HookUpdate {
+  const asked = parseBody(body, update, '{"paused": true}');
+  // A misspelt key would else be answered as if it had been obeyed.
+  if (Object.keys(asked).length === 0) {
+    const sentence = `The body names nothing to change: give one or more of ${Object.keys(update.shape).join(', ')}`;
+    throw new KlatchError('invalid_input', { sentence });
+  }
+  const { rotate_secret: rotateSecret = false, skip: kinds, ...rest } = asked;
+  return { ...rest, skip: kinds === undefined ? undefined : [...new Set(kinds)], rotateSecret };
+}
+
+/** What a body wants sent again; `skip` drops the backlog instead. Throws `invalid_input`. */
+export function parseRedelivery(body: Buffer): Redelivery | 'skip' {
+  const { from, only, skip: skips } = parseBody(body, redelivery, '{"from": "7:42"}');
+  const given = [from, only, skips].filter((value) => value !== undefined);
+  if (given.length !== 1) {
+    const sentence = 'Give one of "from" (a message id or a time), "only" (a list of message ids) and "skip" (true)';
+    throw new KlatchError('invalid_input', { sentence });
+  }
+  if (from !== undefined) return { from };
+  return only === undefined ? 'skip' : { only };
+}
+
+/** Which part of a delivery log a query asks for; what is empty is not asked for. Throws `invalid_input`. */
+export function parseLogRequest(req: Request): LogRequest {
+  const query = new URLSearchParams(req.url.split('?')[1]);
+  const limit = query.get('limit') || null;
+  const before = query.get('before') || undefined;
+  if (limit !== null && !(/^\d{1,3}$/.test(limit) && Number(limit) >= 1 && Number(limit) <= MAX_LOG_PAGE)) {
+    const sentence = `limit: must be a whole number from 1 to ${MAX_LOG_PAGE}`;
+    throw new KlatchError('invalid_input', { sentence });
+  }
+  return { before, limit: limit === null ? MAX_LOG_PAGE : Number(limit) };
+}
+
+function parseBody<Schema extends z.ZodType>(body: Buffer, schema: Schema, example: string): z.infer<Schema> {
+  const json = parseJson(decodeUtf8(body));
+  if (json.problem !== undefined) {
+    throw new KlatchError('invalid_input', { sentence: `${json.problem}; send such as ${example}` });
+  }
+  const parsed = schema.safeParse(json.value);
+  if (parsed.success) return parsed.data;
+  const sentence = parsed.error.issues.map((i) => `${i.path.join('.') || 'body'}: ${i.message}`).join('; ');
+  throw new KlatchError('invalid_input', { sentence });
+}
+
+function decodeUtf8(body: Buffer): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(body);
+  } catch (cause) {
+    throw new KlatchError('invalid_input', { sentence: 'The body is not valid utf-8', cause });
+  }
+}

@@ -1,0 +1,127 @@
+import { z } from 'zod';
+import { KlatchError } from '../errors.ts';
+import { messageId, type ConversationId, type Seq } from '../model/ids.ts';
+import { logPage, type LoggedAttempt, type LogPlace } from '../storage/delivery-log.ts';
+import type { HookReference } from '../storage/hook-control.ts';
+import { findHooks } from '../storage/hooks.ts';
+import { resolveHook } from './access.ts';
+import { reading } from './database-errors.ts';
+import { defineOperation } from './operation.ts';
+import { pageOf } from './page.ts';
+import { hookNumber } from './schemas.ts';
+import type { Services } from './services.ts';
+
+/** Rows of a delivery log that are given at once. */
+export const MAX_LOG_PAGE = 100;
+
+/** One row of a delivery log. */
+export const loggedAttemptSchema = z.object({
+  message_id: z.string(),
+  seq: z.int(),
+  /** The last message of a batch, or of what was skipped; else the same as `seq`. */
+  last_seq: z.int(),
+  attempt: z.int(),
+  at: z.string(),
+  outcome: z.string(),
+  category: z.string().nullable(),
+  code: z.int().nullable(),
+  duration_ms: z.int(),
+});
+
+/** A row of the log as every edge shows it. */
+export function presentAttempt(
+  conversationId: ConversationId,
+  { firstSeq, lastSeq, attempt, at, outcome, category, code, durationMs }: LoggedAttempt,
+): z.infer<typeof loggedAttemptSchema> {
+  return {
+    message_id: messageId(conversationId, firstSeq),
+    seq: firstSeq,
+    last_seq: lastSeq,
+    attempt,
+    at: at.toISOString(),
+    outcome,
+    category,
+    code,
+    duration_ms: durationMs,
+  };
+}
+
+/**
+ * A place in a log as text: the time, first seq and attempt of the last row that was shown, such as
+ * `2026-11-20T08:00:00.000Z_42_1`. A time alone means all that is older.
+ */
+export function parseLogPlace(text: string): LogPlace | null {
+  const [, time = '', seq = '0', attempt = '0'] = /^([^_]{1,40})(?:_(\d{1,15})_(\d{1,9}))?$/.exec(text) ?? [];
+  if (!z.iso.datetime({ offset: true }).safeParse(time).success) return null;
+  return { at: new Date(time), firstSeq: Number(seq) as Seq, attempt: Number(attempt) };
+}
+
+function formatLogPlace({ at, firstSeq, attempt }: LogPlace): string {
+  return `${at.toISOString()}_${firstSeq}_${attempt}`;
+}
+
+/** Which rows of a log to give: those before a place, newest first. */
+export interface LogRequest {
+  readonly before: string | undefined;
+  readonly limit: number;
+}
+
+/** A page of a log; `next` is the place to go on before, null when this was all. */
+export interface LogAnswer {
+  readonly attempts: z.infer<typeof loggedAttemptSchema>[];
+  readonly next: string | null;
+}
+
+/** A page of the delivery log of a group's hook. Throws `hook_not_found` and `invalid_input`. */
+export async function hookLog(services: Services, hook: HookReference, request: LogRequest): Promise<LogAnswer> {
+  const place = placeOf(request);
+  const { conversationId, hookId } = hook;
+  const rows = await reading(
+    services.database.general.run(async (sql) => {
+      const [found] = await findHooks(sql, conversationId, hookId);
+      if (found === undefined) throw new KlatchError('hook_not_found');
+      return logPage(sql, hookId, { before: place, limit: request.limit + 1 });
+    }),
+  );
+  return present(conversationId, rows, request.limit);
+}
+
+function placeOf({ before }: LogRequest): LogPlace | null {
+  if (before === undefined) return null;
+  const place = parseLogPlace(before);
+  if (place !== null) return place;
+  const sentence = 'before: must be the place that the page before ended at, or a time such as "2026-11-20T08:00:00Z"';
+  throw new KlatchError('invalid_input', { sentence });
+}
+
+function present(conversationId: ConversationId, rows: readonly LoggedAttempt[], limit: number): LogAnswer {
+  const { page, next } = pageOf(rows, limit, formatLogPlace);
+  return { attempts: page.map((row) => presentAttempt(conversationId, row)), next };
+}
+
+export const anyHookLog = defineOperation({
+  name: 'hooks.log',
+  summary: 'Show the delivery log of a reverse webhook, newest first, a page at a time; of a removed one too.',
+  input: z.strictObject({
+    hook: hookNumber,
+    before: z.string().max(100).optional(),
+    limit: z.int().min(1).max(MAX_LOG_PAGE).default(MAX_LOG_PAGE),
+  }),
+  output: z.object({
+    id: z.int(),
+    group: z.int(),
+    attempts: z.array(loggedAttemptSchema),
+    next: z.string().nullable(),
+  }),
+  allows: (caller) => caller.kind === 'system',
+  run: async (services, { hook: id, before, limit }) => {
+    const place = placeOf({ before, limit });
+    const [conversationId, rows] = await reading(
+      services.database.general.run(async (sql) => {
+        const hook = await resolveHook(sql, id);
+        return [hook.conversationId, await logPage(sql, hook.id, { before: place, limit: limit + 1 })] as const;
+      }),
+    );
+    return { id, group: conversationId, ...present(conversationId, rows, limit) };
+  },
+});

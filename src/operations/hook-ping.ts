@@ -1,0 +1,54 @@
+import { z } from 'zod';
+import { KlatchError } from '../errors.ts';
+import { claimPing, type HookReference } from '../storage/hook-control.ts';
+import { reading } from './database-errors.ts';
+import { administeredHook } from './hook-control.ts';
+import { defineOperation } from './operation.ts';
+import { hookNumber } from './schemas.ts';
+import type { Services } from './services.ts';
+
+/** A hook is pinged once in this time, over all processes. */
+const PING_INTERVAL_S = 5;
+
+/** What became of a ping. */
+export const pingSchema = z.object({
+  delivered: z.boolean(),
+  category: z.string().nullable(),
+  code: z.int().nullable(),
+  duration_ms: z.int(),
+});
+
+/**
+ * Sends a signed `webhook.ping` to a hook's target now, whatever its state is, and changes nothing about it. Throws
+ * `hook_not_found` and `ping_refused`.
+ */
+export async function pingHook(
+  services: Services,
+  hook: HookReference,
+): Promise<{ result: z.infer<typeof pingSchema>; host: string }> {
+  // As after a question: where the claim's answer was lost, nothing was sent.
+  const target = await reading(services.database.general.run((sql) => claimPing(sql, hook, PING_INTERVAL_S)));
+  if (target === undefined) throw new KlatchError('hook_not_found');
+  if (target === null) throw new KlatchError('ping_refused');
+  const attempt = await services.sendPing(target);
+  if (attempt === null) {
+    const sentence = 'Too many pings are on their way; this one was not sent, please repeat it later';
+    throw new KlatchError('ping_refused', { sentence });
+  }
+  const { delivered, category, code, durationMs } = attempt;
+  const result = { delivered, category, code, duration_ms: durationMs };
+  return { result, host: new URL(target.url).host };
+}
+
+export const pingAnyHook = defineOperation({
+  name: 'hooks.ping',
+  summary: 'Send a signed ping to the target of a reverse webhook now, and tell what it answers.',
+  input: z.strictObject({ hook: hookNumber }),
+  output: pingSchema.extend({ id: z.int(), group: z.int(), host: z.string() }),
+  allows: (caller) => caller.kind === 'system',
+  run: async (services, { hook: id }) => {
+    const hook = await administeredHook(services, id);
+    const { result, host } = await pingHook(services, hook);
+    return { id, group: hook.conversationId, host, ...result };
+  },
+});

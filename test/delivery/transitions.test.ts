@@ -1,0 +1,115 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { hookEvents, hookTransitions, type HookEvent, type HookState } from '../../src/model/hook.ts';
+import { eventually } from '../support/eventually.ts';
+import { Receiver } from '../support/receiver.ts';
+import { postJson, TestServer, type TestGroup } from '../support/server.ts';
+
+type AnyState = HookState | 'removed';
+const states = Object.keys(hookTransitions) as AnyState[];
+
+let server: TestServer;
+let receiver: Receiver;
+let group: TestGroup;
+let hook: number;
+beforeAll(async () => {
+  server = await TestServer.start({
+    // Nothing is repeated by itself: a test says when something happens.
+    delivery: { retryMs: [3_600_000] },
+    limits: { registrationsPerMinute: 1_000, hookChangesPerMinute: 1_000 },
+  });
+});
+afterAll(() => server.stop());
+beforeEach(async () => {
+  receiver = await Receiver.start();
+  group = await server.createGroup();
+  hook = (await postJson(`${group.webhook}/reverse`, { url: receiver.url() })).body.id;
+  // One that was delivered, so that there is something to deliver again.
+  await attempt(200);
+});
+afterEach(() => receiver.stop());
+
+const url = (): string => `${group.webhook}/reverse/${hook}`;
+const state = async (): Promise<AnyState> => (await server.operate<{ state: AnyState }>('hooks.info', { hook })).state;
+const row = async (): Promise<string> =>
+  JSON.stringify(
+    await server.database.query((sql) => sql`select cursor, failures, removed_at from reverse_hook where id = ${hook}`),
+  );
+const change = (paused: boolean): Promise<unknown> =>
+  fetch(url(), {
+    method: 'PATCH',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ paused }),
+  });
+
+/** Makes an attempt that is answered like this, if the hook sends at all, and waits until it is settled. */
+async function attempt(status: number): Promise<void> {
+  const before = await row();
+  const from = await state();
+  receiver.answer = () => status;
+  await postJson(group.webhook, { text: 'message' });
+  if (from === 'paused' || from === 'removed') return;
+  if (from !== 'active') {
+    await server.database.query(
+      (sql) => sql`update reverse_hook set next_attempt_at = null, generation = generation + 1 where id = ${hook}`,
+    );
+    await server.database.query((sql) => sql`select pg_notify('klatch', ${`test h${group.id}`})`);
+  }
+  await eventually(row, (now) => now !== before);
+}
+
+const happenings: Record<HookEvent, () => Promise<unknown>> = {
+  delivered: () => attempt(200),
+  failed: () => attempt(503),
+  'failing for three days': () =>
+    server.database.query(
+      (sql) => sql`update reverse_hook set failing_since = failing_since - interval '3 days' where id = ${hook}`,
+    ),
+  'answered 410': () => attempt(410),
+  pause: () => change(true),
+  resume: () => change(false),
+  'redeliver from': () => postJson(`${url()}/redeliver`, { from: `${group.id}:1` }),
+  'skip the backlog': () => postJson(`${url()}/redeliver`, { skip: true }),
+  delete: () => fetch(url(), { method: 'DELETE' }),
+  restore: () => server.operate('hooks.restore', { hook }).catch(() => {}),
+};
+
+/** How a hook that is active gets into a state. */
+const ways: Record<AnyState, readonly HookEvent[]> = {
+  active: [],
+  failing: ['failed'],
+  parked: ['failed', 'failing for three days'],
+  paused: ['pause'],
+  removed: ['answered 410'],
+};
+
+describe.each(states)('a hook that is %s', (from) => {
+  test.each(hookEvents.map((event) => [event, hookTransitions[from][event] ?? from] as const))(
+    'and meets "%s" is %s',
+    async (event, to) => {
+      for (const step of ways[from]) await happenings[step]();
+      expect(await state()).toBe(from);
+      // What an event makes due at once is on its way and has no answer yet.
+      receiver.answer = () => {};
+      await happenings[event]();
+      expect(await state()).toBe(to);
+    },
+  );
+});
+
+test('docs/reverse-webhooks.md shows the table', () => {
+  const rows = states.flatMap((from) =>
+    Object.entries(hookTransitions[from]).map(([event, to]) => `${from} | ${event} | ${to}`),
+  );
+  const page = readFileSync(join(import.meta.dirname, '../../docs/reverse-webhooks.md'), 'utf8');
+  const shown = /<!-- transitions -->\n\n([^]*?)\n\n/.exec(page)?.[1]!.split('\n').slice(2) ?? [];
+  expect(
+    shown.map((line) =>
+      line
+        .replace(/^\| *| *\|$/g, '')
+        .replace(/ +\| +/g, ' | ')
+        .replaceAll('`', ''),
+    ),
+  ).toEqual(rows);
+});

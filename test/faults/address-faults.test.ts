@@ -1,0 +1,4 @@
+import { addressFaults } from '../../faults/address-faults.ts';
+import { testSurvival } from './survival.ts';
+
+await testSurvival(addressFaults);

@@ -1,0 +1,80 @@
+import { describe, expect, test } from '@jest/globals';
+import type { FaultResult } from '../../faults/fault.ts';
+import { notesOf, pageOf, summaryOf, tableOf } from '../../faults/report.ts';
+
+const survived: FaultResult = {
+  name: 'kill',
+  title: 'kill -9 of the server',
+  runs: 3,
+  messages: 1_200,
+  deliveries: 2_400,
+  lost: 0,
+  outOfOrder: 0,
+  duplicates: 9,
+  worstDuplicates: 4,
+  allowedDuplicates: 8,
+  recoveries: [
+    { firstMs: 700, allMs: 720 },
+    { firstMs: 1_500, allMs: 2_000 },
+    { firstMs: 900, allMs: 905 },
+  ],
+  seconds: 9,
+  remark: 'with a remark',
+  violations: [],
+  notRun: null,
+};
+const failed: FaultResult = { ...survived, title: 'hang', lost: 1, remark: '', violations: ['1 messages were lost'] };
+const notRun: FaultResult = { ...survived, title: 'clock', remark: '', notRun: 'faketime is not installed' };
+const results = [survived, failed, notRun];
+
+const cells = (line: string): string[] =>
+  line
+    .split('|')
+    .slice(1, -1)
+    .map((cell) => cell.trim());
+
+describe('the fault report', () => {
+  test('has a row for each fault, with the median and the worst of its runs', () => {
+    const [head, rule, ...rows] = tableOf(results).split('\n');
+    expect(new Set([head, rule, ...rows].map((line) => line!.length)).size).toBe(1);
+    expect(cells(rows[0]!)).toEqual([
+      'kill -9 of the server',
+      '3',
+      '1200',
+      '0',
+      '0',
+      '9',
+      '4 (8)',
+      '0.90, 1.50 s',
+      '0.91, 2.00 s',
+    ]);
+    expect(rows).toHaveLength(3);
+  });
+
+  test('shows what was not run as that, and never as survived', () => {
+    const row = tableOf(results).split('\n').at(-1)!;
+    expect(cells(row)).toEqual(['clock', 'not run', '', '', '', '', '', '', '']);
+    expect(notesOf(results)).toEqual([
+      'kill -9 of the server: with a remark',
+      'hang: FAILED: 1 messages were lost',
+      'clock: not run. faketime is not installed',
+    ]);
+    expect(summaryOf(results)).toBe('1 faults survived, 1 failed, 1 not run');
+  });
+
+  test('names the machine and the commit', () => {
+    const machine = {
+      cores: 2,
+      memoryGiB: 24,
+      kernel: 'Linux 6.1',
+      node: '24.21.0',
+      postgresql: '18.4',
+      commit: 'abc123',
+    };
+    const page = pageOf({ startedAt: new Date(0), seconds: 900, quick: false, machine, results });
+    for (const fact of ['1970-01-01, 15 minutes', '2 cores, 24 GiB', 'Linux 6.1', 'PostgreSQL 18.4', 'abc123']) {
+      expect(page).toContain(fact);
+    }
+    expect(page).toContain(tableOf(results));
+  });
+});

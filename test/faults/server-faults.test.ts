@@ -1,0 +1,4 @@
+import { serverFaults } from '../../faults/server-faults.ts';
+import { testSurvival } from './survival.ts';
+
+await testSurvival(serverFaults);

@@ -1,0 +1,26 @@
+import { expect, test } from '@jest/globals';
+import { runFault, type Fault } from '../../faults/fault.ts';
+
+const SET_UP_MS = 60_000;
+
+/**
+ * The short form of faults: each is a test. `make faults` strikes the same ones at full length. What this machine lacks
+ * the means for (a library, root) is shown as skipped.
+ */
+export async function testSurvival(faults: readonly Fault[]): Promise<void> {
+  for (const fault of faults) {
+    const lack = (await fault.lacks?.()) ?? null;
+    const runs = fault.runs.test;
+    const run = lack === null ? test : test.skip;
+    run(
+      `loses nothing, keeps the order and repeats no more than it may: ${fault.title}`,
+      async () => {
+        const result = await runFault(fault, runs);
+        expect(result).toMatchObject({ runs, notRun: null, lost: 0, outOfOrder: 0, violations: [] });
+        expect(result.messages).toBeGreaterThan(0);
+        expect(result.recoveries).toHaveLength(runs);
+      },
+      SET_UP_MS + runs * fault.runMs,
+    );
+  }
+}

@@ -1,0 +1,112 @@
+import { describe, expect, test } from '@jest/globals';
+import { HookRecord, Recorder, textOf } from '../../faults/recorder.ts';
+import { judge } from '../../faults/verdict.ts';
+
+/** A receiver that got these messages in this order; the message of post n has seq n + 1. */
+function recordOf(posts: readonly number[], strict = true): HookRecord {
+  const recorder = new Recorder();
+  const record = recorder.expect('/0/0', strict);
+  for (const post of posts) record.take(arrive(recorder, [post]));
+  return record;
+}
+
+function arrive(recorder: Recorder, posts: readonly number[], id?: string) {
+  const [first, last] = [posts[0]! + 1, posts.at(-1)! + 1];
+  const bodies = posts.map((post) => ({ data: { message: { seq: post + 1, text: textOf(post) } } }));
+  const headers = { 'webhook-id': id ?? (first === last ? `7_3_${first}` : `7_3_${first}-${last}`) };
+  return recorder.arrived('/0/0', headers, JSON.stringify(bodies.length === 1 ? bodies[0] : bodies))!;
+}
+
+const verdictOf = (record: HookRecord, allowedDuplicates = 0) =>
+  judge([{ record, acknowledged: new Map([0, 1, 2].map((post) => [post, post + 1])), allowedDuplicates }]);
+
+describe('the verdict on a fault', () => {
+  test('finds nothing where everything arrived once and in order', () => {
+    const clean = { lost: 0, outOfOrder: 0, duplicates: 0, worstDuplicates: 0, allowedDuplicates: 0, violations: [] };
+    expect(verdictOf(recordOf([0, 1, 2]))).toEqual(clean);
+  });
+
+  test('misses what was answered 200 and did not arrive', () => {
+    expect(verdictOf(recordOf([0, 2]))).toMatchObject({ lost: 1, violations: ['1 messages were lost'] });
+  });
+
+  test('misses a message that arrived under the seq of another', () => {
+    const recorder = new Recorder();
+    const record = recorder.expect('/0/0', true);
+    record.take({ ...arrive(recorder, [0]), posts: [1] });
+    expect(verdictOf(record).lost).toBe(3);
+  });
+
+  test('sees the first arrival of a message after that of a later one, and not its repeats', () => {
+    expect(verdictOf(recordOf([0, 2, 1])).outOfOrder).toBe(1);
+    expect(verdictOf(recordOf([0, 1, 2, 1, 2]), 2).outOfOrder).toBe(0);
+  });
+
+  test('sees it in arrivals that were refused as well', () => {
+    const recorder = new Recorder();
+    const record = recorder.expect('/0/0', true);
+    arrive(recorder, [1]);
+    for (const post of [0, 1, 2]) record.take(arrive(recorder, [post]));
+    expect(verdictOf(record).outOfOrder).toBe(1);
+  });
+
+  test('asks no order of a hook that has none', () => {
+    expect(verdictOf(recordOf([2, 0, 1], false))).toMatchObject({ lost: 0, outOfOrder: 0, violations: [] });
+  });
+
+  test('counts repeats, and refuses more of them in one run than a lane may show', () => {
+    expect(verdictOf(recordOf([0, 1, 0, 1, 2]), 2)).toMatchObject({
+      duplicates: 2,
+      worstDuplicates: 2,
+      violations: [],
+    });
+    const tooMany = 'a lane sent 2 messages again in a run, 1 are allowed';
+    expect(verdictOf(recordOf([0, 1, 0, 1, 2]), 1).violations).toEqual([tooMany]);
+  });
+
+  test('tells of the lane that is nearest to its bound', () => {
+    const lane = (posts: readonly number[], allowedDuplicates: number) => ({
+      record: recordOf(posts),
+      acknowledged: new Map<number, number>(),
+      allowedDuplicates,
+    });
+    const lanes = [lane([0, 0, 1], 8), lane([0, 1, 0, 1, 1], 4), lane([0, 1, 2, 0, 1, 2, 0], 80)];
+    expect(judge(lanes)).toMatchObject({ duplicates: 8, worstDuplicates: 3, allowedDuplicates: 4, violations: [] });
+  });
+
+  test('counts them for each run by itself', () => {
+    const recorder = new Recorder();
+    const record = recorder.expect('/0/0', true);
+    for (const post of [0, 1, 2]) {
+      record.beginRun();
+      for (let n = 0; n < 2; n += 1) record.take(arrive(recorder, [post]));
+    }
+    expect(verdictOf(record, 1)).toMatchObject({ duplicates: 3, worstDuplicates: 1, violations: [] });
+  });
+
+  test('does not take a refused delivery for a duplicate', () => {
+    const recorder = new Recorder();
+    const record = recorder.expect('/0/0', true);
+    for (const post of [0, 0, 1, 2]) arrive(recorder, [post]);
+    for (const post of [0, 1, 2]) record.take(arrive(recorder, [post]));
+    expect(verdictOf(record)).toMatchObject({ lost: 0, duplicates: 0, violations: [] });
+  });
+
+  test('knows the messages of a batch, and a webhook-id that names others', () => {
+    const recorder = new Recorder();
+    const record = recorder.expect('/0/0', true);
+    record.take(arrive(recorder, [0, 1, 2]));
+    expect(verdictOf(record)).toMatchObject({ lost: 0, outOfOrder: 0, violations: [] });
+    expect([...recorder.violations]).toEqual([]);
+    arrive(recorder, [0, 1], '7_3_1-3');
+    expect([...recorder.violations]).toEqual(['a webhook-id did not name the messages of its body']);
+  });
+
+  test('sees a post that was written twice', () => {
+    const recorder = new Recorder();
+    const record = recorder.expect('/0/0', true);
+    for (const post of [0, 1, 2]) record.take(arrive(recorder, [post]));
+    record.take({ ...arrive(recorder, [3]), posts: [1] });
+    expect(verdictOf(record).violations).toEqual(['a post repeated with its Idempotency-Key was written twice']);
+  });
+});
