@@ -17,10 +17,11 @@ export class LaneSlots {
     this.#host = host;
   }
 
-  /** A slot, to be given back with `release`; null when the lane, or the server, stops. */
-  acquire(): Promise<Slot | null> {
-    if (this.#stopped) return Promise.resolve(null);
+  /** A slot, to be given back with `release`, at once where one is free; null when the lane, or the server, stops. */
+  acquire(): Slot | null | Promise<Slot | null> {
+    if (this.#stopped) return null;
     const kind = this.#kind;
+    if (this.#slots.tryAcquire(this.#host, kind === 'slow')) return kind;
     return new Promise((resolve) => {
       this.#waiting.add(resolve);
       void this.#slots.acquire(this.#host, kind === 'slow').then((granted) => {

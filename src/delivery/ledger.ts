@@ -32,8 +32,7 @@ export class Ledger {
   /** The lane goes on from the changed place at once; what it takes to remember it is written meanwhile. */
   settle(change: Partial<LaneProgress>, entry: Entry): Settlement {
     const settlement = this.draft(change, entry);
-    const { cursor, failures, failingSince, nextAttemptAt, refusals, batchLast, singlesLast } = settlement;
-    this.#progress = { cursor, failures, failingSince, nextAttemptAt, refusals, batchLast, singlesLast };
+    this.#progress = settlement;
     this.#unsettled.add(settlement);
     return settlement;
   }

@@ -75,19 +75,25 @@ export class Slots {
   }
 
   /**
-   * Waits for a slot; true once it is ours and has to be released, false when the server stops.
+   * Takes a slot that is free now; false when there is none, or the server stops.
    *
    * @param slow what {@link isSlow} says of the caller's last attempt; false when there was none. `release` has to be
    *   told the same.
    */
-  acquire(hostName: string, slow = false): Promise<boolean> {
-    if (this.#stopped) return Promise.resolve(false);
+  tryAcquire(hostName: string, slow = false): boolean {
+    if (this.#stopped) return false;
     const host = this.#hostOf(hostName);
     // Whoever waits while a slot is free waits for room that is not this one's, so nobody is passed.
-    if (this.#hasRoom(host, slow)) {
-      this.#take(host, slow);
-      return this.#granted;
-    }
+    if (!this.#hasRoom(host, slow)) return false;
+    this.#take(host, slow);
+    return true;
+  }
+
+  /** Waits for a slot; true once it is ours and has to be released, false when the server stops. */
+  acquire(hostName: string, slow = false): Promise<boolean> {
+    if (this.#stopped) return Promise.resolve(false);
+    if (this.tryAcquire(hostName, slow)) return this.#granted;
+    const host = this.#hostOf(hostName);
     return new Promise((resolve) => {
       (slow ? host.slow : host.quick).push(resolve);
       this.#queue(host);

@@ -163,10 +163,13 @@ describe('control writes', () => {
       locked((tx, found) => redeliverFrom(tx, found, 120)),
       locked((tx, found) => redeliverOnly(tx, found, [(110 + n) as Seq, (109 - (n % 5)) as Seq])),
       locked((tx, found) => skipBacklog(tx, found)),
-      settling.write([settlement(n * 4)]),
       pool.run((sql) => claimPing(sql, reference(), 0)),
     ]).flat();
-    await Promise.all(writes);
+    // One write of settlements at a time, as the settler does.
+    const settle = async (): Promise<void> => {
+      for (let n = 0; n < 40; n += 1) await settling.write([settlement(n * 4)]);
+    };
+    await Promise.all([...writes, settle()]);
     const { cursor, generation } = (await row()) as { cursor: number; generation: number };
     expect(cursor).toBeGreaterThanOrEqual(100);
     expect(cursor).toBeLessThanOrEqual(MESSAGES);
