@@ -21,6 +21,8 @@ export class Apart {
   #page: RetryRow[] = [];
   /** Taken from the page and not over yet. */
   #taken = 0;
+  /** When all were made due last, or will be; a monotonic time. */
+  #hastenedMs = Number.NEGATIVE_INFINITY;
 
   constructor(pool: Pool, row: LaneRow, schedule: RetrySchedule) {
     this.#pool = pool;
@@ -88,11 +90,19 @@ export class Apart {
     this.#expect(nextAt);
   }
 
-  /** Makes all of them due: the target takes deliveries again. */
+  /**
+   * Makes all of them due: the target takes deliveries again. Within the schedule's first wait that is done once, and
+   * then at its end: a target that fails and succeeds in turn would have them all repeated without any wait.
+   */
   async hasten(): Promise<void> {
     if (this.#count === 0) return;
-    await this.#pool.run((sql) => hastenRetries(sql, this.#row.id));
-    this.#expect(new Date());
+    const [intervalMs = 0] = this.#schedule.retryMs;
+    const nowMs = performance.now();
+    if (nowMs >= this.#hastenedMs + intervalMs) this.#hastenedMs = nowMs;
+    else if (nowMs > this.#hastenedMs) this.#hastenedMs += intervalMs;
+    const at = new Date(Date.now() + this.#hastenedMs - nowMs);
+    await this.#pool.run((sql) => hastenRetries(sql, this.#row.id, at));
+    this.#expect(at);
   }
 
   #expect(at: Date): void {

@@ -54,6 +54,8 @@ export const REST_MS = REST.ms;
  * one's commit cost a third of the rate; beyond 8 there was little to gain.
  */
 export const MAX_UNSETTLED = 8;
+/** The log is told of a lane's failures no more often than this. */
+const NEWS_INTERVAL_MS = 60_000;
 
 /**
  * One reverse webhook on its way through the log. In which order it sends is its course's; here is when: while something
@@ -80,6 +82,8 @@ export class Lane {
   #retired = false;
   #stale = false;
   #isParked: boolean;
+  /** When the log was told of a failure last. */
+  #toldMs = Number.NEGATIVE_INFINITY;
 
   constructor(row: LaneRow, keys: SigningKeys, context: LaneContext) {
     this.id = row.id;
@@ -231,9 +235,11 @@ export class Lane {
   #failed({ category, code, detail, durationMs }: Attempt, settlement: Settlement): void {
     const { failures, failingSince } = settlement;
     const fields = { hook: this.id, host: this.host, category, code, detail, failures, durationMs };
-    // The first failure is news; the repeats would fill the log for as long as a receiver is down.
-    if (failures === 1) this.#context.log.warn('a delivery failed', fields);
-    else this.#context.log.debug('a delivery failed again', fields);
+    // The first failure is news; the repeats would fill the log for as long as a receiver is down, and so would the
+    // first ones of a receiver that fails and succeeds in turn.
+    const isNews = failures === 1 && performance.now() - this.#toldMs >= NEWS_INTERVAL_MS;
+    if (isNews) this.#toldMs = performance.now();
+    this.#context.log[isNews ? 'warn' : 'debug'](isNews ? 'a delivery failed' : 'a delivery failed again', fields);
     const failingMs = failingSince === null ? 0 : Date.now() - failingSince.getTime();
     if (failures === 1) this.#isParked = false;
     if (!this.#isParked && failingMs >= this.#context.parkAfterMs) void this.#park(settlement);

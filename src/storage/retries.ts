@@ -39,7 +39,7 @@ export async function dueRetries(
   return row!;
 }
 
-/** Makes every request of a hook due: its target takes deliveries again. */
-export async function hastenRetries(sql: Sql, hookId: HookId): Promise<void> {
-  await sql`update delivery_retry set next_at = now() where hook_id = ${hookId} and next_at > now()`;
+/** Makes every request of a hook due at a moment, unless it is before. */
+export async function hastenRetries(sql: Sql, hookId: HookId, at: Date): Promise<void> {
+  await sql`update delivery_retry set next_at = ${at} where hook_id = ${hookId} and next_at > ${at}`;
 }
