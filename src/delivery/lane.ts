@@ -7,6 +7,7 @@ import type { AttemptRecord, Settlement } from '../storage/settlement.ts';
 import { Apart } from './apart.ts';
 import { REST, type Course, type CourseParts, type Rest } from './course.ts';
 import type { DeliveryCounts } from './delivery-counts.ts';
+import type { FailureNews } from './failure-news.ts';
 import type { SigningKeys } from './headers.ts';
 import type { Leases } from './leases.ts';
 import { LaneSlots } from './lane-slots.ts';
@@ -35,6 +36,7 @@ export interface LaneContext {
   readonly schedule: RetrySchedule;
   readonly parkAfterMs: number;
   readonly counts: DeliveryCounts;
+  readonly news: FailureNews;
   readonly log: Log;
   /** A settlement was not taken: the hook was changed by somebody and has to be read again. */
   readonly onStale: (conversationId: ConversationId) => void;
@@ -54,8 +56,6 @@ export const REST_MS = REST.ms;
  * one's commit cost a third of the rate; beyond 8 there was little to gain.
  */
 export const MAX_UNSETTLED = 8;
-/** The log is told of a lane's failures no more often than this. */
-const NEWS_INTERVAL_MS = 60_000;
 
 /**
  * One reverse webhook on its way through the log. In which order it sends is its course's; here is when: while something
@@ -82,8 +82,6 @@ export class Lane {
   #retired = false;
   #stale = false;
   #isParked: boolean;
-  /** When the log was told of a failure last. */
-  #toldMs = Number.NEGATIVE_INFINITY;
 
   constructor(row: LaneRow, keys: SigningKeys, context: LaneContext) {
     this.id = row.id;
@@ -235,11 +233,7 @@ export class Lane {
   #failed({ category, code, detail, durationMs }: Attempt, settlement: Settlement): void {
     const { failures, failingSince } = settlement;
     const fields = { hook: this.id, host: this.host, category, code, detail, failures, durationMs };
-    // The first failure is news; the repeats would fill the log for as long as a receiver is down, and so would the
-    // first ones of a receiver that fails and succeeds in turn.
-    const isNews = failures === 1 && performance.now() - this.#toldMs >= NEWS_INTERVAL_MS;
-    if (isNews) this.#toldMs = performance.now();
-    this.#context.log[isNews ? 'warn' : 'debug'](isNews ? 'a delivery failed' : 'a delivery failed again', fields);
+    this.#context.news.tell(fields);
     const failingMs = failingSince === null ? 0 : Date.now() - failingSince.getTime();
     if (failures === 1) this.#isParked = false;
     if (!this.#isParked && failingMs >= this.#context.parkAfterMs) void this.#park(settlement);
