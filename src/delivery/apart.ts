@@ -21,6 +21,8 @@ export class Apart {
   #page: RetryRow[] = [];
   /** Taken from the page and not over yet. */
   #taken = 0;
+  /** When all were made due last, or will be; a monotonic time. */
+  #hastenedMs = Number.NEGATIVE_INFINITY;
 
   constructor(pool: Pool, row: LaneRow, schedule: RetrySchedule) {
     this.#pool = pool;
@@ -88,7 +90,10 @@ export class Apart {
     this.#expect(nextAt);
   }
 
-  /** Makes all of them due: the target takes deliveries again. */
+  /**
+   * Makes all of them due: the target takes deliveries again. Within the schedule's first wait that is done once, and
+   * then at its end: a target that fails and succeeds in turn would have them all repeated without any wait.
+   */
   async hasten(): Promise<void> {
     if (this.#count === 0) return;
     const now = new Date();

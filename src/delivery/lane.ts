@@ -7,6 +7,7 @@ import type { AttemptRecord, Settlement } from '../storage/settlement.ts';
 import { Apart } from './apart.ts';
 import { REST, type Course, type CourseParts, type Rest } from './course.ts';
 import type { DeliveryCounts } from './delivery-counts.ts';
+import type { FailureNews } from './failure-news.ts';
 import type { SigningKeys } from './headers.ts';
 import type { Leases } from './leases.ts';
 import { LaneSlots } from './lane-slots.ts';
@@ -35,6 +36,7 @@ export interface LaneContext {
   readonly schedule: RetrySchedule;
   readonly parkAfterMs: number;
   readonly counts: DeliveryCounts;
+  readonly news: FailureNews;
   readonly log: Log;
   /** A settlement was not taken: the hook was changed by somebody and has to be read again. */
   readonly onStale: (conversationId: ConversationId) => void;
@@ -231,9 +233,7 @@ export class Lane {
   #failed({ category, code, detail, durationMs }: Attempt, settlement: Settlement): void {
     const { failures, failingSince } = settlement;
     const fields = { hook: this.id, host: this.host, category, code, detail, failures, durationMs };
-    // The first failure is news; the repeats would fill the log for as long as a receiver is down.
-    if (failures === 1) this.#context.log.warn('a delivery failed', fields);
-    else this.#context.log.debug('a delivery failed again', fields);
+    this.#context.news.tell(fields);
     const failingMs = failingSince === null ? 0 : Date.now() - failingSince.getTime();
     if (failures === 1) this.#isParked = false;
     if (!this.#isParked && failingMs >= this.#context.parkAfterMs) void this.#park(settlement);

@@ -8,6 +8,7 @@ import type { Database } from '../storage/database.ts';
 import { lanesOfConversations, PARTITIONS, type LaneRow } from '../storage/lanes.ts';
 import type { Sealer } from '../storage/sealed.ts';
 import { DeliveryCounts } from './delivery-counts.ts';
+import { FailureNews } from './failure-news.ts';
 import { openSigningKeys } from './headers.ts';
 import { LaneEndings } from './lane-endings.ts';
 import { Lane, REST_MS, type LaneContext } from './lane.ts';
@@ -117,6 +118,7 @@ export class Lanes {
       schedule: config,
       parkAfterMs: config.parkAfterMs,
       counts: this.counts,
+      news: new FailureNews(log),
       log,
       onStale: (id) => this.#read([id]),
       onGone: (lane, settlement, attempt) => endings.remove(lane, settlement, attempt),

@@ -6,6 +6,7 @@ import type { HookReference } from '../storage/hook-control.ts';
 import { findHooks } from '../storage/hooks.ts';
 import { resolveHook } from './access.ts';
 import { reading } from './database-errors.ts';
+import { parseMoment } from './moment.ts';
 import { defineOperation } from './operation.ts';
 import { pageOf } from './page.ts';
 import { hookNumber } from './schemas.ts';
@@ -52,8 +53,8 @@ export function presentAttempt(
  */
 export function parseLogPlace(text: string): LogPlace | null {
   const [, time = '', seq = '0', attempt = '0'] = /^([^_]{1,40})(?:_(\d{1,15})_(\d{1,9}))?$/.exec(text) ?? [];
-  if (!z.iso.datetime({ offset: true }).safeParse(time).success) return null;
-  return { at: new Date(time), firstSeq: Number(seq) as Seq, attempt: Number(attempt) };
+  const at = parseMoment(time);
+  return at === null ? null : { at, firstSeq: Number(seq) as Seq, attempt: Number(attempt) };
 }
 
 function formatLogPlace({ at, firstSeq, attempt }: LogPlace): string {

@@ -16,6 +16,7 @@ import {
 import { findHooks } from '../storage/hooks.ts';
 import { reading } from './database-errors.ts';
 import { administeredHook, controlHook } from './hook-control.ts';
+import { parseMoment } from './moment.ts';
 import { defineOperation } from './operation.ts';
 import { hookNumber } from './schemas.ts';
 import type { Services } from './services.ts';
@@ -95,11 +96,6 @@ async function placeOf(tx: Transaction, hook: LockedHook, from: string): Promise
   return firstSeqSince(tx, { conversationId, after: startSeq, lastSeq }, moment);
 }
 
-/** RFC 3339. Without a zone nobody could tell whose it is. */
-function parseMoment(text: string): Date | null {
-  return z.iso.datetime({ offset: true }).safeParse(text).success ? new Date(text) : null;
-}
-
 async function sendSingly(tx: Transaction, hook: LockedHook, ids: readonly string[]): Promise<Seq> {
   const seqs = [...new Set(ids.map((id) => seqOf(hook, 'only', id)))];
   const early = seqs.find((seq) => seq <= hook.startSeq);
@@ -119,7 +115,7 @@ async function sendSingly(tx: Transaction, hook: LockedHook, ids: readonly strin
 function seqOf({ conversationId, lastSeq }: LockedHook, key: 'from' | 'only', id: string): Seq {
   const [, group, seq] = MESSAGE_ID.exec(id) ?? [];
   if (Number(group) === conversationId && Number(seq) <= lastSeq) return Number(seq) as Seq;
-  const what = group === undefined ? 'one of the ids' : id;
+  const what = group !== undefined ? id : key === 'from' ? 'it' : 'one of the ids';
   throw new KlatchError('invalid_input', { sentence: `${key}: ${what} is not the id of a message of this group` });
 }
 

@@ -5,7 +5,7 @@ const MAX_URL_CHARACTERS = 2_048;
 
 /**
  * The normalised form (WHATWG `href`) of a reverse webhook's URL. Throws `hook_url` when it is not an absolute http(s)
- * URL within its bound, without credentials and fragment, and `hook_address` when it names a refused address literally;
+ * URL within its bound, without credentials, fragment and port 0, and `hook_address` when it names a refused address literally;
  * a host name is judged by what it resolves to at each attempt.
  */
 export function parseHookUrl(text: string, policy: AddressPolicy): string {
@@ -13,7 +13,8 @@ export function parseHookUrl(text: string, policy: AddressPolicy): string {
   if (url === null || !['http:', 'https:'].includes(url.protocol)) throw new KlatchError('hook_url');
   // The parser drops an empty fragment's text but keeps its sign in href.
   if (url.username !== '' || url.password !== '' || url.href.includes('#')) throw new KlatchError('hook_url');
-  if (url.href.length > MAX_URL_CHARACTERS) throw new KlatchError('hook_url');
+  // Nothing can be reached at port 0, and what connects may take it for "no port given".
+  if (url.port === '0' || url.href.length > MAX_URL_CHARACTERS) throw new KlatchError('hook_url');
   const rule = policy.refusesHost(url.hostname);
   if (rule !== null) {
     const sentence =

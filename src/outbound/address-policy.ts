@@ -58,7 +58,7 @@ const ENDS_IN_NUMBER = /(?:^|\.)(?:\d+|0x[0-9a-f]*)$/;
  *
  * An IPv4-mapped IPv6 address reaches an IPv4 host, so IPv4 entries decide about it, but it has to be listed even where
  * the IPv4 address is a public one: no receiver needs that spelling, and it is how filters are bypassed. All other
- * addresses that carry an IPv4 address (`::a.b.c.d`, NAT64, 6to4, Teredo) need an IPv6 entry of their own.
+ * addresses that carry an IPv4 address (`::a.b.c.d`, NAT64, 6to4, Teredo, ISATAP) need an IPv6 entry of their own.
  */
 export class AddressPolicy {
   readonly #allowed4: Range<ipaddr.IPv4>[] = [];
@@ -158,6 +158,8 @@ function ruleOf(address: Address): string | null {
   const { parts } = address as ipaddr.IPv6;
   // `::127.0.0.1` is unicast to ipaddr.js (and to request-filtering-agent).
   if (parts.slice(0, 6).every((part) => part === 0)) return 'IPv4-compatible IPv6';
+  // ISATAP (RFC 5214): a host with such an interface tunnels to the IPv4 address at the end, whatever the prefix is.
+  if (((parts[4] ?? 0) & 0xfdff) === 0 && parts[5] === 0x5efe) return 'ISATAP';
   // IANA has delegated no unicast outside 2000::/3.
   return ((parts[0] ?? 0) & 0xe000) === 0x2000 ? null : 'reserved';
 }

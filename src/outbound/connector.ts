@@ -132,7 +132,8 @@ export class Connector {
 }
 
 function endpointOf(target: Target, address: string): { host: string; port: number } {
-  return { host: address, port: Number(target.port) || (target.protocol === 'https:' ? 443 : 80) };
+  const defaultPort = target.protocol === 'https:' ? 443 : 80;
+  return { host: address, port: target.port === '' ? defaultPort : Number(target.port) };
 }
 
 function trustOf(ca: string | undefined): { ca: string[] } | undefined {

@@ -104,9 +104,13 @@ export class KeptConnection extends Client {
     return this.#requests > 1;
   }
 
-  /** The answer has been read to its end, the socket may serve again. */
+  /**
+   * The answer has been read to its end, the socket may serve again. Not one whose request was answered before it was
+   * taken: a receiver that answers without reading would have us keep every next request behind it, up to 1 MiB each.
+   */
   release(): void {
-    this.#idle.add(this);
+    if ((this.#socket?.writableLength ?? 0) > 0) this.closeSocket();
+    else this.#idle.add(this);
   }
 
   /** Closes the socket, if there is one. Only for idle connections: undici then reopens it when it is needed. */
