@@ -135,17 +135,20 @@ export class UnorderedCourse implements Course {
   /** True when a request is on its way, which gives the slot back. */
   async #sendFurther(slot: Slot): Promise<boolean> {
     const { requests, head, caughtUp } = this.#parts;
-    const again = this.#again.shift();
+    // It stays where the cursor sees it until it is on its way.
+    const again = this.#again[0];
     const after = again === undefined ? this.#readTo : ((again.first - 1) as Seq);
     const headBefore = head();
     const bounds = again === undefined ? this.#bounds() : { messages: Number.POSITIVE_INFINITY, last: again.last };
-    const { passed, request } = await this.#read(() => requests.next(after, bounds), again);
+    const { passed, request } = await requests.next(after, bounds);
     if (request === null) {
       if (passed > after) this.#leaveOut(passed, again);
-      else caughtUp(after, headBefore);
+      else if (again === undefined) caughtUp(after, headBefore);
+      else this.#pause = REST;
       return false;
     }
     if (again === undefined) this.#readTo = request.last;
+    else this.#again.shift();
     const range = { first: request.first, last: request.last };
     this.#onItsWay.add(range);
     this.#launch(
@@ -153,15 +156,6 @@ export class UnorderedCourse implements Course {
       slot,
     );
     return true;
-  }
-
-  async #read<T>(read: () => Promise<T>, again: Range | undefined): Promise<T> {
-    try {
-      return await read();
-    } catch (error) {
-      if (again !== undefined) this.#again.unshift(again);
-      throw error;
-    }
   }
 
   /** A batch that failed while the hook asked for order is sent as it was, and one that was refused, one by one. */
@@ -175,9 +169,8 @@ export class UnorderedCourse implements Course {
 
   #leaveOut(passed: Seq, again: Range | undefined): void {
     const { ledger, sender } = this.#parts;
-    if (again !== undefined && passed < again.last)
-      this.#again.unshift({ first: (passed + 1) as Seq, last: again.last });
     if (again === undefined) this.#readTo = passed;
+    else this.#again.splice(0, 1, ...(passed < again.last ? [{ first: (passed + 1) as Seq, last: again.last }] : []));
     const epoch = sender.epoch;
     if (epoch === null) this.#pause = REST;
     // The cursor is written with the next settlement when not with this one.
