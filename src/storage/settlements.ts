@@ -114,12 +114,14 @@ function settleAny(sql: Sql, { lanes, attempts, retries, trouble }: AnyColumns):
       ) as u(hook_id, seq, last_seq, attempts, next_at) join settled s on s.id = u.hook_id
     ), over as (
       delete from delivery_retry d using retry
-      where d.hook_id = retry.hook_id and d.seq = retry.seq and retry.next_at is null
+      where d.hook_id = retry.hook_id and d.seq = retry.seq and d.last_seq <= retry.last_seq and retry.next_at is null
     ), again as (
       insert into delivery_retry (hook_id, seq, last_seq, attempts, next_at)
       select hook_id, seq, last_seq, attempts, next_at from retry where next_at is not null
       on conflict (hook_id, seq)
-      do update set last_seq = excluded.last_seq, attempts = excluded.attempts, next_at = excluded.next_at
+      do update set attempts = excluded.attempts, next_at = excluded.next_at,
+        last_seq = case when excluded.attempts = 0 then excluded.last_seq
+          else greatest(delivery_retry.last_seq, excluded.last_seq) end
     ), logged as (
       insert into delivery_attempt (hook_id, seq, last_seq, attempt, at, outcome, category, code, duration_ms)
       select a.hook_id, a.seq, a.last_seq, a.attempt, to_timestamp(a.at_ms / 1000.0), a.outcome, a.category, a.code,

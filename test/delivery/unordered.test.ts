@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { MAX_IN_FLIGHT } from '../../src/delivery/unordered-course.ts';
 import { eventually } from '../support/eventually.ts';
+import { postJson } from '../support/server.ts';
 import { LaneFixture, rangeOf, seqs, upTo } from './lane-fixture.ts';
 
 let lane: LaneFixture;
@@ -125,6 +126,35 @@ describe('a hook with order none', () => {
     expect(ranges.filter((range) => range === '6-10')).toHaveLength(2);
     expect(new Set(ranges)).toEqual(new Set(['1-5', '6-10', '11-12', '1', '2', '3', '4', '5']));
   });
+
+  test.each([200, 500])(
+    'keeps the rest of a batch that failed, when its first message, asked for by itself, is answered %i meanwhile',
+    async (status) => {
+      const accepted: string[] = [];
+      let answer = (): void => {};
+      let batches = 0;
+      await lane.register({ order: 'none', batch: 5 }, async (arrival) => {
+        const range = rangeOf(arrival);
+        // Its answer comes when the row of the batch is written.
+        if (range === '1') await new Promise<void>((resolve) => (answer = resolve));
+        const code = range === '1' ? status : (batches += 1) === 1 ? 500 : 200;
+        if (code === 200) accepted.push(range);
+        return code;
+      });
+      await lane.change({ paused_at: new Date() });
+      await lane.post(1, 5);
+      await postJson(`${lane.group.webhook}/reverse/${lane.hook}/redeliver`, { only: [`${lane.group.id}:1`] });
+      await lane.change({ paused_at: null });
+      await lane.rowWhere(({ cursor }) => cursor === 5);
+      expect(lane.receiver.arrivals.map(rangeOf).sort()).toEqual(['1', '1-5']);
+      answer();
+      await eventually(
+        () => lane.retries(),
+        (rows) => rows.length === 0,
+      );
+      expect(accepted.at(-1)).toBe('1-5');
+    },
+  );
 
   test('becomes strict when it is asked to, with nothing lost', async () => {
     let failing = true;
