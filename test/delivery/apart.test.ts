@@ -81,6 +81,20 @@ describe('messages that are asked for again', () => {
     expect(lane.receiver.arrivals).toEqual([]);
   });
 
+  test('are due though their time is far ahead, since the clock was put back after it was set', async () => {
+    await lane.register();
+    await lane.post(1, 1);
+    await lane.rowWhere(({ cursor }) => cursor === 1);
+    await lane.server.database.query(
+      (sql) => sql`
+        insert into delivery_retry (hook_id, seq, last_seq, attempts, next_at)
+        values (${lane.hook}, 1, 1, 0, date_trunc('milliseconds', now()) + interval '3 days 1 microsecond')`,
+    );
+    await lane.change({ description: 'asked again' });
+    await isServed();
+    expect(arrived()).toEqual([1, 1]);
+  });
+
   test('are served by the next process, when this one was stopped before', async () => {
     let failing = true;
     await lane.register({}, () => (failing ? 500 : 200));
