@@ -21,6 +21,7 @@ export class Apart {
   #page: RetryRow[] = [];
   /** Taken from the page and not over yet. */
   #taken = 0;
+  #hastenFromMs = 0;
   /** Became rows, or due, since the last read began: what it answers may not know of them. */
   #sinceRead: { count: number; next: Date | null } = { count: 0, next: null };
 
@@ -100,10 +101,14 @@ export class Apart {
     this.#expect(nextAt);
   }
 
-  /** Makes all of them due: the target takes deliveries again. */
+  /**
+   * Makes all of them due: the target takes deliveries again. Once in the longest wait at most: a few that fail by
+   * themselves look like an outage too, which each success would end.
+   */
   async hasten(): Promise<void> {
-    if (this.#count === 0) return;
+    if (this.#count === 0 || performance.now() < this.#hastenFromMs) return;
     await this.#pool.run((sql) => hastenRetries(sql, this.#row.id));
+    this.#hastenFromMs = performance.now() + longestDelayMs(this.#schedule);
     this.#expect(new Date());
   }
 

@@ -156,6 +156,22 @@ describe('a hook with order none', () => {
     },
   );
 
+  test('lets those that fail by themselves have their own times, though others are taken between them', async () => {
+    await lane.stop();
+    lane = await LaneFixture.start({ delivery: { retryMs: [3_600_000] } });
+    await lane.register({ order: 'none' }, (arrival) => (seqs(arrival)[0]! <= 3 ? 500 : 200));
+    await lane.post(1, 3);
+    await lane.rowWhere(({ failures }) => failures === 3);
+    for (let n = 4; n <= 12; n += 1) {
+      await lane.post(n, n);
+      await lane.rowWhere(({ cursor }) => cursor === n);
+      // What it makes due is repeated before the next.
+      if (n === 4) await lane.receiver.received(7);
+    }
+    // Once more each, when the target proved to be well, and not with every success.
+    expect(arrived().filter((seq) => seq <= 3)).toHaveLength(6);
+  });
+
   test('becomes strict when it is asked to, with nothing lost', async () => {
     let failing = true;
     await lane.register({ order: 'none' }, (arrival) => (failing && seqs(arrival)[0]! % 5 === 0 ? 500 : 200));
