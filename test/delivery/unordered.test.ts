@@ -156,6 +156,22 @@ describe('a hook with order none', () => {
     },
   );
 
+  test('sends one by one what it repeats apart, when a batch is refused then', async () => {
+    let answers = [500, 413];
+    await lane.register({ order: 'none', batch: 4 }, (arrival) =>
+      seqs(arrival).length > 1 ? (answers.shift() ?? 413) : 200,
+    );
+    await lane.change({ paused_at: new Date() });
+    await lane.post(1, 4);
+    await lane.change({ paused_at: null });
+    await lane.rowWhere(({ cursor }) => cursor === 4);
+    await eventually(
+      () => lane.retries(),
+      (rows) => rows.length === 0,
+    );
+    expect(lane.receiver.arrivals.map(rangeOf).sort()).toEqual(['1', '1-4', '1-4', '2', '3', '4']);
+  });
+
   test('lets those that fail by themselves have their own times, though others are taken between them', async () => {
     await lane.stop();
     lane = await LaneFixture.start({ delivery: { retryMs: [3_600_000] } });
