@@ -7,8 +7,8 @@ import { anyColumns, deliveredColumns, type AnyColumns, type DeliveredColumns } 
 /**
  * Writes settlements of any number of lanes, one for each lane at most, in one commit. Returns the hooks that took all
  * of theirs. One that is missing was changed by somebody (generation), removed, or belongs to another process (epoch),
- * and its lane must be read again. When it was only changed, what was delivered still counts, so that pausing a hook
- * repeats nothing; when its cursor was moved by hand as well, nothing does. The lease rows stay share-locked until the
+ * and its lane must be read again. When it was only changed, its place still counts, so that pausing a hook repeats nothing
+ * and a batch that failed keeps its range; when its cursor was moved by hand as well, nothing does. The lease rows stay share-locked until the
  * commit, so that no take-over slips between the check and the write.
  */
 export async function settle(sql: Sql, settlements: readonly Settlement[]): Promise<Set<HookId>> {
@@ -32,7 +32,7 @@ function isUntroubled(s: Settlement): boolean {
 
 interface Settled {
   readonly id: HookId;
-  /** False: the hook was changed since, and took only what was delivered. */
+  /** False: the hook was changed since, and took only the place. */
   readonly current: boolean;
 }
 
@@ -100,8 +100,7 @@ function settleAny(sql: Sql, { lanes, attempts, retries, trouble }: AnyColumns):
         next_attempt_at = case when r.generation = i.generation then i.next_attempt_at else r.next_attempt_at end,
         refusals = case when r.generation = i.generation then i.refusals when i.cursor > r.cursor then 0
           else r.refusals end,
-        batch_last = case when r.generation = i.generation then i.batch_last else r.batch_last end,
-        singles_last = case when r.generation = i.generation then i.singles_last else r.singles_last end,
+        batch_last = i.batch_last, singles_last = i.singles_last,
         last_success_at = coalesce(to_timestamp(i.success_ms / 1000.0), r.last_success_at),
         last_error_at = coalesce(to_timestamp(i.error_ms / 1000.0), r.last_error_at),
         last_error_category = case when i.error_ms is null then r.last_error_category else i.category end,

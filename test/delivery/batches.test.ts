@@ -68,6 +68,22 @@ describe('a hook with batch', () => {
     expect(new Set(seen.slice(0, seen.indexOf('4')))).toEqual(new Set(['1-3']));
   });
 
+  test('keeps the range of a batch that was on its way when the hook was changed, and failed', async () => {
+    let fail = (): void => {};
+    lane.receiver.answer = () => new Promise((resolve) => (fail = () => resolve(500)));
+    await backlog(3, { batch: 10 });
+    await begin();
+    await lane.receiver.received(1);
+    await lane.change({ paused_at: new Date() });
+    await lane.post(4, 5);
+    lane.receiver.answer = () => 200;
+    fail();
+    await lane.rowWhere((row) => row['last_error_code'] === 500);
+    await begin();
+    await lane.rowWhere((row) => row['cursor'] === 5);
+    expect(ranges()).toEqual(['1-3', '1-3', '4-5']);
+  });
+
   test.each([400, 413, 422])('gets a batch that it refused with %i one by one', async (status) => {
     lane.receiver.answer = (arrival) => (seqs(arrival).length > 1 ? status : 200);
     await backlog(4, { batch: 4 });
