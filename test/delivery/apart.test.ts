@@ -72,6 +72,20 @@ describe('messages that are asked for again', () => {
     expect(arrived().lastIndexOf(3)).toBeLessThan(20);
   });
 
+  test('come in their order when a hook that asked for none asks for it', async () => {
+    let failing = true;
+    await lane.register({ order: 'none' }, (arrival) => (failing && seqs(arrival)[0] === 1 ? 500 : 200));
+    await lane.change({ paused_at: new Date() });
+    await lane.post(1, 3);
+    await askAgain([2, 3]);
+    await lane.change({ ordering: 'strict', paused_at: null });
+    await lane.rowWhere(({ failures }) => failures >= 2);
+    await isServed();
+    failing = false;
+    await lane.rowWhere(({ cursor }) => cursor === 3);
+    expect([...new Set(arrived())]).toEqual([1, 2, 3]);
+  });
+
   test('are dropped when there is nothing (any more) to send', async () => {
     await lane.register({ skip: ['webhook'] });
     await lane.post(1, 2);
@@ -100,8 +114,9 @@ describe('messages that are asked for again', () => {
     await lane.register({}, () => (failing ? 500 : 200));
     await lane.post(1, 1);
     await lane.rowWhere(({ failures }) => failures > 0);
-    await askAgain([1]);
+    // As if it had arrived: what lies ahead of the cursor comes in its order only.
     await lane.change({ cursor: 1, failures: 0, next_attempt_at: null });
+    await askAgain([1]);
     await eventually(
       () => lane.log(),
       (log) => log.length >= 3,
