@@ -57,10 +57,10 @@ describe('messages that are asked for again', () => {
     await lane.register();
     await lane.post(1, 5);
     await lane.rowWhere(({ cursor }) => cursor === 5);
-    await lane.change({ paused_at: new Date() });
+    await lane.pause(true);
     await lane.post(6, 40);
     await askAgain([1, 2, 3]);
-    await lane.change({ paused_at: null });
+    await lane.pause(false);
     await lane.rowWhere(({ cursor }) => cursor === 40);
     await isServed();
     expect(
@@ -75,10 +75,11 @@ describe('messages that are asked for again', () => {
   test('come in their order when a hook that asked for none asks for it', async () => {
     let failing = true;
     await lane.register({ order: 'none' }, (arrival) => (failing && seqs(arrival)[0] === 1 ? 500 : 200));
-    await lane.change({ paused_at: new Date() });
+    await lane.pause(true);
     await lane.post(1, 3);
     await askAgain([2, 3]);
-    await lane.change({ ordering: 'strict', paused_at: null });
+    await lane.change({ ordering: 'strict' });
+    await lane.pause(false);
     await lane.rowWhere(({ failures }) => failures >= 2);
     await isServed();
     failing = false;

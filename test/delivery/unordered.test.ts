@@ -114,9 +114,9 @@ describe('a hook with order none', () => {
       if (seqs(arrival).includes(2) && seqs(arrival).length > 1) return 413;
       return seqs(arrival).includes(7) && failures-- > 0 ? 500 : 200;
     });
-    await lane.change({ paused_at: new Date() });
+    await lane.pause(true);
     await lane.post(1, 12);
-    await lane.change({ paused_at: null });
+    await lane.pause(false);
     await lane.rowWhere(({ cursor }) => cursor === 12);
     await eventually(
       () => lane.retries(),
@@ -141,10 +141,10 @@ describe('a hook with order none', () => {
         if (code === 200) accepted.push(range);
         return code;
       });
-      await lane.change({ paused_at: new Date() });
+      await lane.pause(true);
       await lane.post(1, 5);
       await postJson(`${lane.group.webhook}/reverse/${lane.hook}/redeliver`, { only: [`${lane.group.id}:1`] });
-      await lane.change({ paused_at: null });
+      await lane.pause(false);
       await lane.rowWhere(({ cursor }) => cursor === 5);
       expect(lane.receiver.arrivals.map(rangeOf).sort()).toEqual(['1', '1-5']);
       answer();
@@ -161,9 +161,9 @@ describe('a hook with order none', () => {
     await lane.register({ order: 'none', batch: 4 }, (arrival) =>
       seqs(arrival).length > 1 ? (answers.shift() ?? 413) : 200,
     );
-    await lane.change({ paused_at: new Date() });
+    await lane.pause(true);
     await lane.post(1, 4);
-    await lane.change({ paused_at: null });
+    await lane.pause(false);
     await lane.rowWhere(({ cursor }) => cursor === 4);
     await eventually(
       () => lane.retries(),
