@@ -1,7 +1,9 @@
+import type { Seq } from '../model/ids.ts';
 import type { RetryRow } from '../storage/retries.ts';
 import type { RetryRecord } from '../storage/settlement.ts';
+import { MAX_APART } from './apart.ts';
 import { REST, type CourseParts, type Rest } from './course.ts';
-import { recordOf, type Sent } from './progress.ts';
+import { isRefusal, recordOf, type Sent } from './progress.ts';
 import type { Ahead } from './request.ts';
 import { retryDelayMs } from './retry.ts';
 import type { Unsent } from './sender.ts';
@@ -14,6 +16,8 @@ export async function sendApart(parts: CourseParts): Promise<Rest | null> {
   const { apart, ledger, slots } = parts;
   const row = await apart.take(() => ledger.drain());
   if (row === null) return null;
+  // It dates from when the hook asked for no order. What lies ahead comes in its turn, or it would overtake the others.
+  if (row.seq > ledger.progress.cursor) return drop(parts, row);
   let sent: Sent | Unsent | 'nothing' = 'undecided';
   try {
     const slot = await slots.acquire();
@@ -36,10 +40,9 @@ export async function sendApart(parts: CourseParts): Promise<Rest | null> {
   }
   const record = recordOf(sent, row.attempts + 1);
   if (sent.outcome.code !== 410) parts.counts.add(record);
-  const retry = retryOf(parts, row, sent);
-  apart.done(retry.nextAt ?? 'over');
+  const retries = settleRow(parts, row, sent);
   // Requests in order have their own health: what was asked for again does not hold them back.
-  ledger.settle({}, { epoch: sent.epoch, attempts: [record], retries: [retry] });
+  ledger.settle({}, { epoch: sent.epoch, attempts: [record], retries });
   await ledger.room();
   return null;
 }
@@ -59,8 +62,27 @@ export async function sendRow(parts: CourseParts, row: RetryRow): Promise<Sent |
   return sender.send(request, requests.idOf(request));
 }
 
-/** What the row becomes. */
-export function retryOf(parts: CourseParts, row: RetryRow, { outcome }: Sent): RetryRecord {
+/** What a row that was taken becomes. */
+export function settleRow(parts: CourseParts, row: RetryRow, sent: Sent): readonly RetryRecord[] {
+  const { apart } = parts;
+  const retries = retriesOf(parts, row, sent);
+  apart.done(retries[0]!.nextAt ?? 'over');
+  if (retries.length > 1) apart.add(retries.length - 1, retries[1]!.nextAt!);
+  return retries;
+}
+
+/** What is repeated of a request: all as it was, or the messages of a batch that was refused, one by one. */
+export function retriesOf(parts: CourseParts, row: RetryRow, sent: Sent): readonly RetryRecord[] {
+  const { seq: first, lastSeq } = row;
+  const length = lastSeq - first + 1;
+  if (!isRefusal(sent.outcome) || length === 1 || parts.apart.count + length > MAX_APART)
+    return [retryOf(parts, row, sent)];
+  const nextAt = new Date();
+  const seqs = Array.from({ length }, (_, n) => (first + n) as Seq);
+  return seqs.map((seq) => ({ seq, lastSeq: seq, attempts: 0, nextAt }));
+}
+
+function retryOf(parts: CourseParts, row: RetryRow, { outcome }: Sent): RetryRecord {
   const { seq, lastSeq } = row;
   const attempts = row.attempts + 1;
   if (outcome.delivered) return { seq, lastSeq, attempts, nextAt: null };

@@ -21,8 +21,9 @@ export class Apart {
   #page: RetryRow[] = [];
   /** Taken from the page and not over yet. */
   #taken = 0;
-  /** When all were made due last, or will be; a monotonic time. */
-  #hastenedMs = Number.NEGATIVE_INFINITY;
+  #hastenFromMs = 0;
+  /** Became rows, or due, since the last read began: what it answers may not know of them. */
+  #sinceRead: { count: number; next: Date | null } = { count: 0, next: null };
 
   constructor(pool: Pool, row: LaneRow, schedule: RetrySchedule) {
     this.#pool = pool;
@@ -60,21 +61,30 @@ export class Apart {
    */
   async take(drain: () => Promise<boolean>): Promise<RetryRow | null> {
     if (this.#page.length === 0) {
-      if (this.#taken > 0 || !(await drain())) return null;
-      // Where the clock was set back meanwhile, the time that was waited for is now.
-      const isTime = this.#next !== null && this.#next.waitMs() === 0;
-      const nowMs = Math.max(Date.now(), isTime ? this.#next!.at.getTime() : 0);
-      const bounds = { nowMs, longestMs: longestDelayMs(this.#schedule), limit: PAGE };
-      const { due, count, nextAt } = await this.#pool.run((sql) => dueRetries(sql, this.#row.id, bounds));
-      this.#page = [...due];
-      this.#count = count;
-      // More of them than one page: those are due as well.
-      this.#wait(due.length === PAGE && count > PAGE ? new Date() : nextAt);
+      if (this.#taken > 0) return null;
+      this.#sinceRead = { count: 0, next: null };
+      if (!(await drain())) return null;
+      await this.#read();
     }
     const row = this.#page.shift();
     if (row === undefined) return null;
     this.#taken += 1;
     return row;
+  }
+
+  async #read(): Promise<void> {
+    // Where the clock was set back meanwhile, the time that was waited for is now.
+    const isTime = this.#next !== null && this.#next.waitMs() === 0;
+    const nowMs = Math.max(Date.now(), isTime ? this.#next!.at.getTime() : 0);
+    const bounds = { nowMs, longestMs: longestDelayMs(this.#schedule), limit: PAGE };
+    const { due, count, nextAt } = await this.#pool.run((sql) => dueRetries(sql, this.#row.id, bounds));
+    this.#page = [...due];
+    const { count: added, next } = this.#sinceRead;
+    // Counted twice where the answer does know of them: the next read, which they make, puts that right.
+    this.#count = count + added;
+    // More of them than one page: those are due as well.
+    this.#wait(due.length === PAGE && count > PAGE ? new Date() : nextAt);
+    if (next !== null) this.#expect(next);
   }
 
   /** One that was taken is over, or waits until `nextAt`. `undecided`: nothing became of it, it is due as before. */
@@ -87,21 +97,25 @@ export class Apart {
   /** So many more are written, the first of them due then. */
   add(count: number, nextAt: Date): void {
     this.#count += count;
+    this.#sinceRead.count += count;
     this.#expect(nextAt);
   }
 
   /**
-   * Makes all of them due: the target takes deliveries again. Within the schedule's first wait that is done once, and
-   * then at its end: a target that fails and succeeds in turn would have them all repeated without any wait.
+   * Makes all of them due: the target takes deliveries again. Once in the longest wait at most: a few that fail by
+   * themselves look like an outage too, which each success would end.
    */
   async hasten(): Promise<void> {
-    if (this.#count === 0) return;
+    if (this.#count === 0 || performance.now() < this.#hastenFromMs) return;
     const now = new Date();
     await this.#pool.run((sql) => hastenRetries(sql, this.#row.id, now));
+    this.#hastenFromMs = performance.now() + longestDelayMs(this.#schedule);
     this.#expect(now);
   }
 
   #expect(at: Date): void {
+    const { next } = this.#sinceRead;
+    if (next === null || at < next) this.#sinceRead.next = at;
     if (this.#next === null || at < this.#next.at) this.#wait(at);
   }
 

@@ -1,11 +1,11 @@
 import type { Seq } from '../model/ids.ts';
 import type { RetryRow } from '../storage/retries.ts';
-import type { LaneProgress, RetryRecord } from '../storage/settlement.ts';
+import type { LaneProgress } from '../storage/settlement.ts';
 import { MAX_APART } from './apart.ts';
-import { drop, retryOf, sendRow } from './apart-request.ts';
+import { drop, retriesOf, sendRow, settleRow } from './apart-request.ts';
 import { follow, REST, type Course, type CourseParts, type Rest } from './course.ts';
 import type { Slot } from './lane-slots.ts';
-import { failed, HEALTHY, isRefusal, recordOf, type Sent } from './progress.ts';
+import { failed, HEALTHY, recordOf, type Sent } from './progress.ts';
 import type { RequestBounds } from './request.ts';
 import { NextAttempt } from './retry.ts';
 import type { Unsent } from './sender.ts';
@@ -135,17 +135,20 @@ export class UnorderedCourse implements Course {
   /** True when a request is on its way, which gives the slot back. */
   async #sendFurther(slot: Slot): Promise<boolean> {
     const { requests, head, caughtUp } = this.#parts;
-    const again = this.#again.shift();
+    // It stays where the cursor sees it until it is on its way.
+    const again = this.#again[0];
     const after = again === undefined ? this.#readTo : ((again.first - 1) as Seq);
     const headBefore = head();
     const bounds = again === undefined ? this.#bounds() : { messages: Number.POSITIVE_INFINITY, last: again.last };
-    const { passed, request } = await this.#read(() => requests.next(after, bounds), again);
+    const { passed, request } = await requests.next(after, bounds);
     if (request === null) {
       if (passed > after) this.#leaveOut(passed, again);
-      else caughtUp(after, headBefore);
+      else if (again === undefined) caughtUp(after, headBefore);
+      else this.#pause = REST;
       return false;
     }
     if (again === undefined) this.#readTo = request.last;
+    else this.#again.shift();
     const range = { first: request.first, last: request.last };
     this.#onItsWay.add(range);
     this.#launch(
@@ -153,15 +156,6 @@ export class UnorderedCourse implements Course {
       slot,
     );
     return true;
-  }
-
-  async #read<T>(read: () => Promise<T>, again: Range | undefined): Promise<T> {
-    try {
-      return await read();
-    } catch (error) {
-      if (again !== undefined) this.#again.unshift(again);
-      throw error;
-    }
   }
 
   /** A batch that failed while the hook asked for order is sent as it was, and one that was refused, one by one. */
@@ -175,9 +169,8 @@ export class UnorderedCourse implements Course {
 
   #leaveOut(passed: Seq, again: Range | undefined): void {
     const { ledger, sender } = this.#parts;
-    if (again !== undefined && passed < again.last)
-      this.#again.unshift({ first: (passed + 1) as Seq, last: again.last });
     if (again === undefined) this.#readTo = passed;
+    else this.#again.splice(0, 1, ...(passed < again.last ? [{ first: (passed + 1) as Seq, last: again.last }] : []));
     const epoch = sender.epoch;
     if (epoch === null) this.#pause = REST;
     // The cursor is written with the next settlement when not with this one.
@@ -226,25 +219,14 @@ export class UnorderedCourse implements Course {
       if (isOver) await this.#hasten();
       return;
     }
-    const retries = this.#retriesOf(sent);
-    for (const retry of retries) this.#parts.apart.add(1, retry.nextAt!);
+    const { first: seq, last: lastSeq } = sent.request;
+    const retries = retriesOf(this.#parts, { seq, lastSeq, attempts: 0 }, sent);
+    this.#parts.apart.add(retries.length, retries[0]!.nextAt!);
     const health = this.#unhealthy(sent);
     this.#parts.failed(
       sent.outcome,
       ledger.settle({ ...this.#place(), ...health }, { epoch, attempts: [record], retries }),
     );
-  }
-
-  /** What is repeated apart instead: the request as it was, or the messages of a batch that was refused, one by one. */
-  #retriesOf(sent: Sent): RetryRecord[] {
-    const { first, last } = sent.request;
-    const length = last - first + 1;
-    if (isRefusal(sent.outcome) && length > 1 && this.#parts.apart.count + length <= MAX_APART) {
-      const nextAt = new Date();
-      const seqs = Array.from({ length }, (_, n) => (first + n) as Seq);
-      return seqs.map((seq) => ({ seq, lastSeq: seq, attempts: 0, nextAt }));
-    }
-    return [retryOf(this.#parts, { seq: first, lastSeq: last, attempts: 0 }, sent)];
   }
 
   async #sendApart(row: RetryRow): Promise<void> {
@@ -263,9 +245,7 @@ export class UnorderedCourse implements Course {
     const record = recordOf(sent, row.attempts + 1);
     if (sent.outcome.code !== 410) counts.add(record);
     const isOver = follow(ramp, ledger.progress, sent.outcome.delivered);
-    const retry = retryOf(this.#parts, row, sent);
-    apart.done(retry.nextAt ?? 'over');
-    const entry = { epoch: sent.epoch, attempts: [record], retries: [retry] };
+    const entry = { epoch: sent.epoch, attempts: [record], retries: settleRow(this.#parts, row, sent) };
     if (sent.outcome.delivered) ledger.settle(HEALTHY, entry);
     else this.#parts.failed(sent.outcome, ledger.settle(this.#unhealthy(sent), entry));
     if (isOver) await this.#hasten();

@@ -76,9 +76,13 @@ function merge(older: Settlement, newer: Settlement): Settlement {
   return { ...newer, epoch: older.epoch, attempts, retries: mergeRetries(older.retries, newer.retries) };
 }
 
-/** One for each seq: the newer one stands. */
+/** One for each seq: the newer one stands, unless it is a part of the older one and says nothing of the rest. */
 function mergeRetries(older: readonly RetryRecord[], newer: readonly RetryRecord[]): readonly RetryRecord[] {
   if (older.length === 0) return newer;
-  const bySeq = new Map([...older, ...newer].map((retry) => [retry.seq, retry]));
+  const bySeq = new Map(older.map((retry) => [retry.seq, retry]));
+  for (const retry of newer) {
+    const before = bySeq.get(retry.seq);
+    if (before === undefined || retry.lastSeq >= before.lastSeq || retry.attempts === 0) bySeq.set(retry.seq, retry);
+  }
   return [...bySeq.values()];
 }

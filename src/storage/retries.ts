@@ -25,16 +25,17 @@ export async function dueRetries(
   hookId: HookId,
   bounds: { nowMs: number; longestMs: number; limit: number },
 ): Promise<DueRetries> {
-  const now = new Date(bounds.nowMs);
+  // Times are told in whole milliseconds: what is due within this one is due, or it would be asked for again and again.
+  const now = new Date(bounds.nowMs + 1);
   const latest = new Date(bounds.nowMs + bounds.longestMs);
   const [row] = await sql<DueRetries[]>`
     select
       (select coalesce(json_agg(x), '[]') from (
         select seq, last_seq as "lastSeq", attempts from delivery_retry
-        where hook_id = ${hookId} and (next_at <= ${now} or next_at > ${latest})
+        where hook_id = ${hookId} and (next_at < ${now} or next_at > ${latest})
         order by next_at, seq limit ${bounds.limit}) x) as due,
       (select count(*)::int from delivery_retry where hook_id = ${hookId}) as count,
-      (select min(next_at) from delivery_retry where hook_id = ${hookId} and next_at > ${now} and next_at <= ${latest})
+      (select min(next_at) from delivery_retry where hook_id = ${hookId} and next_at >= ${now} and next_at <= ${latest})
         as "nextAt"`;
   return row!;
 }

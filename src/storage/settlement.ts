@@ -16,7 +16,11 @@ export interface AttemptRecord {
   readonly durationMs: number;
 }
 
-/** A request that is repeated apart from the log's order. */
+/**
+ * A request that is repeated apart from the log's order. Two can begin with the same message, a batch that failed and that
+ * message asked for by itself: they are one row, of the batch. Only with 0 attempts, when a batch goes one by one from now
+ * on, does a shorter one take its place.
+ */
 export interface RetryRecord {
   readonly seq: Seq;
   readonly lastSeq: Seq;

@@ -12,8 +12,8 @@ import {
 /**
  * Writes settlements of any number of lanes, one for each lane at most, in one commit. Returns the hooks that took all
  * of theirs. One that is missing was changed by somebody (generation), removed, or belongs to another process (epoch),
- * and its lane must be read again. When it was only changed, what was delivered still counts, so that pausing a hook
- * repeats nothing; when its cursor was moved by hand as well, nothing does. The lease rows stay share-locked until the
+ * and its lane must be read again. When it was only changed, its place still counts, so that pausing a hook repeats nothing
+ * and a batch that failed keeps its range; when its cursor was moved by hand as well, nothing does. The lease rows stay share-locked until the
  * commit, so that no take-over slips between the check and the write.
  */
 export async function settle(sql: Sql, packed: PackedSettlements): Promise<HookId[]> {
@@ -34,7 +34,7 @@ interface AnyColumns extends DeliveredColumns {
 
 interface Settled {
   readonly id: HookId;
-  /** False: the hook was changed since, and took only what was delivered. */
+  /** False: the hook was changed since, and took only the place. */
   readonly current: boolean;
 }
 
@@ -103,8 +103,7 @@ function settleAny(sql: Sql, { lanes, attempts, trouble }: AnyColumns): Promise<
         next_attempt_at = case when r.generation = i.generation then i.next_attempt_at else r.next_attempt_at end,
         refusals = case when r.generation = i.generation then i.refusals when i.cursor > r.cursor then 0
           else r.refusals end,
-        batch_last = case when r.generation = i.generation then i.batch_last else r.batch_last end,
-        singles_last = case when r.generation = i.generation then i.singles_last else r.singles_last end,
+        batch_last = i.batch_last, singles_last = i.singles_last,
         last_success_at = coalesce(to_timestamp(i.success_ms / 1000.0), r.last_success_at),
         last_error_at = coalesce(to_timestamp(i.error_ms / 1000.0), r.last_error_at),
         last_error_category = case when i.error_ms is null then r.last_error_category else i.category end,
@@ -117,12 +116,14 @@ function settleAny(sql: Sql, { lanes, attempts, trouble }: AnyColumns): Promise<
       ) as u(hook_id, seq, last_seq, attempts, next_at) join settled s on s.id = u.hook_id
     ), over as (
       delete from delivery_retry d using retry
-      where d.hook_id = retry.hook_id and d.seq = retry.seq and retry.next_at is null
+      where d.hook_id = retry.hook_id and d.seq = retry.seq and d.last_seq <= retry.last_seq and retry.next_at is null
     ), again as (
       insert into delivery_retry (hook_id, seq, last_seq, attempts, next_at)
       select hook_id, seq, last_seq, attempts, next_at from retry where next_at is not null
       on conflict (hook_id, seq)
-      do update set last_seq = excluded.last_seq, attempts = excluded.attempts, next_at = excluded.next_at
+      do update set attempts = excluded.attempts, next_at = excluded.next_at,
+        last_seq = case when excluded.attempts = 0 then excluded.last_seq
+          else greatest(delivery_retry.last_seq, excluded.last_seq) end
     ), logged as (
       insert into delivery_attempt (hook_id, seq, last_seq, attempt, at, outcome, category, code, duration_ms)
       select a.hook_id, a.seq, a.last_seq, a.attempt, to_timestamp(a.at_ms / 1000.0), a.outcome, a.category, a.code,

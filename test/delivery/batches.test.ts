@@ -13,10 +13,10 @@ const arrived = (): number[] => lane.receiver.arrivals.flatMap(seqs);
 /** Messages that were there before the hook began to send. */
 async function backlog(count: number, options: object): Promise<void> {
   await lane.register(options);
-  await lane.change({ paused_at: new Date() });
+  await lane.pause(true);
   await lane.post(1, count);
 }
-const begin = (): Promise<void> => lane.change({ paused_at: null });
+const begin = (): Promise<void> => lane.pause(false);
 
 describe('a hook with batch', () => {
   test('gets arrays in order, as long as asked for, named by their first and last seq', async () => {
@@ -68,6 +68,22 @@ describe('a hook with batch', () => {
     expect(new Set(seen.slice(0, seen.indexOf('4')))).toEqual(new Set(['1-3']));
   });
 
+  test('keeps the range of a batch that was on its way when the hook was changed, and failed', async () => {
+    let fail = (): void => {};
+    lane.receiver.answer = () => new Promise((resolve) => (fail = () => resolve(500)));
+    await backlog(3, { batch: 10 });
+    await begin();
+    await lane.receiver.received(1);
+    await lane.pause(true);
+    await lane.post(4, 5);
+    lane.receiver.answer = () => 200;
+    fail();
+    await lane.rowWhere((row) => row['last_error_code'] === 500);
+    await begin();
+    await lane.rowWhere((row) => row['cursor'] === 5);
+    expect(ranges()).toEqual(['1-3', '1-3', '4-5']);
+  });
+
   test.each([400, 413, 422])('gets a batch that it refused with %i one by one', async (status) => {
     lane.receiver.answer = (arrival) => (seqs(arrival).length > 1 ? status : 200);
     await backlog(4, { batch: 4 });
@@ -81,7 +97,7 @@ describe('a hook with batch', () => {
 
   test('has no body beyond the bound', async () => {
     await lane.register({ batch: 100 });
-    await lane.change({ paused_at: new Date() });
+    await lane.pause(true);
     const long = 'x'.repeat(39_000);
     for (let n = 0; n < 60; n += 1) await fetch(lane.group.webhook, { method: 'POST', body: long });
     await begin();

@@ -47,6 +47,13 @@ export class LaneFixture {
     await server.database.query((sql) => sql`select pg_notify('klatch', ${`test h${group.id}`})`);
   }
 
+  /** Pauses or resumes it as its owner does: holds by the time this resolves. */
+  async pause(paused: boolean): Promise<void> {
+    const url = `${this.group.webhook}/reverse/${this.hook}`;
+    const headers = { 'content-type': 'application/json' };
+    await fetch(url, { method: 'PATCH', headers, body: JSON.stringify({ paused }) });
+  }
+
   async row(): Promise<Row> {
     const [row] = await this.server.database.query((sql) => sql`select * from reverse_hook where id = ${this.hook}`);
     return { ...row };

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { MAX_IN_FLIGHT } from '../../src/delivery/unordered-course.ts';
 import { eventually } from '../support/eventually.ts';
+import { postJson } from '../support/server.ts';
 import { LaneFixture, rangeOf, seqs, upTo } from './lane-fixture.ts';
 
 let lane: LaneFixture;
@@ -113,9 +114,9 @@ describe('a hook with order none', () => {
       if (seqs(arrival).includes(2) && seqs(arrival).length > 1) return 413;
       return seqs(arrival).includes(7) && failures-- > 0 ? 500 : 200;
     });
-    await lane.change({ paused_at: new Date() });
+    await lane.pause(true);
     await lane.post(1, 12);
-    await lane.change({ paused_at: null });
+    await lane.pause(false);
     await lane.rowWhere(({ cursor }) => cursor === 12);
     await eventually(
       () => lane.retries(),
@@ -124,6 +125,67 @@ describe('a hook with order none', () => {
     const ranges = lane.receiver.arrivals.map(rangeOf);
     expect(ranges.filter((range) => range === '6-10')).toHaveLength(2);
     expect(new Set(ranges)).toEqual(new Set(['1-5', '6-10', '11-12', '1', '2', '3', '4', '5']));
+  });
+
+  test.each([200, 500])(
+    'keeps the rest of a batch that failed, when its first message, asked for by itself, is answered %i meanwhile',
+    async (status) => {
+      const accepted: string[] = [];
+      let answer = (): void => {};
+      let batches = 0;
+      await lane.register({ order: 'none', batch: 5 }, async (arrival) => {
+        const range = rangeOf(arrival);
+        // Its answer comes when the row of the batch is written.
+        if (range === '1') await new Promise<void>((resolve) => (answer = resolve));
+        const code = range === '1' ? status : (batches += 1) === 1 ? 500 : 200;
+        if (code === 200) accepted.push(range);
+        return code;
+      });
+      await lane.pause(true);
+      await lane.post(1, 5);
+      await postJson(`${lane.group.webhook}/reverse/${lane.hook}/redeliver`, { only: [`${lane.group.id}:1`] });
+      await lane.pause(false);
+      await lane.rowWhere(({ cursor }) => cursor === 5);
+      expect(lane.receiver.arrivals.map(rangeOf).sort()).toEqual(['1', '1-5']);
+      answer();
+      await eventually(
+        () => lane.retries(),
+        (rows) => rows.length === 0,
+      );
+      expect(accepted.at(-1)).toBe('1-5');
+    },
+  );
+
+  test('sends one by one what it repeats apart, when a batch is refused then', async () => {
+    let answers = [500, 413];
+    await lane.register({ order: 'none', batch: 4 }, (arrival) =>
+      seqs(arrival).length > 1 ? (answers.shift() ?? 413) : 200,
+    );
+    await lane.pause(true);
+    await lane.post(1, 4);
+    await lane.pause(false);
+    await lane.rowWhere(({ cursor }) => cursor === 4);
+    await eventually(
+      () => lane.retries(),
+      (rows) => rows.length === 0,
+    );
+    expect(lane.receiver.arrivals.map(rangeOf).sort()).toEqual(['1', '1-4', '1-4', '2', '3', '4']);
+  });
+
+  test('lets those that fail by themselves have their own times, though others are taken between them', async () => {
+    await lane.stop();
+    lane = await LaneFixture.start({ delivery: { retryMs: [3_600_000] } });
+    await lane.register({ order: 'none' }, (arrival) => (seqs(arrival)[0]! <= 3 ? 500 : 200));
+    await lane.post(1, 3);
+    await lane.rowWhere(({ failures }) => failures === 3);
+    for (let n = 4; n <= 12; n += 1) {
+      await lane.post(n, n);
+      await lane.rowWhere(({ cursor }) => cursor === n);
+      // What it makes due is repeated before the next.
+      if (n === 4) await lane.receiver.received(7);
+    }
+    // Once more each, when the target proved to be well, and not with every success.
+    expect(arrived().filter((seq) => seq <= 3)).toHaveLength(6);
   });
 
   test('becomes strict when it is asked to, with nothing lost', async () => {

@@ -154,7 +154,13 @@ describe('settle()', () => {
     // Twice, as after an unknown outcome.
     for (let n = 0; n < 2; n += 1)
       await settleOne({ retries: [retry(1, { nextAt: null }), retry(5, { attempts: 2 })] });
-    expect(await rows()).toEqual([{ seq: 5, last_seq: 5, attempts: 2, next_at: nextAt }]);
+    // A part of it that was repeated as well says nothing of the rest.
+    expect(await rows()).toEqual([{ seq: 5, last_seq: 9, attempts: 2, next_at: nextAt }]);
+    await settleOne({ retries: [retry(5, { nextAt: null })] });
+    expect(await rows()).toHaveLength(1);
+    // One by one from now on.
+    await settleOne({ retries: [retry(5, { attempts: 0 })] });
+    expect(await rows()).toEqual([{ seq: 5, last_seq: 5, attempts: 0, next_at: nextAt }]);
   });
 
   test('remembers the batch that failed, the messages that go one by one, and the refusals', async () => {

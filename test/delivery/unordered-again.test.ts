@@ -1,0 +1,87 @@
+import { expect, test } from '@jest/globals';
+import type { CourseParts } from '../../src/delivery/course.ts';
+import { Ledger } from '../../src/delivery/ledger.ts';
+import { Ramp } from '../../src/delivery/ramp.ts';
+import type { Ahead } from '../../src/delivery/request.ts';
+import type { Sent } from '../../src/delivery/progress.ts';
+import type { Unsent } from '../../src/delivery/sender.ts';
+import { UnorderedCourse } from '../../src/delivery/unordered-course.ts';
+import type { LaneRow } from '../../src/storage/lanes.ts';
+import type { Settlement } from '../../src/storage/settlement.ts';
+
+interface Open<T> {
+  readonly seq: number;
+  readonly end: (value: T) => void;
+}
+
+/** A course whose reads and sends end when the test says so. */
+class HeldCourse {
+  readonly reads: Open<Ahead>[] = [];
+  readonly sends: Open<Sent | Unsent>[] = [];
+  readonly settled: Settlement[] = [];
+  readonly course: UnorderedCourse;
+  mayGo = true;
+
+  constructor(head: number) {
+    const row = { id: 1, cursor: 0, generation: 1, failures: 0, batchLast: null, singlesLast: null };
+    const unsettled = { isFull: false, add: (settlement: Settlement) => this.settled.push(settlement) };
+    const parts = {
+      batch: 1,
+      schedule: { retryMs: [1_000], retryAfterMaxMs: 0 },
+      slots: { acquire: async () => 'quick', release: () => {} },
+      requests: {
+        next: (after: number) => new Promise((end) => this.reads.push({ seq: after + 1, end })),
+        idOf: () => '',
+      },
+      sender: {
+        epoch: 1,
+        send: ({ first: seq }: { first: number }) => new Promise((end) => this.sends.push({ seq, end })),
+      },
+      ledger: new Ledger(row as unknown as LaneRow, unsettled as never),
+      apart: { count: 0, hasWork: false, waitMs: null, nextAt: null },
+      ramp: new Ramp(),
+      counts: { add: () => {} },
+      mayGo: () => this.mayGo,
+      head: () => head,
+      caughtUp: () => {},
+    };
+    this.course = new UnorderedCourse(parts as unknown as CourseParts);
+  }
+
+  async read(seq: number): Promise<void> {
+    const [read] = this.reads.splice(0, 1);
+    expect(read!.seq).toBe(seq);
+    read!.end({ passed: seq - 1, request: { first: seq, last: seq } } as Ahead);
+    await turn();
+  }
+
+  async end(seq: number, what: Unsent | 'delivered'): Promise<void> {
+    const at = this.sends.findIndex((send) => send.seq === seq);
+    const outcome = { delivered: true, code: 200, category: null, durationMs: 1 };
+    const sent = { request: { first: seq, last: seq }, outcome, at: new Date(), epoch: 1 };
+    this.sends.splice(at, 1)[0]!.end(what === 'delivered' ? (sent as unknown as Sent) : what);
+    await turn();
+  }
+}
+
+const turn = (): Promise<void> => new Promise(setImmediate);
+
+test('the cursor stays below a message that was interrupted, also while it is read once more', async () => {
+  const held = new HeldCourse(2);
+  const run = held.course.run();
+  await turn();
+  await held.read(1);
+  await held.read(2);
+  held.mayGo = false;
+  await held.end(1, 'interrupted');
+  held.mayGo = true;
+  held.course.wake();
+  await turn();
+  expect(held.reads).toMatchObject([{ seq: 1 }]);
+  await held.end(2, 'delivered');
+  expect(held.settled.map(({ cursor }) => cursor)).toEqual([0]);
+  await held.read(1);
+  await held.end(1, 'delivered');
+  expect(held.settled.map(({ cursor }) => cursor)).toEqual([0, 2]);
+  expect(await run).toBeNull();
+});
