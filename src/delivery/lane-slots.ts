@@ -1,30 +1,46 @@
+import { LRUCache } from 'lru-cache';
+import type { HookId } from '../model/ids.ts';
 import type { Attempt } from '../outbound/delivery-client.ts';
 import { isSlow, type Slots } from './slots.ts';
 
 /** A slot that was taken; slow lanes have fewer of them. */
 export type Slot = 'quick' | 'slow';
 
+/** Hooks that are remembered; those that were slow longest ago are forgotten. */
+const MAX_HOOKS = 10_000;
+
+/**
+ * Hooks whose last attempt was slow. Beyond the life of a lane: it gets a new one when it is changed, or was idle for a
+ * while, and would take from the quick half each time.
+ */
+export class SlowHooks extends LRUCache<HookId, true> {
+  constructor() {
+    super({ max: MAX_HOOKS });
+  }
+}
+
 /** A lane's way to the slots: it knows whether the lane is slow, and lets go of its place when the lane is retired. */
 export class LaneSlots {
   readonly #slots: Slots;
-  readonly #host: string;
+  readonly #lane: { readonly id: HookId; readonly host: string };
+  readonly #slow: SlowHooks;
   readonly #waiting = new Set<(slot: null) => void>();
-  #kind: Slot = 'quick';
   #stopped = false;
 
-  constructor(slots: Slots, host: string) {
+  constructor(slots: Slots, lane: { readonly id: HookId; readonly host: string }, slow: SlowHooks) {
     this.#slots = slots;
-    this.#host = host;
+    this.#lane = lane;
+    this.#slow = slow;
   }
 
   /** A slot, to be given back with `release`, at once where one is free; null when the lane, or the server, stops. */
   acquire(): Slot | null | Promise<Slot | null> {
     if (this.#stopped) return null;
-    const kind = this.#kind;
-    if (this.#slots.tryAcquire(this.#host, kind === 'slow')) return kind;
+    const kind = this.#slow.has(this.#lane.id) ? 'slow' : 'quick';
+    if (this.#slots.tryAcquire(this.#lane.host, kind === 'slow')) return kind;
     return new Promise((resolve) => {
       this.#waiting.add(resolve);
-      void this.#slots.acquire(this.#host, kind === 'slow').then((granted) => {
+      void this.#slots.acquire(this.#lane.host, kind === 'slow').then((granted) => {
         if (this.#waiting.delete(resolve)) resolve(granted ? kind : null);
         // Nobody waits for it any more.
         else if (granted) this.release(kind);
@@ -33,12 +49,13 @@ export class LaneSlots {
   }
 
   release(slot: Slot): void {
-    this.#slots.release(this.#host, slot === 'slow');
+    this.#slots.release(this.#lane.host, slot === 'slow');
   }
 
   /** What the next slot is asked as. */
   learn(outcome: Attempt): void {
-    this.#kind = isSlow(outcome) ? 'slow' : 'quick';
+    if (isSlow(outcome)) this.#slow.set(this.#lane.id, true);
+    else this.#slow.delete(this.#lane.id);
   }
 
   /** Sends away whoever waits, and whoever comes. */

@@ -10,7 +10,7 @@ import type { DeliveryCounts } from './delivery-counts.ts';
 import type { FailureNews } from './failure-news.ts';
 import type { SigningKeys } from './headers.ts';
 import type { Leases } from './leases.ts';
-import { LaneSlots } from './lane-slots.ts';
+import { LaneSlots, type SlowHooks } from './lane-slots.ts';
 import { Ledger } from './ledger.ts';
 import { failed, recordOf, type Sent } from './progress.ts';
 import { Ramp } from './ramp.ts';
@@ -30,6 +30,7 @@ export interface LaneContext {
   /** Where a lane reads what it repeats apart. */
   readonly pool: Pool;
   readonly slots: Slots;
+  readonly slow: SlowHooks;
   readonly client: DeliveryClient;
   readonly settler: Settler;
   readonly leases: Leases;
@@ -94,7 +95,7 @@ export class Lane {
     this.#isParked = row.parkedAt !== null;
     this.#unsettled = new Unsettled(context.settler, MAX_UNSETTLED, () => this.#reread());
     this.#ledger = new Ledger(row, this.#unsettled);
-    this.#slots = new LaneSlots(context.slots, this.host);
+    this.#slots = new LaneSlots(context.slots, this, context.slow);
     const parts = this.#partsOf(row, keys);
     this.#course = row.order === 'none' ? new UnorderedCourse(parts) : new StrictCourse(parts);
   }

@@ -12,6 +12,7 @@ import { FailureNews } from './failure-news.ts';
 import { openSigningKeys } from './headers.ts';
 import { LaneEndings } from './lane-endings.ts';
 import { Lane, REST_MS, type LaneContext } from './lane.ts';
+import { SlowHooks } from './lane-slots.ts';
 import { Leases } from './leases.ts';
 import { MessageReader } from './reader.ts';
 import { Settler } from './settler.ts';
@@ -112,6 +113,7 @@ export class Lanes {
       reader: new MessageReader(database.general, log),
       pool: database.general,
       slots: this.#slots,
+      slow: new SlowHooks(),
       client,
       settler: this.#settler,
       leases: this.#leases,

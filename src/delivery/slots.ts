@@ -32,7 +32,7 @@ export function isSlow(last: Pick<Attempt, 'category' | 'durationMs'>): boolean 
  * just below the time-out hold all 256 for 15 s at a time, and everybody waits for them. Half, since a slot that is
  * left to quick lanes serves a hundred deliveries in the second that a slow one takes for one: they hardly miss the
  * other half, while receivers that are slow for honest reasons go on in parallel. Where both kinds wait, they
- * alternate. A lane is known to be slow after its first slow attempt, so that only that one takes from the quick half.
+ * alternate. A hook is known to be slow after its first slow attempt, so that only that one takes from the quick half.
  */
 export class Slots {
   readonly #max: number;

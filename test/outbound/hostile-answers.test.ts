@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { eventually } from '../support/eventually.ts';
-import { Fixture } from './fixture.ts';
+import { Fixture, selfSigned } from './fixture.ts';
 import { OK } from './receiver.ts';
 
 const fixture = new Fixture();
@@ -104,19 +104,23 @@ describe('DeliveryClient and hostile headers', () => {
 });
 
 describe('DeliveryClient and receivers that do not read', () => {
-  test('a receiver that answers and reads nothing gets no second request over what is left of the first', async () => {
-    const receiver = await fixture.receiver(() => {});
-    receiver.onConnection = (socket) => {
-      // Answers for ever, whatever was asked.
-      const timer = setInterval(() => socket.write(OK), 10);
-      socket.pause().once('close', () => clearInterval(timer));
-    };
-    const client = fixture.client();
-    const url = receiver.url();
-    for (let n = 0; n < 40; n++) await client.post(url, {}, BATCH);
-    // The kernel takes some of them; what it does not take is not kept by us.
-    expect(receiver.connections).toBeGreaterThan(4);
-  });
+  test.each(['http', 'https'])(
+    'over %s one that answers and reads nothing gets no second request behind the first',
+    async (scheme) => {
+      const tls = scheme === 'https' ? selfSigned() : undefined;
+      const receiver = await fixture.receiver(() => {}, tls);
+      receiver.onConnection = (socket) => {
+        // Answers for ever, whatever was asked.
+        const timer = setInterval(() => socket.write(OK), 10);
+        socket.pause().once('close', () => clearInterval(timer));
+      };
+      const client = fixture.client(tls === undefined ? {} : { ca: tls.cert });
+      const url = receiver.url();
+      for (let n = 0; n < 40; n++) await client.post(url, {}, BATCH);
+      // The kernel takes some of them; what it does not take is not kept by us.
+      expect(receiver.connections).toBeGreaterThan(4);
+    },
+  );
 
   test('a receiver that reads nothing and answers nothing costs one attempt its time, and gives its memory back', async () => {
     const receiver = await fixture.receiver(() => {});
