@@ -79,6 +79,8 @@ export class Lane {
   #timer: NodeJS.Timeout | null = null;
   /** What the timer waits for lets nothing else begin. */
   #deaf = false;
+  /** A word came while the course ran, which may have looked before. */
+  #woken = false;
   #held = false;
   #retired = false;
   #stale = false;
@@ -124,6 +126,7 @@ export class Lane {
   wake(seq: Seq): void {
     if (seq > this.#head) {
       this.#head = seq;
+      this.#woken = true;
       if (this.#run !== null) this.#course.wake();
       else if (this.#timer !== null && !this.#deaf) this.#stopTimer();
     }
@@ -179,11 +182,12 @@ export class Lane {
   #start(): void {
     if (this.#run !== null || this.#timer !== null || this.#held || this.#retired) return;
     if (this.#row.pausedAt !== null || !this.#course.hasWork) return;
+    this.#woken = false;
     this.#run = this.#go().then((rest) => {
       this.#run = null;
-      if (rest !== null) this.#rest(rest);
       // A word that came in the last moment of the run found it still going.
-      else this.#start();
+      if (rest === null || (this.#woken && !rest.deaf)) this.#start();
+      else this.#rest(rest);
     });
   }
 
