@@ -49,6 +49,8 @@ export interface CourseParts {
   readonly unregister: (sent: Sent) => Promise<boolean>;
   /** Told of each failure that counts: for the log, and for the notice of a hook that is parked. */
   readonly failed: (outcome: Attempt, settlement: Settlement) => void;
+  /** Told of what was thrown while other requests are under way; the lane rests after them. */
+  readonly troubled: (error: unknown) => void;
   /** Told of each message that is given up. */
   readonly setAside: (message: AttemptRecord) => void;
 }

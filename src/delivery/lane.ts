@@ -175,6 +175,7 @@ export class Lane {
       },
       unregister: (sent) => this.#unregister(sent),
       failed: (outcome, settlement) => this.#failed(outcome, settlement),
+      troubled: (error) => this.#troubled(error),
       setAside: (message) => this.#setAside(message),
     };
   }
@@ -195,9 +196,13 @@ export class Lane {
     try {
       return await this.#course.run();
     } catch (error) {
-      this.#context.log.debug('a lane rests after a failure', { hook: this.id, host: this.host, error });
+      this.#troubled(error);
       return REST;
     }
+  }
+
+  #troubled(error: unknown): void {
+    this.#context.log.debug('a lane rests after a failure', { hook: this.id, host: this.host, error });
   }
 
   #rest({ ms, deaf }: Rest): void {

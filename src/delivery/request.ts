@@ -82,11 +82,17 @@ export class RequestReader {
   async #batch(head: ReadyMessage, bounds: RequestBounds): Promise<DeliveryRequest> {
     const messages = [head];
     let bytes = head.body.length + 2;
+    let leftOut = 0;
     for (let after = head.seq; after !== bounds.last && messages.length < bounds.messages;) {
       const message = await this.#read(after);
       if (message === null) break;
       after = message.seq;
-      if (this.leavesOut(message)) continue;
+      if (this.leavesOut(message)) {
+        leftOut += 1;
+        // What lies behind them is for the next request: this one has a slot in hand.
+        if (leftOut > MAX_LEFT_OUT && bounds.last === null) break;
+        continue;
+      }
       bytes += message.body.length + 1;
       // A range that was sent before is sent whole.
       if (bytes > MAX_BATCH_BYTES && bounds.last === null) break;

@@ -59,10 +59,19 @@ export class UnorderedCourse implements Course {
         // Those in flight end first: nobody else would wait for them.
         this.#pause = REST;
         if (this.#active === 0) throw error;
+        this.#parts.troubled(error);
       }
       if (this.#active === 0) return mayGo() ? (this.#pause ?? this.#rest()) : null;
-      await this.#turn.promise;
+      await this.#nextTurn();
     }
+  }
+
+  /** Until a request is over, a word comes, or something falls due that is repeated apart. */
+  async #nextTurn(): Promise<void> {
+    const dueMs = this.#parts.apart.waitMs;
+    const timer = dueMs === null || dueMs === 0 ? undefined : setTimeout(() => this.#turn.resolve(), dueMs);
+    await this.#turn.promise;
+    clearTimeout(timer);
   }
 
   get #limit(): number {
@@ -182,9 +191,10 @@ export class UnorderedCourse implements Course {
     const { slots } = this.#parts;
     this.#active += 1;
     void request
-      .catch(() => {
+      .catch((error: unknown) => {
         // What could not be decided is sent again after a rest.
         this.#pause = REST;
+        this.#parts.troubled(error);
       })
       .finally(() => {
         this.#active -= 1;
@@ -255,8 +265,9 @@ export class UnorderedCourse implements Course {
   async #hasten(): Promise<void> {
     try {
       await this.#parts.apart.hasten();
-    } catch {
+    } catch (error) {
       this.#pause = REST;
+      this.#parts.troubled(error);
     }
   }
 

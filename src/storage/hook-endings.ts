@@ -39,11 +39,11 @@ export async function removeByTarget(tx: Transaction, lane: LaneNotice, attempt:
 export async function parkHook(tx: Transaction, lane: LaneNotice): Promise<void> {
   const { settlement } = lane;
   await notify(tx, lane, 'hook_parked');
-  // The generation stays: nothing changes for the attempts.
+  // The generation stays: nothing changes for the attempts. Another outage than the one that lasted is not parked.
   const parked = await tx`
     update reverse_hook set parked_at = now()
     where id = ${settlement.hookId} and generation = ${settlement.generation} and removed_at is null
-      and parked_at is null and failures > 0
+      and parked_at is null and failures > 0 and failing_since is not distinct from ${settlement.failingSince}
     returning id`;
   if (parked.length === 0) throw new StaleLaneError('the hook was changed meanwhile');
 }

@@ -108,10 +108,12 @@ export async function removeHook(tx: Sql | Transaction, conversationId: Conversa
  */
 export async function restoreHook(tx: Transaction, id: number): Promise<boolean> {
   const rows = await tx`
-    update reverse_hook set removed_at = null, removed_by = null, generation = generation + 1, failures = 0,
+    update reverse_hook set removed_at = null, removed_by = null, generation = generation + 1, failures = 0, refusals = 0,
       failing_since = null, parked_at = null, next_attempt_at = null
     where id = ${id} and removed_by = 'target'
     returning id`;
+  const now = new Date();
+  await tx`update delivery_retry set next_at = ${now} where hook_id = ${id} and next_at > ${now}`;
   return rows.length > 0;
 }
 
