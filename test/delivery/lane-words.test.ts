@@ -1,8 +1,11 @@
 import { createSecretKey } from 'node:crypto';
 import { expect, test } from '@jest/globals';
 import { DeliveryCounts } from '../../src/delivery/delivery-counts.ts';
+import { FailureNews } from '../../src/delivery/failure-news.ts';
 import { Lane, type LaneContext } from '../../src/delivery/lane.ts';
+import { SlowHooks } from '../../src/delivery/lane-slots.ts';
 import { Slots } from '../../src/delivery/slots.ts';
+import { silentLog } from '../../src/log.ts';
 import type { Seq } from '../../src/model/ids.ts';
 import type { LaneRow } from '../../src/storage/lanes.ts';
 
@@ -44,6 +47,9 @@ test('a word that comes in the last moment of a run is not slept through', async
     leases: { epochOf: () => 1 },
     schedule: { retryMs: [1_000], retryAfterMaxMs: 3_600_000 },
     counts: new DeliveryCounts(),
+    slow: new SlowHooks(),
+    news: new FailureNews(silentLog()),
+    log: silentLog(),
   };
   const keys = { current: createSecretKey(Buffer.alloc(24)), old: null, server: [] };
   const lane = new Lane(row, keys, context as unknown as LaneContext);
