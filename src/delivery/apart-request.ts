@@ -1,7 +1,6 @@
 import type { Seq } from '../model/ids.ts';
-import type { RetryRow } from '../storage/retries.ts';
+import { MAX_RETRIES, type RetryRow } from '../storage/retries.ts';
 import type { RetryRecord } from '../storage/settlement.ts';
-import { MAX_APART } from './apart.ts';
 import { REST, type CourseParts, type Rest } from './course.ts';
 import { isRefusal, recordOf, type Sent } from './progress.ts';
 import type { Ahead } from './request.ts';
@@ -75,7 +74,7 @@ export function settleRow(parts: CourseParts, row: RetryRow, sent: Sent): readon
 export function retriesOf(parts: CourseParts, row: RetryRow, sent: Sent): readonly RetryRecord[] {
   const { seq: first, lastSeq } = row;
   const length = lastSeq - first + 1;
-  if (!isRefusal(sent.outcome) || length === 1 || parts.apart.count + length > MAX_APART)
+  if (!isRefusal(sent.outcome) || length === 1 || parts.apart.count + length > MAX_RETRIES)
     return [retryOf(parts, row, sent)];
   const nextAt = new Date();
   const seqs = Array.from({ length }, (_, n) => (first + n) as Seq);

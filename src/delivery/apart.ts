@@ -3,8 +3,6 @@ import { dueRetries, hastenRetries, type RetryRow } from '../storage/retries.ts'
 import type { LaneRow } from '../storage/lanes.ts';
 import { longestDelayMs, NextAttempt, type RetrySchedule } from './retry.ts';
 
-/** Requests of a hook that may be repeated apart; at this bound it reads on no further (the contract). */
-export const MAX_APART = 1_000;
 /** Read with one query. */
 const PAGE = 16;
 

@@ -19,16 +19,20 @@ const REFUSALS: ReadonlySet<number | null> = new Set([400, 413, 422]);
 /** Where a lane goes on from. What a settlement of an older kind left beside its cursor is over. */
 export function progressOf(row: LaneRow): LaneProgress {
   const { cursor, failures, failingSince, nextAttemptAt, refusals, batchLast, singlesLast } = row;
-  const ahead = (seq: Seq | null): Seq | null => (seq !== null && seq > cursor ? seq : null);
   return {
     cursor,
     failures,
     failingSince,
     nextAttemptAt,
     refusals,
-    batchLast: ahead(batchLast),
-    singlesLast: ahead(singlesLast),
+    batchLast: beyond(batchLast, cursor),
+    singlesLast: beyond(singlesLast, cursor),
   };
+}
+
+/** A mark in the log, or null once a cursor has reached it. */
+export function beyond(mark: Seq | null, cursor: Seq): Seq | null {
+  return mark !== null && mark > cursor ? mark : null;
 }
 
 /** The health of a target that has just taken a delivery. */

@@ -2,7 +2,7 @@ import type { Seq } from '../model/ids.ts';
 import type { AttemptRecord } from '../storage/settlement.ts';
 import { sendApart } from './apart-request.ts';
 import { follow, REST, type Course, type CourseParts, type Rest } from './course.ts';
-import { failed, HEALTHY, isRefusal, recordOf, type Sent } from './progress.ts';
+import { beyond, failed, HEALTHY, isRefusal, recordOf, type Sent } from './progress.ts';
 import type { RequestBounds } from './request.ts';
 import { NextAttempt } from './retry.ts';
 import type { Unsent } from './sender.ts';
@@ -105,9 +105,9 @@ export class StrictCourse implements Course {
     const { sender, ledger } = this.#parts;
     const epoch = sender.epoch;
     if (epoch === null) return 'undecided';
-    const batchLast = atMost(ledger.progress.batchLast, cursor);
+    const batchLast = beyond(ledger.progress.batchLast, cursor);
     ledger.settle(
-      { cursor, batchLast, singlesLast: atMost(ledger.progress.singlesLast, cursor) },
+      { cursor, batchLast, singlesLast: beyond(ledger.progress.singlesLast, cursor) },
       { epoch, attempts: [] },
     );
     return 'passed';
@@ -128,7 +128,7 @@ export class StrictCourse implements Course {
     const settled = { cursor, ...HEALTHY, refusals: 0, batchLast: null };
     const attempts = aside.length > 0 ? [...aside, record] : [record];
     for (const message of aside) this.#parts.setAside(message);
-    ledger.settle({ ...settled, singlesLast: atMost(before.singlesLast, cursor) }, { epoch: sent.epoch, attempts });
+    ledger.settle({ ...settled, singlesLast: beyond(before.singlesLast, cursor) }, { epoch: sent.epoch, attempts });
     const gapMs = batch === 1 ? ramp.gapMs : 0;
     if (gapMs > 0) return { ms: gapMs, deaf: true };
     return ledger.room()?.then(() => null) ?? null;
@@ -199,11 +199,6 @@ export class StrictCourse implements Course {
 /** The delivery log says of a message that it was given up, with the answer that it was refused with. */
 function setAside(refused: Sent, at: Date): AttemptRecord {
   return { ...recordOf(refused, 0), outcome: 'set_aside', at };
-}
-
-/** A mark in the log that a cursor has reached is over. */
-function atMost(mark: Seq | null, cursor: Seq): Seq | null {
-  return mark !== null && mark > cursor ? mark : null;
 }
 
 /** Null: there is nothing to wait for. */

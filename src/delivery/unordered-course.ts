@@ -1,11 +1,10 @@
 import type { Seq } from '../model/ids.ts';
-import type { RetryRow } from '../storage/retries.ts';
+import { MAX_RETRIES, type RetryRow } from '../storage/retries.ts';
 import type { LaneProgress } from '../storage/settlement.ts';
-import { MAX_APART } from './apart.ts';
 import { drop, retriesOf, sendRow, settleRow } from './apart-request.ts';
 import { follow, REST, type Course, type CourseParts, type Rest } from './course.ts';
 import type { Slot } from './lane-slots.ts';
-import { failed, HEALTHY, recordOf, type Sent } from './progress.ts';
+import { beyond, failed, HEALTHY, recordOf, type Sent } from './progress.ts';
 import type { RequestBounds } from './request.ts';
 import { NextAttempt } from './retry.ts';
 import type { Unsent } from './sender.ts';
@@ -91,7 +90,7 @@ export class UnorderedCourse implements Course {
   #waitMs(): number | null {
     const { ledger, apart } = this.#parts;
     const { failures, nextAttemptAt } = ledger.progress;
-    if (apart.count + this.#onItsWay.size >= MAX_APART) return null;
+    if (apart.count + this.#onItsWay.size >= MAX_RETRIES) return null;
     if (failures < MAX_FAILURES) return 0;
     if (apart.count > 0 || this.#active > 0) return null;
     // Nothing is left to try it with, since the hook asked for order until now.
@@ -282,7 +281,6 @@ export class UnorderedCourse implements Course {
     const { batchLast, singlesLast } = this.#parts.ledger.progress;
     const open = [...this.#onItsWay, ...this.#again].map((range) => range.first - 1);
     const cursor = Math.min(this.#readTo, ...open) as Seq;
-    const ahead = (mark: Seq | null): Seq | null => (mark !== null && mark > cursor ? mark : null);
-    return { cursor, refusals: 0, batchLast: ahead(batchLast), singlesLast: ahead(singlesLast) };
+    return { cursor, refusals: 0, batchLast: beyond(batchLast, cursor), singlesLast: beyond(singlesLast, cursor) };
   }
 }

@@ -6,7 +6,6 @@ import type { Transaction } from '../storage/connection.ts';
 import {
   findCursor,
   firstSeqSince,
-  MAX_RETRIES,
   redeliverFrom,
   redeliverOnly,
   skipBacklog,
@@ -14,6 +13,7 @@ import {
   type LockedHook,
 } from '../storage/hook-control.ts';
 import { findHooks } from '../storage/hooks.ts';
+import { MAX_RETRIES } from '../storage/retries.ts';
 import { reading } from './database-errors.ts';
 import { administeredHook, controlHook } from './hook-control.ts';
 import { parseMoment } from './moment.ts';

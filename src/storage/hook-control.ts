@@ -1,6 +1,7 @@
 import type { ConversationId, HookId, Seq } from '../model/ids.ts';
 import type { Sql, Transaction } from './connection.ts';
 import type { HookOrder, HookSignature, SkippableKind } from './hooks.ts';
+import { MAX_RETRIES } from './retries.ts';
 
 /** A hook within its group: a number alone would reach the hooks of others. */
 export interface HookReference {
@@ -33,9 +34,6 @@ export interface HookChanges {
   /** A new secret; the one until now signs beside it for 24 hours. */
   readonly secretSealed?: string | undefined;
 }
-
-/** Rows of `delivery_retry` that one hook may have. */
-export const MAX_RETRIES = 1_000;
 
 /**
  * Locks a hook that is not removed until the transaction ends; null when there is none. Only its own row: whoever settles

@@ -1,6 +1,9 @@
 import type { HookId, Seq } from '../model/ids.ts';
 import type { Sql } from './connection.ts';
 
+/** Rows that one hook may have; at this bound it reads on no further (the contract). */
+export const MAX_RETRIES = 1_000;
+
 /** A request that is repeated apart from the log's order. */
 export interface RetryRow {
   readonly seq: Seq;

@@ -16,7 +16,7 @@ import { claimPartitions } from '../../src/storage/leases.ts';
 import type { Pool } from '../../src/storage/pool.ts';
 import type { SettlementWriter } from '../../src/storage/settlement-writer.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
-import { holdOpen, isWaiting, makeGroups, makeHook, until, type StoredGroup } from './fixture.ts';
+import { holdOpen, isWaiting, makeGroups, makeHook, until, type StoredGroup, UNTROUBLED } from './fixture.ts';
 
 const MESSAGES = 200;
 
@@ -149,13 +149,7 @@ describe('control writes', () => {
       generation,
       epoch: 1,
       cursor: 150 as Seq,
-      failures: 0,
-      failingSince: null,
-      nextAttemptAt: null,
-      refusals: 0,
-      batchLast: null,
-      singlesLast: null,
-      retries: [],
+      ...UNTROUBLED,
       attempts: [],
     });
     const writes = Array.from({ length: 40 }, (_, n) => [
