@@ -1,7 +1,7 @@
 # Klatch. `make` lists what can be made. Everything needs only make and any Node >= 18 with npm:
 # `npm ci` brings the pinned Node and a private PostgreSQL, and npm scripts run on that Node.
 .DEFAULT_GOAL := help
-.PHONY: help install run test faults bench check types lint format docs build binary clean
+.PHONY: help install run test faults bench check types lint format docs build binary deb zip clean
 
 INSTALLED := node_modules/.installed
 
@@ -39,6 +39,12 @@ build: $(INSTALLED) ## bundle the server into one script (build/bundle/klatch.cj
 
 binary: $(INSTALLED) ## the server as one program with Node inside (build/klatch)
 	@npm run --silent package -- binary
+
+deb: $(INSTALLED) ## the packages for Debian and Ubuntu, klatch and klatch-postgresql (dist/; VERSION=1.2.3)
+	@npm run --silent package -- deb
+
+zip: $(INSTALLED) ## the release zips for any GNU/Linux (dist/)
+	@npm run --silent package -- zip
 
 clean: ## remove what was built and installed (not ./var)
 	rm -rf build dist node_modules

@@ -1,33 +1,29 @@
 /**
- * Makes what is given away, one target a run: `node scripts/package/make.ts binary`. Intermediate files go to build/,
+ * Makes what is given away, one target a run: `node scripts/package/make.ts deb`. Intermediate files go to build/,
  * results to dist/. `VERSION=1.2.3` builds another version than package.json says, SOURCE_DATE_EPOCH another date than
  * the commit's.
  */
 import { mkdirSync } from 'node:fs';
-import { makeBinary } from './binary.ts';
-import { bundle, type Bundle } from './bundle.ts';
+import { bundle } from './bundle.ts';
+import { makeCompanionDeb } from './companion.ts';
+import { makeDeb } from './deb.ts';
+import { makeParts } from './parts.ts';
 import { BUILD, DIST } from './paths.ts';
-import { collectRuntime, type Runtime } from './runtime.ts';
 import { requireTools } from './tools.ts';
+import { makeCompanionZip, makeZip } from './zip.ts';
 
-/** What the packages are made of. */
-export interface Parts {
-  readonly bundle: Bundle;
-  readonly runtime: Runtime;
-  /** The file of the single binary. */
-  readonly binary: string;
-}
-
-async function makeParts(): Promise<Parts> {
-  requireTools(['patchelf', 'strip', 'dpkg-query']);
-  const runtime = collectRuntime();
-  const made = await bundle();
-  return { bundle: made, runtime, binary: makeBinary(made) };
-}
-
+/** What each target makes, as files. */
 const TARGETS: Readonly<Record<string, () => Promise<readonly string[]>>> = {
   bundle: async () => [(await bundle()).folder],
   binary: async () => [(await makeParts()).binary],
+  deb: async () => {
+    requireTools(['dpkg-deb', 'xz', 'patchelf', 'strip']);
+    return [makeDeb(await makeParts()), makeCompanionDeb()];
+  },
+  zip: async () => {
+    requireTools(['zip', 'patchelf', 'strip']);
+    return [makeZip(await makeParts()), makeCompanionZip()];
+  },
 };
 
 const target = TARGETS[process.argv[2] ?? ''];
@@ -37,4 +33,9 @@ if (target === undefined) {
 }
 mkdirSync(BUILD, { recursive: true });
 mkdirSync(DIST, { recursive: true });
-for (const made of await target()) console.log(`made ${made}`);
+try {
+  for (const made of await target()) console.log(`made ${made.slice(made.indexOf('/dist/') + 1)}`);
+} catch (error) {
+  console.error(`make: ${error instanceof Error ? error.message : String(error)}`);
+  process.exitCode = 1;
+}

@@ -4,7 +4,7 @@ import { describeError } from '../log.ts';
 import { DataDirError, DataDirLockedError } from '../storage/data-dir-lock.ts';
 import { DatabaseAwayError, DatabaseLostError } from '../storage/database-error.ts';
 import { EmbeddedError } from '../storage/embedded/embedded-error.ts';
-import { SchemaTooNewError } from '../storage/migrate.ts';
+import { MigrationFailedError, SchemaTooNewError } from '../storage/migrate.ts';
 import { DatabaseTooOldError } from '../storage/open-database.ts';
 import { DatabaseInUseError } from '../storage/reseal.ts';
 import { WrongSecretError } from '../storage/sealed.ts';
@@ -37,6 +37,7 @@ export const expectedFailures: readonly (readonly [ExitCode, readonly ErrorClass
   [exitCodes.schemaTooNew, [SchemaTooNewError]],
   [exitCodes.notPermitted, [WrongSecretError]],
   [exitCodes.unavailable, [EmbeddedError, DatabaseAwayError, DatabaseLostError, DatabaseTooOldError]],
+  [exitCodes.internal, [MigrationFailedError]],
   [exitCodes.cannotCreate, [ListenError, DataDirError]],
 ];
 

@@ -45,7 +45,7 @@ export async function openDatabase(config: Config, parts: OpenParts): Promise<Op
   try {
     // Before the migrations, which an older server would refuse with a syntax error.
     const version = await database.general.run(serverVersion);
-    const applied = await migrate(database.intake);
+    const applied = await migrate(database.intake, { onWaiting: (reason) => log.warn('waiting', { reason }) });
     for (const name of applied) log.info('the database schema was brought up to date', { migration: name });
     if (sealer !== null) await database.general.run((sql) => checkCanary(sql, sealer));
     const stopSupervised = supervise(database);
