@@ -1,7 +1,7 @@
 # Klatch. `make` lists what can be made. Everything needs only make and any Node >= 18 with npm:
 # `npm ci` brings the pinned Node and a private PostgreSQL, and npm scripts run on that Node.
 .DEFAULT_GOAL := help
-.PHONY: help install run test faults bench check types lint format docs build binary deb zip clean
+.PHONY: help install run test faults bench check types lint format docs build binary deb zip package-test clean
 
 INSTALLED := node_modules/.installed
 
@@ -45,6 +45,9 @@ deb: $(INSTALLED) ## the packages for Debian and Ubuntu, klatch and klatch-postg
 
 zip: $(INSTALLED) ## the release zips for any GNU/Linux (dist/)
 	@npm run --silent package -- zip
+
+package-test: $(INSTALLED) ## install and upgrade the packages in systems of their own, as root (QUICK=1, ARGS=test/package/zip)
+	@QUICK='$(QUICK)' node_modules/.bin/node scripts/package/package-test.ts $(ARGS)
 
 clean: ## remove what was built and installed (not ./var)
 	rm -rf build dist node_modules
