@@ -55,9 +55,11 @@ function stageDocuments(stage: Stage, { runtime, bundle }: Parts): void {
 
 /** Adds the control files of debian/ to a laid out package and packs it; reads by dpkg 1.17 (Ubuntu 14.04) and newer. */
 export function packDeb(stage: Stage, { name, version }: { name: string; version: string }): string {
+  const source = (file: string): string => join('debian', `${name}.${file}`);
+  const overrides = join(ROOT, source('lintian-overrides'));
+  if (existsSync(overrides)) stage.copy(overrides, `usr/share/lintian/overrides/${name}`);
   stage.settleModes();
   const sizeKib = stage.installedKib();
-  const source = (file: string): string => join('debian', `${name}.${file}`);
   const control = fill(source('control'), { VERSION: version, INSTALLED_SIZE: String(sizeKib) });
   stage.write('DEBIAN/md5sums', stage.md5sums());
   stage.write('DEBIAN/control', control);
@@ -67,8 +69,6 @@ export function packDeb(stage: Stage, { name, version }: { name: string; version
   for (const list of ['conffiles', 'triggers']) {
     if (existsSync(join(ROOT, source(list)))) stage.copy(join(ROOT, source(list)), `DEBIAN/${list}`);
   }
-  const overrides = join(ROOT, source('lintian-overrides'));
-  if (existsSync(overrides)) stage.copy(overrides, `usr/share/lintian/overrides/${name}`);
   const epoch = sourceDateEpoch();
   stage.date(epoch);
   const deb = join(DIST, `${name}_${version}_amd64.deb`);
