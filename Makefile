@@ -1,7 +1,7 @@
 # Klatch. `make` lists what can be made. Everything needs only make and any Node >= 18 with npm:
 # `npm ci` brings the pinned Node and a private PostgreSQL, and npm scripts run on that Node.
 .DEFAULT_GOAL := help
-.PHONY: help install run test faults bench check types lint format docs build binary deb zip clean
+.PHONY: help install run test faults bench check types lint format docs build binary deb zip repo install-sh clean
 
 INSTALLED := node_modules/.installed
 
@@ -45,6 +45,12 @@ deb: $(INSTALLED) ## the packages for Debian and Ubuntu, klatch and klatch-postg
 
 zip: $(INSTALLED) ## the release zips for any GNU/Linux (dist/)
 	@npm run --silent package -- zip
+
+repo: $(INSTALLED) ## a signed apt repository of the packages in dist/ (dist/repo/; SIGNING_KEY=file or id)
+	@npm run --silent package -- repo
+
+install-sh: $(INSTALLED) ## install.sh with the key of that repository in it (dist/; REPO_URL=http://packages.example.org)
+	@npm run --silent package -- install-sh
 
 clean: ## remove what was built and installed (not ./var)
 	rm -rf build dist node_modules

@@ -9,6 +9,8 @@ import { makeCompanionDeb } from './companion.ts';
 import { makeDeb } from './deb.ts';
 import { makeParts } from './parts.ts';
 import { BUILD, DIST } from './paths.ts';
+import { makeInstallScript } from './install-sh.ts';
+import { makeRepository } from './repo.ts';
 import { requireTools } from './tools.ts';
 import { makeCompanionZip, makeZip } from './zip.ts';
 
@@ -24,6 +26,8 @@ const TARGETS: Readonly<Record<string, () => Promise<readonly string[]>>> = {
     requireTools(['zip', 'patchelf', 'strip']);
     return [makeZip(await makeParts()), makeCompanionZip()];
   },
+  repo: async () => [makeRepository()],
+  'install-sh': async () => [makeInstallScript()],
 };
 
 const target = TARGETS[process.argv[2] ?? ''];
