@@ -74,9 +74,7 @@ export function packDeb(stage: Stage, { name, version }: { name: string; version
   stage.date(epoch);
   const deb = join(DIST, `${name}_${version}_amd64.deb`);
   step(`packing ${name}_${version}_amd64.deb`);
-  // Packages for a test need not be small: XZ_LEVEL=0 packs them in a sixth of the time.
-  const level = `-z${process.env['XZ_LEVEL'] ?? '6'}`;
-  const flags = ['--root-owner-group', '-Zxz', level, '--no-uniform-compression'];
+  const flags = ['--root-owner-group', '-Zxz', '--no-uniform-compression'];
   const env = { ...process.env, SOURCE_DATE_EPOCH: String(epoch) };
   run('dpkg-deb', [...flags, '--build', stage.root, deb], { env });
   return deb;
