@@ -116,7 +116,7 @@ describe('migrate()', () => {
   test('tells that it waits for a backup, and goes on when that has ended', async () => {
     const backup = new Connection(database.target, BACKUP_SESSION);
     const told = Promise.withResolvers<string>();
-    let migrating: Promise<string[]> | null = null;
+    let migrating = Promise.resolve<string[]>([]);
     try {
       await backup.run(async (sql) => {
         await sql.begin(async (tx) => {
