@@ -60,12 +60,6 @@ export class Host {
 
   /** Installs by install.sh, as a user would. */
   async install(repository: Repository, flags = ''): Promise<Ran> {
-    if (!existsSync(join(ROOT, 'build/trials/install.sh'))) {
-      copyFileSync(join(ROOT, 'build/trials/first/klatch-archive-keyring.gpg'), this.machine.path('/usr/share/keyrings/klatch-archive-keyring.gpg'));
-      await this.machine.write('/etc/apt/sources.list.d/klatch.list', `deb [arch=amd64 signed-by=/usr/share/keyrings/klatch-archive-keyring.gpg] ${repository.url} stable main\n`);
-      await this.update();
-      return this.act(`install.sh ${flags}`.trimEnd(), `DEBIAN_FRONTEND=noninteractive apt-get -y install klatch ${flags.includes('embedded') ? 'klatch-postgresql' : ''}`, { timeoutMs: 300_000 });
-    }
     copyFileSync(join(ROOT, 'build/trials/install.sh'), this.machine.path('/root/install.sh'));
     const line = `sh /root/install.sh --repo ${repository.url} ${flags}`.trimEnd();
     return this.act(`install.sh ${flags}`.trimEnd(), line, { timeoutMs: 300_000 });
