@@ -21,7 +21,7 @@ export interface Snapshot {
   /** All but the configuration. */
   readonly header: Omit<BackupHeader, 'configuration'>;
   /** The rows of a table in the text format of `copy`. One table at a time, each read to its end. */
-  copy(table: BackupTable): AsyncGenerator<Buffer, void, undefined>;
+  readonly copy: (table: BackupTable) => AsyncGenerator<Buffer, void, undefined>;
 }
 
 /** Who makes the snapshot, and what ends it early. */
@@ -51,7 +51,9 @@ export async function readSnapshot<T>(
       await excludeMigrations(sql);
       return (await sql.begin('isolation level repeatable read read only', async (tx) => {
         await prepare(tx);
+        await tx`savepoint header`;
         const header = await readHeader(tx, options.version);
+        await tx`rollback to savepoint header`;
         return work({ header, copy: (table) => copyOut(tx, table) });
       })) as T;
     }, COPY_MAX_MS);
