@@ -1,4 +1,4 @@
-import { chmodSync, lstatSync, readdirSync, rmSync, openSync, readSync, closeSync } from 'node:fs';
+import { chmodSync, lstatSync, readdirSync, rmSync, openSync, readFileSync, readSync, closeSync } from 'node:fs';
 import { join } from 'node:path';
 import { packDeb } from './deb.ts';
 import { BUILD, POSTGRESQL, postgresqlVersion, ROOT } from './paths.ts';

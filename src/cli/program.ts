@@ -1,5 +1,6 @@
 import { Command, CommanderError } from 'commander';
 import { readVersion } from '../version.ts';
+import { addBackup } from './backup.ts';
 import { addCompletion } from './completion.ts';
 import { addConfig } from './config.ts';
 import { printError, type CommandContext } from './context.ts';
@@ -11,6 +12,7 @@ import { addHook } from './hook.ts';
 import { addKeys } from './keys.ts';
 import { addMigrate } from './migrate.ts';
 import { configFlag, withExamples } from './options.ts';
+import { addRestore } from './restore.ts';
 import { addSend } from './send.ts';
 import { addServe, serve } from './serve.ts';
 import { addSetup } from './setup.ts';
@@ -68,6 +70,8 @@ export function createProgram(context: CommandContext): Command {
     addSetup,
     addConfig,
     addMigrate,
+    addBackup,
+    addRestore,
     addStatus,
     addReady,
     addDoctor,
