@@ -112,9 +112,8 @@ describe('klatch ready --wait', () => {
       expect(old).toMatchObject({ code: 69, stderr: expect.stringMatching(/no Klatch runs/) });
       const waiting = workspace.start(['ready', '--wait', LONG_S]);
       // Whichever is quicker: a start that fails before `ready` has begun is an older one.
-      let hasEnded = false;
-      void waiting.ended.then(() => (hasEnded = true));
-      while (!hasEnded) await Promise.race([workspace.run(['serve']), waiting.ended]);
+      const end = waiting.ended.then(() => 'over' as const);
+      while ((await Promise.race([workspace.run(['serve']), end])) !== 'over');
       expect(await waiting.ended).toMatchObject({ code: 73, stderr: expect.stringMatching(/another program listens/) });
     } finally {
       taken.close();
