@@ -44,7 +44,7 @@ describe('the manual pages', () => {
 
   test('take no text for a request, and show what roff would swallow', () => {
     expect(roff(String.raw`.a\b 'c' ${'`'} ~ ^ -`)).toBe(String.raw`\&.a\eb \(aqc\(aq \(ga \(ti \(ha \-`);
-    expect(prose('Run `klatch -h`. Then go on.')).toBe('Run \\fBklatch \\-h\\fR.\nThen go on.');
+    expect(prose('Run `klatch -h` once. Then go on.')).toBe('Run \\fBklatch \\-h\\fR once.\nThen go on.');
     const long = `${'x'.repeat(70)} ${'.y'.repeat(8)}`;
     const lines = manualPage({ name: 'a', section: 1, date: '2026-01-01' }, [long]).split('\n');
     expect(lines).toContain(`\\&${'.y'.repeat(8)}`);
