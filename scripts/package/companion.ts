@@ -1,6 +1,7 @@
-import { lstatSync, readdirSync, readFileSync, rmSync, openSync, readSync, closeSync } from 'node:fs';
+import { chmodSync, lstatSync, readdirSync, rmSync, openSync, readSync, closeSync } from 'node:fs';
 import { join } from 'node:path';
 import { packDeb } from './deb.ts';
+import { fill } from './fields.ts';
 import { BUILD, POSTGRESQL, postgresqlVersion, ROOT } from './paths.ts';
 import { run, step } from './run.ts';
 import { LOADER } from './runtime.ts';
@@ -18,7 +19,7 @@ export function makeCompanionDeb(): string {
   const stage = new Stage(join(BUILD, 'deb/klatch-postgresql'));
   stageCompanion(stage, 'usr/lib/klatch/postgresql', `/usr/lib/klatch/rt/${LOADER}`);
   const documents = 'usr/share/doc/klatch-postgresql';
-  stage.writePacked(`${documents}/changelog.gz`, readFileSync(join(ROOT, 'debian/changelog')));
+  stage.writePacked(`${documents}/changelog.gz`, fill('debian/changelog', { VERSION: version }));
   stage.copy(join(ROOT, 'debian/klatch-postgresql.copyright'), `${documents}/copyright`);
   return packDeb(stage, { name: 'klatch-postgresql', version });
 }
@@ -40,6 +41,7 @@ export function stageCompanion(stage: Stage, path: string, interpreter: string |
     // RPATH, not RUNPATH, which does not hold for what the libraries themselves need.
     const paths = isProgram ? '$ORIGIN/../lib:$ORIGIN/../../rt' : libraryPath(entry);
     const start = isProgram && interpreter !== null ? ['--set-interpreter', interpreter] : [];
+    if (!isProgram) chmodSync(file, 0o644);
     run('strip', ['--strip-unneeded', file]);
     run('patchelf', [...start, '--force-rpath', '--set-rpath', paths, file]);
   }
