@@ -67,7 +67,7 @@ async function makeAll(): Promise<void> {
   const first = [makeDeb(parts), makeCompanionDeb()];
   makeZip(parts);
   makeCompanionZip();
-  const key = new SigningKey({ wanted: undefined, passphraseFile: undefined, throwAwayFile: join(TRIALS, 'key.asc') });
+  const key = new SigningKey({ wanted: undefined, passphraseFile: undefined, gnupgHome: undefined, throwAwayFile: join(TRIALS, 'key.asc') });
   try {
     key.open();
     publishOver(null, { name: 'first', packages: first, key });
