@@ -60,7 +60,6 @@ export class Host {
 
   /** Installs by install.sh, as a user would. */
   async install(repository: Repository, flags = ''): Promise<Ran> {
-    await this.machine.write('/root/install.sh', '', '755');
     copyFileSync(join(ROOT, 'build/trials/install.sh'), this.machine.path('/root/install.sh'));
     const line = `sh /root/install.sh --repo ${repository.url} ${flags}`.trimEnd();
     return this.act(`install.sh ${flags}`.trimEnd(), line, { timeoutMs: 300_000 });
