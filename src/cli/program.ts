@@ -1,5 +1,6 @@
 import { Command, CommanderError } from 'commander';
 import { readVersion } from '../version.ts';
+import { addBackup } from './backup.ts';
 import { addCompletion } from './completion.ts';
 import { addConfig } from './config.ts';
 import { printError, type CommandContext } from './context.ts';
@@ -12,6 +13,7 @@ import { addKeys } from './keys.ts';
 import { addMigrate } from './migrate.ts';
 import { configFlag, withExamples } from './options.ts';
 import { addReady } from './ready.ts';
+import { addRestore } from './restore.ts';
 import { addSend } from './send.ts';
 import { addServe, serve } from './serve.ts';
 import { addSetup } from './setup.ts';
@@ -69,6 +71,8 @@ export function createProgram(context: CommandContext): Command {
     addSetup,
     addConfig,
     addMigrate,
+    addBackup,
+    addRestore,
     addStatus,
     addReady,
     addDoctor,
