@@ -20,6 +20,9 @@ KEYRING_TRUSTED=/etc/apt/trusted.gpg.d/klatch-archive-keyring.gpg
 LIST=/etc/apt/sources.list.d/klatch.list
 LOG=/var/log/klatch-install.log
 
+# By its path: busybox sh takes a dpkg of its own before that of the system.
+dpkg=/usr/bin/dpkg
+
 # The oldest PostgreSQL that Klatch works with.
 MIN_POSTGRESQL=11
 # Room beyond what the packages take: the package database, logs, a first start.
@@ -136,11 +139,12 @@ check_system() {
     x86_64 | amd64) ;;
     *) fail $WRONG_SYSTEM "Klatch is built for x86-64; this machine is $(uname -m)" ;;
   esac
-  for tool in apt-get apt-cache dpkg dpkg-query; do
-    command -v $tool >/dev/null 2>&1 || fail $NO_APT "there is no $tool here, so packages cannot be installed; $zip"
+  for tool in apt-get apt-cache $dpkg; do
+    command -v "$tool" >/dev/null 2>&1 || fail $NO_APT "there is no $tool here, so packages cannot be installed; $zip"
   done
-  [ "$(dpkg --print-architecture)" = amd64 ] ||
-    fail $WRONG_SYSTEM "the packages of this system are for $(dpkg --print-architecture), Klatch's are for amd64; $zip"
+  architecture=$($dpkg --print-architecture)
+  [ "$architecture" = amd64 ] ||
+    fail $WRONG_SYSTEM "the packages of this system are for $architecture, Klatch's are for amd64; $zip"
   command -v base64 >/dev/null 2>&1 || fail $WRONG_SYSTEM 'there is no base64 here (package coreutils), to unpack the key with'
   apt_version=$(apt-get --version 2>/dev/null | sed -n '1s/^apt \([^ ]*\).*/\1/p')
   case $REPO in
@@ -149,7 +153,7 @@ check_system() {
         "apt $apt_version cannot read https:// here; take the http:// address (packages are signed), or install apt-transport-https"
       ;;
   esac
-  if dpkg --compare-versions "${apt_version:-0}" ge 1.1; then
+  if $dpkg --compare-versions "${apt_version:-0}" ge 1.1; then
     keyring=$KEYRING_SIGNED_BY
     source_line="deb [arch=amd64 signed-by=$keyring] $REPO stable main"
   else
@@ -425,7 +429,7 @@ choose_version() {
     case $each in "$wanted" | "$wanted"-*) version=$each && break ;; esac
   done
   [ -n "$version" ] || fail $NO_SUCH_VERSION "$REPO does not have klatch $wanted; it has $(printf '%s' "$offered" | tr '\n' ' ')"
-  if [ -n "$installed" ] && dpkg --compare-versions "$installed" gt "$version"; then
+  if [ -n "$installed" ] && $dpkg --compare-versions "$installed" gt "$version"; then
     fail $NO_SUCH_VERSION "klatch $installed is installed, which is newer than $version: nothing was done" \
       'An older program may not understand the database of a newer one; docs/install.md tells how to go back.'
   fi
@@ -544,7 +548,7 @@ finish_interrupted() {
   for update in /var/lib/dpkg/updates/[0-9]*; do
     [ -e "$update" ] || return 0
     say 'An installation on this machine was cut off: finishing it ...'
-    change dpkg --configure -a --force-confdef --force-confold || explain 'the installation that was cut off cannot be finished'
+    change $dpkg --configure -a --force-confdef --force-confold || explain 'the installation that was cut off cannot be finished'
     return 0
   done
 }

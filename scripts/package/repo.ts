@@ -60,6 +60,7 @@ export function makeRepository(): string {
   const key = new SigningKey({
     wanted: process.env['SIGNING_KEY'],
     passphraseFile: process.env['SIGNING_PASSPHRASE_FILE'],
+    gnupgHome: process.env['GNUPGHOME'],
     throwAwayFile: join(BUILD, 'throw-away-key.asc'),
   });
   try {

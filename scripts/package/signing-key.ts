@@ -9,6 +9,8 @@ export interface KeyChoice {
   readonly wanted: string | undefined;
   /** $SIGNING_PASSPHRASE_FILE. Without it, gpg-agent asks. */
   readonly passphraseFile: string | undefined;
+  /** The caller's GnuPG home, $GNUPGHOME; without it, gpg's own choice. */
+  readonly gnupgHome: string | undefined;
   /** Where the throw-away key is kept that signs when none is wanted. */
   readonly throwAwayFile: string;
 }
@@ -50,16 +52,16 @@ export class SigningKey {
     const wanted = parts.filter((part) => part !== '');
     const files = this.isThrowAway ? [this.#choice.throwAwayFile] : wanted.filter((part) => existsSync(part));
     if (!this.isThrowAway && files.length === 0) {
-      this.#ids = wanted.map((id) => this.#fingerprintsOf('--list-secret-keys', id)[0]!);
+      this.#ids = wanted.map((id) => this.#fingerprintsOf(id)[0]!);
       return;
     }
     if (!this.isThrowAway && files.length < wanted.length) {
       throw new Error('SIGNING_KEY: name key files only, or ids only');
     }
-    this.#home = mkdtempSync(join(tmpdir(), 'klatch-gpg-'));
+    this.#home = mkdtempSync(join(tmpdir(), `klatch-gpg-${process.pid}-`));
     if (this.isThrowAway && !existsSync(this.#choice.throwAwayFile)) this.#makeThrowAwayKey();
     for (const file of files) this.#gpg(['--import', file]);
-    this.#ids = this.#fingerprintsOf('--list-secret-keys');
+    this.#ids = this.#fingerprintsOf();
   }
 
   /** Writes the public keys as one binary keyring, which gnupg 1.4 and apt 1.0 read too. */
@@ -116,16 +118,25 @@ export class SigningKey {
     writeFileSync(throwAwayFile, this.#gpg(['--armor', '--export-secret-keys']), { mode: 0o600 });
   }
 
-  #fingerprintsOf(list: string, ...ids: readonly string[]): string[] {
-    const lines = this.#gpg(['--with-colons', list, ...ids]).split('\n');
+  #fingerprintsOf(...ids: readonly string[]): string[] {
+    const lines = this.#list(ids).split('\n');
     // The fingerprint of a primary key follows its line; those of its subkeys are of no use as a name.
     const found = lines.filter((line, i) => line.startsWith('fpr:') && lines[i - 1]?.startsWith('sec:'));
-    if (found.length === 0) throw new Error(`there is no secret key ${ids.join(', ') || 'in the file of SIGNING_KEY'}`);
+    if (found.length === 0) throw new Error('SIGNING_KEY: the file holds no secret key');
     return found.map((line) => line.split(':')[9]!);
   }
 
+  #list(ids: readonly string[]): string {
+    try {
+      return this.#gpg(['--with-colons', '--list-secret-keys', ...ids]);
+    } catch (error) {
+      throw new Error(`SIGNING_KEY: there is no secret key ${ids.join(', ')} in the GnuPG home`, { cause: error });
+    }
+  }
+
   #gpg(args: readonly string[], input?: string): string {
-    const home = this.#home === null ? [] : ['--homedir', this.#home];
+    const folder = this.#home ?? this.#choice.gnupgHome;
+    const home = folder === undefined ? [] : ['--homedir', folder];
     const own = ['--batch', '--yes', '--quiet', '--no-tty', ...home];
     return run('gpg', [...own, ...args], { stdio: ['pipe', 'pipe', 'pipe'], input: input ?? '' });
   }
@@ -156,7 +167,7 @@ export function checkSignature(keyringFile: string, signedFile: string): void {
 /** The primary keys in a keyring of public keys: fingerprint in hexadecimal digits, and length. */
 export function keysOf(keyringFile: string): { fingerprint: string; bits: number }[] {
   // A home of its own: gpg would make one for the caller.
-  const home = mkdtempSync(join(tmpdir(), 'klatch-gpg-'));
+  const home = mkdtempSync(join(tmpdir(), `klatch-gpg-${process.pid}-`));
   try {
     const said = run('gpg', ['--homedir', home, '--batch', '--show-keys', '--with-colons', keyringFile]);
     const lines = said.split('\n').map((line) => line.split(':'));

@@ -5,6 +5,7 @@
  */
 import { createHash } from 'node:crypto';
 import {
+  copyFileSync,
   cpSync,
   existsSync,
   mkdirSync,
@@ -70,10 +71,17 @@ writeFileSync(STAMP, stamp);
 async function makeAll(): Promise<void> {
   if (isQuick) await makeQuickly();
   else await copyRelease();
-  const key = new SigningKey({ wanted: undefined, passphraseFile: undefined, throwAwayFile: join(TRIALS, 'key.asc') });
+  const key = new SigningKey({
+    wanted: undefined,
+    passphraseFile: undefined,
+    gnupgHome: undefined,
+    throwAwayFile: join(TRIALS, 'key.asc'),
+  });
   try {
     key.open();
-    const debs = readdirSync(PACKAGES).filter((name) => name.endsWith('.deb')).map((name) => join(PACKAGES, name));
+    const debs = readdirSync(PACKAGES)
+      .filter((name) => name.endsWith('.deb'))
+      .map((name) => join(PACKAGES, name));
     publishOver(null, { name: 'first', packages: debs, key });
     let before = 'first';
     for (const [index, later] of LATER.entries()) {

@@ -50,7 +50,8 @@ describe.each(systems)('a service with the private database on %s with %s', (sui
   });
 
   test('installing it again changes nothing', async () => {
-    const list = 'find /etc/apt /etc/klatch /usr/share/keyrings /var/lib/dpkg/info/klatch* -type f | sort | xargs md5sum';
+    const list =
+      'find /etc/apt /etc/klatch /usr/share/keyrings /var/lib/dpkg/info/klatch* -type f | sort | xargs md5sum';
     const before = await host.machine.must(list);
     expect(await host.install(repository, '--embedded')).toMatchObject({ code: 0 });
     expect(await host.machine.must(list)).toBe(before);
@@ -67,7 +68,9 @@ describe.each(systems)('a service with the private database on %s with %s', (sui
       ['http.base-uri', '"<BASE_URI>"'],
       ['services.postgresql.password', '"<DB_PASSWORD>"'],
     ] as const) {
-      expect(reason).toMatch(new RegExp(`${CONFIG}:${await lineOf(placeholder)}\\b.*${key}|${key}.*:${await lineOf(placeholder)}\\b`));
+      expect(reason).toMatch(
+        new RegExp(`${CONFIG}:${await lineOf(placeholder)}\\b.*${key}|${key}.*:${await lineOf(placeholder)}\\b`),
+      );
     }
     expect(await host.service('status', 'not configured')).toMatchObject({ code: 3 });
   });
@@ -114,7 +117,10 @@ describe.each(systems)('a service with the private database on %s with %s', (sui
     const killed = await pidOfServer();
     await host.machine.must(`kill -9 ${killed}`);
     if (init === 'sysv') {
-      await eventually(() => host.machine.sh('service klatch status'), ({ code }) => code !== 0);
+      await eventually(
+        () => host.machine.sh('service klatch status'),
+        ({ code }) => code !== 0,
+      );
       expect(await host.service('status', 'killed')).toMatchObject({ code: codes.killed });
       expect(await host.service('start', 'killed')).toMatchObject({ code: 0 });
     } else {
