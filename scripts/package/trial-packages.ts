@@ -5,6 +5,7 @@
  */
 import { createHash } from 'node:crypto';
 import {
+  copyFileSync,
   cpSync,
   existsSync,
   mkdirSync,
@@ -68,9 +69,8 @@ await makeAll();
 writeFileSync(STAMP, stamp);
 
 async function makeAll(): Promise<void> {
-  const made = isQuick ? await makeQuickly() : await makeRelease();
-  const files = made.filter((file) => /\.(deb|zip)$/.test(file));
-  for (const file of files) cpSync(file, join(PACKAGES, basename(file)));
+  if (isQuick) await makeQuickly();
+  else await copyRelease();
   const key = new SigningKey({
     wanted: undefined,
     passphraseFile: undefined,
@@ -79,7 +79,10 @@ async function makeAll(): Promise<void> {
   });
   try {
     key.open();
-    publishOver(null, { name: 'first', packages: files.filter((file) => file.endsWith('.deb')), key });
+    const debs = readdirSync(PACKAGES)
+      .filter((name) => name.endsWith('.deb'))
+      .map((name) => join(PACKAGES, name));
+    publishOver(null, { name: 'first', packages: debs, key });
     let before = 'first';
     for (const [index, later] of LATER.entries()) {
       if (isQuick && !later.isQuick) continue;
@@ -98,11 +101,16 @@ async function makeAll(): Promise<void> {
   writeFileSync(join(TRIALS, 'install.sh'), script, { mode: 0o755 });
 }
 
+async function copyRelease(): Promise<void> {
+  const files = (await makeRelease()).filter((file) => /\.(deb|zip)$/.test(file));
+  for (const file of files) copyFileSync(file, join(PACKAGES, basename(file)));
+}
+
 /** What is tried of a release, packed in a third of the time. dist/ is as it was then. */
-async function makeQuickly(): Promise<readonly string[]> {
+async function makeQuickly(): Promise<void> {
   process.env['DPKG_DEB_COMPRESSOR_LEVEL'] = QUICK_LEVEL;
   const parts = await makeParts();
-  return [makeDeb(parts), makeCompanionDeb(), makeZip(parts), makeCompanionZip()].map(keep);
+  for (const made of [makeDeb(parts), makeCompanionDeb(), makeZip(parts), makeCompanionZip()]) keep(made);
 }
 
 /** Takes a package away from dist/, since nobody is to be given it. */

@@ -9,6 +9,8 @@ import { reachForReading } from '../storage/backup/reach-database.ts';
 import { writeBackup, type ConfigurationFiles, type WrittenBackup } from '../storage/backup/write.ts';
 import { readVersion } from '../version.ts';
 import { print, printError, type CommandContext } from './context.ts';
+import { exitCodes } from './exit-codes.ts';
+import { CommandError } from './failure.ts';
 import { describeAmount, ProgressLine, runInterruptibly } from './long-work.ts';
 import { configFlag, withExamples, withJson } from './options.ts';
 
@@ -67,7 +69,7 @@ async function write(context: CommandContext, task: Task): Promise<WrittenBackup
     const database = await reachForReading(loaded.config, () => {});
     try {
       beNice();
-      const written = await writeBackup(database.target, file?.stream() ?? context.output, {
+      const written = await writeBackup(database.target, file?.stream() ?? standardOutput(context), {
         configuration,
         version: readVersion(),
         onProgress: progress.show,
@@ -80,10 +82,17 @@ async function write(context: CommandContext, task: Task): Promise<WrittenBackup
     }
   } catch (error) {
     await file?.discard();
-    throw error;
+    if ((error as NodeJS.ErrnoException).code !== 'EPIPE') throw error;
+    const sentence = 'nobody reads standard output any more: what was written is no whole backup';
+    throw new CommandError(exitCodes.outputLost, sentence, { cause: error });
   } finally {
     progress.clear();
   }
+}
+
+/** Without the rule for other commands, that a reader who has seen enough is no failure. */
+function standardOutput({ output }: CommandContext): NodeJS.WriteStream {
+  return output.removeAllListeners('error');
 }
 
 /** The server comes first; only now, since a database that we started would have inherited it. */

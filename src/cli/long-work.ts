@@ -6,7 +6,8 @@ import { CommandError } from './failure.ts';
 import { StopSignals } from './stop-signals.ts';
 
 const SHOW_MS = 200;
-const MIB = 1024 * 1024;
+const KIB = 1024;
+const MIB = 1024 * KIB;
 
 /** What a signal ends long work with. */
 class InterruptedError extends Error {
@@ -74,5 +75,6 @@ export class ProgressLine {
 
 /** For instance "12,345 rows, 1.2 MiB". */
 export function describeAmount(rows: number, bytes: number): string {
-  return `${rows.toLocaleString('en-US')} row${rows === 1 ? '' : 's'}, ${(bytes / MIB).toFixed(1)} MiB`;
+  const size = bytes < MIB ? `${(bytes / KIB).toFixed(1)} KiB` : `${(bytes / MIB).toFixed(1)} MiB`;
+  return `${rows.toLocaleString('en-US')} row${rows === 1 ? '' : 's'}, ${size}`;
 }

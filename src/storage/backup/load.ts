@@ -1,7 +1,7 @@
 import { finished } from 'node:stream/promises';
 import type { Writable } from 'node:stream';
-import { Connection, type ConnectionTarget, type Transaction } from '../connection.ts';
-import { endsSession, sqlState } from '../database-error.ts';
+import { Connection, explainLoss, type ConnectionTarget, type Transaction } from '../connection.ts';
+import { sqlState } from '../database-error.ts';
 import { applyMigrations, readMigrations } from '../migrate.ts';
 import { excludeServers } from '../reseal.ts';
 import { ensureAttemptDay } from '../retention.ts';
@@ -52,6 +52,7 @@ export async function loadDatabase(
   const close = (): void => connection.close();
   options.signal?.addEventListener('abort', onAbort);
   watch.signal.addEventListener('abort', close);
+  let failure: { readonly error: unknown } | null = null;
   try {
     options.signal?.throwIfAborted();
     return await connection.run<Loaded>(
@@ -59,14 +60,18 @@ export async function loadDatabase(
         sql.begin(async (tx) => {
           await prepare(tx);
           const load = new Load(tx, watch, options);
-          await feed(load);
+          await feed(load).catch((error: unknown) => {
+            failure = { error };
+            throw error;
+          });
           return load.finish();
         }),
       COPY_MAX_MS,
     );
   } catch (error) {
     watch.signal.throwIfAborted();
-    throw error;
+    // A file that cannot be read is not taken for a failure of the database.
+    throw failure === null ? error : (failure as { readonly error: unknown }).error;
   } finally {
     options.signal?.removeEventListener('abort', onAbort);
     watch.stop();
@@ -92,6 +97,14 @@ export class Load {
 
   /** Makes the schema that the rows come from, after everything that can be refused at once was looked at. */
   async begin(source: Source): Promise<void> {
+    try {
+      await this.#begin(source);
+    } catch (error) {
+      throw explainLoss(error);
+    }
+  }
+
+  async #begin(source: Source): Promise<void> {
     const tx = this.#tx;
     this.#source = source;
     refuseOtherSchema(source);
@@ -129,6 +142,8 @@ export class Load {
       }
       await copy.end();
     } catch (error) {
+      // Else the session would wait for more of it.
+      copy.abandon(error as Error);
       throw refused(error, table);
     }
     this.#rows += rows;
@@ -241,7 +256,7 @@ function dayOf(day: string): Date {
 /** PostgreSQL's own sentence may quote a row. A full disk or a lost connection is told as that. */
 function refused(error: unknown, table: string): unknown {
   const state = sqlState(error);
-  if (state === null || endsSession(error)) return error;
+  if (state === null) return error;
   const why = /^2[23]/.test(state) ? `SQLSTATE ${state}` : `${(error as Error).message}, SQLSTATE ${state}`;
   return new BackupError(`The database did not take the rows of ${table} (${why}). Nothing was loaded.`, {
     cause: error,
@@ -251,6 +266,7 @@ function refused(error: unknown, table: string): unknown {
 interface CopyInto {
   write(chunk: Buffer): Promise<void>;
   end(): Promise<void>;
+  abandon(reason: Error): void;
 }
 
 async function copyInto(tx: Transaction, { name, columns }: BackupTable): Promise<CopyInto> {
@@ -264,11 +280,16 @@ async function copyInto(tx: Transaction, { name, columns }: BackupTable): Promis
   return {
     write: (chunk) =>
       new Promise((resolve, reject) => {
-        stream.write(chunk, (error) => (error ? reject(error) : resolve()));
+        stream.write(chunk, (error) => (error ? reject(explainLoss(error)) : resolve()));
       }),
     end: async () => {
       stream.end();
-      await done;
+      await done.catch((error: unknown) => {
+        throw explainLoss(error);
+      });
+    },
+    abandon: (reason) => {
+      stream.destroy(reason);
     },
   };
 }

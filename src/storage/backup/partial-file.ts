@@ -1,4 +1,4 @@
-import { existsSync, lstatSync } from 'node:fs';
+import { createWriteStream, existsSync, lstatSync } from 'node:fs';
 import { lstat, open, rename, rm, type FileHandle } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Writable } from 'node:stream';
@@ -28,7 +28,8 @@ export class PartialFile {
   }
 
   stream(): Writable {
-    return this.#handle.createWriteStream({ autoClose: false });
+    // Not the handle's own stream, with which it could not be closed any more.
+    return createWriteStream('', { fd: this.#handle.fd, autoClose: false });
   }
 
   /** Gives it its name, durably. */

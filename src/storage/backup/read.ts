@@ -71,7 +71,8 @@ class ArchiveReader {
       if (table !== null && tables.delete(table)) {
         await this.#visitTable(table);
       } else if (names.delete(name)) {
-        await this.#visitor.configuration?.(name, await this.#whole());
+        const content = await this.#whole();
+        await this.#visitor.configuration?.(name, content);
         await this.#advance();
       } else {
         throw altered(`holds ${JSON.stringify(name)}, which does not belong into it`);
@@ -148,7 +149,7 @@ class ArchiveReader {
   }
 
   #verify(header: BackupHeader, manifest: BackupManifest): void {
-    if (this.#parts.length !== manifest.parts.length) throw altered('lacks a part that its manifest names');
+    if (this.#parts.length !== manifest.parts.length) throw altered('has other parts than its manifest names');
     const wrong = manifest.parts.find((part, index) => !isDeepStrictEqual(part, this.#parts[index]));
     if (wrong !== undefined) throw altered(`is not what was written: ${wrong.name} does not have its checksum`);
     const rows = header.tables.map(({ name }) => [name, this.#rows.get(name) ?? 0]);

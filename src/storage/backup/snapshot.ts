@@ -1,4 +1,4 @@
-import { Connection, type ConnectionTarget, type Sql, type Transaction } from '../connection.ts';
+import { Connection, explainLoss, type ConnectionTarget, type Sql, type Transaction } from '../connection.ts';
 import { sqlState } from '../database-error.ts';
 import { ADVISORY_LOCK, BACKUP_SESSION, newestVersion, readMigrations } from '../migrate.ts';
 import { schemaVersion, SchemaTooNewError } from '../migrate.ts';
@@ -46,6 +46,7 @@ export async function readSnapshot<T>(
   const { signal } = options;
   const close = (): void => connection.close();
   signal.addEventListener('abort', close);
+  let failure: { readonly error: unknown } | null = null;
   try {
     return await connection.run(async (sql) => {
       await excludeMigrations(sql);
@@ -54,12 +55,20 @@ export async function readSnapshot<T>(
         await tx`savepoint header`;
         const header = await readHeader(tx, options.version);
         await tx`rollback to savepoint header`;
-        return work({ header, copy: (table) => copyOut(tx, table) });
+        try {
+          return await work({ header, copy: (table) => copyOut(tx, table) });
+        } catch (error) {
+          // A table that was left in the middle cannot be got out of the session by a rollback.
+          failure = { error };
+          connection.close();
+          throw error;
+        }
       })) as T;
     }, COPY_MAX_MS);
   } catch (error) {
     signal.throwIfAborted();
-    throw error;
+    // Not what became of the session by it, and not taken for a failure of the database.
+    throw failure === null ? error : (failure as { readonly error: unknown }).error;
   } finally {
     signal.removeEventListener('abort', close);
     connection.close();
@@ -129,9 +138,13 @@ async function readHeader(tx: Transaction, version: string): Promise<Snapshot['h
 }
 
 async function* copyOut(tx: Transaction, { name, columns }: BackupTable): AsyncGenerator<Buffer, void, undefined> {
-  await tx`savepoint part`;
-  const rows = await tx`copy (select ${tx([...columns])} from ${tx(name)}) to stdout`.readable();
-  for await (const chunk of rows as AsyncIterable<Buffer>) yield chunk;
-  // Nothing was written, but it gives the table's lock back.
-  await tx`rollback to savepoint part`;
+  try {
+    await tx`savepoint part`;
+    const rows = await tx`copy (select ${tx([...columns])} from ${tx(name)}) to stdout`.readable();
+    for await (const chunk of rows as AsyncIterable<Buffer>) yield chunk;
+    // Nothing was written, but it gives the table's lock back.
+    await tx`rollback to savepoint part`;
+  } catch (error) {
+    throw explainLoss(error);
+  }
 }
