@@ -4,10 +4,10 @@ import { describeError } from '../log.ts';
 import { DataDirError, DataDirLockedError } from '../storage/data-dir-lock.ts';
 import { DatabaseAwayError, DatabaseLostError } from '../storage/database-error.ts';
 import { EmbeddedError } from '../storage/embedded/embedded-error.ts';
-import { SchemaTooNewError } from '../storage/migrate.ts';
-import { DatabaseTooOldError } from '../storage/open-database.ts';
+import { MigrationFailedError, SchemaTooNewError } from '../storage/migrate.ts';
 import { DatabaseInUseError } from '../storage/reseal.ts';
 import { WrongSecretError } from '../storage/sealed.ts';
+import { DatabaseTooOldError } from '../storage/server-version.ts';
 import { exitCodes, type ExitCode } from './exit-codes.ts';
 
 /** A command ends with this status; `message` is one or more plain sentences, one per line. */
@@ -37,6 +37,7 @@ export const expectedFailures: readonly (readonly [ExitCode, readonly ErrorClass
   [exitCodes.schemaTooNew, [SchemaTooNewError]],
   [exitCodes.notPermitted, [WrongSecretError]],
   [exitCodes.unavailable, [EmbeddedError, DatabaseAwayError, DatabaseLostError, DatabaseTooOldError]],
+  [exitCodes.internal, [MigrationFailedError]],
   [exitCodes.cannotCreate, [ListenError, DataDirError]],
 ];
 

@@ -6,8 +6,9 @@ import { DataDirLock } from '../storage/data-dir-lock.ts';
 import { newestVersion } from '../storage/migrate.ts';
 import { openDatabase } from '../storage/open-database.ts';
 import { Sealer } from '../storage/sealed.ts';
-import { print, type CommandContext } from './context.ts';
+import { print, printError, type CommandContext } from './context.ts';
 import { configFlag, withExamples, withJson } from './options.ts';
+import { becomeOwner } from './root.ts';
 
 export function addMigrate(program: Command, context: CommandContext): void {
   const command = program
@@ -15,7 +16,7 @@ export function addMigrate(program: Command, context: CommandContext): void {
     .description('bring the database to the schema of this program; the server must not run (it does this by itself)')
     .action(async ({ json }: { json?: boolean }, self: Command) => {
       const file = findConfigFile({ flag: configFlag(self), env: context.env, programDir: context.programDir });
-      const applied = await migrateDatabase(loadConfig(file, { env: context.env }).config);
+      const applied = await migrateDatabase(context, loadConfig(file, { env: context.env }).config);
       const version = newestVersion();
       if (json === true) print(context, JSON.stringify({ version, applied }, null, 2));
       else if (applied.length === 0) print(context, `Nothing to do: the database is at schema ${version}.`);
@@ -28,10 +29,15 @@ export function addMigrate(program: Command, context: CommandContext): void {
  * Applies what is missing and resolves with its names. It holds the data directory's lock: DataDirLockedError when a
  * server runs on it. Rejects with what `openDatabase` rejects with.
  */
-async function migrateDatabase(config: Config): Promise<readonly string[]> {
+async function migrateDatabase(context: CommandContext, config: Config): Promise<readonly string[]> {
+  const log = {
+    ...silentLog(),
+    warn: (event: string, { reason = '' } = {}) => printError(context, `${event}: ${reason}`),
+  };
+  becomeOwner(config.dataDir);
   const lock = await DataDirLock.acquire(config.dataDir);
   try {
-    const opened = await openDatabase(config, { sealer: new Sealer(config.secret), log: silentLog() });
+    const opened = await openDatabase(config, { sealer: new Sealer(config.secret), log });
     await opened.stop();
     return opened.applied;
   } finally {

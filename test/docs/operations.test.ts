@@ -58,6 +58,7 @@ describe('docs/operations.md', () => {
     DataDirLockedError: 'is in use by another Klatch process',
     DatabaseInUseError: 'uses this database. Stop it first',
     SchemaTooNewError: 'and this Klatch knows',
+    MigrationFailedError: 'nothing was changed, the database is at schema',
     WrongSecretError: 'secret differs from the one this database was made with',
     DatabaseAwayError: 'cannot connect to the database',
     DatabaseLostError: 'the connection to the database was lost',

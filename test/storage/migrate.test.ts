@@ -3,8 +3,12 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { Connection } from '../../src/storage/connection.ts';
 import {
+  ADVISORY_LOCK,
+  BACKUP_SESSION,
   migrate,
+  MigrationFailedError,
   newestVersion,
   orderMigrations,
   readMigrations,
@@ -14,6 +18,7 @@ import {
 } from '../../src/storage/migrate.ts';
 import { Pool } from '../../src/storage/pool.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { isWaiting, until } from './fixture.ts';
 import { describeSchema } from './schema.ts';
 
 const SCRIPT = fileURLToPath(new URL('../support/migrating-node.ts', import.meta.url));
@@ -68,8 +73,8 @@ describe('migrate()', () => {
     const pool = open();
     const first = step(1, 'create table one (a int)');
     const second = step(2, 'create table two (a int); insert into two values (1), (2)');
-    expect(await migrate(pool, [first])).toEqual(['1 step-1']);
-    expect(await migrate(pool, [first, second])).toEqual(['2 step-2']);
+    expect(await migrate(pool, { migrations: [first] })).toEqual(['1 step-1']);
+    expect(await migrate(pool, { migrations: [first, second] })).toEqual(['2 step-2']);
     const names = await database.query((sql) => sql`select version, name from schema_version order by version`);
     expect([...names]).toEqual([
       { version: 1, name: 'step-1' },
@@ -77,14 +82,54 @@ describe('migrate()', () => {
     ]);
   });
 
-  test('that fails leaves nothing of its step behind, and keeps the steps before', async () => {
+  test('that fails leaves the database as it was, for the former program, and says so', async () => {
     const pool = open();
-    const broken = step(2, 'create table two (a int); insert into two values (1); select 1 / 0; create table three ()');
-    await expect(migrate(pool, [step(1, 'create table one (a int)'), broken])).rejects.toMatchObject({ code: '22012' });
-    expect(await database.query(schemaVersion)).toBe(1);
-    const [left] = await database.query((sql) => sql`select to_regclass('one') as one, to_regclass('two') as two`);
-    expect(left).toEqual({ one: 'one', two: null });
-    expect(await migrate(pool, [step(1, ''), step(2, 'create table two (a int)')])).toEqual(['2 step-2']);
+    const first = step(1, 'create table one (a int); insert into one values (1)');
+    expect(await migrate(pool, { migrations: [first] })).toEqual(['1 step-1']);
+    const before = await database.query(describeSchema);
+    const second = step(2, 'create table two (a int); alter table one add column b int; delete from one');
+    const broken = step(3, 'create table three (); select secret from nowhere; create table four ()');
+    const failure = await migrate(pool, { migrations: [first, second, broken] }).catch((error: unknown) => error);
+    expect(failure).toBeInstanceOf(MigrationFailedError);
+    expect((failure as Error).message).toBe(
+      'the migration 3 step-3 failed (relation "nowhere" does not exist, SQLSTATE 42P01): nothing was changed, the ' +
+        'database is at schema 1 as before: the former Klatch can be started again; put that right, or report it, and ' +
+        'then start this one',
+    );
+    expect(await database.query(describeSchema)).toBe(before);
+    expect([...(await database.query((sql) => sql`select a from one`))]).toEqual([{ a: 1 }]);
+    // The former program starts, and the mended one goes on from there.
+    expect(await migrate(pool, { migrations: [first] })).toEqual([]);
+    const mended = [first, second, step(3, 'create table three ()')];
+    expect(await migrate(pool, { migrations: mended })).toEqual(['2 step-2', '3 step-3']);
+  });
+
+  test('that fails at the first start makes nothing, and quotes no value', async () => {
+    const broken = step(2, "create table two (a int); insert into two values ('hunter2'::text::int)");
+    const failure = await migrate(open(), { migrations: [step(1, ''), broken] }).catch((error: unknown) => error);
+    expect((failure as Error).message).toBe(
+      'the migration 2 step-2 failed (SQLSTATE 22P02): nothing was made; put that right and start again',
+    );
+    expect(await database.query(describeSchema)).toBe('');
+  });
+
+  test('tells that it waits for a backup, and goes on when that has ended', async () => {
+    const backup = new Connection(database.target, BACKUP_SESSION);
+    const told = Promise.withResolvers<string>();
+    const migrated = Promise.withResolvers<string[]>();
+    try {
+      await backup.run(async (sql) => {
+        await sql.begin(async (tx) => {
+          await tx`select pg_advisory_xact_lock_shared(${ADVISORY_LOCK})`;
+          migrated.resolve(migrate(open(), { migrations: [step(1, '')], onWaiting: told.resolve }));
+          expect(await told.promise).toContain('a backup of this database runs');
+          await until(database, (asked) => isWaiting(asked, 'migrate'));
+        });
+      }, 20_000);
+      expect(await migrated.promise).toEqual(['1 step-1']);
+    } finally {
+      backup.close();
+    }
   });
 
   test('refuses a database that a newer program made, and leaves it as it is', async () => {
