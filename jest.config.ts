@@ -9,7 +9,9 @@ const config: Config = {
       { jsc: { target: 'es2024', parser: { syntax: 'typescript' } }, module: { type: 'es6' }, sourceMaps: 'inline' },
     ],
   },
-  modulePathIgnorePatterns: ['<rootDir>/dist', '<rootDir>/var'],
+  // They install packages and need root: `make package-test`.
+  testPathIgnorePatterns: process.env['KLATCH_PACKAGE_TESTS'] === '1' ? [] : ['<rootDir>/test/package/'],
+  modulePathIgnorePatterns: ['<rootDir>/build', '<rootDir>/dist', '<rootDir>/var'],
   globalSetup: '<rootDir>/test/support/global-setup.ts',
   globalTeardown: '<rootDir>/test/support/global-teardown.ts',
   testTimeout: 30_000,

@@ -24,11 +24,13 @@ export function listAssets(folder: string): string[] {
 
 /**
  * Starts a thread whose code ships with the program, named by its place in the source tree without the ending, such as
- * `storage/settlement-thread`. The bundle has it as a script without imports of its own files (scripts/build.ts). Throws
- * when the system gives no thread; what goes wrong later is an `error` of the thread.
+ * `storage/settlement-thread`. The bundle has it as a script without imports of its own files
+ * (scripts/package/bundle.ts), which runs out of its text: a thread cannot be started from a file inside the binary.
+ * Throws when the system gives no thread; what goes wrong later is an `error` of the thread.
  */
 export function startThread(name: string, options: WorkerOptions): Worker {
   const bundled = fileURLToPath(new URL(`./${name}.cjs`, import.meta.url));
   const isBundled = statSync(bundled, { throwIfNoEntry: false }) !== undefined;
-  return new Worker(isBundled ? bundled : new URL(`./${name}.ts`, import.meta.url), options);
+  if (isBundled) return new Worker(readFileSync(bundled, 'utf8'), { ...options, eval: true });
+  return new Worker(new URL(`./${name}.ts`, import.meta.url), options);
 }

@@ -1,4 +1,4 @@
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 
 /**
  * Threads for name look-ups, files and scrypt. libuv reads the variable when it makes its pool, that is at the first
@@ -7,6 +7,16 @@ import { join } from 'node:path';
  */
 const THREADS = '16';
 
+/**
+ * The folder of the program, `<root>/bin`: that of the launcher in the release zip and the source tree, whose real path
+ * the launcher says; `bin` beside the single binary (its own code is in no folder of the disk); else the source tree's.
+ */
+function programDir(): string {
+  const launcher = process.env['KLATCH_LAUNCHER'];
+  if (launcher !== undefined && launcher !== '') return dirname(launcher);
+  return 'pkg' in process ? join(dirname(process.execPath), 'bin') : join(import.meta.dirname, '../bin');
+}
+
 async function main(): Promise<void> {
   // First: `ps` would call the process "MainThread" or "node".
   process.title = 'klatch';
@@ -14,7 +24,7 @@ async function main(): Promise<void> {
   const { runCommandLine } = await import('./cli/program.ts');
   const exitCode = await runCommandLine(process.argv.slice(2), {
     env: process.env,
-    programDir: join(import.meta.dirname, '../bin'),
+    programDir: programDir(),
     input: process.stdin,
     output: process.stdout,
     errors: process.stderr,

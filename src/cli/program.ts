@@ -13,11 +13,12 @@ import { addHook } from './hook.ts';
 import { addKeys } from './keys.ts';
 import { addMigrate } from './migrate.ts';
 import { configFlag, withExamples } from './options.ts';
+import { addReady } from './ready.ts';
 import { addRestore } from './restore.ts';
 import { addSend } from './send.ts';
 import { addServe, serve } from './serve.ts';
 import { addSetup } from './setup.ts';
-import { addReady, addStatus } from './status.ts';
+import { addStatus } from './status.ts';
 import { refuseCommand, refuseUnknownCommands } from './unknown-command.ts';
 import { addUser } from './user.ts';
 

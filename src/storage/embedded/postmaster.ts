@@ -8,6 +8,8 @@ const POLL_MS = 25;
 /** Together less than the 35 s that the service unit waits. */
 const FAST_STOP_MS = 20_000;
 const IMMEDIATE_STOP_MS = 8_000;
+/** In the release archive the C library's loader runs the programs, and the kernel names a process after what it ran. */
+const PROCESS_NAME = /^(postgres|ld-linux.*)$/;
 
 /** What postmaster.pid says. A file that is being written may lack its last lines: then `status` is "starting". */
 export interface Postmaster {
@@ -30,7 +32,7 @@ export async function findPostmaster(clusterDir: string): Promise<Postmaster | n
 export async function servesCluster(pid: number, clusterDir: string): Promise<boolean> {
   try {
     const [name, folder] = await Promise.all([readFile(`/proc/${pid}/comm`, 'utf8'), readlink(`/proc/${pid}/cwd`)]);
-    return name.trim() === 'postgres' && folder === clusterDir;
+    return PROCESS_NAME.test(name.trim()) && folder === clusterDir;
   } catch {
     // The process is gone (also: a zombie has no folder), or it is another user's and so not one that we started.
     return false;

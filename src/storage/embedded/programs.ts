@@ -2,6 +2,7 @@ import { constants } from 'node:fs';
 import { access, readdir, realpath } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { howToGetPrograms, thisInstallation, type Installation } from '../../installation.ts';
 import { EmbeddedError } from './embedded-error.ts';
 import { lastLines, runProgram } from './run-program.ts';
 
@@ -29,11 +30,19 @@ export interface ProgramsWanted {
   readonly clusterDir: string;
 }
 
+/** Where programs are searched; what is left out is looked up on this machine. */
+export interface SearchOptions {
+  readonly installation?: Installation;
+  /** Folders of programs, in place of those of this machine. */
+  readonly places?: readonly string[];
+}
+
 /**
- * Chooses PostgreSQL's programs: those in `binDir`, else of `places` the newest that fit the existing files. Of two with
- * the same version the earlier place wins. Rejects with EmbeddedError when nothing fits.
+ * Chooses PostgreSQL's programs: those in `binDir`, else of the places searched the newest that fit the existing files.
+ * Of two with the same version the earlier place wins. Rejects with EmbeddedError when nothing fits.
  */
-export async function findPrograms(wanted: ProgramsWanted, places?: readonly string[]): Promise<Programs> {
+export async function findPrograms(wanted: ProgramsWanted, search: SearchOptions = {}): Promise<Programs> {
+  const { installation = thisInstallation(), places } = search;
   const { binDir, clusterMajor } = wanted;
   if (binDir !== null) {
     const programs = await inspect(binDir).catch((error: Error) => {
@@ -48,7 +57,7 @@ export async function findPrograms(wanted: ProgramsWanted, places?: readonly str
     if (clusterMajor !== null && programs.major !== clusterMajor) throw otherMajor(wanted, clusterMajor, [programs]);
     return programs;
   }
-  const { found, problems } = await inspectAll(places ?? (await installedBinDirs()));
+  const { found, problems } = await inspectAll(places ?? (await installedBinDirs(installation)));
   const supported = found.filter(({ major }) => major >= OLDEST_MAJOR);
   const fitting = supported.filter(({ major }) => clusterMajor === null || major === clusterMajor);
   const newest = fitting.reduce<Programs | null>((best, next) => (best && !newer(next, best) ? best : next), null);
@@ -57,21 +66,21 @@ export async function findPrograms(wanted: ProgramsWanted, places?: readonly str
   const seen = problems.length === 0 ? '' : ` (${problems.join('; ')})`;
   throw new EmbeddedError(
     'programs-missing',
-    `No PostgreSQL programs of version ${OLDEST_MAJOR} or later were found in ${SYSTEM_ROOT}/*/bin or in the npm package ` +
-      `${npmPackage()}${seen}. Install PostgreSQL, set services.postgresql.bin-dir to the folder that holds initdb and ` +
-      'postgres, or set services.postgresql.host to an existing server.',
+    `No PostgreSQL programs of version ${OLDEST_MAJOR} or later were found in ${SYSTEM_ROOT}/*/bin or ` +
+      `${installation.companionBinDir}${seen}. ${howToGetPrograms(installation)}, set services.postgresql.bin-dir to ` +
+      'the folder that holds initdb and postgres, or set services.postgresql.host to an existing server.',
   );
 }
 
-/** The folders of installed PostgreSQL programs: the system's, then those of the npm package. Some may lack a program. */
-async function installedBinDirs(): Promise<string[]> {
+/** The folders of PostgreSQL programs: the system's, the companion's, those of the npm package. Some may lack a program. */
+async function installedBinDirs({ companionBinDir }: Installation): Promise<string[]> {
   const versions = await readdir(SYSTEM_ROOT).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT' || error.code === 'EACCES') return [];
     throw error;
   });
   const system = versions.map((version) => join(SYSTEM_ROOT, version, 'bin'));
-  const npm = await npmBinDir();
-  return npm === null ? system : [...system, npm];
+  const own = [(await executable(join(companionBinDir, 'postgres'))) ? companionBinDir : null, await npmBinDir()];
+  return [...system, ...own.filter((place) => place !== null)];
 }
 
 function npmPackage(): string {
@@ -83,9 +92,9 @@ function npmPackage(): string {
  * script and the executable. Not through `require.resolve`: inside the single binary that knows only what was packed.
  */
 async function npmBinDir(): Promise<string | null> {
-  const starts = [fileURLToPath(import.meta.url), process.argv[1] ?? '', process.execPath].filter(
-    (path) => path !== '',
-  );
+  // Inside the single binary the first two name files that nobody else sees, or nothing at all.
+  const file = import.meta.url.startsWith('file:') ? fileURLToPath(import.meta.url) : '';
+  const starts = [file, process.argv[1] ?? '', process.execPath].filter((path) => path !== '');
   for (const start of starts) {
     // A start that does not exist on disk (a file inside the binary) is searched from where it claims to be.
     let folder = dirname(await realpath(start).catch(() => start));

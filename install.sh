@@ -1,0 +1,660 @@
+#!/bin/sh
+# Installs Klatch and its database from Klatch's own package repository: on Ubuntu from 14.04 on, and on Debian.
+# `sh install.sh --help` says how, `sh install.sh --dry-run` what it would do here.
+#
+# In the source tree this is a template: `make install-sh` puts in what is written between @ signs.
+#
+# Everything is a function, and the last line is a group, which a shell runs only when it has read all of it: of a
+# download that was cut off, nothing is run. Plain POSIX sh, for dash and busybox; nothing to download with is needed,
+# since apt does that.
+
+VERSION='@VERSION@'
+REPO='@REPO_URL@'
+KEY_FINGERPRINT='@KEY_FINGERPRINT@'
+# When this script was made, in seconds since 1970: a clock that is behind it is wrong.
+MADE_S='@MADE_S@'
+
+# What it leaves behind.
+KEYRING_SIGNED_BY=/usr/share/keyrings/klatch-archive-keyring.gpg
+KEYRING_TRUSTED=/etc/apt/trusted.gpg.d/klatch-archive-keyring.gpg
+LIST=/etc/apt/sources.list.d/klatch.list
+LOG=/var/log/klatch-install.log
+
+# By its path: busybox sh takes a dpkg of its own before that of the system.
+dpkg=/usr/bin/dpkg
+
+# The oldest PostgreSQL that Klatch works with.
+MIN_POSTGRESQL=11
+# Room beyond what the packages take: the package database, logs, a first start.
+SPARE_KIB=32768
+LOCK_WAIT_S=300
+LOCK_RETRY_S=3
+SHOWN_LOG_LINES=12
+
+# Statuses to end with; docs/install-script.md explains them.
+FAILED=1 USAGE=64 BAD_SIGNATURE=65 NO_SUCH_VERSION=66 UNREACHABLE=69 WRONG_SYSTEM=71 NO_APT=72 NO_SPACE=73 LOCKED=75
+NOT_ROOT=77 APT_CONFIGURATION=78
+
+print_key() {
+  cat <<'KEY'
+@KEY@
+KEY
+}
+
+print_help() {
+  cat <<HELP
+Installs Klatch and its database on Ubuntu (14.04 or newer) and Debian, for x86-64, and configures nothing:
+\`sudo klatch setup\` does that afterwards. Can be run again at any time, also after it was interrupted.
+
+usage: sudo sh install.sh [options]
+
+  --embedded       take klatch-postgresql (PostgreSQL for Klatch alone, run by Klatch itself) and not the PostgreSQL
+                   of this system; without this option it is taken where the system offers none of version $MIN_POSTGRESQL or newer
+  --no-database    install no database: there is one elsewhere
+  --version X      install this version and not the newest; later upgrades take the newest
+  --repo URL       the package repository${REPO:+ (default: $REPO)}
+  --wait SECONDS   how long to wait for another installation on this machine to end (default: $LOCK_WAIT_S)
+  --dry-run        say what would be done, and change nothing; works without root
+  --help           this text
+
+This is the script of Klatch $VERSION. It asks nothing, and writes what apt says to $LOG.
+HELP
+}
+
+say() { printf '%s\n' "$*"; }
+
+# fail STATUS SENTENCE...: each argument is a line.
+fail() {
+  status=$1
+  shift
+  printf 'install.sh: %s\n' "$1" >&2
+  shift
+  for line in "$@"; do printf '  %s\n' "$line" >&2; done
+  exit "$status"
+}
+
+# ---- options and the machine ----
+
+read_options() {
+  dry_run=no database=auto wanted='' wait_s=$LOCK_WAIT_S
+  while [ $# -gt 0 ]; do
+    option=$1
+    shift
+    case $option in
+      --version=* | --repo=* | --wait=*)
+        # As two words, so that what follows need not know both forms.
+        set -- "${option#*=}" "$@"
+        option=${option%%=*}
+        ;;
+    esac
+    case $option in
+      --version | --repo | --wait)
+        [ -n "${1:-}" ] || fail $USAGE "the option $option lacks its value; --help lists the options"
+        ;;
+    esac
+    case $option in
+      --embedded | --no-database)
+        [ "$database" = auto ] || [ "$database" = "${option#--}" ] ||
+          fail $USAGE '--embedded and --no-database exclude each other'
+        database=${option#--}
+        ;;
+      --version) wanted=$1 && shift ;;
+      --repo) REPO=$1 && shift ;;
+      --wait) wait_s=$1 && shift ;;
+      --dry-run) dry_run=yes ;;
+      --help | -h)
+        print_help
+        exit 0
+        ;;
+      *) fail $USAGE "there is no option $option; --help lists the options" ;;
+    esac
+  done
+  check_options
+}
+
+check_options() {
+  case $KEY_FINGERPRINT in
+    @*) fail $USAGE "this is the template out of the source tree, without a key: 'make install-sh' makes the script" ;;
+  esac
+  case $wait_s in
+    '' | *[!0-9]* | ??????*) fail $USAGE "--wait takes a number of seconds, not \"$wait_s\"" ;;
+  esac
+  case $wanted in
+    *[!0-9A-Za-z.+~-]* | -*) fail $USAGE "--version takes a version such as $VERSION, not \"$wanted\"" ;;
+  esac
+  while [ "$REPO" != "${REPO%/}" ]; do REPO=${REPO%/}; done
+  case $REPO in
+    '') fail $USAGE 'this script was made without the address of a repository: give it with --repo URL' ;;
+    *@*) fail $USAGE 'the address of the repository must hold no user and password: apt takes them from /etc/apt/auth.conf' ;;
+    *[!0-9A-Za-z.:/_~%+,=-]*) fail $USAGE 'the address of the repository holds a character that apt does not take' ;;
+    http://?* | https://?* | file:/?*) ;;
+    *) fail $USAGE "--repo takes an address that begins with http://, https:// or file:/, not \"$REPO\"" ;;
+  esac
+}
+
+check_system() {
+  zip='the release zip (klatch-<version>-linux-x64.zip) runs without being installed'
+  [ "$(uname -s)" = Linux ] || fail $WRONG_SYSTEM "Klatch runs on Linux; this is $(uname -s)"
+  case $(uname -m) in
+    x86_64 | amd64) ;;
+    *) fail $WRONG_SYSTEM "Klatch is built for x86-64; this machine is $(uname -m)" ;;
+  esac
+  for tool in apt-get apt-cache $dpkg; do
+    command -v "$tool" >/dev/null 2>&1 || fail $NO_APT "there is no $tool here, so packages cannot be installed; $zip"
+  done
+  architecture=$($dpkg --print-architecture)
+  [ "$architecture" = amd64 ] ||
+    fail $WRONG_SYSTEM "the packages of this system are for $architecture, Klatch's are for amd64; $zip"
+  command -v base64 >/dev/null 2>&1 || fail $WRONG_SYSTEM 'there is no base64 here (package coreutils), to unpack the key with'
+  apt_version=$(apt-get --version 2>/dev/null | sed -n '1s/^apt \([^ ]*\).*/\1/p')
+  case $REPO in
+    https:*)
+      [ -e /usr/lib/apt/methods/https ] || fail $UNREACHABLE \
+        "apt $apt_version cannot read https:// here; take the http:// address (packages are signed), or install apt-transport-https"
+      ;;
+  esac
+  if $dpkg --compare-versions "${apt_version:-0}" ge 1.1; then
+    keyring=$KEYRING_SIGNED_BY
+    source_line="deb [arch=amd64 signed-by=$keyring] $REPO stable main"
+  else
+    # It would not understand signed-by.
+    keyring=$KEYRING_TRUSTED
+    source_line="deb [arch=amd64] $REPO stable main"
+  fi
+  [ "$dry_run" = yes ] || [ "$(id -u)" = 0 ] ||
+    fail $NOT_ROOT 'installing needs root: run it with sudo, or with --dry-run to see what it would do'
+}
+
+# apt's messages are read below, so they have to be English. All else keeps the language of the caller, since the cluster
+# that the package postgresql makes takes its encoding from it, for ever: from none at all it would be SQL_ASCII.
+choose_locale() {
+  wanted_locale=${LC_ALL:-${LC_CTYPE:-${LANG:-C}}}
+  unset LC_ALL LC_CTYPE LC_COLLATE LC_TIME LC_NUMERIC LC_MONETARY LC_PAPER LC_NAME LC_ADDRESS LC_TELEPHONE
+  unset LC_MEASUREMENT LC_IDENTIFICATION LANGUAGE
+  case $wanted_locale in C | POSIX) wanted_locale=C.UTF-8 ;; esac
+  for LANG in "$wanted_locale" C.UTF-8 C; do
+    # It complains of a locale that this machine does not have, but ends with 0.
+    [ -n "$(LC_ALL=$LANG locale charmap 2>&1 >/dev/null)" ] || break
+  done
+  LC_MESSAGES=C
+  export LANG LC_MESSAGES
+}
+
+# ---- working ----
+
+make_workplace() {
+  # Not in $TMPDIR: apt reads it as the user _apt.
+  work=$(mktemp -d /tmp/klatch-install.XXXXXX 2>/dev/null) || fail $NO_SPACE 'no folder can be made in /tmp: it is full or read-only'
+  trap 'rm -rf "$work"' EXIT
+  trap 'stop_on INT 130' INT
+  trap 'stop_on HUP 129' HUP
+  trap 'stop_on TERM 143' TERM
+  chmod 755 "$work"
+  output=$work/output
+  [ "$dry_run" = no ] || LOG=$work/log
+  if [ -e "$LOG" ]; then mv -f "$LOG" "$LOG.1" 2>/dev/null || cannot_write "$LOG.1"; fi
+  (umask 027 && say "install.sh of Klatch $VERSION, $(date -u '+%Y-%m-%d %H:%M:%S') UTC" >"$LOG") 2>/dev/null ||
+    cannot_write "$LOG"
+}
+
+cannot_write() { fail $NO_SPACE "$1 cannot be written: the disk is full or read-only" "$(free_space)"; }
+
+# shellcheck disable=SC2317 # Called by traps.
+stop_on() {
+  printf 'install.sh: stopped by %s. Run it again: it goes on from where it was.\n' "$1" >&2
+  exit "$2"
+}
+
+# Runs a command with its output in $output and in the log. While another program holds a lock of apt or dpkg (the nightly
+# upgrade of Ubuntu does, for minutes), tries again, up to $wait_s.
+logged() {
+  waited_s=0
+  while :; do
+    say "+ $*" >>"$LOG"
+    "$@" >"$output" 2>&1 </dev/null
+    result=$?
+    cat "$output" >>"$LOG"
+    [ $result -ne 0 ] && is_said 'Could not get lock|Unable to lock|Unable to acquire|(is|was) locked by another' || return $result
+    is_said 'Permission denied|Read-only file system' && return $result
+    [ $waited_s -lt "$wait_s" ] || fail $LOCKED \
+      "another program has been installing packages for more than $wait_s seconds; run this again when it has ended" "$(apt_reason)"
+    [ $waited_s -gt 0 ] || say "  another program is installing packages; waiting for it, up to $wait_s seconds ..."
+    sleep $LOCK_RETRY_S
+    waited_s=$((waited_s + LOCK_RETRY_S))
+  done
+}
+
+# Whether the last command said something of this kind (an extended regular expression).
+is_said() { grep -Eq "$1" "$output"; }
+
+# The line that tells most of what the last command said.
+apt_reason() {
+  reason=$(grep -E '^(E|Err|dpkg): ?' "$output" | tail -n 1)
+  [ -n "$reason" ] || reason=$(grep -E '^W: ' "$output" | tail -n 1)
+  [ -n "$reason" ] || reason=$(tail -n 1 "$output")
+  say "apt said: $reason"
+}
+
+# Ends after a step that failed, with the sentence for what apt said. $1: what did not work.
+explain() {
+  if is_said 'No space left on device|enough free space|Disk quota exceeded' || is_full; then
+    fail $NO_SPACE "$1: the disk is full. Make room and run this again." "$(apt_reason)" "$(free_space)"
+  elif is_said 'Read-only file system'; then
+    fail $NO_SPACE "$1: a file system of this machine is read-only." "$(apt_reason)"
+  elif is_said 'network require authentication'; then
+    fail $UNREACHABLE "$1: something else answered at $REPO, such as the login page of a network." "$(apt_reason)"
+  elif is_said 'not valid yet|Not live until|is expired|has expired'; then
+    fail $BAD_SIGNATURE "$1: by the clock of this machine ($(date)) its signature is not valid." "$(apt_reason)"
+  elif is_said 'NO_PUBKEY|Missing key|not signed by|No good signature'; then
+    refuse_signature "$1: it is not signed with the key that this script brings ($KEY_FINGERPRINT)."
+  elif is_said 'GPG error|BADSIG|KEYSIG|KEYEXPIRED|not signed|invalid signature|signatures? (was|were|could)|[Vv]erif|--force-yes|authenticated'; then
+    refuse_signature "$1: its signature is wrong."
+  elif is_said 'Hash Sum mismatch|unexpected size|Hashes of|does not match'; then
+    refuse_signature "$1: it holds a file that is not the one that was signed, even when asked again."
+  elif is_said 'Failed to fetch|Unable to fetch|Could not (resolve|connect)|Cannot initiate|Unable to connect|does not have a Release|404|timed out'; then
+    fail $UNREACHABLE "$1: $REPO cannot be reached, or is no package repository." "$(apt_reason)"
+  elif is_said 'Malformed|list of sources could not be read|Conflicting values|Syntax error'; then
+    fail $APT_CONFIGURATION "$1: the configuration of apt on this machine is in the way; mend it and run this again." "$(apt_reason)"
+  fi
+  printf 'install.sh: %s. The end of %s:\n' "$1" "$LOG" >&2
+  tail -n $SHOWN_LOG_LINES "$LOG" | sed 's/^/  | /' >&2
+  [ "$dry_run" = no ] || exit $FAILED
+  fail $FAILED 'run this again when that is mended; nothing that was done has to be taken back'
+}
+
+refuse_signature() {
+  clock=''
+  [ "$(date +%s)" -ge "$MADE_S" ] || clock="The clock of this machine is wrong ($(date)): that may be the reason."
+  fail $BAD_SIGNATURE "$1 Nothing of it was installed." "$(apt_reason)" \
+    'Try again in some minutes. If it stays so, tell the publisher; if the key was changed, get a new install.sh.' ${clock:+"$clock"}
+}
+
+# Whether a file system that apt writes to has less than a mebibyte left; a full one is not always told of.
+is_full() {
+  for folder in /usr /etc /tmp /var/cache/apt /var/lib/dpkg /var/log; do
+    [ "$(free_kib $folder)" -ge 1024 ] || return 0
+  done
+  return 1
+}
+
+free_kib() {
+  kib=$(df -Pk "$1" 2>/dev/null | awk 'NR == 2 { print $4 }')
+  say "${kib:-999999999}"
+}
+
+free_space() {
+  say "free: $(($(free_kib /usr) / 1024)) MiB in /usr, $(($(free_kib /var/cache/apt) / 1024)) MiB in /var/cache/apt, $(($(free_kib /tmp) / 1024)) MiB in /tmp"
+}
+
+# A step that changes something: done, or in a dry run only shown.
+change() {
+  if [ "$dry_run" = yes ]; then
+    say "  $*"
+  else
+    logged "$@"
+  fi
+}
+
+# put FILE TARGET WHAT: puts a file into its place, beside first, so that apt never reads a half one.
+put() {
+  cmp -s "$1" "$2" && return 0
+  if [ "$dry_run" = yes ]; then
+    say "  write $2: $3"
+    return 0
+  fi
+  # apt passes over names that begin with a dot.
+  beside=${2%/*}/.${2##*/}.new
+  if mkdir -p "${2%/*}" && cp "$1" "$beside" && chmod 644 "$beside" && mv -f "$beside" "$2"; then return 0; fi 2>>"$LOG"
+  rm -f "$beside"
+  take_repository_back
+  cannot_write "$2"
+}
+
+# ---- the repository ----
+
+# What `apt-get update` warns of and yet ends with 0.
+UPDATE_FAILED='^(W|E|Err)[: ].*(GPG error|Failed to fetch|not signed|Hash Sum|could not be|couldn.t be)'
+
+# Reads the repository with a state of apt that is all its own. Whatever is wrong with the address, the signature or the
+# version is found out here, before anything of this machine is changed.
+probe() {
+  say "Looking at $REPO ..."
+  make_probe_state || cannot_write "$work"
+  update_index -c "$work/apt.conf" || explain "the repository $REPO was refused"
+  for index in "$work"/state/lists/*_Packages*; do
+    [ -e "$index" ] || explain "the repository $REPO was refused"
+  done
+  for signature in "$work"/state/lists/*_InRelease "$work"/state/lists/*_Release.gpg; do
+    [ -e "$signature" ] && return 0
+  done
+  # apt before 1.1 takes it without a word.
+  say 'W: the repository is not signed' >>"$output"
+  explain "the repository $REPO was refused"
+}
+
+make_probe_state() {
+  mkdir -p "$work/state/lists/partial" "$work/cache/archives/partial" "$work/keys" "$work/none" &&
+    print_key | base64 -d >"$work/keys/klatch.gpg" && [ -s "$work/keys/klatch.gpg" ] &&
+    say "$source_line" | sed "s|signed-by=[^]]*|signed-by=$work/keys/klatch.gpg|" >"$work/klatch.list" &&
+    write_probe_configuration && chmod -R go+rX "$work"
+} 2>>"$LOG"
+
+write_probe_configuration() {
+  cat >"$work/apt.conf" <<CONF
+#clear APT::Update::Pre-Invoke;
+#clear APT::Update::Post-Invoke;
+#clear APT::Update::Post-Invoke-Success;
+Dir::State "$work/state";
+Dir::State::lists "$work/state/lists";
+Dir::State::status "/var/lib/dpkg/status";
+Dir::Cache "$work/cache";
+Dir::Etc::sourcelist "$work/klatch.list";
+Dir::Etc::sourceparts "$work/none";
+Dir::Etc::trusted "$work/none/trusted.gpg";
+Dir::Etc::trustedparts "$work/keys";
+Acquire::Languages "none";
+Acquire::Retries "1";
+Acquire::http::Timeout "30";
+Acquire::https::Timeout "30";
+CONF
+}
+
+# Runs `apt-get update` with these options, for the repository of Klatch alone. Asks once more where what it got does not
+# belong together: apt before 1.2 asks for the index by a name under which a newer one may lie by then.
+update_index() {
+  update_once "$@" && return 0
+  is_said 'Hash Sum mismatch|unexpected size' || return 1
+  sleep $LOCK_RETRY_S
+  update_once "$@"
+}
+
+update_once() {
+  logged apt-get "$@" -q update || return 1
+  ! is_said "$UPDATE_FAILED"
+}
+
+add_repository() {
+  say 'Adding the repository and its key ...'
+  for file in "$keyring" "$LIST"; do
+    [ ! -e "$file" ] || cp -p "$file" "$work/${file##*/}.before" || cannot_write "$work"
+  done
+  say "$source_line" >"$work/list" || cannot_write "$work"
+  put "$work/keys/klatch.gpg" "$keyring" "the public key $KEY_FINGERPRINT"
+  put "$work/list" "$LIST" "$source_line"
+  # What a run under an older apt left is trusted for every repository of this machine.
+  if [ "$keyring" != $KEYRING_TRUSTED ] && [ -e $KEYRING_TRUSTED ]; then change rm -f $KEYRING_TRUSTED; fi
+  set -- -o "Dir::Etc::sourcelist=$LIST" -o Dir::Etc::sourceparts=- -o APT::Get::List-Cleanup=0
+  if [ "$dry_run" = yes ]; then
+    change apt-get "$@" update
+    return 0
+  fi
+  update_index "$@" && logged apt-cache policy klatch && is_said '^  Candidate: [^(]' && return 0
+  take_repository_back
+  explain 'the repository was taken out again'
+}
+
+# So that a later `apt-get update` of the user finds what it found before.
+take_repository_back() {
+  for file in "$keyring" "$LIST"; do
+    if [ -e "$work/${file##*/}.before" ]; then
+      cp -p "$work/${file##*/}.before" "$file"
+    else
+      rm -f "$file"
+    fi
+  done 2>>"$LOG"
+}
+
+# ---- what to install ----
+
+# The version of a package that is installed and works, or nothing.
+installed_version() { dpkg-query -W -f='${Status}|${Version}\n' "$1" 2>/dev/null | sed -n 's/^[a-z]* ok installed|//p'; }
+
+# The versions of a package in the repository, the newest first.
+offered_versions() { apt-cache -c "$work/apt.conf" madison "$1" 2>>"$LOG" | awk -F ' *[|] *' '{ print $2 }'; }
+
+choose_version() {
+  installed=$(installed_version klatch)
+  offered=$(offered_versions klatch)
+  [ -n "$offered" ] || fail $NO_SUCH_VERSION "$REPO holds no klatch for this system"
+  if [ -z "$wanted" ]; then
+    version=$(apt-cache -c "$work/apt.conf" policy klatch 2>>"$LOG" | sed -n 's/^  Candidate: //p')
+    case $version in
+      '' | '('*) fail $APT_CONFIGURATION 'the preferences of apt on this machine (/etc/apt/preferences*) keep klatch out' ;;
+    esac
+    return
+  fi
+  version=''
+  for each in $offered; do
+    # With or without the revision of the package.
+    case $each in "$wanted" | "$wanted"-*) version=$each && break ;; esac
+  done
+  [ -n "$version" ] || fail $NO_SUCH_VERSION "$REPO does not have klatch $wanted; it has $(printf '%s' "$offered" | tr '\n' ' ')"
+  if [ -n "$installed" ] && $dpkg --compare-versions "$installed" gt "$version"; then
+    fail $NO_SUCH_VERSION "klatch $installed is installed, which is newer than $version: nothing was done" \
+      'An older program may not understand the database of a newer one; docs/install.md tells how to go back.'
+  fi
+}
+
+# Decides $database: embedded, system (the package postgresql), present (there is a server), kept (Klatch is configured),
+# no-database, or unknown (in a dry run, where the package lists would have to be refreshed first).
+choose_database() {
+  [ "$database" = auto ] || return 0
+  if is_configured; then
+    database=kept reason='Klatch is configured; its database stays as it is'
+  elif [ -n "$(installed_version klatch-postgresql)" ]; then
+    database=embedded reason='klatch-postgresql, which is installed'
+  elif find_server; then
+    database=present reason="PostgreSQL $major, which is installed"
+  else
+    choose_offered
+  fi
+}
+
+is_configured() {
+  [ -n "$(installed_version klatch)" ] || return 1
+  [ "$dry_run" = no ] || [ -r /etc/klatch/server.conf ] ||
+    say 'This user cannot read /etc/klatch/server.conf. If Klatch is configured, nothing is done about a database.'
+  klatch config check --config /etc/klatch/server.conf >/dev/null 2>&1 </dev/null
+}
+
+# Sets $major to that of the newest PostgreSQL that is installed or runs, if Klatch can work with it.
+find_server() {
+  major=0
+  for program in /usr/lib/postgresql/*/bin/postgres; do
+    [ -x "$program" ] || continue
+    program=${program#/usr/lib/postgresql/}
+    take_major "${program%%/*}"
+  done
+  for lock in /var/run/postgresql/.s.PGSQL.*.lock; do
+    # Its second line is the folder of the cluster.
+    [ -f "$lock" ] && take_major "$(cat "$(sed -n 2p "$lock")/PG_VERSION" 2>/dev/null)"
+  done
+  [ "$major" -ge $MIN_POSTGRESQL ]
+}
+
+take_major() {
+  number=${1#*:}
+  number=${number%%[!0-9]*}
+  if [ "${number:-0}" -gt "$major" ]; then major=$number; fi
+}
+
+choose_offered() {
+  find_offered
+  if [ -z "$candidate" ] && [ "$dry_run" = yes ]; then
+    database=unknown
+    reason="that of the system if it offers $MIN_POSTGRESQL or newer; this machine has no package lists to tell from"
+    return
+  fi
+  if [ -z "$candidate" ]; then
+    refresh_everything
+    find_offered
+  fi
+  major=0
+  take_major "$candidate"
+  if [ "$major" -ge $MIN_POSTGRESQL ]; then
+    database=system reason="PostgreSQL $major of this system"
+  else
+    database=embedded reason="klatch-postgresql; this system offers ${candidate:-no PostgreSQL}${candidate:+, which is too old}"
+  fi
+}
+
+# Sets $candidate to the version of postgresql that apt would install, if there is one.
+find_offered() {
+  logged apt-cache policy postgresql || explain 'the package lists of this system cannot be read'
+  candidate=$(sed -n 's/^  Candidate: //p' "$output")
+  case $candidate in '('*) candidate='' ;; esac
+}
+
+# The archive of an old distribution may be gone: that is no reason to stop.
+refreshed=no
+refresh_everything() {
+  refreshed=yes
+  say 'Refreshing the package lists of this system ...'
+  logged apt-get -q -o Acquire::http::Timeout=30 -o Acquire::Retries=0 update || :
+}
+
+check_space() {
+  packages_kib=0 archives_kib=0
+  [ "$installed" = "$version" ] || add_size "klatch=$version"
+  if [ "$database" = embedded ] && [ -z "$(installed_version klatch-postgresql)" ]; then
+    [ -n "$(offered_versions klatch-postgresql)" ] || fail $NO_SUCH_VERSION "$REPO holds no klatch-postgresql for this system"
+    add_size klatch-postgresql
+  fi
+  [ $packages_kib -gt 0 ] || return 0
+  packages_kib=$((packages_kib + SPARE_KIB))
+  if [ "$(mount_of /usr)" = "$(mount_of /var/cache/apt)" ]; then
+    packages_kib=$((packages_kib + archives_kib))
+  elif [ "$(free_kib /var/cache/apt)" -lt $archives_kib ]; then
+    fail $NO_SPACE "the disk is full: $((archives_kib / 1024 + 1)) MiB are needed in /var/cache/apt" "$(free_space)"
+  fi
+  [ "$(free_kib /usr)" -ge $packages_kib ] ||
+    fail $NO_SPACE "the disk is full: $((packages_kib / 1024 + 1)) MiB are needed in /usr" "$(free_space)"
+}
+
+add_size() {
+  # shellcheck disable=SC2046 # Two numbers, or nothing.
+  set -- $(apt-cache -c "$work/apt.conf" --no-all-versions show "$1" 2>>"$LOG" |
+    awk '/^Size: / { size = $2 } /^Installed-Size: / { kib = $2 } END { print kib + 0, int(size / 1024) + 1 }')
+  packages_kib=$((packages_kib + ${1:-0}))
+  archives_kib=$((archives_kib + ${2:-0}))
+}
+
+mount_of() { df -Pk "$1" 2>/dev/null | awk 'NR == 2 { print $6 }'; }
+
+# ---- installing ----
+
+# What a kill in the middle of dpkg leaves; apt-get refuses to work until it is put right.
+finish_interrupted() {
+  for update in /var/lib/dpkg/updates/[0-9]*; do
+    [ -e "$update" ] || return 0
+    say 'An installation on this machine was cut off: finishing it ...'
+    change $dpkg --configure -a --force-confdef --force-confold || explain 'the installation that was cut off cannot be finished'
+    return 0
+  done
+}
+
+# Keeps what the user changed of the files that packages bring; asks nothing.
+apt_install() {
+  change apt-get -y -q --no-install-recommends -o Dpkg::Use-Pty=0 -o Dpkg::Options::=--force-confdef \
+    -o Dpkg::Options::=--force-confold -o Acquire::Retries=3 -o Acquire::http::Timeout=60 install "$@"
+}
+
+install_database() {
+  case $database in
+    kept | present | no-database) return 0 ;;
+    system)
+      say "Installing the database: $reason ..."
+      install_postgresql && return 0
+      say "  this system cannot deliver it ($(apt_reason))"
+      database=embedded reason=klatch-postgresql
+      check_space
+      ;;
+    unknown)
+      say '  apt-get update'
+      say '  then, where that brought a PostgreSQL that is new enough:'
+      apt_install postgresql
+      say '  else:'
+      apt_install klatch-postgresql
+      return 0
+      ;;
+  esac
+  say "Installing the database: ${reason:-klatch-postgresql} ..."
+  apt_install klatch-postgresql || explain 'klatch-postgresql was not installed'
+}
+
+# Ends with 1 where the archive of the distribution cannot deliver the package; Klatch has its own then.
+install_postgresql() {
+  undeliverable='Failed to fetch|Unable to fetch|Unable to locate|no installation candidate|unmet dep|not installable'
+  apt_install postgresql && return 0
+  is_said 'No space left|enough free space' || ! is_said "$undeliverable" && explain 'postgresql was not installed'
+  [ $refreshed = no ] || return 1
+  refresh_everything
+  apt_install postgresql && return 0
+  is_said 'No space left|enough free space' || ! is_said "$undeliverable" && explain 'postgresql was not installed'
+  return 1
+}
+
+install_klatch() {
+  say "Installing klatch $version ..."
+  apt_install "klatch${wanted:+=$version}" || explain 'klatch was not installed'
+  [ "$dry_run" = no ] || return 0
+  version=$(installed_version klatch)
+  [ -n "$version" ] || explain 'klatch was not installed'
+}
+
+print_next() {
+  sudo=''
+  if command -v sudo >/dev/null 2>&1; then sudo='sudo '; fi
+  say ''
+  if is_configured; then
+    say "Klatch $version is installed and configured. To look at it, and to control it:"
+    say ''
+    say "  ${sudo}service klatch status"
+    say "  ${sudo}service klatch restart"
+    say "  ${sudo}klatch doctor"
+    return
+  fi
+  setup='klatch setup'
+  if [ "$database" = embedded ]; then setup='klatch setup --embedded'; fi
+  say "Klatch $version is installed. It does not run before it is configured. These come next:"
+  say ''
+  say "  ${sudo}$setup"
+  say "  ${sudo}service klatch start"
+  say "  ${sudo}klatch group create Lobby"
+  say ''
+  say 'The last one makes a first group and prints the address to post messages to.'
+}
+
+main() {
+  set -u
+  umask 022
+  PATH=${PATH:-/usr/bin:/bin}:/usr/local/sbin:/usr/sbin:/sbin
+  DEBIAN_FRONTEND=noninteractive NEEDRESTART_MODE=l UCF_FORCE_CONFFOLD=1
+  export PATH DEBIAN_FRONTEND NEEDRESTART_MODE UCF_FORCE_CONFFOLD
+  reason=''
+  read_options "$@"
+  check_system
+  choose_locale
+  make_workplace
+  probe
+  choose_version
+  choose_database
+  check_space
+  if [ "$dry_run" = yes ]; then
+    say "Would install klatch $version${installed:+ (now: $installed)}. Database: ${reason:-$database}. As root, in this order:"
+  fi
+  finish_interrupted
+  add_repository
+  install_database
+  install_klatch
+  if [ "$dry_run" = yes ]; then
+    say 'Nothing was changed.'
+  else
+    print_next
+  fi
+}
+
+{
+  main "$@"
+  exit
+}

@@ -1,0 +1,47 @@
+import { mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+/** What jest writes with `--json`, as far as it is counted here. */
+export interface JestResult {
+  readonly success: boolean;
+  readonly numPassedTests: number;
+  readonly numFailedTests: number;
+  readonly numPendingTests: number;
+  readonly numTodoTests: number;
+  readonly numRuntimeErrorTestSuites: number;
+}
+
+/** Tests of one run, or of several together. */
+export interface Counts {
+  readonly passed: number;
+  readonly failed: number;
+  readonly skipped: number;
+}
+
+export function countsOf(result: JestResult): Counts {
+  return {
+    passed: result.numPassedTests,
+    // A suite that could not even load ran no test, and must not look like a pass.
+    failed: result.numFailedTests + result.numRuntimeErrorTestSuites,
+    skipped: result.numPendingTests + result.numTodoTests,
+  };
+}
+
+/**
+ * The last line of a run: `N passed, N failed[, N skipped]`. Where KLATCH_TEST_RESULTS names a folder, the counts are
+ * kept there under `name`, and the line tells of all that are in it: several runs after each other then end with one sum.
+ */
+export function closingLine(name: string, counts: Counts): string {
+  const folder = process.env['KLATCH_TEST_RESULTS'];
+  const all = folder === undefined || folder === '' ? [counts] : keep(folder, name, counts);
+  const sum = (of: keyof Counts): number => all.reduce((total, each) => total + each[of], 0);
+  const skipped = sum('skipped');
+  return `${sum('passed')} passed, ${sum('failed')} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`;
+}
+
+function keep(folder: string, name: string, counts: Counts): Counts[] {
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(join(folder, `${name}.json`), JSON.stringify(counts));
+  const files = readdirSync(folder).filter((file) => file.endsWith('.json'));
+  return files.map((file) => JSON.parse(readFileSync(join(folder, file), 'utf8')) as Counts);
+}

@@ -1,0 +1,75 @@
+import { createHash } from 'node:crypto';
+import { basename } from 'node:path';
+import { gzipSync } from 'node:zlib';
+
+/** The one suite, component and architecture of the repository. */
+export const SUITE = 'stable';
+export const COMPONENT = 'main';
+export const ARCHITECTURE = 'amd64';
+
+/** A file of the index, beside Release. */
+export interface IndexFile {
+  /** Its path from the folder of Release. */
+  readonly path: string;
+  readonly content: Buffer;
+}
+
+/** The stanzas of dpkg-scanpackages in an order of their own: its own is that of the folder, which is chance. */
+export function sortStanzas(scanned: string): string {
+  const stanzas = scanned.split('\n\n').map((stanza) => stanza.trim());
+  const files = stanzas
+    .filter((stanza) => stanza !== '')
+    .map((stanza) => ({ stanza, file: fieldOf(stanza, 'Filename') }));
+  files.sort((a, b) => (basename(a.file) < basename(b.file) ? -1 : 1));
+  return files.map(({ stanza }) => `${stanza}\n\n`).join('');
+}
+
+/** The value of a field that has one line; throws without it. */
+export function fieldOf(stanza: string, field: string): string {
+  const line = stanza.split('\n').find((each) => each.startsWith(`${field}: `));
+  if (line === undefined) throw new Error(`a package without ${field}:\n${stanza.slice(0, 200)}`);
+  return line.slice(field.length + 2);
+}
+
+/** Packages, plain and compressed. */
+export function indexFiles(packages: string): IndexFile[] {
+  const folder = `${COMPONENT}/binary-${ARCHITECTURE}`;
+  const plain = Buffer.from(packages);
+  return [
+    { path: `${folder}/Packages`, content: plain },
+    { path: `${folder}/Packages.gz`, content: gzipSync(plain, { level: 9 }) },
+  ];
+}
+
+/**
+ * The text that is signed.
+ *
+ * There is no Valid-Until: the repository is signed when something is released and then lies still, on servers that
+ * have no key; after the date every client's `apt-get update` would fail, for all that it was meant to guard against,
+ * which is somebody in between who withholds an upgrade. There is no MD5 and no SHA-1: apt 1.0 knows SHA256.
+ */
+export function releaseText(files: readonly IndexFile[], dateS: number): string {
+  const sums = files.map(({ path, content }) => ` ${sha256(content)} ${String(content.length).padStart(8)} ${path}\n`);
+  return `Origin: Klatch
+Label: Klatch
+Suite: ${SUITE}
+Codename: ${SUITE}
+Date: ${new Date(dateS * 1000).toUTCString().replace('GMT', 'UTC')}
+Architectures: ${ARCHITECTURE}
+Components: ${COMPONENT}
+Description: Klatch, a self-hosted group messaging server
+Acquire-By-Hash: yes
+SHA256:
+${sums.join('')}`;
+}
+
+/** Seconds since 1970 of a Release, or null where there is none that can be read. */
+export function releaseDateS(release: string): number | null {
+  const date = /^Date: (.*)$/m.exec(release)?.[1];
+  const ms = date === undefined ? NaN : Date.parse(date);
+  return Number.isNaN(ms) ? null : ms / 1000;
+}
+
+export function sha256(content: Buffer): string {
+  return createHash('sha256').update(content).digest('hex');
+}

@@ -1,0 +1,77 @@
+/** Minimal Debian systems for the tests of the packages, made from Debian's archive. */
+import { createHash } from 'node:crypto';
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { BUILD } from './paths.ts';
+import { run, step } from './run.ts';
+import { requireTools } from './tools.ts';
+
+/** One system: the name of its folder, the release it is made from, and what is in it beyond the least. */
+export interface System {
+  readonly name: string;
+  readonly suite: string;
+  readonly include: readonly string[];
+}
+
+const MIRROR = 'http://deb.debian.org/debian';
+const SYSTEMD = ['systemd', 'systemd-sysv', 'dbus'];
+/** Each of them can be installed in there later, without a network: the packages are kept in apt's cache. */
+const AT_HAND = ['postgresql', 'logrotate'];
+const MAX_AGE_MS = 24 * 3600 * 1000;
+
+/** All systems; a name with `systemd` has it as process 1. */
+export const SYSTEMS: readonly System[] = [
+  { name: 'bookworm', suite: 'bookworm', include: [] },
+  { name: 'bookworm-systemd', suite: 'bookworm', include: SYSTEMD },
+  { name: 'bullseye', suite: 'bullseye', include: [] },
+  { name: 'trixie', suite: 'trixie', include: [] },
+  { name: 'trixie-systemd', suite: 'trixie', include: SYSTEMD },
+];
+
+/** The folder of a system's root. */
+export function chrootDir(name: string): string {
+  return join(BUILD, 'chroots', name);
+}
+
+/** Makes the systems of these names where they are missing, older than a day, or were made by another recipe. */
+export function makeChroots(names: readonly string[]): void {
+  requireTools(['mmdebstrap']);
+  mkdirSync(join(BUILD, 'chroots'), { recursive: true });
+  for (const system of SYSTEMS.filter(({ name }) => names.includes(name))) {
+    const stamp = `${chrootDir(system.name)}.stamp`;
+    const recipe = createHash('sha256').update(mmdebstrap(system).join('\n')).digest('hex');
+    if (isFresh(stamp, recipe)) continue;
+    step(`making a minimal Debian: ${system.name}`);
+    const made = `${chrootDir(system.name)}.new`;
+    for (const folder of [stamp, made]) rmSync(folder, { recursive: true, force: true });
+    run('mmdebstrap', mmdebstrap(system));
+    rmSync(chrootDir(system.name), { recursive: true, force: true });
+    renameSync(made, chrootDir(system.name));
+    writeFileSync(stamp, recipe);
+  }
+}
+
+function isFresh(stamp: string, recipe: string): boolean {
+  if (!existsSync(stamp) || readFileSync(stamp, 'utf8') !== recipe) return false;
+  return Date.now() - statSync(stamp).mtimeMs < MAX_AGE_MS;
+}
+
+function mmdebstrap({ name, suite, include }: System): string[] {
+  const hosts = 'printf "127.0.0.1 localhost\\n::1 localhost\\n" >"$1/etc/hosts"';
+  return [
+    '--variant=minbase',
+    '--mode=root',
+    // The lists and the packages at hand stay.
+    '--skip=cleanup/apt',
+    ...(include.length === 0 ? [] : [`--include=${include.join(',')}`]),
+    `--customize-hook=${hosts}`,
+    // Where there is no network, apt is not to try for long.
+    '--customize-hook=echo \'Acquire::Retries "0";\' >"$1/etc/apt/apt.conf.d/99no-retries"',
+    // Those of the system itself are not needed again.
+    '--customize-hook=chroot "$1" apt-get clean',
+    `--customize-hook=chroot "$1" apt-get -y -q --no-install-recommends --download-only install ${AT_HAND.join(' ')}`,
+    suite,
+    `${chrootDir(name)}.new`,
+    `deb ${MIRROR} ${suite} main`,
+  ];
+}

@@ -1,0 +1,20 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { ROOT } from './paths.ts';
+
+/**
+ * A file of the source tree with each `@NAME@` in it replaced. Throws for a name that has no value, so that none is
+ * left in a package.
+ */
+export function fill(file: string, values: Readonly<Record<string, string>>): string {
+  return readFileSync(join(ROOT, file), 'utf8').replace(/@([A-Z][A-Z_]*)@/g, (_, name: string) => {
+    const value = values[name];
+    if (value === undefined) throw new Error(`${file}: nothing stands for @${name}@`);
+    return value;
+  });
+}
+
+/** Lines as a field of a Debian control file continues: each behind a blank, an empty one as a dot. */
+export function continued(lines: readonly string[]): string {
+  return lines.map((line) => (line === '' ? ' .' : ` ${line}`)).join('\n');
+}

@@ -1,0 +1,68 @@
+import { copyFileSync, existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { buildVersion, DIST, ROOT, sourceDateEpoch } from './paths.ts';
+import { KEYRING, REPO } from './repo.ts';
+import { keysOf } from './signing-key.ts';
+import { requireTools } from './tools.ts';
+
+const BASE64_COLUMNS = 76;
+/** What install.sh takes as an address, too: nothing that could end a line or a word of apt's sources. */
+const REPO_URL = /^(https?:\/\/|file:\/)[0-9A-Za-z.:/_~%+,=-]+$/;
+
+/** What is put into the template. */
+export interface InstallScriptOptions {
+  readonly version: string;
+  /** Address of the package repository; without one, install.sh has to be given it. */
+  readonly repoUrl: string | undefined;
+  /** The binary keyring that the repository is signed with. */
+  readonly keyringFile: string;
+  /** When the script is made, in seconds. */
+  readonly madeS: number;
+}
+
+/** `make install-sh`: dist/install.sh, and beside the repository that it is for. Returns the file. */
+export function makeInstallScript(): string {
+  requireTools(['gpg']);
+  const keyringFile = join(REPO, KEYRING);
+  if (!existsSync(keyringFile)) throw new Error('install.sh needs the key of the repository: `make repo` first');
+  const repoUrl = process.env['REPO_URL'] || undefined;
+  const script = fillInstallScript(readFileSync(join(ROOT, 'install.sh'), 'utf8'), {
+    version: buildVersion(),
+    repoUrl,
+    keyringFile,
+    madeS: sourceDateEpoch(),
+  });
+  if (repoUrl === undefined) console.error('  no REPO_URL: this install.sh will want --repo');
+  const file = join(DIST, 'install.sh');
+  writeFileSync(file, script, { mode: 0o755 });
+  copyFileSync(file, join(REPO, 'install.sh.part'));
+  renameSync(join(REPO, 'install.sh.part'), join(REPO, 'install.sh'));
+  return file;
+}
+
+/** The script out of its template. Throws for an address that apt would not take. */
+export function fillInstallScript(template: string, options: InstallScriptOptions): string {
+  const { version, keyringFile, madeS } = options;
+  const repoUrl = (options.repoUrl ?? '').replace(/\/+$/, '');
+  if (repoUrl !== '' && !REPO_URL.test(repoUrl)) {
+    throw new Error(`REPO_URL is "${repoUrl}": it has to be an address such as http://packages.example.org/klatch`);
+  }
+  const lines =
+    readFileSync(keyringFile)
+      .toString('base64')
+      .match(new RegExp(`.{1,${BASE64_COLUMNS}}`, 'g')) ?? [];
+  const values: Readonly<Record<string, string>> = {
+    VERSION: version,
+    REPO_URL: repoUrl,
+    KEY_FINGERPRINT: keysOf(keyringFile)
+      .map(({ fingerprint }) => fingerprint)
+      .join(' and '),
+    MADE_S: String(madeS),
+    KEY: lines.join('\n'),
+  };
+  return template.replaceAll(/@([A-Z_]+)@/g, (whole, name: string) => {
+    const value = values[name];
+    if (value === undefined) throw new Error(`install.sh wants ${whole}, which nobody puts in`);
+    return value;
+  });
+}

@@ -1,0 +1,47 @@
+/**
+ * Makes what is given away, one target a run: `node scripts/package/make.ts deb`. Intermediate files go to build/,
+ * results to dist/. `VERSION=1.2.3` builds another version than package.json says, SOURCE_DATE_EPOCH another date than
+ * the commit's, DPKG_DEB_COMPRESSOR_LEVEL=0 packages that are larger and made sooner.
+ */
+import { mkdirSync } from 'node:fs';
+import { bundle } from './bundle.ts';
+import { makeCompanionDeb } from './companion.ts';
+import { makeDeb } from './deb.ts';
+import { makeInstallScript } from './install-sh.ts';
+import { makeParts } from './parts.ts';
+import { BUILD, DIST } from './paths.ts';
+import { makeRelease } from './release.ts';
+import { makeRepository } from './repo.ts';
+import { requireTools } from './tools.ts';
+import { makeCompanionZip, makeZip } from './zip.ts';
+
+/** What each target makes, as files. */
+const TARGETS: Readonly<Record<string, () => Promise<readonly string[]>>> = {
+  bundle: async () => [(await bundle()).folder],
+  binary: async () => [(await makeParts()).binary],
+  deb: async () => {
+    requireTools(['dpkg-deb', 'xz', 'patchelf', 'strip']);
+    return [makeDeb(await makeParts()), makeCompanionDeb()];
+  },
+  zip: async () => {
+    requireTools(['zip', 'patchelf', 'strip']);
+    return [makeZip(await makeParts()), makeCompanionZip()];
+  },
+  repo: async () => [makeRepository()],
+  'install-sh': async () => [makeInstallScript()],
+  release: makeRelease,
+};
+
+const target = TARGETS[process.argv[2] ?? ''];
+if (target === undefined) {
+  console.error(`usage: make.ts ${Object.keys(TARGETS).join('|')}`);
+  process.exit(64);
+}
+mkdirSync(BUILD, { recursive: true });
+mkdirSync(DIST, { recursive: true });
+try {
+  for (const made of await target()) console.log(`made ${made.slice(made.indexOf('/dist/') + 1)}`);
+} catch (error) {
+  console.error(`make: ${error instanceof Error ? error.message : String(error)}`);
+  process.exitCode = 1;
+}

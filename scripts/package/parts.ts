@@ -1,0 +1,20 @@
+import { makeBinary } from './binary.ts';
+import { bundle, type Bundle } from './bundle.ts';
+import { collectRuntime, type Runtime } from './runtime.ts';
+import { requireTools } from './tools.ts';
+
+/** What the packages are made of. */
+export interface Parts {
+  readonly bundle: Bundle;
+  readonly runtime: Runtime;
+  /** The file of the single binary. */
+  readonly binary: string;
+}
+
+/** Makes the single binary and what goes with it. */
+export async function makeParts(): Promise<Parts> {
+  requireTools(['patchelf', 'strip', 'dpkg-query']);
+  const runtime = collectRuntime();
+  const made = await bundle();
+  return { bundle: made, runtime, binary: makeBinary(made) };
+}

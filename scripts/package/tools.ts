@@ -1,0 +1,63 @@
+import { spawnSync } from 'node:child_process';
+import { accessSync, constants } from 'node:fs';
+import { delimiter, join } from 'node:path';
+import { run } from './run.ts';
+
+/** Programs that building needs beyond make, Node and npm, by the Debian package that has each. */
+const PACKAGES = {
+  patchelf: 'patchelf',
+  strip: 'binutils',
+  readelf: 'binutils',
+  'dpkg-deb': 'dpkg',
+  'dpkg-query': 'dpkg',
+  'dpkg-scanpackages': 'dpkg-dev',
+  xz: 'xz-utils',
+  zip: 'zip',
+  unzip: 'unzip',
+  gpg: 'gnupg',
+  gpgv1: 'gnupg1',
+  lintian: 'lintian',
+  shellcheck: 'shellcheck',
+  mandoc: 'mandoc',
+  mmdebstrap: 'mmdebstrap',
+  busybox: 'busybox-static',
+  curl: 'curl',
+  gcc: 'gcc',
+  unshare: 'util-linux',
+} as const;
+
+/** A program by name, as `requireTools` knows it. */
+export type Tool = keyof typeof PACKAGES;
+
+/**
+ * Makes sure of programs: installs the Debian packages of those that are missing, saying which, where this is root on a
+ * system with apt; throws with the command to run otherwise.
+ */
+export function requireTools(tools: readonly Tool[]): void {
+  const missing = tools.filter((tool) => !isThere(tool));
+  if (missing.length === 0) return;
+  const packages = [...new Set(missing.map((tool) => PACKAGES[tool]))].sort();
+  const todo = `apt-get install ${packages.join(' ')}`;
+  if (process.geteuid?.() !== 0 || !isThere('apt-get')) {
+    throw new Error(`${missing.join(', ')}: not on this machine. Run: sudo ${todo}`);
+  }
+  console.error(`  installing Debian's ${packages.join(', ')} (for ${missing.join(', ')}) ...`);
+  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
+  const args = ['install', '-y', '--no-install-recommends', ...packages];
+  if (spawnSync('apt-get', args, { env, stdio: 'ignore' }).status === 0) return;
+  // A machine that is new has no lists yet, an old one outdated ones.
+  run('apt-get', ['update'], { env });
+  run('apt-get', args, { env });
+}
+
+function isThere(tool: string): boolean {
+  const folders = [...(process.env['PATH'] ?? '').split(delimiter), '/usr/sbin', '/sbin'];
+  return folders.some((folder) => {
+    try {
+      accessSync(join(folder, tool), constants.X_OK);
+      return true;
+    } catch {
+      return false;
+    }
+  });
+}

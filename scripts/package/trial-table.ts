@@ -1,0 +1,27 @@
+/** One thing that was done on a system, and how it ended. */
+export interface Trial {
+  /** Such as `bookworm`, or `bookworm, systemd`. */
+  readonly system: string;
+  /** What was done, and in which state: `start, not configured`. */
+  readonly action: string;
+  readonly code: number;
+}
+
+/** A table in Markdown: a line for each action, a column for each system, exit codes in it. */
+export function formatTrials(trials: readonly Trial[]): string {
+  const systems = [...new Set(trials.map(({ system }) => system))];
+  const actions = [...new Set(trials.map(({ action }) => action))];
+  const cell = (action: string, system: string): string => {
+    const codes = trials.filter((trial) => trial.action === action && trial.system === system).map(({ code }) => code);
+    return [...new Set(codes)].join(', ');
+  };
+  const rows = [
+    ['action', ...systems],
+    ...actions.map((action) => [action, ...systems.map((system) => cell(action, system))]),
+  ];
+  const widths = rows[0]!.map((_, column) => Math.max(3, ...rows.map((row) => row[column]!.length)));
+  const line = (cells: readonly string[]): string =>
+    `| ${cells.map((text, column) => text.padEnd(widths[column]!)).join(' | ')} |`;
+  const rule = line(widths.map((width) => '-'.repeat(width)));
+  return `${[line(rows[0]!), rule, ...rows.slice(1).map(line)].join('\n')}\n`;
+}

@@ -1,0 +1,47 @@
+import { basename, dirname, join, resolve } from 'node:path';
+
+/** What the running program tells of itself. */
+export interface ProgramFacts {
+  /** process.execPath: the program itself, or the Node that runs its sources. */
+  readonly execPath: string;
+  /** KLATCH_LAUNCHER: the script that the release archive is started with. */
+  readonly launcher: string | undefined;
+}
+
+/** How this Klatch came onto the machine. People are told different commands for each. */
+export interface Installation {
+  readonly kind: 'package' | 'archive' | 'source';
+  /** What a person types to run it: `klatch`, or the path of the archive's launcher. */
+  readonly command: string;
+  /** Where the companion's PostgreSQL programs stand, if they are installed. */
+  readonly companionBinDir: string;
+}
+
+/** Looks at names only: the program of the package is not called node, and the archive's launcher names itself. */
+export function describeInstallation({ execPath, launcher }: ProgramFacts): Installation {
+  if (launcher !== undefined && launcher !== '') {
+    const command = resolve(launcher);
+    const companionBinDir = join(dirname(dirname(command)), 'postgresql/bin');
+    return { kind: 'archive', command, companionBinDir };
+  }
+  const companionBinDir = join(dirname(execPath), 'postgresql/bin');
+  const kind = basename(execPath).startsWith('node') ? 'source' : 'package';
+  return { kind, command: 'klatch', companionBinDir };
+}
+
+/** What a person types to start the server. */
+export function startCommand({ kind, command }: Installation): string {
+  return kind === 'package' ? 'sudo service klatch start' : `${command} serve`;
+}
+
+/** The installation of this very process. */
+export function thisInstallation(): Installation {
+  return describeInstallation({ execPath: process.execPath, launcher: process.env['KLATCH_LAUNCHER'] });
+}
+
+/** What to do, as the end of a sentence, to get the private PostgreSQL programs where none were found. */
+export function howToGetPrograms({ kind, companionBinDir }: Installation): string {
+  if (kind === 'package') return 'Install them with "sudo apt-get install klatch-postgresql"';
+  if (kind === 'source') return 'Install them with "make install" in the source tree';
+  return `Unpack klatch-postgresql-<version>-linux-x64.zip so that its programs stand in ${companionBinDir}`;
+}

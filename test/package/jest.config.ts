@@ -1,0 +1,16 @@
+import type { Config } from 'jest';
+import common from '../../jest.config.ts';
+
+/** For `make package-test`: one test after the other, since they share the ports of one network. */
+const config: Config = {
+  ...common,
+  rootDir: '../..',
+  roots: ['<rootDir>/test/package'],
+  testPathIgnorePatterns: [],
+  testTimeout: 180_000,
+  maxWorkers: 1,
+};
+delete config.globalSetup;
+delete config.globalTeardown;
+
+export default config;

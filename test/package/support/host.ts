@@ -1,0 +1,89 @@
+import { appendFileSync, copyFileSync, existsSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Trial } from '../../../scripts/package/trial-table.ts';
+import { Machine, ROOT } from './machine.ts';
+import type { Repository } from './repository.ts';
+import type { Ran, RunOptions } from './run.ts';
+
+/** Debian's releases; each also with systemd as process 1. Quick tests know only bookworm. */
+export type Suite = 'bookworm' | 'bullseye' | 'trixie';
+
+/** Whether this is the part that .ci/run runs. */
+export const isQuick = (process.env['QUICK'] ?? '') !== '';
+
+/** Those of `suites` that are tried in this run. */
+export function suites(...all: readonly Suite[]): readonly Suite[] {
+  return all.filter((suite) => !isQuick || suite === 'bookworm');
+}
+
+/** A Debian on which Klatch is to be installed. What is done on it by `act` gets a line in the table of trials. */
+export class Host {
+  readonly machine: Machine;
+  /** Its name in the table. */
+  readonly name: string;
+  readonly isSystemd: boolean;
+
+  private constructor(machine: Machine, name: string, isSystemd: boolean) {
+    this.machine = machine;
+    this.name = name;
+    this.isSystemd = isSystemd;
+  }
+
+  static async start(suite: Suite, init: 'sysv' | 'systemd' = 'sysv'): Promise<Host> {
+    const isSystemd = init === 'systemd';
+    const folder = join(ROOT, 'build/chroots', isSystemd ? `${suite}-systemd` : suite);
+    if (!existsSync(folder)) throw new Error(`${folder} is missing: run the tests by "make package-test"`);
+    const host = new Host(
+      await Machine.start([folder], isSystemd ? 'systemd' : 'none'),
+      `${suite}, ${init}`,
+      isSystemd,
+    );
+    // Where no init runs, package scripts start nothing unless a policy says that they may.
+    if (!isSystemd) await host.machine.write('/usr/sbin/policy-rc.d', '#!/bin/sh\nexit 0\n', '755');
+    return host;
+  }
+
+  /** Does something that the table tells of: `action` names it, with the state it is done in. */
+  async act(action: string, line: string, options: Omit<RunOptions, 'cwd'> = {}): Promise<Ran> {
+    const ran = await this.machine.sh(line, options);
+    const trial: Trial = { system: this.name, action, code: ran.code };
+    const file = process.env['KLATCH_TRIALS'];
+    if (file !== undefined) appendFileSync(file, `${JSON.stringify(trial)}\n`);
+    return ran;
+  }
+
+  /** `service klatch ACTION`; `state` is what the table says of the circumstances. */
+  service(action: string, state = ''): Promise<Ran> {
+    const circumstances = state === '' ? '' : `, ${state}`;
+    return this.act(`service klatch ${action}${circumstances}`, `service klatch ${action}`);
+  }
+
+  /** Installs by install.sh, as a user would. */
+  async install(repository: Repository, flags = ''): Promise<Ran> {
+    copyFileSync(join(ROOT, 'build/trials/install.sh'), this.machine.path('/root/install.sh'));
+    const line = `sh /root/install.sh --repo ${repository.url} ${flags}`.trimEnd();
+    return this.act(`install.sh ${flags}`.trimEnd(), line, { timeoutMs: 300_000 });
+  }
+
+  /** Lets apt see what the repository offers now. */
+  async update(): Promise<void> {
+    await this.machine.must(
+      'apt-get update -q -o Dir::Etc::sourcelist=sources.list.d/klatch.list -o Dir::Etc::sourceparts=-',
+    );
+  }
+
+  /** The version of the package that is installed. */
+  async version(): Promise<string> {
+    return (await this.machine.must("dpkg-query -W -f '${Version}' klatch")).trim();
+  }
+
+  /** Where the server says what it does: the journal, or its log file. */
+  async log(): Promise<string> {
+    const line = this.isSystemd ? 'journalctl -u klatch -o cat --no-pager' : 'cat /var/log/klatch/klatch.log';
+    return this.machine.must(line);
+  }
+
+  stop(): Promise<void> {
+    return this.machine.stop();
+  }
+}

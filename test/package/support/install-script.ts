@@ -1,0 +1,163 @@
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fillInstallScript } from '../../../scripts/package/install-sh.ts';
+import { KEYRING, publish } from '../../../scripts/package/repo.ts';
+import { SigningKey } from '../../../scripts/package/signing-key.ts';
+import { FileServer } from './file-server.ts';
+import { Machine, ROOT } from './machine.ts';
+import { mustRun, type Ran, type RunOptions } from './run.ts';
+import { build, klatch, klatchPostgresql, makeDistribution, postgresql, type StandIn } from './stand-ins.ts';
+
+/** What a machine's distribution offers: a PostgreSQL, nothing, an archive that is gone, or no lists so far. */
+export type Distribution = 'new' | 'old' | 'empty' | 'dead' | 'unread';
+
+export interface MachineOptions {
+  readonly distribution?: Distribution;
+  /** Runs the script; busybox brings programs of its own. */
+  readonly shell?: 'dash' | 'busybox sh';
+  /** Whether apt-get says that it is 1.0.1, as on Ubuntu 14.04. */
+  readonly isOldApt?: boolean;
+}
+
+const DEBIAN = join(ROOT, 'build/chroots/bookworm');
+
+/** An apt-get of Ubuntu 14.04 as far as install.sh can see: its version, and what it does not know. */
+const OLD_APT = `#!/bin/sh
+[ "$1" = --version ] && { echo 'apt 1.0.1ubuntu2 for amd64 compiled on Jan 12 2016 21:58:14'; exit; }
+case "$*" in *allow-downgrades*|*signed-by*|*error-on*|*./*) echo "E: apt 1.0 does not know this: $*"; exit 100;; esac
+exec /usr/bin/apt-get "$@"
+`;
+
+/** A publisher: a repository with two versions of stand-ins, distributions, and the script that belongs to them. */
+export class Publisher {
+  readonly folder: string;
+  readonly server: FileServer;
+  readonly #key: SigningKey;
+
+  private constructor(folder: string, server: FileServer, key: SigningKey) {
+    this.folder = folder;
+    this.server = server;
+    this.#key = key;
+  }
+
+  static async start(): Promise<Publisher> {
+    const folder = mkdtempSync(join(tmpdir(), 'klatch-publisher-'));
+    const throwAwayFile = join(folder, 'key.asc');
+    const key = new SigningKey({ wanted: undefined, passphraseFile: undefined, gnupgHome: undefined, throwAwayFile });
+    key.open();
+    const publisher = new Publisher(folder, await FileServer.start(join(folder, 'www')), key);
+    await publisher.publish(klatch('0.1.0'), klatch('0.2.0'), klatchPostgresql());
+    await makeDistribution(join(folder, 'www/new'), [postgresql('15+248')]);
+    await makeDistribution(join(folder, 'www/old'), [postgresql('9.3+154ubuntu1.1')]);
+    await makeDistribution(join(folder, 'www/empty'), [{ name: 'something', version: '1' }]);
+    return publisher;
+  }
+
+  /** The address of the repository. */
+  get url(): string {
+    return `${this.server.url}/repo`;
+  }
+
+  /** Adds packages to the repository. */
+  async publish(...standIns: readonly StandIn[]): Promise<void> {
+    const packages: string[] = [];
+    for (const each of standIns) packages.push(await build(join(this.folder, 'packages'), each));
+    publish({ folder: join(this.folder, 'www/repo'), packages, dateS: 1_760_000_000, key: this.#key });
+  }
+
+  /** install.sh as `make install-sh` makes it; with the key of this repository unless told otherwise. */
+  script(keyringFile = join(this.folder, 'www/repo', KEYRING), repoUrl: string | undefined = this.url): string {
+    const template = readFileSync(join(ROOT, 'install.sh'), 'utf8');
+    return fillInstallScript(template, { version: '0.2.0', repoUrl, keyringFile, madeS: 1_700_000_000 });
+  }
+
+  /** A keyring with another key. */
+  async otherKeyring(): Promise<string> {
+    const home = mkdtempSync(join(this.folder, 'home-'));
+    const gpg = ['--homedir', home, '--batch', '--quiet'];
+    await mustRun('gpg', [...gpg, '--passphrase', '', '--quick-generate-key', 'Other', 'rsa2048', 'sign', 'never']);
+    await mustRun('gpg', [...gpg, '--output', join(home, 'other.gpg'), '--export']);
+    await mustRun('gpgconf', ['--homedir', home, '--kill', 'all']);
+    return join(home, 'other.gpg');
+  }
+
+  /** A machine as its user finds it: Debian, with this distribution. */
+  async machine({ distribution = 'new', shell = 'dash', isOldApt = false }: MachineOptions = {}): Promise<Target> {
+    if (!existsSync(DEBIAN)) throw new Error(`${DEBIAN} is missing: run the tests by "make package-test"`);
+    const machine = await Machine.start([DEBIAN]);
+    try {
+      const target = new Target(machine, this, shell);
+      await machine.must('rm -rf /var/lib/apt/lists/*_* /etc/apt/sources.list.d/* /var/cache/apt/*.bin');
+      const source = distribution === 'unread' || distribution === 'dead' ? 'new' : distribution;
+      await machine.write('/etc/apt/sources.list', `deb [trusted=yes] ${this.server.url}/${source} ./\n`);
+      if (distribution === 'dead')
+        await machine.write('/etc/apt/sources.list', 'deb http://127.0.0.1:9/gone stable main\n');
+      else if (distribution !== 'unread') await machine.must('apt-get -q update');
+      if (isOldApt) await machine.write('/usr/local/bin/apt-get', OLD_APT, '755');
+      if (shell === 'busybox sh') cpSync('/bin/busybox', machine.path('/usr/local/bin/busybox'), { dereference: true });
+      return target;
+    } catch (error) {
+      await machine.stop();
+      throw error;
+    }
+  }
+
+  async stop(): Promise<void> {
+    this.#key.close();
+    await this.server.stop();
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+}
+
+/** A machine to install on. */
+export class Target {
+  readonly machine: Machine;
+  /** What is run by `install`. */
+  script: string;
+  readonly #shell: string;
+
+  constructor(machine: Machine, publisher: Publisher, shell: string) {
+    this.machine = machine;
+    this.script = publisher.script();
+    this.#shell = shell;
+  }
+
+  /** Runs install.sh as root, or by the given command (`setpriv …`). */
+  async install(args = '', options: Omit<RunOptions, 'cwd'> & { readonly by?: string } = {}): Promise<Ran> {
+    const { by = '', ...rest } = options;
+    await this.machine.write('/root/install.sh', this.script);
+    await this.machine.must('chmod 755 /root');
+    return this.machine.sh(`${by} ${this.#shell} /root/install.sh ${args}`, rest);
+  }
+
+  /** The installed version of a package, or an empty string. */
+  async version(name: string): Promise<string> {
+    const { stdout } = await this.machine.sh(`dpkg-query -W -f='\${Status} \${Version}' ${name}`);
+    return stdout.startsWith('install ok installed ') ? stdout.slice('install ok installed '.length) : '';
+  }
+
+  /** The names of the stand-ins that are installed. */
+  async installed(): Promise<string[]> {
+    const names = ['klatch', 'klatch-postgresql', 'postgresql'];
+    const versions = await Promise.all(names.map((name) => this.version(name)));
+    return names.filter((_, i) => versions[i] !== '');
+  }
+
+  /** Every file outside of the folders for passing things, with what tells a change: size, times, mode, owner. */
+  async files(): Promise<string[]> {
+    const pruned = ['/proc', '/dev', '/run', '/tmp', '/root', '/sys'].map((path) => `-path ${path}`).join(' -o ');
+    const format = '%p %y %s %T@ %C@ %m %U\\n';
+    const line = `find / -mindepth 1 \\( ${pruned} \\) -prune -o -printf '${format}'`;
+    return (await this.machine.must(line)).trim().split('\n').sort();
+  }
+
+  /** The user's own refresh of all lists, which no refusal may have broken. */
+  async userUpdate(): Promise<Ran> {
+    return this.machine.sh('/usr/bin/apt-get -q update -o APT::Update::Error-Mode=any');
+  }
+
+  async stop(): Promise<void> {
+    await this.machine.stop();
+  }
+}

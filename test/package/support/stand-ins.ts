@@ -1,0 +1,85 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { mustRun } from './run.ts';
+
+/** A small package in the place of a real one. */
+export interface StandIn {
+  readonly name: string;
+  readonly version: string;
+  /** What it says that it takes, in KiB. */
+  readonly installedKib?: number;
+  /** Programs and files, by path; their mode is 0755. */
+  readonly files?: Readonly<Record<string, string>>;
+  /** preinst, postinst, prerm, postrm. */
+  readonly scripts?: Readonly<Record<string, string>>;
+  readonly fields?: Readonly<Record<string, string>>;
+}
+
+/** Does what install.sh asks of the program: it is configured when its file holds no placeholder. */
+const PROGRAM = `#!/bin/sh
+[ "$1 $2" = 'config check' ] || exit 64
+! grep -q '<' /etc/klatch/server.conf
+`;
+
+const POSTINST = `#!/bin/sh
+set -e
+[ -e /etc/klatch/server.conf ] || { mkdir -p /etc/klatch; echo 'secret: <SERVER_SECRET>' >/etc/klatch/server.conf; }
+`;
+
+/** The server: makes its configuration with a placeholder in it, as the real package does. */
+export function klatch(version: string, more: Partial<StandIn> = {}): StandIn {
+  return { name: 'klatch', version, files: { '/usr/bin/klatch': PROGRAM }, scripts: { postinst: POSTINST }, ...more };
+}
+
+/** The private PostgreSQL. */
+export function klatchPostgresql(version = '18.4'): StandIn {
+  return { name: 'klatch-postgresql', version, files: { '/usr/lib/klatch/postgresql/bin/postgres': '#!/bin/sh\n' } };
+}
+
+/** The package `postgresql` of a distribution. */
+export function postgresql(version: string): StandIn {
+  return { name: 'postgresql', version };
+}
+
+/** Builds a package into a folder and resolves to its file. */
+export async function build(folder: string, standIn: StandIn): Promise<string> {
+  const { name, version, installedKib = 10, files = {}, scripts = {}, fields = {} } = standIn;
+  mkdirSync(folder, { recursive: true });
+  const stage = mkdtempSync(join(folder, 'stage-'));
+  const control = {
+    Package: name,
+    Version: version,
+    Architecture: 'amd64',
+    Maintainer: 'Klatch <klatch@example.org>',
+    'Installed-Size': String(installedKib),
+    Description: 'stand-in for a test',
+    ...fields,
+  };
+  const put = (path: string, text: string, mode: number): void => {
+    mkdirSync(dirname(join(stage, path)), { recursive: true });
+    writeFileSync(join(stage, path), text, { mode });
+  };
+  put(
+    'DEBIAN/control',
+    Object.entries(control)
+      .map(([field, value]) => `${field}: ${value}\n`)
+      .join(''),
+    0o644,
+  );
+  for (const [script, text] of Object.entries(scripts)) put(`DEBIAN/${script}`, text, 0o755);
+  for (const [path, text] of Object.entries({ [`/usr/share/doc/${name}/about`]: 'stand-in\n', ...files }))
+    put(path, text, 0o755);
+  const file = join(folder, `${name}_${fields['Version'] ?? version}_${control.Architecture}.deb`);
+  const env = { ...process.env, SOURCE_DATE_EPOCH: '1700000000' } as Record<string, string>;
+  await mustRun('chmod', ['-R', 'u=rwX,go=rX', stage]);
+  await mustRun('dpkg-deb', ['--root-owner-group', '-Zgzip', '--build', stage, file], { env });
+  rmSync(stage, { recursive: true });
+  return file;
+}
+
+/** Makes a folder of packages a distribution's archive, unsigned: `deb [trusted=yes] URL ./`. */
+export async function makeDistribution(folder: string, packages: readonly StandIn[]): Promise<void> {
+  mkdirSync(folder, { recursive: true });
+  for (const each of packages) await build(folder, each);
+  writeFileSync(join(folder, 'Packages'), await mustRun('dpkg-scanpackages', ['--multiversion', '.'], { cwd: folder }));
+}
