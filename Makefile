@@ -1,12 +1,12 @@
 # Klatch. `make` lists what can be made. Everything needs only make and any Node >= 18 with npm:
 # `npm ci` brings the pinned Node and a private PostgreSQL, and npm scripts run on that Node.
 .DEFAULT_GOAL := help
-.PHONY: help install run test faults bench check types lint format docs build binary deb zip repo install-sh package-test clean
+.PHONY: help install run test faults bench check types lint format docs build binary deb zip repo install-sh release package-test clean
 
 INSTALLED := node_modules/.installed
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
 
 $(INSTALLED): package.json package-lock.json
 	@echo 'Installing the pinned Node, PostgreSQL and the libraries (about half a minute) ...'
@@ -51,6 +51,9 @@ repo: $(INSTALLED) ## a signed apt repository of the packages in dist/ (dist/rep
 
 install-sh: $(INSTALLED) ## install.sh with the key of that repository in it (dist/; REPO_URL=http://packages.example.org)
 	@npm run --silent package -- install-sh
+
+release: $(INSTALLED) ## all of these, with SHA256SUMS (dist/)
+	@npm run --silent package -- release
 
 package-test: $(INSTALLED) ## install and upgrade the packages in systems of their own, as root (QUICK=1, ARGS=test/package/zip)
 	@QUICK='$(QUICK)' node_modules/.bin/node scripts/package/package-test.ts $(ARGS)

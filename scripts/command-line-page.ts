@@ -41,15 +41,17 @@ export function renderCommandLine(program: Command = documentedProgram()): strin
 }
 
 /** The program as it describes itself; nothing of it is run. */
-function documentedProgram(): Command {
+export function documentedProgram(): Command {
   return createProgram({ env: {}, programDir: '' } as unknown as CommandContext);
 }
 
-function leavesOf(command: Command): Command[] {
+/** A command, or those below it. */
+export function leavesOf(command: Command): Command[] {
   return command.commands.length === 0 ? [command] : command.commands.flatMap(leavesOf);
 }
 
-function nameOf(command: Command): string {
+/** As it is typed: `klatch group create`. */
+export function nameOf(command: Command): string {
   return command.parent === null ? command.name() : `${nameOf(command.parent)} ${command.name()}`;
 }
 
@@ -86,7 +88,7 @@ function table(heading: readonly string[], rows: readonly (readonly string[])[])
 }
 
 /** The lines that the command's help ends with, which commander has as text to print and not as data. */
-function examplesOf(command: Command): string[] {
+export function examplesOf(command: Command): string[] {
   let text = '';
   command.configureOutput({ writeOut: (part) => (text += part) }).outputHelp();
   const examples = text.slice(text.search(/^Examples?:$/m));

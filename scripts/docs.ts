@@ -1,6 +1,6 @@
 /**
  * Writes the generated pages: docs/configuration.md from src/config/reference.conf, whose comments are the explanations,
- * and docs/command-line.md from the commands themselves.
+ * docs/command-line.md from the commands themselves, and the manual pages from both.
  * `--check` writes nothing and exits 1 if a page is not up to date.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
@@ -10,6 +10,7 @@ import { outline } from '../src/config/outline.ts';
 import { SCHEMA } from '../src/config/schema.ts';
 import type { SettingKey } from '../src/config/schema.ts';
 import { renderCommandLine } from './command-line-page.ts';
+import { renderCommandManual, renderConfigurationManual } from './manual-pages.ts';
 import { plain } from './markdown.ts';
 
 const ROOT = join(import.meta.dirname, '..');
@@ -102,6 +103,14 @@ function paragraphs(lines: readonly string[]): string[] {
     .map((paragraph) => paragraph.replaceAll('\n', ' '));
 }
 
+/** The day of the release, from debian/changelog: the pages come out the same whenever they are made. */
+function releaseDate(): string {
+  const text = readFileSync(join(ROOT, 'debian/changelog'), 'utf8');
+  const date = / {2}(\w{3}, \d{2} \w{3} \d{4})/.exec(text)?.[1];
+  if (date === undefined) throw new Error('debian/changelog: its first entry ends with no date');
+  return new Date(`${date} UTC`).toISOString().slice(0, 10);
+}
+
 /** The generated pages, and what each is made from. */
 const PAGES: readonly { path: string; source: string; render: () => string }[] = [
   {
@@ -110,6 +119,12 @@ const PAGES: readonly { path: string; source: string; render: () => string }[] =
     render: () => renderConfiguration(readAsset('config/reference.conf')),
   },
   { path: 'docs/command-line.md', source: 'the commands in src/cli', render: () => renderCommandLine() },
+  { path: 'docs/man/klatch.1', source: 'the commands in src/cli', render: () => renderCommandManual(releaseDate()) },
+  {
+    path: 'docs/man/klatch.conf.5',
+    source: 'src/config/reference.conf',
+    render: () => renderConfigurationManual(releaseDate(), readReference(readAsset('config/reference.conf'))),
+  },
 ];
 
 function main(): void {

@@ -29,6 +29,11 @@ export function describeInstallation({ execPath, launcher }: ProgramFacts): Inst
   return { kind, command: 'klatch', companionBinDir };
 }
 
+/** What a person types to start the server. */
+export function startCommand({ kind, command }: Installation): string {
+  return kind === 'package' ? 'sudo service klatch start' : `${command} serve`;
+}
+
 /** The installation of this very process. */
 export function thisInstallation(): Installation {
   return describeInstallation({ execPath: process.execPath, launcher: process.env['KLATCH_LAUNCHER'] });

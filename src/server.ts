@@ -28,7 +28,7 @@ import { Database } from './storage/database.ts';
 import { openDatabase, type OpenDatabase } from './storage/open-database.ts';
 import { MessageLog } from './storage/message-log.ts';
 import { readNodeId } from './storage/node-id.ts';
-import { RunRecord, type Ending } from './storage/run-record.ts';
+import { RunRecord, startIdOf, type Ending } from './storage/run-record.ts';
 import { Sealer } from './storage/sealed.ts';
 import { readVersion } from './version.ts';
 
@@ -72,7 +72,7 @@ export class Server {
   constructor(config: Config, log: Log, explain: (error: unknown) => Ending = unexplained) {
     this.#config = config;
     this.#log = log;
-    this.#record = new RunRecord(config.dataDir, { version: readVersion(), log });
+    this.#record = new RunRecord(config.dataDir, { version: readVersion(), startId: startIdOf(process.env), log });
     this.#explain = explain;
   }
 

@@ -15,6 +15,7 @@ const mayImport: Record<string, readonly string[]> = {
   'assets.ts': [],
   'log.ts': [],
   'installation.ts': [],
+  'port-holder.ts': [],
   'version.ts': ['assets.ts'],
   'errors.ts': ['model'],
   'histogram.ts': [],
@@ -25,7 +26,18 @@ const mayImport: Record<string, readonly string[]> = {
   operations: ['model', 'config', 'errors.ts', 'log.ts', 'version.ts', 'storage', 'outbound', 'bus'],
   delivery: ['model', 'config', 'errors.ts', 'log.ts', 'histogram.ts', 'storage', 'outbound', 'bus', 'operations'],
   live: ['model', 'config', 'errors.ts', 'log.ts', 'version.ts', 'storage', 'bus', 'operations'],
-  http: ['model', 'config', 'errors.ts', 'log.ts', 'version.ts', 'histogram.ts', 'storage', 'bus', 'operations'],
+  http: [
+    'model',
+    'config',
+    'errors.ts',
+    'log.ts',
+    'version.ts',
+    'histogram.ts',
+    'port-holder.ts',
+    'storage',
+    'bus',
+    'operations',
+  ],
   metrics: [
     'model',
     'config',
@@ -38,7 +50,7 @@ const mayImport: Record<string, readonly string[]> = {
     'delivery',
     'http',
   ],
-  doctor: ['model', 'config', 'storage', 'outbound'],
+  doctor: ['model', 'config', 'port-holder.ts', 'storage', 'outbound'],
 };
 const lower = Object.keys(mayImport);
 mayImport['server.ts'] = lower;

@@ -1,7 +1,6 @@
-import { chmodSync, lstatSync, readdirSync, rmSync, openSync, readSync, closeSync } from 'node:fs';
+import { chmodSync, lstatSync, readdirSync, rmSync, openSync, readFileSync, readSync, closeSync } from 'node:fs';
 import { join } from 'node:path';
 import { packDeb } from './deb.ts';
-import { fill } from './fields.ts';
 import { BUILD, POSTGRESQL, postgresqlVersion, ROOT } from './paths.ts';
 import { run, step } from './run.ts';
 import { LOADER } from './runtime.ts';
@@ -12,16 +11,33 @@ export const PROGRAMS = ['postgres', 'initdb', 'pg_ctl'];
 /** What only compilers need, and languages whose own libraries are not here. */
 const UNNEEDED = /\.a$|\/(pkgconfig|pgxs)(\/|$)|^\/lib\/lib(ecpg|pgtypes|[^/]*\.so$)|(plperl|plpython3|pltcl)[^/]*$/;
 
-/** Makes the package of the private PostgreSQL programs, dist/klatch-postgresql_<version>_amd64.deb. */
+/**
+ * Makes the package of the private PostgreSQL programs, dist/klatch-postgresql_<version>_amd64.deb. Version and date are
+ * those of its own changelog: it is the same in each release until PostgreSQL or the way it is packed changes, so that an
+ * upgrade of the server does not bring it, and a restart of the database, along.
+ */
 export function makeCompanionDeb(): string {
-  const version = postgresqlVersion();
+  const changelog = readFileSync(join(ROOT, 'debian/klatch-postgresql.changelog'), 'utf8');
+  const { version, date } = readChangelog(changelog);
   step(`laying out klatch-postgresql ${version}`);
   const stage = new Stage(join(BUILD, 'deb/klatch-postgresql'));
   stageCompanion(stage, 'usr/lib/klatch/postgresql', `/usr/lib/klatch/rt/${LOADER}`);
   const documents = 'usr/share/doc/klatch-postgresql';
-  stage.writePacked(`${documents}/changelog.gz`, fill('debian/changelog', { VERSION: version }));
+  stage.writePacked(`${documents}/changelog.Debian.gz`, changelog);
   stage.copy(join(ROOT, 'debian/klatch-postgresql.copyright'), `${documents}/copyright`);
-  return packDeb(stage, { name: 'klatch-postgresql', version });
+  return packDeb(stage, { name: 'klatch-postgresql', version, epoch: date });
+}
+
+/** The newest entry: its version, and its date in seconds. Throws when npm brings another PostgreSQL than it says. */
+function readChangelog(changelog: string): { version: string; date: number } {
+  const [, version] = /^klatch-postgresql \((\S+)\)/.exec(changelog) ?? [];
+  const [, date] = /^ -- .*>  (.*)$/m.exec(changelog) ?? [];
+  if (version?.replace(/-\d+$/, '') !== postgresqlVersion()) {
+    throw new Error(
+      `debian/klatch-postgresql.changelog is at ${version}, npm brings ${postgresqlVersion()}: add an entry`,
+    );
+  }
+  return { version, date: Date.parse(date ?? '') / 1000 };
 }
 
 /**

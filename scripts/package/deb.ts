@@ -17,7 +17,7 @@ export function makeDeb(parts: Parts): string {
   stageProgram(stage, parts);
   stageService(stage);
   stageDocuments(stage, parts);
-  return packDeb(stage, { name: 'klatch', version });
+  return packDeb(stage, { name: 'klatch', version, epoch: sourceDateEpoch() });
 }
 
 function stageProgram(stage: Stage, { binary, runtime, bundle }: Parts): void {
@@ -54,8 +54,15 @@ function stageDocuments(stage: Stage, { runtime, bundle }: Parts): void {
   stage.write(`${documents}/copyright`, copyright);
 }
 
-/** Adds the control files of debian/ to a laid out package and packs it; reads by dpkg 1.17 (Ubuntu 14.04) and newer. */
-export function packDeb(stage: Stage, { name, version }: { name: string; version: string }): string {
+/** What a package is called, and the moment that all in it is dated with, in seconds. */
+interface Identity {
+  readonly name: string;
+  readonly version: string;
+  readonly epoch: number;
+}
+
+/** Adds the control files of debian/ to a laid out package and packs it as dpkg 1.17 (Ubuntu 14.04) and newer read it. */
+export function packDeb(stage: Stage, { name, version, epoch }: Identity): string {
   const source = (file: string): string => join('debian', `${name}.${file}`);
   const overrides = join(ROOT, source('lintian-overrides'));
   if (existsSync(overrides)) stage.copy(overrides, `usr/share/lintian/overrides/${name}`);
@@ -70,13 +77,10 @@ export function packDeb(stage: Stage, { name, version }: { name: string; version
   for (const list of ['conffiles', 'triggers']) {
     if (existsSync(join(ROOT, source(list)))) stage.copy(join(ROOT, source(list)), `DEBIAN/${list}`);
   }
-  const epoch = sourceDateEpoch();
   stage.date(epoch);
   const deb = join(DIST, `${name}_${version}_amd64.deb`);
   step(`packing ${name}_${version}_amd64.deb`);
-  // Packages for a test need not be small: XZ_LEVEL=0 packs them in a sixth of the time.
-  const level = `-z${process.env['XZ_LEVEL'] ?? '6'}`;
-  const flags = ['--root-owner-group', '-Zxz', level, '--no-uniform-compression'];
+  const flags = ['--root-owner-group', '-Zxz', '--no-uniform-compression'];
   const env = { ...process.env, SOURCE_DATE_EPOCH: String(epoch) };
   run('dpkg-deb', [...flags, '--build', stage.root, deb], { env });
   return deb;

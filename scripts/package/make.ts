@@ -1,15 +1,16 @@
 /**
  * Makes what is given away, one target a run: `node scripts/package/make.ts deb`. Intermediate files go to build/,
  * results to dist/. `VERSION=1.2.3` builds another version than package.json says, SOURCE_DATE_EPOCH another date than
- * the commit's.
+ * the commit's, DPKG_DEB_COMPRESSOR_LEVEL=0 packages that are larger and made sooner.
  */
 import { mkdirSync } from 'node:fs';
 import { bundle } from './bundle.ts';
 import { makeCompanionDeb } from './companion.ts';
 import { makeDeb } from './deb.ts';
+import { makeInstallScript } from './install-sh.ts';
 import { makeParts } from './parts.ts';
 import { BUILD, DIST } from './paths.ts';
-import { makeInstallScript } from './install-sh.ts';
+import { makeRelease } from './release.ts';
 import { makeRepository } from './repo.ts';
 import { requireTools } from './tools.ts';
 import { makeCompanionZip, makeZip } from './zip.ts';
@@ -28,6 +29,7 @@ const TARGETS: Readonly<Record<string, () => Promise<readonly string[]>>> = {
   },
   repo: async () => [makeRepository()],
   'install-sh': async () => [makeInstallScript()],
+  release: makeRelease,
 };
 
 const target = TARGETS[process.argv[2] ?? ''];

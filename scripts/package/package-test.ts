@@ -47,7 +47,8 @@ async function main(args: readonly string[]): Promise<void> {
 }
 
 function requireNamespaces(): void {
-  if (process.geteuid?.() !== 0) throw new Error('needs root, to install packages in systems of its own. Run it with sudo');
+  if (process.geteuid?.() !== 0)
+    throw new Error('needs root, to install packages in systems of its own. Run it with sudo');
   const { status, stderr } = spawnSync('unshare', [...NAMESPACES, 'true'], { encoding: 'utf8' });
   if (status !== 0) {
     throw new Error(

@@ -22,7 +22,7 @@ export function buildVersion(): string {
 /** The version of the PostgreSQL programs that npm brings, such as `18.4`. */
 export function postgresqlVersion(): string {
   const { version } = readJson(join(POSTGRESQL, 'package.json')) as { version: string };
-  return version.replace(/\.0-beta\..*|-beta\..*/, '');
+  return /^\d+\.\d+/.exec(version)?.[0] ?? version;
 }
 
 /** The npm package of PostgreSQL's programs. */

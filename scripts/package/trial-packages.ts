@@ -1,25 +1,42 @@
 /**
- * Makes what `make package-test` installs: the packages and zips of this commit in dist/, later versions of them, and
- * the repositories that offer them (build/trials/). Does nothing where they are of these sources already.
- * QUICK=1 leaves out what the quick tests do not need.
+ * Makes what `make package-test` tries, in build/trials/: a release, later versions of it, and the repositories that
+ * offer them. Does nothing where they are of these sources already. The release is made in dist/, except with QUICK=1,
+ * which also leaves out versions that the quick tests do not need.
  */
 import { createHash } from 'node:crypto';
-import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { basename, join } from 'node:path';
 import { makeBinary } from './binary.ts';
 import { bundle } from './bundle.ts';
 import { makeCompanionDeb } from './companion.ts';
 import { makeDeb } from './deb.ts';
-import { makeParts, type Parts } from './parts.ts';
+import { fillInstallScript } from './install-sh.ts';
+import { makeParts } from './parts.ts';
 import { BUILD, buildVersion, DIST, ROOT, sourceDateEpoch } from './paths.ts';
-import { publish } from './repo.ts';
+import { makeRelease } from './release.ts';
+import { KEYRING, publish } from './repo.ts';
 import { step } from './run.ts';
+import { collectRuntime } from './runtime.ts';
 import { SigningKey } from './signing-key.ts';
 import { requireTools } from './tools.ts';
 import { makeCompanionZip, makeZip } from './zip.ts';
 
 const TRIALS = join(BUILD, 'trials');
+const PACKAGES = join(TRIALS, 'packages');
 const STAMP = join(TRIALS, 'stamp');
+/** Packages that nobody is given are not worth the time of packing them well. */
+const QUICK_LEVEL = '1';
 /** All that goes into a package. */
 const SOURCES = ['src', 'scripts/package', 'debian', 'etc', 'systemd', 'docs/man', 'install.sh', 'package-lock.json'];
 
@@ -45,32 +62,62 @@ const isQuick = (process.env['QUICK'] ?? '') !== '';
 const stamp = `${hashSources()}${isQuick ? ' quick' : ''}`;
 // What was made for all tests serves the quick ones as well.
 if (existsSync(STAMP) && stamp.startsWith(readFileSync(STAMP, 'utf8')) && existsSync(DIST)) process.exit(0);
-requireTools(['dpkg-deb', 'dpkg-scanpackages', 'xz', 'zip', 'patchelf', 'strip', 'gpg']);
+requireTools(['dpkg-deb', 'dpkg-scanpackages', 'dpkg-query', 'xz', 'zip', 'patchelf', 'strip', 'gpg']);
 rmSync(TRIALS, { recursive: true, force: true });
-mkdirSync(join(TRIALS, 'packages'), { recursive: true });
-mkdirSync(DIST, { recursive: true });
+for (const folder of [PACKAGES, DIST]) mkdirSync(folder, { recursive: true });
 await makeAll();
 writeFileSync(STAMP, stamp);
 
 async function makeAll(): Promise<void> {
-  const parts = await makeParts();
-  const first = [makeDeb(parts), makeCompanionDeb()];
-  makeZip(parts);
-  makeCompanionZip();
-  const key = new SigningKey({ wanted: undefined, passphraseFile: undefined, gnupgHome: undefined, throwAwayFile: join(TRIALS, 'key.asc') });
+  if (isQuick) await makeQuickly();
+  else await copyRelease();
+  const key = new SigningKey({
+    wanted: undefined,
+    passphraseFile: undefined,
+    gnupgHome: undefined,
+    throwAwayFile: join(TRIALS, 'key.asc'),
+  });
   try {
     key.open();
-    publishOver(null, { name: 'first', packages: first, key });
+    const debs = readdirSync(PACKAGES)
+      .filter((name) => name.endsWith('.deb'))
+      .map((name) => join(PACKAGES, name));
+    publishOver(null, { name: 'first', packages: debs, key });
     let before = 'first';
     for (const [index, later] of LATER.entries()) {
       if (isQuick && !later.isQuick) continue;
-      const deb = await makeLater(parts, index + 1, later.migration);
-      publishOver(before, { name: later.name, packages: [deb], key });
+      publishOver(before, { name: later.name, packages: [await makeLater(index + 1, later.migration)], key });
       before = later.name;
     }
   } finally {
     key.close();
   }
+  const script = fillInstallScript(readFileSync(join(ROOT, 'install.sh'), 'utf8'), {
+    version: buildVersion(),
+    repoUrl: undefined,
+    keyringFile: join(TRIALS, 'first', KEYRING),
+    madeS: sourceDateEpoch(),
+  });
+  writeFileSync(join(TRIALS, 'install.sh'), script, { mode: 0o755 });
+}
+
+async function copyRelease(): Promise<void> {
+  const files = (await makeRelease()).filter((file) => /\.(deb|zip)$/.test(file));
+  for (const file of files) copyFileSync(file, join(PACKAGES, basename(file)));
+}
+
+/** What is tried of a release, packed in a third of the time. dist/ is as it was then. */
+async function makeQuickly(): Promise<void> {
+  process.env['DPKG_DEB_COMPRESSOR_LEVEL'] = QUICK_LEVEL;
+  const parts = await makeParts();
+  for (const made of [makeDeb(parts), makeCompanionDeb(), makeZip(parts), makeCompanionZip()]) keep(made);
+}
+
+/** Takes a package away from dist/, since nobody is to be given it. */
+function keep(file: string): string {
+  const kept = join(PACKAGES, basename(file));
+  renameSync(file, kept);
+  return kept;
 }
 
 /** A repository with these packages and those of another one. */
@@ -84,12 +131,11 @@ function publishOver(
 }
 
 /** The package of a version that comes `steps` after this one. */
-async function makeLater(parts: Parts, steps: number, migration: string | null): Promise<string> {
+async function makeLater(steps: number, migration: string | null): Promise<string> {
   const [major, minor, patch] = buildVersion().replace(/~.*/, '').split('.').map(Number);
   const before = { ...process.env };
   process.env['VERSION'] = `${major}.${minor}.${patch! + steps}`;
-  // It goes nowhere: packing it well would take three times as long as making it.
-  process.env['DPKG_DEB_COMPRESSOR_LEVEL'] = '1';
+  process.env['DPKG_DEB_COMPRESSOR_LEVEL'] = QUICK_LEVEL;
   try {
     step(`making version ${buildVersion()} for trials of upgrades`);
     const made = await bundle();
@@ -98,10 +144,7 @@ async function makeLater(parts: Parts, steps: number, migration: string | null):
       const number = String(readdirSync(folder).length + 1).padStart(3, '0');
       writeFileSync(join(folder, `${number}-trial.sql`), migration);
     }
-    const deb = makeDeb({ ...parts, bundle: made, binary: makeBinary(made) });
-    const kept = join(TRIALS, 'packages', basename(deb));
-    renameSync(deb, kept);
-    return kept;
+    return keep(makeDeb({ runtime: collectRuntime(), bundle: made, binary: makeBinary(made) }));
   } finally {
     process.env = before;
   }

@@ -1,5 +1,6 @@
 import { connect, type Socket } from 'node:net';
 import { z } from 'zod';
+import { startCommand, thisInstallation } from '../installation.ts';
 import type { Operation } from '../operations/operation.ts';
 import { controlSocketPath } from '../storage/control-path.ts';
 import { exitCodes } from './exit-codes.ts';
@@ -110,7 +111,7 @@ function explain(error: unknown, dataDir: string): unknown {
     });
   }
   if (code === 'ENOENT' || code === 'ECONNREFUSED' || code === 'ENOTDIR') {
-    const sentence = `no Klatch runs with ${place}: start it with \`klatch serve\``;
+    const sentence = `no Klatch runs with ${place}: start it with \`${startCommand(thisInstallation())}\``;
     return new CommandError(exitCodes.unavailable, sentence, { cause: error });
   }
   return error;

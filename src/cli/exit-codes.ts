@@ -21,7 +21,10 @@ export const exitCodes = {
   dataDirInUse: 75,
   /** The database was made by a newer program (EX_PROTOCOL). */
   schemaTooNew: 76,
-  /** The secret does not open this database, or the user may not speak to the running server (EX_NOPERM). */
+  /**
+   * The secret does not open this database, the user may not speak to the running server, or root would be the service
+   * by hand (EX_NOPERM).
+   */
   notPermitted: 77,
   /** There is no configuration, it still holds placeholders, or it has mistakes (EX_CONFIG). */
   notConfigured: 78,
@@ -40,6 +43,6 @@ export const exitCodeMeanings: Readonly<Record<ExitCode, string>> = {
   74: 'standard output was closed',
   75: 'another Klatch uses the data directory, or the database that is to be resealed',
   76: 'the database was made by a newer Klatch',
-  77: '`secret` is not the one of this database, or the control socket is closed to this user',
+  77: '`secret` is not the one of this database, the control socket is closed to this user, or root may not serve with `/etc/klatch`',
   78: 'not configured, or the configuration is wrong',
 };

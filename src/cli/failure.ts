@@ -5,9 +5,9 @@ import { DataDirError, DataDirLockedError } from '../storage/data-dir-lock.ts';
 import { DatabaseAwayError, DatabaseLostError } from '../storage/database-error.ts';
 import { EmbeddedError } from '../storage/embedded/embedded-error.ts';
 import { MigrationFailedError, SchemaTooNewError } from '../storage/migrate.ts';
-import { DatabaseTooOldError } from '../storage/open-database.ts';
 import { DatabaseInUseError } from '../storage/reseal.ts';
 import { WrongSecretError } from '../storage/sealed.ts';
+import { DatabaseTooOldError } from '../storage/server-version.ts';
 import { exitCodes, type ExitCode } from './exit-codes.ts';
 
 /** A command ends with this status; `message` is one or more plain sentences, one per line. */

@@ -1,5 +1,6 @@
 import { Command, CommanderError } from 'commander';
 import { readVersion } from '../version.ts';
+import { addBackup } from './backup.ts';
 import { addCompletion } from './completion.ts';
 import { addConfig } from './config.ts';
 import { printError, type CommandContext } from './context.ts';
@@ -11,10 +12,12 @@ import { addHook } from './hook.ts';
 import { addKeys } from './keys.ts';
 import { addMigrate } from './migrate.ts';
 import { configFlag, withExamples } from './options.ts';
+import { addReady } from './ready.ts';
+import { addRestore } from './restore.ts';
 import { addSend } from './send.ts';
 import { addServe, serve } from './serve.ts';
 import { addSetup } from './setup.ts';
-import { addReady, addStatus } from './status.ts';
+import { addStatus } from './status.ts';
 import { refuseCommand, refuseUnknownCommands } from './unknown-command.ts';
 import { addUser } from './user.ts';
 
@@ -68,6 +71,8 @@ export function createProgram(context: CommandContext): Command {
     addSetup,
     addConfig,
     addMigrate,
+    addBackup,
+    addRestore,
     addStatus,
     addReady,
     addDoctor,

@@ -13,6 +13,7 @@ import { exitCodes } from './exit-codes.ts';
 import { CommandError } from './failure.ts';
 import { configFlag, withExamples, withJson } from './options.ts';
 import { Prompt } from './prompt.ts';
+import { becomeOwner } from './root.ts';
 
 /** Longer than any secret; what is longer is another file. */
 const MAX_SECRET_BYTES = 65_536;
@@ -43,6 +44,7 @@ export function addReseal(keys: Command, context: CommandContext): void {
 
 /** Holds the data directory's lock: rejects with DataDirLockedError while a server runs on it. */
 async function resealDatabase(config: Config, oldSecret: string): Promise<ReadonlyMap<string, number>> {
+  becomeOwner(config.dataDir);
   const lock = await DataDirLock.acquire(config.dataDir);
   try {
     const opened = await openDatabase(config, { sealer: null, log: silentLog() });

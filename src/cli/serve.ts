@@ -1,12 +1,15 @@
 import { constants } from 'node:os';
 import type { Command } from 'commander';
 import { findConfigFile, loadConfig } from '../config/load.ts';
+import { thisInstallation } from '../installation.ts';
 import { createLog, type Log } from '../log.ts';
 import type { Server } from '../server.ts';
 import { printError, type CommandContext } from './context.ts';
 import { exitCodes } from './exit-codes.ts';
 import { explainFailure } from './failure.ts';
+import { applyHeap, type HeapProcess } from './heap.ts';
 import { configFlag, withExamples } from './options.ts';
+import { refuseRoot } from './root.ts';
 import { StopSignals } from './stop-signals.ts';
 
 export function addServe(program: Command, context: CommandContext): void {
@@ -26,7 +29,9 @@ export async function serve(context: CommandContext, flag: string | undefined): 
   const signals = new StopSignals((signal) => stopAtOnce(context, signal, server));
   try {
     const file = findConfigFile({ flag, env: context.env, programDir: context.programDir });
+    refuseRoot(file, process.geteuid?.());
     const { config, warnings } = loadConfig(file, { env: context.env });
+    applyHeap(config.heapBytes, thisInstallation(), process as HeapProcess);
     log = createLog(config.log);
     for (const warning of warnings) log.warn('configuration warning', { warning });
     signals.start();

@@ -19,6 +19,7 @@ export function statusLines(status: Status): string[] {
   const lines = formatFields([
     ['server', `Klatch ${version}, pid ${pid}, ${ready ? 'ready' : 'not ready'}`],
     ['up', `${formatDuration(Date.now() - Date.parse(started_at))}, since ${started_at}`],
+    ['heap', `at most ${Math.round(status.heap_limit_bytes / 1024 ** 2)} MiB`],
     ['listens', `${listeners.join(', ')}, public as ${base_uri}`],
     ['metrics', status.metrics_url],
     ['database', `${database}, ${ready ? 'answers' : 'does not answer'}`],

@@ -17,6 +17,7 @@ export function buildConfig(file: string, settings: Settings): Config {
     secret: settings.secret,
     dataDir: settings['data-dir'].path,
     publicEndpoints: settings['public-endpoints'],
+    heapBytes: settings['memory.heap'],
     http: buildHttp(settings),
     metrics: {
       enabled: settings['metrics.enabled'],

@@ -12,6 +12,8 @@ export interface Config {
   readonly dataDir: string;
   /** Public addresses for clients: ws://, wss://, tcp:// or tls:// only. */
   readonly publicEndpoints: readonly string[];
+  /** The most that the heap of JavaScript may hold; null: what V8 chooses. */
+  readonly heapBytes: number | null;
   readonly http: HttpConfig;
   readonly metrics: MetricsConfig;
   readonly postgresql: PostgresqlConfig;

@@ -83,10 +83,22 @@ export function loadConfig(file: string, options: { readonly env: Environment })
   return { config: buildConfig(resolve(file), settings), warnings: warnings.map(formatProblem), root };
 }
 
+/** The files that a configuration consists of, itself first; throws ConfigError as `readTree` does. */
+export function configurationFiles(file: string, env: Environment): string[] {
+  const files = new Set<string>();
+  const sources = [{ name: REFERENCE, text: readAsset('config/reference.conf') }, { path: file }];
+  readTree(sources, env, (path) => files.add(resolve(path)));
+  return [...files];
+}
+
 /** Reads sources; mistakes in their text come out as a ConfigError that shows nothing of any value. */
-export function readTree(sources: readonly Source[], env: Environment): ObjectValue {
+export function readTree(
+  sources: readonly Source[],
+  env: Environment,
+  onFile: (path: string) => void = () => {},
+): ObjectValue {
   try {
-    return loadHocon(sources, { env });
+    return loadHocon(sources, { env, onFile });
   } catch (error) {
     if (!(error instanceof HoconError)) throw error;
     throw new ConfigError(

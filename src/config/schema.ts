@@ -41,6 +41,8 @@ export const SCHEMA = {
   'data-dir': preset(location('the path of a folder')),
   'public-endpoints': preset(list('a list of addresses', endpoint(), { max: 32 })),
 
+  'memory.heap': optional(size({ min: 64 * BYTES.mib, max: 64 * BYTES.gib })),
+
   'http.interface': preset(host('an address or host name to listen on', { allowFolder: false })),
   'http.port': preset(port(0)),
   'http.base-uri': required(httpAddress('an absolute http:// or https:// address without query and fragment')),

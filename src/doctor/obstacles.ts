@@ -5,6 +5,7 @@ import { examineConfiguration } from './configuration.ts';
 import { examineDataDirectory } from './data-directory.ts';
 import { examineDatabase } from './database-facts.ts';
 import { examineDisk } from './disk.ts';
+import { describeHolder, findPortHolder } from '../port-holder.ts';
 import { error, unexpected, type CheckName, type Finding, type Verdict } from './finding.ts';
 
 const CONNECT_MS = 1_000;
@@ -55,5 +56,6 @@ async function examinePort(
   });
   if (!isTaken) return [];
   const todo = `Stop it, or choose another port (${keys}.interface, ${keys}.port).`;
-  return [error(`another program listens on ${host}:${port}`, todo)];
+  const holder = describeHolder(await findPortHolder(host, port));
+  return [error(`another program listens on ${host}:${port}${holder}`, todo)];
 }

@@ -21,6 +21,8 @@ export interface LoadOptions {
   readonly maxIncludes?: number;
   /** Values written out and definitions looked at; 1,000,000. */
   readonly maxNodes?: number;
+  /** Called with the path of every file that is read, an included one too. */
+  readonly onFile?: (path: string) => void;
 }
 
 /**
@@ -30,9 +32,10 @@ export interface LoadOptions {
  */
 export function loadHocon(sources: readonly Source[], options: LoadOptions): ObjectValue {
   const { env, maxDepth = 200, maxBytes = 2 ** 20, maxIncludes = 100, maxNodes = 1_000_000 } = options;
+  const { onFile = () => {} } = options;
   const origin: Origin = { file: 'configuration', line: 1, column: 1 };
   const root: ObjectNode = { kind: 'fields', origin, fields: new Map() };
-  const reader = new Reader(root, { maxDepth, maxBytes, maxIncludes });
+  const reader = new Reader(root, { maxDepth, maxBytes, maxIncludes, onFile });
   for (const source of sources) reader.read(source);
   return resolve(root, { env, maxDepth, maxNodes });
 }
@@ -41,6 +44,7 @@ interface ReadBounds {
   readonly maxDepth: number;
   readonly maxBytes: number;
   readonly maxIncludes: number;
+  readonly onFile: (path: string) => void;
 }
 
 /** A file that is being read: what it is, where it is, and where its substitutions are looked up. */
@@ -73,6 +77,7 @@ class Reader {
       const { origin } = this.#root;
       const file = readTextFile(path, this.#bounds.maxBytes - this.#bytes, origin);
       if (file === null) return fail(origin, `Cannot read ${path}: there is no such file (ENOENT).`);
+      this.#bounds.onFile(path);
       this.#parse(file.text, file.bytes, this.#root, position, {
         file: path,
         path,
@@ -127,6 +132,7 @@ class Reader {
   #includeFile(path: string, request: IncludeRequest, target: ObjectNode, position: Position, by: Reading): boolean {
     const file = readTextFile(path, this.#bounds.maxBytes - this.#bytes, request.origin);
     if (file === null) return false;
+    this.#bounds.onFile(path);
     for (let outer: Reading | null = by; outer !== null; outer = outer.by) {
       if (outer.identity === file.identity)
         fail(request.origin, `${path} would include itself: ${chain(path, by, outer)}.`);

@@ -2,6 +2,7 @@ import { createServer, type RequestListener, type Server, type ServerResponse } 
 import type { AddressInfo, Socket } from 'node:net';
 import type { HttpConfig } from '../config/config.ts';
 import { errorKinds } from '../errors.ts';
+import { describeHolder, findPortHolder } from '../port-holder.ts';
 import { answerHeaders } from './problems.ts';
 
 /** Node looks for requests that took too long this often; its default of 30 s would make 10 s into 40. */
@@ -81,10 +82,11 @@ export class HttpListener {
   async start(): Promise<number> {
     const { interface: host, port } = this.#config;
     const place = `${host}:${port} (${this.#keys})`;
-    await new Promise<void>((resolve, reject) => {
-      this.#server.once('error', (error: NodeJS.ErrnoException) => reject(explain(error, place)));
-      this.#server.listen({ host, port, backlog: 1_024 }, resolve);
+    const failed = await new Promise<NodeJS.ErrnoException | null>((resolve) => {
+      this.#server.once('error', resolve);
+      this.#server.listen({ host, port, backlog: 1_024 }, () => resolve(null));
     });
+    if (failed !== null) throw explain(failed, place, describeHolder(await findPortHolder(host, port)));
     return (this.#server.address() as AddressInfo).port;
   }
 
@@ -149,9 +151,9 @@ function refuseInTurn(error: NodeJS.ErrnoException, socket: HttpSocket): void {
   socket.once('close', () => clearTimeout(timer));
 }
 
-function explain(error: NodeJS.ErrnoException, place: string): Error {
+function explain(error: NodeJS.ErrnoException, place: string, holder: string): Error {
   if (error.code === 'EADDRINUSE')
-    return new ListenError(`another program listens on ${place}: stop it or choose another port`);
+    return new ListenError(`another program listens on ${place}${holder}. Stop it or choose another port.`);
   if (error.code === 'EACCES')
     return new ListenError(`listening on ${place} needs more rights: choose a port above 1023`);
   if (error.code === 'EADDRNOTAVAIL') return new ListenError(`this machine has no address ${place}`);

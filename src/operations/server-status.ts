@@ -1,3 +1,4 @@
+import { getHeapStatistics } from 'node:v8';
 import { z } from 'zod';
 import type { AgedReport } from './delivery-report.ts';
 import { defineOperation } from './operation.ts';
@@ -35,6 +36,8 @@ export const serverStatus = defineOperation({
     version: z.string(),
     started_at: z.string(),
     pid: z.int(),
+    /** The most that the heap of JavaScript may hold. */
+    heap_limit_bytes: z.int(),
     listeners: z.array(z.string()),
     /** Null: switched off. */
     metrics_url: z.string().nullable(),
@@ -61,6 +64,7 @@ export const serverStatus = defineOperation({
       version,
       started_at: startedAt.toISOString(),
       pid: process.pid,
+      heap_limit_bytes: getHeapStatistics().heap_size_limit,
       listeners: [...listeners],
       metrics_url: services.metricsUrl,
       base_uri: config.http.baseUri,

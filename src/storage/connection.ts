@@ -190,13 +190,17 @@ export class Connection {
   }
 
   #explain(session: Session, error: unknown): unknown {
-    if (error instanceof DatabaseAwayError || error instanceof DatabaseLostError) return error;
-    if (endsSession(error) || isConnectionError(error)) {
-      this.#end(session);
-      return new DatabaseLostError(`the connection to the database was lost: ${reason(error)}`, { cause: error });
-    }
-    return error;
+    const explained = explainLoss(error);
+    if (explained !== error) this.#end(session);
+    return explained;
   }
+}
+
+/** DatabaseLostError for what a connection that ended leaves its statements and streams with; every other error as it is. */
+export function explainLoss(error: unknown): unknown {
+  if (error instanceof DatabaseAwayError || error instanceof DatabaseLostError) return error;
+  if (!endsSession(error) && !isConnectionError(error)) return error;
+  return new DatabaseLostError(`the connection to the database was lost: ${reason(error)}`, { cause: error });
 }
 
 function isConnectionError(error: unknown): boolean {

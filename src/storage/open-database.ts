@@ -1,11 +1,12 @@
 import type { Config } from '../config/config.ts';
 import type { Log } from '../log.ts';
-import type { ConnectionTarget, Sql } from './connection.ts';
+import type { ConnectionTarget } from './connection.ts';
 import { Database } from './database.ts';
 import { startEmbedded, type EmbeddedOptions } from './embedded/embedded.ts';
 import { EmbeddedSupervisor } from './embedded/supervisor.ts';
 import { migrate } from './migrate.ts';
 import { checkCanary, type Sealer } from './sealed.ts';
+import { readServerVersion } from './server-version.ts';
 
 const PING_MS = 1_000;
 
@@ -26,11 +27,6 @@ export interface OpenParts {
   readonly onConnecting?: (database: Database) => void;
 }
 
-/** PostgreSQL older than 11 cannot run the statements. */
-export class DatabaseTooOldError extends Error {
-  override readonly name = 'DatabaseTooOldError';
-}
-
 /**
  * Reaches the configured database, or starts the embedded one; brings its schema up to date and checks the secret.
  * Rejects with EmbeddedError, DatabaseAwayError, DatabaseTooOldError, SchemaTooNewError or WrongSecretError.
@@ -44,7 +40,7 @@ export async function openDatabase(config: Config, parts: OpenParts): Promise<Op
   onConnecting?.(database);
   try {
     // Before the migrations, which an older server would refuse with a syntax error.
-    const version = await database.general.run(serverVersion);
+    const version = await database.general.run(readServerVersion);
     const applied = await migrate(database.intake, { onWaiting: (reason) => log.warn('waiting', { reason }) });
     for (const name of applied) log.info('the database schema was brought up to date', { migration: name });
     if (sealer !== null) await database.general.run((sql) => checkCanary(sql, sealer));
@@ -63,15 +59,6 @@ export async function openDatabase(config: Config, parts: OpenParts): Promise<Op
     await stopServer();
     throw error;
   }
-}
-
-async function serverVersion(sql: Sql): Promise<string> {
-  const [row] = await sql<{ version: string; number: number }[]>`
-    select current_setting('server_version') as version, current_setting('server_version_num')::int as number`;
-  if (row!.number < 110_000) {
-    throw new DatabaseTooOldError(`PostgreSQL ${row!.version} is too old: Klatch needs 11 or newer`);
-  }
-  return row!.version.split(' ')[0]!;
 }
 
 /** How to reach the database of a configuration that names one. */

@@ -59,7 +59,7 @@ export async function reseal(pool: Pool, secrets: Resealing): Promise<ReadonlyMa
  * Another node, with another data directory and lock, may use the same database: it would go on with the old secret. Who
  * runs has a session for its leases; who starts waits for the lock of migrations, and then finds the new canary.
  */
-async function excludeServers(tx: Transaction): Promise<void> {
+export async function excludeServers(tx: Transaction): Promise<void> {
   await tx`select pg_advisory_xact_lock(${ADVISORY_LOCK})`;
   const [row] = await tx<{ count: number }[]>`
     select count(*) as count from pg_stat_activity

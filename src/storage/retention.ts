@@ -15,23 +15,26 @@ const ADVISORY_LOCK = 0x7265746169;
 /** Makes the delivery log's partitions for today and the next days. Safe to run at once on several nodes. */
 export async function ensureAttemptPartitions(tx: Transaction, nowMs: number): Promise<void> {
   await tx`select pg_advisory_xact_lock(${ADVISORY_LOCK})`;
-  for (let day = 0; day <= DAYS_AHEAD; day += 1) {
-    const from = new Date(Math.floor(nowMs / DAY_MS) * DAY_MS + day * DAY_MS);
-    const to = new Date(from.getTime() + DAY_MS);
-    const name = partitionName(from);
-    const [found] = await tx`select to_regclass(${name}) is not null as present`;
-    if (found?.['present'] === true) continue;
-    // Rows that a wrong clock put into the default partition would forbid the new one: they move along, and the lock,
-    // which attaching takes anyway, lets no further one in between. Deliveries of other days do not meet it.
-    await tx`lock table delivery_attempt_default in access exclusive mode`;
-    await tx.unsafe(`create table ${name} (like delivery_attempt including all)`);
-    await tx`
-      with moved as (delete from delivery_attempt_default where at >= ${from} and at < ${to} returning *)
-      insert into ${tx(name)} select * from moved`;
-    await tx.unsafe(
-      `alter table delivery_attempt attach partition ${name} for values from ('${from.toISOString()}') to ('${to.toISOString()}')`,
-    );
-  }
+  const today = Math.floor(nowMs / DAY_MS) * DAY_MS;
+  for (let day = 0; day <= DAYS_AHEAD; day += 1) await ensureAttemptDay(tx, new Date(today + day * DAY_MS));
+}
+
+/** Makes the partition of one day, which begins at `from`, where it is missing. */
+export async function ensureAttemptDay(tx: Transaction, from: Date): Promise<void> {
+  const to = new Date(from.getTime() + DAY_MS);
+  const name = partitionName(from);
+  const [found] = await tx`select to_regclass(${name}) is not null as present`;
+  if (found?.['present'] === true) return;
+  // Rows that a wrong clock put into the default partition would forbid the new one: they move along, and the lock,
+  // which attaching takes anyway, lets no further one in between. Deliveries of other days do not meet it.
+  await tx`lock table delivery_attempt_default in access exclusive mode`;
+  await tx.unsafe(`create table ${name} (like delivery_attempt including all)`);
+  await tx`
+    with moved as (delete from delivery_attempt_default where at >= ${from} and at < ${to} returning *)
+    insert into ${tx(name)} select * from moved`;
+  await tx.unsafe(
+    `alter table delivery_attempt attach partition ${name} for values from ('${from.toISOString()}') to ('${to.toISOString()}')`,
+  );
 }
 
 /** What one round of cleaning up removed. */

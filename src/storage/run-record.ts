@@ -14,6 +14,8 @@ const recordSchema = z.object({
   state: z.enum(['starting', 'ready', 'stopping', 'stopped', 'failed']),
   version: z.string(),
   pid: z.int(),
+  /** What whoever started it calls this start; null: nothing. Records of earlier versions lack it. */
+  start_id: z.string().nullable().default(null),
   started_at: z.string(),
   /** When it came into this state. */
   since: z.string(),
@@ -48,12 +50,13 @@ export class RunRecord {
   #ending: Ending | null = null;
   #timer: NodeJS.Timeout | null = null;
 
-  constructor(dataDir: string, options: { version: string; log: Log }) {
+  constructor(dataDir: string, options: { version: string; startId: string | null; log: Log }) {
     this.#path = join(dataDir, FILE);
     this.#log = options.log;
     const now = new Date().toISOString();
-    const { version } = options;
-    this.#stored = { state: 'starting', version, pid: process.pid, started_at: now, since: now, ...NO_REASON };
+    const { version, startId } = options;
+    const run = { version, pid: process.pid, start_id: startId, started_at: now };
+    this.#stored = { state: 'starting', ...run, since: now, ...NO_REASON };
   }
 
   begin(): void {
@@ -105,6 +108,11 @@ export class RunRecord {
 }
 
 const NO_REASON = { reason: null, exit_code: null } as const;
+
+/** The name of a start, which the service gives to the server and to who waits for it; null: started by hand. */
+export function startIdOf(env: Readonly<Record<string, string | undefined>>): string | null {
+  return env['KLATCH_START_ID'] ?? env['INVOCATION_ID'] ?? null;
+}
 
 /** What the last process on a data directory left behind; null: nothing, or nothing that can be read. */
 export function readLastRun(dataDir: string): LastRun | null {

@@ -48,6 +48,16 @@ export class Sealer {
   }
 }
 
+/** Whether a canary was sealed with this secret. */
+export function fitsCanary(sealer: Sealer, canary: string): boolean {
+  try {
+    return sealer.open(CANARY_NAME, canary) === CANARY;
+  } catch (error) {
+    if (error instanceof WrongSecretError) return false;
+    throw error;
+  }
+}
+
 /** Leaves a canary in a new database and checks it in an older one, before anything is sealed with a wrong secret. */
 export async function checkCanary(sql: Sql, sealer: Sealer): Promise<void> {
   const name = CANARY_NAME;
@@ -62,11 +72,5 @@ export async function checkCanary(sql: Sql, sealer: Sealer): Promise<void> {
 /** Whether this secret opens the canary of a database; null where there is none yet. Changes nothing. */
 export async function opensCanary(sql: Sql | Transaction, sealer: Sealer): Promise<boolean | null> {
   const [row] = await sql<{ value: string }[]>`select value from setting where name = ${CANARY_NAME}`;
-  if (row === undefined) return null;
-  try {
-    return sealer.open(CANARY_NAME, row.value) === CANARY;
-  } catch (error) {
-    if (error instanceof WrongSecretError) return false;
-    throw error;
-  }
+  return row === undefined ? null : fitsCanary(sealer, row.value);
 }

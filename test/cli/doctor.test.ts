@@ -200,7 +200,7 @@ describe('doctor without a server', () => {
       const { port } = taken.address() as AddressInfo;
       const obstacle = {
         level: 'error',
-        found: `another program listens on 127.0.0.1:${port}`,
+        found: `another program listens on 127.0.0.1:${port}: node (pid ${process.pid})`,
         todo: `Stop it, or choose another port (${keys}.interface, ${keys}.port).`,
       };
       try {

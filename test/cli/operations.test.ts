@@ -49,7 +49,7 @@ describe('commands to the running server', () => {
     const status = await workspace.run(['status']);
     expect(status).toMatchObject({ code: 0, stderr: '' });
     expect(status.stdout).toMatch(
-      /^server: +Klatch \S+, pid \d+, ready\nup: +\d+ s, since \S+\nlistens: +http:\/\/127\.0\.0\.1:\d+, public as \S+\n/,
+      /^server: +Klatch \S+, pid \d+, ready\nup: +\d+ s, since \S+\nheap: +at most \d+ MiB\nlistens: +http:\/\/127\.0\.0\.1:\d+, public as \S+\n/,
     );
     expect(status.stdout).toMatch(
       /\ndatabase: +PostgreSQL \S+, answers\nwaiting posts: +0\nin flight: +0 deliveries\n/,
@@ -231,6 +231,7 @@ describe('the control client', () => {
       version: '1',
       started_at: 'now',
       pid: 7,
+      heap_limit_bytes: 4_496_293_888,
       listeners: ['http://127.0.0.1:9090'],
       metrics_url: null,
       base_uri: 'https://chat.example.org',

@@ -35,14 +35,15 @@ export class Program {
 
   constructor(
     command: readonly [string, ...string[]],
-    options: { env?: NodeJS.ProcessEnv; cwd?: string; input?: string | Buffer } = {},
+    options: { env?: NodeJS.ProcessEnv; cwd?: string; input?: string | Buffer; openInput?: boolean } = {},
   ) {
     const env = { ...process.env, KLATCH_CONFIG: '', NODE_OPTIONS: '', ...options.env };
     const [file, ...args] = command;
     const child = spawn(file, args, { env, stdio: ['pipe', 'pipe', 'pipe'], cwd: options.cwd });
     this.process = child;
     // A program that ends without reading its input is no fault of the test's.
-    child.stdin.on('error', () => {}).end(options.input);
+    child.stdin.on('error', () => {});
+    if (options.openInput !== true) child.stdin.end(options.input);
     let stderr = '';
     createInterface({ input: child.stdout }).on('line', (line) => {
       this.#stdout += `${line}\n`;
@@ -158,6 +159,13 @@ export class Workspace {
     const program = new Program([process.execPath, MAIN, ...args, '--config', this.file], { input });
     this.#programs.push(program);
     return program.ended;
+  }
+
+  /** Starts the program and leaves its standard input open. */
+  open(args: readonly string[]): Program {
+    const program = new Program([process.execPath, MAIN, ...args, '--config', this.file], { openInput: true });
+    this.#programs.push(program);
+    return program;
   }
 
   async remove(): Promise<void> {

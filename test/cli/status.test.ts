@@ -207,7 +207,7 @@ describe('the status of a server that does not answer says why', () => {
       expect(await workspace.run(['serve'])).toMatchObject({ code: 73 });
       const { line, all, json } = await down();
       expect(line).toMatch(/^does not run: it failed \d+ s ago with exit status 73: another program listens on /);
-      const obstacle = `another program listens on 127.0.0.1:${port}`;
+      const obstacle = `another program listens on 127.0.0.1:${port}: node (pid ${process.pid})`;
       expect(all).toContain(`\nin the way of a start:\n  ${obstacle}\n  -> Stop it, `);
       expect(json).toMatchObject({ state: 'failed', obstacles: [{ check: 'server', level: 'error' }] });
     } finally {

@@ -81,7 +81,7 @@ describe('server.conf.template', () => {
     expect(config.postgresql.password).toBe(DB_PASSWORD);
     const all = fill(template)
       .replaceAll(/^( *)#(?=[a-z-]+ = )/gm, '$1')
-      .replace(/^.*(?:server-keys|bin-dir) = .*$/gm, '')
+      .replace(/^.*(?:server-keys|bin-dir|heap) = .*$/gm, '')
       .replace('<ACTIVATION_URI>', 'https://gate.example.org')
       .replaceAll(/<[A-Z_]+>/g, 'x');
     const full = load(all);

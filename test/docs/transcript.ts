@@ -60,6 +60,7 @@ export function normalise(text: string, { folder, ports }: Replacements): string
       'ok       $<row>78.0 GiB free (31 %), room for 16000000 files\n',
     ],
     [/^(?:ok|warning|ERROR) +(?<row>open files .*\n)(?: +-> .*\n)?/gm, 'ok       $<row>'],
+    [/\bat most \d+ MiB/g, 'at most 4288 MiB'],
     [/\b\d+ files open, /g, '33 files open, '],
     [/\b(?:at most \d+|without a limit)(?=;| for a server)/g, 'at most 65536'],
   ];

@@ -116,17 +116,17 @@ describe('migrate()', () => {
   test('tells that it waits for a backup, and goes on when that has ended', async () => {
     const backup = new Connection(database.target, BACKUP_SESSION);
     const told = Promise.withResolvers<string>();
-    let migrating: Promise<string[]> | null = null;
+    const migrated = Promise.withResolvers<string[]>();
     try {
       await backup.run(async (sql) => {
         await sql.begin(async (tx) => {
           await tx`select pg_advisory_xact_lock_shared(${ADVISORY_LOCK})`;
-          migrating = migrate(open(), { migrations: [step(1, '')], onWaiting: told.resolve });
+          migrated.resolve(migrate(open(), { migrations: [step(1, '')], onWaiting: told.resolve }));
           expect(await told.promise).toContain('a backup of this database runs');
           await until(database, (asked) => isWaiting(asked, 'migrate'));
         });
       }, 20_000);
-      expect(await migrating).toEqual(['1 step-1']);
+      expect(await migrated.promise).toEqual(['1 step-1']);
     } finally {
       backup.close();
     }

@@ -21,6 +21,7 @@ export function testConfig(target: ConnectionTarget, dataDir: string, changes: C
     googlePushKeys: [],
     serverKeys: [],
     postgresql: { ...postgresqlConfig, ...target, db: target.database },
+    heapBytes: null,
     http: {
       interface: '127.0.0.1',
       port: 0,

@@ -35,7 +35,7 @@ export async function examineEmbedded(dataDir: string, config: PostgresqlConfig)
 }
 
 /** How to reach the private server of a data directory (a real path) that runs; null: none does. */
-async function embeddedTarget(dataDir: string, config: PostgresqlConfig): Promise<ConnectionTarget | null> {
+export async function embeddedTarget(dataDir: string, config: PostgresqlConfig): Promise<ConnectionTarget | null> {
   const postmaster = await findPostmaster(join(dataDir, 'postgresql'));
   if (postmaster === null) return null;
   const { socketDir: host, port } = postmaster;

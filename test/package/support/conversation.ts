@@ -22,7 +22,9 @@ export class Conversation {
   }
 
   static async open(host: Host, title = 'Trials'): Promise<Conversation> {
-    const { webhook } = JSON.parse(await host.machine.must(`klatch group create ${title} --json`)) as { webhook: string };
+    const { webhook } = JSON.parse(await host.machine.must(`klatch group create ${title} --json`)) as {
+      webhook: string;
+    };
     const receiver = await Receiver.start();
     const answer = await post(`${webhook}/reverse`, { url: receiver.url() });
     if (answer.status !== 201) throw new Error(`the hook was answered ${answer.status}: ${await answer.text()}`);

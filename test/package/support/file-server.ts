@@ -22,7 +22,10 @@ export class FileServer {
       const path = decodeURIComponent(new URL(url!, 'http://files').pathname);
       server.requests.push(path);
       const body = server.#bodyOf(path);
-      if (body === null) return void res.writeHead(404).end();
+      if (body === null) {
+        res.writeHead(404).end();
+        return;
+      }
       const file = join(folder, normalize(path));
       const modified = existsSync(file) ? { 'last-modified': statSync(file).mtime.toUTCString() } : {};
       res.writeHead(200, { 'content-length': Buffer.byteLength(body), ...modified }).end(body);

@@ -33,7 +33,11 @@ export class Host {
     const isSystemd = init === 'systemd';
     const folder = join(ROOT, 'build/chroots', isSystemd ? `${suite}-systemd` : suite);
     if (!existsSync(folder)) throw new Error(`${folder} is missing: run the tests by "make package-test"`);
-    const host = new Host(await Machine.start([folder], isSystemd ? 'systemd' : 'none'), `${suite}, ${init}`, isSystemd);
+    const host = new Host(
+      await Machine.start([folder], isSystemd ? 'systemd' : 'none'),
+      `${suite}, ${init}`,
+      isSystemd,
+    );
     // Where no init runs, package scripts start nothing unless a policy says that they may.
     if (!isSystemd) await host.machine.write('/usr/sbin/policy-rc.d', '#!/bin/sh\nexit 0\n', '755');
     return host;
@@ -56,7 +60,6 @@ export class Host {
 
   /** Installs by install.sh, as a user would. */
   async install(repository: Repository, flags = ''): Promise<Ran> {
-    await this.machine.write('/root/install.sh', '', '755');
     copyFileSync(join(ROOT, 'build/trials/install.sh'), this.machine.path('/root/install.sh'));
     const line = `sh /root/install.sh --repo ${repository.url} ${flags}`.trimEnd();
     return this.act(`install.sh ${flags}`.trimEnd(), line, { timeoutMs: 300_000 });
@@ -64,7 +67,9 @@ export class Host {
 
   /** Lets apt see what the repository offers now. */
   async update(): Promise<void> {
-    await this.machine.must('apt-get update -q -o Dir::Etc::sourcelist=sources.list.d/klatch.list -o Dir::Etc::sourceparts=-');
+    await this.machine.must(
+      'apt-get update -q -o Dir::Etc::sourcelist=sources.list.d/klatch.list -o Dir::Etc::sourceparts=-',
+    );
   }
 
   /** The version of the package that is installed. */

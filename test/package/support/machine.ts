@@ -12,7 +12,12 @@ export const ROOT = resolve(import.meta.dirname, '../../..');
 const MACHINES_DIR = join(ROOT, 'build/machines');
 const START_MS = 60_000;
 /** What a command in a machine finds in its environment, as `env -i` of a login as root has it. */
-const ENV = { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', HOME: '/root', USER: 'root', TERM: 'dumb' };
+const ENV = {
+  PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
+  HOME: '/root',
+  USER: 'root',
+  TERM: 'dumb',
+};
 
 /**
  * What runs as process 1: nothing but a reaper (commands are run from outside, as in a machine of before systemd);

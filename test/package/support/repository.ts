@@ -29,7 +29,10 @@ export class Repository {
       const path = decodeURIComponent(new URL(url!, 'http://repository').pathname);
       repository.requests.push(path);
       const file = join(ROOT, 'build/trials', repository.publication, normalize(path));
-      if (!existsSync(file) || !statSync(file).isFile()) return void res.writeHead(404).end();
+      if (!existsSync(file) || !statSync(file).isFile()) {
+        res.writeHead(404).end();
+        return;
+      }
       const { size, mtime } = statSync(file);
       res.writeHead(200, { 'content-length': size, 'last-modified': mtime.toUTCString() });
       createReadStream(file).pipe(res);

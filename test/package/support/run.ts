@@ -66,6 +66,7 @@ export function run(command: string, args: readonly string[], options: RunOption
 /** Like `run`, for a command that has to succeed: rejects with what it said when it does not. */
 export async function mustRun(command: string, args: readonly string[], options: RunOptions = {}): Promise<string> {
   const ran = await run(command, args, options);
-  if (ran.code !== 0) throw new Error(`${[command, ...args].join(' ')} ended with ${ran.code}:\n${ran.stdout}${ran.stderr}`);
+  if (ran.code !== 0)
+    throw new Error(`${[command, ...args].join(' ')} ended with ${ran.code}:\n${ran.stdout}${ran.stderr}`);
   return ran.stdout;
 }

@@ -1,0 +1,146 @@
+import { existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { basename, dirname, isAbsolute, join, relative } from 'node:path';
+import { syncFolder, writeNewFile } from './durable-file.ts';
+import { quote } from './edit.ts';
+import { configurationFiles, type Environment, type LoadedConfig } from './load.ts';
+import type { SettingKey } from './schema.ts';
+import { describeConfig, HIDDEN, type Shown, type ShownSetting } from './show.ts';
+
+/** What a file of a configuration is. */
+export type ConfigurationFileKind = 'configuration' | 'public-key' | 'private-key';
+
+/** A file of a configuration: its name among the others, and where it stood. */
+export interface ConfigurationFile {
+  readonly name: string;
+  readonly path: string;
+  readonly kind: ConfigurationFileKind;
+}
+
+/** A configuration to be kept elsewhere. */
+export interface ExportedConfiguration {
+  /** server.conf first. */
+  readonly files: readonly (ConfigurationFile & { readonly content: Buffer })[];
+  /** Keys and files that are left out, since they are secret. */
+  readonly missing: readonly string[];
+}
+
+const MODES: Readonly<Record<ConfigurationFileKind, number>> = {
+  configuration: 0o640,
+  'public-key': 0o644,
+  'private-key': 0o600,
+};
+/** Keys that hold paths. */
+const PATHS: readonly SettingKey[] = ['data-dir', 'services.postgresql.bin-dir', 'modules.security.server-keys'];
+/** Where files go that stood outside of the configuration's folder. */
+const OUTSIDE = 'outside';
+
+/**
+ * The files of a configuration. With `secrets` they are what is on disk. Without, server.conf is written anew: the settings
+ * in force that are no defaults, with a placeholder for each secret, since nothing less keeps all of them out (an old
+ * password in a comment, one that a later line overrides); private keys are left out. Throws what reading them throws.
+ */
+export function exportConfiguration(
+  { config, root }: LoadedConfig,
+  options: { readonly env: Environment; readonly secrets: boolean },
+): ExportedConfiguration {
+  const folder = dirname(config.file);
+  const keyFiles = config.serverKeys.flatMap(({ public: open, private: closed }) => [
+    { path: open, kind: 'public-key' as const },
+    { path: closed, kind: 'private-key' as const },
+  ]);
+  if (options.secrets) {
+    const own = configurationFiles(config.file, options.env).map((path) => ({ path, kind: 'configuration' as const }));
+    const files = [...own, ...keyFiles].map((file) => ({ ...file, content: readFileSync(file.path) }));
+    return { files: named(files), missing: [] };
+  }
+  const settings = describeConfig(root).filter(({ source, value }) => source !== 'default' && value !== null);
+  const text = Buffer.from(render(settings, folder));
+  const open = keyFiles.filter(({ kind }) => kind === 'public-key');
+  const files = [
+    { path: config.file, kind: 'configuration' as const, content: text },
+    ...open.map((file) => ({ ...file, content: readFileSync(file.path) })),
+  ];
+  const closed = keyFiles.filter(({ kind }) => kind === 'private-key').map(({ path }) => path);
+  return { files: named(files), missing: [...settings.filter(holdsSecret).map(({ key }) => key), ...closed] };
+}
+
+/** Where a file was put, and where it stood, if that is not beside server.conf. */
+export interface PlacedFile {
+  readonly file: string;
+  readonly from: string | null;
+}
+
+/**
+ * Writes the files of a configuration into a folder, each synced; it is made when it is missing. Nothing is overwritten:
+ * `existing` are files that are in the way, and then nothing was written.
+ */
+export function placeConfiguration(
+  files: readonly (ConfigurationFile & { readonly content: Buffer })[],
+  folder: string,
+): { readonly placed: readonly PlacedFile[]; readonly existing: readonly string[] } {
+  const places = files.map((file, index) => {
+    const inside = index === 0 ? 'server.conf' : relative(dirname(files[0]!.path), file.path);
+    const isOutside = inside.startsWith('..') || isAbsolute(inside) || inside === '';
+    const path = isOutside ? join(folder, OUTSIDE, basename(file.name)) : join(folder, inside);
+    return { ...file, target: path, from: isOutside ? file.path : null };
+  });
+  const existing = places.map(({ target }) => target).filter((path) => existsSync(path));
+  if (existing.length > 0) return { placed: [], existing };
+  for (const { target, content, kind } of places) {
+    mkdirSync(dirname(target), { recursive: true, mode: 0o750 });
+    writeNewFile(target, content, { mode: MODES[kind] });
+    syncFolder(dirname(target));
+  }
+  return { placed: places.map(({ target: file, from }) => ({ file, from })), existing };
+}
+
+/** Names that are unique, short, and harmless in an archive. */
+function named<T extends { readonly path: string }>(files: readonly T[]): (T & { name: string })[] {
+  return files.map((file, index) => {
+    const safe = basename(file.path)
+      .replaceAll(/[^A-Za-z0-9._-]/g, '_')
+      .slice(-60);
+    return { ...file, name: index === 0 ? 'config/server.conf' : `config/${index}-${safe}` };
+  });
+}
+
+function render(settings: readonly ShownSetting[], folder: string): string {
+  const lines = settings.map(({ key, value }) => {
+    const shown = PATHS.includes(key) ? relativeTo(folder, value) : value;
+    return `${key} = ${format(shown, placeholder(key))}\n`;
+  });
+  return [
+    '# The settings that were in force when the backup was taken, without its secrets: put them in the place of what\n',
+    '# stands in <ANGLE BRACKETS>. Klatch does not start before.\n',
+    ...lines,
+  ].join('');
+}
+
+/** Paths below the folder count from server.conf again, so that it can be moved as a whole. */
+function relativeTo(folder: string, value: Shown): Shown {
+  if (typeof value === 'string') return value.startsWith(`${folder}/`) ? relative(folder, value) : value;
+  if (Array.isArray(value)) return value.map((item: Shown) => relativeTo(folder, item));
+  if (value === null || typeof value !== 'object') return value;
+  return Object.fromEntries(Object.entries(value).map(([name, field]) => [name, relativeTo(folder, field)]));
+}
+
+function placeholder(key: SettingKey): string {
+  if (key === 'secret') return '<SERVER_SECRET>';
+  if (key === 'services.postgresql.password') return '<DB_PASSWORD>';
+  return `<${key.split('.').at(-1)!.replaceAll('-', '_').toUpperCase()}>`;
+}
+
+function format(value: Shown, secret: string): string {
+  if (value === HIDDEN) return quote(secret);
+  if (typeof value === 'string') return quote(value);
+  if (Array.isArray(value)) return `[${value.map((item: Shown) => format(item, secret)).join(', ')}]`;
+  if (value === null || typeof value !== 'object') return String(value);
+  const fields = Object.entries(value).map(([name, field]) => `${quote(name)} = ${format(field, secret)}`);
+  return `{ ${fields.join(', ')} }`;
+}
+
+function holdsSecret({ value }: ShownSetting): boolean {
+  const holds = (each: Shown): boolean =>
+    each === HIDDEN || (each !== null && typeof each === 'object' && Object.values(each).some((field) => holds(field)));
+  return holds(value);
+}

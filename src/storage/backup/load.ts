@@ -1,0 +1,295 @@
+import { finished } from 'node:stream/promises';
+import type { Writable } from 'node:stream';
+import { Connection, explainLoss, type ConnectionTarget, type Transaction } from '../connection.ts';
+import { sqlState } from '../database-error.ts';
+import { applyMigrations, readMigrations } from '../migrate.ts';
+import { excludeServers } from '../reseal.ts';
+import { ensureAttemptDay } from '../retention.ts';
+import { fitsCanary, opensCanary, WrongSecretError, type Sealer } from '../sealed.ts';
+import { readServerVersion } from '../server-version.ts';
+import { BackupError, type BackupHeader, type BackupTable } from './format.ts';
+import { COPY_MAX_MS, LOCK_NOT_AVAILABLE, prepare } from './snapshot.ts';
+import { StallWatch } from './stall-watch.ts';
+import { readContents, writeSequences } from './tables.ts';
+import { countRows, type CopyProgress } from './write.ts';
+
+/** All that a header says about the database. */
+type Source = Omit<BackupHeader, 'configuration'>;
+
+export interface LoadOptions {
+  /** The secret has to be the one of what is loaded. */
+  readonly sealer: Sealer;
+  readonly onProgress?: (progress: CopyProgress) => void;
+  /** Ends it early, with its reason. */
+  readonly signal?: AbortSignal;
+  readonly stallMs?: number;
+}
+
+/** What was loaded. */
+export interface Loaded {
+  readonly rows: number;
+  /** Migrations that were applied to what was loaded, since it was of an older schema. */
+  readonly migrated: readonly string[];
+}
+
+/**
+ * Fills an empty database in one transaction: whatever ends it, kill -9 too, leaves the database as empty as before.
+ * `feed` calls `begin`, then `rows` for each table, in the order of the header; what it rejects with rolls back.
+ * Rejects with BackupError, WrongSecretError, DatabaseInUseError, DatabaseTooOldError, DatabaseAwayError or
+ * DatabaseLostError.
+ */
+export async function loadDatabase(
+  target: ConnectionTarget,
+  feed: (load: Load) => Promise<void>,
+  options: LoadOptions,
+): Promise<Loaded> {
+  const connection = new Connection(target, 'restore');
+  const watch = new StallWatch(
+    () => new BackupError('Nothing moved for too long: the database takes nothing, or there is nothing to read.'),
+    options.stallMs,
+  );
+  const onAbort = (): void => watch.abort(options.signal?.reason as Error);
+  const close = (): void => connection.close();
+  options.signal?.addEventListener('abort', onAbort);
+  watch.signal.addEventListener('abort', close);
+  let failure: { readonly error: unknown } | null = null;
+  try {
+    options.signal?.throwIfAborted();
+    return await connection.run<Loaded>(
+      (sql) =>
+        sql.begin(async (tx) => {
+          await prepare(tx);
+          const load = new Load(tx, watch, options);
+          await feed(load).catch((error: unknown) => {
+            failure = { error };
+            throw error;
+          });
+          return load.finish();
+        }),
+      COPY_MAX_MS,
+    );
+  } catch (error) {
+    watch.signal.throwIfAborted();
+    // A file that cannot be read is not taken for a failure of the database.
+    throw failure === null ? error : (failure as { readonly error: unknown }).error;
+  } finally {
+    options.signal?.removeEventListener('abort', onAbort);
+    watch.stop();
+    connection.close();
+  }
+}
+
+/** A load under way. */
+export class Load {
+  readonly #tx: Transaction;
+  readonly #watch: StallWatch;
+  readonly #options: LoadOptions;
+  readonly #loaded = new Map<string, number>();
+  #source: Source | null = null;
+  #rows = 0;
+  #bytes = 0;
+
+  constructor(tx: Transaction, watch: StallWatch, options: LoadOptions) {
+    this.#tx = tx;
+    this.#watch = watch;
+    this.#options = options;
+  }
+
+  /** Makes the schema that the rows come from, after everything that can be refused at once was looked at. */
+  async begin(source: Source): Promise<void> {
+    try {
+      await this.#begin(source);
+    } catch (error) {
+      throw explainLoss(error);
+    }
+  }
+
+  async #begin(source: Source): Promise<void> {
+    const tx = this.#tx;
+    this.#source = source;
+    refuseOtherSchema(source);
+    await readServerVersion(tx);
+    await this.#takeForOurselves();
+    await this.#checkEncoding();
+    await makeEmpty(tx);
+    await applyMigrations(tx, readMigrations().slice(0, source.schema));
+    const contents = await readContents(tx);
+    if (JSON.stringify(contents.tables) !== JSON.stringify(source.tables)) {
+      throw new BackupError(
+        `The tables do not look as schema ${source.schema} does in this Klatch: they come from another program.`,
+      );
+    }
+    // Before hours of loading; the canary that is loaded is asked again at the end.
+    const { secret_canary: canary } = source;
+    if (canary !== null && !fitsCanary(this.#options.sealer, canary)) throw wrongSecret();
+    for (const day of source.days) await ensureAttemptDay(tx, dayOf(day));
+    // From here on something has to move all the time.
+    this.#watch.start();
+  }
+
+  /** Copies the rows of one table. */
+  async rows(table: string, content: AsyncIterable<Buffer>): Promise<void> {
+    const { columns } = this.#source!.tables.find(({ name }) => name === table)!;
+    const copy = await copyInto(this.#tx, { name: table, columns });
+    let rows = 0;
+    try {
+      for await (const chunk of content) {
+        this.#watch.moved();
+        rows += countRows(chunk);
+        this.#bytes += chunk.length;
+        await copy.write(chunk);
+        this.#options.onProgress?.({ table, rows: this.#rows + rows, bytes: this.#bytes });
+      }
+      await copy.end();
+    } catch (error) {
+      // Else the session would wait for more of it.
+      copy.abandon(error as Error);
+      throw refused(error, table);
+    }
+    this.#rows += rows;
+    this.#loaded.set(table, rows);
+  }
+
+  /** What has to be done once all rows are there; the transaction is committed behind it. */
+  async finish(): Promise<Loaded> {
+    const source = this.#source;
+    if (source === null) throw new Error('a load ended before it began');
+    const tx = this.#tx;
+    // Single statements from here on, of which none can be told to move.
+    this.#watch.stop();
+    for (const { name } of source.tables) await this.#verifyCount(name);
+    await writeSequences(tx, source.sequences);
+    await beginLeasesAnew(tx);
+    const opens = await opensCanary(tx, this.#options.sealer);
+    if (opens === false) throw wrongSecret();
+    const migrated = await applyMigrations(tx, readMigrations());
+    // So that the first statements are planned for what is there.
+    for (const { name } of source.tables) await tx`analyze ${tx(name)}`;
+    return { rows: this.#rows, migrated };
+  }
+
+  async #takeForOurselves(): Promise<void> {
+    try {
+      await excludeServers(this.#tx);
+    } catch (error) {
+      if (sqlState(error) !== LOCK_NOT_AVAILABLE) throw error;
+      const sentence = 'Another Klatch is at work on this database. Repeat this when that is done.';
+      throw new BackupError(sentence, { cause: error });
+    }
+  }
+
+  async #verifyCount(table: string): Promise<void> {
+    const [row] = await this.#tx<{ count: number }[]>`select count(*) as count from ${this.#tx(table)}`;
+    const expected = this.#loaded.get(table) ?? 0;
+    if (row!.count === expected) return;
+    throw new BackupError(`${table} has ${row!.count} rows after ${expected} were loaded. Nothing was kept.`);
+  }
+
+  async #checkEncoding(): Promise<void> {
+    const [row] = await this.#tx<{ name: string }[]>`select current_setting('server_encoding') as name`;
+    if (row!.name === 'UTF8') return;
+    throw new BackupError(
+      `The database is encoded in ${row!.name}. Make it with "create database … encoding 'UTF8' template template0".`,
+    );
+  }
+}
+
+function refuseOtherSchema({ schema, migrations }: Source): void {
+  const ours = readMigrations();
+  if (schema > ours.length) {
+    throw new BackupError(
+      `This is of schema ${schema}, and this Klatch knows ${ours.length}: load it with the newer Klatch.`,
+    );
+  }
+  const other = migrations.findIndex((name, index) => ours[index]?.name !== name);
+  if (migrations.length === schema && other === -1) return;
+  throw new BackupError('The migrations behind this are not those of Klatch: it comes from another program.');
+}
+
+function wrongSecret(): WrongSecretError {
+  return new WrongSecretError(
+    'secret differs from the one this was made with: put the `secret` of that server into server.conf and repeat ' +
+      '("klatch keys reseal" can change it afterwards). Nothing was loaded',
+  );
+}
+
+/**
+ * Empty is a database without tables, and one in which a Klatch was started and nothing was made: its tables are dropped,
+ * beneath the same transaction.
+ */
+async function makeEmpty(tx: Transaction): Promise<void> {
+  const rows = await tx<{ name: string; kind: string; partition: boolean }[]>`
+    select c.relname as name, c.relkind::text as kind, c.relispartition as partition from pg_class c
+    where c.relnamespace = current_schema()::regnamespace and c.relkind in ('r', 'p', 'v', 'm', 'f')`;
+  if (rows.length === 0) return;
+  const { tables, foreign } = await readContents(tx);
+  const used: string[] = [
+    ...foreign,
+    ...rows.filter(({ kind }) => kind !== 'r' && kind !== 'p').map(({ name }) => name),
+  ];
+  for (const { name } of tables) {
+    if (name === 'setting') continue;
+    const [row] = await tx<{ used: boolean }[]>`select exists (select from ${tx(name)}) as used`;
+    if (row!.used) used.push(name);
+  }
+  if (used.length > 0) {
+    throw new BackupError(
+      `The database is not empty (${used.slice(0, 5).join(', ')}${used.length > 5 ? ' …' : ''}). ` +
+        'It is filled only where nothing can be lost: make an empty one, or name another in server.conf.',
+    );
+  }
+  for (const { name } of rows.filter(({ partition }) => !partition)) await tx`drop table ${tx(name)} cascade`;
+}
+
+/**
+ * No settlement of a process that worked on another copy of this database may count here: its epochs were counted from 0,
+ * so that the time in seconds is one that nobody has had.
+ */
+async function beginLeasesAnew(tx: Transaction): Promise<void> {
+  await tx`update lease set holder = null, expires_at = '-infinity', epoch = floor(extract(epoch from clock_timestamp()))`;
+}
+
+function dayOf(day: string): Date {
+  return new Date(`${day.slice(0, 4)}-${day.slice(4, 6)}-${day.slice(6)}T00:00:00Z`);
+}
+
+/** PostgreSQL's own sentence may quote a row. A full disk or a lost connection is told as that. */
+function refused(error: unknown, table: string): unknown {
+  const state = sqlState(error);
+  if (state === null) return error;
+  const why = /^2[23]/.test(state) ? `SQLSTATE ${state}` : `${(error as Error).message}, SQLSTATE ${state}`;
+  return new BackupError(`The database did not take the rows of ${table} (${why}). Nothing was loaded.`, {
+    cause: error,
+  });
+}
+
+interface CopyInto {
+  write(chunk: Buffer): Promise<void>;
+  end(): Promise<void>;
+  abandon(reason: Error): void;
+}
+
+async function copyInto(tx: Transaction, { name, columns }: BackupTable): Promise<CopyInto> {
+  const query = tx`copy ${tx(name)} (${tx([...columns])}) from stdin`;
+  const stream: Writable = await query.writable();
+  // The library tells an error that comes behind the last row to its query, which was answered with the stream already:
+  // the stream alone would wait for ever.
+  Reflect.set(query, 'reject', (error: Error) => stream.destroy(error));
+  const done = finished(stream);
+  done.catch(() => {});
+  return {
+    write: (chunk) =>
+      new Promise((resolve, reject) => {
+        stream.write(chunk, (error) => (error ? reject(explainLoss(error)) : resolve()));
+      }),
+    end: async () => {
+      stream.end();
+      await done.catch((error: unknown) => {
+        throw explainLoss(error);
+      });
+    },
+    abandon: (reason) => {
+      stream.destroy(reason);
+    },
+  };
+}

@@ -1,0 +1,191 @@
+import { createHash } from 'node:crypto';
+import type { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { isDeepStrictEqual } from 'node:util';
+import { createGunzip } from 'node:zlib';
+import type { z } from 'zod';
+import { BackupError, FORMAT, HEADER_NAME, headerSchema, MANIFEST_NAME, manifestSchema } from './format.ts';
+import { MAX_WHOLE_BYTES, tableOfPart } from './format.ts';
+import type { BackupHeader, BackupManifest, BackupPart } from './format.ts';
+import { readTar, TarError, type TarEntry } from './tar.ts';
+import { countRows } from './write.ts';
+
+/** Who reads a backup; what these reject with ends the reading. */
+export interface BackupVisitor {
+  /** What it is, before anything else. */
+  header?(header: BackupHeader): Promise<void> | void;
+  /** A file of the configuration, by its name in the archive. */
+  configuration?(name: string, content: Buffer): Promise<void> | void;
+  /** All rows of one table in the text format of `copy`, to be read to their end; not called for a table without. */
+  rows?(table: string, content: AsyncGenerator<Buffer, void, undefined>): Promise<void>;
+}
+
+/** What has been read and is whole. */
+export interface ReadBackupResult {
+  readonly header: BackupHeader;
+  readonly manifest: BackupManifest;
+}
+
+/**
+ * Reads a backup from its beginning to its end and checks it: every part against its checksum, and that none is missing.
+ * What it hands out before it resolves is not to be trusted. Rejects with BackupError in one sentence (not a backup, of a
+ * newer format, truncated, altered), with the stream's own error, or with what the visitor rejects with.
+ */
+export async function readBackup(input: Readable, visitor: BackupVisitor): Promise<ReadBackupResult> {
+  const gunzip = createGunzip();
+  // Its error comes out of the loop that reads.
+  pipeline(input, gunzip).catch(() => {});
+  const reader = new ArchiveReader(readTar(gunzip as AsyncIterable<Buffer>), visitor);
+  try {
+    return await reader.read();
+  } catch (error) {
+    throw explain(error, reader.begun);
+  } finally {
+    gunzip.destroy();
+    input.destroy();
+  }
+}
+
+class ArchiveReader {
+  readonly #entries: AsyncGenerator<TarEntry, void, undefined>;
+  readonly #visitor: BackupVisitor;
+  readonly #parts: BackupPart[] = [];
+  readonly #rows = new Map<string, number>();
+  #entry: TarEntry | null = null;
+  /** Whether it began as a backup does. */
+  begun = false;
+
+  constructor(entries: AsyncGenerator<TarEntry, void, undefined>, visitor: BackupVisitor) {
+    this.#entries = entries;
+    this.#visitor = visitor;
+  }
+
+  async read(): Promise<ReadBackupResult> {
+    const header = await this.#readHeader();
+    await this.#visitor.header?.(header);
+    const names = new Set(header.configuration.files.map(({ name }) => name));
+    const tables = new Set(header.tables.map(({ name }) => name));
+    while (this.#entry !== null && this.#entry.name !== MANIFEST_NAME) {
+      const { name } = this.#entry;
+      const table = tableOfPart(name);
+      if (table !== null && tables.delete(table)) {
+        await this.#visitTable(table);
+      } else if (names.delete(name)) {
+        const content = await this.#whole();
+        await this.#visitor.configuration?.(name, content);
+        await this.#advance();
+      } else {
+        throw altered(`holds ${JSON.stringify(name)}, which does not belong into it`);
+      }
+    }
+    if (this.#entry === null) throw truncated();
+    const manifest = parse(manifestSchema, await this.#whole({ counted: false }));
+    await this.#advance();
+    if (this.#entry !== null) throw altered('goes on behind its end');
+    this.#verify(header, manifest);
+    return { header, manifest };
+  }
+
+  async #readHeader(): Promise<BackupHeader> {
+    await this.#advance();
+    if (this.#entry?.name !== HEADER_NAME) throw notABackup();
+    const text = await this.#whole();
+    const { format } = parse(headerSchema.pick({ format: true }), text);
+    this.begun = true;
+    if (format > FORMAT) {
+      throw new BackupError(
+        `This backup has format ${format}, and this Klatch reads up to ${FORMAT}: use the newer Klatch that made it.`,
+      );
+    }
+    const header = parse(headerSchema, text);
+    await this.#advance();
+    return header;
+  }
+
+  async #advance(): Promise<void> {
+    const next = await this.#entries.next();
+    this.#entry = next.done === true ? null : next.value;
+  }
+
+  async #visitTable(table: string): Promise<void> {
+    this.#rows.set(table, 0);
+    const content = this.#tableContent(table);
+    await this.#visitor.rows?.(table, content);
+    for await (const _ of content);
+  }
+
+  /** The parts of a table, which follow each other, as one. */
+  async *#tableContent(table: string): AsyncGenerator<Buffer, void, undefined> {
+    while (this.#entry !== null && tableOfPart(this.#entry.name) === table) {
+      let rows = 0;
+      for await (const chunk of this.#measured(this.#entry, () => rows)) {
+        rows += countRows(chunk);
+        yield chunk;
+      }
+      this.#rows.set(table, this.#rows.get(table)! + rows);
+      await this.#advance();
+    }
+  }
+
+  /** The content of a file; at its end the file is noted. */
+  async *#measured(entry: TarEntry, rows?: () => number): AsyncGenerator<Buffer, void, undefined> {
+    const hash = createHash('sha256');
+    let bytes = 0;
+    for await (const chunk of entry.content) {
+      hash.update(chunk);
+      bytes += chunk.length;
+      yield chunk;
+    }
+    const counted = rows === undefined ? {} : { rows: rows() };
+    this.#parts.push({ name: entry.name, bytes, sha256: hash.digest('hex'), ...counted });
+  }
+
+  async #whole({ counted = true } = {}): Promise<Buffer> {
+    const entry = this.#entry!;
+    if (entry.size > MAX_WHOLE_BYTES) throw altered(`holds ${entry.name} with ${entry.size} bytes, which is too much`);
+    const chunks: Buffer[] = [];
+    for await (const chunk of counted ? this.#measured(entry) : entry.content) chunks.push(chunk);
+    return Buffer.concat(chunks);
+  }
+
+  #verify(header: BackupHeader, manifest: BackupManifest): void {
+    if (this.#parts.length !== manifest.parts.length) throw altered('has other parts than its manifest names');
+    const wrong = manifest.parts.find((part, index) => !isDeepStrictEqual(part, this.#parts[index]));
+    if (wrong !== undefined) throw altered(`is not what was written: ${wrong.name} does not have its checksum`);
+    const rows = header.tables.map(({ name }) => [name, this.#rows.get(name) ?? 0]);
+    if (!isDeepStrictEqual(Object.fromEntries(rows), { ...manifest.rows })) throw altered('lacks rows');
+  }
+}
+
+function parse<T>(schema: z.ZodType<T>, text: Buffer): T {
+  try {
+    return schema.parse(JSON.parse(text.toString('utf8')));
+  } catch (cause) {
+    throw altered('has a description that cannot be read', cause);
+  }
+}
+
+/** Of the archive's and the compression's own errors one sentence. */
+function explain(error: unknown, begun: boolean): unknown {
+  const code = typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : '';
+  const isOurs = error instanceof TarError || code.startsWith('Z_');
+  if (!isOurs) return error;
+  if (code === 'Z_BUF_ERROR' || (error instanceof TarError && error.kind === 'truncated')) return truncated(error);
+  return begun ? altered('is damaged: what is in it does not fit together', error) : notABackup(error);
+}
+
+function truncated(cause?: unknown): BackupError {
+  return new BackupError('This backup is truncated: it ends before its end. Take it from where it is whole.', {
+    cause,
+  });
+}
+
+function altered(what: string, cause?: unknown): BackupError {
+  return new BackupError(`This backup ${what}. It was altered or damaged: take another copy or another backup.`, {
+    cause,
+  });
+}
+
+function notABackup(cause?: unknown): BackupError {
+  return new BackupError('This is no backup of Klatch ("klatch backup FILE" makes one).', { cause });
+}

@@ -1,0 +1,150 @@
+import { Connection, explainLoss, type ConnectionTarget, type Sql, type Transaction } from '../connection.ts';
+import { sqlState } from '../database-error.ts';
+import { ADVISORY_LOCK, BACKUP_SESSION, newestVersion, readMigrations } from '../migrate.ts';
+import { schemaVersion, SchemaTooNewError } from '../migrate.ts';
+import { CANARY_NAME } from '../sealed.ts';
+import { readServerVersion } from '../server-version.ts';
+import { BackupError, FORMAT, type BackupHeader, type BackupTable } from './format.ts';
+import { LEFT_OUT_TABLES, readContents, readSequences } from './tables.ts';
+
+/** Of the whole copy; a stall is told much earlier (`StallWatch`). */
+export const COPY_MAX_MS = 7 * 24 * 60 * 60_000;
+/** A table that is being changed by hand is waited for this long. */
+const LOCK_MS = 60_000;
+/** What PostgreSQL says when a lock was waited for too long. */
+export const LOCK_NOT_AVAILABLE = '55P03';
+/** PostgreSQL ends our session when we hang: more than `STALL_MS`. */
+const IDLE_MS = 20 * 60_000;
+
+/** What there is to copy, all of one moment. */
+export interface Snapshot {
+  /** All but the configuration. */
+  readonly header: Omit<BackupHeader, 'configuration'>;
+  /** The rows of a table in the text format of `copy`. One table at a time, each read to its end. */
+  readonly copy: (table: BackupTable) => AsyncGenerator<Buffer, void, undefined>;
+}
+
+/** Who makes the snapshot, and what ends it early. */
+export interface SnapshotOptions {
+  /** Of Klatch. */
+  readonly version: string;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Runs `work` in one read-only transaction on a connection of its own, in which the database stands still. Each table is
+ * locked (against changes of the schema only) no longer than it is copied; migrations, which would change what is still to
+ * come, wait for the end and say so. Rejects with BackupError, SchemaTooNewError, DatabaseTooOldError, DatabaseAwayError,
+ * DatabaseLostError, the signal's reason, or what `work` rejects with.
+ */
+export async function readSnapshot<T>(
+  target: ConnectionTarget,
+  options: SnapshotOptions,
+  work: (snapshot: Snapshot) => Promise<T>,
+): Promise<T> {
+  const connection = new Connection(target, BACKUP_SESSION);
+  const { signal } = options;
+  const close = (): void => connection.close();
+  signal.addEventListener('abort', close);
+  let failure: { readonly error: unknown } | null = null;
+  try {
+    return await connection.run(async (sql) => {
+      await excludeMigrations(sql);
+      return (await sql.begin('isolation level repeatable read read only', async (tx) => {
+        await prepare(tx);
+        await tx`savepoint header`;
+        const header = await readHeader(tx, options.version);
+        await tx`rollback to savepoint header`;
+        try {
+          return await work({ header, copy: (table) => copyOut(tx, table) });
+        } catch (error) {
+          // A table that was left in the middle cannot be got out of the session by a rollback.
+          failure = { error };
+          connection.close();
+          throw error;
+        }
+      })) as T;
+    }, COPY_MAX_MS);
+  } catch (error) {
+    signal.throwIfAborted();
+    // Not what became of the session by it, and not taken for a failure of the database.
+    throw failure === null ? error : (failure as { readonly error: unknown }).error;
+  } finally {
+    signal.removeEventListener('abort', close);
+    connection.close();
+  }
+}
+
+/**
+ * To the end of the session, and together with other backups. Before the transaction: one that began to see the database
+ * and then waited for a migration would find tables of which it sees no row.
+ */
+async function excludeMigrations(sql: Sql): Promise<void> {
+  try {
+    await sql`select set_config('lock_timeout', ${String(LOCK_MS)}, false)`;
+    await sql`select pg_advisory_lock_shared(${ADVISORY_LOCK})`;
+  } catch (error) {
+    if (sqlState(error) !== LOCK_NOT_AVAILABLE) throw error;
+    const sentence = 'The schema or the secret of the database is being changed. Repeat this when that is done.';
+    throw new BackupError(sentence, { cause: error });
+  }
+}
+
+/** Settings of the transaction: an administrator may have bounded every statement of our role. */
+export async function prepare(tx: Transaction): Promise<void> {
+  const settings = {
+    statement_timeout: 0,
+    transaction_timeout: 0,
+    lock_timeout: LOCK_MS,
+    idle_in_transaction_session_timeout: IDLE_MS,
+    datestyle: 'ISO, YMD',
+  };
+  // By name, because a version may lack one of them.
+  for (const [name, value] of Object.entries(settings)) {
+    await tx`select set_config(name, ${String(value)}, true) from pg_settings where lower(name) = ${name}`;
+  }
+}
+
+async function readHeader(tx: Transaction, version: string): Promise<Snapshot['header']> {
+  const postgresql = await readServerVersion(tx);
+  const schema = await schemaVersion(tx);
+  if (schema === 0) throw new BackupError('No Klatch has worked on this database yet: there is nothing to copy.');
+  if (schema > newestVersion()) {
+    throw new SchemaTooNewError(
+      `the database is at schema ${schema} and this Klatch knows ${newestVersion()}: use the newer one`,
+    );
+  }
+  const { tables, days, foreign } = await readContents(tx);
+  const [canary] = await tx<{ value: string }[]>`select value from setting where name = ${CANARY_NAME}`;
+  const leftOut = [
+    ...Object.entries(LEFT_OUT_TABLES).map(([table, reason]) => ({ table, reason })),
+    ...foreign.map((table) => ({ table, reason: 'not a table of Klatch' })),
+  ];
+  return {
+    format: FORMAT,
+    klatch: version,
+    schema,
+    migrations: readMigrations()
+      .slice(0, schema)
+      .map(({ name }) => name),
+    postgresql,
+    taken_at: new Date().toISOString(),
+    secret_canary: canary?.value ?? null,
+    tables: [...tables],
+    days: [...days],
+    sequences: await readSequences(tx, tables),
+    left_out: leftOut,
+  };
+}
+
+async function* copyOut(tx: Transaction, { name, columns }: BackupTable): AsyncGenerator<Buffer, void, undefined> {
+  try {
+    await tx`savepoint part`;
+    const rows = await tx`copy (select ${tx([...columns])} from ${tx(name)}) to stdout`.readable();
+    for await (const chunk of rows as AsyncIterable<Buffer>) yield chunk;
+    // Nothing was written, but it gives the table's lock back.
+    await tx`rollback to savepoint part`;
+  } catch (error) {
+    throw explainLoss(error);
+  }
+}

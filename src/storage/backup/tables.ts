@@ -1,0 +1,84 @@
+import type { Sql, Transaction } from '../connection.ts';
+import type { BackupHeader, BackupTable } from './format.ts';
+
+/** What a backup holds, in an order in which rows find those that they refer to. A test holds both lists complete. */
+export const CARRIED_TABLES = [
+  'account',
+  'conversation',
+  'conversation_head',
+  'membership',
+  'integration',
+  'message',
+  'notice',
+  'idempotency_key',
+  'reverse_hook',
+  'delivery_retry',
+  'delivery_attempt',
+  'setting',
+] as const;
+
+/** What it does not, and why. */
+export const LEFT_OUT_TABLES: Readonly<Record<string, string>> = {
+  schema_version: 'made by the migrations that a restore runs first',
+  lease: 'says which process delivers right now; after a restore that begins anew, with epochs that nobody has held',
+  node: 'says which processes run right now',
+  duty: 'says which process cleans up right now',
+};
+
+/** Their rows are in the table that they are partitions of. */
+const DAY = /^delivery_attempt_(\d{8})$/;
+const DEFAULT_PARTITION = 'delivery_attempt_default';
+
+/** What a database consists of, as far as a backup is concerned. */
+export interface Contents {
+  readonly tables: readonly BackupTable[];
+  readonly days: readonly string[];
+  /** Tables that are not Klatch's. */
+  readonly foreign: readonly string[];
+}
+
+/** Looks at the tables of our schema, whichever version made them. */
+export async function readContents(sql: Sql | Transaction): Promise<Contents> {
+  const rows = await sql<{ name: string; columns: string }[]>`
+    select c.relname as name, (
+      select json_agg(a.attname order by a.attnum) from pg_attribute a
+      where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped)::text as columns
+    from pg_class c
+    where c.relnamespace = current_schema()::regnamespace and c.relkind in ('r', 'p') order by c.relname`;
+  const columnsOf = new Map(rows.map(({ name, columns }) => [name, (JSON.parse(columns) ?? []) as string[]]));
+  const tables = CARRIED_TABLES.flatMap((name) => {
+    const columns = columnsOf.get(name);
+    return columns === undefined ? [] : [{ name, columns }];
+  });
+  const names = [...columnsOf.keys()];
+  const days = names.flatMap((name) => DAY.exec(name)?.[1] ?? []);
+  const known = new Set<string>([...CARRIED_TABLES, ...Object.keys(LEFT_OUT_TABLES), DEFAULT_PARTITION]);
+  return { tables, days, foreign: names.filter((name) => !known.has(name) && !DAY.test(name)) };
+}
+
+/** Where the numbers stand that tables give out by themselves. Never behind a row of this transaction's snapshot. */
+export async function readSequences(
+  tx: Transaction,
+  tables: readonly BackupTable[],
+): Promise<BackupHeader['sequences']> {
+  const owners = await tx<{ table: string; column: string; sequence: string }[]>`
+    select c.relname as table, a.attname as column, pg_get_serial_sequence(quote_ident(c.relname), a.attname) as sequence
+    from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and a.attidentity <> ''
+    where c.relnamespace = current_schema()::regnamespace
+      and c.relname in (select json_array_elements_text(${JSON.stringify(tables.map(({ name }) => name))}::text::json))
+    order by 1, 2`;
+  const sequences: BackupHeader['sequences'] = [];
+  for (const { table, column, sequence } of owners) {
+    const [row] = await tx<{ last: number; called: boolean }[]>`
+      select last_value as last, is_called as called from ${tx.unsafe(sequence)}`;
+    sequences.push({ table, column, last: row!.last, called: row!.called });
+  }
+  return sequences;
+}
+
+/** Puts them there in another database. */
+export async function writeSequences(tx: Transaction, sequences: BackupHeader['sequences']): Promise<void> {
+  for (const { table, column, last, called } of sequences) {
+    await tx`select setval(pg_get_serial_sequence(quote_ident(${table}), ${column})::regclass, ${last}, ${called})`;
+  }
+}

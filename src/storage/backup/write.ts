@@ -1,0 +1,161 @@
+import { createHash } from 'node:crypto';
+import type { Writable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { createGzip } from 'node:zlib';
+import type { ConnectionTarget } from '../connection.ts';
+import { BackupError, HEADER_NAME, MANIFEST_NAME, PART_BYTES, partName } from './format.ts';
+import type { BackupConfiguration, BackupHeader, BackupManifest, BackupTable } from './format.ts';
+import { readSnapshot, type Snapshot } from './snapshot.ts';
+import { StallWatch } from './stall-watch.ts';
+import { tarEnd, tarFile } from './tar.ts';
+
+/** 6 makes it 3 % smaller in three times the processor time. */
+const GZIP_LEVEL = 4;
+const NEWLINE = 0x0a;
+
+/** Where a copy is: told again and again. */
+export interface CopyProgress {
+  readonly table: string;
+  /** Of all tables so far. */
+  readonly rows: number;
+  /** Before compression. */
+  readonly bytes: number;
+}
+
+/** The files of the configuration, by their names in the archive. */
+export interface ConfigurationFiles {
+  readonly record: BackupConfiguration;
+  readonly contents: ReadonlyMap<string, Buffer>;
+}
+
+export interface WriteOptions {
+  readonly configuration: ConfigurationFiles;
+  /** Of Klatch. */
+  readonly version: string;
+  readonly onProgress?: (progress: CopyProgress) => void;
+  /** Ends it early, with its reason. */
+  readonly signal?: AbortSignal;
+  readonly stallMs?: number;
+}
+
+/** What a backup holds. */
+export interface WrittenBackup {
+  readonly header: BackupHeader;
+  readonly manifest: BackupManifest;
+}
+
+/**
+ * Writes a backup of a database into a stream, which is ended with it. In memory are a part and the buffers of the
+ * streams, however large the database is. Rejects with what `readSnapshot` rejects with, the stream's error, and
+ * BackupError when nothing moves any more.
+ */
+export async function writeBackup(
+  target: ConnectionTarget,
+  output: Writable,
+  options: WriteOptions,
+): Promise<WrittenBackup> {
+  const { version, stallMs } = options;
+  const watch = new StallWatch(
+    () => new BackupError('Nothing moved for too long: the database sends nothing, or what is written is not taken.'),
+    stallMs,
+  );
+  const onAbort = (): void => watch.abort(options.signal?.reason as Error);
+  options.signal?.addEventListener('abort', onAbort);
+  watch.start();
+  try {
+    options.signal?.throwIfAborted();
+    return await readSnapshot(target, { version, signal: watch.signal }, async (snapshot) => {
+      const writer = new ArchiveWriter(snapshot, options, () => watch.moved());
+      await pipeline(writer.chunks(), createGzip({ level: GZIP_LEVEL }), output, { signal: watch.signal });
+      return { header: writer.header, manifest: writer.manifest };
+    });
+  } finally {
+    watch.stop();
+    options.signal?.removeEventListener('abort', onAbort);
+  }
+}
+
+/** The archive, before compression. */
+class ArchiveWriter {
+  readonly header: BackupHeader;
+  readonly manifest: { parts: BackupManifest['parts']; rows: BackupManifest['rows'] } = { parts: [], rows: {} };
+  readonly #snapshot: Snapshot;
+  readonly #options: WriteOptions;
+  readonly #moved: () => void;
+  #bytes = 0;
+  #rows = 0;
+
+  constructor(snapshot: Snapshot, options: WriteOptions, moved: () => void) {
+    this.header = { ...snapshot.header, configuration: options.configuration.record };
+    this.#snapshot = snapshot;
+    this.#options = options;
+    this.#moved = moved;
+  }
+
+  async *chunks(): AsyncGenerator<Buffer, void, undefined> {
+    yield* this.#file(HEADER_NAME, [json(this.header)]);
+    const { record, contents } = this.#options.configuration;
+    for (const { name } of record.files) yield* this.#file(name, [contents.get(name) ?? Buffer.alloc(0)]);
+    for (const table of this.header.tables) yield* this.#table(table);
+    yield* tarFile(MANIFEST_NAME, [json(this.manifest)], this.#time);
+    yield tarEnd();
+  }
+
+  async *#table(table: BackupTable): AsyncGenerator<Buffer, void, undefined> {
+    this.manifest.rows[table.name] = 0;
+    let part: Buffer[] = [];
+    let partBytes = 0;
+    let parts = 0;
+    for await (const chunk of this.#snapshot.copy(table)) {
+      this.#moved();
+      part.push(chunk);
+      partBytes += chunk.length;
+      if (partBytes < PART_BYTES) continue;
+      parts += 1;
+      yield* this.#rowsFile(table, parts, part);
+      part = [];
+      partBytes = 0;
+    }
+    if (partBytes > 0) yield* this.#rowsFile(table, parts + 1, part);
+  }
+
+  *#rowsFile(table: BackupTable, index: number, content: readonly Buffer[]): Generator<Buffer> {
+    const rows = content.reduce((sum, chunk) => sum + countRows(chunk), 0);
+    this.manifest.rows[table.name]! += rows;
+    this.#rows += rows;
+    yield* this.#file(partName(table.name, index), content, rows);
+    this.#options.onProgress?.({ table: table.name, rows: this.#rows, bytes: this.#bytes });
+  }
+
+  /** A consumer that takes its time (a slow disk) is at work as long as it takes something. */
+  *#file(name: string, content: readonly Buffer[], rows?: number): Generator<Buffer> {
+    const hash = createHash('sha256');
+    let bytes = 0;
+    for (const chunk of content) {
+      hash.update(chunk);
+      bytes += chunk.length;
+    }
+    this.#bytes += bytes;
+    const sha256 = hash.digest('hex');
+    this.manifest.parts.push({ name, bytes, sha256, ...(rows === undefined ? {} : { rows }) });
+    for (const chunk of tarFile(name, content, this.#time)) {
+      this.#moved();
+      yield chunk;
+    }
+  }
+
+  get #time(): Date {
+    return new Date(this.header.taken_at);
+  }
+}
+
+/** In the text format of `copy` a line is a row: line ends within are escaped. */
+export function countRows(chunk: Buffer): number {
+  let count = 0;
+  for (let at = chunk.indexOf(NEWLINE); at >= 0; at = chunk.indexOf(NEWLINE, at + 1)) count += 1;
+  return count;
+}
+
+function json(value: unknown): Buffer {
+  return Buffer.from(`${JSON.stringify(value, null, 1)}\n`);
+}

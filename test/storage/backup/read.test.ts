@@ -1,0 +1,163 @@
+import { Readable } from 'node:stream';
+import { gunzipSync, gzipSync } from 'node:zlib';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { BackupError, HEADER_NAME, MANIFEST_NAME, PART_BYTES } from '../../../src/storage/backup/format.ts';
+import { readBackup } from '../../../src/storage/backup/read.ts';
+import { readTar, tarEnd, tarFile } from '../../../src/storage/backup/tar.ts';
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { takeBackup } from './fixture.ts';
+
+let database: TestDatabase;
+let whole: Buffer;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  // More than two parts.
+  await database.query(
+    (sql) => sql`
+      insert into message (conversation_id, seq, rev, sender_id, text, sent_at)
+      select 1, n, n, 1, repeat(md5(n::text), 40), now() from generate_series(1, 8000) n`,
+  );
+  ({ bytes: whole } = await takeBackup(database.target));
+});
+afterAll(async () => database.drop());
+
+const read = (bytes: Buffer, chunkBytes = 65_536) => {
+  const chunks = Array.from({ length: Math.ceil(bytes.length / chunkBytes) }, (_, index) =>
+    bytes.subarray(index * chunkBytes, (index + 1) * chunkBytes),
+  );
+  return readBackup(Readable.from(chunks, { objectMode: false }), {});
+};
+
+/** The files in a backup. */
+async function filesOf(bytes: Buffer): Promise<{ name: string; content: Buffer }[]> {
+  const files: { name: string; content: Buffer }[] = [];
+  for await (const { name, content } of readTar(Readable.from([gunzipSync(bytes)]))) {
+    const chunks: Buffer[] = [];
+    for await (const chunk of content) chunks.push(chunk);
+    files.push({ name, content: Buffer.concat(chunks) });
+  }
+  return files;
+}
+
+/** The same with other files in it, well packed. */
+async function repacked(
+  change: (files: { name: string; content: Buffer }[]) => { name: string; content: Buffer }[],
+): Promise<Buffer> {
+  const files = change(await filesOf(whole));
+  return gzipSync(
+    Buffer.concat([...files.flatMap(({ name, content }) => tarFile(name, [content], new Date(0))), tarEnd()]),
+  );
+}
+
+const withHeader = (change: (header: Record<string, unknown>) => void): Promise<Buffer> =>
+  repacked((files) =>
+    files.map((file) => {
+      if (file.name !== HEADER_NAME) return file;
+      const header = JSON.parse(file.content.toString()) as Record<string, unknown>;
+      change(header);
+      return { ...file, content: Buffer.from(JSON.stringify(header)) };
+    }),
+  );
+
+describe('a backup that is read', () => {
+  test('is whole, in parts of a bounded size, in whatever pieces it comes', async () => {
+    const { header, manifest } = await read(whole, 1_021);
+    expect(manifest.rows['message']).toBe(8_000);
+    const parts = manifest.parts.filter(({ name }) => name.startsWith('tables/message/'));
+    expect(parts.length).toBeGreaterThan(2);
+    for (const { bytes } of parts) expect(bytes).toBeLessThan(PART_BYTES + 128 * 1024);
+    expect(header).toMatchObject({ format: 1, klatch: '0.0.0-test', left_out: expect.any(Array) });
+    expect((await filesOf(whole)).map(({ name }) => name)).toEqual([
+      ...manifest.parts.map(({ name }) => name),
+      MANIFEST_NAME,
+    ]);
+  });
+
+  test('that ends early is called truncated, wherever it ends', async () => {
+    for (const share of [0, 0.001, 0.1, 0.5, 0.9, 0.999]) {
+      await expect(read(whole.subarray(0, Math.floor(whole.length * share)))).rejects.toThrow(
+        'This backup is truncated',
+      );
+    }
+    await expect(read(whole.subarray(0, -1))).rejects.toThrow('This backup is truncated');
+    const unfinished = gzipSync(gunzipSync(whole).subarray(0, 100_000));
+    await expect(read(unfinished)).rejects.toThrow('This backup is truncated');
+    await expect(read(await repacked((files) => files.slice(0, -1)))).rejects.toThrow('This backup is truncated');
+  });
+
+  test('in which a bit fell over is called altered or truncated, never taken', async () => {
+    for (let at = 20; at < whole.length; at += Math.floor(whole.length / 37)) {
+      const damaged = Buffer.from(whole);
+      damaged[at]! ^= 0x10;
+      const failure = await read(damaged).catch((error: unknown) => error);
+      expect(failure).toBeInstanceOf(BackupError);
+      expect((failure as Error).message).toMatch(/^This (backup|is no backup)/);
+    }
+  });
+
+  test.each([
+    [
+      'a row that was changed',
+      (files: { name: string; content: Buffer }[]) =>
+        files.map((file) => {
+          if (!file.name.endsWith('message/000002.copy')) return file;
+          const content = Buffer.from(file.content);
+          content[content.length - 5] = 0x41;
+          return { ...file, content };
+        }),
+      'is not what was written: tables/message/000002.copy does not have its checksum',
+    ],
+    [
+      'a part that is gone',
+      (files: { name: string; content: Buffer }[]) => files.filter(({ name }) => !name.endsWith('000002.copy')),
+      'has other parts than its manifest names',
+    ],
+    [
+      'a stranger',
+      (files: { name: string; content: Buffer }[]) => [
+        files[0]!,
+        { name: '../../etc/passwd', content: Buffer.from('x') },
+        ...files.slice(1),
+      ],
+      'holds "../../etc/passwd", which does not belong into it',
+    ],
+    [
+      'a table twice',
+      (files: { name: string; content: Buffer }[]) => [
+        ...files.slice(0, -1),
+        files.find(({ name }) => name.startsWith('tables/message'))!,
+        files.at(-1)!,
+      ],
+      'has other parts than its manifest names',
+    ],
+  ])('with %s is called altered', async (_, change, sentence) => {
+    await expect(read(await repacked(change))).rejects.toThrow(`This backup ${sentence}`);
+  });
+
+  test('of a newer format, or with names that could do harm in a statement, is refused', async () => {
+    const newer = await withHeader((header) => (header['format'] = 2));
+    await expect(read(newer)).rejects.toThrow('This backup has format 2, and this Klatch reads up to 1');
+    const harmful = await withHeader((header) => {
+      header['tables'] = [{ name: 'message; drop table account', columns: ['a'] }];
+    });
+    await expect(read(harmful)).rejects.toThrow('has a description that cannot be read');
+  });
+
+  test('that is something else is called that', async () => {
+    for (const other of [gzipSync('hello'.repeat(1_000)), Buffer.from('plain text'.repeat(100)), gzipSync(tarEnd())]) {
+      await expect(read(other)).rejects.toThrow('This is no backup of Klatch');
+    }
+  });
+
+  test('is handed out no further than its visitor wants it', async () => {
+    const failure = new Error('enough');
+    const reading = readBackup(Readable.from([whole]), {
+      rows: async (_, content) => {
+        await content.next();
+        throw failure;
+      },
+    });
+    await expect(reading).rejects.toBe(failure);
+  });
+});

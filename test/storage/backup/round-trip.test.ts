@@ -1,0 +1,230 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import type { Seq } from '../../../src/model/ids.ts';
+import type { Sql } from '../../../src/storage/connection.ts';
+import { Connection } from '../../../src/storage/connection.ts';
+import { MessageLog } from '../../../src/storage/message-log.ts';
+import { migrate, newestVersion, readMigrations } from '../../../src/storage/migrate.ts';
+import { ensureAttemptPartitions } from '../../../src/storage/retention.ts';
+import { checkCanary, Sealer, WrongSecretError } from '../../../src/storage/sealed.ts';
+import { DatabaseInUseError } from '../../../src/storage/reseal.ts';
+import { readSnapshot } from '../../../src/storage/backup/snapshot.ts';
+import { CARRIED_TABLES, LEFT_OUT_TABLES, readContents } from '../../../src/storage/backup/tables.ts';
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { keyedPost, logOptions, makeGroups, makeHook, post, readWholeLog } from '../fixture.ts';
+import { describeSchema } from '../schema.ts';
+import { loadBackup, sealer, takeBackup } from './fixture.ts';
+
+let source: TestDatabase;
+let target: TestDatabase;
+
+beforeEach(async () => {
+  source = await createTestDatabase();
+  target = await createTestDatabase({ empty: true });
+});
+afterEach(async () => {
+  await source.drop();
+  await target.drop();
+});
+
+/** Texts that a format could stumble over. */
+const TEXTS = ['plain', 'tab\tand\nline\r\n', '\\N', '\\.', 'ПРИВЕТ 👋', '"quoted", {braces}', '\u0001\u007f', ' '];
+
+/** Groups with messages, keys, hooks, retries, attempts of today and of a day long ago. */
+async function fill(): Promise<void> {
+  const groups = await makeGroups(source, 3);
+  const log = new MessageLog(source.open().intake, logOptions());
+  for (const text of TEXTS) for (const group of groups) await log.append(post(group, text));
+  await log.append(keyedPost(groups[0]!, 'key', 'once'));
+  await log.stop();
+  const hook = await makeHook(source, groups[0]!, { startSeq: 2 as Seq });
+  await makeHook(source, groups[1]!, { skip: ['webhook', 'bot'], order: 'none' });
+  await source.query(async (sql) => {
+    await checkCanary(sql, sealer);
+    await sql.begin((tx) => ensureAttemptPartitions(tx, Date.now()));
+    await sql`update reverse_hook set cursor = 5, failures = 3, next_attempt_at = now() where id = ${hook}`;
+    await sql`insert into delivery_retry (hook_id, seq, last_seq, attempts, next_at) values (${hook}, 3, 3, 2, now())`;
+    await sql`
+      insert into delivery_attempt (hook_id, seq, last_seq, attempt, at, outcome, duration_ms)
+      select ${hook}, 3, 3, n, at, 'failed', 12
+      from (values (1, now()), (2, '2020-01-01'::timestamptz)) as v (n, at)`;
+    await sql`update lease set holder = 'somebody', epoch = 7, expires_at = now() + interval '1 hour'`;
+    await sql`insert into node (id, expires_at) values ('somebody', now() + interval '1 hour')`;
+  });
+}
+
+/** Every row of a table as text, sorted. */
+async function rowsOf(database: TestDatabase, table: string): Promise<string[]> {
+  const rows = await database.query((sql: Sql) => sql.unsafe(`select t::text as row from ${table} t order by 1`));
+  return rows.map((row) => row['row'] as string);
+}
+
+describe('a backup', () => {
+  test('knows each table of the schema, as one that it carries or one that it leaves out for a reason', async () => {
+    const { tables, foreign } = await source.query(readContents);
+    expect(foreign).toEqual([]);
+    expect(tables.map(({ name }) => name).sort()).toEqual([...CARRIED_TABLES].sort());
+    for (const name of Object.keys(LEFT_OUT_TABLES)) await rowsOf(source, name);
+  });
+
+  test('makes the same database elsewhere: schema, rows, positions of numbers, days of the delivery log', async () => {
+    await fill();
+    const { bytes, written } = await takeBackup(source.target);
+    const loaded = await loadBackup(target.target, bytes);
+    expect(loaded).toMatchObject({ migrated: [] });
+    expect(await target.query(describeSchema)).toBe(await source.query(describeSchema));
+    for (const table of CARRIED_TABLES) {
+      const rows = await rowsOf(source, table);
+      expect(await rowsOf(target, table)).toEqual(rows);
+      expect(written.manifest.rows[table]).toBe(rows.length);
+    }
+    expect((await readWholeLog(target)).length).toBe(TEXTS.length * 3 + 1);
+    const [group] = await makeGroups(target, 1);
+    expect(group!.id).toBe(4);
+    expect(await makeHook(target, group!)).toBe(3);
+  });
+
+  test('leaves out who delivers, and gives partitions epochs that nobody has held', async () => {
+    await fill();
+    await loadBackup(target.target, (await takeBackup(source.target)).bytes);
+    expect(await rowsOf(target, 'node')).toEqual([]);
+    const [lease] = await target.query(
+      (sql) => sql`
+        select count(*) as partitions, count(holder) as held, min(epoch) as epoch, bool_and(expires_at = '-infinity') as free
+        from lease`,
+    );
+    expect(lease).toMatchObject({ partitions: 64, held: 0, free: true });
+    expect(lease!['epoch']).toBeGreaterThan(1_700_000_000);
+  });
+
+  test('holds one moment, whatever is posted meanwhile', async () => {
+    const groups = await makeGroups(source, 3);
+    const log = new MessageLog(source.open().intake, logOptions());
+    const ended = new AbortController();
+    const posting = (async () => {
+      for (let index = 0; !ended.signal.aborted; index += 1)
+        await log.append(post(groups[index % 3]!, `text ${index}`));
+    })();
+    const sizes: number[] = [];
+    for (let round = 0; round < 5; round += 1) {
+      const { bytes, written } = await takeBackup(source.target);
+      const copy = await createTestDatabase({ empty: true });
+      await loadBackup(copy.target, bytes);
+      expect((await readWholeLog(copy)).length).toBe(written.manifest.rows['message']);
+      sizes.push(written.manifest.rows['message']!);
+      await copy.drop();
+    }
+    ended.abort();
+    await posting;
+    await log.stop();
+    expect(sizes.at(-1)).toBeGreaterThan(sizes[0]!);
+  });
+
+  test('of an older schema is loaded as that and brought up to date', async () => {
+    await source.drop();
+    source = await createTestDatabase({ empty: true });
+    await migrate(source.open().intake, { migrations: readMigrations().slice(0, 1) });
+    const [group] = await makeGroups(source, 1);
+    await makeHook(source, group!);
+    await source.query(
+      (sql) => sql`insert into delivery_retry (hook_id, seq, attempts, next_at) values (1, 9, 2, now())`,
+    );
+    const { bytes, written } = await takeBackup(source.target);
+    expect(written.header.schema).toBe(1);
+    const { migrated } = await loadBackup(target.target, bytes);
+    expect(migrated).toHaveLength(newestVersion() - 1);
+    expect(await target.query(describeSchema)).toBe(
+      await readFile(join(import.meta.dirname, '../schema.snapshot.txt'), 'utf8'),
+    );
+    const [retry] = await target.query((sql) => sql`select hook_id, seq, last_seq from delivery_retry`);
+    expect(retry).toEqual({ hook_id: 1, seq: 9, last_seq: 9 });
+  });
+
+  test('names the tables that are not of Klatch among what it leaves out', async () => {
+    await source.query((sql) => sql`create table somebodys (a int)`);
+    const { written } = await takeBackup(source.target);
+    expect(written.header.left_out).toContainEqual({ table: 'somebodys', reason: 'not a table of Klatch' });
+  });
+
+  test('lets go of a table once it is copied, so that a day of the delivery log can be dropped meanwhile', async () => {
+    await fill();
+    const held = new Set<string>();
+    const look = new Connection(source.target, 'test');
+    try {
+      await readSnapshot(
+        source.target,
+        { version: '0', signal: new AbortController().signal },
+        async ({ header, copy }) => {
+          for (const table of header.tables) {
+            for await (const _ of copy(table));
+            const rows = await look.run(
+              (sql) => sql<{ name: string }[]>`
+                select relation::regclass::text as name from pg_locks l join pg_stat_activity a using (pid)
+                where a.application_name = 'klatch backup' and relation in (
+                  select oid from pg_class where relnamespace = 'public'::regnamespace)`,
+              5_000,
+            );
+            for (const { name } of rows) held.add(name);
+          }
+        },
+      );
+    } finally {
+      look.close();
+    }
+    expect([...held]).toEqual([]);
+  });
+});
+
+describe('a restore', () => {
+  test('refuses a database that holds something, and leaves it as it is', async () => {
+    await fill();
+    const { bytes } = await takeBackup(source.target);
+    const before = await rowsOf(source, 'message');
+    await expect(loadBackup(source.target, bytes)).rejects.toThrow(/^The database is not empty \(account, /);
+    expect(await rowsOf(source, 'message')).toEqual(before);
+    await target.query((sql) => sql`create table somebodys (a int)`);
+    await expect(loadBackup(target.target, bytes)).rejects.toThrow('The database is not empty (somebodys).');
+  });
+
+  test('takes a database in which a Klatch was started and nothing was made for an empty one', async () => {
+    await fill();
+    const { bytes } = await takeBackup(source.target);
+    const started = await createTestDatabase();
+    try {
+      await started.query((sql) => checkCanary(sql, new Sealer('another secret, made by setup on the new machine')));
+      await loadBackup(started.target, bytes);
+      expect(await rowsOf(started, 'message')).toEqual(await rowsOf(source, 'message'));
+      expect(await started.query(describeSchema)).toBe(await source.query(describeSchema));
+    } finally {
+      await started.drop();
+    }
+  });
+
+  test('refuses a secret that is not the one of the backup, and a database with a server at work', async () => {
+    await fill();
+    const { bytes } = await takeBackup(source.target);
+    const other = new Sealer('another secret that is long enough');
+    await expect(loadBackup(target.target, bytes, other)).rejects.toThrow(WrongSecretError);
+    const server = new Connection(target.target, 'lease');
+    try {
+      await server.run((sql) => sql`select 1`, 5_000);
+      await expect(loadBackup(target.target, bytes)).rejects.toThrow(DatabaseInUseError);
+    } finally {
+      server.close();
+    }
+    expect(await target.query(describeSchema)).toBe('');
+  });
+
+  test('of rows that do not go together leaves the database empty and says which', async () => {
+    await fill();
+    // Nothing checks it there, and the second index of messages does here.
+    await source.query((sql) => sql`drop index message_rev`);
+    await source.query((sql) => sql`update message set rev = 1`);
+    const { bytes } = await takeBackup(source.target);
+    await expect(loadBackup(target.target, bytes)).rejects.toThrow(
+      'The database did not take the rows of message (SQLSTATE 23505). Nothing was loaded.',
+    );
+    expect(await target.query(describeSchema)).toBe('');
+  });
+});
