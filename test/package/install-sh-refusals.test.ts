@@ -1,8 +1,9 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { Publisher, type MachineOptions, type Target } from './support/install-script.ts';
+import { suites } from './support/host.ts';
 import { ROOT } from './support/machine.ts';
-import { join } from 'node:path';
-import { readFileSync } from 'node:fs';
 import type { Ran } from './support/run.ts';
 import { klatch } from './support/stand-ins.ts';
 
@@ -101,22 +102,26 @@ describe('install.sh refuses', () => {
     expect(await at.install()).toMatchObject({ code: 71, stderr: expect.stringContaining('are for i386') });
   });
 
-  test('a repository that it cannot reach, or that is none', async () => {
-    const at = await machine();
-    const { answers } = publisher.server;
-    await expectRefusal(69, 'cannot be reached', () => at.install('--repo http://127.0.0.1:9'));
-    await expectRefusal(69, 'cannot be reached', () => at.install('--repo http://klatch.invalid/'));
-    await expectRefusal(69, 'cannot be reached', () => at.install(`--repo ${publisher.server.url}/elsewhere`));
-    await expectRefusal(69, 'cannot be reached', () => at.install('--repo file:/nowhere'));
-    await expectRefusal(69, 'cannot be reached', () => at.install('--dry-run --repo http://127.0.0.1:9'));
-    answers.set('*', () => '<html>Please log in to the network of the hotel</html>\n');
-    await expectRefusal(69, 'login page', () => at.install());
-  });
+  test.each(suites('bookworm', 'bullseye', 'trixie'))(
+    'a repository that it cannot reach, or that is none (%s)',
+    async (suite) => {
+      const at = await machine({ suite });
+      const { answers } = publisher.server;
+      await expectRefusal(69, 'cannot be reached', () => at.install('--repo http://127.0.0.1:9'));
+      await expectRefusal(69, 'cannot be reached', () => at.install('--repo http://klatch.invalid/'));
+      await expectRefusal(69, 'cannot be reached', () => at.install(`--repo ${publisher.server.url}/elsewhere`));
+      await expectRefusal(69, 'cannot be reached', () => at.install('--repo file:/nowhere'));
+      await expectRefusal(69, 'cannot be reached', () => at.install('--dry-run --repo http://127.0.0.1:9'));
+      answers.set('*', () => '<html>Please log in to the network of the hotel</html>\n');
+      await expectRefusal(69, 'login page', () => at.install());
+    },
+  );
 
-  test.each([false, true])(
-    'what is not signed with its key, or was altered (apt of Ubuntu 14.04: %s)',
-    async (isOldApt) => {
-      const at = await machine({ isOldApt });
+  const apts = suites('bookworm', 'bullseye', 'trixie').map((suite) => ({ suite, isOldApt: false }));
+  test.each([...apts, { suite: 'bookworm', isOldApt: true }] as const)(
+    'what is not signed with its key, or was altered (%j)',
+    async (options) => {
+      const at = await machine(options);
       const { answers } = publisher.server;
       at.script = publisher.script(await publisher.otherKeyring());
       await expectRefusal(65, 'not signed with the key that this script brings', () => at.install());
@@ -138,18 +143,21 @@ describe('install.sh refuses', () => {
     },
   );
 
-  test('a package that is not the one that was signed, and leaves a repository that works', async () => {
-    const at = await machine();
-    publisher.server.answers.set('/repo/pool/main/k/klatch/klatch_0.2.0_amd64.deb', (content) =>
-      Buffer.concat([content, content]),
-    );
-    const ran = await at.install('--no-database');
-    expect(ran).toMatchObject({ code: 65, stderr: expect.stringContaining('not the one that was signed') });
-    expect(await at.installed()).toEqual([]);
-    publisher.server.answers.clear();
-    expect((await at.userUpdate()).code).toBe(0);
-    expect((await at.install('--no-database')).code).toBe(0);
-  });
+  test.each(suites('bookworm', 'bullseye', 'trixie'))(
+    'a package that is not the one that was signed, and leaves a repository that works (%s)',
+    async (suite) => {
+      const at = await machine({ suite });
+      publisher.server.answers.set('/repo/pool/main/k/klatch/klatch_0.2.0_amd64.deb', (content) =>
+        Buffer.concat([content, content]),
+      );
+      const ran = await at.install('--no-database');
+      expect(ran).toMatchObject({ code: 65, stderr: expect.stringContaining('not the one that was signed') });
+      expect(await at.installed()).toEqual([]);
+      publisher.server.answers.clear();
+      expect((await at.userUpdate()).code).toBe(0);
+      expect((await at.install('--no-database')).code).toBe(0);
+    },
+  );
 
   test('a version that there is none of, or that is older than what is installed', async () => {
     const at = await machine();
@@ -171,29 +179,32 @@ describe('install.sh refuses', () => {
     expect(await at.installed()).toEqual([]);
   });
 
-  test('a configuration of apt that would no longer work with it, and takes its own part back', async () => {
-    const at = await machine();
-    const { machine: host } = at;
-    // Somebody has added it by hand, in another way: apt refuses to work with both.
-    await host.write('/etc/apt/sources.list.d/mine.list', `deb [trusted=yes] ${publisher.url} stable main\n`);
-    await host.write('/usr/share/keyrings/mine.gpg', 'x');
-    await host.write(
-      '/etc/apt/sources.list.d/mine.list',
-      `deb [signed-by=/etc/mine.gpg] ${publisher.url} stable main\n`,
-    );
-    const ran = await at.install();
-    expect(ran).toMatchObject({
-      code: 78,
-      stderr: expect.stringContaining('the configuration of apt on this machine'),
-    });
-    expect(ran.stderr).toContain('Signed-By');
-    await host.must(`test ! -e ${LIST}`);
-    await host.write('/etc/apt/sources.list.d/mine.list', 'nonsense\n');
-    expect(await at.install()).toMatchObject({ code: 78, stderr: expect.stringContaining('Malformed') });
-    await host.must('rm /etc/apt/sources.list.d/mine.list');
-    await host.write('/etc/apt/preferences.d/no', 'Package: klatch\nPin: version *\nPin-Priority: -1\n');
-    expect(await at.install()).toMatchObject({ code: 78, stderr: expect.stringContaining('preferences') });
-  });
+  test.each(suites('bookworm', 'bullseye', 'trixie'))(
+    'a configuration of apt that would no longer work with it, and takes its own part back (%s)',
+    async (suite) => {
+      const at = await machine({ suite });
+      const { machine: host } = at;
+      // Somebody has added it by hand, in another way: apt refuses to work with both.
+      await host.write('/etc/apt/sources.list.d/mine.list', `deb [trusted=yes] ${publisher.url} stable main\n`);
+      await host.write('/usr/share/keyrings/mine.gpg', 'x');
+      await host.write(
+        '/etc/apt/sources.list.d/mine.list',
+        `deb [signed-by=/etc/mine.gpg] ${publisher.url} stable main\n`,
+      );
+      const ran = await at.install();
+      expect(ran).toMatchObject({
+        code: 78,
+        stderr: expect.stringContaining('the configuration of apt on this machine'),
+      });
+      expect(ran.stderr).toContain('Signed-By');
+      await host.must(`test ! -e ${LIST}`);
+      await host.write('/etc/apt/sources.list.d/mine.list', 'nonsense\n');
+      expect(await at.install()).toMatchObject({ code: 78, stderr: expect.stringContaining('Malformed') });
+      await host.must('rm /etc/apt/sources.list.d/mine.list');
+      await host.write('/etc/apt/preferences.d/no', 'Package: klatch\nPin: version *\nPin-Priority: -1\n');
+      expect(await at.install()).toMatchObject({ code: 78, stderr: expect.stringContaining('preferences') });
+    },
+  );
 
   test('to blame the network or the key when the clock is wrong', async () => {
     const at = await machine();
@@ -225,17 +236,20 @@ describe('install.sh on a full disk', () => {
     },
   );
 
-  test('says so when it fills up while dpkg unpacks, and goes on when there is room', async () => {
-    const at = await machine();
-    // More than it says.
-    const files = { '/usr/lib/klatch/klatch': 'x'.repeat(3_000_000), '/usr/bin/klatch': '#!/bin/sh\nexit 64\n' };
-    await publisher.publish(klatch('0.0.2', { files }));
-    await at.machine.must('mkdir /usr/lib/klatch && mount -t tmpfs -o size=1m small /usr/lib/klatch');
-    const ran = await at.install('--no-database --version 0.0.2');
-    expect(ran).toMatchObject({ code: 73, stderr: expect.stringContaining('the disk is full') });
-    await at.machine.must('umount /usr/lib/klatch');
-    expect((await at.userUpdate()).code).toBe(0);
-    expect((await at.install('--no-database --version 0.0.2')).code).toBe(0);
-    expect(await at.version('klatch')).toBe('0.0.2');
-  });
+  test.each(suites('bookworm', 'bullseye', 'trixie'))(
+    'says so when it fills up while dpkg unpacks, and goes on when there is room (%s)',
+    async (suite) => {
+      const at = await machine({ suite });
+      // More than it says.
+      const files = { '/usr/lib/klatch/klatch': 'x'.repeat(3_000_000), '/usr/bin/klatch': '#!/bin/sh\nexit 64\n' };
+      await publisher.publish(klatch('0.0.2', { files }));
+      await at.machine.must('mkdir /usr/lib/klatch && mount -t tmpfs -o size=1m small /usr/lib/klatch');
+      const ran = await at.install('--no-database --version 0.0.2');
+      expect(ran).toMatchObject({ code: 73, stderr: expect.stringContaining('the disk is full') });
+      await at.machine.must('umount /usr/lib/klatch');
+      expect((await at.userUpdate()).code).toBe(0);
+      expect((await at.install('--no-database --version 0.0.2')).code).toBe(0);
+      expect(await at.version('klatch')).toBe('0.0.2');
+    },
+  );
 });

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { Publisher, type MachineOptions, type Target } from './support/install-script.ts';
+import { suites } from './support/host.ts';
 import { ROOT } from './support/machine.ts';
 import { mustRun } from './support/run.ts';
 import { klatch } from './support/stand-ins.ts';
@@ -113,6 +114,14 @@ The last one makes a first group and prints the address to post messages to.
       );
       for (const [, file] of asRoot.stdout.matchAll(/^ {2}write (\S+):/gm)) await at.must(`test -s ${file}`);
     });
+  });
+
+  test.each(suites('bullseye', 'trixie'))('works on %s as well, and where it was before', async (suite) => {
+    await machine({ suite });
+    expect(await target!.install()).toMatchObject({ code: 0, stderr: '' });
+    expect(await target!.install()).toMatchObject({ code: 0, stderr: '' });
+    expect(await target!.installed()).toEqual(['klatch', 'postgresql']);
+    expect((await target!.userUpdate()).code).toBe(0);
   });
 
   test('does with the apt of Ubuntu 14.04, and moves the key when apt has become younger', async () => {

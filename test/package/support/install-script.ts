@@ -5,6 +5,7 @@ import { fillInstallScript } from '../../../scripts/package/install-sh.ts';
 import { KEYRING, publish } from '../../../scripts/package/repo.ts';
 import { SigningKey } from '../../../scripts/package/signing-key.ts';
 import { FileServer } from './file-server.ts';
+import type { Suite } from './host.ts';
 import { Machine, ROOT } from './machine.ts';
 import { mustRun, type Ran, type RunOptions } from './run.ts';
 import { build, klatch, klatchPostgresql, makeDistribution, postgresql, type StandIn } from './stand-ins.ts';
@@ -13,14 +14,13 @@ import { build, klatch, klatchPostgresql, makeDistribution, postgresql, type Sta
 export type Distribution = 'new' | 'old' | 'empty' | 'dead' | 'unread';
 
 export interface MachineOptions {
+  readonly suite?: Suite;
   readonly distribution?: Distribution;
   /** Runs the script; busybox brings programs of its own. */
   readonly shell?: 'dash' | 'busybox sh';
   /** Whether apt-get says that it is 1.0.1, as on Ubuntu 14.04. */
   readonly isOldApt?: boolean;
 }
-
-const DEBIAN = join(ROOT, 'build/chroots/bookworm');
 
 /**
  * An apt-get of Ubuntu 14.04 as far as install.sh can see: its version, what it does not know, and that its update only
@@ -98,9 +98,11 @@ export class Publisher {
   }
 
   /** A machine as its user finds it: Debian, with this distribution. */
-  async machine({ distribution = 'new', shell = 'dash', isOldApt = false }: MachineOptions = {}): Promise<Target> {
-    if (!existsSync(DEBIAN)) throw new Error(`${DEBIAN} is missing: run the tests by "make package-test"`);
-    const machine = await Machine.start([DEBIAN]);
+  async machine(options: MachineOptions = {}): Promise<Target> {
+    const { suite = 'bookworm', distribution = 'new', shell = 'dash', isOldApt = false } = options;
+    const debian = join(ROOT, 'build/chroots', suite);
+    if (!existsSync(debian)) throw new Error(`${debian} is missing: run the tests by "make package-test"`);
+    const machine = await Machine.start([debian]);
     try {
       const target = new Target(machine, this, shell);
       await machine.must('rm -rf /var/lib/apt/lists/*_* /etc/apt/sources.list.d/* /var/cache/apt/*.bin');
