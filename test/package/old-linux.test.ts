@@ -89,7 +89,11 @@ describe.each(['', 'linux-3.13 '])('in an empty root, a command after "%s"', (wi
     for (const id of ids) {
       // Written by the thread of settlements: it works as well.
       const hook = await eventually(
-        async () => (await (await fetch(`${group.webhook}/reverse/${id}`)).json()) as { pending: number; last_success_at: string },
+        async () =>
+          (await (await fetch(`${group.webhook}/reverse/${id}`)).json()) as {
+            pending: number;
+            last_success_at: string;
+          },
         ({ pending, last_success_at }) => pending === 0 && last_success_at !== null,
       );
       expect(hook).toMatchObject({ status: 'Ok', state: 'active' });
