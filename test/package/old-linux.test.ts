@@ -65,7 +65,10 @@ describe.each(['', 'linux-3.13 '])('in an empty root, a command after "%s"', (wi
       `env NODE_EXTRA_CA_CERTS=/tmp/cert.pem ${within}setsid klatch serve --config ${CONFIG} >/data/log 2>&1 </dev/null &`,
       { uid: UID, env: { HOME: '/data' } },
     );
-    const ready = await machine.sh(`${within}klatch ready --wait 60 --config ${CONFIG}`, { uid: UID, timeoutMs: 70_000 });
+    const ready = await machine.sh(`${within}klatch ready --wait 60 --config ${CONFIG}`, {
+      uid: UID,
+      timeoutMs: 70_000,
+    });
     expect({ ...ready, log: await machine.must('cat /data/log') }).toMatchObject({ code: 0 });
     expect((await fetch(`${BASE_URI}/v1/ready`)).status).toBe(200);
   });
@@ -90,7 +93,11 @@ describe.each(['', 'linux-3.13 '])('in an empty root, a command after "%s"', (wi
     for (const id of ids) {
       // Written by the thread of settlements: it works as well.
       const hook = await eventually(
-        async () => (await (await fetch(`${group.webhook}/reverse/${id}`)).json()) as { pending: number; last_success_at: string },
+        async () =>
+          (await (await fetch(`${group.webhook}/reverse/${id}`)).json()) as {
+            pending: number;
+            last_success_at: string;
+          },
         ({ pending, last_success_at }) => pending === 0 && last_success_at !== null,
       );
       expect(hook).toMatchObject({ status: 'Ok', state: 'active' });

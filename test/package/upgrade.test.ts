@@ -128,7 +128,9 @@ describe.each(systems)('upgrading on %s with %s', (suite, init) => {
     expect(ran.stderr).toContain(`apt-get install klatch=${before}`);
     expect((await host.service('status', 'failing migration')).code).toBe(3);
     const line = `apt-get -y install --allow-downgrades klatch=${before}`;
-    const back = await host.act('apt-get install klatch=<version before>, failed migration', line, { timeoutMs: 300_000 });
+    const back = await host.act('apt-get install klatch=<version before>, failed migration', line, {
+      timeoutMs: 300_000,
+    });
     expect(back).toMatchObject({ code: 0 });
     await host.machine.must('service klatch start');
     await conversation.say();

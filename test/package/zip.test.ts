@@ -28,7 +28,10 @@ const servers = (machine: Machine) => machine.sh('grep -lxE "klatch|postgres" /p
 function openTerminal(machine: Machine): ChildProcess {
   const enter = ['-t', String(machine.pid), '-m', '-p', '-u', '-i', '-r', '-w', '-S', String(UID), '-G', String(UID)];
   const shell = ['script', '--quiet', '--command', 'bash --norc -i', '/dev/null'];
-  return spawn('nsenter', [...enter, '--', ...shell], { stdio: ['pipe', 'ignore', 'ignore'], env: { ...process.env, HOME } });
+  return spawn('nsenter', [...enter, '--', ...shell], {
+    stdio: ['pipe', 'ignore', 'ignore'],
+    env: { ...process.env, HOME },
+  });
 }
 
 describe.each(suites('bookworm', 'bullseye', 'trixie'))('the release zip on %s', (suite) => {
@@ -58,19 +61,28 @@ describe.each(suites('bookworm', 'bullseye', 'trixie'))('the release zip on %s',
   test('survives the loss of the terminal that it was started from', async () => {
     const terminal = openTerminal(host.machine);
     terminal.stdin!.write(`cd '${HOME}/klatch'\nnohup bin/klatch >>klatch.log 2>&1 &\n`);
-    expect(await act('bin/klatch ready', `'${HOME}/klatch/bin/klatch' ready --wait 60`, { timeoutMs: 70_000 })).toMatchObject({
+    expect(
+      await act('bin/klatch ready', `'${HOME}/klatch/bin/klatch' ready --wait 60`, { timeoutMs: 70_000 }),
+    ).toMatchObject({
       code: 0,
     });
     // The shell in it, which has the server as a job, is told by the kernel that its terminal has gone.
     await host.machine.must('pkill -KILL -x script || kill -9 $(grep -lx script /proc/[0-9]*/comm | cut -d/ -f3)');
-    await eventually(() => host.machine.sh('grep -lx bash /proc/[0-9]*/comm'), ({ stdout }) => stdout === '');
-    expect(await act('bin/klatch status, terminal lost', `'${HOME}/klatch/bin/klatch' status`)).toMatchObject({ code: 0 });
+    await eventually(
+      () => host.machine.sh('grep -lx bash /proc/[0-9]*/comm'),
+      ({ stdout }) => stdout === '',
+    );
+    expect(await act('bin/klatch status, terminal lost', `'${HOME}/klatch/bin/klatch' status`)).toMatchObject({
+      code: 0,
+    });
   });
 
   test('works from any folder, by a link and from PATH', async () => {
     await host.machine.must(`ln -s '${HOME}/klatch/bin/klatch' /usr/local/bin/klatch`);
     expect(await act('klatch status, by a link', 'cd / && klatch status')).toMatchObject({ code: 0 });
-    expect(await act('klatch status, from PATH', 'cd /tmp && klatch status', { env: { PATH: `${HOME}/klatch/bin:/bin` } })).toMatchObject({ code: 0 });
+    expect(
+      await act('klatch status, from PATH', 'cd /tmp && klatch status', { env: { PATH: `${HOME}/klatch/bin:/bin` } }),
+    ).toMatchObject({ code: 0 });
   });
 
   test('forwards what is posted', async () => {
@@ -81,7 +93,11 @@ describe.each(suites('bookworm', 'bullseye', 'trixie'))('the release zip on %s',
   test('stops with its database when it is told to', async () => {
     const { pid } = JSON.parse(await host.machine.must('klatch status --json')) as { pid: number };
     await host.machine.must(`kill ${pid}`);
-    await eventually(() => servers(host.machine), ({ stdout }) => stdout === '', 30_000);
+    await eventually(
+      () => servers(host.machine),
+      ({ stdout }) => stdout === '',
+      30_000,
+    );
     expect(await act('klatch status, stopped', 'klatch status')).toMatchObject({ code: 69 });
   });
 });
@@ -104,8 +120,14 @@ describe.each(['', 'linux-3.13 '])('the release zip in an empty root, after "%s"
     await machine.must(`${folder} { ${within}setsid bin/klatch >klatch.log 2>&1 </dev/null & }`, inside);
     await machine.must(`${folder} ${within}bin/klatch ready --wait 60`, { ...inside, timeoutMs: 70_000 });
     expect((await fetch(`${BASE_URI}/v1/ready`)).status).toBe(200);
-    const { pid } = JSON.parse(await machine.must(`${folder} ${within}bin/klatch status --json`, inside)) as { pid: number };
+    const { pid } = JSON.parse(await machine.must(`${folder} ${within}bin/klatch status --json`, inside)) as {
+      pid: number;
+    };
     await machine.must(`kill ${pid}`);
-    await eventually(() => servers(machine), ({ stdout }) => stdout === '', 30_000);
+    await eventually(
+      () => servers(machine),
+      ({ stdout }) => stdout === '',
+      30_000,
+    );
   });
 });

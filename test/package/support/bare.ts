@@ -38,7 +38,10 @@ export async function startBare(name: string, packages: readonly string[] = []):
 export async function addLookUps(machine: Machine, users: readonly string[], hosts: readonly string[]): Promise<void> {
   await machine.write('/etc/nsswitch.conf', 'passwd: compat\ngroup: compat\nhosts: files dns\n');
   await machine.write('/etc/passwd', ['root:x:0:0:root:/root:/bin/sh', ...users, ''].join('\n'));
-  await machine.write('/etc/group', ['root:x:0:', ...users.map((user) => `${user.split(':')[0]}:x:${user.split(':')[3]}:`), ''].join('\n'));
+  await machine.write(
+    '/etc/group',
+    ['root:x:0:', ...users.map((user) => `${user.split(':')[0]}:x:${user.split(':')[3]}:`), ''].join('\n'),
+  );
   await machine.write('/etc/hosts', ['127.0.0.1 localhost', ...hosts, ''].join('\n'));
 }
 

@@ -27,7 +27,11 @@ export async function underLoad(host: Host, change: () => Promise<void>): Promis
   const conversation = await Conversation.open(host, `Load-${Date.now()}`);
   const load = new Load([{ id: 1, webhooks: [conversation.webhook] }], LOAD);
   const posted = (count: number): Promise<number> =>
-    eventually(async () => load.posted, (number) => number >= count, 60_000);
+    eventually(
+      async () => load.posted,
+      (number) => number >= count,
+      60_000,
+    );
   try {
     load.start();
     try {
