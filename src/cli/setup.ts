@@ -5,6 +5,7 @@ import { keyState, type ConfigText } from '../config/edit.ts';
 import { EmbeddedError } from '../storage/embedded/embedded-error.ts';
 import { findPrograms } from '../storage/embedded/programs.ts';
 import { clusterLabel } from '../storage/local/clusters.ts';
+import { thisInstallation } from '../installation.ts';
 import { configure, readConfigText, serverUser, SYSTEM_CONFIG } from './configure.ts';
 import { printError, type CommandContext } from './context.ts';
 import { exitCodes } from './exit-codes.ts';
@@ -71,9 +72,9 @@ const collect = (value: string, before: readonly string[] = []): readonly string
 
 async function setup(context: CommandContext, flag: string | undefined, options: SetupOptions): Promise<void> {
   const file = targetFile(context, flag);
-  const answers = readAnswers(options);
-  const database = readDatabase(context, options);
   const source = readConfigText(file);
+  const answers = { ...placeOfState(context, source), ...readAnswers(options) };
+  const database = readDatabase(context, options);
   refuseContradictions(source, options, database);
   const given = await complete(context, source, { given: { answers, database }, options });
   const local = given.database.local === true ? await makeLocal(context, source, { given, options }) : null;
@@ -87,8 +88,16 @@ function targetFile({ env, programDir }: CommandContext, flag: string | undefine
   const named = flag ?? env['KLATCH_CONFIG'];
   if (named !== undefined && named !== '') return resolve(named);
   const conf = join(programDir, '../conf');
-  const beside = join(conf, 'server.conf');
-  return existsSync(beside) || (existsSync(conf) && !existsSync(SYSTEM_CONFIG)) ? beside : SYSTEM_CONFIG;
+  return existsSync(conf) ? join(conf, 'server.conf') : SYSTEM_CONFIG;
+}
+
+/**
+ * The state of what was unpacked into a folder is kept in that folder: its user may write nowhere else. Relative to the
+ * configuration, so that the folder can be moved as a whole.
+ */
+function placeOfState({ programDir }: CommandContext, source: ConfigText): { dataDir?: string } {
+  const isInside = thisInstallation().kind === 'archive' && source.file === join(programDir, '../conf/server.conf');
+  return isInside && keyState(source, 'data-dir') === 'open' ? { dataDir: '../data' } : {};
 }
 
 interface Asked {
