@@ -1,11 +1,12 @@
 import { existsSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import type { Command } from 'commander';
 import { keyState, type ConfigText } from '../config/edit.ts';
 import { EmbeddedError } from '../storage/embedded/embedded-error.ts';
 import { findPrograms } from '../storage/embedded/programs.ts';
 import { clusterLabel } from '../storage/local/clusters.ts';
-import { configure, readConfigText, serverUser, SYSTEM_CONFIG } from './configure.ts';
+import { thisInstallation } from '../installation.ts';
+import { configure, readConfigText, serverUser, SYSTEM_CONFIG, type Answers } from './configure.ts';
 import { printError, type CommandContext } from './context.ts';
 import { exitCodes } from './exit-codes.ts';
 import { CommandError } from './failure.ts';
@@ -47,7 +48,7 @@ export function addSetup(program: Command, context: CommandContext): void {
     .option('--db-name <name>', 'its name (default: klatch)')
     .option('--db-user <user>', 'its user (default: klatch)')
     .option('--db-password-file <file>', 'a file that holds the password (or set KLATCH_DB_PASSWORD)')
-    .option('--data-dir <dir>', "the folder of the server's own state (default: /var/lib/klatch)")
+    .option('--data-dir <dir>', "the folder of the server's own state (default: /var/lib/klatch; unpacked: data/)")
     .option('--interface <address>', 'the address to listen on (default: 127.0.0.1)')
     .option('--port <port>', 'the port to listen on (default: 9090)')
     .option('--metrics-port <port>', 'the port of the metrics (default: 19090)')
@@ -71,9 +72,9 @@ const collect = (value: string, before: readonly string[] = []): readonly string
 
 async function setup(context: CommandContext, flag: string | undefined, options: SetupOptions): Promise<void> {
   const file = targetFile(context, flag);
-  const answers = readAnswers(options);
-  const database = readDatabase(context, options);
   const source = readConfigText(file);
+  const answers = { ...presets(context, file), ...readAnswers(options) };
+  const database = readDatabase(context, options);
   refuseContradictions(source, options, database);
   const given = await complete(context, source, { given: { answers, database }, options });
   const local = given.database.local === true ? await makeLocal(context, source, { given, options }) : null;
@@ -86,9 +87,17 @@ async function setup(context: CommandContext, flag: string | undefined, options:
 function targetFile({ env, programDir }: CommandContext, flag: string | undefined): string {
   const named = flag ?? env['KLATCH_CONFIG'];
   if (named !== undefined && named !== '') return resolve(named);
-  const conf = join(programDir, '../conf');
-  const beside = join(conf, 'server.conf');
-  return existsSync(beside) || (existsSync(conf) && !existsSync(SYSTEM_CONFIG)) ? beside : SYSTEM_CONFIG;
+  const beside = fileBeside(programDir);
+  if (isArchive() || existsSync(beside)) return beside;
+  return existsSync(dirname(beside)) && !existsSync(SYSTEM_CONFIG) ? beside : SYSTEM_CONFIG;
+}
+
+const fileBeside = (programDir: string): string => join(programDir, '../conf/server.conf');
+const isArchive = (): boolean => thisInstallation().kind === 'archive';
+
+/** An unpacked archive keeps its data beside its configuration: any user can run it, and it can be moved as a whole. */
+function presets({ programDir }: CommandContext, file: string): Answers {
+  return isArchive() && file === fileBeside(programDir) ? { dataDir: '../data' } : {};
 }
 
 interface Asked {

@@ -116,6 +116,12 @@ const programs = await localPrograms();
       port: server.cluster.port,
       password: 'of the file',
     });
+    await workspace.write(['services.postgresql { embedded = false, password = "" }', 'data-dir = "data"']);
+    const empty = await workspace.run(flags());
+    expect(empty).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('has an empty services.postgresql.password'),
+    });
   });
 
   (isRoot ? test : test.skip)('gives the files to the user of the data directory', async () => {
@@ -199,7 +205,8 @@ describe('the choice among several servers', () => {
     server: problem === null ? { version: name.split('/')[0]!, number: 150_000 } : null,
     problem,
   });
-  const [old, one, two] = [examined('9.3/main', 5432, 'too old'), examined('15/main', 5433), examined('16/main', 5434)];
+  const old = examined('9.3/main', 5432, 'too old');
+  const [one, two] = [examined('15/main', 5433), examined('16/main', 5434)];
   const choose = (all: readonly ExaminedCluster[], wanted: { cluster?: string; port?: number } = {}) =>
     chooseCluster(all, { cluster: wanted.cluster, port: wanted.port }).name;
   const refusal = (all: readonly ExaminedCluster[], wanted: { cluster?: string; port?: number } = {}): CommandError => {
@@ -212,20 +219,20 @@ describe('the choice among several servers', () => {
   };
 
   test('takes the only one that can be used', () => {
-    expect(choose([old!, one!])).toBe('15/main');
+    expect(choose([old, one])).toBe('15/main');
   });
 
   test('is made by name or port, and asked for where it is open', () => {
-    expect(choose([one!, two!], { cluster: '16/main' })).toBe('16/main');
-    expect(choose([one!, two!], { port: 5433 })).toBe('15/main');
-    const open = refusal([one!, two!]);
+    expect(choose([one, two], { cluster: '16/main' })).toBe('16/main');
+    expect(choose([one, two], { port: 5433 })).toBe('15/main');
+    const open = refusal([one, two]);
     expect(open.exitCode).toBe(64);
     expect(open.message).toMatch(/--cluster 15\/main: [^]*--cluster 16\/main: /);
   });
 
   test('says what is wrong with the one that was meant, or that there is none', () => {
-    expect(refusal([old!, one!], { cluster: '9.3/main' })).toMatchObject({ exitCode: 69, message: 'too old' });
-    expect(refusal([one!], { port: 6000 }).message).toContain('no PostgreSQL server on port 6000');
+    expect(refusal([old, one], { cluster: '9.3/main' })).toMatchObject({ exitCode: 69, message: 'too old' });
+    expect(refusal([one], { port: 6000 }).message).toContain('no PostgreSQL server on port 6000');
     expect(refusal([]).message).toMatch(/sudo apt-get install postgresql.*klatch setup --embedded/);
   });
 });
