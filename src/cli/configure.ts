@@ -90,7 +90,7 @@ export function serverUser(source: ConfigText, { dataDir }: Answers, env: Enviro
 }
 
 /** The folder itself, or the one above it in which it could be made. */
-function nearestFolder(path: string): string {
+export function nearestFolder(path: string): string {
   const above = dirname(path);
   return existsSync(path) || above === path ? path : nearestFolder(above);
 }

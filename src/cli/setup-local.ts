@@ -25,7 +25,7 @@ export interface ExaminedCluster {
 
 /** The PostgreSQL servers of this machine; each is asked, all at once. */
 export async function examineClusters(
-  { localPlaces = SYSTEM_PLACES }: CommandContext,
+  { localPlaces = SYSTEM_PLACES }: Pick<CommandContext, 'localPlaces'>,
   socketDir: string | undefined,
 ): Promise<readonly ExaminedCluster[]> {
   const all = findClusters({ ...localPlaces, ...(socketDir !== undefined && { socketDir }) });

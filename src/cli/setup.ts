@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { accessSync, constants, existsSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import type { Command } from 'commander';
 import { keyState, type ConfigText } from '../config/edit.ts';
@@ -6,7 +6,7 @@ import { EmbeddedError } from '../storage/embedded/embedded-error.ts';
 import { findPrograms } from '../storage/embedded/programs.ts';
 import { clusterLabel } from '../storage/local/clusters.ts';
 import { thisInstallation } from '../installation.ts';
-import { configure, readConfigText, serverUser, SYSTEM_CONFIG, type Answers } from './configure.ts';
+import { configure, nearestFolder, readConfigText, serverUser, SYSTEM_CONFIG, type Answers } from './configure.ts';
 import { printError, type CommandContext } from './context.ts';
 import { exitCodes } from './exit-codes.ts';
 import { CommandError } from './failure.ts';
@@ -72,6 +72,7 @@ const collect = (value: string, before: readonly string[] = []): readonly string
 
 async function setup(context: CommandContext, flag: string | undefined, options: SetupOptions): Promise<void> {
   const file = targetFile(context, flag);
+  requireWritable(file);
   const source = readConfigText(file);
   const answers = { ...presets(context, file), ...readAnswers(options) };
   const database = readDatabase(context, options);
@@ -90,6 +91,19 @@ function targetFile({ env, programDir }: CommandContext, flag: string | undefine
   const beside = fileBeside(programDir);
   if (isArchive() || existsSync(beside)) return beside;
   return existsSync(dirname(beside)) && !existsSync(SYSTEM_CONFIG) ? beside : SYSTEM_CONFIG;
+}
+
+/** Before anything is asked or made. Throws CommandError. */
+function requireWritable(file: string): void {
+  try {
+    // It is replaced by a new file beside it.
+    accessSync(nearestFolder(dirname(file)), constants.W_OK | constants.X_OK);
+    if (existsSync(file)) accessSync(file, constants.R_OK);
+  } catch (error) {
+    const who = file === SYSTEM_CONFIG ? 'root: repeat this command with sudo' : 'the owner of its folder';
+    const message = `${file} can be written only by ${who} (${(error as NodeJS.ErrnoException).code})`;
+    throw new CommandError(exitCodes.cannotCreate, message, { cause: error });
+  }
 }
 
 const fileBeside = (programDir: string): string => join(programDir, '../conf/server.conf');
@@ -125,7 +139,9 @@ async function complete(context: CommandContext, source: ConfigText, { given, op
 }
 
 async function findOffers(context: CommandContext, { socketDir }: SetupOptions): Promise<DatabaseOffers> {
-  const [examined, programs] = await Promise.all([examineClusters(context, socketDir), findAnyPrograms()]);
+  // One after the other: while it connects as another user no file may be looked at.
+  const examined = await examineClusters(context, socketDir);
+  const programs = await findAnyPrograms();
   return {
     local: usable(examined).map(({ cluster, server }) => ({
       cluster,

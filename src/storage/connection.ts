@@ -201,7 +201,10 @@ export class Connection {
   }
 }
 
-/** Runs something synchronous as another user; nothing else of this process runs meanwhile but its pool of threads. */
+/**
+ * Runs something synchronous as another user. What the pool of threads does meanwhile is done as that user too: the
+ * caller sees to it that no files are under way.
+ */
 function asUser<T>(uid: number | undefined, work: () => T): T {
   const own = process.geteuid?.();
   if (uid === undefined || own === undefined || uid === own) return work();

@@ -1,9 +1,9 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmod, readFile, stat } from 'node:fs/promises';
+import { chmod, mkdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import { chooseCluster, type ExaminedCluster } from '../../src/cli/setup-local.ts';
+import { chooseCluster, examineClusters, type ExaminedCluster } from '../../src/cli/setup-local.ts';
 import { CommandError } from '../../src/cli/failure.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { eventually } from '../support/eventually.ts';
@@ -124,6 +124,23 @@ const programs = await localPrograms();
     });
   });
 
+  test("knows Debian's servers by name, running or not", async () => {
+    const { socketDir, port } = server.cluster;
+    const clustersDir = join(workspace.folder, 'etc');
+    const configured = { '15/main': port, '14/old': port + 1 };
+    for (const [name, each] of Object.entries(configured)) {
+      await mkdir(join(clustersDir, name), { recursive: true });
+      const lines = [`port = ${each}`, `unix_socket_directories = '${socketDir}'`, ''];
+      await writeFile(join(clustersDir, name, 'postgresql.conf'), lines.join('\n'));
+    }
+    const found = await examineClusters({ localPlaces: { socketDir, clustersDir } }, undefined);
+    expect(found.map(({ cluster, problem }) => [cluster.name, problem])).toEqual([
+      ['15/main', null],
+      ['14/old', expect.stringContaining('sudo pg_ctlcluster 14 old start')],
+    ]);
+    expect(chooseCluster(found, { cluster: undefined, port: undefined }).name).toBe('15/main');
+  });
+
   (isRoot ? test : test.skip)('gives the files to the user of the data directory', async () => {
     const { uid, gid } = await stat(server.cluster.socketDir);
     const folder = join(server.folder, 'own');
@@ -146,6 +163,9 @@ const programs = await localPrograms();
       code: 77,
       stderr: expect.stringMatching(/needs root: repeat this command with sudo/),
     });
+    await chmod(workspace.folder, 0o755);
+    const closed = new Program([...command, join(root, 'src/main.ts'), 'setup', '--config', workspace.file]);
+    expect(await closed.ended).toMatchObject({ code: 73, stderr: expect.stringContaining('can be written only by') });
   });
 
   describe('at a terminal', () => {
