@@ -59,7 +59,9 @@ export function configure(file: string, answers: Answers, { env, notes = {} }: C
   // Before the configuration that names them: a run that is cut off leaves files that the next run takes.
   const keys = set.includes(SERVER_KEYS) ? createServerKeys(folder, server === null ? {} : { owner: server }) : null;
   const isNew = !existsSync(file);
-  const owner = server !== null && isNew ? { owner: { uid: 0, gid: server.gid } } : {};
+  // The server reads its configuration and has no business writing it, unless the whole folder is its user's.
+  const uid = statSync(folder).uid === server?.uid ? server.uid : 0;
+  const owner = server !== null && isNew ? { owner: { uid, gid: server.gid } } : {};
   writeConfig(file, annotate(result, notes), owner);
   return { file, set, kept, keysMadeIn: keys?.created === true ? folder : null };
 }

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmod, mkdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { chmod, chown, mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { chooseCluster, examineClusters, type ExaminedCluster } from '../../src/cli/setup-local.ts';
@@ -141,17 +141,34 @@ const programs = await localPrograms();
     expect(chooseCluster(found, { cluster: undefined, port: undefined }).name).toBe('15/main');
   });
 
-  (isRoot ? test : test.skip)('gives the files to the user of the data directory', async () => {
-    const { uid, gid } = await stat(server.cluster.socketDir);
-    const folder = join(server.folder, 'own');
-    await workspace.run([...flags().slice(0, -1), server.folder, '--config', join(folder, 'server.conf')]);
-    await workspace.run(['setup', '--config', workspace.file]);
-    const mode = async (name: string) => {
-      const found = await stat(join(workspace.folder, name));
-      return [found.uid, found.gid, (found.mode & 0o777).toString(8)];
-    };
-    expect(await mode('server.conf')).toEqual([0, gid, '640']);
-    expect(await mode('server-key.private.pem')).toEqual([uid, gid, '600']);
+  (isRoot ? test : test.skip)('gives the files to whoever has the data directory, or is to make it', async () => {
+    const [uid, gid] = [4711, 4712];
+    const owners = async (): Promise<unknown[]> =>
+      Promise.all(
+        ['server.conf', 'server-key.private.pem'].map(async (name) => {
+          const found = await stat(join(workspace.folder, name));
+          return [found.uid, found.gid, (found.mode & 0o777).toString(8)];
+        }),
+      );
+    const parent = join(workspace.folder, 'state');
+    await mkdir(parent);
+    await chown(parent, uid, gid);
+    const set = ['setup', '--embedded', '--base-uri', 'https://one.example', '--data-dir', join(parent, 'data')];
+    expect(await workspace.run(set)).toMatchObject({ code: 0 });
+    expect(await owners()).toEqual([
+      [0, gid, '640'],
+      [uid, gid, '600'],
+    ]);
+    for (const name of ['server.conf', 'server-key.private.pem', 'server-key.public.pem']) {
+      await rm(join(workspace.folder, name));
+    }
+    // A folder that is the user's own, such as an unpacked archive.
+    await chown(workspace.folder, uid, gid);
+    expect(await workspace.run(set)).toMatchObject({ code: 0 });
+    expect(await owners()).toEqual([
+      [uid, gid, '640'],
+      [uid, gid, '600'],
+    ]);
   });
 
   (isRoot ? test : test.skip)('needs root, and says so', async () => {
