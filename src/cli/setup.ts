@@ -1,4 +1,4 @@
-import { accessSync, constants, existsSync } from 'node:fs';
+import { accessSync, constants, existsSync, realpathSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import type { Command } from 'commander';
 import { keyState, type ConfigText } from '../config/edit.ts';
@@ -28,6 +28,7 @@ import {
   withDatabase,
   type DatabaseOffers,
   type Given,
+  type Missing,
 } from './setup-questions.ts';
 import { report } from './setup-report.ts';
 
@@ -72,12 +73,17 @@ const collect = (value: string, before: readonly string[] = []): readonly string
 
 async function setup(context: CommandContext, flag: string | undefined, options: SetupOptions): Promise<void> {
   const file = targetFile(context, flag);
-  requireWritable(file);
+  requireReadable(file);
   const source = readConfigText(file);
-  const answers = { ...presets(context, file), ...readAnswers(options) };
-  const database = readDatabase(context, options);
-  refuseContradictions(source, options, database);
-  const given = await complete(context, source, { given: { answers, database }, options });
+  const asked = {
+    answers: { ...presets(context, file), ...readAnswers(options) },
+    database: readDatabase(context, options),
+  };
+  refuseContradictions(source, options, asked.database);
+  const missing = findMissing(source, asked.answers, asked.database);
+  // Before anything is asked or made.
+  if (!existsSync(file) || missing.length > 0 || asked.database.local === true) requireWritable(file);
+  const given = missing.length === 0 ? asked : await complete(context, source, { given: asked, missing, options });
   const local = given.database.local === true ? await makeLocal(context, source, { given, options }) : null;
   if (given.database.embedded && keyState(source, BIN_DIR) === 'open') await warnOfMissingPrograms(context);
   const all = local === null ? withDatabase(source, given) : { ...given.answers, database: local.answer };
@@ -93,15 +99,25 @@ function targetFile({ env, programDir }: CommandContext, flag: string | undefine
   return existsSync(dirname(beside)) && !existsSync(SYSTEM_CONFIG) ? beside : SYSTEM_CONFIG;
 }
 
-/** Before anything is asked or made. Throws CommandError. */
+function requireReadable(file: string): void {
+  requireAccess(file, file, constants.R_OK);
+}
+
+/** It is replaced by a new file beside it. */
 function requireWritable(file: string): void {
+  const path = existsSync(file) ? realpathSync(file) : file;
+  requireAccess(file, nearestFolder(dirname(path)), constants.W_OK | constants.X_OK);
+}
+
+/** Throws CommandError; what does not exist is no obstacle. */
+function requireAccess(file: string, path: string, mode: number): void {
   try {
-    // It is replaced by a new file beside it.
-    accessSync(nearestFolder(dirname(file)), constants.W_OK | constants.X_OK);
-    if (existsSync(file)) accessSync(file, constants.R_OK);
+    accessSync(path, mode);
   } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT') return;
     const who = file === SYSTEM_CONFIG ? 'root: repeat this command with sudo' : 'the owner of its folder';
-    const message = `${file} can be written only by ${who} (${(error as NodeJS.ErrnoException).code})`;
+    const message = `${file} can be written only by ${who} (${code})`;
     throw new CommandError(exitCodes.cannotCreate, message, { cause: error });
   }
 }
@@ -116,13 +132,13 @@ function presets({ programDir }: CommandContext, file: string): Answers {
 
 interface Asked {
   readonly given: Given;
+  readonly missing: readonly Missing[];
   readonly options: SetupOptions;
 }
 
 /** The answers with those that a person at the terminal adds. Throws CommandError where nobody can be asked. */
-async function complete(context: CommandContext, source: ConfigText, { given, options }: Asked): Promise<Given> {
-  const missing = findMissing(source, given.answers, given.database);
-  if (missing.length === 0) return given;
+async function complete(context: CommandContext, source: ConfigText, asked: Asked): Promise<Given> {
+  const { given, missing, options } = asked;
   if (!context.input.isTTY || !context.errors.isTTY) {
     const lines = missing.map((name) => `  ${howToGive[name]}`);
     throw new CommandError(exitCodes.usage, ['nothing was written, these answers are missing:', ...lines].join('\n'));
@@ -176,7 +192,7 @@ async function warnOfMissingPrograms(context: CommandContext): Promise<void> {
 async function makeLocal(
   context: CommandContext,
   source: ConfigText,
-  { given: { answers, database: flags }, options }: Asked,
+  { given: { answers, database: flags }, options }: Omit<Asked, 'missing'>,
 ): Promise<LocalDatabase> {
   const examined = await examineClusters(context, options.socketDir);
   const port = flags.port ?? filePort(source, context.env);

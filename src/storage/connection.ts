@@ -32,6 +32,9 @@ export interface ConnectionOptions {
   readonly peerUid?: number;
 }
 
+/** What servers before 9.6 refuse our sessions with: they do not know a setting that each begins with. */
+export const UNKNOWN_SETTING = '42704';
+
 /** A client of the library with the one socket it ever gets. */
 interface Session {
   readonly client: Sql;
@@ -230,6 +233,7 @@ function isConnectionError(error: unknown): boolean {
 }
 
 function reason(error: unknown): string {
+  if (sqlState(error) === UNKNOWN_SETTING) return 'this PostgreSQL is too old: Klatch needs 11 or newer';
   if (!(error instanceof Error)) return 'no reason given';
   const code = (error as NodeJS.ErrnoException).code;
   if (code === 'CONNECT_TIMEOUT') return 'it took the connection and did not answer';
