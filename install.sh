@@ -227,12 +227,14 @@ logged() {
 # Whether the last command said something of this kind (an extended regular expression).
 is_said() { grep -Eq "$1" "$output"; }
 
-# The line that tells most of what the last command said.
+# The line that tells most of what the last command said; its last errors only sum up.
 apt_reason() {
-  reason=$(grep -E '^(E|Err|dpkg): ?' "$output" | tail -n 1)
-  [ -n "$reason" ] || reason=$(grep -E '^W: ' "$output" | tail -n 1)
-  [ -n "$reason" ] || reason=$(tail -n 1 "$output")
-  say "apt said: $reason"
+  summary='Some index files|Sub-process /usr/bin/dpkg|list of sources could not be read|Errors were encountered'
+  reason=$(
+    grep -E 'GPG error' "$output" || grep -E '^(E|Err|dpkg): ?' "$output" | grep -Ev "$summary" ||
+      grep -E '^(E|W): ' "$output" || tail -n 1 "$output"
+  )
+  say "apt said: $(say "$reason" | head -n 1)"
 }
 
 # Ends after a step that failed, with the sentence for what apt said. $1: what did not work.

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { Publisher, type MachineOptions, type Target } from './support/install-script.ts';
+import { suites } from './support/host.ts';
 import { ROOT } from './support/machine.ts';
 import { mustRun } from './support/run.ts';
 import { klatch } from './support/stand-ins.ts';
@@ -81,8 +82,7 @@ The last one makes a first group and prints the address to post messages to.
       const before = await target!.files();
       const again = await target!.install();
       expect(again.code).toBe(0);
-      const own =
-        /^\/var\/log\/(klatch-install|apt|dpkg|$)|^\/var\/log |^\/var\/(cache|lib)\/apt|^\/var\/lib\/dpkg\/lock/;
+      const own = /^\/var\/log\/(klatch-install|apt|dpkg|$)|^\/var\/(cache|lib)\/apt|^\/var\/lib\/dpkg\/lock/;
       expect(changes(before, await target!.files()).filter((line) => !own.test(line))).toEqual([]);
       expect(await at.must('cat /var/log/klatch-install.log.1')).toContain('Setting up klatch');
     });
@@ -114,6 +114,14 @@ The last one makes a first group and prints the address to post messages to.
       );
       for (const [, file] of asRoot.stdout.matchAll(/^ {2}write (\S+):/gm)) await at.must(`test -s ${file}`);
     });
+  });
+
+  test.each(suites('bullseye', 'trixie'))('works on %s as well, and where it was before', async (suite) => {
+    await machine({ suite });
+    expect(await target!.install()).toMatchObject({ code: 0, stderr: '' });
+    expect(await target!.install()).toMatchObject({ code: 0, stderr: '' });
+    expect(await target!.installed()).toEqual(['klatch', 'postgresql']);
+    expect((await target!.userUpdate()).code).toBe(0);
   });
 
   test('does with the apt of Ubuntu 14.04, and moves the key when apt has become younger', async () => {
@@ -185,9 +193,8 @@ The last one makes a first group and prints the address to post messages to.
   });
 
   test('waits for another installation to end', async () => {
-    const { machine: at } = await machine();
-    const lock = `perl -e 'use Fcntl; open(F, ">>", "/var/lib/dpkg/lock-frontend"); fcntl(F, F_SETLK, pack("ssx4qqlx4", F_WRLCK, 0, 0, 0, 0)) or die; print "locked\\n"; close STDOUT; sleep 4'`;
-    await at.must(`(${lock}) >/root/locked 2>&1 & until grep -q locked /root/locked; do :; done`);
+    await machine();
+    await target!.holdLock(4);
     const { code, stdout } = await target!.install();
     expect(code).toBe(0);
     expect(stdout.match(/another program is installing packages/g)).toHaveLength(1);

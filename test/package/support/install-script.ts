@@ -5,6 +5,7 @@ import { fillInstallScript } from '../../../scripts/package/install-sh.ts';
 import { KEYRING, publish } from '../../../scripts/package/repo.ts';
 import { SigningKey } from '../../../scripts/package/signing-key.ts';
 import { FileServer } from './file-server.ts';
+import type { Suite } from './host.ts';
 import { Machine, ROOT } from './machine.ts';
 import { mustRun, type Ran, type RunOptions } from './run.ts';
 import { build, klatch, klatchPostgresql, makeDistribution, postgresql, type StandIn } from './stand-ins.ts';
@@ -13,6 +14,7 @@ import { build, klatch, klatchPostgresql, makeDistribution, postgresql, type Sta
 export type Distribution = 'new' | 'old' | 'empty' | 'dead' | 'unread';
 
 export interface MachineOptions {
+  readonly suite?: Suite;
   readonly distribution?: Distribution;
   /** Runs the script; busybox brings programs of its own. */
   readonly shell?: 'dash' | 'busybox sh';
@@ -20,12 +22,19 @@ export interface MachineOptions {
   readonly isOldApt?: boolean;
 }
 
-const DEBIAN = join(ROOT, 'build/chroots/bookworm');
-
-/** An apt-get of Ubuntu 14.04 as far as install.sh can see: its version, and what it does not know. */
+/**
+ * An apt-get of Ubuntu 14.04 as far as install.sh can see: its version, what it does not know, and that its update only
+ * warns of signatures, goes on without, and ends with 0.
+ */
 const OLD_APT = `#!/bin/sh
 [ "$1" = --version ] && { echo 'apt 1.0.1ubuntu2 for amd64 compiled on Jan 12 2016 21:58:14'; exit; }
-case "$*" in *allow-downgrades*|*signed-by*|*error-on*|*./*) echo "E: apt 1.0 does not know this: $*"; exit 100;; esac
+case "$*" in
+  *allow-downgrades*|*error-on*|*./*) echo "E: apt 1.0 does not know this: $*"; exit 100;;
+  *update*)
+    /usr/bin/apt-get -o Acquire::AllowInsecureRepositories=1 -o Acquire::AllowDowngradeToInsecureRepositories=1 "$@" |
+      sed 's/^E: /W: /'
+    exit 0;;
+esac
 exec /usr/bin/apt-get "$@"
 `;
 
@@ -72,6 +81,12 @@ export class Publisher {
     return fillInstallScript(template, { version: '0.2.0', repoUrl, keyringFile, madeS: 1_700_000_000 });
   }
 
+  /** The hashes of the files of the index, by which apt may ask for them. */
+  indexHashes(): string[] {
+    const release = readFileSync(join(this.folder, 'www/repo/dists/stable/Release'), 'utf8');
+    return [...release.matchAll(/^ ([0-9a-f]{64}) /gm)].map(([, hash]) => hash!);
+  }
+
   /** A keyring with another key. */
   async otherKeyring(): Promise<string> {
     const home = mkdtempSync(join(this.folder, 'home-'));
@@ -83,9 +98,11 @@ export class Publisher {
   }
 
   /** A machine as its user finds it: Debian, with this distribution. */
-  async machine({ distribution = 'new', shell = 'dash', isOldApt = false }: MachineOptions = {}): Promise<Target> {
-    if (!existsSync(DEBIAN)) throw new Error(`${DEBIAN} is missing: run the tests by "make package-test"`);
-    const machine = await Machine.start([DEBIAN]);
+  async machine(options: MachineOptions = {}): Promise<Target> {
+    const { suite = 'bookworm', distribution = 'new', shell = 'dash', isOldApt = false } = options;
+    const debian = join(ROOT, 'build/chroots', suite);
+    if (!existsSync(debian)) throw new Error(`${debian} is missing: run the tests by "make package-test"`);
+    const machine = await Machine.start([debian]);
     try {
       const target = new Target(machine, this, shell);
       await machine.must('rm -rf /var/lib/apt/lists/*_* /etc/apt/sources.list.d/* /var/cache/apt/*.bin');
@@ -147,14 +164,23 @@ export class Target {
   /** Every file outside of the folders for passing things, with what tells a change: size, times, mode, owner. */
   async files(): Promise<string[]> {
     const pruned = ['/proc', '/dev', '/run', '/tmp', '/root', '/sys'].map((path) => `-path ${path}`).join(' -o ');
-    const format = '%p %y %s %T@ %C@ %m %U\\n';
-    const line = `find / -mindepth 1 \\( ${pruned} \\) -prune -o -printf '${format}'`;
+    // The times of a folder change when a machine first changes something in it, whatever comes of that.
+    const printed = "-type d -printf '%p %m %U\\n' -o -printf '%p %s %T@ %C@ %m %U\\n'";
+    const line = `find / -mindepth 1 \\( ${pruned} \\) -prune -o \\( ${printed} \\)`;
     return (await this.machine.must(line)).trim().split('\n').sort();
   }
 
   /** The user's own refresh of all lists, which no refusal may have broken. */
   async userUpdate(): Promise<Ran> {
     return this.machine.sh('/usr/bin/apt-get -q update -o APT::Update::Error-Mode=any');
+  }
+
+  /** Lets another program hold dpkg's lock from now on. */
+  async holdLock(seconds: number): Promise<void> {
+    const lock = 'open(F, ">>", "/var/lib/dpkg/lock-frontend"); $l = pack("ssx4qqlx4", F_WRLCK, 0, 0, 0, 0);';
+    const hold = `use Fcntl; ${lock} fcntl(F, F_SETLK, $l) or die; print "locked\\n"; close STDOUT; sleep ${seconds}`;
+    const wait = 'until grep -q locked /tmp/locked; do sleep 0.1; done; rm /tmp/locked';
+    await this.machine.must(`perl -e '${hold}' >/tmp/locked 2>&1 & ${wait}`);
   }
 
   async stop(): Promise<void> {
