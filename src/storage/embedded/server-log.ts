@@ -1,6 +1,6 @@
 import { constants } from 'node:fs';
-import { open, rename, type FileHandle } from 'node:fs/promises';
-import { join } from 'node:path';
+import { open, rename, stat, type FileHandle } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { lastLines } from './run-program.ts';
 
 /** At a start a longer log is set aside as `postgresql.log.1`, in the place of the one before. */
@@ -41,5 +41,12 @@ export async function tailOf(log: Pick<ServerLog, 'path' | 'offset'>): Promise<s
 }
 
 async function openForAppend(path: string): Promise<FileHandle> {
-  return open(path, constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | constants.O_NOFOLLOW, 0o600);
+  const flags = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | constants.O_NOFOLLOW;
+  const handle = await open(path, flags, 0o600);
+  // A command that root runs (klatch restore) must not leave a log that the server, which is somebody else, cannot open.
+  if (process.geteuid?.() === 0) {
+    const { uid, gid } = await stat(dirname(path));
+    if (uid !== 0) await handle.chown(uid, gid);
+  }
+  return handle;
 }
