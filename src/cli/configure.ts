@@ -8,7 +8,13 @@ import { outline } from '../config/outline.ts';
 import type { SettingKey } from '../config/schema.ts';
 import { createServerKeys } from '../config/server-key-files.ts';
 import { applyAnswers, createSecret, type SetupAnswers, type SetupResult } from '../config/setup.ts';
+import { readPasswd } from '../storage/passwd.ts';
 import { readDataDir } from './data-dir.ts';
+
+/** The configuration of the package's service. */
+export const SYSTEM_CONFIG = '/etc/klatch/server.conf';
+/** Whom that service runs as. */
+const SERVICE_USER = 'klatch';
 
 const TEMPLATE = 'etc/klatch/server.conf.template';
 const SERVER_KEYS = 'modules.security.server-keys';
@@ -75,10 +81,17 @@ function annotate({ text, set }: SetupResult, notes: Partial<Record<SettingKey, 
  * Whom the server runs as, if that is not whom we are: root sets up, and the owner of the data directory has to read
  * the result. Null where it cannot be told or makes no difference.
  */
-function serverUser(source: ConfigText, { dataDir }: Answers, env: Environment): Owner | null {
+export function serverUser(source: ConfigText, { dataDir }: Answers, env: Environment): Owner | null {
   if (process.geteuid?.() !== 0) return null;
   const given = dataDir !== undefined && keyState(source, 'data-dir') === 'open' ? dataDir : null;
-  return ownerOf(given === null ? readDataDir(source.file, env) : resolve(dirname(source.file), given));
+  const owner = ownerOf(given === null ? readDataDir(source.file, env) : resolve(dirname(source.file), given));
+  // The service runs as its user also before its data directory is made.
+  return owner ?? (source.file === SYSTEM_CONFIG ? serviceUser() : null);
+}
+
+function serviceUser(): Owner | null {
+  const found = readPasswd().find(({ name }) => name === SERVICE_USER);
+  return found === undefined ? null : { uid: found.uid, gid: found.gid };
 }
 
 /** Who a data directory belongs to, if that is not root: the user that the server runs as. */

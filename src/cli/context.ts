@@ -1,10 +1,13 @@
 import type { Environment } from '../config/load.ts';
+import type { LocalPlaces } from '../storage/local/clusters.ts';
 
 /** What a command sees of the process it runs in. */
 export interface CommandContext {
   readonly env: Environment;
   /** Folder of the program as `findConfigFile` wants it: `<dir>/bin`. */
   readonly programDir: string;
+  /** Where PostgreSQL servers of this machine are looked for; the system's places where nothing else is said. */
+  readonly localPlaces?: LocalPlaces;
   readonly input: NodeJS.ReadStream;
   readonly output: NodeJS.WriteStream;
   readonly errors: NodeJS.WriteStream;

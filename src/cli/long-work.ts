@@ -76,5 +76,9 @@ export class ProgressLine {
 /** For instance "12,345 rows, 1.2 MiB". */
 export function describeAmount(rows: number, bytes: number): string {
   const size = bytes < MIB ? `${(bytes / KIB).toFixed(1)} KiB` : `${(bytes / MIB).toFixed(1)} MiB`;
-  return `${rows.toLocaleString('en-US')} row${rows === 1 ? '' : 's'}, ${size}`;
+  return `${describeRows(rows)}, ${size}`;
+}
+
+export function describeRows(rows: number): string {
+  return `${rows.toLocaleString('en-US')} row${rows === 1 ? '' : 's'}`;
 }

@@ -4,6 +4,7 @@ import { addBackup } from './backup.ts';
 import { addCompletion } from './completion.ts';
 import { addConfig } from './config.ts';
 import { printError, type CommandContext } from './context.ts';
+import { addDatabase } from './db-upgrade.ts';
 import { addDoctor } from './doctor.ts';
 import { exitCodes } from './exit-codes.ts';
 import { explainFailure } from './failure.ts';
@@ -73,6 +74,7 @@ export function createProgram(context: CommandContext): Command {
     addMigrate,
     addBackup,
     addRestore,
+    addDatabase,
     addStatus,
     addReady,
     addDoctor,

@@ -49,6 +49,11 @@ export class Prompt {
     throw new CommandError(exitCodes.usage, 'that was not understood; nothing was written');
   }
 
+  /** Shows lines between the questions. */
+  say(...lines: readonly string[]): void {
+    for (const line of lines) this.#output.write(`${line}\n`);
+  }
+
   stop(): void {
     this.#lines.close();
   }

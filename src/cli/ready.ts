@@ -100,7 +100,7 @@ async function explainEnd(asked: Wait, holder: number | null = null): Promise<Co
   const { context, file, dataDir, pid } = asked;
   const { lastRun } = await explainAbsence(dataDir);
   if (lastRun !== null && lastRun.pid === pid && lastRun.start_id === startIdOf(context.env)) {
-    if (lastRun.state === 'failed') return failed(lastRun);
+    if (lastRun.state === 'failed') return seenByRoot(asked, failed(lastRun));
     if (lastRun.state === 'stopped') {
       const by = lastRun.reason === null ? '' : ` by ${lastRun.reason}`;
       return new StartFailure(exitCodes.unavailable, `the server was stopped${by} before it was ready`);
@@ -120,6 +120,14 @@ function failed({ reason, exit_code }: LastRun): StartFailure {
   return new StartFailure(exitCode as ExitCode, text);
 }
 
+/** The server knows the user of a port that is taken; root, who waits for it, can be told the program. */
+async function seenByRoot({ context, file }: Wait, failure: StartFailure): Promise<StartFailure> {
+  if (failure.exitCode !== exitCodes.cannotCreate || process.geteuid?.() !== 0) return failure;
+  const obstacles = await findObstacles(file, context.env);
+  const ports = obstacles.filter(({ check }) => check === 'server');
+  return ports.length === 0 ? failure : new StartFailure(failure.exitCode, linesOf(ports).join('\n'));
+}
+
 function anotherRuns({ dataDir, pid }: Wait, holder: number | null): CommandError {
   const who = holder === null ? 'another process' : `another process (pid ${holder})`;
   const what = `the data directory ${dataDir} is in use by ${who}, not by the one that was started (pid ${pid})`;
@@ -129,9 +137,14 @@ function anotherRuns({ dataDir, pid }: Wait, holder: number | null): CommandErro
 /** The status is the server's own for a configuration that is not complete; what else it was, its log says. */
 function inTheWay(obstacles: readonly Finding[]): StartFailure {
   const isConfiguration = obstacles.every(({ check }) => check === 'configuration');
+  const exitCode = isConfiguration ? exitCodes.notConfigured : exitCodes.unavailable;
+  return new StartFailure(exitCode, linesOf(obstacles).join('\n'));
+}
+
+/** Several keys of a configuration have the same thing to be done about them. */
+function linesOf(obstacles: readonly Finding[]): string[] {
   const todos = new Set(obstacles.flatMap(({ todo }) => (todo === null ? [] : [`  -> ${todo}`])));
-  const lines = [...obstacles.map(({ found }) => found), ...todos];
-  return new StartFailure(isConfiguration ? exitCodes.notConfigured : exitCodes.unavailable, lines.join('\n'));
+  return [...obstacles.map(({ found }) => found), ...todos];
 }
 
 /** A process that somebody else has started. */

@@ -15,7 +15,7 @@ import { print, type CommandContext } from './context.ts';
 import { exitCodes } from './exit-codes.ts';
 import { CommandError } from './failure.ts';
 import { formatFields, formatTable } from './layout.ts';
-import { ProgressLine, runInterruptibly } from './long-work.ts';
+import { describeRows, ProgressLine, runInterruptibly } from './long-work.ts';
 import { configFlag, withExamples, withJson } from './options.ts';
 
 interface RestoreOptions {
@@ -127,7 +127,12 @@ async function restoreDatabase(
     return;
   }
   const upgraded = loaded.migrated.length === 0 ? [] : [`Brought it up to date: ${loaded.migrated.join(', ')}.`];
-  print(context, `Loaded ${loaded.rows} rows as of ${header.taken_at}.`, ...upgraded, 'Next: start the server.');
+  print(
+    context,
+    `Loaded ${describeRows(loaded.rows)} as of ${header.taken_at}.`,
+    ...upgraded,
+    'Next: start the server.',
+  );
 }
 
 interface Task {

@@ -9,6 +9,7 @@ import { ConfigError } from './problem.ts';
 import type { ConfigProblem } from './problem.ts';
 import { SCHEMA } from './schema.ts';
 import type { SettingKey } from './schema.ts';
+import type { Value } from '../hocon/value.ts';
 
 /** A database of somebody else's, or the private one of the server. */
 export type DatabaseAnswer =
@@ -34,6 +35,7 @@ export interface SetupAnswers {
   readonly projectName?: string;
   readonly deliveryAllow?: readonly string[];
   readonly metrics?: boolean;
+  readonly metricsPort?: number;
 }
 
 /** The new text, and which keys were written and which had an answer already. */
@@ -90,6 +92,42 @@ function answerProblem(key: SettingKey, literal: string): string | null {
   return sentences[0] ?? null;
 }
 
+/** An answer that stands in the file already. */
+export interface StandingAnswer {
+  /** Of the file; null: it comes from an included file or from the environment. */
+  readonly line: number | null;
+  /** As it was written; null for secrets, and for what the environment gives. */
+  readonly text: string | null;
+}
+
+/**
+ * What the file says of a key where that is something else than `literal` (HOCON text); null where it says the same or
+ * nothing yet. They are compared as the server understands them, so that 0x and quotes make no difference.
+ */
+export function findContradiction(source: ConfigText, key: SettingKey, literal: string): StandingAnswer | null {
+  if (keyState(source, key) !== 'answered') return null;
+  const current = currentValue(source, key);
+  if (current === null) return { line: null, text: null };
+  const given = valueAt(loadHocon([{ name: source.file, text: `answer = ${literal}` }], { env: {} }), ['answer']);
+  if (given !== null && meaning(key, current) === meaning(key, given)) return null;
+  const { hidden } = SCHEMA[key].kind;
+  const line = current.origin.file === source.file ? current.origin.line : null;
+  return { line, text: hidden ? null : writtenText(current) };
+}
+
+/** What a value means to the server, as text that can be compared. */
+function meaning(key: SettingKey, value: Value): string {
+  const { kind } = SCHEMA[key];
+  const read: unknown = kind.read(key, value, { refuse: () => {} });
+  if (read === undefined) return `not understood: ${writtenText(value)}`;
+  return JSON.stringify(kind.path ? (read as { path: string }).path : read);
+}
+
+function writtenText(value: Value): string {
+  if (value.kind === 'array') return `[${value.items.map(writtenText).join(', ')}]`;
+  return scalarText(value) ?? 'a value of another kind';
+}
+
 type Literals = ReadonlyMap<SettingKey, string>;
 
 /** The answers as HOCON text by key. */
@@ -103,6 +141,7 @@ function literals(source: ConfigText, answers: SetupAnswers): Literals {
     ['http.port', quoted(answers.port)],
     ['http.base-uri', quoted(answers.baseUri)],
     ['metrics.enabled', answers.metrics === undefined ? undefined : String(answers.metrics)],
+    ['metrics.port', quoted(answers.metricsPort)],
     ...databaseRows(source, answers.database),
     [
       'modules.security.server-keys',
@@ -140,7 +179,8 @@ function databaseRows(source: ConfigText, answer: DatabaseAnswer | undefined): [
   return DATABASE_KEYS.map((name) => [`${POSTGRESQL}.${name}`, quote(answer[name])]);
 }
 
-function isEmbedded(source: ConfigText): boolean {
+/** Whether the file has chosen the embedded database. */
+export function isEmbedded(source: ConfigText): boolean {
   const value = currentValue(source, `${POSTGRESQL}.embedded`);
   return value !== null && ['true', 'yes', 'on'].includes(scalarText(value) ?? '');
 }
@@ -153,7 +193,7 @@ function databaseKept(source: ConfigText, { database }: SetupAnswers): readonly 
 }
 
 /** Keys by which the file names a database already. */
-function namedKeys(source: ConfigText): readonly SettingKey[] {
+export function namedKeys(source: ConfigText): readonly SettingKey[] {
   if (isEmbedded(source)) return [];
   return DATABASE_KEYS.map((name) => `${POSTGRESQL}.${name}` as const).filter(
     (key) => keyState(source, key) === 'answered',

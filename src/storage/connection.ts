@@ -25,6 +25,11 @@ export interface ConnectionOptions {
   readonly onNotify?: (payload: string) => void;
   /** The session ended, whoever ended it. */
   readonly onClose?: () => void;
+  /**
+   * Root only: whom PostgreSQL sees at the other end of a Unix socket, for peer authentication. The kernel notes the
+   * effective user in the moment of the connect, which Node makes before it returns; we are root again right after.
+   */
+  readonly peerUid?: number;
 }
 
 /** A client of the library with the one socket it ever gets. */
@@ -168,7 +173,7 @@ export class Connection {
     if (session.ended || session.socket !== null) throw new Error('the connection was closed');
     const { host, port, connectTimeoutMs } = this.#target;
     const socket = this.#overUnixSocket
-      ? net.connect({ path: `${host}/.s.PGSQL.${port}` })
+      ? asUser(this.#options.peerUid, () => net.connect({ path: `${host}/.s.PGSQL.${port}` }))
       : net.connect({ host, port, keepAlive: true, noDelay: true });
     session.socket = socket;
     // Ours is the first listener, so the session is marked as gone before the library rejects what was under way.
@@ -193,6 +198,18 @@ export class Connection {
     const explained = explainLoss(error);
     if (explained !== error) this.#end(session);
     return explained;
+  }
+}
+
+/** Runs something synchronous as another user; nothing else of this process runs meanwhile but its pool of threads. */
+function asUser<T>(uid: number | undefined, work: () => T): T {
+  const own = process.geteuid?.();
+  if (uid === undefined || own === undefined || uid === own) return work();
+  process.seteuid?.(uid);
+  try {
+    return work();
+  } finally {
+    process.seteuid?.(own);
   }
 }
 

@@ -46,7 +46,7 @@ describe('klatch ready --wait --pid', () => {
       });
       expect(ready.code).toBe(73);
       expect(ready.stderr).toMatch(
-        new RegExp(`^klatch: another program listens on 127\\.0\\.0\\.1:${port} .*: node \\(pid ${process.pid}\\)\\. `),
+        new RegExp(`^klatch: another program listens on 127\\.0\\.0\\.1:${port}.*: node \\(pid ${process.pid}\\)`),
       );
     } finally {
       taken.close();

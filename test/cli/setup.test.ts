@@ -4,8 +4,10 @@ import { PassThrough } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { readConfigText } from '../../src/cli/configure.ts';
 import { Prompt } from '../../src/cli/prompt.ts';
-import { askMissing, findMissing } from '../../src/cli/setup-questions.ts';
+import { askMissing, findMissing, withDatabase, type DatabaseOffers } from '../../src/cli/setup-questions.ts';
+import { nextStep } from '../../src/cli/setup-report.ts';
 import { loadConfig } from '../../src/config/load.ts';
+import { describeInstallation } from '../../src/installation.ts';
 import { Workspace } from './program.ts';
 
 let workspace: Workspace;
@@ -56,14 +58,57 @@ describe('klatch setup', () => {
     expect(stdout).not.toContain(config.secret);
   });
 
-  test('run again changes nothing, and says that answers were kept', async () => {
-    await workspace.run(['setup', '--embedded', '--base-uri', 'https://one.example']);
+  test('run again with the same answers changes nothing, and is content', async () => {
+    const flags = ['setup', '--embedded', '--base-uri', 'https://one.example', '--port', '9191', '--allow', 'loopback'];
+    await workspace.run(flags);
     const before = await readFile(workspace.file, 'utf8');
-    const again = await workspace.run(['setup', '--db-host', 'db.example', '--base-uri', 'https://two.example']);
-    expect(again.code).toBe(0);
+    for (const again of [flags, ['setup']]) {
+      const { code, stdout } = await workspace.run(again);
+      expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringMatching(/Nothing to write/) });
+    }
     expect(await readFile(workspace.file, 'utf8')).toBe(before);
-    expect(again.stdout).toMatch(/Nothing to write/);
-    expect(again.stdout).toMatch(/Kept[^]*http\.base-uri = "https:\/\/one\.example"/);
+  });
+
+  test('run again with other answers writes nothing, names each with its line, and ends with 1', async () => {
+    await workspace.run(['setup', '--embedded', '--base-uri', 'https://one.example', '--port', '9191']);
+    const before = await readFile(workspace.file, 'utf8');
+    const line = before.split('\n').findIndex((each) => each.includes('port = 9191')) + 1;
+    const other = ['--port', '9192', '--base-uri', 'https://one.example', '--project-name', 'Ours'];
+    const again = await workspace.run(['setup', ...other]);
+    expect(again).toMatchObject({ code: 1, stdout: '' });
+    expect(again.stderr.split('\n')).toEqual([
+      expect.stringMatching(/^klatch: nothing was written: .* has other answers than these options/),
+      `  line ${line}: http.port = 9191, and --port says 9192`,
+      expect.stringMatching(/^Change them in the file/),
+      '',
+    ]);
+    const moved = await workspace.run(['setup', '--db-host', 'db.example', '--base-uri', 'https://two.example']);
+    expect(moved.code).toBe(1);
+    expect(moved.stderr).toMatch(/http\.base-uri = https:\/\/one\.example[^]*services\.postgresql\.embedded is on/);
+    expect(await readFile(workspace.file, 'utf8')).toBe(before);
+  });
+
+  test('compares answers as the server understands them, and shows no password', async () => {
+    const password = join(workspace.folder, 'password');
+    await writeFile(password, 'hunter2\n');
+    await workspace.write([
+      'secret = "<SERVER_SECRET>"',
+      'http { base-uri = "https://one.example", port = ${?NO_SUCH_VARIABLE} }',
+      'data-dir = "data"',
+      'services.postgresql { host = db.example, port = "5433", password = hunter1 }',
+      'delivery.allow = [loopback, "10.0.0.0/8"]',
+    ]);
+    const same = ['--data-dir', workspace.dataDir, '--db-port', '5433', '--allow', 'loopback', '--allow', '10.0.0.0/8'];
+    expect(await workspace.run(['setup', ...same])).toMatchObject({ code: 0, stderr: '' });
+    const other = await workspace.run(['setup', '--db-password-file', password, '--port', '1', '--embedded']);
+    expect(other.code).toBe(64);
+    const { code, stderr } = await workspace.run(['setup', '--db-password-file', password, '--port', '1']);
+    expect(code).toBe(1);
+    expect(stderr).toContain('line 4: services.postgresql.password is set, and --db-password-file says something else');
+    expect(stderr).toContain('elsewhere: http.port is set, and --port says something else');
+    expect(stderr).not.toContain('hunter');
+    const embedded = await workspace.run(['setup', '--embedded']);
+    expect(embedded).toMatchObject({ code: 1, stderr: expect.stringContaining('services.postgresql.host is set') });
   });
 
   test('fills the open answers of a file that an administrator began, and leaves the rest as it was', async () => {
@@ -74,12 +119,13 @@ describe('klatch setup', () => {
       'http.base-uri = "<BASE_URI>"',
     ];
     await workspace.write(begun);
-    const flags = ['--db-host', '/run/postgresql', '--base-uri', 'https://one.example', '--project-name', 'Other'];
+    const flags = ['--db-host', '/run/postgresql', '--base-uri', 'https://one.example', '--metrics-port', '19191'];
     expect(await workspace.run(['setup', ...flags])).toMatchObject({ code: 0 });
     const text = await readFile(workspace.file, 'utf8');
     expect(text.split('\n').slice(0, 2)).toEqual(begun.slice(0, 2));
     expect(load().config).toMatchObject({
       projectName: 'Ours',
+      metrics: { port: 19191 },
       postgresql: { embedded: false, host: '/run/postgresql', password: '' },
     });
   });
@@ -100,6 +146,14 @@ describe('klatch setup', () => {
     } finally {
       await other.remove();
     }
+  });
+
+  test('says in a sentence that a password file cannot be read', async () => {
+    const flags = ['setup', '--db-host', 'db.example', '--base-uri', 'https://one.example', '--db-password-file'];
+    const missing = await workspace.run([...flags, join(workspace.folder, 'none')]);
+    expect(missing).toMatchObject({ code: 64, stderr: expect.stringMatching(/none: there is no such file\n$/) });
+    const folder = await workspace.run([...flags, workspace.folder]);
+    expect(folder).toMatchObject({ code: 64, stderr: expect.stringMatching(/: it is a folder\n$/) });
   });
 
   test('without a terminal lists what is missing, writes nothing and ends with 64', async () => {
@@ -124,14 +178,23 @@ describe('klatch setup', () => {
 });
 
 describe('the questions of klatch setup', () => {
-  async function converse(lines: readonly string[]) {
+  const cluster = { name: '15/main', socketDir: '/run', port: 5433, ownerUid: 0, hbaFile: null };
+  const none = { local: [], embedded: null, remarks: [] };
+  const offered = {
+    none,
+    embedded: { ...none, embedded: 'a private one' },
+    all: { local: [{ cluster, text: 'PostgreSQL 15' }], embedded: 'a private one', remarks: ['9.3 is too old'] },
+  };
+
+  async function converse(lines: readonly string[], offers: DatabaseOffers = offered.embedded) {
     const input = new PassThrough();
     const output = new PassThrough();
     const prompt = new Prompt(input, output);
     const source = readConfigText(workspace.file);
     const database = { embedded: false };
     const missing = findMissing(source, {}, database);
-    const answering = askMissing(source, { answers: {}, database, missing }, prompt);
+    const given = { answers: {}, database, missing, offers: async () => offers };
+    const answering = askMissing(source, given, prompt);
     // Each answer is typed when its question is on the screen.
     let shown = '';
     const rest = [...lines];
@@ -143,30 +206,59 @@ describe('the questions of klatch setup', () => {
       else input.write(`${line}\n`);
     });
     try {
-      return { answers: await answering, shown };
+      const answered = await answering;
+      return { answers: withDatabase(source, answered), database: answered.database, shown };
     } finally {
       prompt.stop();
     }
   }
 
-  test('have defaults: Enter takes an embedded database on this machine', async () => {
+  test('have defaults: Enter takes an embedded database where no other server runs', async () => {
     const { answers } = await converse(['', '']);
     expect(answers).toEqual({ baseUri: 'http://127.0.0.1:9090', database: { embedded: true } });
   });
 
+  test('offer a server of this machine first, and say what cannot be used', async () => {
+    const { database, shown } = await converse(['', ''], offered.all);
+    expect(database).toEqual({ embedded: false, local: true, cluster: '15/main', port: 5433 });
+    expect(shown).toMatch(/9\.3 is too old\n[^]*1 {2}PostgreSQL 15\n {2}2 {2}a private one\n {2}3 {2}another server/);
+  });
+
   test('are asked again with the reason after an answer that cannot be used', async () => {
-    const { answers, shown } = await converse(['ftp://one.example', 'https://one.example', 'perhaps', 'yes']);
+    const { answers, shown } = await converse(['ftp://one.example', 'https://one.example', '4', '2'], offered.all);
     expect(answers).toEqual({ baseUri: 'https://one.example', database: { embedded: true } });
-    expect(shown).toMatch(/expected an absolute http:[^]*answer yes or no/);
+    expect(shown).toMatch(/expected an absolute http:[^]*answer with a number from 1 to 3/);
   });
 
   test('go on to a database of yours', async () => {
-    const { answers } = await converse(['', 'no', 'db.example', '5433', '', '', 'hunter2']);
+    const { answers } = await converse(['', '1', 'db.example', '5433', '', '', 'hunter2'], offered.none);
     const database = { host: 'db.example', port: 5433, db: 'klatch', user: 'klatch', password: 'hunter2' };
     expect(answers.database).toEqual(database);
   });
 
   test('end with a sentence when nobody answers', async () => {
     await expect(converse([''])).rejects.toThrow('left without an answer; nothing was written');
+  });
+});
+
+describe('what comes next', () => {
+  const programDir = '/opt/klatch/bin';
+  const source = describeInstallation({ execPath: '/usr/bin/node', launcher: undefined });
+  const archive = describeInstallation({ execPath: '/x', launcher: '/opt/klatch 1/bin/klatch' });
+  const system = '/etc/klatch/server.conf';
+
+  test.each([
+    ['the service', system, source, true, 'start the server: sudo service klatch start'],
+    ['a package without a service', system, source, false, 'start the server with "klatch serve".'],
+    [
+      'the archive',
+      '/opt/klatch/conf/server.conf',
+      archive,
+      true,
+      "start the server: nohup '/opt/klatch 1/bin/klatch' serve &",
+    ],
+    ['a file elsewhere', '/srv/k.conf', source, true, 'start the server with "klatch serve --config /srv/k.conf".'],
+  ])('is told for %s', (_, file, installation, isService, told) => {
+    expect(nextStep({ programDir }, file, installation, () => isService)).toBe(told);
   });
 });

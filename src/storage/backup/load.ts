@@ -17,8 +17,8 @@ import { countRows, type CopyProgress } from './write.ts';
 type Source = Omit<BackupHeader, 'configuration'>;
 
 export interface LoadOptions {
-  /** The secret has to be the one of what is loaded. */
-  readonly sealer: Sealer;
+  /** The secret has to be the one of what is loaded; null: it comes from a database of the same configuration. */
+  readonly sealer: Sealer | null;
   readonly onProgress?: (progress: CopyProgress) => void;
   /** Ends it early, with its reason. */
   readonly signal?: AbortSignal;
@@ -121,7 +121,8 @@ export class Load {
     }
     // Before hours of loading; the canary that is loaded is asked again at the end.
     const { secret_canary: canary } = source;
-    if (canary !== null && !fitsCanary(this.#options.sealer, canary)) throw wrongSecret();
+    const { sealer } = this.#options;
+    if (sealer !== null && canary !== null && !fitsCanary(sealer, canary)) throw wrongSecret();
     for (const day of source.days) await ensureAttemptDay(tx, dayOf(day));
     // From here on something has to move all the time.
     this.#watch.start();
@@ -160,8 +161,8 @@ export class Load {
     for (const { name } of source.tables) await this.#verifyCount(name);
     await writeSequences(tx, source.sequences);
     await beginLeasesAnew(tx);
-    const opens = await opensCanary(tx, this.#options.sealer);
-    if (opens === false) throw wrongSecret();
+    const { sealer } = this.#options;
+    if (sealer !== null && (await opensCanary(tx, sealer)) === false) throw wrongSecret();
     const migrated = await applyMigrations(tx, readMigrations());
     // So that the first statements are planned for what is there.
     for (const { name } of source.tables) await tx`analyze ${tx(name)}`;

@@ -1,5 +1,6 @@
-import { readFile, stat } from 'node:fs/promises';
+import { stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { readPasswd, type PasswdEntry } from '../passwd.ts';
 import { EmbeddedError } from './embedded-error.ts';
 import type { Programs } from './programs.ts';
 import { lastLines, runProgram, type Command } from './run-program.ts';
@@ -44,7 +45,7 @@ export async function chooseAccount(place: AccountPlace): Promise<Account> {
     if (owner !== null && owner.uid !== uid) throw ownerMismatch(place, owner.uid, uid);
     return { kind: 'self', uid, gid: process.getegid?.() ?? NOBODY };
   }
-  const passwd = await readPasswd();
+  const passwd = readPasswd();
   const namespace: Account = { kind: 'namespace', uid: 0, gid: 0, mappedUid: mappableUid(passwd) };
   if (owner?.uid === 0) return requireNamespace(place, namespace, null);
 
@@ -163,26 +164,6 @@ async function ownerOf(path: string): Promise<{ uid: number; gid: number } | nul
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
     throw error;
   }
-}
-
-interface PasswdEntry {
-  readonly name: string;
-  readonly uid: number;
-  readonly gid: number;
-}
-
-async function readPasswd(): Promise<PasswdEntry[]> {
-  let text: string;
-  try {
-    text = await readFile('/etc/passwd', 'utf8');
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
-    throw error;
-  }
-  return text.split('\n').flatMap((line) => {
-    const [name, , uid, gid] = line.split(':');
-    return name && uid && gid ? [{ name, uid: Number(uid), gid: Number(gid) }] : [];
-  });
 }
 
 /** initdb stops at a uid that has no name ("could not look up effective user ID"), so 1000 is taken only if it has one. */

@@ -2,6 +2,7 @@ import { chown, mkdtemp, open, readdir, readFile, rename, rm } from 'node:fs/pro
 import { join } from 'node:path';
 import { commandAs, type Account } from './account.ts';
 import { EmbeddedError } from './embedded-error.ts';
+import { findPostmaster, stopPostmaster } from './postmaster.ts';
 import type { Programs } from './programs.ts';
 import { lastLines, runProgram } from './run-program.ts';
 
@@ -9,7 +10,12 @@ import { lastLines, runProgram } from './run-program.ts';
 export const SUPERUSER = 'postgres';
 /** initdb takes 0.7 s on an SSD; a slow disk gets this long. */
 const INITDB_TIMEOUT_MS = 180_000;
-const UNFINISHED_PREFIX = 'postgresql.new-';
+/** Folders of clusters that are being made; what a kill has left of them is removed by the next start. */
+export const UNFINISHED_PREFIX = 'postgresql.new-';
+/** A complete copy of the cluster in a newer version of PostgreSQL, about to take its place (`klatch db upgrade`). */
+export const UPGRADED = 'postgresql.upgraded';
+/** The cluster that it took the place of, with the major version behind. */
+export const OLD_PREFIX = 'postgresql.old-';
 
 export interface ClusterOptions {
   readonly dataDir: string;
@@ -41,6 +47,17 @@ export async function readClusterMajor(clusterDir: string): Promise<number | nul
   );
 }
 
+/** Refuses to take a data directory for an empty one whose cluster was set aside by an upgrade that was cut off. */
+export async function refuseUnfinishedUpgrade(dataDir: string): Promise<void> {
+  const names = (await readdir(dataDir)).filter((name) => name.startsWith(OLD_PREFIX) || name === UPGRADED);
+  if (names.length === 0) return;
+  throw new EmbeddedError(
+    'upgrade-unfinished',
+    `An upgrade of the database in ${dataDir} was cut off (there is ${names.join(', ')}, and no postgresql). Nothing is ` +
+      'lost: run "klatch db upgrade", which finishes it.',
+  );
+}
+
 /**
  * Makes a cluster: into a folder of its own, which takes the final name only when it is complete and on disk. A start
  * that is killed before that leaves nothing that looks like a cluster.
@@ -61,12 +78,19 @@ export async function createCluster(options: ClusterOptions): Promise<void> {
   if (options.sync) await syncFolder(dataDir);
 }
 
-/** Removes what killed starts have left. Resolves with the folders that could not be removed. */
+/**
+ * Removes what killed starts and upgrades have left, and stops servers that are at work in it. Resolves with the folders
+ * that could not be removed.
+ */
 export async function removeUnfinishedClusters(dataDir: string): Promise<string[]> {
   const left: string[] = [];
+  // A copy that has not taken the cluster's place is out of date as soon as that is used again.
+  const isOutdated = (await readClusterMajor(join(dataDir, 'postgresql'))) !== null;
   for (const name of await readdir(dataDir)) {
-    if (!name.startsWith(UNFINISHED_PREFIX)) continue;
+    if (!name.startsWith(UNFINISHED_PREFIX) && !(isOutdated && name === UPGRADED)) continue;
     const path = join(dataDir, name);
+    const staged = await findPostmaster(join(path, 'postgresql'));
+    if (staged !== null) await stopPostmaster(staged.pid, join(path, 'postgresql'), () => {});
     // A surviving initdb can add files while we remove; what it leaves then is removed at the next start.
     await rm(path, { recursive: true, force: true, maxRetries: 3 }).catch(() => left.push(path));
   }

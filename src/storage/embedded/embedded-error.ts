@@ -14,6 +14,7 @@ export const embeddedErrorCodes = [
   'start-failed',
   'start-timeout',
   'stop-timeout',
+  'upgrade-unfinished',
 ] as const;
 
 export type EmbeddedErrorCode = (typeof embeddedErrorCodes)[number];

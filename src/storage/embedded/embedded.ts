@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { openDataDir } from '../data-dir-lock.ts';
 import { chooseAccount, commandAs, type Account } from './account.ts';
-import { createCluster, readClusterMajor, removeUnfinishedClusters } from './cluster.ts';
+import { createCluster, readClusterMajor, refuseUnfinishedUpgrade, removeUnfinishedClusters } from './cluster.ts';
 import { EmbeddedError } from './embedded-error.ts';
 import { findPostmaster, removeForeignLocks, stopPostmaster, waitForOrphans, waitUntilGone } from './postmaster.ts';
 import { findPrograms, type Programs } from './programs.ts';
@@ -130,6 +130,7 @@ interface Prepared {
 async function prepare({ dataDir, clusterDir, options }: Start): Promise<Prepared> {
   const { binDir, log, settings } = options;
   const clusterMajor = await readClusterMajor(clusterDir);
+  if (clusterMajor === null) await refuseUnfinishedUpgrade(dataDir);
   const programs = await findPrograms({ binDir, clusterMajor, clusterDir });
   const account = await chooseAccount({ dataDir, clusterDir, programs });
   if (clusterMajor === null) {

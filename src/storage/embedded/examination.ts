@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { PostgresqlConfig } from '../../config/config.ts';
 import type { ConnectionTarget } from '../connection.ts';
 import { chooseAccount } from './account.ts';
-import { readClusterMajor } from './cluster.ts';
+import { readClusterMajor, refuseUnfinishedUpgrade } from './cluster.ts';
 import { findPostmaster } from './postmaster.ts';
 import { findPrograms } from './programs.ts';
 import { APP_DATABASE, APP_ROLE } from './readiness.ts';
@@ -27,6 +27,7 @@ export async function examineEmbedded(dataDir: string, config: PostgresqlConfig)
   const folder = await realpath(dataDir).catch(absent);
   const clusterDir = join(folder ?? dataDir, 'postgresql');
   const clusterMajor = folder === null ? null : await readClusterMajor(clusterDir);
+  if (folder !== null && clusterMajor === null) await refuseUnfinishedUpgrade(folder);
   const programs = await findPrograms({ binDir: config.binDir, clusterMajor, clusterDir });
   const { version, binDir } = programs;
   if (folder === null) return { version, binDir, exists: false, target: null };

@@ -1,9 +1,9 @@
 import { appendFileSync, copyFileSync, existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Trial } from '../../../scripts/package/trial-table.ts';
-import { Machine, ROOT } from './machine.ts';
+import { Machine, ROOT, type InsideOptions } from './machine.ts';
 import type { Repository } from './repository.ts';
-import type { Ran, RunOptions } from './run.ts';
+import type { Ran } from './run.ts';
 
 /** Debian's releases; each also with systemd as process 1. Quick tests know only bookworm. */
 export type Suite = 'bookworm' | 'bullseye' | 'trixie';
@@ -44,7 +44,7 @@ export class Host {
   }
 
   /** Does something that the table tells of: `action` names it, with the state it is done in. */
-  async act(action: string, line: string, options: Omit<RunOptions, 'cwd'> = {}): Promise<Ran> {
+  async act(action: string, line: string, options: InsideOptions = {}): Promise<Ran> {
     const ran = await this.machine.sh(line, options);
     const trial: Trial = { system: this.name, action, code: ran.code };
     const file = process.env['KLATCH_TRIALS'];

@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, 
 import { join, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
 import { eventually } from '../../support/eventually.ts';
-import { run, type Ran, type RunOptions } from './run.ts';
+import { run, type Ran } from './run.ts';
 
 /** The source tree. */
 export const ROOT = resolve(import.meta.dirname, '../../..');
@@ -24,6 +24,16 @@ const ENV = {
  * systemd; or a reaper in a root that has four device nodes and no other luxury.
  */
 export type Init = 'none' | 'systemd' | 'bare';
+
+/** How a command runs in a machine. */
+export interface InsideOptions {
+  readonly timeoutMs?: number;
+  /** Over those of a login as root. */
+  readonly env?: Readonly<Record<string, string>>;
+  readonly input?: string;
+  /** The user and the group that it runs as; root if not given. */
+  readonly uid?: number;
+}
 
 /**
  * A root of its own with its own processes, mounts and host name, on this machine's kernel and in its network: it stands
@@ -73,13 +83,14 @@ export class Machine {
     return join(`/proc/${this.#pid}/root`, path);
   }
 
-  /** Runs a command line in the machine, as root. It may use a minute unless told otherwise. */
-  async sh(line: string, options: Omit<RunOptions, 'cwd'> = {}): Promise<Ran> {
-    const { timeoutMs = 60_000, env = {}, input } = options;
+  /** Runs a command line in the machine. It may use a minute unless told otherwise. */
+  async sh(line: string, options: InsideOptions = {}): Promise<Ran> {
+    const { timeoutMs = 60_000, env = {}, input, uid } = options;
     // The command is ended inside, with what it started: killing nsenter would leave it behind.
     const inside = ['timeout', '-k', '5', String(Math.ceil(timeoutMs / 1000)), 'sh', '-c', line];
     const namespaces = ['-m', '-p', '-u', '-i', ...(this.#cgroup === null ? [] : ['-C']), '-r', '-w'];
-    return run('nsenter', ['-t', String(this.#pid), ...namespaces, '--', ...inside], {
+    const identity = uid === undefined ? [] : ['-S', String(uid), '-G', String(uid)];
+    return run('nsenter', ['-t', String(this.#pid), ...namespaces, ...identity, '--', ...inside], {
       timeoutMs: timeoutMs + 10_000,
       env: { ...ENV, ...env },
       ...(input === undefined ? {} : { input }),
@@ -87,7 +98,7 @@ export class Machine {
   }
 
   /** Like `sh`, for a command that has to succeed; resolves to its standard output. */
-  async must(line: string, options: Omit<RunOptions, 'cwd'> = {}): Promise<string> {
+  async must(line: string, options: InsideOptions = {}): Promise<string> {
     const ran = await this.sh(line, options);
     if (ran.code !== 0) throw new Error(`${line}\nended with ${ran.code}:\n${ran.stdout}${ran.stderr}`);
     return ran.stdout;

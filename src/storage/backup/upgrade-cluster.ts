@@ -1,0 +1,244 @@
+import { chown, mkdtemp, readdir, realpath, rename, rm, stat, statfs } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Config } from '../../config/config.ts';
+import { syncFolder } from '../../config/durable-file.ts';
+import { Connection, type ConnectionTarget } from '../connection.ts';
+import { DataDirLock } from '../data-dir-lock.ts';
+import { OLD_PREFIX, readClusterMajor, UNFINISHED_PREFIX, UPGRADED } from '../embedded/cluster.ts';
+import { startEmbedded, type EmbeddedServer } from '../embedded/embedded.ts';
+import { findPostmaster } from '../embedded/postmaster.ts';
+import { findPrograms, type Programs } from '../embedded/programs.ts';
+import { BackupError } from './format.ts';
+import { loadDatabase, type Loaded } from './load.ts';
+import type { ReachLog } from './reach-database.ts';
+import { readSnapshot } from './snapshot.ts';
+import type { CopyProgress } from './write.ts';
+
+/** Beside the data itself: the journal of the new cluster, and what a cluster consists of before it holds anything. */
+const SPARE_BYTES = 512 * 1024 * 1024;
+const ASK_MS = 30_000;
+
+/** Moments at which an end leaves something different behind, in their order. */
+export const upgradeSteps = ['copying', 'copied', 'complete', 'set-aside', 'swapped'] as const;
+export type UpgradeStep = (typeof upgradeSteps)[number];
+
+export interface UpgradeOptions {
+  /** Of Klatch. */
+  readonly version: string;
+  /** Programs of the old version; null: search. */
+  readonly oldBinDir: string | null;
+  readonly log: ReachLog;
+  readonly onProgress?: (progress: CopyProgress) => void;
+  /** Ends it early, with its reason. */
+  readonly signal?: AbortSignal;
+  /** Awaited at each step. */
+  readonly onStep?: (step: UpgradeStep) => Promise<void> | void;
+}
+
+/** What there was to do. */
+export type Upgraded =
+  /** The files are of the newest version that was found. */
+  | { readonly kind: 'current'; readonly major: number }
+  /** An earlier run had been cut off behind its copy, and was brought to its end. */
+  | { readonly kind: 'finished'; readonly major: number }
+  | {
+      readonly kind: 'upgraded';
+      readonly from: number;
+      readonly major: number;
+      readonly rows: number;
+      /** Where the old files are kept. */
+      readonly kept: string;
+      /** Databases that somebody else made in the old cluster: they stay in it. */
+      readonly others: readonly string[];
+    };
+
+/**
+ * Moves the embedded database of a stopped server to the newest major version of PostgreSQL that is there: a new cluster is
+ * made beside the old one, filled in one transaction, and takes its name, while the old one is kept. An end at any moment
+ * leaves the old or the new one in place, or, between two renames, a state that a start refuses and the next run finishes.
+ * Rejects with BackupError, EmbeddedError, DataDirLockedError, and what copying rejects with.
+ */
+export async function upgradeCluster(config: Config, options: UpgradeOptions): Promise<Upgraded> {
+  const lock = await DataDirLock.acquire(config.dataDir);
+  try {
+    const dataDir = await realpath(config.dataDir);
+    const clusterDir = join(dataDir, 'postgresql');
+    const from = await readClusterMajor(clusterDir);
+    if (from === null) return await finishSwap(dataDir);
+    const programs = await newPrograms(config, from, clusterDir);
+    if (programs.major <= from) return { kind: 'current', major: from };
+    const place = { config, dataDir, clusterDir, from, programs };
+    const kept = join(dataDir, `${OLD_PREFIX}${from}`);
+    if (await exists(kept)) {
+      throw new BackupError(`${kept} is there from an earlier upgrade: remove it, or move it away, and repeat this.`);
+    }
+    await requireSpace(clusterDir);
+    const { rows, others } = await copyCluster(place, options);
+    await swap(dataDir, kept, options);
+    return { kind: 'upgraded', from, major: programs.major, rows, kept, others };
+  } finally {
+    await lock.release();
+  }
+}
+
+/** Removes the files that upgrades have kept; resolves with their folders. The server may run. */
+export async function removeOldClusters(dataDir: string): Promise<string[]> {
+  if ((await readClusterMajor(join(dataDir, 'postgresql'))) === null) {
+    throw new BackupError(`There is no database in ${dataDir} that would make the old files superfluous.`);
+  }
+  const names = (await readdir(dataDir)).filter((name) => name.startsWith(OLD_PREFIX));
+  const folders = names.map((name) => join(dataDir, name));
+  for (const folder of folders) await rm(folder, { recursive: true, force: true });
+  return folders;
+}
+
+interface Place {
+  readonly config: Config;
+  readonly dataDir: string;
+  readonly clusterDir: string;
+  readonly from: number;
+  readonly programs: Programs;
+}
+
+/** Those of `bin-dir`, if they are newer than the files, else the newest that are there. */
+async function newPrograms({ postgresql }: Config, from: number, clusterDir: string): Promise<Programs> {
+  const named = await findPrograms({ binDir: postgresql.binDir, clusterMajor: null, clusterDir });
+  if (named.major > from || postgresql.binDir === null) return named;
+  return findPrograms({ binDir: null, clusterMajor: null, clusterDir });
+}
+
+async function oldPrograms(place: Place, oldBinDir: string | null): Promise<string | null> {
+  const { config, clusterDir, from } = place;
+  // What runs already needs none: a run that was killed has left it so.
+  if ((await findPostmaster(clusterDir)) !== null) return null;
+  const named = oldBinDir === null ? [config.postgresql.binDir, null] : [oldBinDir];
+  let cause: unknown = null;
+  for (const binDir of named) {
+    try {
+      return (await findPrograms({ binDir, clusterMajor: from, clusterDir })).binDir;
+    } catch (error) {
+      cause = error;
+    }
+  }
+  throw new BackupError(
+    `The database files in ${clusterDir} are of PostgreSQL ${from}, whose programs are needed once more to read them, and ` +
+      `${oldBinDir ?? 'this machine'} has none: install the package postgresql-${from}, or unpack ` +
+      `klatch-postgresql-${from}.*-linux-x64.zip and give its bin folder with --old-bin-dir.`,
+    { cause },
+  );
+}
+
+async function copyCluster(place: Place, options: UpgradeOptions): Promise<{ rows: number; others: string[] }> {
+  const { config, dataDir, clusterDir, programs } = place;
+  const binDir = await oldPrograms(place, options.oldBinDir);
+  const { log } = options;
+  const servers: EmbeddedServer[] = [];
+  let staging: string | null = null;
+  try {
+    const old = await startEmbedded({ dataDir, binDir, log });
+    servers.push(old);
+    staging = await mkdtemp(join(dataDir, UNFINISHED_PREFIX));
+    // As root the new files belong to whom the old ones belong.
+    const { uid, gid } = await stat(clusterDir);
+    if (process.geteuid?.() === 0) await chown(staging, uid, gid);
+    const fresh = await startEmbedded({ dataDir: staging, binDir: programs.binDir, log });
+    servers.unshift(fresh);
+    const { rows } = await copyDatabase(targetOf(old, config), targetOf(fresh, config), options);
+    const others = await otherDatabases(targetOf(old, config));
+    await options.onStep?.('copied');
+    // A server that stops in peace has written everything to the disk.
+    for (const server of servers.splice(0)) await server.stop();
+    await rename(join(staging, 'postgresql'), join(dataDir, UPGRADED));
+    syncFolder(dataDir);
+    await options.onStep?.('complete');
+    return { rows, others };
+  } finally {
+    for (const server of servers) await server.stop();
+    if (staging !== null) await rm(staging, { recursive: true, force: true });
+  }
+}
+
+async function copyDatabase(from: ConnectionTarget, to: ConnectionTarget, options: UpgradeOptions): Promise<Loaded> {
+  const { version, signal, onProgress } = options;
+  const ended = signal ?? new AbortController().signal;
+  return readSnapshot(from, { version, signal: ended }, (snapshot) =>
+    loadDatabase(
+      to,
+      async (load) => {
+        await load.begin(snapshot.header);
+        await options.onStep?.('copying');
+        for (const table of snapshot.header.tables) await load.rows(table.name, snapshot.copy(table));
+      },
+      { sealer: null, signal: ended, ...(onProgress === undefined ? {} : { onProgress }) },
+    ),
+  );
+}
+
+function targetOf({ socketDir: host, port, user, database }: EmbeddedServer, { postgresql }: Config): ConnectionTarget {
+  const { connectTimeoutMs, lockTimeoutMs } = postgresql;
+  return { host, port, user, database, password: '', connectTimeoutMs, lockTimeoutMs };
+}
+
+async function otherDatabases(target: ConnectionTarget): Promise<string[]> {
+  const connection = new Connection(target, 'upgrade');
+  try {
+    const rows = await connection.run(
+      (sql) => sql<{ name: string }[]>`
+        select datname as name from pg_database
+        where not datistemplate and datname not in ('postgres', current_database()) order by 1`,
+      ASK_MS,
+    );
+    return rows.map(({ name }) => name);
+  } finally {
+    connection.close();
+  }
+}
+
+/** The new files take the name of the old ones. Only between the two renames there are none of that name. */
+async function swap(dataDir: string, kept: string, { onStep }: UpgradeOptions): Promise<void> {
+  const clusterDir = join(dataDir, 'postgresql');
+  await rename(clusterDir, kept);
+  syncFolder(dataDir);
+  await onStep?.('set-aside');
+  await rename(join(dataDir, UPGRADED), clusterDir);
+  syncFolder(dataDir);
+  await onStep?.('swapped');
+}
+
+/** What was cut off between the two renames: the new files were complete before the first. */
+async function finishSwap(dataDir: string): Promise<Upgraded> {
+  const upgraded = join(dataDir, UPGRADED);
+  const major = (await exists(upgraded)) ? await readClusterMajor(upgraded) : null;
+  if (major === null) throw new BackupError(`There is no database in ${dataDir} yet: the first start makes one.`);
+  await rename(upgraded, join(dataDir, 'postgresql'));
+  syncFolder(dataDir);
+  return { kind: 'finished', major };
+}
+
+/** Rows are packed anew, so the copy takes no more than the old files, without their journal. */
+async function requireSpace(clusterDir: string): Promise<void> {
+  const needed = (await sizeOf(join(clusterDir, 'base'))) + SPARE_BYTES;
+  const { bavail, bsize } = await statfs(clusterDir);
+  if (bavail * bsize >= needed) return;
+  const mib = (bytes: number): string => `${Math.ceil(bytes / 1024 / 1024)} MiB`;
+  throw new BackupError(
+    `There is not enough room beside ${clusterDir}: ${mib(needed)} are needed, ${mib(bavail * bsize)} are free.`,
+  );
+}
+
+async function sizeOf(folder: string): Promise<number> {
+  let total = 0;
+  for (const entry of await readdir(folder, { withFileTypes: true, recursive: true })) {
+    if (!entry.isFile()) continue;
+    // A server that still runs may remove one meanwhile.
+    total += (await stat(join(entry.parentPath, entry.name)).catch(() => null))?.size ?? 0;
+  }
+  return total;
+}
+
+async function exists(path: string): Promise<boolean> {
+  return stat(path).then(
+    () => true,
+    () => false,
+  );
+}

@@ -1,0 +1,92 @@
+import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+
+/** Where PostgreSQL servers of this machine show themselves. */
+export interface LocalPlaces {
+  /** The folder of their Unix sockets. Whoever may write to it can pass for a database, so never a shared one. */
+  readonly socketDir: string;
+  /** Debian's configurations: `<version>/<name>/postgresql.conf`. */
+  readonly clustersDir: string;
+}
+
+export const SYSTEM_PLACES: LocalPlaces = { socketDir: '/var/run/postgresql', clustersDir: '/etc/postgresql' };
+
+/** A PostgreSQL server of this machine, running or not. */
+export interface LocalCluster {
+  /** Debian's name for it, such as "15/main"; null: it was found by its socket only. */
+  readonly name: string | null;
+  readonly socketDir: string;
+  readonly port: number;
+  /** Whose socket it is; null: there is none, so it does not run. */
+  readonly ownerUid: number | null;
+  /** Its own pg_hba.conf as far as that is known without asking it. */
+  readonly hbaFile: string | null;
+}
+
+const SOCKET = /^\.s\.PGSQL\.(\d{1,5})$/;
+/** Debian's default where a configuration names no port. */
+const DEFAULT_PORT = 5432;
+
+/** The servers that are configured or have a socket, by port. Looks at files only. */
+export function findClusters({ socketDir, clustersDir }: LocalPlaces): LocalCluster[] {
+  const configured = folders(clustersDir).flatMap((version) =>
+    folders(join(clustersDir, version)).flatMap((name) => readCluster(join(clustersDir, version, name))),
+  );
+  const known = new Set(configured.map((cluster) => join(cluster.socketDir, String(cluster.port))));
+  const others = folders(socketDir).flatMap((name): LocalCluster[] => {
+    const port = Number(SOCKET.exec(name)?.[1]);
+    const ownerUid = socketOwner(socketDir, port);
+    if (ownerUid === null || known.has(join(socketDir, String(port)))) return [];
+    return [{ name: null, socketDir, port, ownerUid, hbaFile: null }];
+  });
+  return [...configured, ...others].sort((a, b) => a.port - b.port);
+}
+
+/** How a person knows a server: "15/main on port 5432". */
+export function clusterLabel({ name, port }: LocalCluster): string {
+  return name === null ? `port ${port}` : `${name} on port ${port}`;
+}
+
+function readCluster(folder: string): LocalCluster[] {
+  let text: string;
+  try {
+    text = readFileSync(join(folder, 'postgresql.conf'), 'utf8');
+  } catch {
+    // A removed package leaves folders without it, and a closed one is not ours to use.
+    return [];
+  }
+  const port = Number(setting(text, 'port') ?? DEFAULT_PORT);
+  const socketDir = setting(text, 'unix_socket_directories')?.split(',')[0]?.trim() || SYSTEM_PLACES.socketDir;
+  const hbaFile = setting(text, 'hba_file') ?? join(folder, 'pg_hba.conf');
+  const name = folder.split('/').slice(-2).join('/');
+  return [{ name, socketDir, port, ownerUid: socketOwner(socketDir, port), hbaFile }];
+}
+
+/** The last line that sets it wins, as for PostgreSQL. */
+function setting(text: string, name: string): string | undefined {
+  const lines = [
+    ...text.matchAll(new RegExp(`^[ \\t]*${name}(?:[ \\t]*=[ \\t]*|[ \\t]+)(?:'([^']*)'|([^\\s#]+))`, 'gim')),
+  ];
+  const [, quoted, plain] = lines.at(-1) ?? [];
+  return quoted ?? plain;
+}
+
+function socketOwner(folder: string, port: number): number | null {
+  if (!Number.isInteger(port) || port < 1 || port > 65_535) return null;
+  try {
+    const stat = statSync(join(folder, `.s.PGSQL.${port}`));
+    return stat.isSocket() ? stat.uid : null;
+  } catch {
+    // Gone or closed: either way nothing that we could connect to.
+    return null;
+  }
+}
+
+function folders(folder: string): string[] {
+  try {
+    return readdirSync(folder).sort();
+  } catch {
+    // Not installed, or closed.
+    return [];
+  }
+}

@@ -1,0 +1,23 @@
+import { readFileSync } from 'node:fs';
+
+/** A user of this machine. */
+export interface PasswdEntry {
+  readonly name: string;
+  readonly uid: number;
+  readonly gid: number;
+}
+
+/** The users in /etc/passwd; none where there is no such file. */
+export function readPasswd(): PasswdEntry[] {
+  let text: string;
+  try {
+    text = readFileSync('/etc/passwd', 'utf8');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
+    throw error;
+  }
+  return text.split('\n').flatMap((line) => {
+    const [name, , uid, gid] = line.split(':');
+    return name && uid && gid ? [{ name, uid: Number(uid), gid: Number(gid) }] : [];
+  });
+}

@@ -1,0 +1,71 @@
+import { copyFileSync, mkdirSync, readdirSync, rmSync, symlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import { Machine, ROOT } from './machine.ts';
+import { mustRun } from './run.ts';
+
+const FOLDER = join(ROOT, 'build/bare');
+/** What tests and PostgreSQL's initdb call by name; all of it is one static busybox. */
+const APPLETS = [
+  'sh',
+  'cat',
+  'chmod',
+  'chown',
+  'dirname',
+  'env',
+  'grep',
+  'id',
+  'kill',
+  'ln',
+  'ls',
+  'mkdir',
+  'nohup',
+  'ps',
+];
+const MORE_APPLETS = ['readlink', 'sleep', 'timeout', 'touch', 'uname', 'unzip', 'wc'];
+
+/** A package or zip that was made for these trials, by the beginning of its name. */
+export function trialFile(prefix: string, suffix: string): string {
+  const folder = join(ROOT, 'build/trials/packages');
+  const names = readdirSync(folder).filter((name) => name.startsWith(prefix) && name.endsWith(suffix));
+  names.sort();
+  if (names.length === 0) throw new Error(`${folder} has no ${prefix}*${suffix}: run the tests by "make package-test"`);
+  return join(folder, names[0]!);
+}
+
+/**
+ * A root with a static busybox, four device nodes and /proc, without a C library, without users, without anything else:
+ * the packages in it are only unpacked. `linux-3.13 COMMAND` is there too (linux-3.13.c).
+ */
+export async function startBare(name: string, packages: readonly string[] = []): Promise<Machine> {
+  const root = join(FOLDER, name);
+  rmSync(root, { recursive: true, force: true });
+  mkdirSync(join(root, 'bin'), { recursive: true });
+  const { stdout } = { stdout: await mustRun('sh', ['-c', 'command -v busybox']) };
+  copyFileSync(stdout.trim(), join(root, 'bin/busybox'));
+  for (const applet of [...APPLETS, ...MORE_APPLETS]) symlinkSync('busybox', join(root, 'bin', applet));
+  const filter = join(import.meta.dirname, 'linux-3.13.c');
+  await mustRun('gcc', ['-static', '-O1', '-Wall', '-Werror', '-o', join(root, 'bin/linux-3.13'), filter]);
+  for (const file of packages) await mustRun('dpkg-deb', ['-x', file, root]);
+  return Machine.start([root], 'bare');
+}
+
+/** Users and hosts as an Ubuntu 14.04 looks them up. */
+export async function addLookUps(machine: Machine, users: readonly string[], hosts: readonly string[]): Promise<void> {
+  await machine.write('/etc/nsswitch.conf', 'passwd: compat\ngroup: compat\nhosts: files dns\n');
+  await machine.write('/etc/passwd', ['root:x:0:0:root:/root:/bin/sh', ...users, ''].join('\n'));
+  await machine.write(
+    '/etc/group',
+    ['root:x:0:', ...users.map((user) => `${user.split(':')[0]}:x:${user.split(':')[3]}:`), ''].join('\n'),
+  );
+  await machine.write('/etc/hosts', ['127.0.0.1 localhost', ...hosts, ''].join('\n'));
+}
+
+/** A key and a certificate for a name, signed by itself. */
+export async function makeCertificate(folder: string, name: string): Promise<{ key: string; cert: string }> {
+  mkdirSync(folder, { recursive: true });
+  const [key, cert] = [join(folder, 'key.pem'), join(folder, 'cert.pem')];
+  const subject = ['-subj', `/CN=${name}`, '-addext', `subjectAltName=DNS:${name}`];
+  const kind = ['-x509', '-newkey', 'rsa:2048', '-nodes', '-days', '2'];
+  await mustRun('openssl', ['req', ...kind, ...subject, '-keyout', key, '-out', cert]);
+  return { key, cert };
+}

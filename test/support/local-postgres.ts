@@ -1,0 +1,150 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { chmod, chown, mkdir, mkdtemp, open, readFile, rm, writeFile } from 'node:fs/promises';
+import { createServer, type AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { runProgram } from '../../src/storage/embedded/run-program.ts';
+import { findPrograms, type Programs } from '../../src/storage/embedded/programs.ts';
+import { Connection, type Sql } from '../../src/storage/connection.ts';
+import { asAdministrator } from '../../src/storage/local/administrator.ts';
+import type { LocalCluster } from '../../src/storage/local/clusters.ts';
+import { readPasswd, type PasswdEntry } from '../../src/storage/passwd.ts';
+import { eventually } from './eventually.ts';
+
+/** Runs a server until its standard input ends, however this process ends. */
+const SCRIPT = '"$@" & pid=$!; read -r _; kill -INT "$pid"; wait "$pid"';
+
+/** Who owns the servers: as root another user, since PostgreSQL does not run as root; else ourselves. */
+export function serverOwner(): PasswdEntry {
+  const users = readPasswd();
+  const uid = process.geteuid?.() ?? 0;
+  const found =
+    uid === 0
+      ? (users.find(({ name }) => name === 'postgres') ?? users.find(({ name }) => name === 'nobody'))
+      : users.find((user) => user.uid === uid);
+  if (found === undefined) throw new Error('this user has no name in /etc/passwd');
+  return found;
+}
+
+/** One PostgreSQL for each major version on this machine whose programs the owner can run: Debian's, and npm's. */
+export async function localPrograms(): Promise<Programs[]> {
+  const { uid, gid } = serverOwner();
+  const identity = process.geteuid?.() === 0 ? { uid, gid } : {};
+  const all: Programs[] = [];
+  for (const binDir of [null, '/usr/lib/postgresql/15/bin']) {
+    const programs = await findPrograms({ binDir, clusterMajor: null, clusterDir: '' }).catch(() => null);
+    if (programs === null) continue;
+    const runs = await runProgram({ file: programs.initdb, args: ['--version'], identity }, 10_000).catch(() => null);
+    if (runs?.code === 0 && all.every(({ major }) => major !== programs.major)) all.push(programs);
+  }
+  return all;
+}
+
+/** A PostgreSQL server as a distribution sets it up: peer authentication on its socket, passwords over TCP. */
+export class LocalPostgres {
+  readonly folder: string;
+  readonly cluster: LocalCluster;
+  readonly #child: ChildProcess;
+
+  private constructor(folder: string, cluster: LocalCluster, child: ChildProcess) {
+    this.folder = folder;
+    this.cluster = cluster;
+    this.#child = child;
+  }
+
+  static async start(programs: Programs, settings: Readonly<Record<string, string>> = {}): Promise<LocalPostgres> {
+    const owner = serverOwner();
+    const identity = process.geteuid?.() === 0 ? { uid: owner.uid, gid: owner.gid } : {};
+    const folder = await mkdtemp(join(tmpdir(), 'klatch-local-'));
+    const [data, socketDir] = [join(folder, 'data'), join(folder, 'run')];
+    await mkdir(socketDir);
+    for (const path of [folder, socketDir]) await chown(path, owner.uid, owner.gid);
+    // As the one of the system: whoever knows the way may knock.
+    await chmod(folder, 0o711);
+    const auth = ['--auth-local=peer', '--auth-host=scram-sha-256'];
+    const args = ['-D', data, '-U', owner.name, ...auth, '--encoding=UTF8', '--locale=C', '--no-sync'];
+    const made = await runProgram({ file: programs.initdb, args, identity }, 60_000);
+    if (made.code !== 0) throw new Error(made.stderr);
+    const port = await freePort();
+    const all = {
+      fsync: 'off',
+      log_statement: 'all',
+      unix_socket_directories: socketDir,
+      port: String(port),
+      ...settings,
+    };
+    const options = Object.entries(all).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
+    const log = await open(join(folder, 'server.log'), 'a');
+    const child = spawn('/bin/sh', ['-c', SCRIPT, 'sh', programs.postgres, '-D', data, ...options], {
+      ...identity,
+      cwd: '/',
+      stdio: ['pipe', 'ignore', log.fd],
+    });
+    await log.close();
+    const hbaFile = join(data, 'pg_hba.conf');
+    const server = new LocalPostgres(folder, { name: null, socketDir, port, ownerUid: owner.uid, hbaFile }, child);
+    const answers = server.administer.bind(server, async (sql: Sql) => sql`select 1`);
+    await eventually(
+      () =>
+        answers().then(
+          () => 'answers',
+          (error: Error) => error.message,
+        ),
+      (answer) => answer === 'answers',
+    );
+    return server;
+  }
+
+  /** Runs statements as the superuser. */
+  async administer<T>(work: (sql: Sql) => Promise<T>, database = 'postgres'): Promise<T> {
+    return asAdministrator(this.cluster, database, work);
+  }
+
+  /** Runs statements as somebody who has a password. */
+  async login<T>(user: string, password: string, database: string, work: (sql: Sql) => Promise<T>): Promise<T> {
+    const place = { host: '127.0.0.1', port: this.cluster.port, connectTimeoutMs: 2_000, lockTimeoutMs: 1_000 };
+    const connection = new Connection({ ...place, user, password, database }, 'test');
+    try {
+      return await connection.run(work, 10_000);
+    } finally {
+      connection.close();
+    }
+  }
+
+  async log(): Promise<string> {
+    return readFile(join(this.folder, 'server.log'), 'utf8');
+  }
+
+  /** Replaces the rules of pg_hba.conf; in force when it resolves. */
+  async setRules(rules: readonly string[]): Promise<void> {
+    await writeFile(this.cluster.hbaFile!, `${rules.join('\n')}\n`);
+    await this.administer(async (sql) => {
+      const loadedAt = async (): Promise<string> => {
+        const [row] = await sql<{ at: string }[]>`select pg_conf_load_time()::text as at`;
+        return row!.at;
+      };
+      const before = await loadedAt();
+      await sql`select pg_reload_conf()`;
+      await eventually(loadedAt, (at) => at !== before);
+    });
+  }
+
+  async stop(): Promise<void> {
+    if (this.#child.exitCode === null && this.#child.signalCode === null) {
+      const ended = once(this.#child, 'exit');
+      this.#child.stdin!.end();
+      await ended;
+    }
+    await rm(this.folder, { recursive: true, force: true });
+  }
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return port;
+}

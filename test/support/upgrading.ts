@@ -1,0 +1,16 @@
+// A process that upgrades the cluster of a data directory and is killed at a step: `node upgrading.ts <server.conf> <step>`.
+// Without a step, or if that is never reached, it writes what `upgradeCluster` resolves to.
+import { loadConfig } from '../../src/config/load.ts';
+import { upgradeCluster } from '../../src/storage/backup/upgrade-cluster.ts';
+
+const [file, last] = process.argv.slice(2);
+const { config } = loadConfig(file!, { env: {} });
+const upgraded = await upgradeCluster(config, {
+  version: '0.0.0-test',
+  oldBinDir: null,
+  log: () => {},
+  onStep: (step) => {
+    if (step === last) process.kill(process.pid, 'SIGKILL');
+  },
+});
+process.stdout.write(JSON.stringify(upgraded));
