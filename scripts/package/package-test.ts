@@ -43,10 +43,7 @@ async function main(args: readonly string[]): Promise<void> {
   const config = join(import.meta.dirname, '../../test/package/jest.config.ts');
   // A network of their own: servers have their usual ports, and nothing can be fetched that is not at hand.
   const within = ['unshare', '--net', '/bin/sh', '-c', 'busybox ip link set lo up && exec "$@"', 'sh'];
-  const { result, status } = runJest(
-    ['--config', config, ...(isQuick ? ['--testPathIgnorePatterns=backup-versions'] : []), ...args],
-    { within, env: { KLATCH_TRIALS: TRIALS_FILE } },
-  );
+  const { result, status } = runJest(['--config', config, ...args], { within, env: { KLATCH_TRIALS: TRIALS_FILE } });
   writeTable();
   console.log(closingLine('package-test', countsOf(result)));
   process.exitCode = status !== 0 || !result.success || result.numPassedTests === 0 ? 1 : 0;
