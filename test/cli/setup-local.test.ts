@@ -270,6 +270,8 @@ describe('the choice among several servers', () => {
   test('says what is wrong with the one that was meant, or that there is none', () => {
     expect(refusal([old, one], { cluster: '9.3/main' })).toMatchObject({ exitCode: 69, message: 'too old' });
     expect(refusal([one], { port: 6000 }).message).toContain('no PostgreSQL server on port 6000');
+    const crossed = refusal([one, two], { cluster: '16/main', port: 5433 });
+    expect(crossed.message).toMatch(/no PostgreSQL server 16\/main on port 5433 on this machine; there is 15\/main on/);
     expect(refusal([]).message).toMatch(/sudo apt-get install postgresql.*klatch setup --embedded/);
   });
 });
