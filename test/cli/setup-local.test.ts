@@ -62,6 +62,19 @@ const programs = await localPrograms();
     const { code, stdout } = await workspace.run(flags());
     expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringMatching(/^Made the role[^]*Nothing to write/) });
     expect(await readFile(workspace.file, 'utf8')).toBe(before);
+    const json = await workspace.run([...flags(), '--json']);
+    const { database, next } = JSON.parse(json.stdout) as { database: object; next: string };
+    expect(database).toEqual({
+      host: '127.0.0.1',
+      port: server.cluster.port,
+      version: expect.stringMatching(/^\d/),
+      role: 'kept',
+      database: 'kept',
+      label: `port ${server.cluster.port}`,
+      user: names[3],
+      db: names[1],
+    });
+    expect(next).toContain('klatch serve --config');
   });
 
   test('killed at any moment, it is completed by the next run', async () => {

@@ -36,6 +36,8 @@ export interface ProvisionedDatabase {
 const CHARACTER_TYPES = ['C.UTF-8', 'C.utf8', 'en_US.UTF-8', 'C'] as const;
 /** From this version on PostgreSQL brings C.UTF-8 itself. */
 const BUILTIN_LOCALE = 170_000;
+/** From this version on a role can keep the parameters of its statements out of the log. */
+const PARAMETER_BOUND = 130_000;
 const UNKNOWN_LOCALE = ['42809', '22023'];
 
 /**
@@ -55,7 +57,7 @@ export async function provision(cluster: LocalCluster, request: DatabaseRequest)
     (await asAdministrator(cluster, request.database, (sql) => examineContents(sql, request.database, request.secret)));
   const password = request.password ?? createPassword();
   const role = await asAdministrator(cluster, 'postgres', async (sql) => {
-    const outcome = await makeRole(sql, inventory.role, request.user, password);
+    const outcome = await makeRole(sql, inventory.role, { user: request.user, password, server });
     if (inventory.database === null) await makeDatabase(sql, server, request);
     // Again for one that an interrupted set-up left: nothing is in it that anybody could have been let in for.
     if (isEmpty) await closeDatabase(sql, request.database);
@@ -124,8 +126,7 @@ function judgeDatabase({ owner, encoding }: FoundDatabase, { database, user }: D
 async function makeRole(
   sql: Sql,
   found: FoundRole | null,
-  user: string,
-  password: string,
+  { user, password, server }: { user: string; password: string; server: ServerVersion },
 ): Promise<ProvisionedDatabase['role']> {
   if (found !== null && keepsPassword(found, user, password)) return 'kept';
   // What PostgreSQL may write into its log, when statements are logged, is the verifier and never the password.
@@ -139,8 +140,10 @@ async function makeRole(
     await tx.unsafe(
       `create role ${name} login nosuperuser nocreatedb nocreaterole noreplication nobypassrls ${secret}`,
     );
-    // The errors of its statements stay out of the server's log, since their texts quote values; Klatch sees them anyway.
+    // What people wrote stays out of the server's log: errors of statements quote values (Klatch sees them anyway), and
+    // statements are logged with their parameters.
     await tx.unsafe(`alter role ${name} set log_min_messages = 'log'`);
+    if (server.number >= PARAMETER_BOUND) await tx.unsafe(`alter role ${name} set log_parameter_max_length = 0`);
   });
   return 'made';
 }
