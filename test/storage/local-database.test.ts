@@ -153,6 +153,11 @@ describeHere.each(programs.map((each) => [each.major, each] as const))(
     });
 
     describe('refuses, and changes nothing,', () => {
+      test('names that PostgreSQL does not take, in its words', async () => {
+        expect(await refusal(request({ user: 'pg_klatch' }))).toMatch(/refused: role name "pg_klatch" is reserved/);
+        expect(await refusal(request({ database: 'é'.repeat(32) }))).toContain('has more than 63 bytes');
+      });
+
       test.each([
         ['superuser', 'has more rights than Klatch should (superuser)'],
         ['createdb createrole', '(createdb, createrole)'],

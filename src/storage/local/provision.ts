@@ -38,6 +38,7 @@ const CHARACTER_TYPES = ['C.UTF-8', 'C.utf8', 'en_US.UTF-8', 'C'] as const;
 const BUILTIN_LOCALE = 170_000;
 /** From this version on a role can keep the parameters of its statements out of the log. */
 const PARAMETER_BOUND = 130_000;
+const NAME_MAX_BYTES = 63;
 const UNKNOWN_LOCALE = ['42809', '22023'];
 
 /**
@@ -46,6 +47,7 @@ const UNKNOWN_LOCALE = ['42809', '22023'];
  * a newer Klatch; then nothing of what was there before has been changed, but a role's password it had to be given.
  */
 export async function provision(cluster: LocalCluster, request: DatabaseRequest): Promise<ProvisionedDatabase> {
+  for (const name of [request.database, request.user]) requireShort(name);
   const server = await readVersion(cluster);
   requireSupported(cluster, server);
   const inventory = await asAdministrator(cluster, 'postgres', (sql) => takeInventory(sql, request));
@@ -70,6 +72,13 @@ export async function provision(cluster: LocalCluster, request: DatabaseRequest)
   await verifyLogin({ cluster, address, hbaFile: inventory.hbaFile, login: { ...request, password } });
   const database = inventory.database === null ? 'made' : 'kept';
   return { ...address, password, version: server.version, role, database };
+}
+
+/** PostgreSQL cuts a longer one off and says nothing: it would then be found under another name, or not at all. */
+function requireShort(name: string): void {
+  if (Buffer.byteLength(name) <= NAME_MAX_BYTES) return;
+  const message = `The name "${name}" has more than ${NAME_MAX_BYTES} bytes, which is all that PostgreSQL keeps of one.`;
+  throw new LocalDatabaseError('refused', message);
 }
 
 /** Rejects a server that Klatch cannot work with, and says which one comes with Klatch. */
