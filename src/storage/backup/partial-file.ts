@@ -1,7 +1,7 @@
-import { createWriteStream, existsSync, lstatSync } from 'node:fs';
+import { existsSync, lstatSync } from 'node:fs';
 import { lstat, open, rename, rm, type FileHandle } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import type { Writable } from 'node:stream';
+import { Writable } from 'node:stream';
 import { syncFolder } from '../../config/durable-file.ts';
 import { BackupError } from './format.ts';
 
@@ -27,9 +27,13 @@ export class PartialFile {
     return new PartialFile(path, await open(partialPath(path), 'wx', 0o600), overwrite);
   }
 
+  /** Not the system's own streams: one that fails closes the file, which we still have to look at. */
   stream(): Writable {
-    // Not the handle's own stream, with which it could not be closed any more.
-    return createWriteStream('', { fd: this.#handle.fd, autoClose: false });
+    return new Writable({
+      write: (chunk: Buffer, _, done) => {
+        this.#write(chunk).then(() => done(), done);
+      },
+    });
   }
 
   /** Gives it its name, durably. */
@@ -48,6 +52,10 @@ export class PartialFile {
   async discard(): Promise<void> {
     if (await this.#isOurs()) await rm(partialPath(this.#path), { force: true });
     await this.#handle.close();
+  }
+
+  async #write(chunk: Buffer): Promise<void> {
+    for (let at = 0; at < chunk.length;) at += (await this.#handle.write(chunk, at)).bytesWritten;
   }
 
   async #isOurs(): Promise<boolean> {
