@@ -58,6 +58,7 @@ usage: sudo sh install.sh [options]
   --help           this text
 
 This is the script of Klatch $VERSION. It asks nothing, and writes what apt says to $LOG.
+The packages are signed with the key $KEY_FINGERPRINT.
 HELP
 }
 
@@ -231,8 +232,8 @@ is_said() { grep -Eq "$1" "$output"; }
 apt_reason() {
   summary='Some index files|Sub-process /usr/bin/dpkg|list of sources could not be read|Errors were encountered'
   reason=$(
-    grep -E 'GPG error' "$output" || grep -E '^(E|Err|dpkg): ?' "$output" | grep -Ev "$summary" ||
-      grep -E '^(E|W): ' "$output" || tail -n 1 "$output"
+    grep -E 'GPG error' "$output" || grep -E '^(E|dpkg): ?' "$output" | grep -Ev "$summary" ||
+      grep -E '^W: ' "$output" | grep -Ev "$summary" || grep -E '^(E|Err)' "$output" || tail -n 1 "$output"
   )
   say "apt said: $(say "$reason" | head -n 1)"
 }
@@ -245,6 +246,8 @@ explain() {
     fail $NO_SPACE "$1: a file system of this machine is read-only." "$(apt_reason)"
   elif is_said 'network require authentication'; then
     fail $UNREACHABLE "$1: something else answered at $REPO, such as the login page of a network." "$(apt_reason)"
+  elif is_said 'SSL|TLS|gnutls|No system certificates|ertificate verif'; then
+    fail $UNREACHABLE "$1: TLS does not work with it. The http:// address does as well, since packages are signed." "$(apt_reason)"
   elif is_said 'not valid yet|Not live until|is expired|has expired'; then
     fail $BAD_SIGNATURE "$1: by the clock of this machine ($(date)) its signature is not valid." "$(apt_reason)"
   elif is_said 'NO_PUBKEY|Missing key|not signed by|No good signature'; then
@@ -252,7 +255,7 @@ explain() {
   elif is_said 'GPG error|BADSIG|KEYSIG|KEYEXPIRED|not signed|invalid signature|signatures? (was|were|could)|[Vv]erif|--force-yes|authenticated'; then
     refuse_signature "$1: its signature is wrong."
   elif is_said 'Hash Sum mismatch|unexpected size|Hashes of|does not match'; then
-    refuse_signature "$1: it holds a file that is not the one that was signed, even when asked again."
+    refuse_signature "$1: a file of it is not the one that was signed."
   elif is_said 'Failed to fetch|Unable to fetch|Could not (resolve|connect)|Cannot initiate|Unable to connect|does not have a Release|404|timed out'; then
     fail $UNREACHABLE "$1: $REPO cannot be reached, or is no package repository." "$(apt_reason)"
   elif is_said 'Malformed|list of sources could not be read|Conflicting values|Syntax error'; then
@@ -322,16 +325,16 @@ UPDATE_FAILED='^(W|E|Err)[: ].*(GPG error|Failed to fetch|not signed|Hash Sum|co
 probe() {
   say "Looking at $REPO ..."
   make_probe_state || cannot_write "$work"
-  update_index -c "$work/apt.conf" || explain "the repository $REPO was refused"
+  update_index -c "$work/apt.conf" || explain 'the repository was not added'
   for index in "$work"/state/lists/*_Packages*; do
-    [ -e "$index" ] || explain "the repository $REPO was refused"
+    [ -e "$index" ] || explain 'the repository was not added'
   done
   for signature in "$work"/state/lists/*_InRelease "$work"/state/lists/*_Release.gpg; do
     [ -e "$signature" ] && return 0
   done
   # apt before 1.1 takes it without a word.
   say 'W: the repository is not signed' >>"$output"
-  explain "the repository $REPO was refused"
+  explain 'the repository was not added'
 }
 
 make_probe_state() {
@@ -356,8 +359,8 @@ Dir::Etc::trusted "$work/none/trusted.gpg";
 Dir::Etc::trustedparts "$work/keys";
 Acquire::Languages "none";
 Acquire::Retries "1";
-Acquire::http::Timeout "30";
-Acquire::https::Timeout "30";
+Acquire::http::Timeout "20";
+Acquire::https::Timeout "20";
 CONF
 }
 
@@ -392,7 +395,7 @@ add_repository() {
   fi
   update_index "$@" && logged apt-cache policy klatch && is_said '^  Candidate: [^(]' && return 0
   take_repository_back
-  explain 'the repository was taken out again'
+  explain 'the repository was not added'
 }
 
 # So that a later `apt-get update` of the user finds what it found before.
@@ -433,7 +436,7 @@ choose_version() {
   [ -n "$version" ] || fail $NO_SUCH_VERSION "$REPO does not have klatch $wanted; it has $(printf '%s' "$offered" | tr '\n' ' ')"
   if [ -n "$installed" ] && $dpkg --compare-versions "$installed" gt "$version"; then
     fail $NO_SUCH_VERSION "klatch $installed is installed, which is newer than $version: nothing was done" \
-      'An older program may not understand the database of a newer one; docs/install.md tells how to go back.'
+      "To go back, when the database allows it (docs/install.md tells): sudo apt-get install klatch=$version"
   fi
 }
 

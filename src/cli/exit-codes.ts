@@ -35,7 +35,7 @@ export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes];
 /** The same in a sentence for the documents; every status has one. */
 export const exitCodeMeanings: Readonly<Record<ExitCode, string>> = {
   0: 'done',
-  1: 'the server refused, `klatch doctor` found errors, a ping was not delivered, a backup or upgrade could not be made or used, or `setup` met another answer or a database that is not its own; the reason is on standard error',
+  1: 'it was refused or it failed, or `klatch doctor` found errors; the reason is on standard error',
   64: 'the command line is wrong, or `setup` lacks an answer',
   69: 'the server or the database cannot be reached',
   70: 'a failure of Klatch itself',

@@ -111,6 +111,8 @@ describe('install.sh refuses', () => {
       await expectRefusal(69, 'cannot be reached', () => at.install('--repo http://klatch.invalid/'));
       await expectRefusal(69, 'cannot be reached', () => at.install(`--repo ${publisher.server.url}/elsewhere`));
       await expectRefusal(69, 'cannot be reached', () => at.install('--repo file:/nowhere'));
+      const plain = publisher.url.replace('http:', 'https:');
+      await expectRefusal(69, 'TLS does not work with it', () => at.install(`--repo ${plain}`));
       await expectRefusal(69, 'cannot be reached', () => at.install('--dry-run --repo http://127.0.0.1:9'));
       answers.set('*', () => '<html>Please log in to the network of the hotel</html>\n');
       await expectRefusal(69, 'login page', () => at.install());
@@ -123,7 +125,7 @@ describe('install.sh refuses', () => {
     async (options) => {
       const at = await machine(options);
       const { answers } = publisher.server;
-      at.script = publisher.script(await publisher.otherKeyring());
+      at.script = publisher.script((await publisher.otherKey()).keyring);
       await expectRefusal(65, 'not signed with the key that this script brings', () => at.install());
       await expectRefusal(65, 'not signed with the key that this script brings', () => at.install('--dry-run'));
       at.script = publisher.script();
@@ -208,7 +210,7 @@ describe('install.sh refuses', () => {
 
   test('to blame the network or the key when the clock is wrong', async () => {
     const at = await machine();
-    at.script = publisher.script(await publisher.otherKeyring()).replace(/^MADE_S=.*$/m, "MADE_S='4000000000'");
+    at.script = publisher.script((await publisher.otherKey()).keyring).replace(/^MADE_S=.*$/m, "MADE_S='4000000000'");
     expect((await at.install()).stderr).toContain('The clock of this machine is wrong');
   });
 });

@@ -124,6 +124,20 @@ The last one makes a first group and prints the address to post messages to.
     expect((await target!.userUpdate()).code).toBe(0);
   });
 
+  test.each(suites('bookworm', 'bullseye', 'trixie'))(
+    'trusts a repository with two signatures by either key (%s)',
+    async (suite) => {
+      await machine({ suite });
+      const { keyring, secret } = await publisher.otherKey();
+      const url = await publisher.publishWithTwoKeys(secret);
+      for (const key of [undefined, keyring]) {
+        target!.script = publisher.script(key, url);
+        expect(await target!.install('--no-database')).toMatchObject({ code: 0, stderr: '' });
+        expect((await target!.userUpdate()).code).toBe(0);
+      }
+    },
+  );
+
   test('does with the apt of Ubuntu 14.04, and moves the key when apt has become younger', async () => {
     const { machine: at } = await machine({ isOldApt: true, distribution: 'old' });
     const { code, stderr } = await target!.install();

@@ -2,6 +2,7 @@ import { existsSync, lstatSync } from 'node:fs';
 import { lstat, open, rename, rm, type FileHandle } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { Writable } from 'node:stream';
+import { callbackify } from 'node:util';
 import { syncFolder } from '../../config/durable-file.ts';
 import { BackupError } from './format.ts';
 
@@ -13,6 +14,7 @@ export class PartialFile {
   readonly #path: string;
   readonly #handle: FileHandle;
   readonly #overwrite: boolean;
+  #isNamed = false;
 
   private constructor(path: string, handle: FileHandle, overwrite: boolean) {
     this.#path = path;
@@ -29,11 +31,8 @@ export class PartialFile {
 
   /** Not the system's own streams: one that fails closes the file, which we still have to look at. */
   stream(): Writable {
-    return new Writable({
-      write: (chunk: Buffer, _, done) => {
-        this.#write(chunk).then(() => done(), done);
-      },
-    });
+    const write = callbackify((chunk: Buffer) => this.#write(chunk));
+    return new Writable({ write: (chunk: Buffer, _, done) => write(chunk, done) });
   }
 
   /** Gives it its name, durably. */
@@ -44,12 +43,14 @@ export class PartialFile {
     }
     refuseExisting(this.#path, this.#overwrite);
     await rename(partialPath(this.#path), this.#path);
+    this.#isNamed = true;
     await this.#handle.close();
     syncFolder(dirname(this.#path));
   }
 
-  /** Removes what was written, unless it is another process's by now. */
+  /** Removes what was written, unless it has its name, or is another process's by now. */
   async discard(): Promise<void> {
+    if (this.#isNamed) return;
     if (await this.#isOurs()) await rm(partialPath(this.#path), { force: true });
     await this.#handle.close();
   }

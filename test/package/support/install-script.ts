@@ -87,14 +87,30 @@ export class Publisher {
     return [...release.matchAll(/^ ([0-9a-f]{64}) /gm)].map(([, hash]) => hash!);
   }
 
-  /** A keyring with another key. */
-  async otherKeyring(): Promise<string> {
+  /** Another key: its public keyring, and the file of the secret one. */
+  async otherKey(): Promise<{ keyring: string; secret: string }> {
     const home = mkdtempSync(join(this.folder, 'home-'));
     const gpg = ['--homedir', home, '--batch', '--quiet'];
+    const [keyring, secret] = [join(home, 'other.gpg'), join(home, 'other.asc')];
     await mustRun('gpg', [...gpg, '--passphrase', '', '--quick-generate-key', 'Other', 'rsa2048', 'sign', 'never']);
-    await mustRun('gpg', [...gpg, '--output', join(home, 'other.gpg'), '--export']);
+    await mustRun('gpg', [...gpg, '--output', keyring, '--export']);
+    await mustRun('gpg', [...gpg, '--output', secret, '--armor', '--export-secret-keys']);
     await mustRun('gpgconf', ['--homedir', home, '--kill', 'all']);
-    return join(home, 'other.gpg');
+    return { keyring, secret };
+  }
+
+  /** A second repository, signed with the key of the first and with another; resolves to its address. */
+  async publishWithTwoKeys(secret: string): Promise<string> {
+    const wanted = `${join(this.folder, 'key.asc')},${secret}`;
+    const key = new SigningKey({ wanted, passphraseFile: undefined, gnupgHome: undefined, throwAwayFile: '' });
+    try {
+      key.open();
+      const packages = [join(this.folder, 'packages/klatch_0.2.0_amd64.deb')];
+      publish({ folder: join(this.folder, 'www/both'), packages, dateS: 1_760_000_000, key });
+    } finally {
+      key.close();
+    }
+    return `${this.server.url}/both`;
   }
 
   /** A machine as its user finds it: Debian, with this distribution. */
