@@ -386,16 +386,15 @@ add_repository() {
   say "$source_line" >"$work/list" || cannot_write "$work"
   put "$work/keys/klatch.gpg" "$keyring" "the public key $KEY_FINGERPRINT"
   put "$work/list" "$LIST" "$source_line"
-  # What a run under an older apt left is trusted for every repository of this machine.
-  if [ "$keyring" != $KEYRING_TRUSTED ] && [ -e $KEYRING_TRUSTED ]; then change rm -f $KEYRING_TRUSTED; fi
   set -- -o "Dir::Etc::sourcelist=$LIST" -o Dir::Etc::sourceparts=- -o APT::Get::List-Cleanup=0
   if [ "$dry_run" = yes ]; then
-    change apt-get "$@" update
-    return 0
+    change apt-get "$@" -q update
+  elif ! update_index "$@" || ! logged apt-cache policy klatch || ! is_said '^  Candidate: [^(]'; then
+    take_repository_back
+    explain 'the repository was not added'
   fi
-  update_index "$@" && logged apt-cache policy klatch && is_said '^  Candidate: [^(]' && return 0
-  take_repository_back
-  explain 'the repository was not added'
+  # What a run under an older apt left is trusted for every repository of this machine.
+  if [ "$keyring" != $KEYRING_TRUSTED ] && [ -e $KEYRING_TRUSTED ]; then change rm -f $KEYRING_TRUSTED; fi
 }
 
 # So that a later `apt-get update` of the user finds what it found before.
@@ -459,7 +458,7 @@ is_configured() {
   [ -n "$(installed_version klatch)" ] || return 1
   [ "$dry_run" = no ] || [ -r /etc/klatch/server.conf ] ||
     say 'This user cannot read /etc/klatch/server.conf. If Klatch is configured, nothing is done about a database.'
-  klatch config check --config /etc/klatch/server.conf >/dev/null 2>&1 </dev/null
+  /usr/bin/klatch config check --config /etc/klatch/server.conf >/dev/null 2>&1 </dev/null
 }
 
 # Sets $major to that of the newest PostgreSQL that is installed or runs, if Klatch can work with it.
@@ -471,8 +470,10 @@ find_server() {
     take_major "${program%%/*}"
   done
   for lock in /var/run/postgresql/.s.PGSQL.*.lock; do
+    [ -f "$lock" ] || continue
     # Its second line is the folder of the cluster.
-    [ -f "$lock" ] && take_major "$(cat "$(sed -n 2p "$lock")/PG_VERSION" 2>/dev/null)"
+    file=$(sed -n 2p "$lock")/PG_VERSION
+    if [ -f "$file" ]; then take_major "$(head -n 1 "$file")"; fi
   done
   [ "$major" -ge $MIN_POSTGRESQL ]
 }
@@ -589,14 +590,18 @@ install_database() {
 
 # Ends with 1 where the archive of the distribution cannot deliver the package; Klatch has its own then.
 install_postgresql() {
-  undeliverable='Failed to fetch|Unable to fetch|Unable to locate|no installation candidate|unmet dep|not installable'
   apt_install postgresql && return 0
-  is_said 'No space left|enough free space' || ! is_said "$undeliverable" && explain 'postgresql was not installed'
-  [ $refreshed = no ] || return 1
-  refresh_everything
-  apt_install postgresql && return 0
-  is_said 'No space left|enough free space' || ! is_said "$undeliverable" && explain 'postgresql was not installed'
+  if [ $refreshed = no ] && is_undeliverable; then
+    refresh_everything
+    apt_install postgresql && return 0
+  fi
+  is_undeliverable || explain 'postgresql was not installed'
   return 1
+}
+
+is_undeliverable() {
+  ! is_said 'No space left|enough free space' &&
+    is_said 'Failed to fetch|Unable to fetch|Unable to locate|no installation candidate|unmet dep|not installable'
 }
 
 install_klatch() {

@@ -108,15 +108,13 @@ The last one makes a first group and prints the address to post messages to.
         .filter((line) => line.startsWith('  apt-get'))
         .map((line) => line.trim());
       expect(shown).toHaveLength(3);
-      const words = (line: string): string => line.replace(' -q', '');
-      expect(done.map(words).filter((line) => / (update|install) ?/.test(line) && !line.includes('apt.conf'))).toEqual(
-        shown.map(words),
-      );
+      // Reading the repository is not among them: it changes nothing.
+      expect(done.filter((line) => / (update|install)\b/.test(line) && !line.includes('apt.conf'))).toEqual(shown);
       for (const [, file] of asRoot.stdout.matchAll(/^ {2}write (\S+):/gm)) await at.must(`test -s ${file}`);
     });
   });
 
-  test.each(suites('bullseye', 'trixie'))('works on %s as well, and where it was before', async (suite) => {
+  test.each(suites('bookworm', 'bullseye', 'trixie'))('works on %s, and where it was before', async (suite) => {
     await machine({ suite });
     expect(await target!.install()).toMatchObject({ code: 0, stderr: '' });
     expect(await target!.install()).toMatchObject({ code: 0, stderr: '' });
