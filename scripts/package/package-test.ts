@@ -11,6 +11,7 @@ import { closingLine, countsOf } from '../closing-line.ts';
 import { runJest } from '../jest.ts';
 import { makeChroots, SYSTEMS } from './chroots.ts';
 import { BUILD, DIST } from './paths.ts';
+import { fetchPostgresql, POSTGRESQL_MAJORS } from './postgresql-versions.ts';
 import { formatTrials, type Trial } from './trial-table.ts';
 import { requireTools } from './tools.ts';
 
@@ -34,13 +35,18 @@ async function main(args: readonly string[]): Promise<void> {
   const built = once(packages, 'exit');
   // They are made while the packages are: this needs the network more than a processor.
   makeChroots(SYSTEMS.map(({ name }) => name).filter((name) => !isQuick || name.startsWith('bookworm')));
+  // All versions of PostgreSQL take a minute and half a gigabyte.
+  if (!isQuick) for (const major of POSTGRESQL_MAJORS) fetchPostgresql(major);
   const [code] = (await built) as [number | null];
   if (code !== 0) throw new Error('the packages could not be made');
   rmSync(TRIALS_FILE, { force: true });
   const config = join(import.meta.dirname, '../../test/package/jest.config.ts');
   // A network of their own: servers have their usual ports, and nothing can be fetched that is not at hand.
   const within = ['unshare', '--net', '/bin/sh', '-c', 'busybox ip link set lo up && exec "$@"', 'sh'];
-  const { result, status } = runJest(['--config', config, ...args], { within, env: { KLATCH_TRIALS: TRIALS_FILE } });
+  const { result, status } = runJest(
+    ['--config', config, ...(isQuick ? ['--testPathIgnorePatterns=backup-versions'] : []), ...args],
+    { within, env: { KLATCH_TRIALS: TRIALS_FILE } },
+  );
   writeTable();
   console.log(closingLine('package-test', countsOf(result)));
   process.exitCode = status !== 0 || !result.success || result.numPassedTests === 0 ? 1 : 0;

@@ -59,7 +59,9 @@ export function configure(file: string, answers: Answers, { env, notes = {} }: C
   // Before the configuration that names them: a run that is cut off leaves files that the next run takes.
   const keys = set.includes(SERVER_KEYS) ? createServerKeys(folder, server === null ? {} : { owner: server }) : null;
   const isNew = !existsSync(file);
-  const owner = server !== null && isNew ? { owner: { uid: 0, gid: server.gid } } : {};
+  // The server reads its configuration and has no business writing it, unless the whole folder is its user's.
+  const uid = statSync(folder).uid === server?.uid ? server.uid : 0;
+  const owner = server !== null && isNew ? { owner: { uid, gid: server.gid } } : {};
   writeConfig(file, annotate(result, notes), owner);
   return { file, set, kept, keysMadeIn: keys?.created === true ? folder : null };
 }
@@ -78,15 +80,21 @@ function annotate({ text, set }: SetupResult, notes: Partial<Record<SettingKey, 
 }
 
 /**
- * Whom the server runs as, if that is not whom we are: root sets up, and the owner of the data directory has to read
- * the result. Null where it cannot be told or makes no difference.
+ * Whom the server runs as, if that is not whom we are: root sets up, and the owner of the data directory (or who is to
+ * make it) has to read the result. Null where it cannot be told or makes no difference.
  */
 export function serverUser(source: ConfigText, { dataDir }: Answers, env: Environment): Owner | null {
   if (process.geteuid?.() !== 0) return null;
   const given = dataDir !== undefined && keyState(source, 'data-dir') === 'open' ? dataDir : null;
-  const owner = ownerOf(given === null ? readDataDir(source.file, env) : resolve(dirname(source.file), given));
-  // The service runs as its user also before its data directory is made.
-  return owner ?? (source.file === SYSTEM_CONFIG ? serviceUser() : null);
+  const folder = given === null ? readDataDir(source.file, env) : resolve(dirname(source.file), given);
+  if (source.file === SYSTEM_CONFIG && !existsSync(folder)) return serviceUser();
+  return ownerOf(nearestFolder(folder));
+}
+
+/** The folder itself, or the one above it in which it could be made. */
+export function nearestFolder(path: string): string {
+  const above = dirname(path);
+  return existsSync(path) || above === path ? path : nearestFolder(above);
 }
 
 function serviceUser(): Owner | null {

@@ -5,7 +5,7 @@
  */
 export const exitCodes = {
   ok: 0,
-  /** The operation was refused or failed, doctor found errors, or a ping was not delivered; a public sentence is on standard error. */
+  /** The operation was refused or failed, doctor found errors, a ping was not delivered, or a backup cannot be made or used; a public sentence is on standard error. */
   operationFailed: 1,
   /** The command line is wrong or lacks something (EX_USAGE). */
   usage: 64,
@@ -35,7 +35,7 @@ export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes];
 /** The same in a sentence for the documents; every status has one. */
 export const exitCodeMeanings: Readonly<Record<ExitCode, string>> = {
   0: 'done',
-  1: 'the server refused, `klatch doctor` found errors, or a ping was not delivered; the reason is on standard error',
+  1: 'it was refused or it failed, or `klatch doctor` found errors; the reason is on standard error',
   64: 'the command line is wrong, or `setup` lacks an answer',
   69: 'the server or the database cannot be reached',
   70: 'a failure of Klatch itself',
@@ -43,6 +43,6 @@ export const exitCodeMeanings: Readonly<Record<ExitCode, string>> = {
   74: 'standard output was closed',
   75: 'another Klatch uses the data directory, or the database that is to be resealed',
   76: 'the database was made by a newer Klatch',
-  77: '`secret` is not the one of this database, the control socket is closed to this user, or root may not serve with `/etc/klatch`',
+  77: '`secret` is not the one of this database, the control socket is closed to this user, root may not serve with `/etc/klatch`, or only root may make a local database',
   78: 'not configured, or the configuration is wrong',
 };

@@ -14,6 +14,8 @@ import { exitCodes } from './exit-codes.ts';
 import { CommandError } from './failure.ts';
 import { databaseDefaults, type DatabaseFlags } from './setup-questions.ts';
 
+const PASSWORD = 'services.postgresql.password';
+
 /** A server of this machine that could be asked, or why not, as a sentence. */
 export interface ExaminedCluster {
   readonly cluster: LocalCluster;
@@ -23,7 +25,7 @@ export interface ExaminedCluster {
 
 /** The PostgreSQL servers of this machine; each is asked, all at once. */
 export async function examineClusters(
-  { localPlaces = SYSTEM_PLACES }: CommandContext,
+  { localPlaces = SYSTEM_PLACES }: Pick<CommandContext, 'localPlaces'>,
   socketDir: string | undefined,
 ): Promise<readonly ExaminedCluster[]> {
   const all = findClusters({ ...localPlaces, ...(socketDir !== undefined && { socketDir }) });
@@ -120,8 +122,11 @@ export async function makeLocalDatabase(
   const db = fileAnswer(source, 'services.postgresql.db', env) ?? flags.db ?? databaseDefaults.db;
   const user = fileAnswer(source, 'services.postgresql.user', env) ?? flags.user ?? databaseDefaults.user;
   const host = localHost(source, cluster, env);
-  // An empty password is none: over TCP nobody would be let in with it.
-  const password = (fileAnswer(source, 'services.postgresql.password', env) ?? flags.password) || null;
+  const password = fileAnswer(source, PASSWORD, env) ?? (flags.password || null);
+  if (password === '' && host?.startsWith('/') !== true) {
+    const message = `${source.file} has an empty ${PASSWORD}, with which nobody is let in over TCP: remove that line, then repeat this command.`;
+    throw new CommandError(exitCodes.operationFailed, message);
+  }
   const secret = fileAnswer(source, 'secret', env);
   try {
     const made = await provision(cluster, { database: db, user, password, secret, serverUid, host });

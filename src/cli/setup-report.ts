@@ -61,7 +61,7 @@ export function nextStep(
   if (file === SYSTEM_CONFIG && isService()) return 'start the server: sudo service klatch start';
   const found = file === SYSTEM_CONFIG || file === join(programDir, '../conf/server.conf');
   const flag = found ? '' : ` --config ${shellWord(file)}`;
-  if (kind === 'archive') return `start the server: nohup ${shellWord(command)} serve${flag} &`;
+  if (kind === 'archive') return `start the server: nohup ${shellWord(command)}${flag} >> klatch.log 2>&1 &`;
   return `start the server with "klatch serve${flag}".`;
 }
 

@@ -1,11 +1,12 @@
-import { existsSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { accessSync, constants, existsSync, realpathSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
 import type { Command } from 'commander';
 import { keyState, type ConfigText } from '../config/edit.ts';
 import { EmbeddedError } from '../storage/embedded/embedded-error.ts';
 import { findPrograms } from '../storage/embedded/programs.ts';
 import { clusterLabel } from '../storage/local/clusters.ts';
-import { configure, readConfigText, serverUser, SYSTEM_CONFIG } from './configure.ts';
+import { thisInstallation } from '../installation.ts';
+import { configure, nearestFolder, readConfigText, serverUser, SYSTEM_CONFIG, type Answers } from './configure.ts';
 import { printError, type CommandContext } from './context.ts';
 import { exitCodes } from './exit-codes.ts';
 import { CommandError } from './failure.ts';
@@ -27,6 +28,7 @@ import {
   withDatabase,
   type DatabaseOffers,
   type Given,
+  type Missing,
 } from './setup-questions.ts';
 import { report } from './setup-report.ts';
 
@@ -47,7 +49,7 @@ export function addSetup(program: Command, context: CommandContext): void {
     .option('--db-name <name>', 'its name (default: klatch)')
     .option('--db-user <user>', 'its user (default: klatch)')
     .option('--db-password-file <file>', 'a file that holds the password (or set KLATCH_DB_PASSWORD)')
-    .option('--data-dir <dir>', "the folder of the server's own state (default: /var/lib/klatch)")
+    .option('--data-dir <dir>', "the folder of the server's own state (default: /var/lib/klatch; unpacked: data/)")
     .option('--interface <address>', 'the address to listen on (default: 127.0.0.1)')
     .option('--port <port>', 'the port to listen on (default: 9090)')
     .option('--metrics-port <port>', 'the port of the metrics (default: 19090)')
@@ -71,11 +73,17 @@ const collect = (value: string, before: readonly string[] = []): readonly string
 
 async function setup(context: CommandContext, flag: string | undefined, options: SetupOptions): Promise<void> {
   const file = targetFile(context, flag);
-  const answers = readAnswers(options);
-  const database = readDatabase(context, options);
+  requireReadable(file);
   const source = readConfigText(file);
-  refuseContradictions(source, options, database);
-  const given = await complete(context, source, { given: { answers, database }, options });
+  const asked = {
+    answers: { ...presets(context, file), ...readAnswers(options) },
+    database: readDatabase(context, options),
+  };
+  refuseContradictions(source, options, asked.database);
+  const missing = findMissing(source, asked.answers, asked.database);
+  // Before anything is asked or made.
+  if (!existsSync(file) || missing.length > 0 || asked.database.local === true) requireWritable(file);
+  const given = missing.length === 0 ? asked : await complete(context, source, { given: asked, missing, options });
   const local = given.database.local === true ? await makeLocal(context, source, { given, options }) : null;
   if (given.database.embedded && keyState(source, BIN_DIR) === 'open') await warnOfMissingPrograms(context);
   const all = local === null ? withDatabase(source, given) : { ...given.answers, database: local.answer };
@@ -86,20 +94,51 @@ async function setup(context: CommandContext, flag: string | undefined, options:
 function targetFile({ env, programDir }: CommandContext, flag: string | undefined): string {
   const named = flag ?? env['KLATCH_CONFIG'];
   if (named !== undefined && named !== '') return resolve(named);
-  const conf = join(programDir, '../conf');
-  const beside = join(conf, 'server.conf');
-  return existsSync(beside) || (existsSync(conf) && !existsSync(SYSTEM_CONFIG)) ? beside : SYSTEM_CONFIG;
+  const beside = fileBeside(programDir);
+  if (isArchive() || existsSync(beside)) return beside;
+  return existsSync(dirname(beside)) && !existsSync(SYSTEM_CONFIG) ? beside : SYSTEM_CONFIG;
+}
+
+function requireReadable(file: string): void {
+  requireAccess(file, file, constants.R_OK);
+}
+
+/** It is replaced by a new file beside it. */
+function requireWritable(file: string): void {
+  const path = existsSync(file) ? realpathSync(file) : file;
+  requireAccess(file, nearestFolder(dirname(path)), constants.W_OK | constants.X_OK);
+}
+
+/** Throws CommandError; what does not exist is no obstacle. */
+function requireAccess(file: string, path: string, mode: number): void {
+  try {
+    accessSync(path, mode);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT') return;
+    const who = file === SYSTEM_CONFIG ? 'root: repeat this command with sudo' : 'the owner of its folder';
+    const message = `${file} can be written only by ${who} (${code})`;
+    throw new CommandError(exitCodes.cannotCreate, message, { cause: error });
+  }
+}
+
+const fileBeside = (programDir: string): string => join(programDir, '../conf/server.conf');
+const isArchive = (): boolean => thisInstallation().kind === 'archive';
+
+/** An unpacked archive keeps its data beside its configuration: any user can run it, and it can be moved as a whole. */
+function presets({ programDir }: CommandContext, file: string): Answers {
+  return isArchive() && file === fileBeside(programDir) ? { dataDir: '../data' } : {};
 }
 
 interface Asked {
   readonly given: Given;
+  readonly missing: readonly Missing[];
   readonly options: SetupOptions;
 }
 
 /** The answers with those that a person at the terminal adds. Throws CommandError where nobody can be asked. */
-async function complete(context: CommandContext, source: ConfigText, { given, options }: Asked): Promise<Given> {
-  const missing = findMissing(source, given.answers, given.database);
-  if (missing.length === 0) return given;
+async function complete(context: CommandContext, source: ConfigText, asked: Asked): Promise<Given> {
+  const { given, missing, options } = asked;
   if (!context.input.isTTY || !context.errors.isTTY) {
     const lines = missing.map((name) => `  ${howToGive[name]}`);
     throw new CommandError(exitCodes.usage, ['nothing was written, these answers are missing:', ...lines].join('\n'));
@@ -116,7 +155,9 @@ async function complete(context: CommandContext, source: ConfigText, { given, op
 }
 
 async function findOffers(context: CommandContext, { socketDir }: SetupOptions): Promise<DatabaseOffers> {
-  const [examined, programs] = await Promise.all([examineClusters(context, socketDir), findAnyPrograms()]);
+  // One after the other: while it connects as another user no file may be looked at.
+  const examined = await examineClusters(context, socketDir);
+  const programs = await findAnyPrograms();
   return {
     local: usable(examined).map(({ cluster, server }) => ({
       cluster,
@@ -151,7 +192,7 @@ async function warnOfMissingPrograms(context: CommandContext): Promise<void> {
 async function makeLocal(
   context: CommandContext,
   source: ConfigText,
-  { given: { answers, database: flags }, options }: Asked,
+  { given: { answers, database: flags }, options }: Omit<Asked, 'missing'>,
 ): Promise<LocalDatabase> {
   const examined = await examineClusters(context, options.socketDir);
   const port = flags.port ?? filePort(source, context.env);

@@ -32,6 +32,9 @@ export interface ConnectionOptions {
   readonly peerUid?: number;
 }
 
+/** What servers before 9.6 refuse our sessions with: they do not know a setting that each begins with. */
+export const UNKNOWN_SETTING = '42704';
+
 /** A client of the library with the one socket it ever gets. */
 interface Session {
   readonly client: Sql;
@@ -201,7 +204,10 @@ export class Connection {
   }
 }
 
-/** Runs something synchronous as another user; nothing else of this process runs meanwhile but its pool of threads. */
+/**
+ * Runs something synchronous as another user. What the pool of threads does meanwhile is done as that user too: the
+ * caller sees to it that no files are under way.
+ */
 function asUser<T>(uid: number | undefined, work: () => T): T {
   const own = process.geteuid?.();
   if (uid === undefined || own === undefined || uid === own) return work();
@@ -227,6 +233,7 @@ function isConnectionError(error: unknown): boolean {
 }
 
 function reason(error: unknown): string {
+  if (sqlState(error) === UNKNOWN_SETTING) return 'this PostgreSQL is too old: Klatch needs 11 or newer';
   if (!(error instanceof Error)) return 'no reason given';
   const code = (error as NodeJS.ErrnoException).code;
   if (code === 'CONNECT_TIMEOUT') return 'it took the connection and did not answer';

@@ -1,5 +1,5 @@
 import type { ConnectionTarget, Transaction } from './connection.ts';
-import { schemaVersion } from './migrate.ts';
+import { BACKUP_SESSION, schemaVersion } from './migrate.ts';
 import { readOnly } from './read-only.ts';
 import { opensCanary, type Sealer } from './sealed.ts';
 
@@ -27,7 +27,7 @@ export interface DatabaseReport {
   readonly secretFits: boolean | null;
   /** By how much its clock is ahead of ours. */
   readonly clockAheadMs: number;
-  /** Transactions that have been open for longer than {@link LONG_TRANSACTION_S}, of sessions that we may look at. */
+  /** Transactions that have been open for longer than {@link LONG_TRANSACTION_S}, of sessions that we may look at, backups left out. */
   readonly longTransactions: number;
   /** Locks that have not been granted, of this database; a lock that waits for a moment only is among them. */
   readonly waitingLocks: number;
@@ -86,7 +86,8 @@ async function readRow(tx: Transaction, longTransactionS: number): Promise<Row> 
         where datname = current_database() and application_name like 'klatch %' and pid <> pg_backend_pid())
         as "connectionsOfKlatch",
       (select count(*)::int from pg_stat_activity
-        where datname = current_database() and xact_start < now() - ${longTransactionS} * interval '1 second')
+        where datname = current_database() and xact_start < now() - ${longTransactionS} * interval '1 second'
+          and application_name is distinct from ${`klatch ${BACKUP_SESSION}`})
         as "longTransactions",
       (select count(*)::int from waiting) as "waitingLocks",
       to_json(array(

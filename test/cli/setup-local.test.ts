@@ -1,9 +1,9 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmod, readFile, stat } from 'node:fs/promises';
+import { chmod, chown, mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import { chooseCluster, type ExaminedCluster } from '../../src/cli/setup-local.ts';
+import { chooseCluster, examineClusters, type ExaminedCluster } from '../../src/cli/setup-local.ts';
 import { CommandError } from '../../src/cli/failure.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { eventually } from '../support/eventually.ts';
@@ -116,19 +116,59 @@ const programs = await localPrograms();
       port: server.cluster.port,
       password: 'of the file',
     });
+    await workspace.write(['services.postgresql { embedded = false, password = "" }', 'data-dir = "data"']);
+    const empty = await workspace.run(flags());
+    expect(empty).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('has an empty services.postgresql.password'),
+    });
   });
 
-  (isRoot ? test : test.skip)('gives the files to the user of the data directory', async () => {
-    const { uid, gid } = await stat(server.cluster.socketDir);
-    const folder = join(server.folder, 'own');
-    await workspace.run([...flags().slice(0, -1), server.folder, '--config', join(folder, 'server.conf')]);
-    await workspace.run(['setup', '--config', workspace.file]);
-    const mode = async (name: string) => {
-      const found = await stat(join(workspace.folder, name));
-      return [found.uid, found.gid, (found.mode & 0o777).toString(8)];
-    };
-    expect(await mode('server.conf')).toEqual([0, gid, '640']);
-    expect(await mode('server-key.private.pem')).toEqual([uid, gid, '600']);
+  test("knows Debian's servers by name, running or not", async () => {
+    const { socketDir, port } = server.cluster;
+    const clustersDir = join(workspace.folder, 'etc');
+    const configured = { '15/main': port, '14/old': port + 1 };
+    for (const [name, each] of Object.entries(configured)) {
+      await mkdir(join(clustersDir, name), { recursive: true });
+      const lines = [`port = ${each}`, `unix_socket_directories = '${socketDir}'`, ''];
+      await writeFile(join(clustersDir, name, 'postgresql.conf'), lines.join('\n'));
+    }
+    const found = await examineClusters({ localPlaces: { socketDir, clustersDir } }, undefined);
+    expect(found.map(({ cluster, problem }) => [cluster.name, problem])).toEqual([
+      ['15/main', null],
+      ['14/old', expect.stringContaining('sudo pg_ctlcluster 14 old start')],
+    ]);
+    expect(chooseCluster(found, { cluster: undefined, port: undefined }).name).toBe('15/main');
+  });
+
+  (isRoot ? test : test.skip)('gives the files to whoever has the data directory, or is to make it', async () => {
+    const [uid, gid] = [4711, 4712];
+    const owners = async (): Promise<unknown[]> =>
+      Promise.all(
+        ['server.conf', 'server-key.private.pem'].map(async (name) => {
+          const found = await stat(join(workspace.folder, name));
+          return [found.uid, found.gid, (found.mode & 0o777).toString(8)];
+        }),
+      );
+    const parent = join(workspace.folder, 'state');
+    await mkdir(parent);
+    await chown(parent, uid, gid);
+    const set = ['setup', '--embedded', '--base-uri', 'https://one.example', '--data-dir', join(parent, 'data')];
+    expect(await workspace.run(set)).toMatchObject({ code: 0 });
+    expect(await owners()).toEqual([
+      [0, gid, '640'],
+      [uid, gid, '600'],
+    ]);
+    for (const name of ['server.conf', 'server-key.private.pem', 'server-key.public.pem']) {
+      await rm(join(workspace.folder, name));
+    }
+    // A folder that is the user's own, such as an unpacked archive.
+    await chown(workspace.folder, uid, gid);
+    expect(await workspace.run(set)).toMatchObject({ code: 0 });
+    expect(await owners()).toEqual([
+      [uid, gid, '640'],
+      [uid, gid, '600'],
+    ]);
   });
 
   (isRoot ? test : test.skip)('needs root, and says so', async () => {
@@ -140,6 +180,9 @@ const programs = await localPrograms();
       code: 77,
       stderr: expect.stringMatching(/needs root: repeat this command with sudo/),
     });
+    await chmod(workspace.folder, 0o755);
+    const closed = new Program([...command, join(root, 'src/main.ts'), 'setup', '--config', workspace.file]);
+    expect(await closed.ended).toMatchObject({ code: 73, stderr: expect.stringContaining('can be written only by') });
   });
 
   describe('at a terminal', () => {
@@ -199,7 +242,8 @@ describe('the choice among several servers', () => {
     server: problem === null ? { version: name.split('/')[0]!, number: 150_000 } : null,
     problem,
   });
-  const [old, one, two] = [examined('9.3/main', 5432, 'too old'), examined('15/main', 5433), examined('16/main', 5434)];
+  const old = examined('9.3/main', 5432, 'too old');
+  const [one, two] = [examined('15/main', 5433), examined('16/main', 5434)];
   const choose = (all: readonly ExaminedCluster[], wanted: { cluster?: string; port?: number } = {}) =>
     chooseCluster(all, { cluster: wanted.cluster, port: wanted.port }).name;
   const refusal = (all: readonly ExaminedCluster[], wanted: { cluster?: string; port?: number } = {}): CommandError => {
@@ -212,20 +256,20 @@ describe('the choice among several servers', () => {
   };
 
   test('takes the only one that can be used', () => {
-    expect(choose([old!, one!])).toBe('15/main');
+    expect(choose([old, one])).toBe('15/main');
   });
 
   test('is made by name or port, and asked for where it is open', () => {
-    expect(choose([one!, two!], { cluster: '16/main' })).toBe('16/main');
-    expect(choose([one!, two!], { port: 5433 })).toBe('15/main');
-    const open = refusal([one!, two!]);
+    expect(choose([one, two], { cluster: '16/main' })).toBe('16/main');
+    expect(choose([one, two], { port: 5433 })).toBe('15/main');
+    const open = refusal([one, two]);
     expect(open.exitCode).toBe(64);
     expect(open.message).toMatch(/--cluster 15\/main: [^]*--cluster 16\/main: /);
   });
 
   test('says what is wrong with the one that was meant, or that there is none', () => {
-    expect(refusal([old!, one!], { cluster: '9.3/main' })).toMatchObject({ exitCode: 69, message: 'too old' });
-    expect(refusal([one!], { port: 6000 }).message).toContain('no PostgreSQL server on port 6000');
+    expect(refusal([old, one], { cluster: '9.3/main' })).toMatchObject({ exitCode: 69, message: 'too old' });
+    expect(refusal([one], { port: 6000 }).message).toContain('no PostgreSQL server on port 6000');
     expect(refusal([]).message).toMatch(/sudo apt-get install postgresql.*klatch setup --embedded/);
   });
 });

@@ -1,4 +1,4 @@
-import { readFile, stat, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
@@ -8,7 +8,7 @@ import { askMissing, findMissing, withDatabase, type DatabaseOffers } from '../.
 import { nextStep } from '../../src/cli/setup-report.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { describeInstallation } from '../../src/installation.ts';
-import { Workspace } from './program.ts';
+import { Program, root, Workspace } from './program.ts';
 
 let workspace: Workspace;
 
@@ -241,6 +241,23 @@ describe('the questions of klatch setup', () => {
   });
 });
 
+describe('the unpacked archive', () => {
+  test('is configured in its own folder, where its data goes too', async () => {
+    const folder = join(workspace.folder, 'klatch-1.0.0');
+    const launcher = join(folder, 'bin/klatch');
+    await mkdir(join(folder, 'bin'), { recursive: true });
+    await writeFile(launcher, '');
+    const main = join(root, 'src/main.ts');
+    const command = [process.execPath, main, 'setup', '--embedded', '--base-uri', 'https://one.example'] as const;
+    const { code, stdout } = await new Program(command, { env: { KLATCH_LAUNCHER: launcher } }).ended;
+    expect({ code, stdout }).toEqual({
+      code: 0,
+      stdout: expect.stringContaining(`nohup ${launcher} >> klatch.log 2>&1 &`),
+    });
+    expect(loadConfig(join(folder, 'conf/server.conf'), { env: {} }).config.dataDir).toBe(join(folder, 'data'));
+  });
+});
+
 describe('what comes next', () => {
   const programDir = '/opt/klatch/bin';
   const source = describeInstallation({ execPath: '/usr/bin/node', launcher: undefined });
@@ -255,7 +272,7 @@ describe('what comes next', () => {
       '/opt/klatch/conf/server.conf',
       archive,
       true,
-      "start the server: nohup '/opt/klatch 1/bin/klatch' serve &",
+      "start the server: nohup '/opt/klatch 1/bin/klatch' >> klatch.log 2>&1 &",
     ],
     ['a file elsewhere', '/srv/k.conf', source, true, 'start the server with "klatch serve --config /srv/k.conf".'],
   ])('is told for %s', (_, file, installation, isService, told) => {

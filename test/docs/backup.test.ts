@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
-import { chmod, copyFile, mkdtemp, rm } from 'node:fs/promises';
+import { chmod, copyFile, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
@@ -10,7 +10,7 @@ import { root, SECRET, Workspace, type Program } from '../cli/program.ts';
 
 /** Debian's, which has pg_dump; the one that comes with npm has not. */
 const BIN_DIR = '/usr/lib/postgresql/15/bin';
-const page = readFileSync(join(root, 'docs/operations.md'), 'utf8');
+const page = readFileSync(join(root, 'docs/backup.md'), 'utf8');
 
 let source: Workspace;
 let target: Workspace;
@@ -33,15 +33,21 @@ afterEach(async () => {
 });
 
 /** Runs the commands that stand in the page behind a mark, on our folders instead of the page's. */
-async function runFromPage(mark: string): Promise<void> {
-  const block = new RegExp(`<!-- commands: ${mark} -->\n\n\`\`\`sh\n([^]*?)\`\`\``).exec(page)?.[1];
-  if (block === undefined) throw new Error(`docs/operations.md has no commands "${mark}"`);
+async function runFromPage(mark: string, workspace = source): Promise<void> {
+  const block = new RegExp(`<!-- commands: ${mark} -->\n\n *\`\`\`sh\n([^]*?)\`\`\``).exec(page)?.[1];
+  if (block === undefined) throw new Error(`docs/backup.md has no commands "${mark}"`);
   const script = block
     .replaceAll('/var/lib/klatch-new', target.dataDir)
     .replaceAll('/var/lib/klatch', source.dataDir)
+    .replaceAll('/var/backups', folder)
+    .replaceAll('/root/klatch-conf', join(folder, 'conf'))
     .replaceAll('klatch.dump', dump)
-    .replaceAll('klatch.tar', join(folder, 'klatch.tar'));
-  const env = { ...process.env, PATH: `${BIN_DIR}:${process.env['PATH'] ?? ''}` };
+    .replaceAll('=klatch.tar', `=${join(folder, 'klatch.tar')}`);
+  const env = {
+    ...process.env,
+    PATH: `${join(root, 'bin')}:${BIN_DIR}:${process.env['PATH'] ?? ''}`,
+    KLATCH_CONFIG: workspace.file,
+  };
   const shell = spawn('/bin/sh', ['-euc', script], { env, stdio: ['ignore', 'ignore', 'pipe'] });
   let stderr = '';
   shell.stderr.setEncoding('utf8').on('data', (text: string) => {
@@ -89,6 +95,23 @@ async function expectRestored(pathname: string): Promise<Program> {
   expect(await target.run(['doctor'])).toMatchObject({ stderr: '', code: 0 });
   return server;
 }
+
+test('a backup of the running server is restored on another machine, as the page says step by step', async () => {
+  await configure();
+  const { server, url } = await source.serve();
+  const pathname = await fill(url);
+  await runFromPage('backup');
+  // What comes after the backup is not in it.
+  expect(await postJson(url + pathname, { text: 'later' })).toMatchObject({ body: { id: '1:4' } });
+  await stop(server);
+  await rm(target.file);
+  await runFromPage('configuration', target);
+  const text = await readFile(join(folder, 'conf/server.conf'), 'utf8');
+  expect(text).toContain('<SERVER_SECRET>');
+  await target.write([text.replace('<SERVER_SECRET>', SECRET)]);
+  await runFromPage('restore', target);
+  await stop(await expectRestored(pathname));
+}, 60_000);
 
 test('a copy of the stopped data directory makes the same server elsewhere', async () => {
   await configure();

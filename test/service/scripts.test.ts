@@ -86,6 +86,12 @@ describe('the scripts of the service', () => {
   });
 });
 
+test('a failed upgrade is told by the words that the program has for it', () => {
+  const words = 'nothing was changed, the database is at schema';
+  expect(readFileSync(join(root, 'debian/klatch.postinst'), 'utf8')).toContain(words);
+  expect(readFileSync(join(root, 'src/storage/migrate.ts'), 'utf8')).toContain(words);
+});
+
 describe('the unit', () => {
   test('is restarted on no status that a restart cannot mend', () => {
     const statuses = /^RestartPreventExitStatus=(.*)$/m.exec(unit)![1]!.split(' ').map(Number);

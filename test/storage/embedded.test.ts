@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { existsSync } from 'node:fs';
-import { chmod, cp, lstat, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { chmod, cp, lstat, mkdir, mkdtemp, readdir, readFile, rm, writeFile, chown } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import postgres from 'postgres';
@@ -180,6 +180,13 @@ describe('as root', () => {
     const server = await start(join(root, 'data'), { binDir: await copyPrograms(join(root, 'native')) });
     expect((await lstat(join(root, 'data', 'postgresql'))).uid).not.toBe(0);
     expect(await answer(server)).toBe(1);
+  });
+
+  asRoot('the log belongs to whom the data directory belongs, who has to open it at the next start', async () => {
+    await mkdir(join(root, 'data'));
+    await chown(join(root, 'data'), 65_534, 65_534);
+    await start(join(root, 'data'), { binDir: await copyPrograms(join(root, 'native')) });
+    expect(await lstat(join(root, 'data', 'postgresql.log'))).toMatchObject({ uid: 65_534, gid: 65_534 });
   });
 
   asRoot('a data directory inside a closed folder works: the files stay root’s', async () => {

@@ -4,6 +4,7 @@ import { createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { Connection } from '../../src/storage/connection.ts';
 import { findClusters, type LocalCluster } from '../../src/storage/local/clusters.ts';
 import { provision } from '../../src/storage/local/provision.ts';
 import { fitsVerifier, scramVerifier } from '../../src/storage/local/scram.ts';
@@ -91,6 +92,11 @@ describe('the PostgreSQL servers of a machine', () => {
     await expect(provision(find()[0]!, wanted)).rejects.toThrow(
       /^PostgreSQL 9\.3 \(9\.3\/main on port 5432\) is too old.*apt-get install klatch-postgresql.*klatch setup --embedded/,
     );
+    // A server that is named by hand.
+    const place = { host: join(folder, 'run'), port: 5432, database: 'd', user: 'u', password: '' };
+    const connection = new Connection({ ...place, connectTimeoutMs: 2_000, lockTimeoutMs: 1_000 }, 'test');
+    const work = connection.run((sql) => sql`select 1`, 5_000);
+    await expect(work).rejects.toThrow('this PostgreSQL is too old: Klatch needs 11 or newer');
   });
 
   test('that answer nonsense, or refuse their own administrator, are told as such', async () => {

@@ -1,5 +1,5 @@
 import { constants } from 'node:fs';
-import { open, rename, type FileHandle } from 'node:fs/promises';
+import { open, rename, stat, type FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
 import { lastLines } from './run-program.ts';
 
@@ -19,12 +19,12 @@ export interface ServerLog {
 /** Opens `<dataDir>/postgresql.log` (mode 0600); the caller closes the handle. A link in its place is refused. */
 export async function openServerLog(dataDir: string): Promise<ServerLog> {
   const path = join(dataDir, 'postgresql.log');
-  const handle = await openForAppend(path);
+  const handle = await openForAppend(path, dataDir);
   const { size } = await handle.stat();
   if (size <= ROTATE_BYTES) return { path, handle, offset: size };
   await handle.close();
   await rename(path, `${path}.1`);
-  return { path, handle: await openForAppend(path), offset: 0 };
+  return { path, handle: await openForAppend(path, dataDir), offset: 0 };
 }
 
 /** The last lines that were written since the log was opened. */
@@ -40,6 +40,18 @@ export async function tailOf(log: Pick<ServerLog, 'path' | 'offset'>): Promise<s
   }
 }
 
-async function openForAppend(path: string): Promise<FileHandle> {
-  return open(path, constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | constants.O_NOFOLLOW, 0o600);
+async function openForAppend(path: string, dataDir: string): Promise<FileHandle> {
+  const { O_WRONLY, O_APPEND, O_CREAT, O_NOFOLLOW } = constants;
+  const handle = await open(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW, 0o600);
+  try {
+    // Root makes a backup, and the server, which is another user, could not start any more.
+    if (process.geteuid?.() === 0) {
+      const { uid, gid } = await stat(dataDir);
+      await handle.chown(uid, gid);
+    }
+    return handle;
+  } catch (error) {
+    await handle.close();
+    throw error;
+  }
 }

@@ -1,4 +1,4 @@
-import { Connection, type ConnectionTarget, type Sql } from '../connection.ts';
+import { Connection, UNKNOWN_SETTING, type ConnectionTarget, type Sql } from '../connection.ts';
 import { DatabaseAwayError, DatabaseLostError, sqlState } from '../database-error.ts';
 import { readPasswd } from '../passwd.ts';
 import { clusterLabel, type LocalCluster } from './clusters.ts';
@@ -8,8 +8,6 @@ export const CONNECT_TIMEOUT_MS = 5_000;
 export const LOCK_TIMEOUT_MS = 10_000;
 /** Making a database copies one, which takes a second on a slow disk. */
 const TIMEOUT_MS = 60_000;
-/** Servers before 9.6 do not know the settings that each of our sessions begins with. */
-const UNKNOWN_SETTING = '42704';
 const OLDEST = 110_000;
 
 /** Which version a server is; `number` is PostgreSQL's own, such as 150018, or 0 for one from before 9.6. */

@@ -11,7 +11,7 @@ import { addressOf, verifyLogin } from './verification.ts';
 export interface DatabaseRequest {
   readonly database: string;
   readonly user: string;
-  /** The role's password where somebody has chosen one; null: one is drawn. */
+  /** The role's password where somebody has chosen one, empty where none is needed; null: one is drawn. */
   readonly password: string | null;
   /** The server's secret, which has to open what an existing database holds; null: there is none yet. */
   readonly secret: string | null;
@@ -96,7 +96,7 @@ function judgeRole(role: FoundRole, { user, password }: DatabaseRequest): void {
     const what = role.canLogIn ? `has more rights than Klatch should (${role.rights.join(', ')})` : 'may not log in';
     throw new LocalDatabaseError('refused', `The role "${user}" exists and ${what}. ${other}`);
   }
-  if (password !== null && fitsVerifier(role.stored, user, password)) return;
+  if (password !== null && keepsPassword(role, user, password)) return;
   // From here on it would get another password, which would lock out whoever uses the old one.
   const { sessions, otherDatabases } = role;
   if (sessions === 0 && otherDatabases.length === 0) return;
@@ -127,10 +127,10 @@ async function makeRole(
   user: string,
   password: string,
 ): Promise<ProvisionedDatabase['role']> {
-  if (found !== null && fitsVerifier(found.stored, user, password)) return 'kept';
+  if (found !== null && keepsPassword(found, user, password)) return 'kept';
   // What PostgreSQL may write into its log, when statements are logged, is the verifier and never the password.
   const name = identifier(user);
-  const secret = `password '${scramVerifier(password)}'`;
+  const secret = `password '${scramVerifier(password || createPassword())}'`;
   if (found !== null) {
     await sql.unsafe(`alter role ${name} ${secret}`);
     return 'new password';
@@ -143,6 +143,11 @@ async function makeRole(
     await tx.unsafe(`alter role ${name} set log_min_messages = 'log'`);
   });
   return 'made';
+}
+
+/** Who is known by his user on the machine needs no password, whatever the role has. */
+function keepsPassword({ stored }: FoundRole, user: string, password: string): boolean {
+  return password === '' || fitsVerifier(stored, user, password);
 }
 
 async function makeDatabase(sql: Sql, { number }: ServerVersion, { database, user }: DatabaseRequest): Promise<void> {

@@ -1,20 +1,18 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import type { Seq } from '../../../src/model/ids.ts';
-import type { Sql } from '../../../src/storage/connection.ts';
 import { Connection } from '../../../src/storage/connection.ts';
 import { MessageLog } from '../../../src/storage/message-log.ts';
 import { migrate, newestVersion, readMigrations } from '../../../src/storage/migrate.ts';
-import { ensureAttemptPartitions } from '../../../src/storage/retention.ts';
 import { checkCanary, Sealer, WrongSecretError } from '../../../src/storage/sealed.ts';
 import { DatabaseInUseError } from '../../../src/storage/reseal.ts';
 import { readSnapshot } from '../../../src/storage/backup/snapshot.ts';
 import { CARRIED_TABLES, LEFT_OUT_TABLES, readContents } from '../../../src/storage/backup/tables.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
-import { keyedPost, logOptions, makeGroups, makeHook, post, readWholeLog } from '../fixture.ts';
+import { logOptions, makeGroups, makeHook, post, readWholeLog } from '../fixture.ts';
 import { describeSchema } from '../schema.ts';
-import { loadBackup, sealer, takeBackup } from './fixture.ts';
+import { fillDatabase, MESSAGES, rowsOf } from './filled.ts';
+import { loadBackup, takeBackup } from './fixture.ts';
 
 let source: TestDatabase;
 let target: TestDatabase;
@@ -28,37 +26,7 @@ afterEach(async () => {
   await target.drop();
 });
 
-/** Texts that a format could stumble over. */
-const TEXTS = ['plain', 'tab\tand\nline\r\n', '\\N', '\\.', 'ПРИВЕТ 👋', '"quoted", {braces}', '\u0001\u007f', ' '];
-
-/** Groups with messages, keys, hooks, retries, attempts of today and of a day long ago. */
-async function fill(): Promise<void> {
-  const groups = await makeGroups(source, 3);
-  const log = new MessageLog(source.open().intake, logOptions());
-  for (const text of TEXTS) for (const group of groups) await log.append(post(group, text));
-  await log.append(keyedPost(groups[0]!, 'key', 'once'));
-  await log.stop();
-  const hook = await makeHook(source, groups[0]!, { startSeq: 2 as Seq });
-  await makeHook(source, groups[1]!, { skip: ['webhook', 'bot'], order: 'none' });
-  await source.query(async (sql) => {
-    await checkCanary(sql, sealer);
-    await sql.begin((tx) => ensureAttemptPartitions(tx, Date.now()));
-    await sql`update reverse_hook set cursor = 5, failures = 3, next_attempt_at = now() where id = ${hook}`;
-    await sql`insert into delivery_retry (hook_id, seq, last_seq, attempts, next_at) values (${hook}, 3, 3, 2, now())`;
-    await sql`
-      insert into delivery_attempt (hook_id, seq, last_seq, attempt, at, outcome, duration_ms)
-      select ${hook}, 3, 3, n, at, 'failed', 12
-      from (values (1, now()), (2, '2020-01-01'::timestamptz)) as v (n, at)`;
-    await sql`update lease set holder = 'somebody', epoch = 7, expires_at = now() + interval '1 hour'`;
-    await sql`insert into node (id, expires_at) values ('somebody', now() + interval '1 hour')`;
-  });
-}
-
-/** Every row of a table as text, sorted. */
-async function rowsOf(database: TestDatabase, table: string): Promise<string[]> {
-  const rows = await database.query((sql: Sql) => sql.unsafe(`select t::text as row from ${table} t order by 1`));
-  return rows.map((row) => row['row'] as string);
-}
+const fill = (): Promise<void> => fillDatabase(source);
 
 describe('a backup', () => {
   test('knows each table of the schema, as one that it carries or one that it leaves out for a reason', async () => {
@@ -79,7 +47,7 @@ describe('a backup', () => {
       expect(await rowsOf(target, table)).toEqual(rows);
       expect(written.manifest.rows[table]).toBe(rows.length);
     }
-    expect((await readWholeLog(target)).length).toBe(TEXTS.length * 3 + 1);
+    expect((await readWholeLog(target)).length).toBe(MESSAGES);
     const [group] = await makeGroups(target, 1);
     expect(group!.id).toBe(4);
     expect(await makeHook(target, group!)).toBe(3);

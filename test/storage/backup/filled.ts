@@ -1,0 +1,58 @@
+import { expect } from '@jest/globals';
+import type { Seq } from '../../../src/model/ids.ts';
+import { CARRIED_TABLES } from '../../../src/storage/backup/tables.ts';
+import type { Sql } from '../../../src/storage/connection.ts';
+import { MessageLog } from '../../../src/storage/message-log.ts';
+import { ensureAttemptPartitions } from '../../../src/storage/retention.ts';
+import { checkCanary } from '../../../src/storage/sealed.ts';
+import type { TestDatabase } from '../../support/database.ts';
+import { keyedPost, logOptions, makeGroups, makeHook, post, readWholeLog } from '../fixture.ts';
+import { describeSchema } from '../schema.ts';
+import { sealer } from './fixture.ts';
+
+/** Texts that a format could stumble over. */
+const TEXTS = ['plain', 'tab\tand\nline\r\n', '\\N', '\\.', 'ПРИВЕТ 👋', '"quoted", {braces}', '\u0001\u007f', ' '];
+const GROUPS = 3;
+/** What is in the log of a database that was filled. */
+export const MESSAGES = TEXTS.length * GROUPS + 1;
+
+/** Groups with messages, keys, hooks, retries, attempts of today and of a day long ago; someone delivers for it. */
+export async function fillDatabase(database: TestDatabase): Promise<void> {
+  const groups = await makeGroups(database, GROUPS);
+  const log = new MessageLog(database.open().intake, logOptions());
+  for (const text of TEXTS) for (const group of groups) await log.append(post(group, text));
+  await log.append(keyedPost(groups[0]!, 'key', 'once'));
+  await log.stop();
+  const hook = await makeHook(database, groups[0]!, { startSeq: 2 as Seq });
+  await makeHook(database, groups[1]!, { skip: ['webhook', 'bot'], order: 'none' });
+  await database.query(async (sql) => {
+    await checkCanary(sql, sealer);
+    await sql.begin((tx) => ensureAttemptPartitions(tx, Date.now()));
+    await sql`update reverse_hook set cursor = 5, failures = 3, next_attempt_at = now() where id = ${hook}`;
+    await sql`insert into delivery_retry (hook_id, seq, last_seq, attempts, next_at) values (${hook}, 3, 3, 2, now())`;
+    await sql`
+      insert into delivery_attempt (hook_id, seq, last_seq, attempt, at, outcome, duration_ms)
+      select ${hook}, 3, 3, n, at, 'failed', 12
+      from (values (1, now()), (2, '2020-01-01'::timestamptz)) as v (n, at)`;
+    await sql`update lease set holder = 'somebody', epoch = 7, expires_at = now() + interval '1 hour'`;
+    await sql`insert into node (id, expires_at) values ('somebody', now() + interval '1 hour')`;
+  });
+}
+
+/** Every row of a table as text, sorted. */
+export async function rowsOf(database: TestDatabase, table: string): Promise<string[]> {
+  const rows = await database.query((sql: Sql) => sql.unsafe(`select t::text as row from ${table} t`));
+  return rows.map((row) => row['row'] as string).sort();
+}
+
+/** PostgreSQL 11 names a foreign key of several columns after the first. */
+async function schemaOf(database: TestDatabase): Promise<string> {
+  return (await database.query(describeSchema)).replaceAll(/ \S+ FOREIGN KEY /g, ' FOREIGN KEY ');
+}
+
+/** The same schema, the same rows, and a log without gaps. */
+export async function expectSame(one: TestDatabase, other: TestDatabase): Promise<void> {
+  expect(await schemaOf(other)).toBe(await schemaOf(one));
+  for (const table of CARRIED_TABLES) expect(await rowsOf(other, table)).toEqual(await rowsOf(one, table));
+  expect((await readWholeLog(other)).length).toBe(MESSAGES);
+}
