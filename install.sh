@@ -193,7 +193,7 @@ make_workplace() {
   chmod 755 "$work"
   output=$work/output
   [ "$dry_run" = no ] || LOG=$work/log
-  if [ -e "$LOG" ]; then mv -f "$LOG" "$LOG.1" 2>/dev/null || cannot_write "$LOG.1"; fi
+  mv -f "$LOG" "$LOG.1" 2>/dev/null
   (umask 027 && say "install.sh of Klatch $VERSION, $(date -u '+%Y-%m-%d %H:%M:%S') UTC" >"$LOG") 2>/dev/null ||
     cannot_write "$LOG"
 }
@@ -307,8 +307,8 @@ put() {
     say "  write $2: $3"
     return 0
   fi
-  # apt passes over names that begin with a dot.
-  beside=${2%/*}/.${2##*/}.new
+  # apt passes over names that begin with a dot. Somebody may have started this script twice.
+  beside=${2%/*}/.${2##*/}.$$
   if mkdir -p "${2%/*}" && cp "$1" "$beside" && chmod 644 "$beside" && mv -f "$beside" "$2"; then return 0; fi 2>>"$LOG"
   rm -f "$beside"
   take_repository_back
@@ -444,11 +444,11 @@ choose_version() {
 choose_database() {
   [ "$database" = auto ] || return 0
   if is_configured; then
-    database=kept reason='Klatch is configured; its database stays as it is'
+    database=kept reason='Klatch is configured, with the one that it has'
   elif [ -n "$(installed_version klatch-postgresql)" ]; then
     database=embedded reason='klatch-postgresql, which is installed'
   elif find_server; then
-    database=present reason="PostgreSQL $major, which is installed"
+    database=present reason="there is PostgreSQL $major"
   else
     choose_offered
   fi
@@ -567,7 +567,11 @@ apt_install() {
 
 install_database() {
   case $database in
-    kept | present | no-database) return 0 ;;
+    no-database) return 0 ;;
+    kept | present)
+      say "Installing no database: $reason."
+      return 0
+      ;;
     system)
       say "Installing the database: $reason ..."
       install_postgresql && return 0

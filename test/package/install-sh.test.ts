@@ -204,6 +204,13 @@ The last one makes a first group and prints the address to post messages to.
     expect([...lines].sort()).toEqual(['LANG=C', 'LANG=C.UTF-8', 'LC_MESSAGES=C']);
   });
 
+  test('may be started twice at the same time', async () => {
+    await machine();
+    const both = await Promise.all([target!.install(), target!.install()]);
+    expect(both.map(({ code, stderr }) => ({ code, stderr }))).toEqual([1, 2].map(() => ({ code: 0, stderr: '' })));
+    expect(await target!.installed()).toEqual(['klatch', 'postgresql']);
+  });
+
   test('waits for another installation to end', async () => {
     await machine();
     await target!.holdLock(4);
@@ -270,7 +277,7 @@ describe('the database that install.sh chooses', () => {
     const { machine: at } = await machine();
     await at.write('/usr/lib/postgresql/9.6/bin/postgres', '', '755');
     await at.write('/usr/lib/postgresql/13/bin/postgres', '', '755');
-    expect((await target!.install('--dry-run')).stdout).toContain('PostgreSQL 13, which is installed');
+    expect((await target!.install('--dry-run')).stdout).toContain('there is PostgreSQL 13');
     expect((await target!.install()).code).toBe(0);
     expect(await target!.installed()).toEqual(['klatch']);
   });
@@ -287,7 +294,7 @@ describe('the database that install.sh chooses', () => {
     await at.write('/srv/db/PG_VERSION', '16\n');
     await at.write('/run/postgresql/.s.PGSQL.5432.lock', '1\n/srv/db\n1\n5432\n');
     await at.must('ls /var/run/postgresql');
-    expect((await target!.install('--dry-run')).stdout).toContain('PostgreSQL 16, which is installed');
+    expect((await target!.install('--dry-run')).stdout).toContain('there is PostgreSQL 16');
   });
 
   test('stays the private one after the system has got a new one', async () => {
