@@ -565,13 +565,10 @@ apt_install() {
     -o Dpkg::Options::=--force-confold -o Acquire::Retries=3 -o Acquire::http::Timeout=60 install "$@"
 }
 
+# What the distribution has of it, if that is to be taken.
 install_database() {
   case $database in
-    no-database) return 0 ;;
-    kept | present)
-      say "Installing no database: $reason."
-      return 0
-      ;;
+    kept | present) say "Installing no database: $reason." ;;
     system)
       say "Installing the database: $reason ..."
       install_postgresql && return 0
@@ -581,14 +578,19 @@ install_database() {
       ;;
     unknown)
       say '  apt-get update'
-      say '  then, where that brought a PostgreSQL that is new enough:'
+      say '  where that brought a PostgreSQL that is new enough:'
       apt_install postgresql
-      say '  else:'
-      apt_install klatch-postgresql
-      return 0
       ;;
   esac
-  say "Installing the database: ${reason:-klatch-postgresql} ..."
+}
+
+# After klatch, which it depends on: else it would bring the newest, where another version is wanted.
+install_companion() {
+  case $database in
+    embedded) say "Installing the database: ${reason:-klatch-postgresql} ..." ;;
+    unknown) say '  where it brought none:' ;;
+    *) return 0 ;;
+  esac
   apt_install klatch-postgresql || explain 'klatch-postgresql was not installed'
 }
 
@@ -661,6 +663,7 @@ main() {
   add_repository
   install_database
   install_klatch
+  install_companion
   if [ "$dry_run" = yes ]; then
     say 'Nothing was changed.'
   else

@@ -174,13 +174,16 @@ The last one makes a first group and prints the address to post messages to.
     expect(await target!.installed()).toEqual(['klatch', 'postgresql']);
   });
 
-  test('installs the version that is asked for, and apt upgrades it later', async () => {
-    const { machine: at } = await machine();
-    expect((await target!.install('--version 0.1.0 --no-database')).code).toBe(0);
-    expect(await target!.version('klatch')).toBe('0.1.0');
-    await at.must('apt-get -q update && apt-get -qy upgrade');
-    expect(await target!.version('klatch')).toBe('0.2.0');
-  });
+  test.each(['--no-database', '--embedded'])(
+    'installs the version that is asked for, and apt upgrades it later (%s)',
+    async (database) => {
+      const { machine: at } = await machine();
+      expect(await target!.install(`--version 0.1.0 ${database}`)).toMatchObject({ code: 0, stderr: '' });
+      expect(await target!.version('klatch')).toBe('0.1.0');
+      await at.must('apt-get -q update && apt-get -qy upgrade');
+      expect(await target!.version('klatch')).toBe('0.2.0');
+    },
+  );
 
   test('upgrades when it is run again, and leaves a configured server its database', async () => {
     const { machine: at } = await machine();
