@@ -62,10 +62,14 @@ describe.each(['', 'linux-3.13 '])('in an empty root, a command after "%s"', (wi
     await asUser(`klatch setup --embedded ${where}`);
     await machine.must(`echo 'memory.heap = 333 MiB' >>${CONFIG}`);
     await machine.must(
-      `env NODE_EXTRA_CA_CERTS=/tmp/cert.pem ${within}nohup klatch serve --config ${CONFIG} >/data/log 2>&1 </dev/null &`,
+      `env NODE_EXTRA_CA_CERTS=/tmp/cert.pem ${within}setsid klatch serve --config ${CONFIG} >/data/log 2>&1 </dev/null &`,
       { uid: UID, env: { HOME: '/data' } },
     );
-    await asUser(`klatch ready --wait 60 --config ${CONFIG}`, { timeoutMs: 70_000 });
+    const ready = await machine.sh(`${within}klatch ready --wait 60 --config ${CONFIG}`, {
+      uid: UID,
+      timeoutMs: 70_000,
+    });
+    expect({ ...ready, log: await machine.must('cat /data/log') }).toMatchObject({ code: 0 });
     expect((await fetch(`${BASE_URI}/v1/ready`)).status).toBe(200);
   });
 

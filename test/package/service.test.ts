@@ -167,7 +167,7 @@ describe.each(systems)('a service with the private database on %s with %s', (sui
   test('the server refuses to run by hand as root on the configuration of the service', async () => {
     await host.service('stop');
     const ran = await host.act('klatch serve, as root', 'klatch serve', { timeoutMs: 20_000 });
-    expect(ran).toMatchObject({ code: 78 });
+    expect(ran).toMatchObject({ code: 77 });
     expect(ran.stderr).toMatch(/service klatch start/);
     expect(await host.service('start')).toMatchObject({ code: 0 });
   });

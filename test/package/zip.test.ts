@@ -117,7 +117,7 @@ describe.each(['', 'linux-3.13 '])('the release zip in an empty root, after "%s"
     const inside = { uid: UID, env: { HOME } };
     const folder = `cd '${HOME}/klatch' &&`;
     await machine.must(`${folder} ${within}${SETUP}`, inside);
-    await machine.must(`${folder} { ${within}nohup bin/klatch >klatch.log 2>&1 </dev/null & }`, inside);
+    await machine.must(`${folder} { ${within}setsid bin/klatch >klatch.log 2>&1 </dev/null & }`, inside);
     await machine.must(`${folder} ${within}bin/klatch ready --wait 60`, { ...inside, timeoutMs: 70_000 });
     expect((await fetch(`${BASE_URI}/v1/ready`)).status).toBe(200);
     const { pid } = JSON.parse(await machine.must(`${folder} ${within}bin/klatch status --json`, inside)) as {

@@ -5,23 +5,8 @@ import { mustRun } from './run.ts';
 
 const FOLDER = join(ROOT, 'build/bare');
 /** What tests and PostgreSQL's initdb call by name; all of it is one static busybox. */
-const APPLETS = [
-  'sh',
-  'cat',
-  'chmod',
-  'chown',
-  'dirname',
-  'env',
-  'grep',
-  'id',
-  'kill',
-  'ln',
-  'ls',
-  'mkdir',
-  'nohup',
-  'ps',
-];
-const MORE_APPLETS = ['readlink', 'sleep', 'timeout', 'touch', 'uname', 'unzip', 'wc'];
+const APPLETS = ['sh', 'cat', 'chmod', 'chown', 'dirname', 'env', 'grep', 'id', 'kill', 'ln', 'ls', 'mkdir', 'ps'];
+const MORE_APPLETS = ['readlink', 'setsid', 'sleep', 'timeout', 'touch', 'uname', 'unzip', 'wc'];
 
 /** A package or zip that was made for these trials, by the beginning of its name. */
 export function trialFile(prefix: string, suffix: string): string {

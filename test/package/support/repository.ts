@@ -7,7 +7,7 @@ import { ROOT } from './machine.ts';
 /** Repositories that scripts/package/trial-packages.ts makes, each with all that the ones before it offer. */
 export type Publication =
   | 'first'
-  /** A version with the same schema; not in the quick tests. */
+  /** A version with the same schema. */
   | 'same-schema'
   /** A version whose migration works. */
   | 'new-schema'
