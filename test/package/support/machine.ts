@@ -40,32 +40,25 @@ export interface InsideOptions {
  * for a machine on which Klatch is installed. What is changed in it goes with it.
  */
 export class Machine {
+  readonly #lowerDirs: readonly string[];
+  readonly #init: Init;
   readonly #workDir: string;
-  readonly #unshare: ChildProcess;
-  readonly #cgroup: string | null;
+  #unshare: ChildProcess | null = null;
+  #cgroup: string | null = null;
   #pid = 0;
-  #stopped = false;
 
-  private constructor(workDir: string, unshare: ChildProcess, cgroup: string | null) {
-    this.#workDir = workDir;
-    this.#unshare = unshare;
-    this.#cgroup = cgroup;
+  private constructor(lowerDirs: readonly string[], init: Init) {
+    this.#lowerDirs = lowerDirs;
+    this.#init = init;
+    mkdirSync(MACHINES_DIR, { recursive: true });
+    this.#workDir = mkdtempSync(join(MACHINES_DIR, `${process.pid}-`));
   }
 
   /** Starts one from folders that hold its root, the upper ones first; they are not changed. */
   static async start(lowerDirs: readonly string[], init: Init = 'none'): Promise<Machine> {
-    mkdirSync(MACHINES_DIR, { recursive: true });
-    const workDir = mkdtempSync(join(MACHINES_DIR, `${process.pid}-`));
-    const cgroup = init === 'systemd' ? makeCgroup() : null;
-    const script = join(import.meta.dirname, 'machine.sh');
-    const enter = 'if [ -n "$1" ]; then echo 0 >"$1/cgroup.procs"; fi; shift; exec "$@"';
-    const namespaces = init === 'systemd' ? ['-m', '-p', '-u', '-i', '-C'] : ['-m', '-p', '-u', '-i'];
-    // Whoever dies first takes the rest along: this process unshare, unshare the machine.
-    const unshare = ['setpriv', '--pdeathsig', 'KILL', 'unshare', ...namespaces, '--fork', '--kill-child=KILL'];
-    const args = ['-c', enter, 'sh', cgroup ?? '', ...unshare, '/bin/sh', script, lowerDirs.join(':'), workDir, init];
-    const machine = new Machine(workDir, spawn('/bin/sh', args, { stdio: ['pipe', 'pipe', 'pipe'] }), cgroup);
+    const machine = new Machine(lowerDirs, init);
     try {
-      await machine.#booted(init);
+      await machine.#boot();
     } catch (error) {
       await machine.stop();
       throw error;
@@ -109,27 +102,36 @@ export class Machine {
     await this.must(`mkdir -p "$(dirname '${path}')" && cat > '${path}' && chmod ${mode} '${path}'`, { input: text });
   }
 
+  /** Ends every process in it at once, as the loss of power does, and starts it again with the files that it has. */
+  async reboot(): Promise<void> {
+    await this.#halt();
+    await this.#boot();
+  }
+
   /** Ends every process in it, and removes what it changed. Idempotent. */
   async stop(): Promise<void> {
-    if (this.#stopped) return;
-    this.#stopped = true;
-    const { exitCode, signalCode } = this.#unshare;
-    if (exitCode === null && signalCode === null) {
-      const exited = once(this.#unshare, 'exit');
-      if (this.#pid > 0) process.kill(this.#pid, 'SIGKILL');
-      else this.#unshare.kill('SIGKILL');
-      await exited;
-    }
-    if (this.#cgroup !== null) await removeCgroup(this.#cgroup);
+    await this.#halt();
     rmSync(this.#workDir, { recursive: true, force: true, maxRetries: 5 });
   }
 
   /** Resolves when commands can be run in it; for systemd, when it has started what it starts by itself. */
-  async #booted(init: Init): Promise<void> {
+  async #boot(): Promise<void> {
+    const isSystemd = this.#init === 'systemd';
+    this.#cgroup = isSystemd ? makeCgroup() : null;
+    const script = join(import.meta.dirname, 'machine.sh');
+    const enter = 'if [ -n "$1" ]; then echo 0 >"$1/cgroup.procs"; fi; shift; exec "$@"';
+    const namespaces = ['-m', '-p', '-u', '-i', ...(isSystemd ? ['-C'] : [])];
+    // Whoever dies first takes the rest along: this process unshare, unshare the machine.
+    const unshare = ['setpriv', '--pdeathsig', 'KILL', 'unshare', ...namespaces, '--fork', '--kill-child=KILL'];
+    const what = [script, this.#lowerDirs.join(':'), this.#workDir, this.#init];
+    const child = spawn('/bin/sh', ['-c', enter, 'sh', this.#cgroup ?? '', ...unshare, '/bin/sh', ...what], {
+      stdio: ['pipe', 'pipe', 'pipe'],
+    });
+    this.#unshare = child;
     const said: string[] = [];
-    this.#unshare.stdin!.on('error', () => {});
-    this.#unshare.stderr!.setEncoding('utf8').on('data', (text: string) => said.push(text));
-    const lines = createInterface({ input: this.#unshare.stdout! });
+    child.stdin.on('error', () => {});
+    child.stderr.setEncoding('utf8').on('data', (text: string) => said.push(text));
+    const lines = createInterface({ input: child.stdout });
     const [line] = (await Promise.race([once(lines, 'line'), once(lines, 'close')])) as [string | undefined];
     if (line === undefined) throw new Error(`the machine did not start: ${said.join('')}`);
     this.#pid = Number(line);
@@ -139,7 +141,21 @@ export class Machine {
       (command) => !command.includes('machine.sh'),
       START_MS,
     );
-    if (init === 'systemd') await this.#systemdStarted();
+    if (isSystemd) await this.#systemdStarted();
+  }
+
+  async #halt(): Promise<void> {
+    const child = this.#unshare;
+    this.#unshare = null;
+    if (child !== null && child.exitCode === null && child.signalCode === null) {
+      const exited = once(child, 'exit');
+      if (this.#pid > 0) process.kill(this.#pid, 'SIGKILL');
+      else child.kill('SIGKILL');
+      await exited;
+    }
+    this.#pid = 0;
+    if (this.#cgroup !== null) await removeCgroup(this.#cgroup);
+    this.#cgroup = null;
   }
 
   async #systemdStarted(): Promise<void> {
