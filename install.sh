@@ -193,7 +193,7 @@ make_workplace() {
   chmod 755 "$work"
   output=$work/output
   [ "$dry_run" = no ] || LOG=$work/log
-  if [ -e "$LOG" ]; then mv -f "$LOG" "$LOG.1" 2>/dev/null || cannot_write "$LOG.1"; fi
+  mv -f "$LOG" "$LOG.1" 2>/dev/null
   (umask 027 && say "install.sh of Klatch $VERSION, $(date -u '+%Y-%m-%d %H:%M:%S') UTC" >"$LOG") 2>/dev/null ||
     cannot_write "$LOG"
 }
@@ -307,8 +307,8 @@ put() {
     say "  write $2: $3"
     return 0
   fi
-  # apt passes over names that begin with a dot.
-  beside=${2%/*}/.${2##*/}.new
+  # apt passes over names that begin with a dot. Somebody may have started this script twice.
+  beside=${2%/*}/.${2##*/}.$$
   if mkdir -p "${2%/*}" && cp "$1" "$beside" && chmod 644 "$beside" && mv -f "$beside" "$2"; then return 0; fi 2>>"$LOG"
   rm -f "$beside"
   take_repository_back
@@ -386,16 +386,15 @@ add_repository() {
   say "$source_line" >"$work/list" || cannot_write "$work"
   put "$work/keys/klatch.gpg" "$keyring" "the public key $KEY_FINGERPRINT"
   put "$work/list" "$LIST" "$source_line"
-  # What a run under an older apt left is trusted for every repository of this machine.
-  if [ "$keyring" != $KEYRING_TRUSTED ] && [ -e $KEYRING_TRUSTED ]; then change rm -f $KEYRING_TRUSTED; fi
   set -- -o "Dir::Etc::sourcelist=$LIST" -o Dir::Etc::sourceparts=- -o APT::Get::List-Cleanup=0
   if [ "$dry_run" = yes ]; then
-    change apt-get "$@" update
-    return 0
+    change apt-get "$@" -q update
+  elif ! update_index "$@" || ! logged apt-cache policy klatch || ! is_said '^  Candidate: [^(]'; then
+    take_repository_back
+    explain 'the repository was not added'
   fi
-  update_index "$@" && logged apt-cache policy klatch && is_said '^  Candidate: [^(]' && return 0
-  take_repository_back
-  explain 'the repository was not added'
+  # What a run under an older apt left is trusted for every repository of this machine.
+  if [ "$keyring" != $KEYRING_TRUSTED ] && [ -e $KEYRING_TRUSTED ]; then change rm -f $KEYRING_TRUSTED; fi
 }
 
 # So that a later `apt-get update` of the user finds what it found before.
@@ -445,11 +444,11 @@ choose_version() {
 choose_database() {
   [ "$database" = auto ] || return 0
   if is_configured; then
-    database=kept reason='Klatch is configured; its database stays as it is'
+    database=kept reason='Klatch is configured, with the one that it has'
   elif [ -n "$(installed_version klatch-postgresql)" ]; then
     database=embedded reason='klatch-postgresql, which is installed'
   elif find_server; then
-    database=present reason="PostgreSQL $major, which is installed"
+    database=present reason="there is PostgreSQL $major"
   else
     choose_offered
   fi
@@ -459,7 +458,7 @@ is_configured() {
   [ -n "$(installed_version klatch)" ] || return 1
   [ "$dry_run" = no ] || [ -r /etc/klatch/server.conf ] ||
     say 'This user cannot read /etc/klatch/server.conf. If Klatch is configured, nothing is done about a database.'
-  klatch config check --config /etc/klatch/server.conf >/dev/null 2>&1 </dev/null
+  /usr/bin/klatch config check --config /etc/klatch/server.conf >/dev/null 2>&1 </dev/null
 }
 
 # Sets $major to that of the newest PostgreSQL that is installed or runs, if Klatch can work with it.
@@ -471,8 +470,10 @@ find_server() {
     take_major "${program%%/*}"
   done
   for lock in /var/run/postgresql/.s.PGSQL.*.lock; do
+    [ -f "$lock" ] || continue
     # Its second line is the folder of the cluster.
-    [ -f "$lock" ] && take_major "$(cat "$(sed -n 2p "$lock")/PG_VERSION" 2>/dev/null)"
+    file=$(sed -n 2p "$lock")/PG_VERSION
+    if [ -f "$file" ]; then take_major "$(head -n 1 "$file")"; fi
   done
   [ "$major" -ge $MIN_POSTGRESQL ]
 }
@@ -564,9 +565,10 @@ apt_install() {
     -o Dpkg::Options::=--force-confold -o Acquire::Retries=3 -o Acquire::http::Timeout=60 install "$@"
 }
 
+# What the distribution has of it, if that is to be taken.
 install_database() {
   case $database in
-    kept | present | no-database) return 0 ;;
+    kept | present) say "Installing no database: $reason." ;;
     system)
       say "Installing the database: $reason ..."
       install_postgresql && return 0
@@ -576,27 +578,36 @@ install_database() {
       ;;
     unknown)
       say '  apt-get update'
-      say '  then, where that brought a PostgreSQL that is new enough:'
+      say '  where that brought a PostgreSQL that is new enough:'
       apt_install postgresql
-      say '  else:'
-      apt_install klatch-postgresql
-      return 0
       ;;
   esac
-  say "Installing the database: ${reason:-klatch-postgresql} ..."
+}
+
+# After klatch, which it depends on: else it would bring the newest, where another version is wanted.
+install_companion() {
+  case $database in
+    embedded) say "Installing the database: ${reason:-klatch-postgresql} ..." ;;
+    unknown) say '  where it brought none:' ;;
+    *) return 0 ;;
+  esac
   apt_install klatch-postgresql || explain 'klatch-postgresql was not installed'
 }
 
 # Ends with 1 where the archive of the distribution cannot deliver the package; Klatch has its own then.
 install_postgresql() {
-  undeliverable='Failed to fetch|Unable to fetch|Unable to locate|no installation candidate|unmet dep|not installable'
   apt_install postgresql && return 0
-  is_said 'No space left|enough free space' || ! is_said "$undeliverable" && explain 'postgresql was not installed'
-  [ $refreshed = no ] || return 1
-  refresh_everything
-  apt_install postgresql && return 0
-  is_said 'No space left|enough free space' || ! is_said "$undeliverable" && explain 'postgresql was not installed'
+  if [ $refreshed = no ] && is_undeliverable; then
+    refresh_everything
+    apt_install postgresql && return 0
+  fi
+  is_undeliverable || explain 'postgresql was not installed'
   return 1
+}
+
+is_undeliverable() {
+  ! is_said 'No space left|enough free space' &&
+    is_said 'Failed to fetch|Unable to fetch|Unable to locate|no installation candidate|unmet dep|not installable'
 }
 
 install_klatch() {
@@ -652,6 +663,7 @@ main() {
   add_repository
   install_database
   install_klatch
+  install_companion
   if [ "$dry_run" = yes ]; then
     say 'Nothing was changed.'
   else

@@ -1,6 +1,6 @@
 import { createReadStream } from 'node:fs';
 import { resolve } from 'node:path';
-import type { Readable } from 'node:stream';
+import { addAbortSignal, type Readable } from 'node:stream';
 import type { Command } from 'commander';
 import type { Config } from '../config/config.ts';
 import { placeConfiguration } from '../config/export.ts';
@@ -14,7 +14,7 @@ import { totalOf } from './backup.ts';
 import { print, type CommandContext } from './context.ts';
 import { exitCodes } from './exit-codes.ts';
 import { CommandError } from './failure.ts';
-import { formatFields, formatTable } from './layout.ts';
+import { formatFields, formatTable, oneLine } from './layout.ts';
 import { describeRows, ProgressLine, runInterruptibly } from './long-work.ts';
 import { configFlag, withExamples, withJson } from './options.ts';
 
@@ -44,12 +44,12 @@ export function addRestore(program: Command, context: CommandContext): void {
   ]);
 }
 
-function open(context: CommandContext, file: string): Readable {
-  return file === '-' ? context.input : createReadStream(file);
+function open({ input }: CommandContext, file: string, signal: AbortSignal): Readable {
+  return addAbortSignal(signal, file === '-' ? input : createReadStream(file));
 }
 
 async function check(context: CommandContext, file: string, { json }: RestoreOptions): Promise<void> {
-  const read = await runInterruptibly(context, () => readBackup(open(context, file), {}));
+  const read = await runInterruptibly(context, (signal) => readBackup(open(context, file, signal), {}));
   const { header, manifest } = read;
   if (json === true) print(context, JSON.stringify({ ...header, rows: manifest.rows }, null, 2));
   else print(context, ...contentLines(read));
@@ -81,8 +81,8 @@ function contentLines({ header, manifest }: ReadBackupResult): string[] {
 async function restoreConfiguration(context: CommandContext, file: string, options: RestoreOptions): Promise<void> {
   const folder = resolve(options.configTo!);
   const contents = new Map<string, Buffer>();
-  const { header } = await runInterruptibly(context, () =>
-    readBackup(open(context, file), { configuration: (name, content) => void contents.set(name, content) }),
+  const { header } = await runInterruptibly(context, (signal) =>
+    readBackup(open(context, file, signal), { configuration: (name, content) => void contents.set(name, content) }),
   );
   const { files, missing } = header.configuration;
   const { placed, existing } = placeConfiguration(
@@ -104,11 +104,11 @@ function placedLines(
   const strangers = placed.filter(({ from }) => from !== null);
   return [
     'Wrote:',
-    ...placed.map(({ file }) => `  ${file}`),
+    ...placed.map(({ file }) => oneLine(`  ${file}`)),
     ...(strangers.length === 0 ? [] : ['These stood elsewhere, move them there or change server.conf:']),
-    ...strangers.map(({ file, from }) => `  ${file} was ${from}`),
+    ...strangers.map(({ file, from }) => oneLine(`  ${file} was ${from}`)),
     ...(missing.length === 0 ? [] : ['To be supplied, since the backup was made without secrets:']),
-    ...missing.map((each) => `  ${each}`),
+    ...missing.map((each) => oneLine(`  ${each}`)),
   ];
 }
 
@@ -147,7 +147,7 @@ async function load(
 ): Promise<{ loaded: Loaded; header: BackupHeader }> {
   // A file is read twice: what is wrong with it is told as that, before anything is done. A pipe can be read but once,
   // and is checked while it is loaded.
-  if (file !== '-') await readBackup(open(context, file), {});
+  if (file !== '-') await readBackup(open(context, file, signal), {});
   const database = await reachForLoading(config, () => {});
   const progress = new ProgressLine(context);
   try {
@@ -155,7 +155,7 @@ async function load(
     const loaded = await loadDatabase(
       database.target,
       async (into) => {
-        const read = await readBackup(open(context, file), {
+        const read = await readBackup(open(context, file, signal), {
           header: (found) => into.begin(found),
           rows: (table, content) => into.rows(table, content),
         });

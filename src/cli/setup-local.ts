@@ -89,13 +89,14 @@ export function chooseCluster(
   if (problems.length > 0) {
     throw new CommandError(lacksRoot ? exitCodes.notPermitted : exitCodes.unavailable, problems.join('\n'));
   }
-  throw new CommandError(exitCodes.unavailable, noneFound(examined, cluster ?? port));
+  const wanted = [...(cluster === undefined ? [] : [cluster]), ...(port === undefined ? [] : [`on port ${port}`])];
+  throw new CommandError(exitCodes.unavailable, noneFound(examined, wanted.join(' ')));
 }
 
-function noneFound(examined: readonly ExaminedCluster[], wanted: string | number | undefined): string {
-  if (wanted !== undefined && examined.length > 0) {
+function noneFound(examined: readonly ExaminedCluster[], wanted: string): string {
+  if (examined.length > 0) {
     const there = examined.map(({ cluster }) => clusterLabel(cluster)).join(', ');
-    return `There is no PostgreSQL server ${typeof wanted === 'number' ? `on port ${wanted}` : wanted} on this machine; there is ${there}.`;
+    return `There is no PostgreSQL server ${wanted} on this machine; there is ${there}. A port in server.conf counts too.`;
   }
   return (
     'No PostgreSQL server was found on this machine. Install one with "sudo apt-get install postgresql" (11 or newer), ' +

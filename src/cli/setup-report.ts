@@ -51,14 +51,21 @@ function localLines({ made }: LocalDatabase): string[] {
   ];
 }
 
+/** What the machine has; looked up where it is left out. */
+interface Surroundings {
+  readonly installation?: Installation;
+  readonly isService?: boolean;
+}
+
 /** What a person does next, as a sentence that ends with a command. */
 export function nextStep(
   { programDir }: Pick<CommandContext, 'programDir'>,
   file: string,
-  { kind, command }: Installation = thisInstallation(),
-  isService: () => boolean = () => SERVICE_FILES.some((path) => existsSync(path)),
+  surroundings: Surroundings = {},
 ): string {
-  if (file === SYSTEM_CONFIG && isService()) return 'start the server: sudo service klatch start';
+  const { kind, command } = surroundings.installation ?? thisInstallation();
+  const isService = surroundings.isService ?? SERVICE_FILES.some((path) => existsSync(path));
+  if (file === SYSTEM_CONFIG && isService) return 'start the server: sudo service klatch start';
   const found = file === SYSTEM_CONFIG || file === join(programDir, '../conf/server.conf');
   const flag = found ? '' : ` --config ${shellWord(file)}`;
   if (kind === 'archive') return `start the server: nohup ${shellWord(command)}${flag} >> klatch.log 2>&1 &`;

@@ -62,6 +62,19 @@ const programs = await localPrograms();
     const { code, stdout } = await workspace.run(flags());
     expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringMatching(/^Made the role[^]*Nothing to write/) });
     expect(await readFile(workspace.file, 'utf8')).toBe(before);
+    const json = await workspace.run([...flags(), '--json']);
+    const { database, next } = JSON.parse(json.stdout) as { database: object; next: string };
+    expect(database).toEqual({
+      host: '127.0.0.1',
+      port: server.cluster.port,
+      version: expect.stringMatching(/^\d/),
+      role: 'kept',
+      database: 'kept',
+      label: `port ${server.cluster.port}`,
+      user: names[3],
+      db: names[1],
+    });
+    expect(next).toContain('klatch serve --config');
   });
 
   test('killed at any moment, it is completed by the next run', async () => {
@@ -270,6 +283,8 @@ describe('the choice among several servers', () => {
   test('says what is wrong with the one that was meant, or that there is none', () => {
     expect(refusal([old, one], { cluster: '9.3/main' })).toMatchObject({ exitCode: 69, message: 'too old' });
     expect(refusal([one], { port: 6000 }).message).toContain('no PostgreSQL server on port 6000');
+    const crossed = refusal([one, two], { cluster: '16/main', port: 5433 });
+    expect(crossed.message).toMatch(/no PostgreSQL server 16\/main on port 5433 on this machine; there is 15\/main on/);
     expect(refusal([]).message).toMatch(/sudo apt-get install postgresql.*klatch setup --embedded/);
   });
 });

@@ -276,6 +276,6 @@ describe('what comes next', () => {
     ],
     ['a file elsewhere', '/srv/k.conf', source, true, 'start the server with "klatch serve --config /srv/k.conf".'],
   ])('is told for %s', (_, file, installation, isService, told) => {
-    expect(nextStep({ programDir }, file, installation, () => isService)).toBe(told);
+    expect(nextStep({ programDir }, file, { installation, isService })).toBe(told);
   });
 });

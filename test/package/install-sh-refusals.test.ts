@@ -208,6 +208,23 @@ describe('install.sh refuses', () => {
     },
   );
 
+  test('to exchange a key that works for one that does not', async () => {
+    const at = await machine({ isOldApt: true });
+    const { machine: host } = at;
+    expect((await at.install('--no-database')).code).toBe(0);
+    const before = await host.must(`cat ${LIST}; cksum /etc/apt/trusted.gpg.d/klatch-archive-keyring.gpg`);
+    // The system was upgraded, and somebody has added the repository once more.
+    await host.must('rm /usr/local/bin/apt-get');
+    await host.write(
+      '/etc/apt/sources.list.d/mine.list',
+      `deb [signed-by=/etc/mine.gpg] ${publisher.url} stable main\n`,
+    );
+    expect((await at.install()).code).toBe(78);
+    expect(await host.must(`cat ${LIST}; cksum /etc/apt/trusted.gpg.d/klatch-archive-keyring.gpg`)).toBe(before);
+    await host.must('rm /etc/apt/sources.list.d/mine.list');
+    expect((await at.userUpdate()).code).toBe(0);
+  });
+
   test('to blame the network or the key when the clock is wrong', async () => {
     const at = await machine();
     at.script = publisher.script((await publisher.otherKey()).keyring).replace(/^MADE_S=.*$/m, "MADE_S='4000000000'");

@@ -87,12 +87,15 @@ describeHere.each(programs.map((each) => [each.major, each] as const))(
       await database.stop();
     });
 
-    test('leaves no password in the log of a server that logs every statement, and no error of its role', async () => {
+    test('leaves no password in the log of a server that logs every statement, and nothing that its role wrote', async () => {
       const wanted = request();
       const { password } = await make(wanted);
       const failing = server.login(wanted.user, password, wanted.database, (sql) => sql`select 'a message'::int`);
       await expect(failing).rejects.toThrow('a message');
+      await server.login(wanted.user, password, wanted.database, (sql) => sql`select ${'what somebody wrote'}::text`);
       const log = await server.log();
+      expect(log).toContain('select $1::text');
+      expect(log).not.toContain('somebody');
       expect(log).toContain(`create role "${wanted.user}"`);
       expect(log).not.toContain(password);
       expect(log).not.toContain('invalid input syntax');
@@ -150,6 +153,11 @@ describeHere.each(programs.map((each) => [each.major, each] as const))(
     });
 
     describe('refuses, and changes nothing,', () => {
+      test('names that PostgreSQL does not take, in its words', async () => {
+        expect(await refusal(request({ user: 'pg_klatch' }))).toMatch(/refused: role name "pg_klatch" is reserved/);
+        expect(await refusal(request({ database: 'é'.repeat(32) }))).toContain('has more than 63 bytes');
+      });
+
       test.each([
         ['superuser', 'has more rights than Klatch should (superuser)'],
         ['createdb createrole', '(createdb, createrole)'],

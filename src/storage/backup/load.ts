@@ -100,7 +100,12 @@ export class Load {
     try {
       await this.#begin(source);
     } catch (error) {
-      throw explainLoss(error);
+      const explained = explainLoss(error);
+      const state = sqlState(explained);
+      if (state === null) throw explained;
+      // For instance no right to make tables.
+      const sentence = `The database cannot be filled (${(explained as Error).message}, SQLSTATE ${state}).`;
+      throw new BackupError(sentence, { cause: error });
     }
   }
 

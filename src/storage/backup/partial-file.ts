@@ -1,7 +1,8 @@
-import { createWriteStream, existsSync, lstatSync } from 'node:fs';
+import { existsSync, lstatSync } from 'node:fs';
 import { lstat, open, rename, rm, type FileHandle } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import type { Writable } from 'node:stream';
+import { Writable } from 'node:stream';
+import { callbackify } from 'node:util';
 import { syncFolder } from '../../config/durable-file.ts';
 import { BackupError } from './format.ts';
 
@@ -13,6 +14,7 @@ export class PartialFile {
   readonly #path: string;
   readonly #handle: FileHandle;
   readonly #overwrite: boolean;
+  #isNamed = false;
 
   private constructor(path: string, handle: FileHandle, overwrite: boolean) {
     this.#path = path;
@@ -27,9 +29,10 @@ export class PartialFile {
     return new PartialFile(path, await open(partialPath(path), 'wx', 0o600), overwrite);
   }
 
+  /** Not the system's own streams: one that fails closes the file, which we still have to look at. */
   stream(): Writable {
-    // Not the handle's own stream, with which it could not be closed any more.
-    return createWriteStream('', { fd: this.#handle.fd, autoClose: false });
+    const write = callbackify((chunk: Buffer) => this.#write(chunk));
+    return new Writable({ write: (chunk: Buffer, _, done) => write(chunk, done) });
   }
 
   /** Gives it its name, durably. */
@@ -40,14 +43,20 @@ export class PartialFile {
     }
     refuseExisting(this.#path, this.#overwrite);
     await rename(partialPath(this.#path), this.#path);
+    this.#isNamed = true;
     await this.#handle.close();
     syncFolder(dirname(this.#path));
   }
 
-  /** Removes what was written, unless it is another process's by now. */
+  /** Removes what was written, unless it has its name, or is another process's by now. */
   async discard(): Promise<void> {
+    if (this.#isNamed) return;
     if (await this.#isOurs()) await rm(partialPath(this.#path), { force: true });
     await this.#handle.close();
+  }
+
+  async #write(chunk: Buffer): Promise<void> {
+    for (let at = 0; at < chunk.length;) at += (await this.#handle.write(chunk, at)).bytesWritten;
   }
 
   async #isOurs(): Promise<boolean> {

@@ -79,6 +79,7 @@ class ArchiveReader {
       }
     }
     if (this.#entry === null) throw truncated();
+    if (names.size > 0) throw altered('lacks a file of the configuration');
     const manifest = parse(manifestSchema, await this.#whole({ counted: false }));
     await this.#advance();
     if (this.#entry !== null) throw altered('goes on behind its end');

@@ -45,6 +45,7 @@ export async function readSnapshot<T>(
   const connection = new Connection(target, BACKUP_SESSION);
   const { signal } = options;
   const close = (): void => connection.close();
+  signal.throwIfAborted();
   signal.addEventListener('abort', close);
   let failure: { readonly error: unknown } | null = null;
   try {
@@ -106,6 +107,14 @@ export async function prepare(tx: Transaction): Promise<void> {
 }
 
 async function readHeader(tx: Transaction, version: string): Promise<Snapshot['header']> {
+  try {
+    return await lookAround(tx, version);
+  } catch (error) {
+    throw refused(error, 'list of its tables');
+  }
+}
+
+async function lookAround(tx: Transaction, version: string): Promise<Snapshot['header']> {
   const postgresql = await readServerVersion(tx);
   const schema = await schemaVersion(tx);
   if (schema === 0) throw new BackupError('No Klatch has worked on this database yet: there is nothing to copy.');
@@ -145,6 +154,15 @@ async function* copyOut(tx: Transaction, { name, columns }: BackupTable): AsyncG
     // Nothing was written, but it gives the table's lock back.
     await tx`rollback to savepoint part`;
   } catch (error) {
-    throw explainLoss(error);
+    throw refused(error, `rows of ${name}`);
   }
+}
+
+/** PostgreSQL's own answers for a person; what ended the session is told as that. */
+function refused(error: unknown, what: string): unknown {
+  const explained = explainLoss(error);
+  const state = sqlState(explained);
+  if (state === null) return explained;
+  const message = `The database did not give the ${what} (${(explained as Error).message}, SQLSTATE ${state}).`;
+  return new BackupError(message, { cause: error });
 }

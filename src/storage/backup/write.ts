@@ -10,7 +10,7 @@ import { StallWatch } from './stall-watch.ts';
 import { tarEnd, tarFile } from './tar.ts';
 
 /** 6 makes it 3 % smaller in three times the processor time. */
-const GZIP_LEVEL = 4;
+const GZIP = { level: 4, chunkSize: 64 * 1024 };
 const NEWLINE = 0x0a;
 
 /** Where a copy is: told again and again. */
@@ -66,7 +66,7 @@ export async function writeBackup(
     options.signal?.throwIfAborted();
     return await readSnapshot(target, { version, signal: watch.signal }, async (snapshot) => {
       const writer = new ArchiveWriter(snapshot, options, () => watch.moved());
-      await pipeline(writer.chunks(), createGzip({ level: GZIP_LEVEL }), output, { signal: watch.signal });
+      await pipeline(writer.chunks(), createGzip(GZIP), output, { signal: watch.signal });
       return { header: writer.header, manifest: writer.manifest };
     });
   } finally {

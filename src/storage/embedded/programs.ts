@@ -170,7 +170,7 @@ function otherMajor(wanted: ProgramsWanted, clusterMajor: number, found: readonl
   return new EmbeddedError(
     'version-mismatch',
     `The database files in ${wanted.clusterDir} were made by PostgreSQL ${clusterMajor}, but only ${offered} ${source}. ` +
-      `Move the data with "klatch db upgrade", or set services.postgresql.bin-dir to the programs of PostgreSQL ` +
-      `${clusterMajor}.`,
+      `Install PostgreSQL ${clusterMajor} again, or set services.postgresql.bin-dir to its programs; "klatch db upgrade" ` +
+      `moves the data to a newer version while both are there.`,
   );
 }

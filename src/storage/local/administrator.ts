@@ -88,6 +88,10 @@ function explain(error: unknown, cluster: LocalCluster, user: string): unknown {
     const message = `${where} did not finish: ${error.message}. Repeat this command: what is made already is kept.`;
     return new LocalDatabaseError('unavailable', message, { cause: error });
   }
+  if (sqlState(error) !== null) {
+    const message = `${where} refused: ${(error as Error).message}. Put that right, then repeat this command.`;
+    return new LocalDatabaseError('unavailable', message, { cause: error });
+  }
   if (!(error instanceof DatabaseAwayError)) return error;
   const cause = rootCause(error);
   const state = sqlState(cause);

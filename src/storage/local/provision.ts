@@ -36,6 +36,9 @@ export interface ProvisionedDatabase {
 const CHARACTER_TYPES = ['C.UTF-8', 'C.utf8', 'en_US.UTF-8', 'C'] as const;
 /** From this version on PostgreSQL brings C.UTF-8 itself. */
 const BUILTIN_LOCALE = 170_000;
+/** From this version on a role can keep the parameters of its statements out of the log. */
+const PARAMETER_BOUND = 130_000;
+const NAME_MAX_BYTES = 63;
 const UNKNOWN_LOCALE = ['42809', '22023'];
 
 /**
@@ -44,6 +47,7 @@ const UNKNOWN_LOCALE = ['42809', '22023'];
  * a newer Klatch; then nothing of what was there before has been changed, but a role's password it had to be given.
  */
 export async function provision(cluster: LocalCluster, request: DatabaseRequest): Promise<ProvisionedDatabase> {
+  for (const name of [request.database, request.user]) requireShort(name);
   const server = await readVersion(cluster);
   requireSupported(cluster, server);
   const inventory = await asAdministrator(cluster, 'postgres', (sql) => takeInventory(sql, request));
@@ -55,7 +59,7 @@ export async function provision(cluster: LocalCluster, request: DatabaseRequest)
     (await asAdministrator(cluster, request.database, (sql) => examineContents(sql, request.database, request.secret)));
   const password = request.password ?? createPassword();
   const role = await asAdministrator(cluster, 'postgres', async (sql) => {
-    const outcome = await makeRole(sql, inventory.role, request.user, password);
+    const outcome = await makeRole(sql, inventory.role, { user: request.user, password, server });
     if (inventory.database === null) await makeDatabase(sql, server, request);
     // Again for one that an interrupted set-up left: nothing is in it that anybody could have been let in for.
     if (isEmpty) await closeDatabase(sql, request.database);
@@ -68,6 +72,13 @@ export async function provision(cluster: LocalCluster, request: DatabaseRequest)
   await verifyLogin({ cluster, address, hbaFile: inventory.hbaFile, login: { ...request, password } });
   const database = inventory.database === null ? 'made' : 'kept';
   return { ...address, password, version: server.version, role, database };
+}
+
+/** PostgreSQL cuts a longer one off and says nothing: it would then be found under another name, or not at all. */
+function requireShort(name: string): void {
+  if (Buffer.byteLength(name) <= NAME_MAX_BYTES) return;
+  const message = `The name "${name}" has more than ${NAME_MAX_BYTES} bytes, which is all that PostgreSQL keeps of one.`;
+  throw new LocalDatabaseError('refused', message);
 }
 
 /** Rejects a server that Klatch cannot work with, and says which one comes with Klatch. */
@@ -124,8 +135,7 @@ function judgeDatabase({ owner, encoding }: FoundDatabase, { database, user }: D
 async function makeRole(
   sql: Sql,
   found: FoundRole | null,
-  user: string,
-  password: string,
+  { user, password, server }: { user: string; password: string; server: ServerVersion },
 ): Promise<ProvisionedDatabase['role']> {
   if (found !== null && keepsPassword(found, user, password)) return 'kept';
   // What PostgreSQL may write into its log, when statements are logged, is the verifier and never the password.
@@ -139,8 +149,10 @@ async function makeRole(
     await tx.unsafe(
       `create role ${name} login nosuperuser nocreatedb nocreaterole noreplication nobypassrls ${secret}`,
     );
-    // The errors of its statements stay out of the server's log, since their texts quote values; Klatch sees them anyway.
+    // What people wrote stays out of the server's log: errors of statements quote values (Klatch sees them anyway), and
+    // statements are logged with their parameters.
     await tx.unsafe(`alter role ${name} set log_min_messages = 'log'`);
+    if (server.number >= PARAMETER_BOUND) await tx.unsafe(`alter role ${name} set log_parameter_max_length = 0`);
   });
   return 'made';
 }

@@ -33,7 +33,8 @@ export function klatch(version: string, more: Partial<StandIn> = {}): StandIn {
 
 /** The private PostgreSQL. */
 export function klatchPostgresql(version = '18.4'): StandIn {
-  return { name: 'klatch-postgresql', version, files: { '/usr/lib/klatch/postgresql/bin/postgres': '#!/bin/sh\n' } };
+  const files = { '/usr/lib/klatch/postgresql/bin/postgres': '#!/bin/sh\n' };
+  return { name: 'klatch-postgresql', version, files, fields: { Depends: 'klatch' } };
 }
 
 /** The package `postgresql` of a distribution. */

@@ -2,6 +2,7 @@ import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promise
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PassThrough, Writable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { loadDatabase } from '../../../src/storage/backup/load.ts';
 import { PartialFile } from '../../../src/storage/backup/partial-file.ts';
@@ -120,6 +121,20 @@ describe('the file of a backup', () => {
     await forced.finish();
     expect(await readFile(path, 'utf8')).toBe('');
     await expect(PartialFile.create('/dev/null', { overwrite: true })).rejects.toThrow('give - instead');
+  });
+
+  test('on a disk that is full is removed, and the system’s sentence is told', async () => {
+    const file = await PartialFile.create(path, { overwrite: false });
+    const stream = file.stream();
+    // As the system would, in the middle.
+    const full = Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC' });
+    const input = new PassThrough();
+    const writing = pipeline(input, stream);
+    input.write('half of it');
+    input.destroy(full);
+    await expect(writing).rejects.toBe(full);
+    await file.discard();
+    expect(await readdir(folder)).toEqual([]);
   });
 
   test('that two backups write at once is the later one’s, and the other gives up', async () => {
