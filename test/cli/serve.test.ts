@@ -33,6 +33,15 @@ describe('a running server', () => {
     expect(await server.ended).toMatchObject({ code: 0, signal: null, stderr: '' });
   });
 
+  test('goes on when a terminal is lost that nothing of it is at, as behind nohup', async () => {
+    const { server, url } = await workspace.serve();
+    server.process.kill('SIGHUP');
+    expect((await fetch(`${url}/v1/ready`)).status).toBe(200);
+    server.process.kill('SIGTERM');
+    expect(await server.event('stopping')).toMatchObject({ signal: 'SIGTERM' });
+    expect(await server.ended).toMatchObject({ code: 0, signal: null, stderr: '' });
+  });
+
   test('stops on SIGTERM while it waits for another node that migrates: exit 0', async () => {
     const empty = await createTestDatabase({ empty: true });
     try {
