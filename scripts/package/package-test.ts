@@ -30,7 +30,18 @@ try {
 
 async function main(args: readonly string[]): Promise<void> {
   requireNamespaces();
-  requireTools(['mmdebstrap', 'busybox', 'gpgv1', 'lintian', 'shellcheck', 'unshare', 'gcc', 'unzip', 'curl']);
+  requireTools([
+    'mmdebstrap',
+    'busybox',
+    'gpgv1',
+    'lintian',
+    'shellcheck',
+    'unshare',
+    'gcc',
+    'openssl',
+    'unzip',
+    'curl',
+  ]);
   const packages = spawn(process.execPath, [join(import.meta.dirname, 'trial-packages.ts')], { stdio: 'inherit' });
   const built = once(packages, 'exit');
   // They are made while the packages are: this needs the network more than a processor.

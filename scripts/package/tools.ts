@@ -22,7 +22,9 @@ const PACKAGES = {
   mmdebstrap: 'mmdebstrap',
   busybox: 'busybox-static',
   curl: 'curl',
-  gcc: 'gcc',
+  // With the C library's headers and its static form.
+  gcc: 'build-essential',
+  openssl: 'openssl',
   unshare: 'util-linux',
 } as const;
 

@@ -20,7 +20,7 @@ describe.each(['', 'linux-3.13 '])('in an empty root, a command after "%s"', (wi
   const secureHosts: (string | undefined)[] = [];
 
   beforeAll(async () => {
-    const packages = ['klatch_', 'klatch-postgresql_'].map((prefix) => trialFile(prefix, '.deb'));
+    const packages = [trialFile('klatch', 'deb'), trialFile('klatch-postgresql', 'deb')];
     machine = await startBare('old-linux', packages);
     const { key, cert } = await makeCertificate(join(ROOT, 'build/bare/certificate'), 'receiver.test');
     secure = createServer({ key: readFileSync(key), cert: readFileSync(cert) }, (req, res) => {

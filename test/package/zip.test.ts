@@ -15,9 +15,9 @@ const SETUP = `bin/klatch setup --embedded --base-uri ${BASE_URI} --allow loopba
 async function unpack(machine: Machine): Promise<void> {
   await machine.must(`mkdir -p '${HOME}'`);
   const home = machine.path(HOME);
-  await mustRun('unzip', ['-q', trialFile('klatch-0', '-linux-x64.zip'), '-d', home]);
+  await mustRun('unzip', ['-q', trialFile('klatch', 'zip'), '-d', home]);
   await machine.must(`cd '${HOME}' && ln -s klatch-* klatch`);
-  await mustRun('unzip', ['-q', trialFile('klatch-postgresql-', '-linux-x64.zip'), '-d', `${home}/klatch/`]);
+  await mustRun('unzip', ['-q', trialFile('klatch-postgresql', 'zip'), '-d', `${home}/klatch/`]);
   await machine.must(`chown -R ${UID}:${UID} '${HOME}'`);
 }
 

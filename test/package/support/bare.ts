@@ -1,5 +1,6 @@
-import { copyFileSync, mkdirSync, readdirSync, rmSync, symlinkSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync, readdirSync, rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
+import { buildVersion } from '../../../scripts/package/paths.ts';
 import { Machine, ROOT } from './machine.ts';
 import { mustRun } from './run.ts';
 
@@ -8,13 +9,16 @@ const FOLDER = join(ROOT, 'build/bare');
 const APPLETS = ['sh', 'cat', 'chmod', 'chown', 'dirname', 'env', 'grep', 'id', 'kill', 'ln', 'ls', 'mkdir', 'ps'];
 const MORE_APPLETS = ['readlink', 'setsid', 'sleep', 'timeout', 'touch', 'uname', 'unzip', 'wc'];
 
-/** A package or zip that was made for these trials, by the beginning of its name. */
-export function trialFile(prefix: string, suffix: string): string {
+/** What was made for these trials: a package, or the zip of one. */
+export function trialFile(name: 'klatch' | 'klatch-postgresql', kind: 'deb' | 'zip'): string {
   const folder = join(ROOT, 'build/trials/packages');
-  const names = readdirSync(folder).filter((name) => name.startsWith(prefix) && name.endsWith(suffix));
-  names.sort();
-  if (names.length === 0) throw new Error(`${folder} has no ${prefix}*${suffix}: run the tests by "make package-test"`);
-  return join(folder, names[0]!);
+  // Later versions of the server lie beside it.
+  const version = name === 'klatch' ? buildVersion() : '\\d[^_-]*(-\\d+)?';
+  const names = existsSync(folder) ? readdirSync(folder) : [];
+  const pattern = kind === 'deb' ? `${name}_${version}_amd64\\.deb` : `${name}-${version}-linux-x64\\.zip`;
+  const found = names.find((file) => new RegExp(`^${pattern}$`).test(file));
+  if (found === undefined) throw new Error(`${folder} has no ${pattern}: run the tests by "make package-test"`);
+  return join(folder, found);
 }
 
 /**
@@ -25,8 +29,8 @@ export async function startBare(name: string, packages: readonly string[] = []):
   const root = join(FOLDER, name);
   rmSync(root, { recursive: true, force: true });
   mkdirSync(join(root, 'bin'), { recursive: true });
-  const { stdout } = { stdout: await mustRun('sh', ['-c', 'command -v busybox']) };
-  copyFileSync(stdout.trim(), join(root, 'bin/busybox'));
+  const busybox = await mustRun('sh', ['-c', 'command -v busybox']);
+  copyFileSync(busybox.trim(), join(root, 'bin/busybox'));
   for (const applet of [...APPLETS, ...MORE_APPLETS]) symlinkSync('busybox', join(root, 'bin', applet));
   const filter = join(import.meta.dirname, 'linux-3.13.c');
   await mustRun('gcc', ['-static', '-O1', '-Wall', '-Werror', '-o', join(root, 'bin/linux-3.13'), filter]);
