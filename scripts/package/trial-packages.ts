@@ -84,9 +84,11 @@ async function makeAll(): Promise<void> {
       .map((name) => join(PACKAGES, name));
     publishOver(null, { name: 'first', packages: debs, key });
     let before = 'first';
+    const migrations: string[] = [];
     for (const [index, later] of LATER.entries()) {
       if (isQuick && !later.isQuick) continue;
-      publishOver(before, { name: later.name, packages: [await makeLater(index + 1, later.migration)], key });
+      if (later.migration !== null) migrations.push(later.migration);
+      publishOver(before, { name: later.name, packages: [await makeLater(index + 1, migrations)], key });
       before = later.name;
     }
   } finally {
@@ -130,8 +132,8 @@ function publishOver(
   publish({ folder, packages, dateS: sourceDateEpoch(), key });
 }
 
-/** The package of a version that comes `steps` after this one. */
-async function makeLater(steps: number, migration: string | null): Promise<string> {
+/** The package of a version that comes `steps` after this one, with these migrations after its own. */
+async function makeLater(steps: number, migrations: readonly string[]): Promise<string> {
   const [major, minor, patch] = buildVersion().replace(/~.*/, '').split('.').map(Number);
   const before = { ...process.env };
   process.env['VERSION'] = `${major}.${minor}.${patch! + steps}`;
@@ -139,8 +141,8 @@ async function makeLater(steps: number, migration: string | null): Promise<strin
   try {
     step(`making version ${buildVersion()} for trials of upgrades`);
     const made = await bundle();
-    if (migration !== null) {
-      const folder = join(made.folder, 'storage/migrations');
+    const folder = join(made.folder, 'storage/migrations');
+    for (const migration of migrations) {
       const number = String(readdirSync(folder).length + 1).padStart(3, '0');
       writeFileSync(join(folder, `${number}-trial.sql`), migration);
     }
