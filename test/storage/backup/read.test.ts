@@ -86,14 +86,22 @@ describe('a backup that is read', () => {
     await expect(read(await repacked((files) => files.slice(0, -1)))).rejects.toThrow('This backup is truncated');
   });
 
-  test('in which a bit fell over is called altered or truncated, never taken', async () => {
+  test('in which a bit fell over is called altered or truncated, unless it holds what it held', async () => {
+    const undamaged = await read(whole);
+    let refused = 0;
     for (let at = 20; at < whole.length; at += Math.floor(whole.length / 37)) {
       const damaged = Buffer.from(whole);
       damaged[at]! ^= 0x10;
-      const failure = await read(damaged).catch((error: unknown) => error);
-      expect(failure).toBeInstanceOf(BackupError);
-      expect((failure as Error).message).toMatch(/^This (backup|is no backup)/);
+      const outcome = await read(damaged).catch((error: unknown) => error);
+      if (outcome instanceof BackupError) {
+        expect(outcome.message).toMatch(/^This (backup|is no backup)/);
+        refused++;
+      } else {
+        // Between the blocks of a gzip file are bits that mean nothing.
+        expect(outcome).toEqual(undamaged);
+      }
     }
+    expect(refused).toBeGreaterThan(30);
   });
 
   test.each([
