@@ -140,9 +140,15 @@ describe('a ping', () => {
   });
 
   test('at once by many is sent once', async () => {
+    const beganMs = performance.now();
     const statuses = (await Promise.all(Array.from({ length: 8 }, () => ping()))).map(({ status }) => status);
-    expect(statuses.sort((a, b) => a - b)).toEqual([200, ...Array<number>(7).fill(503)]);
-    expect(receiver.arrivals).toHaveLength(1);
+    // On a machine that stalls they may arrive over more than the 5 s that one counts for.
+    const allowed = 1 + Math.floor((performance.now() - beganMs) / 5_000);
+    const sent = statuses.filter((status) => status === 200).length;
+    expect(statuses.filter((status) => status === 503)).toHaveLength(8 - sent);
+    expect(sent).toBeGreaterThan(0);
+    expect(sent).toBeLessThanOrEqual(allowed);
+    expect(receiver.arrivals).toHaveLength(sent);
   });
 
   test('of a fifth hook of a group waits until one of the four before is over', async () => {
