@@ -24,7 +24,7 @@ test: $(INSTALLED) ## run all tests (one file: make test ARGS=test/hocon)
 faults: $(INSTALLED) ## kill, cut off and mislead the server; docs/fault-report.md (QUICK=1, ONLY=kill,hang, OUT=file.json)
 	@QUICK='$(QUICK)' ONLY='$(ONLY)' OUT='$(OUT)' HOOKS='$(HOOKS)' npm run --silent faults
 
-bench: $(INSTALLED) ## measure, as ratios to a baseline (ONLY=intake,forward,growth,isolation,backlog,latency)
+bench: $(INSTALLED) ## measure, as ratios to a baseline (ONLY=intake,forward,growth,isolation,backlog,latency,fan-out,idle,sync,files,push)
 	@npm run --silent bench -- $(ONLY)
 
 check: $(INSTALLED) ## types, lint, format, architecture, generated documents

@@ -91,7 +91,7 @@ export async function fillLog(server: ServerProcess, group: TestGroup, messages:
   });
 }
 
-async function asSuperuser<T>(server: ServerProcess, work: (sql: Sql) => Promise<T>): Promise<T> {
+export async function asSuperuser<T>(server: ServerProcess, work: (sql: Sql) => Promise<T>): Promise<T> {
   const host = join(server.dataDir, 'postgresql.run');
   const sql = postgres({ host, port: 5432, database: 'klatch', user: 'postgres', max: 1, onnotice: () => {} });
   try {

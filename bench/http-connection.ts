@@ -6,7 +6,12 @@ const STALLED_MS = 30_000;
 
 /** A whole request with the nth message. */
 export function postOf(host: string, path: string, n: number): string {
-  const body = `{"text":"message ${n}: load on web-${n % 7} is above its threshold"}`;
+  return requestOf(path, { text: `message ${n}: load on web-${n % 7} is above its threshold` }, host);
+}
+
+/** A whole request with this body, ASCII only. */
+export function requestOf(path: string, input: object, host = '127.0.0.1'): string {
+  const body = JSON.stringify(input);
   const head = `POST ${path} HTTP/1.1\r\nHost: ${host}\r\nContent-Type: application/json\r\nContent-Length: `;
   return `${head}${body.length}${HEAD_END}${body}`;
 }

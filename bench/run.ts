@@ -1,10 +1,15 @@
 /** `make bench`, or `make bench ONLY=intake,forward`. Exits 1 when a target is missed. */
 import { benchBacklog } from './backlog.ts';
+import { benchFanOut } from './fan-out.ts';
+import { benchFiles } from './files.ts';
 import { benchForward } from './forward.ts';
 import { benchGrowth } from './growth.ts';
+import { benchIdle } from './idle.ts';
 import { benchIntake } from './intake.ts';
 import { benchIsolation } from './isolation.ts';
 import { benchLatency } from './latency.ts';
+import { benchPush } from './push.ts';
+import { benchSync } from './sync.ts';
 
 const benches: Record<string, () => Promise<boolean>> = {
   intake: benchIntake,
@@ -13,6 +18,11 @@ const benches: Record<string, () => Promise<boolean>> = {
   isolation: benchIsolation,
   backlog: () => benchBacklog(),
   latency: benchLatency,
+  'fan-out': benchFanOut,
+  idle: benchIdle,
+  sync: benchSync,
+  files: benchFiles,
+  push: benchPush,
 };
 const only =
   process.argv[2] === undefined || process.argv[2] === '' ? Object.keys(benches) : process.argv[2].split(',');

@@ -93,7 +93,7 @@ async function openFullDisk(cleanUp: CleanUp): Promise<Scene> {
 }
 
 /** Whether a small disk can be mounted here; tried, since being root does not suffice in every container. */
-async function lacksMount(): Promise<Lack> {
+export async function lacksMount(): Promise<Lack> {
   if (process.getuid?.() !== 0) return 'mounting a small disk needs root: run it as root';
   const folder = await mkdtemp(join(tmpdir(), 'klatch-disk-'));
   try {

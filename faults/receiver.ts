@@ -1,8 +1,9 @@
 import { once } from 'node:events';
 import { createServer as createHttpServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { createServer as createHttpsServer, type Server as SecureServer } from 'node:https';
-import type { AddressInfo, Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import type { SecureContextOptions } from 'node:tls';
+import { freePort } from '../test/support/ports.ts';
 import type { Delivery, Recorder } from './recorder.ts';
 
 /** One delivery that waits for its answer. */
@@ -62,7 +63,8 @@ export class Receiver {
     { host = '127.0.0.1', port = 0, tls = null as SecureContextOptions | null } = {},
   ): Promise<Receiver> {
     const receiver = new Receiver(recorder, { host, tls });
-    receiver.#port = port;
+    // It is down for a while, and listens there again.
+    receiver.#port = port === 0 ? await freePort() : port;
     await receiver.up();
     return receiver;
   }
@@ -98,7 +100,6 @@ export class Receiver {
   async up(): Promise<void> {
     this.#server.listen(this.#port, this.#host);
     await once(this.#server, 'listening');
-    this.#port = (this.#server.address() as AddressInfo).port;
   }
 
   async #receive(req: IncomingMessage, res: ServerResponse): Promise<void> {

@@ -47,7 +47,7 @@ const CLIENTS = 8;
 const GAP_MS = 8;
 const SETTINGS = `
   limits { token-rate = 10000, registrations-per-minute = 1000 }
-  delivery { retry = [50ms, 100ms, 200ms], headers-timeout = 5s, connect-timeout = 1s }
+  delivery { retry = [50ms, 100ms, 200ms], headers-timeout = 15s, connect-timeout = 5s }
   log.level = warn`;
 
 /** Servers, receivers and callers of one fault: four groups with hooks at either receiver, and a steady load. */

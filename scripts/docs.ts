@@ -1,6 +1,7 @@
 /**
  * Writes the generated pages: docs/configuration.md from src/config/reference.conf, whose comments are the explanations,
- * docs/command-line.md from the commands themselves, and the manual pages from both.
+ * docs/command-line.md from the commands themselves, docs/api.md and docs/openapi.json from the operations,
+ * docs/access.md from the matrix that the tests hold, and the manual pages from the first two.
  * `--check` writes nothing and exits 1 if a page is not up to date.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
@@ -9,9 +10,12 @@ import { readAsset } from '../src/assets.ts';
 import { outline } from '../src/config/outline.ts';
 import { SCHEMA } from '../src/config/schema.ts';
 import type { SettingKey } from '../src/config/schema.ts';
+import { renderAccess } from './access-page.ts';
+import { renderApi } from './api-page.ts';
 import { renderCommandLine } from './command-line-page.ts';
 import { renderCommandManual, renderConfigurationManual } from './manual-pages.ts';
 import { plain } from './markdown.ts';
+import { renderOpenApi } from './openapi.ts';
 
 const ROOT = join(import.meta.dirname, '..');
 
@@ -119,6 +123,9 @@ const PAGES: readonly { path: string; source: string; render: () => string }[] =
     render: () => renderConfiguration(readAsset('config/reference.conf')),
   },
   { path: 'docs/command-line.md', source: 'the commands in src/cli', render: () => renderCommandLine() },
+  { path: 'docs/api.md', source: 'src/operations', render: renderApi },
+  { path: 'docs/access.md', source: 'test/access/matrix.ts', render: renderAccess },
+  { path: 'docs/openapi.json', source: 'src/operations', render: renderOpenApi },
   { path: 'docs/man/klatch.1', source: 'the commands in src/cli', render: () => renderCommandManual(releaseDate()) },
   {
     path: 'docs/man/klatch.conf.5',

@@ -24,6 +24,7 @@ const ROOT = join(import.meta.dirname, '..');
 const FOLDER = 'var';
 const CONFIG = `${FOLDER}/server.conf`;
 const FIRST_PORT = 9090;
+const FIRST_LIVE_PORTS = { websocket: 9080, tcp: 9070 } as const;
 const PORTS_TRIED = 100;
 /** Making the database files takes a second here and half a minute on a slow disk. */
 const READY_TIMEOUT_MS = 120_000;
@@ -58,7 +59,9 @@ async function main(): Promise<number> {
 
 /** The same configuration as `klatch setup --embedded` makes, for this machine only. */
 async function setUp(): Promise<void> {
-  const port = await findFreePort();
+  const port = await findFreePort(FIRST_PORT);
+  const websocket = await findFreePort(FIRST_LIVE_PORTS.websocket, [port]);
+  const tcp = await findFreePort(FIRST_LIVE_PORTS.tcp, [port, websocket]);
   // With the mode that the embedded database needs, before a file is put there.
   await openDataDir(FOLDER);
   configure(
@@ -72,6 +75,10 @@ async function setUp(): Promise<void> {
       deliveryAllow: ['loopback'],
       // One fixed port less that something else on this machine could hold.
       metrics: false,
+      endpoints: [
+        { type: 'websocket', port: websocket },
+        { type: 'tcp', port: tcp },
+      ],
     },
     {
       env: process.env,
@@ -81,12 +88,16 @@ async function setUp(): Promise<void> {
       },
     },
   );
-  say(`Made ${CONFIG}: a private PostgreSQL in ./${FOLDER}, HTTP on 127.0.0.1:${port}.`);
+  say(
+    `Made ${CONFIG}: a private PostgreSQL in ./${FOLDER}, HTTP on 127.0.0.1:${port}, ws on ${websocket}, tcp on ${tcp}.`,
+  );
 }
 
-async function findFreePort(): Promise<number> {
-  for (let port = FIRST_PORT; port < FIRST_PORT + PORTS_TRIED; port += 1) if (await isFree(port)) return port;
-  throw new CommandError(exitCodes.cannotCreate, `no port from ${FIRST_PORT} on is free on 127.0.0.1`);
+async function findFreePort(first: number, taken: readonly number[] = []): Promise<number> {
+  for (let port = first; port < first + PORTS_TRIED; port += 1) {
+    if (!taken.includes(port) && (await isFree(port))) return port;
+  }
+  throw new CommandError(exitCodes.cannotCreate, `no port from ${first} on is free on 127.0.0.1`);
 }
 
 async function isFree(port: number): Promise<boolean> {
@@ -173,6 +184,11 @@ Receive what is posted: start a receiver,
   node_modules/.bin/node -e '${script}'
 and register it as a reverse webhook:
   curl -H 'Content-Type: application/json' -d '{"url":"${receiver}"}' ${webhook}/reverse
+
+Talk, as the owner of the group (the first command prints a link, the second one asks for it):
+  bin/klatch --config ${CONFIG} user invite owner
+  bin/klatch chat sign-in --server http://127.0.0.1:${http.port} --link
+  bin/klatch chat
 
 More: bin/klatch --config ${CONFIG} --help
 Stop with Ctrl-C. Everything is kept in ./${FOLDER}, and \`make run\` goes on from there.

@@ -29,8 +29,14 @@ async function main(): Promise<void> {
     output: process.stdout,
     errors: process.stderr,
   });
+  await Promise.all([process.stdout, process.stderr].map(written));
   // Whatever was left open must not keep a process that has said it is done; a failed write is told a tick later.
   setImmediate(() => process.exit(exitCode));
+}
+
+/** Resolves when the reader has taken everything: an exit would drop what a full pipe has not (64 KiB are enough). */
+function written(output: NodeJS.WriteStream): Promise<void> {
+  return new Promise((resolve) => output.write('', () => resolve()));
 }
 
 void main();

@@ -1,27 +1,43 @@
+import { createProviders } from './activation/providers.ts';
 import { PostgresBus } from './bus/postgres-bus.ts';
-import type { Config } from './config/config.ts';
+import type { Bus } from './bus/bus.ts';
+import type { Config, DeliveryConfig, LimitsConfig } from './config/config.ts';
+import { readEndpointTls, type EndpointTls } from './config/endpoint-tls.ts';
 import { readServerKeys } from './config/server-key-files.ts';
+import { linksForHooks } from './delivery/file-links.ts';
 import { Lanes } from './delivery/lanes.ts';
 import { Pinger } from './delivery/ping.ts';
+import { createFileServices, stopUploads } from './files/file-services.ts';
+import { Sweeper } from './files/sweeper.ts';
 import { createApp, createStartingApp } from './http/app.ts';
 import { HttpListener } from './http/listener.ts';
 import { RequestCounts } from './http/request-counts.ts';
 import { ControlSocket } from './live/control-socket.ts';
+import { Live } from './live/live.ts';
+import { certainAfterMs } from './live/presence.ts';
 import type { Log } from './log.ts';
 import { EventLoopDelay } from './metrics/event-loop-delay.ts';
 import { metricsListener } from './metrics/exposition.ts';
 import { allFamilies, type MetricSources } from './metrics/families.ts';
+import type { AccountId } from './model/ids.ts';
 import { SIGNING_KEYS } from './model/server-key.ts';
 import { TokenDirectory } from './operations/access.ts';
+import { Activations } from './operations/activations.ts';
 import { DeliveryReport } from './operations/delivery-report.ts';
+import { Digest } from './operations/digest.ts';
 import { Housekeeping } from './operations/housekeeping.ts';
-import { Rate } from './operations/rate.ts';
+import { createRates } from './operations/rates.ts';
+import { SearchTurns } from './operations/search-turns.ts';
 import { prepareSigning } from './operations/server-keys.ts';
 import type { Services } from './operations/services.ts';
+import { SessionDirectory } from './operations/sessions.ts';
 import { operationTable } from './operations/table.ts';
 import { AddressPolicy } from './outbound/address-policy.ts';
 import { DeliveryClient } from './outbound/delivery-client.ts';
 import { NameLookup } from './outbound/name-lookup.ts';
+import { Parts, type Part } from './parts.ts';
+import { PushQueue, type PushParts } from './push/queue.ts';
+import { createVendors } from './push/vendors.ts';
 import { controlSocketPath } from './storage/control-path.ts';
 import { DataDirLock } from './storage/data-dir-lock.ts';
 import { Database } from './storage/database.ts';
@@ -32,8 +48,6 @@ import { RunRecord, startIdOf, type Ending } from './storage/run-record.ts';
 import { Sealer } from './storage/sealed.ts';
 import { readVersion } from './version.ts';
 
-const GROUPS_REGISTERING = 10_000;
-const GROUPS_CHANGING = 10_000;
 /** A scrape is answered within two seconds, so that a stop waits no longer for one. */
 const SCRAPE_MS = 2_000;
 
@@ -42,20 +56,14 @@ export class StoppedError extends Error {
   override readonly name = 'StoppedError';
 }
 
-/** A part that was started and has to be stopped, by name for the log. */
-interface Part {
-  readonly name: string;
-  readonly stop: () => Promise<void> | void;
-  /** True for what lets work in hand finish: these are stopped first and together, so that they share one time-out. */
-  readonly drains: boolean;
-}
-
 /** The composition root: everything is built here, started in order, and stopped in the opposite order. */
 export class Server {
   readonly #config: Config;
   readonly #log: Log;
-  readonly #parts: Part[] = [];
+  readonly #parts: Parts;
   readonly #requests = new RequestCounts();
+  /** Of the names of receivers, and of those that browsers' push services have. */
+  readonly #lookup: NameLookup;
   readonly #failure = Promise.withResolvers<Error>();
   #connecting: Database | null = null;
   #starting: Promise<void> = Promise.resolve();
@@ -64,6 +72,8 @@ export class Server {
   readonly #explain: (error: unknown) => Ending;
   #lanes: Lanes | null = null;
   #pinger: Pinger | null = null;
+  #live: Live | null = null;
+  readonly #listeners: string[] = [];
   #refusing = false;
   #port = 0;
   #metricsPort: number | null = null;
@@ -72,6 +82,8 @@ export class Server {
   constructor(config: Config, log: Log, explain: (error: unknown) => Ending = unexplained) {
     this.#config = config;
     this.#log = log;
+    this.#parts = new Parts(log);
+    this.#lookup = openNameLookup(config.delivery);
     this.#record = new RunRecord(config.dataDir, { version: readVersion(), startId: startIdOf(process.env), log });
     this.#explain = explain;
   }
@@ -84,6 +96,11 @@ export class Server {
   /** The port of the HTTP interface, once started. */
   get port(): number {
     return this.#port;
+  }
+
+  /** Where clients connect besides the HTTP interface, in the order of the configuration, once started. */
+  get endpoints(): readonly { readonly url: string; readonly port: number }[] {
+    return this.#live?.endpoints ?? [];
   }
 
   /** The port that metrics are served on, once started; null when they are not. */
@@ -130,6 +147,7 @@ export class Server {
     const metrics = await this.#listenForScrapes();
     const sealer = new Sealer(config.secret);
     const serverKeys = readServerKeys(config.serverKeys);
+    const tls = readEndpointTls(config.endpoints);
     const onConnecting = (database: Database): void => {
       this.#connecting = database;
       if (this.#refusing) void database.stop();
@@ -140,51 +158,78 @@ export class Server {
     const node = await readNodeId(config.dataDir);
     const bus = new PostgresBus(opened.database, log, { node });
     this.#keep('bus', () => bus.stop());
-    const services = this.#services(opened, { sealer, serverKeys, bus, node });
+    const services = this.#services(opened, { sealer, serverKeys, bus, node, tls });
     this.#keep('message log', () => services.messageLog.stop());
+    this.#keep('activations', () => services.activations.stop());
+    this.#keep('file store', () => services.fileStore.stop());
+    this.#keep('uploads', () => stopUploads(services, config.http.stopTimeoutMs), true);
+    services.uploads.start();
+    const sweeper = new Sweeper({
+      pool: services.database.general,
+      store: services.fileStore,
+      node,
+      unattachedMs: config.retention.unattachedFilesMs,
+      log,
+    });
+    this.#keep('sweeper of files', () => sweeper.stop());
+    sweeper.start();
     const housekeeping = new Housekeeping(services);
     await housekeeping.start();
     this.#keep('housekeeping', () => housekeeping.stop());
+    const digest = new Digest(services);
+    this.#keep('digest', () => digest.stop());
+    digest.start();
     const delivery = await this.#startDelivery(services, opened.database);
+    this.#keep('push', () => services.push.stop(config.http.stopTimeoutMs), true);
+    services.push.start();
     bus.start();
     await this.#startControl(services);
+    const live = await this.#startLive(services, tls, listener);
     const requests = this.#requests;
     listener.handle(requests.counting(createApp(services, { stopping: () => this.#refusing })));
-    if (metrics !== null) this.#startMetrics(metrics, { ...delivery, services, requests, listener });
+    if (metrics !== null) this.#startMetrics(metrics, { ...delivery, services, live, requests, listener });
     this.#record.ready();
     const { version, databaseVersion } = services;
     log.info('ready', { port: this.#port, metricsPort: this.#metricsPort, version, database: databaseVersion });
   }
 
-  #services(opened: OpenDatabase, parts: Pick<Services, 'sealer' | 'serverKeys' | 'bus' | 'node'>): Services {
+  #services(
+    opened: OpenDatabase,
+    given: Pick<Services, 'sealer' | 'serverKeys' | 'bus' | 'node'> & { tls: readonly (EndpointTls | null)[] },
+  ): Services {
+    const { tls, ...parts } = given;
     const config = this.#config;
     const { limits, delivery } = config;
     const { database } = opened;
     const { bus } = parts;
-    const messageLog = new MessageLog(database.intake, {
-      maxPosts: limits.intakePosts,
-      maxBytes: limits.intakeBytes,
-      flushPosts: limits.flushPosts,
-      flushBytes: limits.flushBytes,
-      waitMs: limits.intakeWaitMs,
-      onCommitted: (advanced) => bus.publish('advanced', advanced),
-    });
+    const messageLog = openMessageLog(database, bus, limits);
     const log = this.#log;
-    const { registrationsPerMinute, hookChangesPerMinute } = limits;
+    const policy = new AddressPolicy(delivery.allow);
+    const postsWaiting = (): number => messageLog.depth;
     return {
       ...parts,
       config,
       version: readVersion(),
       startedAt: new Date(),
-      listeners: [httpUrl(config.http.interface, this.#port)],
+      listeners: this.#listeners,
+      certificates: tls.flatMap((each) => (each === null ? [] : [each.fingerprint])),
       metricsUrl: this.#metricsPort === null ? null : `${httpUrl(config.metrics.interface, this.#metricsPort)}/metrics`,
       database,
       databaseVersion: opened.version,
       messageLog,
       tokens: new TokenDirectory(database.general, bus, limits),
-      policy: new AddressPolicy(delivery.allow),
-      registrations: perMinute(registrationsPerMinute, GROUPS_REGISTERING),
-      hookChanges: perMinute(hookChangesPerMinute, GROUPS_CHANGING),
+      sessions: new SessionDirectory(database.general, bus),
+      activations: new Activations(createProviders(config, userAgent()), {
+        secret: config.secret,
+        pool: database.general,
+        log,
+      }),
+      ...createRates(limits),
+      searches: new SearchTurns(),
+      onlineAccounts: () => this.#onlineAccounts(),
+      push: this.#pushQueue({ database, bus, sealer: parts.sealer, postsWaiting }, policy),
+      policy,
+      ...createFileServices(config, { pool: database.general, log }),
       sendPing: (target) => this.#pinger?.send(target) ?? Promise.resolve(null),
       deliveriesInFlight: () => this.#lanes?.load.inFlight ?? 0,
       deliveryReport: new DeliveryReport({ pool: database.general, parkAfterMs: delivery.parkAfterMs, log }),
@@ -192,18 +237,25 @@ export class Server {
     };
   }
 
+  #pushQueue(given: Pick<PushParts, 'database' | 'bus' | 'sealer' | 'postsWaiting'>, policy: AddressPolicy): PushQueue {
+    const { push: config, projectName, live } = this.#config;
+    const log = this.#log;
+    const vendors = createVendors(this.#config, { policy, lookup: this.#lookup, userAgent: userAgent(), log });
+    const foreground = (): readonly AccountId[] => this.#onlineAccounts();
+    const presence = { foreground, certainAfterMs: certainAfterMs(live.heartbeatMs) };
+    return new PushQueue({ ...given, ...presence, config, projectName, vendors, log });
+  }
+
+  #onlineAccounts(): readonly AccountId[] {
+    return this.#live?.presence.accounts() ?? [];
+  }
+
   async #startDelivery(services: Services, database: Database): Promise<Pick<MetricSources, 'lanes' | 'lookup'>> {
-    const { config, policy, sealer, bus, node, log, version } = services;
+    const { config, policy, sealer, bus, node, log } = services;
     const { delivery } = config;
     await prepareSigning(services);
-    const lookup = new NameLookup({
-      timeoutMs: delivery.lookupTimeoutMs,
-      cacheMs: delivery.lookupCacheMs,
-      failureCacheMs: delivery.lookupFailureCacheMs,
-      concurrency: delivery.lookups,
-    });
-    const userAgent = `Klatch/${version}`;
-    const client = new DeliveryClient({ ...delivery, policy, lookup, userAgent });
+    const lookup = this.#lookup;
+    const client = new DeliveryClient({ ...delivery, policy, lookup, userAgent: userAgent() });
     this.#keep('delivery client', () => client.stop());
     const onOutdated = (error: Error): void => {
       this.#refusing = true;
@@ -211,10 +263,12 @@ export class Server {
       this.#failure.resolve(error);
     };
     const serverKeys = services.serverKeys.slice(0, SIGNING_KEYS).map((key) => key.privateKey);
-    const pinger = new Pinger({ config: delivery, policy, lookup, userAgent, sealer, serverKeys, log });
+    const pinger = new Pinger({ config: delivery, policy, lookup, userAgent: userAgent(), sealer, serverKeys, log });
     this.#pinger = pinger;
     this.#keep('pings', () => pinger.stop());
-    const lanes = new Lanes({ database, bus, client, sealer, serverKeys, config: delivery, node, onOutdated, log });
+    const linkFile = linksForHooks(services.fileLinkKey, config.http.baseUri);
+    const parts = { database, bus, client, sealer, serverKeys, linkFile, node, onOutdated, log };
+    const lanes = new Lanes({ ...parts, config: delivery });
     this.#lanes = lanes;
     this.#keep('lanes', () => lanes.stop(config.http.stopTimeoutMs), true);
     await lanes.start();
@@ -227,6 +281,7 @@ export class Server {
     const listener = new HttpListener(http, this.#requests.counting(createStartingApp(this.#log)));
     this.#keep('HTTP listener', () => listener.stop(http.stopTimeoutMs), true);
     this.#port = await listener.start();
+    this.#listeners.push(httpUrl(http.interface, this.#port));
     return listener;
   }
 
@@ -259,6 +314,17 @@ export class Server {
     scrapes.handle(metricsListener(families, this.#log));
   }
 
+  /** Last, when everything that clients ask for is there. */
+  async #startLive(services: Services, tls: readonly (EndpointTls | null)[], listener: HttpListener): Promise<Live> {
+    const live = new Live(services, operationTable(), tls);
+    this.#live = live;
+    this.#keep('live', () => live.stop(services.config.http.stopTimeoutMs), true);
+    await live.start();
+    this.#listeners.push(...live.endpoints.map(({ url }) => url));
+    listener.handleUpgrades((request, socket, head) => live.upgrade(request, socket, head));
+    return live;
+  }
+
   async #startControl(services: Services): Promise<void> {
     const { config, log } = services;
     const path = controlSocketPath(config.dataDir);
@@ -268,29 +334,40 @@ export class Server {
   }
 
   #keep(name: string, stop: Part['stop'], drains = false): void {
-    this.#parts.unshift({ name, stop, drains });
+    this.#parts.keep({ name, stop, drains });
     if (this.#refusing) throw new StoppedError('stopped while it was starting');
   }
 
   async #stop(): Promise<void> {
     // What is being started is not in the list yet; a start that is told to stop ends at its next part.
     await this.#starting.catch(() => {});
-    await Promise.all(this.#parts.filter((part) => part.drains).map((part) => this.#stopPart(part)));
-    for (const part of this.#parts) if (!part.drains) await this.#stopPart(part);
-  }
-
-  async #stopPart(part: Part): Promise<void> {
-    try {
-      await part.stop();
-    } catch (error) {
-      this.#log.error('a part could not be stopped', { part: part.name, error });
-    }
+    await this.#parts.stop();
   }
 }
 
-/** A rate of so many uses a minute and key, all of which may come at once. */
-function perMinute(uses: number, keys: number): Rate<number> {
-  return new Rate({ perSecond: uses / 60, burst: uses, keys });
+function openMessageLog(database: Database, bus: Bus, limits: LimitsConfig): MessageLog {
+  return new MessageLog(database.intake, {
+    maxPosts: limits.intakePosts,
+    maxBytes: limits.intakeBytes,
+    flushPosts: limits.flushPosts,
+    flushBytes: limits.flushBytes,
+    waitMs: limits.intakeWaitMs,
+    onCommitted: (advanced) => bus.publish('advanced', advanced),
+  });
+}
+
+function openNameLookup(delivery: DeliveryConfig): NameLookup {
+  return new NameLookup({
+    timeoutMs: delivery.lookupTimeoutMs,
+    cacheMs: delivery.lookupCacheMs,
+    failureCacheMs: delivery.lookupFailureCacheMs,
+    concurrency: delivery.lookups,
+  });
+}
+
+/** Who we are to those whom we call. */
+function userAgent(): string {
+  return `Klatch/${readVersion()}`;
 }
 
 function unexplained(error: unknown): Ending {

@@ -1,6 +1,6 @@
 /** Minimal Debian systems for the tests of the packages, made from Debian's archive. */
 import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { BUILD } from './paths.ts';
 import { run, step } from './run.ts';
@@ -13,7 +13,10 @@ export interface System {
   readonly include: readonly string[];
 }
 
-const MIRROR = 'http://deb.debian.org/debian';
+const SOURCES_LIST = '/etc/apt/sources.list';
+const SOURCES = `${SOURCES_LIST}.d`;
+/** Where this machine's own apt has Debian from, in either form of its lists. */
+const SOURCE = /^(?:URIs:|deb(?: \[[^\]]*\])?) +(\S+\/debian)\/?(?: |$)/m;
 const SYSTEMD = ['systemd', 'systemd-sysv', 'dbus'];
 /** Each of them can be installed in there later, without a network: the packages are kept in apt's cache. */
 const AT_HAND = ['postgresql', 'logrotate'];
@@ -37,14 +40,15 @@ export function chrootDir(name: string): string {
 export function makeChroots(names: readonly string[]): void {
   requireTools(['mmdebstrap']);
   mkdirSync(join(BUILD, 'chroots'), { recursive: true });
+  const mirror = findMirror();
   for (const system of SYSTEMS.filter(({ name }) => names.includes(name))) {
     const stamp = `${chrootDir(system.name)}.stamp`;
-    const recipe = createHash('sha256').update(mmdebstrap(system).join('\n')).digest('hex');
+    const recipe = createHash('sha256').update(mmdebstrap(system, mirror).join('\n')).digest('hex');
     if (isFresh(stamp, recipe)) continue;
     step(`making a minimal Debian: ${system.name}`);
     const made = `${chrootDir(system.name)}.new`;
     for (const folder of [stamp, made]) rmSync(folder, { recursive: true, force: true });
-    run('mmdebstrap', mmdebstrap(system));
+    run('mmdebstrap', mmdebstrap(system, mirror));
     rmSync(chrootDir(system.name), { recursive: true, force: true });
     renameSync(made, chrootDir(system.name));
     writeFileSync(stamp, recipe);
@@ -56,7 +60,19 @@ function isFresh(stamp: string, recipe: string): boolean {
   return Date.now() - statSync(stamp).mtimeMs < MAX_AGE_MS;
 }
 
-function mmdebstrap({ name, suite, include }: System): string[] {
+/** The archive that this machine takes its own packages from, or $DEBIAN_MIRROR; null: mmdebstrap's own default. */
+function findMirror(): string | null {
+  const given = process.env['DEBIAN_MIRROR'];
+  if (given !== undefined && given !== '') return given;
+  const listed = existsSync(SOURCES) ? readdirSync(SOURCES).map((name) => join(SOURCES, name)) : [];
+  for (const file of [SOURCES_LIST, ...listed].filter((each) => existsSync(each))) {
+    const [, mirror] = SOURCE.exec(readFileSync(file, 'utf8')) ?? [];
+    if (mirror !== undefined) return mirror;
+  }
+  return null;
+}
+
+function mmdebstrap({ name, suite, include }: System, mirror: string | null): string[] {
   const hosts = 'printf "127.0.0.1 localhost\\n::1 localhost\\n" >"$1/etc/hosts"';
   return [
     '--variant=minbase',
@@ -72,6 +88,6 @@ function mmdebstrap({ name, suite, include }: System): string[] {
     `--customize-hook=chroot "$1" apt-get -y -q --no-install-recommends --download-only install ${AT_HAND.join(' ')}`,
     suite,
     `${chrootDir(name)}.new`,
-    `deb ${MIRROR} ${suite} main`,
+    ...(mirror === null ? [] : [`deb ${mirror} ${suite} main`]),
   ];
 }

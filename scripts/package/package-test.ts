@@ -41,6 +41,7 @@ async function main(args: readonly string[]): Promise<void> {
     'openssl',
     'unzip',
     'curl',
+    's3cmd',
   ]);
   const packages = spawn(process.execPath, [join(import.meta.dirname, 'trial-packages.ts')], { stdio: 'inherit' });
   const built = once(packages, 'exit');

@@ -22,6 +22,7 @@ const PACKAGES = {
   mmdebstrap: 'mmdebstrap',
   busybox: 'busybox-static',
   curl: 'curl',
+  s3cmd: 's3cmd',
   // With the C library's headers and its static form.
   gcc: 'build-essential',
   openssl: 'openssl',

@@ -1,4 +1,19 @@
-import type { ConversationId, Seq } from '../model/ids.ts';
+import type { AccountId, ConversationId, Seq, SessionId } from '../model/ids.ts';
+
+/** An account in a conversation. */
+export interface Membership {
+  readonly conversationId: ConversationId;
+  readonly accountId: AccountId;
+}
+
+/** What passes and is nowhere kept: where it is lost, nobody misses it. */
+export type Signal =
+  /** Somebody writes at this moment. */
+  | ({ readonly kind: 'typing' } & Membership)
+  /** The account's first live connection on a node came, or its last one went. */
+  | { readonly kind: 'presence'; readonly accountId: AccountId; readonly online: boolean }
+  /** The account has read up to here, on one of its devices. */
+  | ({ readonly kind: 'read'; readonly seq: Seq } & Membership);
 
 /**
  * The word that something was committed. It is a wake-up, never the truth: whoever hears it reads on from its own number
@@ -7,6 +22,16 @@ import type { ConversationId, Seq } from '../model/ids.ts';
 export interface BusEvents {
   /** Conversations whose newest message has this seq, at least. */
   advanced(conversations: ReadonlyMap<ConversationId, Seq>): void;
+  /** Conversations with changes that are no new message: an edit, a deletion, a notice. They have new revs. */
+  revised(conversations: readonly ConversationId[]): void;
+  /** These accounts became members, got another role, or are members no longer: what is remembered of them is old. */
+  membersChanged(memberships: readonly Membership[]): void;
+  /** These sessions hold no longer. */
+  sessionsEnded(sessions: readonly SessionId[]): void;
+  /** These accounts were renamed, deactivated or given another role: what is remembered of them is old. */
+  accountsChanged(accounts: readonly AccountId[]): void;
+  /** Something passes by. */
+  signal(signal: Signal): void;
   /** The reverse webhooks of these conversations were changed. */
   hooksChanged(conversations: readonly ConversationId[]): void;
   /** These tokens (SHA-256, hex) no longer hold. */

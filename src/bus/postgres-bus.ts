@@ -1,16 +1,13 @@
 import { randomBytes } from 'node:crypto';
 import type { Log } from '../log.ts';
-import type { ConversationId, Seq } from '../model/ids.ts';
+import type { ConversationId } from '../model/ids.ts';
 import { Connection } from '../storage/connection.ts';
 import type { Database } from '../storage/database.ts';
 import { listen, notify } from '../storage/notifications.ts';
 import { LocalBus, type Bus, type BusEvents } from './bus.ts';
 import { Confirmations } from './confirmations.ts';
+import { hearWord, MAX_PAYLOAD_BYTES, Outbox, type ToldEvent } from './words.ts';
 
-/** PostgreSQL takes 7,999 bytes; what does not fit is said as "something changed". */
-const MAX_PAYLOAD_BYTES = 7_900;
-/** So many words do not fit whatever they are; beyond it they are not kept. */
-const MAX_ITEMS = 2_000;
 const HEARTBEAT_MS = 5_000;
 const RECONNECT_MS = 500;
 const QUERY_MS = 2_000;
@@ -22,28 +19,9 @@ export interface PostgresBusOptions {
   readonly heartbeatMs?: number;
 }
 
-/** What waits to be told to the other nodes; it is told together. */
-interface Outbox {
-  readonly advanced: Map<ConversationId, Seq>;
-  readonly hooks: Set<ConversationId>;
-  readonly tokens: Set<string>;
-  leases: boolean;
-  /** True when more happened than is listed here. */
-  more: boolean;
-}
-
-const emptyOutbox = (more = false): Outbox => ({
-  advanced: new Map(),
-  hooks: new Set(),
-  tokens: new Set(),
-  leases: false,
-  more,
-});
-
 /**
- * The bus over LISTEN and NOTIFY. A payload is `<node> <kind><items>;<kind><items>`, kinds `a` (conversation:seq),
- * `h` (conversation), `t` (token hash), `l` (leases moved), `*` (anything may have changed) and `.` (heartbeat). Each node
- * hears its own heartbeat through the database: when it does not, the session is made anew and a gap is announced.
+ * The bus over LISTEN and NOTIFY. A payload is `<node> <kind><items>;<kind><items>` with the kinds of `words.ts`, `*`
+ * (anything may have changed) and `.` (heartbeat). Each node hears its own heartbeat through the database: when it does not, the session is made anew and a gap is announced.
  *
  * A question to one node is `?<nonce>,<node>,<conversation>`: that node says `h` to its own listeners and answers
  * `!<nonce>` in the same turn. Questions and answers wait for no other word and are never folded into a `*`.
@@ -56,7 +34,7 @@ export class PostgresBus implements Bus {
   readonly #session: Connection;
   readonly #heartbeatMs: number;
   readonly #confirmations = new Confirmations();
-  #outbox = emptyOutbox();
+  #outbox = new Outbox();
   #sending = false;
   #heard = 0;
   /** Since when this session listens, and when it last heard another node; on the monotonic clock. */
@@ -96,19 +74,10 @@ export class PostgresBus implements Bus {
     return this.#local.subscribe(listener);
   }
 
-  publish<Event extends Exclude<keyof BusEvents, 'gap'>>(event: Event, payload: Parameters<BusEvents[Event]>[0]): void {
+  publish<Event extends ToldEvent>(event: Event, payload: Parameters<BusEvents[Event]>[0]): void {
     this.#local.publish(event, payload);
     if (this.#alone) return;
-    const { advanced, hooks, tokens } = this.#outbox;
-    if (event === 'advanced') {
-      for (const [id, seq] of payload as ReadonlyMap<ConversationId, Seq>) advanced.set(id, seq);
-    } else if (event === 'leasesMoved') {
-      this.#outbox.leases = true;
-    } else {
-      const items: Set<unknown> = event === 'hooksChanged' ? hooks : tokens;
-      for (const item of payload as readonly unknown[]) items.add(item);
-    }
-    if (advanced.size + hooks.size + tokens.size > MAX_ITEMS) this.#outbox = emptyOutbox(true);
+    this.#outbox.add(event, payload);
     if (!this.#sending && !this.#stopped) void this.#send();
   }
 
@@ -158,17 +127,10 @@ export class PostgresBus implements Bus {
   }
 
   #take(): string | null {
-    const { advanced, hooks, tokens, leases, more } = this.#outbox;
-    if (!more && !leases && advanced.size + hooks.size + tokens.size === 0) return null;
-    this.#outbox = emptyOutbox();
-    const parts = [
-      advanced.size > 0 ? `a${[...advanced].map(([id, seq]) => `${id}:${seq}`).join(',')}` : '',
-      hooks.size > 0 ? `h${[...hooks].join(',')}` : '',
-      tokens.size > 0 ? `t${[...tokens].join(',')}` : '',
-      leases ? 'l' : '',
-    ].filter((part) => part !== '');
-    const payload = `${this.#node} ${parts.join(';')}`;
-    return more || payload.length > MAX_PAYLOAD_BYTES ? `${this.#node} *` : payload;
+    if (this.#outbox.isEmpty) return null;
+    const outbox = this.#outbox;
+    this.#outbox = new Outbox();
+    return `${this.#node} ${outbox.text(MAX_PAYLOAD_BYTES - this.#node.length - 1)}`;
   }
 
   #receive(payload: string): void {
@@ -184,13 +146,8 @@ export class PostgresBus implements Bus {
   }
 
   #hear(node: string, kind: string | undefined, items: readonly string[]): void {
-    if (kind === 'a') {
-      const pairs = items.map((item) => item.split(':').map(Number) as [ConversationId, Seq]);
-      this.#local.publish('advanced', new Map(pairs));
-    } else if (kind === 'h') this.#local.publish('hooksChanged', items.map(Number) as ConversationId[]);
-    else if (kind === 't') this.#local.publish('tokensRevoked', items);
-    else if (kind === 'l') this.#local.publish('leasesMoved');
-    else if (kind === '?') this.#answer(items);
+    if (hearWord(this.#local, kind, items)) return;
+    if (kind === '?') this.#answer(items);
     else if (kind === '!') this.#confirmations.answered(node, items[0]!);
     else if (kind === '*') this.#local.publish('gap');
   }

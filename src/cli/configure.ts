@@ -8,6 +8,7 @@ import { outline } from '../config/outline.ts';
 import type { SettingKey } from '../config/schema.ts';
 import { createServerKeys } from '../config/server-key-files.ts';
 import { applyAnswers, createSecret, type SetupAnswers, type SetupResult } from '../config/setup.ts';
+import { createWebPushKeys } from '../config/web-push-keys.ts';
 import { readPasswd } from '../storage/passwd.ts';
 import { readDataDir } from './data-dir.ts';
 
@@ -21,8 +22,8 @@ const SERVER_KEYS = 'modules.security.server-keys';
 /** As `createServerKeys` names them, relative to the configuration: the folder can be moved as a whole. */
 const SERVER_KEY_FILES = { public: 'server-key.public.pem', private: 'server-key.private.pem' };
 
-/** What people are asked for; the secret and the server keys are made here. */
-export type Answers = Omit<SetupAnswers, 'secret' | 'serverKeys'>;
+/** What people are asked for; the secret, the server keys and those of web push are made here. */
+export type Answers = Omit<SetupAnswers, 'secret' | 'serverKeys' | 'webPushKeys'>;
 
 /** What `configure` did. */
 export interface Configured extends Omit<SetupResult, 'text'> {
@@ -44,13 +45,14 @@ export function readConfigText(file: string): ConfigText {
 }
 
 /**
- * Completes a configuration, or makes one: a secret, server keys beside it, and the answers. What has an answer stays.
+ * Completes a configuration, or makes one: a secret, server keys beside it, keys of web push, and the answers. What has an answer stays.
  * `file` is absolute. Throws ConfigError for answers that the server would refuse, before anything is written, and the
  * system's errors.
  */
 export function configure(file: string, answers: Answers, { env, notes = {} }: ConfigureOptions): Configured {
   const source = readConfigText(file);
-  const result = applyAnswers(source, { ...answers, secret: createSecret(), serverKeys: SERVER_KEY_FILES });
+  const made = { secret: createSecret(), serverKeys: SERVER_KEY_FILES, webPushKeys: createWebPushKeys() };
+  const result = applyAnswers(source, { ...answers, ...made });
   const { set, kept } = result;
   if (set.length === 0) return { file, set, kept, keysMadeIn: null };
   const folder = dirname(file);

@@ -1,5 +1,5 @@
 import { ConfigError, ConfigNotFoundError, NotConfiguredError } from '../config/problem.ts';
-import { ListenError } from '../http/listener.ts';
+import { ListenError } from '../listen.ts';
 import { describeError } from '../log.ts';
 import { DataDirError, DataDirLockedError } from '../storage/data-dir-lock.ts';
 import { DatabaseAwayError, DatabaseLostError } from '../storage/database-error.ts';

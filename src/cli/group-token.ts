@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { rotateToken, showToken } from '../operations/groups.ts';
+import { rotateToken, showToken } from '../operations/group-token.ts';
 import type { CommandContext } from './context.ts';
 import { GROUP, onGroup } from './group-argument.ts';
 import { formatFields } from './layout.ts';

@@ -5,6 +5,7 @@ import type { CommandContext } from './context.ts';
 import { GROUP, onGroup } from './group-argument.ts';
 import { addMembers } from './group-member.ts';
 import { addToken } from './group-token.ts';
+import { addTransfer, addUpdate } from './group-update.ts';
 import { formatFields, formatTable } from './layout.ts';
 import { withExamples, withJson, withPages, type PageOptions } from './options.ts';
 import { ask, moreLines } from './result.ts';
@@ -16,6 +17,7 @@ type Archive = Awaited<ReturnType<(typeof archiveGroup)['run']>>;
 interface CreateOptions {
   readonly about?: string;
   readonly owner?: string;
+  readonly public?: true;
   readonly json?: boolean;
 }
 
@@ -30,7 +32,9 @@ export function addGroup(program: Command, context: CommandContext): void {
   addCreate(group, context);
   addInfo(group, context);
   addList(group, context);
+  addUpdate(group, context);
   addMembers(group, context);
+  addTransfer(group, context);
   addArchive(group, context);
   addUnarchive(group, context);
   addToken(group, context);
@@ -43,8 +47,9 @@ function addCreate(group: Command, context: CommandContext): void {
     .argument('<title>', 'the name of the group: 1 to 200 characters')
     .option('--about <text>', 'what the group is for: up to 2,000 characters')
     .option('--owner <nick>', 'the account that owns the group (default: nobody)')
-    .action((title: string, { about, owner, json }: CreateOptions, self: Command) =>
-      ask(context, self, { operation: createGroup, input: { title, about, owner }, json, lines: info }),
+    .option('--public', 'let anybody of the installation find and join it')
+    .action((title: string, { json, ...options }: CreateOptions, self: Command) =>
+      ask(context, self, { operation: createGroup, input: { title, ...options }, json, lines: info }),
     );
   withExamples(withJson(command), [
     'klatch group create Operations --about "What happens on our servers" --owner alice',
@@ -110,16 +115,17 @@ function archiveLines({ group, archived, changed }: Archive): string[] {
   return [`Group ${group} is archived: posts are answered 410 until \`klatch group unarchive ${group}\`.`];
 }
 
-function info({ hooks, created_at, ...group }: GroupInfo): string[] {
+function info({ hooks = [], created_at, ...group }: GroupInfo): string[] {
   const fields = formatFields([
     ['id', group.id],
     ['title', group.title],
     ['about', group.about],
     ['created', created_at],
+    ['public', group.public ? 'yes' : 'no'],
     ['archived', group.archived ? 'yes' : 'no'],
     ['members', group.members],
     ['messages', group.messages],
-    ['webhook', group.webhook],
+    ['webhook', group.webhook ?? null],
     ['hooks', hooks.length],
   ]);
   if (hooks.length === 0) return fields;

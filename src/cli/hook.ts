@@ -1,5 +1,5 @@
 import { Option, type Command } from 'commander';
-import { hookInfo, listAllHooks } from '../operations/hook-directory.ts';
+import { hookInfo, listAllHooks, listGroupHooks } from '../operations/hook-directory.ts';
 import { restoreRemovedHook } from '../operations/hook-restore.ts';
 import type { CommandContext } from './context.ts';
 import { GROUP } from './group-argument.ts';
@@ -54,9 +54,12 @@ function addList(hook: Command, context: CommandContext): void {
         STATES,
       ),
     )
-    .action(({ after, limit, group, state, json }: ListOptions, self: Command) =>
-      ask(context, self, { operation: listAllHooks, input: { after, limit, group, state }, json, lines: listLines }),
-    );
+    .action(({ after, limit, group, state, json }: ListOptions, self: Command) => {
+      const shown = { json, lines: listLines };
+      return group === undefined
+        ? ask(context, self, { operation: listAllHooks, input: { after, limit, state }, ...shown })
+        : ask(context, self, { operation: listGroupHooks, input: { group, after, limit, state }, ...shown });
+    });
   withExamples(withJson(withPages(command)), [
     'klatch hook list --state failing',
     'klatch hook list --group Operations --json',

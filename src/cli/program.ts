@@ -1,6 +1,8 @@
 import { Command, CommanderError } from 'commander';
 import { readVersion } from '../version.ts';
+import { addApi } from './api.ts';
 import { addBackup } from './backup.ts';
+import { addChat } from './chat.ts';
 import { addCompletion } from './completion.ts';
 import { addConfig } from './config.ts';
 import { printError, type CommandContext } from './context.ts';
@@ -8,11 +10,13 @@ import { addDatabase } from './db-upgrade.ts';
 import { addDoctor } from './doctor.ts';
 import { exitCodes } from './exit-codes.ts';
 import { explainFailure } from './failure.ts';
+import { addFiles } from './files.ts';
 import { addGroup } from './group.ts';
 import { addHook } from './hook.ts';
 import { addKeys } from './keys.ts';
 import { addMigrate } from './migrate.ts';
 import { configFlag, withExamples } from './options.ts';
+import { addPush } from './push.ts';
 import { addReady } from './ready.ts';
 import { addRestore } from './restore.ts';
 import { addSend } from './send.ts';
@@ -81,8 +85,12 @@ export function createProgram(context: CommandContext): Command {
     addUser,
     addGroup,
     addHook,
+    addFiles,
+    addPush,
     addKeys,
     addSend,
+    addChat,
+    addApi,
     addCompletion,
   ])
     add(program, context);

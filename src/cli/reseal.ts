@@ -4,6 +4,7 @@ import type { Command } from 'commander';
 import type { Config } from '../config/config.ts';
 import { findConfigFile, loadConfig } from '../config/load.ts';
 import { silentLog } from '../log.ts';
+import { DEVICE_TOKEN } from '../model/device.ts';
 import { DataDirLock } from '../storage/data-dir-lock.ts';
 import { openDatabase } from '../storage/open-database.ts';
 import { reseal } from '../storage/reseal.ts';
@@ -110,15 +111,20 @@ async function askOldSecret({ input, errors }: CommandContext): Promise<string> 
 function report(context: CommandContext, moved: ReadonlyMap<string, number>, { json }: ResealOptions): void {
   const tokens = moved.get('integration-token') ?? 0;
   const hookSecrets = moved.get('hook-secret') ?? 0;
+  const invitations = moved.get('group-invite') ?? 0;
+  const devices = moved.get(DEVICE_TOKEN) ?? 0;
   if (json === true) {
-    print(context, JSON.stringify({ integration_tokens: tokens, hook_secrets: hookSecrets }, null, 2));
+    const counts = { integration_tokens: tokens, hook_secrets: hookSecrets, invitations, devices };
+    print(context, JSON.stringify(counts, null, 2));
     return;
   }
-  if (tokens + hookSecrets === 0) {
+  if (tokens + hookSecrets + invitations + devices === 0) {
     print(context, 'Nothing to do: all there is in the database opens with the secret in server.conf.');
     return;
   }
   const count = (number: number, what: string): string => `${number} ${what}${number === 1 ? '' : 's'}`;
-  const what = `${count(tokens, 'integration token')} and ${count(hookSecrets, 'hook secret')}`;
+  const some = (number: number, noun: string): string => (number === 0 ? '' : `${count(number, noun)}, `);
+  const others = `${some(devices, 'device')}${some(invitations, 'invitation')}`;
+  const what = `${others}${count(tokens, 'integration token')} and ${count(hookSecrets, 'hook secret')}`;
   print(context, `Moved ${what}: the database opens with the secret in server.conf.`);
 }

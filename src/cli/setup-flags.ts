@@ -27,6 +27,7 @@ export interface SetupOptions {
   readonly port?: string;
   readonly metricsPort?: string;
   readonly allow?: readonly string[];
+  readonly webPushSubject?: string;
   readonly json?: boolean;
 }
 
@@ -42,6 +43,7 @@ const KEYS = [
   ['--db-port', 'services.postgresql.port', 'dbPort'],
   ['--db-name', 'services.postgresql.db', 'dbName'],
   ['--db-user', 'services.postgresql.user', 'dbUser'],
+  ['--web-push-subject', 'services.web-push.subject', 'webPushSubject'],
 ] as const satisfies readonly (readonly [string, SettingKey, keyof SetupOptions])[];
 
 /** The answers that the options give, the database's apart. Throws CommandError for what the server would refuse. */
@@ -51,7 +53,7 @@ export function readAnswers(options: SetupOptions): Answers {
     const problem = value === undefined ? null : checkAnswer(key, value);
     if (problem !== null) throw new CommandError(exitCodes.usage, `${name}: ${problem}`);
   }
-  const { baseUri, projectName, dataDir, port, metricsPort, allow } = options;
+  const { baseUri, projectName, dataDir, port, metricsPort, allow, webPushSubject } = options;
   return {
     ...(baseUri === undefined ? {} : { baseUri }),
     ...(projectName === undefined ? {} : { projectName }),
@@ -61,6 +63,7 @@ export function readAnswers(options: SetupOptions): Answers {
     ...(port === undefined ? {} : { port: Number(port) }),
     ...(metricsPort === undefined ? {} : { metricsPort: Number(metricsPort) }),
     ...(allow === undefined ? {} : { deliveryAllow: allow }),
+    ...(webPushSubject === undefined ? {} : { webPushSubject }),
   };
 }
 

@@ -53,6 +53,10 @@ export function addSetup(program: Command, context: CommandContext): void {
     .option('--interface <address>', 'the address to listen on (default: 127.0.0.1)')
     .option('--port <port>', 'the port to listen on (default: 9090)')
     .option('--metrics-port <port>', 'the port of the metrics (default: 19090)')
+    .option(
+      '--web-push-subject <address>',
+      "whom browsers' push services may write to: mailto: or https:// (default: the base-uri where that is https)",
+    )
     .option('--allow <range>', 'what hooks may reach beyond public addresses; may be repeated', collect)
     .action(async (options: SetupOptions, self: Command) => setup(context, configFlag(self), options));
   const local = ['localDatabase', 'cluster', 'socketDir'];

@@ -6,6 +6,7 @@ import { GROUP } from './group-argument.ts';
 import { formatFields, formatTable } from './layout.ts';
 import { withExamples, withJson, withLimit } from './options.ts';
 import { ask, moreLines } from './result.ts';
+import { addAdmission } from './user-admission.ts';
 
 type UserList = Awaited<ReturnType<(typeof listUsers)['run']>>;
 
@@ -28,6 +29,7 @@ export function addUser(program: Command, context: CommandContext): void {
   withExamples(user, ['klatch user create alice --name "Alice Example"', 'klatch user list']);
   addCreate(user, context);
   addList(user, context);
+  addAdmission(user, context);
 }
 
 function addCreate(user: Command, context: CommandContext): void {

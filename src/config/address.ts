@@ -61,9 +61,9 @@ function judgeAddress(
 }
 
 /** An absolute http(s) address without query and fragment; it comes out normalised, without a trailing slash. */
-export function httpAddress(expected: string): Kind<string> {
+export function httpAddress(expected: string, schemes: readonly string[] = ['http', 'https']): Kind<string> {
   return scalar(expected, (value) =>
-    judgeAddress(value, ['http', 'https'], (text) => {
+    judgeAddress(value, schemes, (text) => {
       const url = URL.parse(text);
       return url === null ? { because: 'the host cannot be read' } : { value: url.href.replace(/\/+$/, '') };
     }),

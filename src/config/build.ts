@@ -1,5 +1,21 @@
-import type { Config, DeliveryConfig, HttpConfig, LimitsConfig, PostgresqlConfig } from './config.ts';
-import type { Settings } from './schema.ts';
+import { join } from 'node:path';
+import type {
+  ApplePushConfig,
+  Config,
+  DeliveryConfig,
+  EndpointConfig,
+  FilesConfig,
+  GooglePushConfig,
+  HttpConfig,
+  LimitsConfig,
+  LiveConfig,
+  PostgresqlConfig,
+  PushConfig,
+  S3Config,
+  SmtpConfig,
+  WebPushConfig,
+} from './config.ts';
+import type { EndpointSetting, Settings } from './schema.ts';
 
 /** What the two words stand for where proxies are listed; the same ranges as in the address policy. */
 const NAMED_RANGES = {
@@ -25,11 +41,19 @@ export function buildConfig(file: string, settings: Settings): Config {
       port: settings['metrics.port'],
     },
     postgresql: buildPostgresql(settings),
+    registration: settings.registration,
+    endpoints: settings.endpoints.map(buildEndpoint),
+    live: buildLive(settings),
+    smtp: buildSmtp(settings),
+    activationProviders: settings['activation.providers'],
+    inviteBaseUri:
+      settings['modules.messaging.groups.invite.base-uri'] ?? `${settings['http.base-uri']}/v1/groups/invites`,
     activation: uri === null || authToken === null ? null : { uri, authToken },
-    googlePushKeys: (settings['services.google.push.keys'] ?? []).map((each) => ({
-      projectId: each['project-id'],
-      key: each.key,
-    })),
+    push: buildPush(settings),
+    googlePush: buildGooglePush(settings),
+    applePush: buildApplePush(settings),
+    webPush: buildWebPush(settings),
+    files: buildFiles(settings),
     serverKeys: (settings['modules.security.server-keys'] ?? []).map((pair) => ({
       public: pair.public.path,
       private: pair.private.path,
@@ -41,9 +65,106 @@ export function buildConfig(file: string, settings: Settings): Config {
       deliveryLogMs: settings['retention.delivery-log'],
       deliveryLogRows: settings['retention.delivery-log-rows'],
       removedHooksMs: settings['retention.removed-hooks'],
+      unattachedFilesMs: settings['retention.unattached-files'],
+      pushLogMs: settings['retention.push-log'],
     },
     log: { level: settings['log.level'], format: settings['log.format'] },
   };
+}
+
+/** Without TLS a listener is for this machine alone, unless the configuration says otherwise. */
+export function buildEndpoint({ type, interface: host, port, certificate, key }: EndpointSetting): EndpointConfig {
+  const tls = certificate === null || key === null ? null : { certificate: certificate.path, key: key.path };
+  return { type, interface: host ?? (tls === null ? '127.0.0.1' : '::'), port, tls };
+}
+
+function buildLive(settings: Settings): LiveConfig {
+  return {
+    maxFrameBytes: settings['live.max-frame'],
+    authenticateWithinMs: settings['live.authenticate-within'],
+    heartbeatMs: settings['live.heartbeat'],
+    sendQueueBytes: settings['live.send-queue'],
+    connections: settings['live.connections'],
+    connectionsPerUser: settings['live.connections-per-user'],
+    waitingConnections: settings['live.waiting-connections'],
+    origins: settings['live.origins'],
+  };
+}
+
+function buildSmtp(settings: Settings): SmtpConfig | null {
+  const host = settings['services.smtp.host'];
+  const from = settings['services.smtp.from'];
+  if (host === null || from === null) return null;
+  return {
+    host,
+    port: settings['services.smtp.port'],
+    tls: settings['services.smtp.tls'],
+    user: settings['services.smtp.user'],
+    password: settings['services.smtp.password'],
+    from,
+    template: settings['services.smtp.template']?.path ?? null,
+  };
+}
+
+function buildPush(settings: Settings): PushConfig {
+  return {
+    content: settings['push.content'],
+    gatherMs: settings['push.gather'],
+    inFlight: settings['push.in-flight'],
+    timeoutMs: settings['push.timeout'],
+    retryMs: settings['push.retry'],
+    giveUpAfterMs: settings['push.give-up-after'],
+  };
+}
+
+function buildGooglePush(settings: Settings): GooglePushConfig {
+  const keys = settings['services.google.push.keys'] ?? [];
+  return {
+    keys: keys.map((each) => ({ projectId: each['project-id'], key: each.key.path })),
+    endpoint: settings['services.google.push.endpoint'],
+    tokenEndpoint: settings['services.google.push.token-endpoint'],
+  };
+}
+
+function buildApplePush(settings: Settings): ApplePushConfig {
+  const keys = settings['services.apple.push.keys'] ?? [];
+  return {
+    keys: keys.map((each) => ({
+      keyId: each['key-id'],
+      teamId: each['team-id'],
+      path: each.path.path,
+      bundleId: each['bundle-id'],
+      sandbox: each.sandbox ?? false,
+    })),
+    endpoint: settings['services.apple.push.endpoint'],
+    authority: settings['services.apple.push.authority']?.path ?? null,
+  };
+}
+
+function buildWebPush(settings: Settings): WebPushConfig | null {
+  const publicKey = settings['services.web-push.public'];
+  const privateKey = settings['services.web-push.private'];
+  const subject = settings['services.web-push.subject'];
+  if (publicKey === null || privateKey === null || subject === null) return null;
+  return { public: publicKey, private: privateKey, subject };
+}
+
+function buildFiles(settings: Settings): FilesConfig {
+  const location = settings['services.file-storage.location']?.path ?? join(settings['data-dir'].path, 'files');
+  const bucket = settings['services.aws.s3.default-bucket'];
+  const accessKey = settings['services.aws.s3.access-key'];
+  const secretKey = settings['services.aws.s3.secret-key'];
+  if (bucket === null || accessKey === null || secretKey === null) return { location, s3: null };
+  const s3: S3Config = {
+    bucket,
+    accessKey,
+    secretKey,
+    endpoint: settings['services.aws.s3.endpoint'],
+    region: settings['services.aws.s3.region'],
+    pathStyle: settings['services.aws.s3.path-style-access'],
+    downloads: settings['services.aws.s3.downloads'],
+  };
+  return { location, s3 };
 }
 
 function buildHttp(settings: Settings): HttpConfig {
@@ -98,6 +219,23 @@ function buildLimits(settings: Settings): LimitsConfig {
     registrationsPerMinute: settings['limits.registrations-per-minute'],
     hookChangesPerMinute: settings['limits.hook-changes-per-minute'],
     hops: settings['limits.hops'],
+    sessionRate: settings['limits.session-rate'],
+    sessionBurst: settings['limits.session-burst'],
+    sessionsPerUser: settings['limits.sessions-per-user'],
+    botsPerUser: settings['limits.bots-per-user'],
+    groupsPerUser: settings['limits.groups-per-user'],
+    membersPerGroup: settings['limits.members-per-group'],
+    invitesPerGroup: settings['limits.invites-per-group'],
+    devicesPerUser: settings['limits.devices-per-user'],
+    fileBytes: settings['limits.file'],
+    filesOfUserBytes: settings['limits.files-of-user'],
+    filesBytes: settings['limits.files'],
+    uploads: settings['limits.uploads'],
+    uploadsPerUser: settings['limits.uploads-per-user'],
+    attachments: settings['limits.attachments'],
+    codesPerHour: settings['limits.codes-per-hour'],
+    codesPerSource: settings['limits.codes-per-source'],
+    codesPerAddress: settings['limits.codes-per-address'],
   };
 }
 

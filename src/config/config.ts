@@ -17,13 +17,140 @@ export interface Config {
   readonly http: HttpConfig;
   readonly metrics: MetricsConfig;
   readonly postgresql: PostgresqlConfig;
+  readonly registration: Registration;
+  readonly endpoints: readonly EndpointConfig[];
+  readonly live: LiveConfig;
+  /** The activation gate; null: there is none. */
   readonly activation: { readonly uri: string; readonly authToken: string } | null;
-  readonly googlePushKeys: readonly { readonly projectId: string; readonly key: string }[];
+  /** Where codes are sent by mail; null: nowhere. */
+  readonly smtp: SmtpConfig | null;
+  /** Which provider proves an address, in this order; one that is not set up is passed over. */
+  readonly activationProviders: readonly ActivationProvider[];
+  /** Public address that invite links begin with, without a trailing slash. */
+  readonly inviteBaseUri: string;
+  readonly push: PushConfig;
+  readonly googlePush: GooglePushConfig;
+  readonly applePush: ApplePushConfig;
+  /** The keys that browsers' push services know this server by; null: nothing is pushed to browsers. */
+  readonly webPush: WebPushConfig | null;
+  readonly files: FilesConfig;
   readonly serverKeys: readonly ServerKeyFiles[];
   readonly limits: LimitsConfig;
   readonly delivery: DeliveryConfig;
   readonly retention: RetentionConfig;
   readonly log: { readonly level: LogLevel; readonly format: 'auto' | 'json' | 'text' };
+}
+
+/** Who may get an account: anybody who proves an address, whom somebody invited, or nobody. */
+export type Registration = 'open' | 'invite' | 'closed';
+export type ActivationProvider = 'gate' | 'email';
+export type EndpointType = 'websocket' | 'tcp';
+export type SmtpTls = 'starttls' | 'implicit' | 'none';
+
+/** A listener for clients; with `tls` it is wss:// or tls://. */
+export interface EndpointConfig {
+  readonly type: EndpointType;
+  readonly interface: string;
+  readonly port: number;
+  /** Absolute paths of PEM files. */
+  readonly tls: { readonly certificate: string; readonly key: string } | null;
+}
+
+/** Bounds of live connections. */
+export interface LiveConfig {
+  readonly maxFrameBytes: number;
+  readonly authenticateWithinMs: number;
+  /** A connection that is silent so long is asked whether it lives; after the same time again it is closed. */
+  readonly heartbeatMs: number;
+  /** What may wait to be sent on one connection before it is closed. */
+  readonly sendQueueBytes: number;
+  readonly connections: number;
+  readonly connectionsPerUser: number;
+  /** Connections that have not authenticated. */
+  readonly waitingConnections: number;
+  /** Origins of browsers beside the one of `http.base-uri`; `["*"]`: any. */
+  readonly origins: readonly string[];
+}
+
+export interface SmtpConfig {
+  readonly host: string;
+  readonly port: number;
+  readonly tls: SmtpTls;
+  readonly user: string | null;
+  readonly password: string | null;
+  readonly from: string;
+  /** Absolute path of the letter's text; null: ours. */
+  readonly template: string | null;
+}
+
+/** What a push says: the message, who wrote it, or only that there is something. */
+export type PushContent = 'full' | 'sender' | 'none';
+
+/** How devices are told, whichever vendor's they are. */
+export interface PushConfig {
+  readonly content: PushContent;
+  /** How long messages are gathered before a push about them. */
+  readonly gatherMs: number;
+  /** Pushes under way to one vendor. */
+  readonly inFlight: number;
+  /** The longest that a vendor may take for an answer. */
+  readonly timeoutMs: number;
+  /** Waits before each repeat; the last one repeats until it is given up. */
+  readonly retryMs: readonly number[];
+  readonly giveUpAfterMs: number;
+}
+
+export interface GooglePushConfig {
+  /** `key`: the absolute path of a service account's file, or its JSON. */
+  readonly keys: readonly { readonly projectId: string; readonly key: string }[];
+  readonly endpoint: string;
+  readonly tokenEndpoint: string;
+}
+
+export interface ApplePushConfig {
+  readonly keys: readonly ApplePushKey[];
+  /** Null: Apple's own, of the sandbox where a key says so. */
+  readonly endpoint: string | null;
+  /** Absolute path of a PEM file with authorities to trust beside the system's; null: none. */
+  readonly authority: string | null;
+}
+
+export interface ApplePushKey {
+  readonly keyId: string;
+  readonly teamId: string;
+  /** Absolute path of the .p8 file. */
+  readonly path: string;
+  /** The app, which Apple calls the topic. */
+  readonly bundleId: string;
+  readonly sandbox: boolean;
+}
+
+/** VAPID (RFC 8292): both keys in base64url, the point uncompressed. */
+export interface WebPushConfig {
+  readonly public: string;
+  readonly private: string;
+  readonly subject: string;
+}
+
+/** Where files are kept. */
+export interface FilesConfig {
+  /** Absolute path of the folder of local files. Not used with `s3`. */
+  readonly location: string;
+  readonly s3: S3Config | null;
+}
+
+/** Whether files come through this server, or clients are sent to the bucket. */
+export type S3Downloads = 'through' | 'redirect';
+
+export interface S3Config {
+  readonly bucket: string;
+  readonly accessKey: string;
+  readonly secretKey: string;
+  readonly endpoint: string;
+  readonly region: string;
+  /** True: the bucket is the beginning of the path; false: of the host name. */
+  readonly pathStyle: boolean;
+  readonly downloads: S3Downloads;
 }
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error';
@@ -101,6 +228,28 @@ export interface LimitsConfig {
   readonly hookChangesPerMinute: number;
   /** Highest `klatch-hops` a post may carry plus one: at this number it is refused. */
   readonly hops: number;
+  /** Requests of one session per second, and the burst above it. */
+  readonly sessionRate: number;
+  readonly sessionBurst: number;
+  readonly sessionsPerUser: number;
+  readonly botsPerUser: number;
+  readonly groupsPerUser: number;
+  readonly membersPerGroup: number;
+  readonly invitesPerGroup: number;
+  readonly devicesPerUser: number;
+  /** Bytes of one file, of all of an account's, and of all. */
+  readonly fileBytes: number;
+  readonly filesOfUserBytes: number;
+  readonly filesBytes: number;
+  /** Uploads under way, in all and of one account. */
+  readonly uploads: number;
+  readonly uploadsPerUser: number;
+  /** Files of one message. */
+  readonly attachments: number;
+  /** Activation codes: of the whole installation an hour, to one source address an hour, to one address a day. */
+  readonly codesPerHour: number;
+  readonly codesPerSource: number;
+  readonly codesPerAddress: number;
 }
 
 export interface DeliveryConfig {
@@ -129,4 +278,7 @@ export interface RetentionConfig {
   readonly deliveryLogMs: number;
   readonly deliveryLogRows: number;
   readonly removedHooksMs: number;
+  /** Files that no message has taken. */
+  readonly unattachedFilesMs: number;
+  readonly pushLogMs: number;
 }

@@ -1,8 +1,10 @@
 import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { basename, dirname, isAbsolute, join, relative } from 'node:path';
 import { syncFolder, writeNewFile } from './durable-file.ts';
+import type { Config } from './config.ts';
 import { quote } from './edit.ts';
 import { configurationFiles, type Environment, type LoadedConfig } from './load.ts';
+import { isJson } from './push-keys.ts';
 import type { SettingKey } from './schema.ts';
 import { describeConfig, HIDDEN, type Shown, type ShownSetting } from './show.ts';
 
@@ -30,7 +32,16 @@ const MODES: Readonly<Record<ConfigurationFileKind, number>> = {
   'private-key': 0o600,
 };
 /** Keys that hold paths. */
-const PATHS: readonly SettingKey[] = ['data-dir', 'services.postgresql.bin-dir', 'modules.security.server-keys'];
+const PATHS: readonly SettingKey[] = [
+  'data-dir',
+  'endpoints',
+  'services.postgresql.bin-dir',
+  'services.apple.push.keys',
+  'services.apple.push.authority',
+  'services.file-storage.location',
+  'services.smtp.template',
+  'modules.security.server-keys',
+];
 /** Where files go that stood outside of the configuration's folder. */
 const OUTSIDE = 'outside';
 
@@ -44,23 +55,20 @@ export function exportConfiguration(
   options: { readonly env: Environment; readonly secrets: boolean },
 ): ExportedConfiguration {
   const folder = dirname(config.file);
-  const keyFiles = config.serverKeys.flatMap(({ public: open, private: closed }) => [
-    { path: open, kind: 'public-key' as const },
-    { path: closed, kind: 'private-key' as const },
-  ]);
+  const namedFiles = namedFilesOf(config);
   if (options.secrets) {
     const own = configurationFiles(config.file, options.env).map((path) => ({ path, kind: 'configuration' as const }));
-    const files = [...own, ...keyFiles].map((file) => ({ ...file, content: readFileSync(file.path) }));
+    const files = [...own, ...namedFiles].map((file) => ({ ...file, content: readFileSync(file.path) }));
     return { files: named(files), missing: [] };
   }
   const settings = describeConfig(root).filter(({ source, value }) => source !== 'default' && value !== null);
   const text = Buffer.from(render(settings, folder));
-  const open = keyFiles.filter(({ kind }) => kind === 'public-key');
+  const open = namedFiles.filter(({ kind }) => kind !== 'private-key');
   const files = [
     { path: config.file, kind: 'configuration' as const, content: text },
     ...open.map((file) => ({ ...file, content: readFileSync(file.path) })),
   ];
-  const closed = keyFiles.filter(({ kind }) => kind === 'private-key').map(({ path }) => path);
+  const closed = namedFiles.filter(({ kind }) => kind === 'private-key').map(({ path }) => path);
   return { files: named(files), missing: [...settings.filter(holdsSecret).map(({ key }) => key), ...closed] };
 }
 
@@ -92,6 +100,32 @@ export function placeConfiguration(
     syncFolder(dirname(target));
   }
   return { placed: places.map(({ target: file, from }) => ({ file, from })), existing };
+}
+
+/** The files that a configuration names, each once: without them the server would not start. */
+function namedFilesOf(config: Config): Pick<ConfigurationFile, 'path' | 'kind'>[] {
+  const { serverKeys, googlePush, applePush, smtp } = config;
+  const tls = config.endpoints.flatMap((endpoint) => endpoint.tls ?? []);
+  const paths: Readonly<Record<ConfigurationFileKind, readonly (string | null | undefined)[]>> = {
+    configuration: [smtp?.template],
+    'public-key': [
+      ...serverKeys.map((pair) => pair.public),
+      ...tls.map((pair) => pair.certificate),
+      applePush.authority,
+    ],
+    'private-key': [
+      ...serverKeys.map((pair) => pair.private),
+      ...tls.map((pair) => pair.key),
+      ...googlePush.keys.map(({ key }) => key).filter((key) => !isJson(key)),
+      ...applePush.keys.map(({ path }) => path),
+    ],
+  };
+  const files = new Map<string, Pick<ConfigurationFile, 'path' | 'kind'>>();
+  for (const kind of ['configuration', 'public-key', 'private-key'] as const) {
+    // The secret kind last: a file that is named as both is not shown.
+    for (const path of paths[kind]) if (typeof path === 'string') files.set(path, { path, kind });
+  }
+  return [...files.values()];
 }
 
 /** Names that are unique, short, and harmless in an archive. */

@@ -133,11 +133,16 @@ export function valueRule({ expected, items }: Kind<unknown>): string {
   return items === null ? expected : `${expected}, each ${items.expected}`;
 }
 
-/** A kind for an object whose fields are all needed. */
-export function record<T extends object>(expected: string, kinds: { readonly [F in keyof T]: Kind<T[F]> }): Kind<T> {
+/** A kind for an object; fields that are named in `optional` may be absent, and read as null then. */
+export function record<T extends object>(
+  expected: string,
+  kinds: { readonly [F in keyof T]: Kind<Exclude<T[F], null>> },
+  optional: readonly (keyof T)[] = [],
+): Kind<T> {
   const names = Object.keys(kinds) as (keyof T & string)[];
   const hidden = names.some((name) => kinds[name].hidden);
-  const fields = Object.fromEntries(names.map((name) => [name, { kind: kinds[name], presence: 'required' as const }]));
+  const presenceOf = (name: keyof T): Presence => (optional.includes(name) ? 'optional' : 'required');
+  const fields = Object.fromEntries(names.map((name) => [name, { kind: kinds[name], presence: presenceOf(name) }]));
   const read = (key: string, value: Value, reading: Reading): T | undefined => {
     if (isPlaceholder(value)) return undefined;
     if (value.kind !== 'object') {
@@ -148,8 +153,9 @@ export function record<T extends object>(expected: string, kinds: { readonly [F 
     for (const name of names) {
       const field = value.entries.get(name);
       const path = `${key}.${name}`;
-      if (field === undefined) reading.refuse(path, value, `is missing: expected ${kinds[name].expected}`);
-      else result[name] = kinds[name].read(path, field, reading);
+      if (field !== undefined) result[name] = kinds[name].read(path, field, reading);
+      else if (optional.includes(name)) result[name] = null as T[typeof name];
+      else reading.refuse(path, value, `is missing: expected ${kinds[name].expected}`);
     }
     return names.every((name) => result[name] !== undefined) ? (result as T) : undefined;
   };

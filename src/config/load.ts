@@ -6,13 +6,17 @@ import { loadHocon } from '../hocon/load.ts';
 import type { Source } from '../hocon/load.ts';
 import type { ObjectValue } from '../hocon/value.ts';
 import { SIGNING_KEYS } from '../model/server-key.ts';
-import { buildConfig } from './build.ts';
+import { buildConfig, buildEndpoint } from './build.ts';
 import type { Config } from './config.ts';
+import { readTls } from './endpoint-tls.ts';
 import { ConfigError, ConfigNotFoundError, NotConfiguredError, formatProblem } from './problem.ts';
 import type { ConfigProblem } from './problem.ts';
 import { settingEntries } from './schema.ts';
+import { readLetter } from './letter.ts';
 import type { Settings } from './schema.ts';
 import { checkServerKeys, isReadableByOthers } from './server-key-files.ts';
+import { checkServices } from './service-checks.ts';
+import type { KeyFindings } from './service-checks.ts';
 import { problemAt, readSettings } from './settings.ts';
 
 /** The environment as `process.env` has it. */
@@ -71,7 +75,9 @@ export function loadConfig(file: string, options: { readonly env: Environment })
   const reading = readSettings(root, file);
   const { settings } = reading;
   const keys = checkKeyFiles(settings);
-  const problems = [...reading.problems, ...keys.problems];
+  const services = checkServices(settings, root);
+  const files = [...keys.problems, ...services.problems, ...checkLetter(settings), ...checkEndpoints(settings)];
+  const problems = [...reading.problems, ...files];
   // A key that is missing may be there under a misspelt name: what is odd is told along with what is wrong.
   const odd = reading.warnings;
   if (reading.missing.length > 0) throw new NotConfiguredError(reading.missing, [...problems, ...odd]);
@@ -79,7 +85,7 @@ export function loadConfig(file: string, options: { readonly env: Environment })
   if (!isComplete(settings)) throw new Error('A key of the configuration was neither read nor refused.');
   const clashes = portClashes(settings, file);
   if (clashes.length > 0) throw new ConfigError([...clashes, ...odd]);
-  const warnings = [...reading.warnings, ...keys.warnings, ...oddities(settings, file)];
+  const warnings = [...reading.warnings, ...keys.warnings, ...services.warnings, ...oddities(settings, file)];
   return { config: buildConfig(resolve(file), settings), warnings: warnings.map(formatProblem), root };
 }
 
@@ -134,11 +140,6 @@ function isComplete(settings: Partial<Settings>): settings is Settings {
   return settingEntries().every(([key]) => settings[key] !== undefined);
 }
 
-interface KeyFindings {
-  readonly problems: readonly ConfigProblem[];
-  readonly warnings: readonly ConfigProblem[];
-}
-
 /** Looks into the files of `modules.security.server-keys`; a finding stands at the line that names the file. */
 function checkKeyFiles(settings: Partial<Settings>): KeyFindings {
   const problems: ConfigProblem[] = [];
@@ -160,13 +161,42 @@ function checkKeyFiles(settings: Partial<Settings>): KeyFindings {
   return { problems, warnings };
 }
 
+/** Reads the letter that codes are sent in; a mistake stands at the line that names the file, and names its own line. */
+function checkLetter(settings: Partial<Settings>): ConfigProblem[] {
+  const template = settings['services.smtp.template'] ?? null;
+  if (template === null) return [];
+  const letter = readLetter(template.path);
+  return typeof letter === 'string' ? [problemAt('services.smtp.template', template.value, letter)] : [];
+}
+
+/** Looks into the certificates and keys of `endpoints`. */
+function checkEndpoints(settings: Partial<Settings>): ConfigProblem[] {
+  return (settings.endpoints ?? []).flatMap((endpoint, index) => {
+    const found = readTls(buildEndpoint(endpoint));
+    if (found === null || 'files' in found) return [];
+    const { which, sentence } = found;
+    return [problemAt(`endpoints[${index}].${which}`, endpoint[which]!.value, sentence)];
+  });
+}
+
 /** The server would find its own port taken, by itself. */
 function portClashes(settings: Settings, file: string): ConfigProblem[] {
-  const port = settings['metrics.port'];
-  if (!settings['metrics.enabled'] || port === 0 || port !== settings['http.port']) return [];
-  if (!meet(settings['metrics.interface'], settings['http.interface'])) return [];
-  const sentence = `is ${port} like http.port, on the same interface: Klatch cannot listen there twice`;
-  return [{ file, line: null, key: 'metrics.port', sentence }];
+  const all = [
+    { key: 'http.port', host: settings['http.interface'], port: settings['http.port'] },
+    ...(settings['metrics.enabled']
+      ? [{ key: 'metrics.port', host: settings['metrics.interface'], port: settings['metrics.port'] }]
+      : []),
+    ...settings.endpoints.map((endpoint, index) => {
+      const { interface: host, port } = buildEndpoint(endpoint);
+      return { key: `endpoints[${index}].port`, host, port };
+    }),
+  ];
+  return all.flatMap(({ key, host, port }, index) => {
+    const first = all.slice(0, index).find((other) => other.port === port && port !== 0 && meet(other.host, host));
+    if (first === undefined) return [];
+    const sentence = `is ${port} like ${first.key}, on the same interface: Klatch cannot listen there twice`;
+    return [{ file, line: null, key, sentence }];
+  });
 }
 
 /** Whether listening at one address takes the port at the other: `::` is all of them, 0.0.0.0 all of IPv4. */
@@ -185,6 +215,7 @@ function oddities(settings: Settings, file: string): ConfigProblem[] {
     const sentence = `is not set beside ${set}: no activation code will be sent through the gate`;
     found.push({ file, line: null, key: `services.klatch-activation.${unset}`, sentence });
   }
+  found.push(...smtpOddities(settings, file));
   if (settings['delivery.per-host'] > settings['delivery.in-flight']) {
     const sentence = 'is more than delivery.in-flight: one host can take all of it';
     found.push({ file, line: null, key: 'delivery.per-host', sentence });
@@ -193,4 +224,23 @@ function oddities(settings: Settings, file: string): ConfigProblem[] {
     found.push({ file, line: null, key: '', sentence: 'can be read by every user of this machine: chmod 0640' });
   }
   return found;
+}
+
+/** A mail server that is half set up sends nothing. */
+function smtpOddities(settings: Settings, file: string): ConfigProblem[] {
+  const set = (name: 'host' | 'from' | 'user' | 'password' | 'template'): boolean =>
+    settings[`services.smtp.${name}`] !== null;
+  const lacking = (name: string, sentence: string): ConfigProblem[] => [
+    { file, line: null, key: `services.smtp.${name}`, sentence },
+  ];
+  const other = (['from', 'user', 'password', 'template'] as const).find(set);
+  if (!set('host')) {
+    return other === undefined
+      ? []
+      : lacking('host', `is not set beside ${other}: no activation code will be sent by mail`);
+  }
+  if (!set('from')) return lacking('from', 'is not set beside host: no activation code will be sent by mail');
+  if (set('password') && !set('user')) return lacking('user', 'is not set beside password: the server will not log in');
+  if (set('user') && !set('password')) return lacking('password', 'is not set beside user: the login will be refused');
+  return [];
 }

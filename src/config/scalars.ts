@@ -3,6 +3,7 @@ import { durationMs, sizeBytes } from '../hocon/units.ts';
 import type { Value } from '../hocon/value.ts';
 import { scalar, scalarText } from './kind.ts';
 import type { Kind, Verdict } from './kind.ts';
+import { isJson, unfitGoogleKey } from './push-keys.ts';
 
 /** Smallest and largest value that is accepted, in the kind's own unit. */
 export interface Bounds {
@@ -167,6 +168,25 @@ export function location(expected: string): Kind<LocatedPath> {
     return { value: { path: resolvePath(value, found), value } };
   };
   return scalar(expected, judge, { path: true });
+}
+
+/**
+ * A service account: the path of its file, which counts from the folder of the file in which it stands, or its JSON, of
+ * one line or many. It is never shown: people put keys where a path belongs.
+ */
+export function serviceAccount(expected: string, max: number): Kind<LocatedPath> {
+  const judge = (value: Value): Verdict<LocatedPath> => {
+    const found = value.kind === 'string' ? value.text : null;
+    if (found === null) return {};
+    if (found.trim() === '') return { because: 'it is empty' };
+    if (found.length > max) return { because: `it has ${found.length} characters` };
+    const unfit = unfitGoogleKey(found);
+    if (unfit !== null) return { because: unfit };
+    if (isJson(found)) return { value: { path: found.trim(), value } };
+    if (CONTROL.test(found)) return { because: 'it holds a control character' };
+    return { value: { path: resolvePath(value, found), value } };
+  };
+  return scalar(expected, judge, { hidden: true });
 }
 
 const OBVIOUS = /change-?me|password|passwort|secret|klatch|example|server|default|qwerty|letmein|admin/gi;

@@ -1,9 +1,32 @@
 import { allowance, endpoint, host, httpAddress, origin, proxy } from './address.ts';
-import type { Config, LogLevel } from './config.ts';
+import type {
+  ActivationProvider,
+  Config,
+  EndpointType,
+  LogLevel,
+  PushContent,
+  Registration,
+  S3Downloads,
+  SmtpTls,
+} from './config.ts';
 import { list, record } from './kind.ts';
 import type { Entry, Kind } from './kind.ts';
-import { BYTES, MS, choice, duration, flag, integer, location, password, port, serverSecret, size } from './scalars.ts';
+import {
+  BYTES,
+  MS,
+  choice,
+  duration,
+  flag,
+  integer,
+  location,
+  password,
+  port,
+  serverSecret,
+  serviceAccount,
+  size,
+} from './scalars.ts';
 import { text } from './scalars.ts';
+import type { LocatedPath } from './scalars.ts';
 
 const preset = <T>(kind: Kind<T>): Entry<T, 'preset'> => ({ kind, presence: 'preset' });
 const required = <T>(kind: Kind<T>): Entry<T, 'required'> => ({ kind, presence: 'required' });
@@ -14,19 +37,81 @@ export const SECRET_CHARACTERS = 32;
 
 const identifier = (what: string): Kind<string> => text(`the ${what} (1 to 63 characters)`, { min: 1, max: 63 });
 
-const pushKey = record<{ 'project-id': string; key: string }>('an object with project-id and key', {
+/** A key of Google's push service as it is written; `key.path` may be the JSON itself. */
+export interface GooglePushSetting {
+  readonly 'project-id': string;
+  readonly key: LocatedPath;
+}
+
+const pushKey = record<GooglePushSetting>('an object with project-id and key', {
   'project-id': text('a project id (1 to 100 letters, digits, "-" and ".")', {
     min: 1,
     max: 100,
     pattern: /^[A-Za-z0-9.:-]+$/,
   }),
-  key: text('a key on one line', { min: 1, max: 10_000, hidden: true }),
+  key: serviceAccount('the path of a service account file, or its JSON', 65_536),
 });
+
+/** A key of Apple's push service as it is written. */
+export interface ApplePushSetting {
+  readonly 'key-id': string;
+  readonly 'team-id': string;
+  readonly path: LocatedPath;
+  readonly 'bundle-id': string;
+  readonly sandbox: boolean | null;
+}
+
+const appleId = (what: string): Kind<string> =>
+  text(`${what} (10 letters and digits)`, { min: 10, max: 10, pattern: /^[A-Za-z0-9]+$/ });
+
+const applePushKey = record<ApplePushSetting>(
+  'an object with key-id, team-id, path, bundle-id and, if wanted, sandbox',
+  {
+    'key-id': appleId('a key id'),
+    'team-id': appleId('a team id'),
+    path: location('the path of a .p8 file'),
+    'bundle-id': text('a bundle id such as org.example.chat', { min: 1, max: 155, pattern: /^[A-Za-z0-9.-]+$/ }),
+    sandbox: flag(),
+  },
+  ['sandbox'],
+);
+
+const webPushKey = (what: string, bytes: number, hidden: boolean): Kind<string> => {
+  const characters = Math.ceil((bytes * 4) / 3);
+  const pattern = /^[A-Za-z0-9_-]+$/;
+  return text(`${what} in base64url (${characters} characters)`, { min: characters, max: characters, pattern, hidden });
+};
 
 const serverKey = record('an object with public and private', {
   public: location('the path of a PEM file'),
   private: location('the path of a PEM file'),
 });
+
+/** A listener of `endpoints` as it is written. */
+export interface EndpointSetting {
+  readonly type: EndpointType;
+  readonly interface: string | null;
+  readonly port: number;
+  readonly certificate: LocatedPath | null;
+  readonly key: LocatedPath | null;
+}
+
+const listener = record<EndpointSetting>(
+  'an object with type, port and, if wanted, interface, certificate and key',
+  {
+    type: choice<EndpointType>(['websocket', 'tcp']),
+    interface: host('an address or host name to listen on', { allowFolder: false }),
+    port: port(0),
+    certificate: location('the path of a PEM file'),
+    key: location('the path of a PEM file'),
+  },
+  ['interface', 'certificate', 'key'],
+);
+
+const tlsRule = (endpoints: readonly EndpointSetting[]): string | null =>
+  endpoints.some(({ certificate, key }) => (certificate === null) !== (key === null))
+    ? 'TLS needs both certificate and key: one endpoint has only one of them'
+    : null;
 
 const corsRule = (origins: readonly string[]): string | null =>
   origins.includes('*') && origins.length > 1 ? '"*" is any origin already: list it alone, or not at all' : null;
@@ -40,6 +125,17 @@ export const SCHEMA = {
   'project-name': preset(text('a name of 1 to 80 characters', { min: 1, max: 80 })),
   'data-dir': preset(location('the path of a folder')),
   'public-endpoints': preset(list('a list of addresses', endpoint(), { max: 32 })),
+  registration: preset(choice<Registration>(['open', 'invite', 'closed'])),
+  endpoints: preset(list('a list of objects', listener, { max: 16, rule: tlsRule })),
+
+  'live.max-frame': preset(size({ min: 64 * BYTES.kib, max: 16 * BYTES.mib })),
+  'live.authenticate-within': preset(duration({ min: MS.second, max: 5 * MS.minute })),
+  'live.heartbeat': preset(duration({ min: MS.second, max: 10 * MS.minute })),
+  'live.send-queue': preset(size({ min: 64 * BYTES.kib, max: 256 * BYTES.mib })),
+  'live.connections': preset(integer({ min: 1, max: 1_000_000 })),
+  'live.connections-per-user': preset(integer({ min: 1, max: 100_000 })),
+  'live.waiting-connections': preset(integer({ min: 1, max: 100_000 })),
+  'live.origins': preset(list('a list of origins', origin(), { max: 1000, rule: corsRule })),
 
   'memory.heap': optional(size({ min: 64 * BYTES.mib, max: 64 * BYTES.gib })),
 
@@ -77,8 +173,64 @@ export const SCHEMA = {
     httpAddress('an absolute http:// or https:// address without query and fragment'),
   ),
   'services.klatch-activation.auth-token': optional(text('a token on one line', { min: 1, max: 4096, hidden: true })),
+  'services.smtp.host': optional(host('a host name or an address', { allowFolder: false })),
+  'services.smtp.port': preset(port(1)),
+  'services.smtp.tls': preset(choice<SmtpTls>(['starttls', 'implicit', 'none'])),
+  'services.smtp.user': optional(text('a user name on one line', { min: 1, max: 320 })),
+  'services.smtp.password': optional(password('a password')),
+  'services.smtp.from': optional(
+    text('an e-mail address, with a name before it in front of <> if wanted', { min: 3, max: 320, pattern: /@/ }),
+  ),
+  'services.smtp.template': optional(location('the path of a text file')),
+  'activation.providers': preset(
+    list('a list of providers', choice<ActivationProvider>(['gate', 'email']), { max: 2 }),
+  ),
   'services.google.push.keys': optional(list('a list of objects', pushKey, { max: 100 })),
+  'services.google.push.endpoint': preset(
+    httpAddress('an absolute http:// or https:// address without query and fragment'),
+  ),
+  'services.google.push.token-endpoint': preset(
+    httpAddress('an absolute http:// or https:// address without query and fragment'),
+  ),
+  'services.apple.push.keys': optional(list('a list of objects', applePushKey, { max: 100 })),
+  'services.apple.push.endpoint': optional(
+    httpAddress('an absolute https:// address without query and fragment', ['https']),
+  ),
+  'services.apple.push.authority': optional(location('the path of a PEM file')),
+  'services.web-push.public': optional(webPushKey('a public key', 65, false)),
+  'services.web-push.private': optional(webPushKey('a private key', 32, true)),
+  'services.web-push.subject': optional(
+    text('an address that begins with mailto: or https://', {
+      min: 9,
+      max: 320,
+      pattern: /^(?:mailto:.+@.+|https:\/\/.+)$/,
+    }),
+  ),
+  'services.file-storage.location': optional(location('the path of a folder')),
+  'services.aws.s3.default-bucket': optional(
+    text('the name of a bucket (3 to 63 small letters, digits, "-" and ".")', {
+      min: 3,
+      max: 63,
+      pattern: /^[a-z0-9][a-z0-9.-]+[a-z0-9]$/,
+    }),
+  ),
+  'services.aws.s3.access-key': optional(text('an access key on one line', { min: 1, max: 256 })),
+  'services.aws.s3.secret-key': optional(text('a secret key on one line', { min: 1, max: 1024, hidden: true })),
+  'services.aws.s3.endpoint': preset(httpAddress('an absolute http:// or https:// address without query and fragment')),
+  'services.aws.s3.region': preset(text('the name of a region', { min: 1, max: 64, pattern: /^[a-z0-9-]+$/ })),
+  'services.aws.s3.path-style-access': preset(flag()),
+  'services.aws.s3.downloads': preset(choice<S3Downloads>(['through', 'redirect'])),
+  'push.content': preset(choice<PushContent>(['full', 'sender', 'none'])),
+  'push.gather': preset(duration({ min: 0, max: MS.minute })),
+  'push.in-flight': preset(integer({ min: 1, max: 1000 })),
+  'push.timeout': preset(duration({ min: 100, max: MS.minute })),
+  'push.retry': preset(list('a list of durations', duration({ min: 10, max: MS.day }), { min: 1, max: 32 })),
+  'push.give-up-after': preset(duration({ min: MS.second, max: 28 * MS.day })),
   'modules.security.server-keys': optional(list('a list of objects', serverKey, { max: 16 })),
+
+  'modules.messaging.groups.invite.base-uri': optional(
+    httpAddress('an absolute http:// or https:// address without query and fragment'),
+  ),
 
   'limits.text-length': preset(integer({ min: 1, max: 200_000 })),
   'limits.intake-posts': preset(integer({ min: 1, max: 1_000_000 })),
@@ -96,6 +248,23 @@ export const SCHEMA = {
   'limits.registrations-per-minute': preset(integer({ min: 1, max: 10_000 })),
   'limits.hook-changes-per-minute': preset(integer({ min: 1, max: 10_000 })),
   'limits.hops': preset(integer({ min: 1, max: 100 })),
+  'limits.session-rate': preset(integer({ min: 1, max: 100_000 })),
+  'limits.session-burst': preset(integer({ min: 1, max: 1_000_000 })),
+  'limits.sessions-per-user': preset(integer({ min: 1, max: 10_000 })),
+  'limits.bots-per-user': preset(integer({ min: 0, max: 10_000 })),
+  'limits.groups-per-user': preset(integer({ min: 1, max: 100_000 })),
+  'limits.members-per-group': preset(integer({ min: 2, max: 1_000_000 })),
+  'limits.invites-per-group': preset(integer({ min: 1, max: 10_000 })),
+  'limits.devices-per-user': preset(integer({ min: 1, max: 1_000 })),
+  'limits.file': preset(size({ min: BYTES.kib, max: 1024 * BYTES.gib })),
+  'limits.files-of-user': preset(size({ min: BYTES.mib, max: 1024 * 1024 * BYTES.gib })),
+  'limits.files': preset(size({ min: BYTES.mib, max: 1024 * 1024 * BYTES.gib })),
+  'limits.uploads': preset(integer({ min: 1, max: 10_000 })),
+  'limits.uploads-per-user': preset(integer({ min: 1, max: 1_000 })),
+  'limits.attachments': preset(integer({ min: 1, max: 100 })),
+  'limits.codes-per-hour': preset(integer({ min: 1, max: 1_000_000 })),
+  'limits.codes-per-source': preset(integer({ min: 1, max: 100_000 })),
+  'limits.codes-per-address': preset(integer({ min: 1, max: 1_000 })),
 
   'delivery.allow': preset(list('a list of ranges and hosts', allowance(), { max: 1000 })),
   'delivery.in-flight': preset(integer({ min: 1, max: 10_000 })),
@@ -116,6 +285,8 @@ export const SCHEMA = {
   'retention.delivery-log-rows': preset(integer({ min: 1, max: 1_000_000 })),
   'retention.idempotency-keys': preset(duration({ min: MS.minute, max: 365 * MS.day })),
   'retention.removed-hooks': preset(duration({ min: 0, max: 3650 * MS.day })),
+  'retention.unattached-files': preset(duration({ min: MS.minute, max: 365 * MS.day })),
+  'retention.push-log': preset(duration({ min: MS.hour, max: 365 * MS.day })),
 
   'log.level': preset(choice<LogLevel>(['debug', 'info', 'warn', 'error'])),
   'log.format': preset(choice<Config['log']['format']>(['auto', 'json', 'text'])),

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { loadHocon } from '../hocon/load.ts';
 import { valueAt } from '../hocon/path.ts';
-import type { ServerKeyFiles } from './config.ts';
+import type { EndpointType, ServerKeyFiles } from './config.ts';
 import { currentValue, keyState, quote, setKey } from './edit.ts';
 import type { ConfigText } from './edit.ts';
 import { isPlaceholder, scalarText } from './kind.ts';
@@ -9,6 +9,7 @@ import { ConfigError } from './problem.ts';
 import type { ConfigProblem } from './problem.ts';
 import { SCHEMA } from './schema.ts';
 import type { SettingKey } from './schema.ts';
+import { webPushSubject, type WebPushKeys } from './web-push-keys.ts';
 import type { Value } from '../hocon/value.ts';
 
 /** A database of somebody else's, or the private one of the server. */
@@ -36,6 +37,10 @@ export interface SetupAnswers {
   readonly deliveryAllow?: readonly string[];
   readonly metrics?: boolean;
   readonly metricsPort?: number;
+  readonly endpoints?: readonly { readonly type: EndpointType; readonly port: number }[];
+  readonly webPushKeys?: WebPushKeys;
+  /** Not given: derived from the base-uri, where there are keys. */
+  readonly webPushSubject?: string;
 }
 
 /** The new text, and which keys were written and which had an answer already. */
@@ -132,7 +137,7 @@ type Literals = ReadonlyMap<SettingKey, string>;
 
 /** The answers as HOCON text by key. */
 function literals(source: ConfigText, answers: SetupAnswers): Literals {
-  const { serverKeys: pair, deliveryAllow } = answers;
+  const { serverKeys: pair, deliveryAllow, endpoints } = answers;
   const rows: readonly (readonly [SettingKey, string | undefined])[] = [
     ['secret', quoted(answers.secret)],
     ['project-name', quoted(answers.projectName)],
@@ -142,18 +147,43 @@ function literals(source: ConfigText, answers: SetupAnswers): Literals {
     ['http.base-uri', quoted(answers.baseUri)],
     ['metrics.enabled', answers.metrics === undefined ? undefined : String(answers.metrics)],
     ['metrics.port', quoted(answers.metricsPort)],
+    ['endpoints', endpoints === undefined ? undefined : `[${endpoints.map(endpointText).join(', ')}]`],
     ...databaseRows(source, answers.database),
     [
       'modules.security.server-keys',
       pair === undefined ? undefined : `[{ public = ${quote(pair.public)}, private = ${quote(pair.private)} }]`,
     ],
     ['delivery.allow', deliveryAllow === undefined ? undefined : `[${deliveryAllow.map(quote).join(', ')}]`],
+    ...webPushRows(source, answers),
   ];
   return new Map(rows.filter((row): row is readonly [SettingKey, string] => row[1] !== undefined));
 }
 
 const quoted = (value: string | number | undefined): string | undefined =>
   value === undefined ? undefined : quote(value);
+
+const endpointText = ({ type, port }: { type: EndpointType; port: number }): string =>
+  `{ type = ${type}, port = ${port} }`;
+
+const WEB_PUSH = 'services.web-push';
+
+/** A pair is one answer: beside half of another one neither is written, since they would not belong together. */
+function webPushRows(source: ConfigText, answers: SetupAnswers): [SettingKey, string | undefined][] {
+  const { webPushKeys: pair, webPushSubject: given } = answers;
+  if (pair === undefined) return [[`${WEB_PUSH}.subject`, quoted(given)]];
+  const halves = ['public', 'private'] as const;
+  const isOpen = (half: 'public' | 'private'): boolean => keyState(source, `${WEB_PUSH}.${half}`) === 'open';
+  const fits = (half: 'public' | 'private'): boolean => !isOpen(half) || halves.every(isOpen);
+  const uri = currentValue(source, 'http.base-uri');
+  const baseUri = uri === null || isPlaceholder(uri) ? (answers.baseUri ?? null) : scalarText(uri);
+  return [
+    ...halves.map((half): [SettingKey, string | undefined] => [
+      `${WEB_PUSH}.${half}`,
+      fits(half) ? quote(pair[half]) : undefined,
+    ]),
+    [`${WEB_PUSH}.subject`, quote(given ?? webPushSubject(baseUri))],
+  ];
+}
 
 const DATABASE_KEYS = ['host', 'port', 'db', 'user', 'password'] as const;
 const POSTGRESQL = 'services.postgresql';

@@ -70,7 +70,7 @@ function unknownFields(key: string, value: Value, entry: Entry<unknown>): Unknow
   });
 }
 
-/** The nearest known key by letters; else the one key of the same last name that stands in another section. */
+/** The nearest known key by letters; else the one key of the same last name in another section that is least deep. */
 function suggest(key: string, known: readonly string[]): string | null {
   const allowed = Math.max(2, Math.floor(key.length / 5));
   const byDistance = known
@@ -79,6 +79,8 @@ function suggest(key: string, known: readonly string[]): string | null {
     .sort((a, b) => a.distance - b.distance);
   if (byDistance[0] !== undefined) return byDistance[0].name;
   const last = key.slice(key.lastIndexOf('.') + 1);
-  const sameName = known.filter((name) => name.endsWith(`.${last}`));
-  return sameName.length === 1 ? sameName[0]! : null;
+  const depth = (name: string): number => name.split('.').length;
+  const sameName = known.filter((name) => name.endsWith(`.${last}`)).sort((a, b) => depth(a) - depth(b));
+  const [first, second] = sameName;
+  return first !== undefined && (second === undefined || depth(first) < depth(second)) ? first : null;
 }

@@ -4,7 +4,7 @@ import type { RetryRecord } from '../storage/settlement.ts';
 import { REST, type CourseParts, type Rest } from './course.ts';
 import { isRefusal, recordOf, type Sent } from './progress.ts';
 import type { Ahead } from './request.ts';
-import { retryDelayMs } from './retry.ts';
+import { retryDelayMs, timeIn } from './retry.ts';
 import type { Unsent } from './sender.ts';
 
 /** Everything of a row's range. */
@@ -87,7 +87,7 @@ function retryOf(parts: CourseParts, row: RetryRow, { outcome }: Sent): RetryRec
   if (outcome.delivered) return { seq, lastSeq, attempts, nextAt: null };
   const { retryAfterMs } = outcome;
   const delayMs = retryDelayMs(parts.schedule, { failures: attempts, retryAfterMs }, Math.random());
-  return { seq, lastSeq, attempts, nextAt: new Date(Date.now() + delayMs) };
+  return { seq, lastSeq, attempts, nextAt: timeIn(delayMs) };
 }
 
 /** Its messages are left out by now, or are gone. */

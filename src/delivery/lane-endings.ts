@@ -24,6 +24,7 @@ export class LaneEndings {
       await this.#pool.transaction((tx) => removeByTarget(tx, { settlement, conversationId, host }, attempt));
       this.#log.info('a target answered 410: its hook was removed', { hook: id, host });
       this.#bus.publish('hooksChanged', [conversationId]);
+      this.#bus.publish('revised', [conversationId]);
       return 'removed';
     } catch (error) {
       if (error instanceof StaleLaneError) return 'stale';
@@ -37,6 +38,7 @@ export class LaneEndings {
     const { id, conversationId, host } = lane;
     try {
       await this.#pool.transaction((tx) => parkHook(tx, { settlement, conversationId, host }));
+      this.#bus.publish('revised', [conversationId]);
       const { failures, failingSince } = settlement;
       this.#log.warn('a hook has failed for so long that its group was told', {
         hook: id,

@@ -40,10 +40,10 @@ export class LaneSlots {
     if (this.#slots.tryAcquire(this.#lane.host, kind === 'slow')) return kind;
     return new Promise((resolve) => {
       this.#waiting.add(resolve);
-      void this.#slots.acquire(this.#lane.host, kind === 'slow').then((granted) => {
+      this.#slots.wait(this.#lane.host, kind === 'slow', (granted) => {
         if (this.#waiting.delete(resolve)) resolve(granted ? kind : null);
-        // Nobody waits for it any more.
-        else if (granted) this.release(kind);
+        // Nobody waits for it any more. Not in the middle of the release that brought it.
+        else if (granted) queueMicrotask(() => this.release(kind));
       });
     });
   }

@@ -14,6 +14,7 @@ import { LaneEndings } from './lane-endings.ts';
 import { Lane, REST_MS, type LaneContext } from './lane.ts';
 import { SlowHooks } from './lane-slots.ts';
 import { Leases } from './leases.ts';
+import type { LinkFile } from './payload.ts';
 import { MessageReader } from './reader.ts';
 import { Settler } from './settler.ts';
 import { Slots } from './slots.ts';
@@ -27,6 +28,7 @@ export interface LanesOptions {
   /** Private keys of the server, those that sign. */
   readonly serverKeys: readonly KeyObject[];
   readonly config: DeliveryConfig;
+  readonly linkFile: LinkFile;
   /** Who we are to the lease table: the data directory's identity. */
   readonly node: string;
   /** A newer program has changed the schema: the process must stop. */
@@ -110,7 +112,7 @@ export class Lanes {
     };
     this.#sweep = new Sweep(database.general, sweepEvents, log);
     this.#context = {
-      reader: new MessageReader(database.general, log),
+      reader: new MessageReader(database.general, options.linkFile, log),
       pool: database.general,
       slots: this.#slots,
       slow: new SlowHooks(),

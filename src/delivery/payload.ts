@@ -1,3 +1,4 @@
+import type { Attachment } from '../model/attachment.ts';
 import { messageId, type ConversationId, type HookId } from '../model/ids.ts';
 import type { LogMessage } from '../storage/lanes.ts';
 
@@ -10,8 +11,12 @@ export function deliveryId(hookId: HookId, conversationId: ConversationId, first
   return `${hookId}_${conversationId}_${range}`;
 }
 
+/** Makes the address at which whoever hears the conversation gets a file for some days from now on. */
+export type LinkFile = (conversationId: ConversationId, file: Attachment) => string;
+
 /** The JSON body of one message's delivery. It says nothing of the hook, so one text serves all hooks of the group. */
-export function deliveryBody(conversationId: ConversationId, message: LogMessage): string {
+export function deliveryBody(conversationId: ConversationId, message: LogMessage, linkFile: LinkFile): string {
+  const attachments = message.deleted ? [] : (message.attachments ?? []);
   const sentAt = message.sentAt.toISOString();
   const command = message.deleted ? null : COMMAND.exec(message.text.trim());
   return JSON.stringify({
@@ -25,7 +30,13 @@ export function deliveryBody(conversationId: ConversationId, message: LogMessage
         text: message.text,
         sent_at: sentAt,
         ...(message.deleted ? { deleted: true } : {}),
-        attachments: [],
+        attachments: attachments.map((file) => ({
+          id: file.id,
+          name: file.name,
+          type: file.type,
+          size: file.size,
+          url: linkFile(conversationId, file),
+        })),
       },
       sender: {
         id: message.senderId,

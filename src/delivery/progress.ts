@@ -3,7 +3,7 @@ import type { Attempt } from '../outbound/delivery-client.ts';
 import type { LaneRow } from '../storage/lanes.ts';
 import type { AttemptRecord, LaneProgress } from '../storage/settlement.ts';
 import type { DeliveryRequest } from './request.ts';
-import { retryDelayMs, type RetrySchedule } from './retry.ts';
+import { retryDelayMs, timeIn, type RetrySchedule } from './retry.ts';
 
 /** What became of a request, as far as it was decided. */
 export interface Sent {
@@ -46,7 +46,7 @@ export function failed(
 ): Pick<LaneProgress, 'failures' | 'failingSince' | 'nextAttemptAt'> {
   const failures = progress.failures + 1;
   const delayMs = retryDelayMs(schedule, { failures, retryAfterMs: outcome.retryAfterMs }, Math.random());
-  return { failures, failingSince: progress.failingSince ?? at, nextAttemptAt: new Date(Date.now() + delayMs) };
+  return { failures, failingSince: progress.failingSince ?? at, nextAttemptAt: timeIn(delayMs) };
 }
 
 /** True when the target refused what it was sent, which may be the fault of that alone. */

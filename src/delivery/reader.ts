@@ -3,7 +3,7 @@ import type { Log } from '../log.ts';
 import type { ConversationId, Seq } from '../model/ids.ts';
 import { readMessages, type LogMessage } from '../storage/lanes.ts';
 import type { Pool } from '../storage/pool.ts';
-import { deliveryBody } from './payload.ts';
+import { deliveryBody, type LinkFile } from './payload.ts';
 
 /** A message with its body in UTF-8, made once for all the hooks of its group. */
 export interface ReadyMessage extends LogMessage {
@@ -18,7 +18,7 @@ const MAX_POSITIONS = 128;
 /** All that is remembered, of all conversations, in bytes of bodies. */
 const CACHE_BYTES = 32 * 1024 * 1024;
 const ENTRY_BYTES = 500;
-/** Text that was read longer ago is read again: it may have been edited. */
+/** What was read longer ago is read again: it may have been edited, and links to files are good from when they were made. */
 const CACHE_MS = 1_000;
 
 interface Request {
@@ -35,6 +35,7 @@ interface Request {
  */
 export class MessageReader {
   readonly #pool: Pool;
+  readonly #linkFile: LinkFile;
   readonly #log: Log;
   readonly #cache = new LRUCache<string, ReadyMessage>({
     maxSize: CACHE_BYTES,
@@ -46,8 +47,9 @@ export class MessageReader {
   #reading = false;
   #failing = false;
 
-  constructor(pool: Pool, log: Log) {
+  constructor(pool: Pool, linkFile: LinkFile, log: Log) {
     this.#pool = pool;
+    this.#linkFile = linkFile;
     this.#log = log;
   }
 
@@ -111,7 +113,9 @@ export class MessageReader {
 
   #answer(group: readonly Request[], messages: readonly LogMessage[]): void {
     const { conversationId } = group[0]!;
-    const ready = messages.map((message) => ({ ...message, body: Buffer.from(deliveryBody(conversationId, message)) }));
+    const ready = messages.map((message) => {
+      return { ...message, body: Buffer.from(deliveryBody(conversationId, message, this.#linkFile)) };
+    });
     for (const message of ready) this.#cache.set(`${conversationId}:${message.seq}`, message);
     for (const request of group) request.resolve(ready[0] ?? null);
   }

@@ -27,6 +27,16 @@ export function longestDelayMs(schedule: RetrySchedule): number {
   return Math.max(schedule.retryAfterMaxMs, ...schedule.retryMs.map((ms) => ms * (1 + JITTER)));
 }
 
+/** What the monotonic clock says at times that were computed here. */
+const monotonicTimes = new WeakMap<Date, number>();
+
+/** The time in so many ms, which `NextAttempt` knows again: the clock may be set before anybody waits for it. */
+export function timeIn(delayMs: number): Date {
+  const at = new Date(Date.now() + delayMs);
+  monotonicTimes.set(at, performance.now() + delayMs);
+  return at;
+}
+
 /**
  * When a lane may try again: as soon as either clock says so. The wall clock alone would keep it waiting for as much as
  * somebody set the clock back, the monotonic one alone for as long as the machine slept.
@@ -35,12 +45,13 @@ export class NextAttempt {
   readonly at: Date;
   readonly #monotonicMs: number;
 
-  /** `at` is what was computed just now, or what stands in the row. */
+  /** `at` is of `timeIn`, or what stands in the row. */
   constructor(at: Date, schedule: RetrySchedule) {
     this.at = at;
     const waitMs = at.getTime() - Date.now();
     // Longer than any wait that is ever set: the clock was put back since it was written, so the attempt is due.
-    this.#monotonicMs = performance.now() + (waitMs > longestDelayMs(schedule) ? 0 : waitMs);
+    const setMs = performance.now() + (waitMs > longestDelayMs(schedule) ? 0 : waitMs);
+    this.#monotonicMs = monotonicTimes.get(at) ?? setMs;
   }
 
   /** How long to wait from now, 0 when it is time. */

@@ -91,13 +91,16 @@ export class Slots {
 
   /** Waits for a slot; true once it is ours and has to be released, false when the server stops. */
   acquire(hostName: string, slow = false): Promise<boolean> {
-    if (this.#stopped) return Promise.resolve(false);
     if (this.tryAcquire(hostName, slow)) return this.#granted;
+    return new Promise((resolve) => this.wait(hostName, slow, resolve));
+  }
+
+  /** The same for one that was not free a moment ago: `granted` is told, in the middle of somebody's `release`. */
+  wait(hostName: string, slow: boolean, granted: (isOurs: boolean) => void): void {
+    if (this.#stopped) return granted(false);
     const host = this.#hostOf(hostName);
-    return new Promise((resolve) => {
-      (slow ? host.slow : host.quick).push(resolve);
-      this.#queue(host);
-    });
+    (slow ? host.slow : host.quick).push(granted);
+    this.#queue(host);
   }
 
   release(hostName: string, slow = false): void {

@@ -1,6 +1,9 @@
 import type { RetryRecord, Settlement } from '../storage/settlement.ts';
 import type { Settler } from './settler.ts';
 
+/** Settlements that are kept as they came; those of messages that were left out say so little that they are not counted. */
+const MAX_GATHERED = 200;
+
 /**
  * What a lane has sent and not settled yet. The lane sends on while the settlement is written, so that a commit costs it
  * no time, up to `max` attempts; what gathers meanwhile becomes one settlement. A kill repeats what is here.
@@ -9,7 +12,7 @@ export class Unsettled {
   readonly #settler: Settler;
   readonly #max: number;
   readonly #onRefused: () => void;
-  #gathered: Settlement | null = null;
+  readonly #gathered: Settlement[] = [];
   #writing: Promise<void> | null = null;
   #count = 0;
   #refused = false;
@@ -31,7 +34,8 @@ export class Unsettled {
   /** Takes what became of the newest attempt. Its values stand for all before it. */
   add(settlement: Settlement): void {
     this.#count += settlement.attempts.length;
-    this.#gathered = this.#gathered === null ? settlement : merge(this.#gathered, settlement);
+    if (this.#gathered.length === MAX_GATHERED) this.#gathered.push(merge(this.#gathered.splice(0)));
+    this.#gathered.push(settlement);
     this.#writing ??= this.#write();
   }
 
@@ -57,8 +61,7 @@ export class Unsettled {
   }
 
   async #write(): Promise<void> {
-    const settlement = this.#gathered!;
-    this.#gathered = null;
+    const settlement = merge(this.#gathered.splice(0));
     const taken = await this.#settler.settle(settlement);
     this.#count -= settlement.attempts.length;
     this.#writing = null;
@@ -66,14 +69,17 @@ export class Unsettled {
       this.#refused = true;
       this.#onRefused();
     }
-    if (this.#gathered !== null) this.#writing = this.#write();
+    if (this.#gathered.length > 0) this.#writing = this.#write();
   }
 }
 
-/** The older epoch stays: what was sent under it does not count where the lane had another owner in between. */
-function merge(older: Settlement, newer: Settlement): Settlement {
-  const attempts = [...older.attempts, ...newer.attempts];
-  return { ...newer, epoch: older.epoch, attempts, retries: mergeRetries(older.retries, newer.retries) };
+/** The oldest epoch stays: what was sent under it does not count where the lane had another owner in between. */
+function merge(settlements: readonly Settlement[]): Settlement {
+  const [oldest, newest] = [settlements[0]!, settlements.at(-1)!];
+  if (oldest === newest) return newest;
+  const attempts = settlements.flatMap((each) => each.attempts);
+  const retries = settlements.reduce((older: readonly RetryRecord[], each) => mergeRetries(older, each.retries), []);
+  return { ...newest, epoch: oldest.epoch, attempts, retries };
 }
 
 /** One for each seq: the newer one stands, unless it is a part of the older one and says nothing of the rest. */

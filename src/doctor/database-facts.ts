@@ -4,6 +4,7 @@ import { DatabaseAwayError, DatabaseLostError, sqlState } from '../storage/datab
 import { reportDatabase, type DatabaseReport } from '../storage/database-report.ts';
 import { EmbeddedError } from '../storage/embedded/embedded-error.ts';
 import { examineEmbedded } from '../storage/embedded/examination.ts';
+import { reportPush, type PushReport } from '../storage/device-report.ts';
 import { reportHooks, type HookReport } from '../storage/hook-targets.ts';
 import { newestVersion } from '../storage/migrate.ts';
 import { externalTarget } from '../storage/open-database.ts';
@@ -12,6 +13,7 @@ import { judgeDatabase, judgeStart } from './database.ts';
 import { error, ok, skipped, unexpected, type Verdict } from './finding.ts';
 import { MAX_HOSTS } from './hook-addresses.ts';
 import { MAX_FAILING, REMOVED_DAYS } from './hooks.ts';
+import { PUSH_OVERDUE_MS } from './push.ts';
 
 const TIMEOUT_MS = 5_000;
 
@@ -24,6 +26,8 @@ export interface DatabaseFacts {
   readonly report: DatabaseReport | null;
   /** Null: there are no tables, or none that this program knows. */
   readonly hooks: HookReport | null;
+  /** Null: likewise, or its schema is an older one. */
+  readonly push: PushReport | null;
 }
 
 /** Examines the configured database; the embedded one only where it runs, since looking must not start it. */
@@ -31,10 +35,16 @@ export async function examineDatabase(config: Config, serverRuns: boolean): Prom
   try {
     const place = await placeOf(config, serverRuns);
     if (place.target !== null) return await ask(place.target, config, serverRuns);
-    return { verdicts: place.verdicts, inTheWay: [], report: null, hooks: null };
+    return { verdicts: place.verdicts, inTheWay: [], report: null, hooks: null, push: null };
   } catch (cause) {
     const verdicts = [explain(cause, config, serverRuns)];
-    return { verdicts, inTheWay: verdicts.filter(({ level }) => level === 'error'), report: null, hooks: null };
+    return {
+      verdicts,
+      inTheWay: verdicts.filter(({ level }) => level === 'error'),
+      report: null,
+      hooks: null,
+      push: null,
+    };
   }
 }
 
@@ -58,9 +68,12 @@ async function ask(target: ConnectionTarget, config: Config, serverRuns: boolean
   const report = await reportDatabase(target, { sealer: new Sealer(config.secret), timeoutMs: TIMEOUT_MS });
   const expected = { config, newest, serverRuns };
   const judged = { verdicts: judgeDatabase(report, expected), inTheWay: judgeStart(report, expected), report };
-  if (report.schema === 0 || report.schema > newest) return { ...judged, hooks: null };
+  if (report.schema === 0 || report.schema > newest) return { ...judged, hooks: null, push: null };
   const bounds = { hosts: MAX_HOSTS + 1, failing: MAX_FAILING, removedDays: REMOVED_DAYS, timeoutMs: TIMEOUT_MS };
-  return { ...judged, hooks: await reportHooks(target, bounds) };
+  const hooks = await reportHooks(target, bounds);
+  const push =
+    report.schema < newest ? null : await reportPush(target, { overdueMs: PUSH_OVERDUE_MS, timeoutMs: TIMEOUT_MS });
+  return { ...judged, hooks, push };
 }
 
 function explain(cause: unknown, { dataDir, postgresql }: Config, serverRuns: boolean): Verdict {

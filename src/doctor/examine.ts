@@ -9,12 +9,14 @@ import { examineConfiguration } from './configuration.ts';
 import { examineDataDirectory } from './data-directory.ts';
 import { examineDatabase, type DatabaseFacts } from './database-facts.ts';
 import { examineDisk } from './disk.ts';
+import { examineFiles } from './files.ts';
 import { checkNames, error, skipped, unexpected, type CheckName, type Finding, type Verdict } from './finding.ts';
 import { examineHookAddresses } from './hook-addresses.ts';
 import { judgeHooks, judgeServerKeys } from './hooks.ts';
 import { judgeLastFailure } from './last-failure.ts';
 import { examinePorts } from './obstacles.ts';
 import { examineOpenFiles } from './open-files.ts';
+import { findPushProblems, judgePush } from './push.ts';
 import { judgeServer, type ServerAnswer } from './server.ts';
 
 /** No check may take longer: what it would have said is then not known. */
@@ -53,6 +55,7 @@ export async function examine(options: ExaminationOptions): Promise<Finding[]> {
     inTheWay: [],
     report: null,
     hooks: null,
+    push: null,
   });
   const subject: Subject = { ...options, config, holder, database };
   const found = await Promise.all(rest.map(async (name) => named(name, await run(name, subject))));
@@ -79,8 +82,12 @@ const checks: Readonly<Record<Exclude<CheckName, 'configuration'>, Check>> = {
   'data directory': async ({ config, holder }) => [await examineDataDirectory(config.dataDir, uidOf(holder))],
   server: examineServer,
   database: async ({ database }) => (await database).verdicts,
-  disk: async ({ config: { dataDir, postgresql } }) =>
-    examineDisk(postgresql.embedded ? [dataDir, join(dataDir, 'postgresql')] : [dataDir]),
+  disk: async ({ config: { dataDir, postgresql, files } }) =>
+    examineDisk([
+      dataDir,
+      ...(postgresql.embedded ? [join(dataDir, 'postgresql')] : []),
+      ...(files.s3 === null ? [files.location] : []),
+    ]),
   clock: async ({ database }) => {
     const { report } = await database;
     return [judgeClock(Date.now(), report?.clockAheadMs ?? null)];
@@ -103,6 +110,8 @@ const checks: Readonly<Record<Exclude<CheckName, 'configuration'>, Check>> = {
     const { hooks } = await database;
     return hooks === null ? [skipped('the hooks could not be read')] : judgeHooks(hooks, config);
   },
+  push: async ({ database, config }) => judgePush(config, await findPushProblems(config), (await database).push),
+  files: async ({ config, holder }) => [await examineFiles(config, uidOf(holder))],
 };
 
 /** Where none runs, what of it is in the way of a start and how the last one failed belong to it. */

@@ -11,6 +11,8 @@ export const checkNames = [
   'open files',
   'server keys',
   'hooks',
+  'push',
+  'files',
 ] as const;
 
 export type CheckName = (typeof checkNames)[number];

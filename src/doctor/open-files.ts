@@ -2,8 +2,8 @@ import { readdir, readFile } from 'node:fs/promises';
 import type { Config } from '../config/config.ts';
 import { counted, error, ok, skipped, warning, type Verdict } from './finding.ts';
 
-/** Connections of the database beside the general pool: intake, settlements, leases and notifications. */
-export const DATABASE_CONNECTIONS = 4;
+/** Connections beside the general pool: intake, settlements, leases, notifications, two for live clients, two for searches. */
+export const DATABASE_CONNECTIONS = 8;
 /** Of deliveries, kept open for the next one; the delivery client's own bound. */
 const IDLE_DELIVERY_CONNECTIONS = 256;
 /** The control socket's own bound. */
@@ -16,7 +16,7 @@ const NEARLY_ALL = 0.8;
 
 const TODO = 'Raise the limit of open files for the server (LimitNOFILE= in a systemd unit, ulimit -n in a shell).';
 
-/** Files that the configured bounds can take together, without callers. */
+/** Files that the configured bounds can take together, without callers and live clients. */
 export function neededFiles({ postgresql, delivery }: Config): number {
   const database = DATABASE_CONNECTIONS + postgresql.poolSize;
   return database + delivery.inFlight + IDLE_DELIVERY_CONNECTIONS + CONTROL_CONNECTIONS + PROGRAM_FILES;
@@ -35,15 +35,24 @@ export async function examineOpenFiles(config: Config, pid: number | null): Prom
   if (text === undefined) return skipped(`${process}/limits does not name the limit of open files`);
   const limit = text === 'unlimited' ? Number.POSITIVE_INFINITY : Number(text);
   const open = pid === null ? null : await readdir(`${process}/fd`).catch(() => null);
-  return judgeOpenFiles({ limit, open: open?.length ?? null, needed: neededFiles(config) });
+  const { connections } = config.live;
+  return judgeOpenFiles({ limit, open: open?.length ?? null, needed: neededFiles(config), connections });
 }
 
-/** `open` is null where nobody may count, or nothing runs. */
-export function judgeOpenFiles(files: { limit: number; open: number | null; needed: number }): Verdict {
-  const { limit, open, needed } = files;
+/**
+ * `open` is null where nobody may count, or nothing runs. Live clients are named and not judged: `connections` is a bound
+ * that few installations come near.
+ */
+export function judgeOpenFiles(files: {
+  limit: number;
+  open: number | null;
+  needed: number;
+  connections: number;
+}): Verdict {
+  const { limit, open, needed, connections } = files;
   const bound = Number.isFinite(limit) ? `at most ${limit}` : 'without a limit';
   const what = open === null ? `${bound} for a server that is started here` : `${counted(open, 'file')} open, ${bound}`;
-  const found = `${what}; the configured bounds take up to ${needed}, beside callers`;
+  const found = `${what}; the configured bounds take up to ${needed}, live clients up to ${connections}, beside callers`;
   if (limit < needed) return error(found, TODO);
   if (limit < needed + CALLERS || (open ?? 0) > limit * NEARLY_ALL) return warning(found, TODO);
   return ok(found);

@@ -4,13 +4,19 @@ import type { RequestListener } from 'node:http';
 import { KlatchError } from '../errors.ts';
 import type { Log } from '../log.ts';
 import type { Services } from '../operations/services.ts';
+import { operationTable } from '../operations/table.ts';
 import { aboutRoutes } from './about.ts';
+import { apiRoutes } from './api.ts';
 import { endInTime } from './deadline.ts';
+import { Door } from './door.ts';
+import { exposedFileHeaders, fileRoutes } from './files.ts';
 import { healthRoutes } from './health.ts';
+import { inviteRoutes } from './invites.ts';
 import { answer, problem, renderErrors } from './problems.ts';
 import { reverseWebhookRoutes } from './reverse-webhooks.ts';
 import { createSend, directSend, type Send } from './send.ts';
 import { TokenAccess } from './token-access.ts';
+import { signInPage } from './sign-in-page.ts';
 import { webhookRoutes } from './webhooks.ts';
 
 /** What is answered while the database is opened and brought up to date: alive, and not ready. */
@@ -38,6 +44,7 @@ export function createApp(services: Services, life: { stopping: () => boolean })
 function createExpress(services: Services, options: { send: Send; stopping: () => boolean }): Express {
   const { config, log } = services;
   const access = new TokenAccess(services);
+  const door = new Door(services);
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
@@ -54,6 +61,10 @@ function createExpress(services: Services, options: { send: Send; stopping: () =
   app.use(readablePath);
   app.use('/v1/webhooks', webhookRoutes({ access, send: options.send, log }));
   app.use('/v1/webhooks', reverseWebhookRoutes(services, access));
+  app.use('/v1/groups/invites', inviteRoutes(services));
+  app.use('/v1/sign-in', signInPage(config));
+  app.use('/v1/api', apiRoutes(services, door, operationTable()));
+  app.use('/v1/files', fileRoutes(services, door));
   app.use('/v1', healthRoutes(services));
   app.use('/v1', aboutRoutes(services));
   app.use((_req, _res) => {
@@ -67,6 +78,8 @@ function corsFor(origins: readonly string[]): RequestHandler {
   return cors({
     origin: origins.includes('*') ? '*' : [...origins],
     methods: ['GET', 'HEAD', 'POST', 'PATCH', 'DELETE'],
+    // An answer of 429 and 503 says when to repeat it, one to an upload where to go on; a page may not read that by itself.
+    exposedHeaders: ['Retry-After', ...exposedFileHeaders],
     maxAge: 600,
   });
 }

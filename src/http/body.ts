@@ -27,7 +27,7 @@ export async function readBody(req: IncomingMessage, res: ServerResponse, maxByt
     const sentence = 'The Content-Encoding is not supported: use gzip, deflate, br or none';
     throw new KlatchError('unsupported_media', { sentence });
   }
-  if (req.httpVersion === '1.1' && req.headers.expect?.toLowerCase() === '100-continue') res.writeContinue();
+  askForBody(req, res);
   const sent = await readSent(req, maxBytes);
   if (decompress === undefined) return sent;
   try {
@@ -36,6 +36,11 @@ export async function readBody(req: IncomingMessage, res: ServerResponse, maxByt
     if ((cause as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE') throw tooLarge(maxBytes);
     throw new KlatchError('invalid_input', { sentence: 'The body is not what its Content-Encoding says', cause });
   }
+}
+
+/** A client that waits to be asked for its body sends it. */
+export function askForBody(req: IncomingMessage, res: ServerResponse): void {
+  if (req.httpVersion === '1.1' && req.headers.expect?.toLowerCase() === '100-continue') res.writeContinue();
 }
 
 function readSent(req: IncomingMessage, maxBytes: number): Promise<Buffer> {
@@ -63,6 +68,7 @@ function readSent(req: IncomingMessage, maxBytes: number): Promise<Buffer> {
   });
 }
 
-function tooLarge(maxBytes: number): KlatchError {
+/** A body past `http.max-body`. */
+export function tooLarge(maxBytes: number): KlatchError {
   return new KlatchError('too_large', { sentence: `The body is larger than ${maxBytes} bytes (http.max-body)` });
 }

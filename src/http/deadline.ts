@@ -1,14 +1,50 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import { KlatchError, SAFE_REPEAT } from '../errors.ts';
-import { problem } from './problems.ts';
+import { pathOf, problem } from './problems.ts';
 
-/** Requests about reverse webhooks, which post no message. */
-const MANAGES = /^\/v1\/webhooks\/[^/?]*\/reverse(?:[/?]|$)/;
+/** Requests about reverse webhooks, which post no message, and operations, which take no Idempotency-Key. */
+const MANAGES = /^\/v1\/(?:api\/|webhooks\/[^/?]*\/reverse(?:[/?]|$))/;
+
+/** A connection on which nothing moved for this long during a request: its client does not read its answer. */
+export const STALLED_MS = 30_000;
+
+/** A request with its deadline. */
+type TimedRequest = IncomingMessage & { deadline?: NodeJS.Timeout };
+/** A connection with the request on it whose body may take its time. */
+export type UnhurriedSocket = Socket & { unhurried?: IncomingMessage };
 
 /** The request has its answer within this time, whatever becomes of it. */
-export function endInTime(req: IncomingMessage, res: ServerResponse, timeoutMs: number): void {
+export function endInTime(req: TimedRequest, res: ServerResponse, timeoutMs: number): void {
   const timer = setTimeout(() => problem(res, tooLate(req, res)), timeoutMs);
+  req.deadline = timer;
   res.once('close', () => clearTimeout(timer));
+}
+
+/**
+ * From here on the request may take as long as it takes: files do. Whoever calls this bounds it otherwise, by how fast
+ * its bytes come and go.
+ */
+export function liftDeadline(req: TimedRequest): void {
+  clearTimeout(req.deadline);
+  (req.socket as UnhurriedSocket).unhurried = req;
+}
+
+/**
+ * The same for an upload, whose connection stands still as well while the store is slow: how fast its bytes come where it
+ * is not, and the time-outs of the store, are its bounds until it is answered.
+ */
+export function liftUploadDeadline(req: TimedRequest, res: ServerResponse): void {
+  liftDeadline(req);
+  const { socket } = req;
+  socket.setTimeout(0);
+  // From the end of the answer on, and before Node gives the connection its time until the next request.
+  res.once('prefinish', () => socket.setTimeout(STALLED_MS));
+}
+
+/** Whether the request whose body comes on this connection may take its time. */
+export function isUnhurried({ unhurried }: UnhurriedSocket): boolean {
+  return unhurried !== undefined && !unhurried.complete;
 }
 
 function tooLate(req: IncomingMessage, res: ServerResponse): KlatchError {
@@ -19,7 +55,7 @@ function tooLate(req: IncomingMessage, res: ServerResponse): KlatchError {
   }
   if (req.method === 'GET' || req.method === 'HEAD') return new KlatchError('database_away');
   const sentence =
-    req.method === 'POST' && !MANAGES.test(req.url ?? '')
+    req.method === 'POST' && !MANAGES.test(pathOf(req))
       ? `This took too long: it may have been posted. ${SAFE_REPEAT}`
       : 'This took too long: it may have been done; look before you repeat it';
   return new KlatchError('outcome_unknown', { sentence });

@@ -6,7 +6,7 @@ import { answer, refuseMethod } from './problems.ts';
 const PING_MS = 1_000;
 const PING_CACHE_MS = 250;
 
-/** `/v1/status` (alive) and `/v1/ready` (can do its work). */
+/** `/v1/status` (alive), `/v1/ready` (can do its work), and what `/v1/live` is to who does not ask for WebSocket. */
 export function healthRoutes(services: Services): Router {
   const router = Router({ caseSensitive: true });
   const get = (path: string, handler: RequestHandler): void => {
@@ -17,6 +17,10 @@ export function healthRoutes(services: Services): Router {
   };
   get('/status', (_req, res) => answer(res, 200, { status: 'Ok' }));
   get('/ready', readiness(services));
+  get('/live', (_req, res) => {
+    res.setHeader('upgrade', 'websocket');
+    answer(res, 426, { message: 'This speaks WebSocket: a proxy before the server has to pass the Upgrade header on' });
+  });
   return router;
 }
 

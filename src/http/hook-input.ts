@@ -6,7 +6,7 @@ import { MAX_LOG_PAGE, type LogRequest } from '../operations/hook-log.ts';
 import { fromSchema, onlySchema, type Redelivery } from '../operations/hook-redelivery.ts';
 import type { HookRequest } from '../operations/hooks.ts';
 import { codePoints } from '../operations/message-text.ts';
-import { parseJson } from './json-body.ts';
+import { decodeUtf8, parseJson } from './json-body.ts';
 
 const MAX_BATCH = 100;
 const MAX_DESCRIPTION = 200;
@@ -113,12 +113,4 @@ function parseBody<Schema extends z.ZodType>(body: Buffer, schema: Schema, examp
   if (parsed.success) return parsed.data;
   const sentence = parsed.error.issues.map((i) => `${i.path.join('.') || 'body'}: ${i.message}`).join('; ');
   throw new KlatchError('invalid_input', { sentence });
-}
-
-function decodeUtf8(body: Buffer): string {
-  try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(body);
-  } catch (cause) {
-    throw new KlatchError('invalid_input', { sentence: 'The body is not valid utf-8', cause });
-  }
 }

@@ -1,15 +1,14 @@
-import { createServer, type RequestListener, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo, Socket } from 'node:net';
+import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import type { HttpConfig } from '../config/config.ts';
 import { errorKinds } from '../errors.ts';
-import { describeHolder, findPortHolder } from '../port-holder.ts';
+import { listen } from '../listen.ts';
+import { isUnhurried, STALLED_MS } from './deadline.ts';
 import { answerHeaders } from './problems.ts';
 
 /** Node looks for requests that took too long this often; its default of 30 s would make 10 s into 40. */
 const CHECK_MS = 1_000;
 const KEEP_ALIVE_MS = 65_000;
-/** A connection on which nothing moved for this long during a request: its client does not read its answer. */
-const STALLED_MS = 30_000;
 /** How long what a refused client still sends is read past: closing at once could take the answer from it. */
 const LINGER_MS = 1_000;
 
@@ -18,10 +17,11 @@ export type ListenConfig = Pick<HttpConfig, 'interface' | 'port' | 'requestTimeo
 
 type HttpSocket = Socket & { _httpMessage?: ServerResponse | null };
 
-/** The port cannot be listened on; the message says which and what to do. */
-export class ListenError extends Error {
-  override readonly name = 'ListenError';
-}
+/** Takes over the socket of a request that asks for WebSocket; `head` is what came behind the request. */
+export type UpgradeListener = (request: IncomingMessage, socket: Socket, head: Buffer) => void;
+
+/** Where WebSocket is spoken. Elsewhere the wish is ignored, as RFC 9110 has it: some clients send one with every request. */
+const LIVE_PATH = '/v1/live';
 
 /** A TCP listener for HTTP with bounds on everything that arrives before a handler sees it. */
 export class HttpListener {
@@ -31,13 +31,20 @@ export class HttpListener {
   #stopping: Promise<void> | null = null;
   readonly #refused = new WeakSet<Socket>();
   readonly #sockets = new Set<HttpSocket>();
+  /** One function for all connections. */
+  readonly #forget: (this: Socket) => void;
   #handler: RequestListener;
+  #upgrade: UpgradeListener | null = null;
 
   /** `keys` are those of the configuration that name the port, for an error about it. */
   constructor(config: ListenConfig, first: RequestListener, keys = 'http.interface, http.port') {
     this.#config = config;
     this.#keys = keys;
     this.#handler = first;
+    const sockets = this.#sockets;
+    this.#forget = function (this: HttpSocket): void {
+      sockets.delete(this);
+    };
     const handler: RequestListener = (req, res) => this.#handler(req, res);
     this.#server = createServer(
       {
@@ -49,6 +56,7 @@ export class HttpListener {
         noDelay: true,
         // Node's own refusal has no body: app.ts refuses instead.
         requireHostHeader: false,
+        shouldUpgradeCallback: (request) => this.#upgrade !== null && wantsWebSocket(request),
       },
       handler,
     );
@@ -63,7 +71,13 @@ export class HttpListener {
     this.#server.on('checkExpectation', handler);
     this.#server.on('connection', (socket: HttpSocket) => {
       this.#sockets.add(socket);
-      socket.once('close', () => this.#sockets.delete(socket));
+      socket.on('close', this.#forget);
+    });
+    this.#server.on('upgrade', (request, socket: HttpSocket, head) => {
+      // From here on it is no connection of HTTP any more.
+      this.#sockets.delete(socket);
+      socket.off('close', this.#forget);
+      this.#upgrade!(request, socket, head);
     });
     this.#server.on('clientError', (error, socket) => this.#refuse(error, socket as HttpSocket));
   }
@@ -73,7 +87,12 @@ export class HttpListener {
     this.#handler = handler;
   }
 
-  /** Connections that are open right now. */
+  /** From now on this takes the sockets of requests that ask for WebSocket at `/v1/live`. */
+  handleUpgrades(upgrade: UpgradeListener): void {
+    this.#upgrade = upgrade;
+  }
+
+  /** Connections that are open right now, without those that have become WebSockets. */
   get connections(): number {
     return this.#sockets.size;
   }
@@ -81,13 +100,7 @@ export class HttpListener {
   /** Resolves to the port once it is open. */
   async start(): Promise<number> {
     const { interface: host, port } = this.#config;
-    const place = `${host}:${port} (${this.#keys})`;
-    const failed = await new Promise<NodeJS.ErrnoException | null>((resolve) => {
-      this.#server.once('error', resolve);
-      this.#server.listen({ host, port, backlog: 1_024 }, () => resolve(null));
-    });
-    if (failed !== null) throw explain(failed, place, describeHolder(await findPortHolder(host, port)));
-    return (this.#server.address() as AddressInfo).port;
+    return listen(this.#server, { host, port, keys: this.#keys });
   }
 
   /** Takes no more connections, lets requests in hand finish, and cuts what is left after `timeoutMs`. */
@@ -108,6 +121,8 @@ export class HttpListener {
 
   /** What Node's parser refuses, or what took too long, gets a JSON answer like everything else; then it is over. */
   #refuse(error: NodeJS.ErrnoException, socket: HttpSocket): void {
+    // Node says so once for a request and goes on with it when nobody ends it.
+    if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && isUnhurried(socket)) return;
     if (!socket.writable || error.code === 'ECONNRESET') {
       socket.destroy();
       return;
@@ -151,13 +166,9 @@ function refuseInTurn(error: NodeJS.ErrnoException, socket: HttpSocket): void {
   socket.once('close', () => clearTimeout(timer));
 }
 
-function explain(error: NodeJS.ErrnoException, place: string, holder: string): Error {
-  if (error.code === 'EADDRINUSE')
-    return new ListenError(`another program listens on ${place}${holder}. Stop it or choose another port.`);
-  if (error.code === 'EACCES')
-    return new ListenError(`listening on ${place} needs more rights: choose a port above 1023`);
-  if (error.code === 'EADDRNOTAVAIL') return new ListenError(`this machine has no address ${place}`);
-  return new ListenError(`cannot listen on ${place}: ${error.message}`);
+function wantsWebSocket({ url, headers }: IncomingMessage): boolean {
+  const [path] = (url ?? '').split('?', 1);
+  return (path === LIVE_PATH || path === `${LIVE_PATH}/`) && headers.upgrade?.toLowerCase() === 'websocket';
 }
 
 function brokenRequest(code: string | undefined): [string, string] {

@@ -1,6 +1,6 @@
-import type { ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { ErrorRequestHandler, Request, Response } from 'express';
-import { KlatchError, type ErrorCode } from '../errors.ts';
+import { errorKinds, KlatchError, type ErrorCode } from '../errors.ts';
 import type { Log } from '../log.ts';
 import { publicError } from '../operations/database-errors.ts';
 
@@ -24,14 +24,38 @@ export function answer(res: ServerResponse, status: number, body: unknown, heade
 /** Carries which error of the catalogue it shows, for `request-counts.ts`. */
 export type RefusedResponse = ServerResponse & { refusal?: ErrorCode };
 
+/** Notes which error an answer that is about to be sent shows, so that it is counted. */
+export function noteRefusal(res: ServerResponse, code: ErrorCode): void {
+  if (!res.headersSent && !res.destroyed) (res as RefusedResponse).refusal = code;
+}
+
+/** Below these an error carries its code as well: who calls operations and stores files goes by it. */
+const CODED = ['/v1/api/', '/v1/files'];
+
+/** The path of a request as it was sent; a router below takes the front of `url` away. */
+export function pathOf(req: IncomingMessage): string {
+  return (req as Partial<Request>).originalUrl ?? req.url ?? '';
+}
+
+/**
+ * `HEAD` of a resumable upload: how far is it? Clients of tus go on with an upload only where they are told this, or that
+ * it is locked; any other refusal makes them give it up and send everything again (tus-js-client 4.3 does so).
+ */
+const isUploadQuestion = (req: IncomingMessage): boolean =>
+  req.method === 'HEAD' && pathOf(req).startsWith('/v1/files/uploads/');
+const PASSING: ReadonlySet<number> = new Set([429, 503]);
+
 /** The one place that shows an error over HTTP. */
 export function problem(res: ServerResponse, error: KlatchError, extra: Record<string, string> = {}): void {
   const headers: Record<string, string> =
     error.retryAfterS === null ? {} : { 'retry-after': String(error.retryAfterS) };
   // Where the specification gives an error's text as `status`, both keys carry it.
   const status = error.code === 'hook_not_found' ? { status: error.message } : {};
-  if (!res.headersSent && !res.destroyed) (res as RefusedResponse).refusal = error.code;
-  answer(res, error.status, { message: error.message, ...status, ...extra }, headers);
+  noteRefusal(res, error.code);
+  const path = pathOf(res.req);
+  const code = CODED.some((prefix) => path.startsWith(prefix)) ? { code: error.code } : {};
+  const shown = PASSING.has(error.status) && isUploadQuestion(res.req) ? errorKinds.upload_locked.status : error.status;
+  answer(res, shown, { message: error.message, ...code, ...status, ...extra }, headers);
 }
 
 /** 405 with what is allowed; OPTIONS is told the same without being an error. */
@@ -51,10 +75,13 @@ function edgeError(error: unknown): KlatchError | null {
 export function showError(
   res: ServerResponse,
   error: unknown,
-  how: { log: Log; extra?: Record<string, string> },
+  how: { log: Log; extra?: Record<string, string>; operation?: string | undefined },
 ): void {
   const shown = error instanceof KlatchError ? error : (edgeError(error) ?? publicError(error));
-  if (shown.code === 'internal') how.log.error('a request failed', { error });
+  if (shown.code === 'internal') {
+    const operation = how.operation === undefined ? {} : { operation: how.operation };
+    how.log.error('a request failed', { ...operation, error });
+  }
   problem(res, shown, how.extra);
 }
 

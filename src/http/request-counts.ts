@@ -4,7 +4,7 @@ import { DURATIONS_S, Histogram } from '../histogram.ts';
 import type { RefusedResponse } from './problems.ts';
 
 /** Which kind of route was asked for. A path itself never becomes a label: it holds a token. */
-export const routes = ['send', 'reverse', 'token_status', 'health', 'other'] as const;
+export const routes = ['send', 'reverse', 'token_status', 'health', 'api', 'files', 'other'] as const;
 export type Route = (typeof routes)[number];
 
 /** How a request was answered; `none`: its client left before that. */
@@ -18,6 +18,7 @@ export interface RouteCounts {
   readonly durationS: Histogram;
 }
 
+const FILES = '/v1/files';
 const TOKEN_ROUTES = '/v1/webhooks/';
 const HEALTH = new Set(['/v1/status', '/v1/ready', '/v1/about']);
 
@@ -32,7 +33,15 @@ export class RequestCounts {
       statuses: { '2xx': 0, '3xx': 0, '4xx': 0, '5xx': 0, none: 0 },
       durationS: new Histogram(DURATIONS_S),
     });
-    this.byRoute = { send: empty(), reverse: empty(), token_status: empty(), health: empty(), other: empty() };
+    this.byRoute = {
+      send: empty(),
+      reverse: empty(),
+      token_status: empty(),
+      health: empty(),
+      api: empty(),
+      files: empty(),
+      other: empty(),
+    };
     const codes = Object.keys(errorKinds) as ErrorCode[];
     this.refusals = Object.fromEntries(codes.map((code) => [code, 0])) as Record<ErrorCode, number>;
   }
@@ -65,6 +74,8 @@ function statusOf(res: ServerResponse): StatusClass {
 function routeOf(url: string): Route {
   const query = url.indexOf('?');
   const path = query === -1 ? url : url.slice(0, query);
+  if (path.startsWith('/v1/api/')) return 'api';
+  if (path === FILES || path.startsWith(`${FILES}/`)) return 'files';
   if (!path.startsWith(TOKEN_ROUTES)) return HEALTH.has(path) ? 'health' : 'other';
   const slash = path.indexOf('/', TOKEN_ROUTES.length);
   if (slash === -1 || slash === path.length - 1) return 'send';

@@ -1,11 +1,11 @@
 import { Router, type Response } from 'express';
-import { countHookChange, hookOfGroup, unregisterHook, updateHook } from '../operations/hook-control.ts';
+import { byToken, countHookChange, hookOfGroup, type HookAccess } from '../operations/hook-access.ts';
+import { unregisterHook, updateHook } from '../operations/hook-control.ts';
 import { hookLog, type LogAnswer } from '../operations/hook-log.ts';
 import { pingHook } from '../operations/hook-ping.ts';
 import { redeliver, skipHookBacklog } from '../operations/hook-redelivery.ts';
 import { checkHook, groupHooks, registerHook } from '../operations/hooks.ts';
 import type { Services } from '../operations/services.ts';
-import type { HookReference } from '../storage/hook-control.ts';
 import { readBody } from './body.ts';
 import { hookIdOf, parseLogRequest, parseRedelivery, parseRegistration, parseUpdate } from './hook-input.ts';
 import { answer, refuseMethod } from './problems.ts';
@@ -25,7 +25,7 @@ export function reverseWebhookRoutes(services: Services, access: TokenAccess): R
     .post(
       withToken(async (req, res, { integration }) => {
         const request = parseRegistration(await readBody(req, res, services.config.http.maxBodyBytes));
-        answer(res, 201, await registerHook(services, integration, request));
+        answer(res, 201, await registerHook(services, byToken(integration), request));
       }),
     )
     .all(withToken(async (req, res) => refuseMethod(req, res, ['GET', 'HEAD', 'POST'])));
@@ -34,7 +34,7 @@ export function reverseWebhookRoutes(services: Services, access: TokenAccess): R
   return router;
 }
 
-type HookHandler = (req: Parameters<TokenHandler>[0], res: Response, hook: HookReference) => Promise<void>;
+type HookHandler = (req: Parameters<TokenHandler>[0], res: Response, hook: HookAccess) => Promise<void>;
 
 /** The way from a valid token and the number in the path to the hook that they mean. */
 function onHook(withToken: WithToken, handler: HookHandler): ReturnType<WithToken> {
@@ -54,7 +54,7 @@ function addHookRoutes(router: Router, services: Services, withToken: WithToken)
     )
     .patch(
       onHook(withToken, async (req, res, hook) => {
-        countHookChange(services, hook.conversationId);
+        countHookChange(services, hook);
         const update = parseUpdate(await readBody(req, res, services.config.http.maxBodyBytes));
         const { health, secret } = await updateHook(services, hook, update);
         answer(res, 200, { status: 'Ok', ...health, ...(secret === null ? {} : { secret }) });
@@ -92,7 +92,7 @@ function addLogRoutes(router: Router, services: Services, withToken: WithToken):
     .route('/:token/reverse/:id/redeliver')
     .post(
       onHook(withToken, async (req, res, hook) => {
-        countHookChange(services, hook.conversationId);
+        countHookChange(services, hook);
         const asked = parseRedelivery(await readBody(req, res, services.config.http.maxBodyBytes));
         if (asked === 'skip') answer(res, 202, { status: 'Ok', skipped: await skipHookBacklog(services, hook) });
         else answer(res, 202, { status: 'Ok', ...(await redeliver(services, hook, asked)) });

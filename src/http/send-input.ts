@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { KlatchError } from '../errors.ts';
 import { checkMessageText, codePoints } from '../operations/message-text.ts';
-import { parseJson } from './json-body.ts';
+import { mediaType, parseJson } from './json-body.ts';
 
 /** What a post says, before it is known who posts it. */
 export interface SendInput {
@@ -15,11 +15,6 @@ const MAX_ICON_URL = 2_048;
 const CONTROL = /\p{Cc}/u;
 /** A multipart form begins with a boundary; this is JSON with a wrong type. */
 const looksLikeObject = (body: Buffer): boolean => /^\s*\{/.test(body.toString('latin1', 0, 64));
-
-/** The type of a Content-Type header without its parameters, lower case; empty when there is none. */
-function mediaType(contentType: string | undefined): string {
-  return (contentType ?? '').split(';', 1)[0]!.trim().toLowerCase();
-}
 
 const invalid = (sentence: string): KlatchError => new KlatchError('invalid_input', { sentence });
 
@@ -83,13 +78,28 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Null when the form has neither of the two fields that make it one. */
-function fromForm(field: (name: string) => string | null): SendInput | null {
+/** What a form says that was read field by field. `isAccompanied`: by files, which are enough. Throws as `parseSend` does. */
+export function parseFields(
+  fields: ReadonlyMap<string, string>,
+  isAccompanied: boolean,
+  limits: { textCodePoints: number },
+): SendInput {
+  const missing = (name: string): string | null => (isAccompanied && name === 'text' ? '' : null);
+  const input = fromForm((name) => fields.get(name) ?? missing(name), { isAccompanied });
+  if (input === null) throw noText();
+  return { ...input, text: checkMessageText(input.text, limits.textCodePoints, { isAccompanied }) };
+}
+
+/** Null when the form has neither of the two fields that make it one. `isAccompanied`: by files, which need no text. */
+function fromForm(
+  field: (name: string) => string | null,
+  { isAccompanied = false }: { isAccompanied?: boolean } = {},
+): SendInput | null {
   const payload = field('payload');
   if (payload !== null) {
     const parsed = parseJson(payload);
     if (!isObject(parsed.value)) throw invalid('payload: must be a JSON object with text');
-    return fromObject(parsed.value);
+    return fromObject(isAccompanied ? { text: '', ...parsed.value } : parsed.value);
   }
   if (field('text') === null) return null;
   return fromObject({
@@ -107,11 +117,16 @@ async function readMultipart(body: Buffer, contentType: string): Promise<SendInp
     throw new KlatchError('invalid_input', { sentence: 'The body is not a valid multipart form', cause });
   }
   for (const [, value] of fields) {
-    if (typeof value !== 'string') throw invalid('This server takes no files yet: send the text alone');
+    if (typeof value !== 'string')
+      throw invalid('A form with a file must be sent as it is, without a Content-Encoding');
   }
   const form = fromForm((name) => fields.get(name) as string | null);
-  if (form === null) throw invalid('text: is required (a form needs the field text, or payload with JSON)');
+  if (form === null) throw noText();
   return form;
+}
+
+function noText(): KlatchError {
+  return invalid('text: is required (a form needs the field text, or payload with JSON)');
 }
 
 function fromObject(object: Record<string, unknown>): SendInput {

@@ -8,6 +8,7 @@ import { awaitTurn, postMessage, type WebhookMessage } from '../operations/webho
 import { readBody } from './body.ts';
 import { endInTime } from './deadline.ts';
 import { answer, showError } from './problems.ts';
+import { mayHaveFiles, postForm, readForm } from './send-form.ts';
 import { hopsOf, idempotencyKey } from './send-headers.ts';
 import { parseSend } from './send-input.ts';
 import type { Admission } from './token-access.ts';
@@ -21,17 +22,22 @@ export type Send = (req: IncomingMessage, res: ServerResponse, admission: Admiss
 export function createSend(services: Services): Send {
   const { limits, http } = services.config;
   const rate = new Rate<number>({ perSecond: limits.tokenRate, burst: limits.tokenBurst, keys: GROUPS_WITH_A_RATE });
-  const read = async (req: IncomingMessage, res: ServerResponse): Promise<WebhookMessage> => {
-    const body = await readBody(req, res, http.maxBodyBytes);
+  const read = async (req: IncomingMessage, body: Buffer): Promise<WebhookMessage> => {
     const input = await parseSend(body, req.headers['content-type'], limits);
     const hops = hopsOf(req.headers, limits.hops);
-    return { ...input, ...idempotencyKey(req.headers, body), hops };
+    return { ...input, ...idempotencyKey(req.headers, body), hops, attachments: [] };
   };
   return async (req, res, access) => {
     if (access.integration.archived) throw new KlatchError('group_archived');
     await awaitTurn(rate, access.integration, limits.tokenWaitMs);
-    const message = await read(req, res).catch((error: unknown) => refuse(services, access, error));
-    const seq = await postMessage(services, access, message);
+    const refused = (error: unknown): Promise<never> => refuse(services, access, error);
+    const receiving = mayHaveFiles(req)
+      ? readForm(services, { req, res }, access)
+      : readBody(req, res, http.maxBodyBytes);
+    const received = await receiving.catch(refused);
+    const seq = Buffer.isBuffer(received)
+      ? await postMessage(services, access, await read(req, received).catch(refused))
+      : await postForm(services, access, received);
     const id = messageId(access.integration.conversationId, seq);
     // One body that passes every known caller's check.
     answer(res, 200, { status: 'Ok', ok: true, success: true, id });

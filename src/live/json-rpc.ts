@@ -2,7 +2,9 @@ import { z } from 'zod';
 import { KlatchError } from '../errors.ts';
 import type { Log } from '../log.ts';
 import { publicError } from '../operations/database-errors.ts';
-import { callOperation, type Caller, type Operation } from '../operations/operation.ts';
+import type { Caller } from '../operations/caller.ts';
+import { jsonExcess } from '../operations/json-bounds.ts';
+import { callOperation, type Operation } from '../operations/operation.ts';
 import type { Services } from '../operations/services.ts';
 
 const requestSchema = z.object({
@@ -25,20 +27,36 @@ const INVALID_REQUEST: RpcError = {
   message: 'This is not a JSON-RPC 2.0 request: it needs "jsonrpc": "2.0" and "method"',
 };
 
-/**
- * Serves one JSON-RPC 2.0 request in text form. Resolves to the answer's text, or null for a notification, which has none.
- * Batches are not offered: a caller can send several requests without waiting.
- */
-export async function serveRpc(
-  text: string,
-  call: { services: Services; caller: Caller; operations: ReadonlyMap<string, Operation>; log: Log },
-): Promise<string | null> {
-  let json: unknown;
+/** What a request is served with. */
+export interface RpcCall {
+  readonly services: Services;
+  readonly caller: Caller;
+  readonly operations: ReadonlyMap<string, Operation>;
+  readonly log: Log;
+}
+
+/** Serves one JSON-RPC 2.0 request in text form. Resolves to the answer's text, or null for a notification. */
+export async function serveRpc(text: string, call: RpcCall): Promise<string | null> {
+  const json = readJson(text);
+  return json === undefined ? failure(null, PARSE_ERROR) : serveRequest(json, call);
+}
+
+/** The value of a JSON text; undefined when it is none, is nested too deep, or holds too many values. */
+export function readJson(text: string): unknown {
+  if (jsonExcess(text) !== null) return undefined;
   try {
-    json = JSON.parse(text);
-  } catch {
-    return failure(null, PARSE_ERROR);
+    return JSON.parse(text) as unknown;
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined;
+    throw error;
   }
+}
+
+/**
+ * Serves one request. Resolves to the answer's text, or null for a notification, which has none. Batches are not offered:
+ * a caller can send several requests without waiting.
+ */
+export async function serveRequest(json: unknown, call: RpcCall): Promise<string | null> {
   const request = requestSchema.safeParse(json);
   if (!request.success) return failure(null, INVALID_REQUEST);
   const { id, method, params } = request.data;

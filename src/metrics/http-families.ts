@@ -1,15 +1,17 @@
 import { routes, statusClasses, type RequestCounts } from '../http/request-counts.ts';
 import type { TokenDirectory } from '../operations/access.ts';
+import type { SessionDirectory } from '../operations/sessions.ts';
 import { byLabel, counter, gauge, histogram, one, type Family } from './family.ts';
 
 export interface HttpSources {
   readonly requests: RequestCounts;
   readonly connections: () => number;
   readonly tokens: TokenDirectory;
+  readonly sessions: SessionDirectory;
 }
 
 /** The HTTP interface: what was asked, how it was answered, what was refused. */
-export function httpFamilies({ requests, connections, tokens }: HttpSources): Family[] {
+export function httpFamilies({ requests, connections, tokens, sessions }: HttpSources): Family[] {
   const { byRoute, refusals } = requests;
   return [
     counter(
@@ -44,6 +46,10 @@ export function httpFamilies({ requests, connections, tokens }: HttpSources): Fa
     ),
     counter({ name: 'klatch_unknown_tokens_total', help: 'Requests with a token that does not exist.' }, () =>
       one(tokens.counts.unknown),
+    ),
+    counter(
+      { name: 'klatch_unknown_session_tokens_total', help: 'Session tokens of clients and bots that do not exist.' },
+      () => one(sessions.counts.unknown),
     ),
   ];
 }

@@ -10,6 +10,12 @@ export type AccountId = Branded<'AccountId'>;
 export type HookId = Branded<'HookId'>;
 /** Position of a message in its conversation: 1, 2, 3 ... without gaps. Reverse webhooks follow it. */
 export type Seq = Branded<'Seq'>;
+/** Number of a change in its conversation (message, edit, deletion, notice), without gaps. Clients follow it. */
+export type Rev = Branded<'Rev'>;
+/** A session of a person, or a token of a bot. */
+export type SessionId = Branded<'SessionId'>;
+
+export type DeviceId = Branded<'DeviceId'>;
 
 /** A message's public id, `<group>:<seq>`. */
 export function messageId(conversationId: ConversationId, seq: Seq): string {

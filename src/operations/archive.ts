@@ -1,8 +1,10 @@
 import { z } from 'zod';
 import { setArchived } from '../storage/groups.ts';
 import { findIntegrationHash } from '../storage/integrations.ts';
-import { resolveGroup } from './access.ts';
-import { defineOperation } from './operation.ts';
+import type { Caller } from './caller.ts';
+import { changeGroup } from './group-change.ts';
+import { definePlacedOperation } from './operation.ts';
+import type { Place } from './place.ts';
 import { groupReference } from './schemas.ts';
 import type { Services } from './services.ts';
 
@@ -13,36 +15,42 @@ const archiveSchema = z.object({
   changed: z.boolean(),
 });
 
-export const archiveGroup = defineOperation({
+export const archiveGroup = definePlacedOperation({
   name: 'groups.archive',
   summary: 'Archive a group: posts are answered 410 from now on; what was posted before is still forwarded.',
   input: z.strictObject({ group: groupReference }),
   output: archiveSchema,
-  allows: (caller) => caller.kind === 'system',
-  run: (services, { group }) => archive(services, group, true),
+  who: 'group-owner',
+  on: 'group',
+  scope: 'groups:write',
+  errors: [],
+  run: (services, _input, caller, place) => archive(services, { caller, place, archived: true }),
 });
 
-export const unarchiveGroup = defineOperation({
+export const unarchiveGroup = definePlacedOperation({
   name: 'groups.unarchive',
   summary: 'Take an archived group back: its token and its reverse webhooks work as before.',
   input: z.strictObject({ group: groupReference }),
   output: archiveSchema,
-  allows: (caller) => caller.kind === 'system',
-  run: (services, { group }) => archive(services, group, false),
+  who: 'group-owner',
+  on: 'group',
+  scope: 'groups:write',
+  errors: [],
+  run: (services, _input, caller, place) => archive(services, { caller, place, archived: false }),
 });
 
 async function archive(
-  { database, bus }: Services,
-  reference: string | number,
-  archived: boolean,
+  services: Services,
+  { caller, place, archived }: { caller: Caller; place: Place; archived: boolean },
 ): Promise<z.infer<typeof archiveSchema>> {
-  const group = await resolveGroup(database.general, reference);
-  const { changed, hash } = await database.general.transaction(async (tx) => ({
-    changed: await setArchived(tx, group, archived),
-    hash: await findIntegrationHash(tx, group),
-  }));
+  const { changed, hash } = await changeGroup(services, { place, caller, who: 'group-owner' }, async (group) => {
+    const { tx, conversationId } = group;
+    const isChange = await setArchived(tx, conversationId, archived);
+    if (isChange) await group.notice(archived ? 'archived' : 'unarchived');
+    return { changed: isChange, hash: await findIntegrationHash(tx, conversationId) };
+  });
   // Every node asks the database anew about this token. Nothing depends on the word: the statement that writes a message
   // looks at the group itself, and an archived group is never remembered.
-  if (hash !== null) bus.publish('tokensRevoked', [hash]);
-  return { group, archived, changed };
+  if (hash !== null) services.bus.publish('tokensRevoked', [hash]);
+  return { group: place.conversationId, archived, changed };
 }

@@ -1,4 +1,5 @@
 import { KlatchError } from '../errors.ts';
+import { NotInStoreError, StoreAwayError, StoreFullError } from '../files/store.ts';
 import { DatabaseAwayError, DatabaseLostError, sqlState } from '../storage/database-error.ts';
 import { IntakeFullError, PoisonousPostError } from '../storage/message-log.ts';
 
@@ -8,7 +9,7 @@ import { IntakeFullError, PoisonousPostError } from '../storage/message-log.ts';
  */
 const TEMPORARY = /^(?:25006|40|53|55P03|57|58)/;
 
-/** The public error for what the storage failed with; anything unexpected becomes `internal` with its cause. */
+/** The public error for what the database or the store of files failed with; anything unexpected becomes `internal` with its cause. */
 export function publicError(error: unknown): KlatchError {
   if (error instanceof KlatchError) return error;
   if (error instanceof DatabaseAwayError) return new KlatchError('database_away', { cause: error });
@@ -17,6 +18,9 @@ export function publicError(error: unknown): KlatchError {
   if (error instanceof PoisonousPostError) {
     return new KlatchError('invalid_input', { sentence: 'The database cannot store this message', cause: error });
   }
+  if (error instanceof StoreAwayError) return new KlatchError('store_away', { cause: error });
+  if (error instanceof StoreFullError) return new KlatchError('store_full', { cause: error });
+  if (error instanceof NotInStoreError) return new KlatchError('file_not_found', { cause: error });
   const state = sqlState(error);
   if (state !== null && TEMPORARY.test(state)) return new KlatchError('database_away', { cause: error });
   return new KlatchError('internal', { cause: error });

@@ -1,64 +1,110 @@
 import { z } from 'zod';
 import { KlatchError } from '../errors.ts';
-import type { ConversationId } from '../model/ids.ts';
+import type { AccountId, ConversationId } from '../model/ids.ts';
 import { insertAccount } from '../storage/accounts.ts';
-import { findGroup, insertGroup, insertMember, listGroups, lockGroup, type Group } from '../storage/groups.ts';
-import { findSealedToken, insertIntegration, replaceToken } from '../storage/integrations.ts';
-import { newToken, openToken, resolveAccount, resolveGroup } from './access.ts';
-import { reading } from './database-errors.ts';
-import { groupHooks, hookSummarySchema } from './hooks.ts';
-import { defineOperation } from './operation.ts';
+import type { Transaction } from '../storage/connection.ts';
+import { findGroup, insertGroup, listGroups, updateGroup } from '../storage/groups.ts';
+import { insertIntegration } from '../storage/integrations.ts';
+import { insertMember } from '../storage/members.ts';
+import { insertNotice } from '../storage/notices.ts';
+import { newToken } from './access.ts';
+import { lockAccount, requireAddressee, requireRoom } from './admission.ts';
+import { isAdministrator, type Caller } from './caller.ts';
+import { reading, unknownOutcome } from './database-errors.ts';
+import { changeGroup, committing, type ConversationNews, type LockedGroup } from './group-change.ts';
+import { groupInfoOf, groupInfoSchema, groupSchema, presentCounts, presentGroup } from './group-view.ts';
+import { defineOperation, definePlacedOperation } from './operation.ts';
 import { limitSchema, pageOf } from './page.ts';
-import { groupReference } from './schemas.ts';
+import { aboutSchema, groupReference } from './schemas.ts';
 import type { Services } from './services.ts';
 import { nickSchema, titleSchema } from './users.ts';
 
-const groupSchema = z.object({
-  id: z.int(),
-  title: z.string(),
-  about: z.string().nullable(),
-  created_at: z.string(),
-  archived: z.boolean(),
-  members: z.int(),
-  messages: z.int(),
-});
 /** A line of the list. Without `about`, which is long: a page of 1,000 has to fit into one answer. */
 const listedGroupSchema = groupSchema.omit({ about: true }).extend({ hooks: z.int() });
-const groupInfoSchema = groupSchema.extend({
-  /** Where to post: it holds the token, so it is for owners and admins only. */
-  webhook: z.string(),
-  hooks: z.array(hookSummarySchema),
-});
-const tokenSchema = z.object({ group: z.int(), token: z.string(), webhook: z.string() });
+
+interface NewGroup {
+  readonly title: string;
+  readonly about: string | null;
+  readonly public: boolean;
+  /** Null: nobody's. */
+  readonly owner: { readonly id: AccountId; readonly nick: string } | null;
+  /** Whose doing it is; null: the command line's. */
+  readonly actorId: AccountId | null;
+}
 
 export const createGroup = defineOperation({
   name: 'groups.create',
-  summary: 'Create a group with its integration token.',
-  input: z.strictObject({ title: titleSchema, about: z.string().max(2_000).optional(), owner: nickSchema.optional() }),
+  summary: 'Create a group with its integration token; who creates it owns it. Administrators may name another owner.',
+  input: z.strictObject({
+    title: titleSchema,
+    about: aboutSchema.optional(),
+    public: z.boolean().optional(),
+    owner: nickSchema.optional(),
+  }),
   output: groupInfoSchema,
-  allows: (caller) => caller.kind === 'system',
-  run: async (services, { title, about = null, owner }) => {
-    const { database, sealer } = services;
-    const id = await database.general.transaction(async (tx) => {
-      const ownerAccount = owner === undefined ? null : await resolveAccount(tx, owner);
-      const conversationId = await insertGroup(tx, title, about);
-      const integration = { kind: 'webhook', nick: null, name: 'Webhook', role: 'bot' } as const;
-      const accountId = await insertAccount(tx, integration);
-      await insertIntegration(tx, { conversationId, accountId, token: newToken(sealer) });
-      if (ownerAccount !== null) await insertMember(tx, { conversationId, accountId: ownerAccount.id, role: 'owner' });
-      return conversationId;
-    });
-    return groupInfoOf(services, id);
+  who: 'account',
+  scope: 'groups:write',
+  errors: ['forbidden', 'not_found', 'limit_reached'],
+  run: async (services, { title, about, public: isPublic = false, owner: named }, caller) => {
+    if (named !== undefined && !isAdministrator(caller)) {
+      const sentence = 'owner: only administrators make groups for others; create it, then use groups.transfer';
+      throw new KlatchError('forbidden', { sentence });
+    }
+    const actorId = caller.kind === 'account' ? caller.accountId : null;
+    const described = { title, about: about || null, public: isPublic, actorId };
+    const { id, ownerId } = await insertAll(services, caller, { ...described, named });
+    return groupInfoOf(services, id, { caller, role: actorId !== null && ownerId === actorId ? 'owner' : null });
   },
 });
 
-export const groupInfo = defineOperation({
+async function insertAll(
+  services: Services,
+  caller: Caller,
+  asked: Omit<NewGroup, 'owner'> & { named: string | undefined },
+): Promise<{ id: ConversationId; ownerId: AccountId | null }> {
+  const { named, ...group } = asked;
+  try {
+    return await committing(services, async (tx, news) => {
+      const self = caller.kind === 'account' ? { id: caller.accountId, nick: caller.nick } : null;
+      const owner = named === undefined ? self : await requireAddressee(tx, named);
+      const id = await insert(services, { tx, news }, { ...group, owner });
+      return { id, ownerId: owner?.id ?? null };
+    });
+  } catch (error) {
+    throw unknownOutcome(error, 'The group may have been created: look at the list before you repeat it');
+  }
+}
+
+async function insert(
+  { sealer, config }: Services,
+  { tx, news }: { tx: Transaction; news: ConversationNews },
+  group: NewGroup,
+): Promise<ConversationId> {
+  const { owner, actorId, title } = group;
+  if (owner !== null) requireRoom(config.limits, owner.nick, await lockAccount(tx, owner));
+  const conversationId = await insertGroup(tx, group);
+  const accountId = await insertAccount(tx, { kind: 'webhook', nick: null, name: 'Webhook', role: 'bot' });
+  await insertIntegration(tx, { conversationId, accountId, token: newToken(sealer) });
+  if (owner !== null) {
+    await insertMember(tx, { conversationId, accountId: owner.id, role: 'owner', readSeq: 0 });
+    news.memberChanged({ conversationId, accountId: owner.id });
+  }
+  news.noticed(conversationId);
+  await insertNotice(tx, { conversationId, kind: 'created', actorId, details: { title } });
+  return conversationId;
+}
+
+export const groupInfo = definePlacedOperation({
   name: 'groups.info',
-  summary: 'Show a group, its webhook URL, and its reverse webhooks with their state.',
+  summary: 'Show a group; to its owner and admins with its webhook URL, and its reverse webhooks with their state.',
   input: z.strictObject({ group: groupReference }),
   output: groupInfoSchema,
-  allows: (caller) => caller.kind === 'system',
-  run: async (services, { group }) => groupInfoOf(services, await resolveGroup(services.database.general, group)),
+  who: 'member',
+  on: 'group',
+  scope: 'groups:read',
+  errors: [],
+  run: async (services, _input, caller, { conversationId, role }) =>
+    groupInfoOf(services, conversationId, { caller, role: role === 'administrator' ? null : role }),
 });
 
 export const listAllGroups = defineOperation({
@@ -70,7 +116,9 @@ export const listAllGroups = defineOperation({
     archived: z.boolean().nullable().default(null),
   }),
   output: z.object({ groups: z.array(listedGroupSchema), next: z.int().nullable() }),
-  allows: (caller) => caller.kind === 'system',
+  who: 'administrator',
+  scope: null,
+  errors: [],
   run: async ({ database }, { after, limit, archived }) => {
     const rows = await reading(database.general.run((sql) => listGroups(sql, { after, limit: limit + 1, archived })));
     const { page, next } = pageOf(rows, limit, (group) => group.id);
@@ -79,73 +127,44 @@ export const listAllGroups = defineOperation({
   },
 });
 
-export const showToken = defineOperation({
-  name: 'groups.token',
-  summary: "Show a group's integration token and webhook URL.",
-  input: z.strictObject({ group: groupReference }),
-  output: tokenSchema,
-  allows: (caller) => caller.kind === 'system',
-  run: async (services, { group }) => {
-    const id = await resolveGroup(services.database.general, group);
-    return tokenOf(services, id, await readToken(services, id));
-  },
+export const editGroup = definePlacedOperation({
+  name: 'groups.update',
+  summary: 'Rename or describe a group, or let anybody of the installation find and join it.',
+  input: z
+    .strictObject({
+      group: groupReference,
+      title: titleSchema.optional(),
+      about: aboutSchema.nullable().optional(),
+      public: z.boolean().optional(),
+    })
+    .refine(
+      ({ title, about, public: isPublic }) => [title, about, isPublic].some((value) => value !== undefined),
+      'give one or more of "title", "about" and "public"',
+    ),
+  output: groupSchema.extend({
+    /** False: it was so already. */
+    changed: z.boolean(),
+  }),
+  who: 'group-admin',
+  on: 'group',
+  scope: 'groups:write',
+  errors: [],
+  run: async (services, { title, about, public: isPublic }, caller, place) =>
+    changeGroup(services, { place, caller, who: 'group-admin' }, async (group) => {
+      const changes = { title, about: about === undefined ? undefined : about || null, public: isPublic };
+      const changed = await updateGroup(group.tx, group.conversationId, changes);
+      const now = presentGroup((await findGroup(group.tx, group.conversationId))!);
+      await tellChanges(group, changed, now);
+      return { ...now, changed: changed.size > 0 };
+    }),
 });
 
-export const rotateToken = defineOperation({
-  name: 'groups.rotate_token',
-  summary: "Replace a group's integration token; its reverse webhooks stay.",
-  input: z.strictObject({ group: groupReference }),
-  output: tokenSchema,
-  allows: (caller) => caller.kind === 'system',
-  run: async (services, { group }) => {
-    const { database, sealer, bus } = services;
-    const id = await resolveGroup(services.database.general, group);
-    const token = newToken(sealer);
-    const old = await database.general.transaction(async (tx) => {
-      // Behind every flush that was admitted with the old token.
-      await lockGroup(tx, id);
-      return replaceToken(tx, id, token);
-    });
-    if (old !== null) bus.publish('tokensRevoked', [old]);
-    return tokenOf(services, id, token.token);
-  },
-});
-
-async function groupInfoOf(services: Services, id: ConversationId): Promise<z.infer<typeof groupInfoSchema>> {
-  const [group, hooks] = await Promise.all([
-    services.database.general.run((sql) => findGroup(sql, id)),
-    groupHooks(services, id),
-  ]);
-  if (group === null) throw new KlatchError('not_found', { sentence: `There is no group ${id}` });
-  const token = await readToken(services, id);
-  return { ...present(group), webhook: webhookUrl(services, token), hooks };
-}
-
-async function readToken({ database, sealer }: Services, id: ConversationId): Promise<string> {
-  const sealed = await database.general.run((sql) => findSealedToken(sql, id));
-  if (sealed === null) throw new KlatchError('not_found', { sentence: `Group ${id} has no integration` });
-  return openToken(sealer, sealed);
-}
-
-function tokenOf(services: Services, id: ConversationId, token: string): z.infer<typeof tokenSchema> {
-  return { group: id, token, webhook: webhookUrl(services, token) };
-}
-
-function webhookUrl({ config }: Services, token: string): string {
-  return `${config.http.baseUri}/v1/webhooks/${token}`;
-}
-
-function present(group: Group): z.infer<typeof groupSchema> {
-  return { ...presentCounts(group), about: group.about };
-}
-
-function presentCounts(group: Omit<Group, 'about'>): Omit<z.infer<typeof groupSchema>, 'about'> {
-  return {
-    id: group.id,
-    title: group.title,
-    created_at: group.createdAt.toISOString(),
-    archived: group.archivedAt !== null,
-    members: group.members,
-    messages: group.lastSeq,
-  };
+async function tellChanges(
+  group: LockedGroup,
+  changed: Awaited<ReturnType<typeof updateGroup>>,
+  now: { title: string; public: boolean },
+): Promise<void> {
+  if (changed.has('title')) await group.notice('renamed', { title: now.title });
+  if (changed.has('about')) await group.notice('described');
+  if (changed.has('public')) await group.notice(now.public ? 'published' : 'unpublished');
 }

@@ -1,50 +1,35 @@
 import { z } from 'zod';
 import { KlatchError } from '../errors.ts';
 import { newHookSecret } from '../model/hook-secret.ts';
-import type { ConversationId, HookId } from '../model/ids.ts';
 import type { Transaction } from '../storage/connection.ts';
-import {
-  applyChanges,
-  lockHook,
-  type HookChanges,
-  type HookReference,
-  type LockedHook,
-} from '../storage/hook-control.ts';
+import { lockGroup } from '../storage/groups.ts';
+import { applyChanges, lockHook, type HookChanges, type LockedHook } from '../storage/hook-control.ts';
 import { findHooks, removeHook } from '../storage/hooks.ts';
-import { holdToken, type Integration } from '../storage/integrations.ts';
-import { resolveHook } from './access.ts';
-import { reading, unknownOutcome } from './database-errors.ts';
+import { insertNotice } from '../storage/notices.ts';
+import { unknownOutcome } from './database-errors.ts';
+import { countHookChange, hookOfPlace, type HookAccess } from './hook-access.ts';
 import { changeHook } from './hook-changes.ts';
 import { healthOf, hookHealthSchema, requireSigning, type HookHealthReport } from './hooks.ts';
-import { defineOperation } from './operation.ts';
+import { definePlacedOperation } from './operation.ts';
 import { hookNumber } from './schemas.ts';
 import type { Services } from './services.ts';
 
-/** The administrator's hook by its number. Throws `not_found`, and `hook_not_found` for one that was removed. */
-export async function administeredHook({ database }: Services, id: number): Promise<HookReference> {
-  const hook = await reading(database.general.run((sql) => resolveHook(sql, id)));
-  if (hook.removedAt !== null) {
-    throw new KlatchError('hook_not_found', { sentence: `Reverse webhook ${id} is removed` });
-  }
-  return { conversationId: hook.conversationId, hookId: hook.id };
-}
-
 /**
- * Runs `work` on a hook beneath its lock and commits; when it resolves, nothing of before is sent any more. Throws
- * `hook_not_found`, what `work` throws, `change_unheard`, and `outcome_unknown` with the sentence `unknown`.
+ * Runs `work` on a hook beneath its lock, and with `notices` beneath its group's, and commits; when it resolves, nothing
+ * of before is sent any more. Throws `hook_not_found`, what `admit` and `work` throw, `change_unheard`, and
+ * `outcome_unknown` with the sentence `unknown`.
  */
 export async function controlHook<T>(
   services: Services,
-  hook: HookReference,
-  control: { unknown: string; work: (tx: Transaction, hook: LockedHook) => Promise<T> },
+  hook: HookAccess,
+  control: { unknown: string; notices?: true; work: (tx: Transaction, hook: LockedHook) => Promise<T> },
 ): Promise<T> {
   return changeHook(services, hook, async () => {
     try {
       return await services.database.general.transaction(async (tx) => {
-        const { conversationId, tokenHash } = hook;
-        // A body may take its time: a token that was rotated meanwhile changes nothing any more.
-        if (tokenHash !== undefined && !(await holdToken(tx, conversationId, tokenHash)))
-          throw new KlatchError('wrong_token');
+        // The head first, as everybody who tells the group of a hook.
+        if (control.notices === true) await lockGroup(tx, hook.conversationId);
+        await hook.admit(tx);
         const locked = await lockHook(tx, hook);
         if (locked === null) throw new KlatchError('hook_not_found');
         return control.work(tx, locked);
@@ -53,16 +38,6 @@ export async function controlHook<T>(
       throw unknownOutcome(error, control.unknown);
     }
   });
-}
-
-/**
- * Counts a request that changes a hook or sends its messages again. Throws `rate_exceeded` when a group has made as many
- * in the last minute as it may. The administrator's are not counted.
- */
-export function countHookChange({ hookChanges, config }: Services, conversationId: ConversationId): void {
-  if (hookChanges.reserve(conversationId, 0) !== null) return;
-  const sentence = `A group takes ${config.limits.hookChangesPerMinute} changes of its reverse webhooks a minute, refused ones too; nothing was done, please repeat it later`;
-  throw new KlatchError('rate_exceeded', { sentence });
 }
 
 /** What of a hook is to be changed, checked by its edge. */
@@ -80,7 +55,7 @@ const UPDATE_UNKNOWN =
  */
 export async function updateHook(
   services: Services,
-  hook: HookReference,
+  hook: HookAccess,
   { rotateSecret, ...changes }: HookUpdate,
 ): Promise<{ health: HookHealthReport; secret: string | null }> {
   if (changes.signature !== undefined) requireSigning(services, changes.signature);
@@ -108,11 +83,23 @@ export async function updateHook(
  * Removes a hook; when it resolves, no new attempt starts on any node. Throws `hook_not_found`, and `change_unheard` for a
  * hook that is removed and whose node has not confirmed it.
  */
-export async function unregisterHook(services: Services, hook: HookReference): Promise<void> {
-  await controlHook(services, hook, {
-    unknown: 'The hook may have been removed: repeat the request, an unknown hook is answered 410',
-    work: (tx) => removeHook(tx, hook.conversationId, hook.hookId),
-  });
+export async function unregisterHook(services: Services, hook: HookAccess): Promise<void> {
+  const { conversationId, hookId, actorId } = hook;
+  const tell = async (tx: Transaction): Promise<void> => {
+    const url = await removeHook(tx, conversationId, hookId);
+    const details = { hook: hookId, host: new URL(url!).hostname };
+    await insertNotice(tx, { conversationId, kind: 'hook_removed', actorId, details });
+  };
+  try {
+    await controlHook(services, hook, {
+      unknown: 'The hook may have been removed: repeat the request, an unknown hook is answered 410',
+      notices: true,
+      work: tell,
+    });
+  } finally {
+    // Whatever was answered: a removal that is not confirmed, or whose commit was lost, is one.
+    services.bus.publish('revised', [conversationId]);
+  }
 }
 
 /** What can be changed of a hook, as every edge takes it. */
@@ -128,7 +115,7 @@ export const hookChangesSchema = {
   rotate_secret: z.boolean().optional(),
 };
 
-export const updateAnyHook = defineOperation({
+export const updateAnyHook = definePlacedOperation({
   name: 'hooks.update',
   summary: 'Pause or resume a reverse webhook, change how it delivers, or replace its secret.',
   input: z.strictObject({ hook: hookNumber, ...hookChangesSchema }),
@@ -138,28 +125,30 @@ export const updateAnyHook = defineOperation({
     /** Only when it was replaced; the one before it signs too for 24 hours. */
     secret: z.string().optional(),
   }),
-  allows: (caller) => caller.kind === 'system',
-  run: async (services, { hook: id, rotate_secret: rotateSecret = false, ...changes }) => {
-    const hook = await administeredHook(services, id);
+  who: 'group-admin',
+  on: 'hook',
+  scope: 'hooks:manage',
+  errors: ['hook_not_found', 'no_server_key', 'rate_exceeded', 'change_unheard'],
+  run: async (services, { hook: id, rotate_secret: rotateSecret = false, ...changes }, caller, place) => {
+    const hook = await hookOfPlace(services, place, caller);
+    countHookChange(services, hook);
     const { health, secret } = await updateHook(services, hook, { ...changes, rotateSecret });
     return { id, group: hook.conversationId, ...health, ...(secret === null ? {} : { secret }) };
   },
 });
 
-export const removeAnyHook = defineOperation({
+export const removeAnyHook = definePlacedOperation({
   name: 'hooks.remove',
-  summary: 'Remove a reverse webhook of any group for good.',
+  summary: 'Remove a reverse webhook of a group for good.',
   input: z.strictObject({ hook: hookNumber }),
   output: z.object({ id: z.int(), group: z.int() }),
-  allows: (caller) => caller.kind === 'system',
-  run: async (services, { hook: id }) => {
-    const hook = await administeredHook(services, id);
+  who: 'group-admin',
+  on: 'hook',
+  scope: 'hooks:manage',
+  errors: ['hook_not_found', 'change_unheard'],
+  run: async (services, { hook: id }, caller, place) => {
+    const hook = await hookOfPlace(services, place, caller);
     await unregisterHook(services, hook);
     return { id, group: hook.conversationId };
   },
 });
-
-/** The hook of a token's group; whether there is one says what is done with it. */
-export function hookOfGroup({ conversationId, tokenHash }: Integration, id: number): HookReference {
-  return { conversationId, hookId: id as HookId, tokenHash };
-}

@@ -1,13 +1,14 @@
 import { z } from 'zod';
 import { hookFacts } from '../model/hook.ts';
+import type { ConversationId } from '../model/ids.ts';
 import { logPage } from '../storage/delivery-log.ts';
 import { listHooks, type HookDetails, type ListedHook } from '../storage/hook-list.ts';
-import { resolveGroup, resolveHook } from './access.ts';
+import { resolveHook } from './access.ts';
 import { reading } from './database-errors.ts';
 import { loggedAttemptSchema, presentAttempt } from './hook-log.ts';
 import { restorableUntil } from './hook-restore.ts';
 import { healthOf, hookHealthSchema, hookStateSchema } from './hooks.ts';
-import { defineOperation } from './operation.ts';
+import { defineOperation, definePlacedOperation } from './operation.ts';
 import { limitSchema, pageOf } from './page.ts';
 import { groupReference, hookNumber } from './schemas.ts';
 import type { Services } from './services.ts';
@@ -33,29 +34,49 @@ const listedHookSchema = hookHealthSchema.extend({
   removed: removalSchema.nullable(),
 });
 
+const pageInput = {
+  after: z.int().min(0).max(2_147_483_647).default(0),
+  limit: limitSchema,
+  state: anyStateSchema.optional(),
+};
+const pageOutput = z.object({ hooks: z.array(listedHookSchema), next: z.int().nullable() });
+
 export const listAllHooks = defineOperation({
-  name: 'hooks.list',
-  summary: 'List reverse webhooks of all groups or of one, a page at a time; removed ones only when asked for.',
-  input: z.strictObject({
-    after: z.int().min(0).max(2_147_483_647).default(0),
-    limit: limitSchema,
-    group: groupReference.optional(),
-    state: anyStateSchema.optional(),
-  }),
-  output: z.object({ hooks: z.array(listedHookSchema), next: z.int().nullable() }),
-  allows: (caller) => caller.kind === 'system',
-  run: async (services, { after, limit, group, state }) => {
-    const { general } = services.database;
-    const conversationId = group === undefined ? null : await resolveGroup(general, group);
-    const longBefore = new Date(Date.now() - services.config.delivery.parkAfterMs);
-    const removed = state === 'removed';
-    const facts = state === undefined || removed ? null : { ...hookFacts[state], longBefore };
-    const wanted = { after, limit: limit + 1, conversationId, removed, facts };
-    const rows = await reading(general.run((sql) => listHooks(sql, wanted)));
-    const { page, next } = pageOf(rows, limit, (hook) => hook.id);
-    return { hooks: page.map((hook) => present(services, hook)), next };
-  },
+  name: 'hooks.list-all',
+  summary: 'List reverse webhooks of all groups, a page at a time; removed ones only when asked for.',
+  input: z.strictObject(pageInput),
+  output: pageOutput,
+  who: 'administrator',
+  scope: null,
+  errors: [],
+  run: (services, asked) => list(services, null, asked),
 });
+
+export const listGroupHooks = definePlacedOperation({
+  name: 'hooks.list',
+  summary: 'List reverse webhooks of a group, a page at a time; removed ones only when asked for.',
+  input: z.strictObject({ group: groupReference, ...pageInput }),
+  output: pageOutput,
+  who: 'group-admin',
+  on: 'group',
+  scope: 'hooks:manage',
+  errors: [],
+  run: (services, asked, _caller, { conversationId }) => list(services, conversationId, asked),
+});
+
+async function list(
+  services: Services,
+  conversationId: ConversationId | null,
+  { after, limit, state }: { after: number; limit: number; state?: z.infer<typeof anyStateSchema> | undefined },
+): Promise<z.infer<typeof pageOutput>> {
+  const longBefore = new Date(Date.now() - services.config.delivery.parkAfterMs);
+  const removed = state === 'removed';
+  const facts = state === undefined || removed ? null : { ...hookFacts[state], longBefore };
+  const wanted = { after, limit: limit + 1, conversationId, removed, facts };
+  const rows = await reading(services.database.general.run((sql) => listHooks(sql, wanted)));
+  const { page, next } = pageOf(rows, limit, (hook) => hook.id);
+  return { hooks: page.map((hook) => present(services, hook)), next };
+}
 
 const hookInfoSchema = listedHookSchema.extend({
   group_title: z.string(),
@@ -78,12 +99,15 @@ const hookInfoSchema = listedHookSchema.extend({
   attempts: z.array(loggedAttemptSchema),
 });
 
-export const hookInfo = defineOperation({
+export const hookInfo = definePlacedOperation({
   name: 'hooks.info',
   summary: 'Show everything about a reverse webhook, but for its secret, and its last attempts.',
   input: z.strictObject({ hook: hookNumber }),
   output: hookInfoSchema,
-  allows: (caller) => caller.kind === 'system',
+  who: 'group-admin',
+  on: 'hook',
+  scope: 'hooks:manage',
+  errors: [],
   run: async (services, { hook: id }) => {
     const { general } = services.database;
     const [hook, attempts] = await reading(

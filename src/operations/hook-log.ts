@@ -4,10 +4,9 @@ import { messageId, type ConversationId, type Seq } from '../model/ids.ts';
 import { logPage, type LoggedAttempt, type LogPlace } from '../storage/delivery-log.ts';
 import type { HookReference } from '../storage/hook-control.ts';
 import { findHooks } from '../storage/hooks.ts';
-import { resolveHook } from './access.ts';
 import { reading } from './database-errors.ts';
 import { parseMoment } from './moment.ts';
-import { defineOperation } from './operation.ts';
+import { definePlacedOperation } from './operation.ts';
 import { pageOf } from './page.ts';
 import { hookNumber } from './schemas.ts';
 import type { Services } from './services.ts';
@@ -100,7 +99,7 @@ function present(conversationId: ConversationId, rows: readonly LoggedAttempt[],
   return { attempts: page.map((row) => presentAttempt(conversationId, row)), next };
 }
 
-export const anyHookLog = defineOperation({
+export const anyHookLog = definePlacedOperation({
   name: 'hooks.log',
   summary: 'Show the delivery log of a reverse webhook, newest first, a page at a time; of a removed one too.',
   input: z.strictObject({
@@ -114,15 +113,13 @@ export const anyHookLog = defineOperation({
     attempts: z.array(loggedAttemptSchema),
     next: z.string().nullable(),
   }),
-  allows: (caller) => caller.kind === 'system',
-  run: async (services, { hook: id, before, limit }) => {
-    const place = placeOf({ before, limit });
-    const [conversationId, rows] = await reading(
-      services.database.general.run(async (sql) => {
-        const hook = await resolveHook(sql, id);
-        return [hook.conversationId, await logPage(sql, hook.id, { before: place, limit: limit + 1 })] as const;
-      }),
-    );
+  who: 'group-admin',
+  on: 'hook',
+  scope: 'hooks:manage',
+  errors: [],
+  run: async (services, { hook: id, before, limit }, _caller, { conversationId, hookId }) => {
+    const asked = { before: placeOf({ before, limit }), limit: limit + 1 };
+    const rows = await reading(services.database.general.run((sql) => logPage(sql, hookId!, asked)));
     return { id, group: conversationId, ...present(conversationId, rows, limit) };
   },
 });

@@ -2,8 +2,8 @@ import { z } from 'zod';
 import { KlatchError } from '../errors.ts';
 import { claimPing, type HookReference } from '../storage/hook-control.ts';
 import { reading } from './database-errors.ts';
-import { administeredHook } from './hook-control.ts';
-import { defineOperation } from './operation.ts';
+import { hookOfPlace } from './hook-access.ts';
+import { definePlacedOperation } from './operation.ts';
 import { hookNumber } from './schemas.ts';
 import type { Services } from './services.ts';
 
@@ -40,14 +40,17 @@ export async function pingHook(
   return { result, host: new URL(target.url).host };
 }
 
-export const pingAnyHook = defineOperation({
+export const pingAnyHook = definePlacedOperation({
   name: 'hooks.ping',
   summary: 'Send a signed ping to the target of a reverse webhook now, and tell what it answers.',
   input: z.strictObject({ hook: hookNumber }),
   output: pingSchema.extend({ id: z.int(), group: z.int(), host: z.string() }),
-  allows: (caller) => caller.kind === 'system',
-  run: async (services, { hook: id }) => {
-    const hook = await administeredHook(services, id);
+  who: 'group-admin',
+  on: 'hook',
+  scope: 'hooks:manage',
+  errors: ['hook_not_found', 'ping_refused'],
+  run: async (services, { hook: id }, caller, place) => {
+    const hook = await hookOfPlace(services, place, caller);
     const { result, host } = await pingHook(services, hook);
     return { id, group: hook.conversationId, host, ...result };
   },

@@ -15,9 +15,10 @@ import {
 import { findHooks } from '../storage/hooks.ts';
 import { MAX_RETRIES } from '../storage/retries.ts';
 import { reading } from './database-errors.ts';
-import { administeredHook, controlHook } from './hook-control.ts';
+import { countHookChange, hookOfPlace, type HookAccess } from './hook-access.ts';
+import { controlHook } from './hook-control.ts';
 import { parseMoment } from './moment.ts';
-import { defineOperation } from './operation.ts';
+import { definePlacedOperation } from './operation.ts';
 import { hookNumber } from './schemas.ts';
 import type { Services } from './services.ts';
 
@@ -52,7 +53,7 @@ export interface Redelivered {
  * registration: a place before it is moved to it, a single message is refused. Throws `hook_not_found`, `invalid_input`
  * and `retries_full`.
  */
-export async function redeliver(services: Services, hook: HookReference, asked: Redelivery): Promise<Redelivered> {
+export async function redeliver(services: Services, hook: HookAccess, asked: Redelivery): Promise<Redelivered> {
   if (asked.only !== undefined) await awaitSettlement(services, hook, asked.only);
   return controlHook(services, hook, {
     unknown: UNKNOWN,
@@ -120,36 +121,44 @@ function seqOf({ conversationId, lastSeq }: LockedHook, key: 'from' | 'only', id
 }
 
 /** Drops all that a hook has still to deliver; resolves with how many messages that were. Throws `hook_not_found`. */
-export async function skipHookBacklog(services: Services, hook: HookReference): Promise<number> {
+export async function skipHookBacklog(services: Services, hook: HookAccess): Promise<number> {
   return controlHook(services, hook, {
     unknown: 'The backlog may have been dropped: look at the hook before you repeat it',
     work: async (tx, locked) => (await skipBacklog(tx, locked))?.count ?? 0,
   });
 }
 
-export const redeliverAnyHook = defineOperation({
+export const redeliverAnyHook = definePlacedOperation({
   name: 'hooks.redeliver',
   summary: 'Send messages of a reverse webhook again: from a message or a time on, or single ones.',
   input: z
     .strictObject({ hook: hookNumber, from: fromSchema.optional(), only: onlySchema.optional() })
     .refine(({ from, only }) => (from === undefined) !== (only === undefined), 'give one of "from" and "only"'),
   output: z.object({ id: z.int(), group: z.int(), from: z.string().nullable(), pending: z.int() }),
-  allows: (caller) => caller.kind === 'system',
-  run: async (services, { hook: id, from, only }) => {
-    const hook = await administeredHook(services, id);
+  who: 'group-admin',
+  on: 'hook',
+  scope: 'hooks:manage',
+  errors: ['hook_not_found', 'retries_full', 'rate_exceeded', 'change_unheard'],
+  run: async (services, { hook: id, from, only }, caller, place) => {
+    const hook = await hookOfPlace(services, place, caller);
+    countHookChange(services, hook);
     const sent = await redeliver(services, hook, from === undefined ? { only: only! } : { from });
     return { id, group: hook.conversationId, ...sent };
   },
 });
 
-export const skipAnyHook = defineOperation({
+export const skipAnyHook = definePlacedOperation({
   name: 'hooks.skip',
   summary: 'Drop all that a reverse webhook still has to deliver; it goes on with the next message.',
   input: z.strictObject({ hook: hookNumber }),
   output: z.object({ id: z.int(), group: z.int(), skipped: z.int() }),
-  allows: (caller) => caller.kind === 'system',
-  run: async (services, { hook: id }) => {
-    const hook = await administeredHook(services, id);
+  who: 'group-admin',
+  on: 'hook',
+  scope: 'hooks:manage',
+  errors: ['hook_not_found', 'rate_exceeded', 'change_unheard'],
+  run: async (services, { hook: id }, caller, place) => {
+    const hook = await hookOfPlace(services, place, caller);
+    countHookChange(services, hook);
     return { id, group: hook.conversationId, skipped: await skipHookBacklog(services, hook) };
   },
 });

@@ -9,41 +9,47 @@ import { countHooks, findHookByUrl, restoreHook } from '../storage/hooks.ts';
 import { insertNotice } from '../storage/notices.ts';
 import { resolveHook } from './access.ts';
 import { reading } from './database-errors.ts';
+import { byPlace, countHookChange, type HookAccess } from './hook-access.ts';
 import { changeHook } from './hook-changes.ts';
-import { defineOperation } from './operation.ts';
+import { definePlacedOperation } from './operation.ts';
 import { hookNumber } from './schemas.ts';
 import type { Services } from './services.ts';
 
-export const restoreRemovedHook = defineOperation({
+export const restoreRemovedHook = definePlacedOperation({
   name: 'hooks.restore',
   summary: 'Bring back a reverse webhook that a 410 of its target removed, with its id, secret and cursor.',
   input: z.strictObject({ hook: hookNumber }),
   output: z.object({ id: z.int(), group: z.int(), host: z.string(), pending: z.int() }),
-  allows: (caller) => caller.kind === 'system',
-  run: async (services, { hook: id }) => {
-    const { database } = services;
-    const { conversationId, url } = await reading(database.general.run((sql) => resolveHook(sql, id)));
-    return changeHook(services, { conversationId, hookId: id as HookId }, async () => {
-      try {
-        const { pending } = await database.general.transaction((tx) => restore(services, tx, { id, conversationId }));
+  who: 'group-admin',
+  on: 'hook',
+  scope: 'hooks:manage',
+  errors: ['hook_not_restorable', 'hooks_full', 'hook_exists', 'rate_exceeded', 'change_unheard'],
+  run: async (services, { hook: id }, caller, place) => {
+    const { database, bus } = services;
+    const hook: HookAccess = { ...byPlace(place, caller), hookId: id as HookId };
+    countHookChange(services, hook);
+    const { conversationId } = hook;
+    const { url } = await reading(database.general.run((sql) => resolveHook(sql, id)));
+    try {
+      return await changeHook(services, hook, async () => {
+        const { pending } = await database.general.transaction((tx) => restore(services, tx, hook));
         return { id, group: conversationId, host: new URL(url).host, pending };
-      } catch (error) {
-        if (violates(error, 'reverse_hook_url'))
-          throw await registeredAnew(services, { id, conversationId, url }, error);
-        throw error;
-      }
-    });
+      });
+    } catch (error) {
+      if (!violates(error, 'reverse_hook_url')) throw error;
+      throw await registeredAnew(services, { id, conversationId, url }, error);
+    } finally {
+      bus.publish('revised', [conversationId]);
+    }
   },
 });
 
 /** Beneath the head's lock nobody counts hooks, registers one, or restores this one. */
-async function restore(
-  services: Services,
-  tx: Transaction,
-  { id, conversationId }: { id: number; conversationId: ConversationId },
-): Promise<HookDetails> {
+async function restore(services: Services, tx: Transaction, access: HookAccess): Promise<HookDetails> {
+  const { conversationId, hookId: id, actorId, admit } = access;
   const max = services.config.limits.hooksPerGroup;
   await lockGroup(tx, conversationId);
+  await admit(tx);
   const hook = await resolveHook(tx, id);
   assertRestorable(services, hook);
   if ((await countHooks(tx, conversationId)) >= max) {
@@ -54,7 +60,7 @@ async function restore(
   if (!(await restoreHook(tx, id)))
     throw new KlatchError('not_found', { sentence: `There is no reverse webhook ${id}` });
   const details = { hook: id, host: new URL(hook.url).hostname };
-  await insertNotice(tx, { conversationId, kind: 'hook_restored', details });
+  await insertNotice(tx, { conversationId, kind: 'hook_restored', actorId, details });
   return hook;
 }
 

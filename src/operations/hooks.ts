@@ -8,8 +8,9 @@ import { lockGroup } from '../storage/groups.ts';
 import type { HookReference } from '../storage/hook-control.ts';
 import { countHooks, findHooks, insertHook } from '../storage/hooks.ts';
 import type { HookInfo, HookSignature, NewHook } from '../storage/hooks.ts';
-import { findIntegrationHash, type Integration } from '../storage/integrations.ts';
+import { insertNotice } from '../storage/notices.ts';
 import { reading, unknownOutcome } from './database-errors.ts';
+import type { HookActor } from './hook-access.ts';
 import { parseHookUrl } from './hook-url.ts';
 import type { Services } from './services.ts';
 
@@ -33,15 +34,18 @@ export type HookHealthReport = z.infer<typeof hookHealthSchema>;
 /** What a registration asks for, checked by its edge except for the URL. */
 export type HookRequest = Pick<NewHook, 'url' | 'description' | 'order' | 'batch' | 'signature' | 'skip'>;
 
-/** Registers a reverse webhook; forwarding starts with the first message committed after it. */
+/**
+ * Registers a reverse webhook; forwarding starts with the first message committed after it. Throws what `admit` throws,
+ * `rate_exceeded`, `hook_url`, `hook_address`, `no_server_key`, `hooks_full` and `hook_exists`.
+ */
 export async function registerHook(
   services: Services,
-  integration: Integration,
+  actor: HookActor,
   request: HookRequest,
 ): Promise<{ id: HookId; secret: string }> {
   const { database, sealer, bus, config, policy, registrations } = services;
-  const { conversationId } = integration;
-  if (registrations.reserve(conversationId, 0) === null) {
+  const { conversationId, actorId } = actor;
+  if (actor.counted && registrations.reserve(conversationId, 0) === null) {
     const sentence = `A group takes ${config.limits.registrationsPerMinute} registrations a minute, refused ones too; please repeat it later`;
     throw new KlatchError('rate_exceeded', { sentence });
   }
@@ -54,14 +58,16 @@ export async function registerHook(
       // Beneath the head's lock nobody numbers a message or counts hooks, so start_seq and the bound are exact.
       const head = await lockGroup(tx, conversationId);
       // A rotation waits for the same lock: a request that was let in before it does nothing after it.
-      const holds = (await findIntegrationHash(tx, conversationId)) === integration.tokenHash;
-      if (head === null || !holds) throw new KlatchError('wrong_token');
-      const hook: NewHook = { ...request, url, conversationId, secretSealed, startSeq: head.lastSeq };
+      await actor.admit(tx);
+      const hook: NewHook = { ...request, url, conversationId, secretSealed, startSeq: head!.lastSeq };
       if ((await countHooks(tx, conversationId)) >= config.limits.hooksPerGroup) {
         const sentence = `A group has at most ${config.limits.hooksPerGroup} reverse webhooks (limits.hooks-per-group)`;
         throw new KlatchError('hooks_full', { sentence });
       }
-      return insertHook(tx, hook);
+      const hookId = await insertHook(tx, hook);
+      const details = { hook: hookId, host: new URL(url).hostname };
+      await insertNotice(tx, { conversationId, kind: 'hook_added', actorId, details });
+      return hookId;
     });
     return { id, secret };
   } catch (error) {
@@ -70,6 +76,7 @@ export async function registerHook(
   } finally {
     // Whatever was answered: a registration whose commit was lost is a registration.
     bus.publish('hooksChanged', [conversationId]);
+    bus.publish('revised', [conversationId]);
   }
 }
 

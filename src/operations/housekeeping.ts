@@ -1,6 +1,7 @@
 import { schedule, type ScheduledTask } from 'node-cron';
 import { keepDuty, takeDuty } from '../storage/duties.ts';
 import { ensureAttemptPartitions, removeExpired, type Removed } from '../storage/retention.ts';
+import { removeOverSignIns, type RemovedSignIns } from '../storage/sign-in-retention.ts';
 import type { Services } from './services.ts';
 
 /** Every quarter of an hour: short rounds, so that nothing piles up. */
@@ -45,7 +46,7 @@ export class Housekeeping {
   }
 
   /** One round of cleaning up; null when another node does it or has just done it, or when it failed. */
-  async round(): Promise<Removed | null> {
+  async round(): Promise<(Removed & RemovedSignIns) | null> {
     const { database, config, node, log } = this.#services;
     const pool = database.general;
     try {
@@ -55,7 +56,8 @@ export class Housekeeping {
         if (await pool.run((sql) => keepDuty(sql, 'retention', node, DUTY_MS))) return;
         throw new DutyLostError('another node has taken the cleaning up over');
       };
-      const removed = await removeExpired(pool, config.retention, { nowMs: Date.now(), beforeStep });
+      const expired = await removeExpired(pool, config.retention, { nowMs: Date.now(), beforeStep });
+      const removed = { ...expired, ...(await removeOverSignIns(pool, beforeStep)) };
       log.debug('removed what is past its retention', { ...removed });
       return removed;
     } catch (error) {

@@ -4,9 +4,19 @@ const NOT_WHITE_SPACE = /[^\p{White_Space}\uFEFF]/u;
 
 const invalid = (sentence: string): KlatchError => new KlatchError('invalid_input', { sentence });
 
-/** The text of a message, if it is one. Throws KlatchError with a sentence that names the field and the limit. */
-export function checkMessageText(text: string, maxCodePoints: number): string {
-  if (!NOT_WHITE_SPACE.test(text)) throw invalid('text: must hold something other than white space');
+/**
+ * The text of a message, if it is one. A message that carries files needs none: white space alone is none then. Throws
+ * KlatchError with a sentence that names the field and the limit.
+ */
+export function checkMessageText(
+  text: string,
+  maxCodePoints: number,
+  { isAccompanied = false }: { isAccompanied?: boolean } = {},
+): string {
+  if (!NOT_WHITE_SPACE.test(text)) {
+    if (isAccompanied) return '';
+    throw invalid('text: must hold something other than white space');
+  }
   if (!text.isWellFormed()) throw invalid('text: is not valid Unicode (it holds half of a surrogate pair)');
   if (text.includes('\u0000')) throw invalid('text: must not hold the character NUL');
   // Code points are at most as many as code units, so most texts need no counting.

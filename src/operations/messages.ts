@@ -1,60 +1,144 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { KlatchError, SAFE_REPEAT } from '../errors.ts';
-import { messageId } from '../model/ids.ts';
+import { messageId, type AccountId, type ConversationId } from '../model/ids.ts';
 import { DatabaseLostError } from '../storage/database-error.ts';
-import { findGroupRole } from '../storage/members.ts';
+import { findGroupRole, findStanding } from '../storage/members.ts';
+import { isBlocked } from '../storage/messages.ts';
 import type { Post, Posted } from '../storage/message-log-statement.ts';
-import { resolveAccount, resolveGroup } from './access.ts';
+import { resolveAccount } from './access.ts';
+import { checkAttachments, explainFiles } from './attachments.ts';
+import type { Caller } from './caller.ts';
 import { reading } from './database-errors.ts';
 import { checkMessageText } from './message-text.ts';
-import { defineOperation } from './operation.ts';
-import { groupReference } from './schemas.ts';
+import { definePlacedOperation } from './operation.ts';
+import type { Place } from './place.ts';
+import { conversationReference, fileIdSchema } from './schemas.ts';
 import type { Services } from './services.ts';
 import { nickSchema } from './users.ts';
 
-const keySchema = z.string().regex(/^[\x21-\x7e]{1,255}$/, 'must have 1 to 255 visible ASCII characters');
+const clientIdSchema = z.string().regex(/^[\x21-\x7e]{1,255}$/, 'must have 1 to 255 visible ASCII characters');
+/** The most that `limits.attachments` can be set to. */
+const MAX_FILES = 100;
+/** A post that is refused for a reason that is gone when one looks for it (left and joined at once) is tried so often. */
+const MAX_TRIES = 3;
 
-export const sendMessage = defineOperation({
+export const sendMessage = definePlacedOperation({
   name: 'messages.send',
-  summary: 'Post a message into a group as one of its members.',
+  summary: 'Post a message into a conversation; the answer comes once it is stored.',
   input: z.strictObject({
-    group: groupReference,
-    /** The nick of the member. */
-    as: nickSchema,
+    conversation: conversationReference,
+    /** May be empty where there are files. */
     text: z.string(),
-    /** A repeat with the same key and text posts nothing and gives the first message's id, for 24 hours. */
-    idempotency_key: keySchema.optional(),
+    /** Files of the sender's own that are stored and in no message yet; the message carries them in this order. */
+    files: z.array(fileIdSchema).max(MAX_FILES).optional(),
+    /** A repeat with the same one, the same text and the same files posts nothing and answers the first message, for 24 hours. */
+    client_id: clientIdSchema.optional(),
+    /** The command line's alone: the nick of the member who posts. */
+    as: nickSchema.optional(),
   }),
-  output: z.object({ id: z.string(), group: z.int(), seq: z.int(), repeated: z.boolean() }),
-  allows: (caller) => caller.kind === 'system',
-  run: async (services, { group, as, text: given, idempotency_key: key }) => {
-    const { database, config } = services;
-    const text = checkMessageText(given, config.limits.textCodePoints);
-    const conversationId = await resolveGroup(database.general, group);
-    const senderId = await reading(
-      database.general.run(async (sql) => {
-        const { id: accountId } = await resolveAccount(sql, as);
-        const role = await findGroupRole(sql, { conversationId, accountId });
-        const sentence = `${as} is not a member of group ${conversationId}: only members can post`;
-        if (role === null) throw new KlatchError('not_member', { sentence });
-        return accountId;
-      }),
-    );
+  output: z.object({ id: z.string(), conversation: z.int(), seq: z.int(), repeated: z.boolean() }),
+  on: 'conversation',
+  who: 'member',
+  scope: 'messages:write',
+  errors: [
+    'group_archived',
+    'blocked',
+    'file_unusable',
+    'key_reused',
+    'not_member',
+    'too_large',
+    'intake_full',
+    'outcome_unknown',
+  ],
+  run: async (services, { text: given, files = [], client_id: clientId, as }, caller, { conversationId }) => {
+    const { limits } = services.config;
+    const attachments = checkAttachments(files, limits.attachments);
+    const text = checkMessageText(given, limits.textCodePoints, { isAccompanied: attachments.length > 0 });
+    const senderId = await senderOf(services, caller, { conversationId, as });
     const unlabelled = { tokenHash: null, label: null, iconUrl: null, hops: 0 };
     // Beside the keys of the webhook and of other members: a key means something to its own sender only.
-    const keyed = { key: key === undefined ? null : `account:${senderId}:${key}`, bodyHash: null as string | null };
-    if (key !== undefined) keyed.bodyHash = createHash('sha256').update(text).digest('hex');
-    const posted = await appendPost(services, { ...unlabelled, ...keyed, conversationId, senderId, text });
-    if (posted.outcome === 'refused') throw new KlatchError('group_archived');
+    const keyed = {
+      key: clientId === undefined ? null : `account:${senderId}:${clientId}`,
+      bodyHash: null as string | null,
+    };
+    if (clientId !== undefined) keyed.bodyHash = bodyHash(text, attachments);
+    const post = { ...unlabelled, ...keyed, conversationId, senderId, text, attachments };
+    const posted = await appendMembers(services, post);
     if (posted.outcome === 'repeat' && !posted.sameBody) {
-      const sentence = 'This idempotency key was used for another text; use a new key for a new message';
+      const sentence = 'This client_id was used for another text or other files; use a new one for a new message';
       throw new KlatchError('key_reused', { sentence });
     }
     const { seq } = posted;
-    return { id: messageId(conversationId, seq), group: conversationId, seq, repeated: posted.outcome === 'repeat' };
+    const repeated = posted.outcome === 'repeat';
+    return { id: messageId(conversationId, seq), conversation: conversationId, seq, repeated };
   },
 });
+
+/** Ids have a fixed length and no NUL, which no text holds: two different messages are never hashed as one. */
+function bodyHash(text: string, attachments: readonly string[]): string {
+  return createHash('sha256')
+    .update([text, ...attachments].join('\u0000'))
+    .digest('hex');
+}
+
+/** Who posts: the caller, or the member that the command line names. */
+async function senderOf(
+  { database }: Services,
+  caller: Caller,
+  { conversationId, as }: { conversationId: ConversationId; as: string | undefined },
+): Promise<AccountId> {
+  if (caller.kind === 'account') {
+    if (as === undefined) return caller.accountId;
+    throw new KlatchError('forbidden', { sentence: 'as: only the command line posts for others' });
+  }
+  if (as === undefined)
+    throw new KlatchError('invalid_input', { sentence: 'as: give the nick of the member who posts' });
+  return reading(
+    database.general.run(async (sql) => {
+      const { id: accountId } = await resolveAccount(sql, as);
+      const role = await findGroupRole(sql, { conversationId, accountId });
+      const sentence = `${as} is not a member of group ${conversationId}: only members can post`;
+      if (role === null) throw new KlatchError('not_member', { sentence });
+      return accountId;
+    }),
+  );
+}
+
+/** Posts as a member. Throws what keeps the post out: no membership, an archived group, a block, a file. */
+async function appendMembers(services: Services, post: Post): Promise<Exclude<Posted, { outcome: 'refused' }>> {
+  for (let tries = 1; ; tries += 1) {
+    const posted = await appendPost(services, post);
+    if (posted.outcome !== 'refused') return posted;
+    await explainRefusal(services, { conversationId: post.conversationId, accountId: post.senderId });
+    await explainFiles(services, post.senderId, post.attachments);
+    if (tries === MAX_TRIES) throw notIn(post.conversationId);
+  }
+}
+
+async function explainRefusal(
+  { database }: Services,
+  key: { conversationId: ConversationId; accountId: AccountId },
+): Promise<void> {
+  await reading(
+    database.general.run(async (sql) => {
+      const standing = await findStanding(sql, key);
+      if (standing === null || standing.role === null) throw notIn(key.conversationId);
+      if (standing.archived) throw new KlatchError('group_archived');
+      if (await isBlocked(sql, key)) throw new KlatchError('blocked');
+    }),
+  );
+}
+
+/** For who is no member any more, when a statement finds that out. */
+export function notIn(conversationId: ConversationId): KlatchError {
+  return new KlatchError('not_found', { sentence: `You are in no conversation ${conversationId}` });
+}
+
+/** Throws `group_archived` where nothing may be written any more. */
+export function requireOpen({ archived }: Pick<Place, 'archived'>): void {
+  if (archived) throw new KlatchError('group_archived');
+}
 
 /** Hands a post to the message log. Throws `outcome_unknown`, with what to do, when nobody can tell whether it is there. */
 export async function appendPost({ messageLog }: Services, post: Post): Promise<Posted> {
@@ -62,7 +146,8 @@ export async function appendPost({ messageLog }: Services, post: Post): Promise<
     return await messageLog.append(post);
   } catch (error) {
     if (!(error instanceof DatabaseLostError)) throw error;
-    const sentence = `The answer of the database was lost: the message may have been posted. ${SAFE_REPEAT}`;
+    const repeat = post.tokenHash === null ? 'Repeating it is safe with a client_id' : SAFE_REPEAT;
+    const sentence = `The answer of the database was lost: the message may have been posted. ${repeat}`;
     throw new KlatchError('outcome_unknown', { sentence, cause: error });
   }
 }

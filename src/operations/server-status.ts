@@ -52,7 +52,9 @@ export const serverStatus = defineOperation({
     /** Null: the database has not told yet. */
     deliveries: deliveriesSchema.nullable(),
   }),
-  allows: (caller) => caller.kind === 'system',
+  who: 'administrator',
+  scope: null,
+  errors: [],
   run: async (services) => {
     const { version, startedAt, listeners, config, database, databaseVersion, messageLog } = services;
     const ping = database.ping(PING_MS).then(

@@ -1,19 +1,25 @@
 import type { Bus } from '../bus/bus.ts';
 import type { Config } from '../config/config.ts';
+import type { FileServices } from '../files/file-services.ts';
 import type { Log } from '../log.ts';
+import type { AccountId } from '../model/ids.ts';
 import type { ServerKey } from '../model/server-key.ts';
 import type { AddressPolicy } from '../outbound/address-policy.ts';
 import type { Attempt } from '../outbound/delivery-client.ts';
+import type { PushQueue } from '../push/queue.ts';
 import type { Database } from '../storage/database.ts';
 import type { PingTarget } from '../storage/hook-control.ts';
 import type { MessageLog } from '../storage/message-log.ts';
 import type { Sealer } from '../storage/sealed.ts';
 import type { TokenDirectory } from './access.ts';
+import type { Activations } from './activations.ts';
 import type { DeliveryReport } from './delivery-report.ts';
 import type { Rate } from './rate.ts';
+import type { SearchTurns } from './search-turns.ts';
+import type { SessionDirectory } from './sessions.ts';
 
 /** What operations work with; `server.ts` builds it. */
-export interface Services {
+export interface Services extends FileServices {
   readonly config: Config;
   readonly version: string;
   readonly startedAt: Date;
@@ -21,6 +27,8 @@ export interface Services {
   readonly node: string;
   /** Where it listens, as addresses that begin with a scheme. */
   readonly listeners: readonly string[];
+  /** SHA-256 of the certificates that its endpoints show. */
+  readonly certificates: readonly string[];
   /** Where the metrics are served; null when they are not. */
   readonly metricsUrl: string | null;
   readonly database: Database;
@@ -32,6 +40,17 @@ export interface Services {
   readonly messageLog: MessageLog;
   readonly bus: Bus;
   readonly tokens: TokenDirectory;
+  readonly sessions: SessionDirectory;
+  /** The ways of proving an address, and what was counted of them. */
+  readonly activations: Activations;
+  /** Requests by session. */
+  readonly sessionRate: Rate<number>;
+  /** The word that somebody is writing, by conversation and account. */
+  readonly typingRate: Rate<string>;
+  readonly searches: SearchTurns;
+  /** Who has a live connection in the foreground, as far as this node knows. */
+  readonly onlineAccounts: () => readonly AccountId[];
+  readonly push: PushQueue;
   readonly policy: AddressPolicy;
   /** Registrations of reverse webhooks by group. */
   readonly registrations: Rate<number>;

@@ -1,6 +1,8 @@
 import { sign } from 'node:crypto';
 import type { Config } from '../config/config.ts';
 import { SIGNING_KEYS, type ServerKey } from '../model/server-key.ts';
+import { announcedEndpoints } from './endpoints.ts';
+import type { Services } from './services.ts';
 
 /** What the server says about itself, and who vouches for it. */
 export interface SignedStatement {
@@ -16,12 +18,17 @@ const FRESH_MS = 60_000;
 /** The server's statement about itself, signed again when it is a minute old. */
 export class Statement {
   readonly #config: Config;
+  readonly #listeners: readonly string[];
   readonly #keys: readonly ServerKey[];
+  readonly #certificates: readonly string[];
   #signed: SignedStatement | null = null;
   #signedAtMs = 0;
 
-  constructor({ config, serverKeys }: { config: Config; serverKeys: readonly ServerKey[] }) {
+  constructor(parts: Pick<Services, 'config' | 'serverKeys' | 'certificates' | 'listeners'>) {
+    const { config, serverKeys, certificates, listeners } = parts;
     this.#config = config;
+    this.#listeners = listeners;
+    this.#certificates = certificates;
     this.#keys = serverKeys.slice(0, SIGNING_KEYS);
   }
 
@@ -36,14 +43,14 @@ export class Statement {
   }
 
   #sign(now: Date): SignedStatement {
-    const { projectName, publicEndpoints } = this.#config;
+    const config = this.#config;
     const statement = JSON.stringify({
       // So that no other JSON which these keys may sign one day can be taken for this.
       type: 'klatch.about',
-      projectName,
-      endpoints: publicEndpoints,
-      // The server itself ends no TLS: there is no certificate it could vouch for.
-      certificates: [],
+      projectName: config.projectName,
+      endpoints: announcedEndpoints({ config, listeners: this.#listeners }),
+      // Of what its own endpoints show; where a proxy ends TLS, the certificate is the proxy's.
+      certificates: this.#certificates,
       date: now.toISOString(),
     });
     const signatures = this.#keys.map(({ id, privateKey }) => ({

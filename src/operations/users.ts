@@ -20,14 +20,19 @@ export const titleSchema = z
   .trim()
   .min(1, 'must not be empty')
   .max(200, 'has at most 200 characters')
-  .regex(/^\P{Cc}*$/u, 'holds no control characters');
+  .regex(/^\P{Cc}*$/u, 'holds no control characters')
+  // A name is shown beside others: it must neither turn the direction of what follows nor be invisible.
+  .regex(/^[^\u2028\u2029\u202a-\u202e\u2066-\u2069]*$/u, 'holds no signs that break a line or turn its direction')
+  .regex(/[\p{L}\p{N}\p{P}\p{S}]/u, 'must hold something that can be seen');
 
 export const createUser = defineOperation({
   name: 'users.create',
   summary: 'Create an account for a person.',
   input: z.strictObject({ nick: nickSchema, name: titleSchema.optional(), admin: z.boolean().default(false) }),
   output: z.object({ id: z.int(), nick: z.string(), name: z.string(), role: z.enum(['admin', 'user']) }),
-  allows: (caller) => caller.kind === 'system',
+  who: 'administrator',
+  scope: null,
+  errors: [],
   run: async ({ database }, { nick, name = nick, admin }) => {
     const role = admin ? ('admin' as const) : ('user' as const);
     try {
@@ -66,7 +71,9 @@ export const listUsers = defineOperation({
     ),
     next: z.string().nullable(),
   }),
-  allows: (caller) => caller.kind === 'system',
+  who: 'administrator',
+  scope: null,
+  errors: [],
   run: async ({ database }, { after, limit, role = null, group }) => {
     const conversationId = group === undefined ? null : await resolveGroup(database.general, group);
     const page = { after: after.toLowerCase(), limit: limit + 1, role, conversationId };

@@ -100,6 +100,16 @@ export class AddressPolicy {
     return spelled === null ? null : this.refuses(spelled, host);
   }
 
+  /**
+   * Whether `delivery.allow` names the host of a URL, by its name or by an address that it spells: the administrator
+   * means this very host, and not just any public one.
+   */
+  namesHost(host: string): boolean {
+    const literal = literalOf(host);
+    if (literal !== null) return this.#listsHost(host) || this.#listsAddress(parseAddress(literal));
+    return this.#listsHost(host);
+  }
+
   #add(entry: string): void {
     const text = entry.trim().toLowerCase();
     const named = NAMED_RANGES.get(text);

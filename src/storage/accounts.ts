@@ -62,3 +62,20 @@ export async function listAccounts(sql: Sql, page: AccountPage): Promise<ListedA
     ) a
     order by a.nick`;
 }
+
+/** An account of a person or a bot, which has a nick. */
+export interface NamedAccount extends Account {
+  readonly kind: 'user' | 'bot';
+  readonly nick: string;
+}
+
+/**
+ * Locks an account until the transaction ends, so that who signs it in and who deactivates it come one after the other;
+ * null when there is none that is active.
+ */
+export async function lockActiveAccount(tx: Transaction, id: AccountId): Promise<NamedAccount | null> {
+  const [row] = await tx<NamedAccount[]>`
+    select id, kind, nick, name, role from account
+    where id = ${id} and deactivated_at is null and kind <> 'webhook' for no key update`;
+  return row ?? null;
+}

@@ -6,6 +6,8 @@ import { DatabaseAwayError, DatabaseLostError, endsSession, sqlState } from './d
 /** A client of one connection; statements take this or a transaction of it. */
 export type Sql = postgres.Sql<{ bigint: number }>;
 export type Transaction = postgres.TransactionSql<{ bigint: number }>;
+/** A piece of a statement, with its values. */
+export type Fragment = postgres.PendingQuery<postgres.Row[]>;
 
 /** Where PostgreSQL listens and who we are to it. `host` is a name, an address, or the folder of a Unix socket. */
 export interface ConnectionTarget {
@@ -41,6 +43,8 @@ interface Session {
   socket: net.Socket | null;
   ready: boolean;
   ended: boolean;
+  /** Once it has ended: when the library knows, and refuses every statement. */
+  over: Promise<unknown>;
 }
 
 /**
@@ -115,8 +119,8 @@ export class Connection {
     // A plain close leaves what was not acknowledged to the kernel, which would still deliver it when the path heals.
     if (how === 'reset' && socket !== null && !socket.connecting && !this.#overUnixSocket) socket.resetAndDestroy();
     else socket?.destroy();
-    // `end` rejects what is still queued in the library; nobody waits for its own promise.
-    client.end({ timeout: 0 }).catch(() => {});
+    // It rejects what is under way and queued in the library.
+    session.over = client.end({ timeout: 0 }).catch(() => {});
     this.#options.onClose?.();
   }
 
@@ -167,7 +171,7 @@ export class Connection {
         TimeZone: 'UTC',
       },
     } as postgres.Options<{ bigint: postgres.PostgresType<number> }>) as unknown as Sql;
-    const session: Session = { client, socket: null, ready: false, ended: false };
+    const session: Session = { client, socket: null, ready: false, ended: false, over: Promise.resolve() };
     return session;
   }
 
@@ -187,6 +191,7 @@ export class Connection {
       }, connectTimeoutMs);
       socket.once('connect', () => {
         clearTimeout(timer);
+        delayCloses(socket, () => session.over);
         resolve(socket);
       });
       socket.once('error', reject);
@@ -202,6 +207,20 @@ export class Connection {
     if (explained !== error) this.#end(session);
     return explained;
   }
+}
+
+/**
+ * From here on who listens for the end of a socket hears of it when `over` resolves, which is asked for then. The library
+ * takes statements for a moment after it has heard, since it rolls back what it has just failed itself, and writes them
+ * to no socket in a later turn: an exception that nobody can catch, which ended the whole process.
+ */
+function delayCloses(socket: net.Socket, over: () => Promise<unknown>): void {
+  const on = socket.on.bind(socket) as (event: string, listener: (...args: unknown[]) => void) => net.Socket;
+  socket.on = ((event: string, listener: (...args: unknown[]) => void) =>
+    on(
+      event,
+      event === 'close' ? (...args) => void over().then(() => listener(...args)) : listener,
+    )) as typeof socket.on;
 }
 
 /**
@@ -227,8 +246,9 @@ export function explainLoss(error: unknown): unknown {
 }
 
 function isConnectionError(error: unknown): boolean {
-  const code = error instanceof Error ? (error as NodeJS.ErrnoException).code : undefined;
-  if (code === undefined || sqlState(error) !== null) return false;
+  // By its code alone: an error of Node's own is no Error of ours inside a context of its own, as of the tests.
+  const code = (error as { readonly code?: unknown } | null)?.code;
+  if (typeof code !== 'string' || sqlState(error) !== null) return false;
   return code.startsWith('CONNECTION_') || code === 'CONNECT_TIMEOUT' || /^E[A-Z]+$/.test(code);
 }
 

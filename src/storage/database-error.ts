@@ -29,3 +29,11 @@ export function endsSession(error: unknown): boolean {
   if (!(error instanceof postgres.PostgresError)) return false;
   return /^(57P|08)/.test(error.code) || error.severity === 'FATAL' || error.severity === 'PANIC';
 }
+
+/**
+ * True for what is another thing next time: a deadlock, a lock that was not to be had, a row that was referred to and went
+ * in the middle, a server without room (class 53), one that is told to stop (class 57).
+ */
+export function passes(error: unknown): boolean {
+  return /^(?:23503$|40001$|40P01$|55P03$|53|57)/.test(sqlState(error) ?? '');
+}

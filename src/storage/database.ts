@@ -5,8 +5,10 @@ import { Pool, type ConnectionUse } from './pool.ts';
 import { SettlementWriter } from './settlement-writer.ts';
 
 /** The uses of the database that have connections of their own. */
-export const poolNames = ['intake', 'settle', 'lease', 'general'] as const;
+export const poolNames = ['intake', 'settle', 'lease', 'live', 'search', 'general'] as const;
 export type PoolName = (typeof poolNames)[number];
+
+const SEARCHES_WAITING = 50;
 
 /** The connections, apart for each use: they share a server and nothing else. */
 export class Database {
@@ -16,6 +18,10 @@ export class Database {
   readonly settle: SettlementWriter;
   /** Leases are renewed on a connection of their own: waiting behind anything else could cost all of them. */
   readonly lease: Pool;
+  /** What live connections lack: a stream must not wait behind anything else. */
+  readonly live: Pool;
+  /** Full-text searches, which may be slow: they hold up each other and nobody else. */
+  readonly search: Pool;
   /** Everything else. */
   readonly general: Pool;
   readonly target: ConnectionTarget;
@@ -26,6 +32,8 @@ export class Database {
     this.intake = new Pool(target, { name: 'intake', size: 1, waiting, timeoutMs: flushTimeoutMs, genericPlans: true });
     this.settle = new SettlementWriter(target, { timeoutMs, log });
     this.lease = new Pool(target, { name: 'lease', size: 1, waiting: 8, timeoutMs: 2_500 });
+    this.live = new Pool(target, { name: 'live', size: 2, waiting, timeoutMs });
+    this.search = new Pool(target, { name: 'search', size: 2, waiting: SEARCHES_WAITING, timeoutMs });
     this.general = new Pool(target, { name: 'general', size: poolSize, waiting, timeoutMs });
   }
 
@@ -41,7 +49,7 @@ export class Database {
 
   /** Closes every connection; what is under way is rejected at once. Resolves when no thread is left. */
   async stop(): Promise<void> {
-    for (const pool of [this.intake, this.lease, this.general]) pool.stop();
+    for (const pool of [this.intake, this.lease, this.live, this.search, this.general]) pool.stop();
     await this.settle.stop();
   }
 }

@@ -1,7 +1,7 @@
 import type { Sql } from './connection.ts';
 
 /** Work that one node at a time does for all of them. */
-export type Duty = 'retention';
+export type Duty = 'retention' | 'files';
 
 /**
  * Takes a duty for so long unless somebody has it, this node included; false: somebody has. Nobody has it for longer

@@ -7,8 +7,6 @@ import { MAX_RETRIES } from './retries.ts';
 export interface HookReference {
   readonly conversationId: ConversationId;
   readonly hookId: HookId;
-  /** SHA-256 of the token that asks, if one does: a change is made only while it holds. */
-  readonly tokenHash?: string;
 }
 
 /** A hook's row while it is locked for a change, and the newest seq of its group. */

@@ -92,13 +92,17 @@ export async function findHooks(
     order by r.id`;
 }
 
-/** Removes a hook for its clients; its row, secret and cursor stay for a while. False when there was none. */
-export async function removeHook(tx: Sql | Transaction, conversationId: ConversationId, id: number): Promise<boolean> {
-  const rows = await tx`
+/** Removes a hook for its clients; its row, secret and cursor stay for a while. Its URL; null when there was none. */
+export async function removeHook(
+  tx: Sql | Transaction,
+  conversationId: ConversationId,
+  id: number,
+): Promise<string | null> {
+  const [row] = await tx<{ url: string }[]>`
     update reverse_hook set removed_at = now(), removed_by = 'client', generation = generation + 1
     where conversation_id = ${conversationId} and id = ${id} and removed_at is null
-    returning id`;
-  return rows.length > 0;
+    returning url`;
+  return row?.url ?? null;
 }
 
 /**

@@ -23,6 +23,8 @@ export interface Entry extends Caller {
 
 /** What an entry holds besides its strings: ids, hashes, the promise. */
 const ENTRY_BYTES = 400;
+/** An attached file, with its place in arrays. */
+const FILE_BYTES = 100;
 
 /**
  * The posts that wait: first in, first out, and apart from them those of locked conversations, in their own order. A
@@ -163,8 +165,8 @@ export class IntakeQueue {
   }
 }
 
-function sizeOf({ text, label, iconUrl, key }: Post): number {
-  let bytes = ENTRY_BYTES;
+function sizeOf({ text, label, iconUrl, key, attachments }: Post): number {
+  let bytes = ENTRY_BYTES + attachments.length * FILE_BYTES;
   for (const part of [text, label, iconUrl, key]) if (part !== null) bytes += Buffer.byteLength(part);
   return bytes;
 }

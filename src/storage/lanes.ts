@@ -1,6 +1,8 @@
+import type { Attachment } from '../model/attachment.ts';
 import type { ConversationId, HookId, Seq } from '../model/ids.ts';
 import type { SenderKind } from '../model/roles.ts';
 import type { Sql } from './connection.ts';
+import { messageBytes } from './messages.ts';
 import type { HookOrder, HookSignature, SkippableKind } from './hooks.ts';
 
 /** Lanes belong to partitions: a hook's id modulo this number. The lease table has a row for each. */
@@ -103,6 +105,8 @@ export interface LogMessage {
   readonly hops: number;
   readonly sentAt: Date;
   readonly deleted: boolean;
+  /** Null: none. */
+  readonly attachments: readonly Attachment[] | null;
   readonly title: string;
   readonly senderId: number;
   readonly senderName: string;
@@ -119,7 +123,7 @@ export interface ReadPosition {
 }
 
 /**
- * The next messages at each position, in seq order: as many as stay below `bytes` of text, but one
+ * The next messages at each position, in seq order: as many as stay below `bytes` of text and attachments, but one
  * at least. The answers are in the order of the positions.
  */
 export async function readMessages(
@@ -129,15 +133,15 @@ export async function readMessages(
 ): Promise<LogMessage[][]> {
   const rows = await sql<(LogMessage & { ord: number })[]>`
     select p.ord::int as ord, m.seq, case when m.deleted_at is null then m.text else '' end as text, m.hops,
-      m.sent_at as "sentAt", m.deleted_at is not null as deleted, c.title, a.id as "senderId", a.name as "senderName",
+      m.sent_at as "sentAt", m.deleted_at is not null as deleted, m.attachments, c.title, a.id as "senderId", a.name as "senderName",
       a.nick as "senderNick", a.kind as "senderKind"
     from unnest(${positions.map((p) => p.conversationId)}::bigint[], ${positions.map((p) => p.after)}::bigint[],
       ${positions.map((p) => p.limit)}::int[]) with ordinality as p(conversation_id, after, count, ord)
     join conversation c on c.id = p.conversation_id
     cross join lateral (
-      select n.*, sum(octet_length(n.text)) over (order by n.seq) - octet_length(n.text) as bytes_before from (
+      select n.*, sum(n.bytes) over (order by n.seq) - n.bytes as bytes_before from (
         -- There are no gaps, so this is a limit, and one that each position can have its own of.
-        select * from message where conversation_id = p.conversation_id and seq > p.after and seq <= p.after + p.count
+        select m.*, ${messageBytes(sql)} as bytes from message m where conversation_id = p.conversation_id and seq > p.after and seq <= p.after + p.count
       ) n
     ) m
     join account a on a.id = m.sender_id

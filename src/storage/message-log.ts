@@ -2,6 +2,7 @@ import { DURATIONS_S, Histogram } from '../histogram.ts';
 import type { ConversationId, Seq } from '../model/ids.ts';
 import { DatabaseAwayError, DatabaseLostError, endsSession, sqlState, violates } from './database-error.ts';
 import { IntakeQueue, type Entry } from './intake-queue.ts';
+import { lockedFiles } from './message-log-files.ts';
 import { lockedConversations, writePosts, type Post, type Posted } from './message-log-statement.ts';
 import type { Pool } from './pool.ts';
 
@@ -239,14 +240,21 @@ export class MessageLog {
   async #holdLocked(batch: readonly Entry[], tries: number, error: unknown): Promise<void> {
     const ids = [...new Set(batch.map((entry) => entry.post.conversationId))];
     let locked: Set<ConversationId>;
+    let files = new Set<string>();
     try {
       locked = await this.#pool.run((sql) => lockedConversations(sql, ids));
+      const named = batch.flatMap((entry) => entry.post.attachments);
+      if (named.length > 0) files = await this.#pool.run((sql) => lockedFiles(sql, named));
     } catch (cause) {
       // The flush itself was rolled back by its lock time-out, so its posts are known not to be there.
       this.#fail(batch, notWritten(cause));
       return;
     }
-    const free = batch.filter((entry) => !locked.has(entry.post.conversationId));
+    const unheld = batch.filter((entry) => !locked.has(entry.post.conversationId));
+    const isStuck = ({ post }: Entry): boolean => post.attachments.some((id) => files.has(id));
+    // Nobody holds a file for long. Their callers repeat these: set apart, they would be overtaken by what was sent later.
+    for (const entry of unheld.filter(isStuck)) this.#queue.reject(entry, notWritten(error));
+    const free = unheld.filter((entry) => !isStuck(entry));
     this.#queue.hold(batch.filter((entry) => locked.has(entry.post.conversationId)));
     this.#nextProbeAt = performance.now() + HELD_PROBE_MS;
     if (free.length === 0) return;

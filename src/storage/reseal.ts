@@ -1,3 +1,4 @@
+import { DEVICE_TOKEN } from '../model/device.ts';
 import type { Transaction } from './connection.ts';
 import { ADVISORY_LOCK } from './migrate.ts';
 import type { Pool } from './pool.ts';
@@ -20,6 +21,8 @@ export interface SealedColumn {
 /** Every such column of the schema; a test holds it against the database. */
 export const SEALED_COLUMNS: readonly SealedColumn[] = [
   { table: 'integration', id: 'conversation_id', column: 'token_sealed', purpose: 'integration-token' },
+  { table: 'group_invite', id: 'id', column: 'token_sealed', purpose: 'group-invite' },
+  { table: 'device', id: 'id', column: 'token_sealed', purpose: DEVICE_TOKEN },
   { table: 'reverse_hook', id: 'id', column: 'secret_sealed', purpose: 'hook-secret' },
   { table: 'reverse_hook', id: 'id', column: 'old_secret_sealed', purpose: 'hook-secret' },
 ];

@@ -1,11 +1,13 @@
 import type { RetentionConfig } from '../config/config.ts';
 import type { Sql, Transaction } from './connection.ts';
 import type { Pool } from './pool.ts';
+import { deletePushLog } from './push-devices.ts';
 
 const DAY_MS = 86_400_000;
 /** Partitions are made this far ahead, so that a day's first delivery never waits for one. */
 const DAYS_AHEAD = 3;
-const DELETE_PAGE = 5_000;
+/** Rows that one statement removes. */
+export const DELETE_PAGE = 5_000;
 const MAX_PAGES = 200;
 /** Counting a week of deliveries reads an index through. */
 const LONG_MS = 60_000;
@@ -43,6 +45,7 @@ export interface Removed {
   readonly attempts: number;
   readonly keys: number;
   readonly hooks: number;
+  readonly pushes: number;
 }
 
 /** A round of cleaning up. */
@@ -52,7 +55,7 @@ export interface Round {
   readonly beforeStep?: () => Promise<void>;
 }
 
-/** Drops what is past its time: whole days of the delivery log, idempotency keys, removed hooks. */
+/** Drops what is past its time: whole days of the delivery log, idempotency keys, removed hooks, the log of pushes. */
 export async function removeExpired(pool: Pool, retention: RetentionConfig, round: Round): Promise<Removed> {
   const { nowMs, beforeStep = () => Promise.resolve() } = round;
   const before = (ms: number): Date => new Date(nowMs - ms);
@@ -61,9 +64,10 @@ export async function removeExpired(pool: Pool, retention: RetentionConfig, roun
   const days = await pool.transaction((tx) => dropOldDays(tx, before(retention.deliveryLogMs)));
   const keys = await inPages((sql) => deleteKeys(sql, before(retention.idempotencyKeysMs)));
   const hooks = await inPages((sql) => deleteHooks(sql, before(retention.removedHooksMs)));
+  const pushes = await inPages((sql) => deletePushLog(sql, before(retention.pushLogMs), DELETE_PAGE));
   await beforeStep();
   const attempts = await pool.run((sql) => deleteSurplusAttempts(sql, retention.deliveryLogRows), LONG_MS);
-  return { days, attempts, keys, hooks };
+  return { days, attempts, keys, hooks, pushes };
 }
 
 async function dropOldDays(tx: Transaction, before: Date): Promise<number> {
@@ -105,8 +109,8 @@ async function deleteHooks(sql: Sql, before: Date): Promise<number> {
   return rows.length;
 }
 
-/** Short statements one after the other, so that none holds its locks for long. */
-async function deleteInPages(
+/** Short statements one after the other, so that none holds its locks for long; `page` says how many it removed. */
+export async function deleteInPages(
   pool: Pool,
   page: (sql: Sql) => Promise<number>,
   beforeStep: () => Promise<void>,

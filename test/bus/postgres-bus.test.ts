@@ -59,10 +59,37 @@ async function node(
   return { bus, ear };
 }
 
-/** A log that tells when an event is first written. */
-function logUntil(wanted: string): { log: Log; written: Promise<void> } {
-  const { promise, resolve } = Promise.withResolvers<void>();
-  return { log: { ...silentLog(), debug: (event) => event === wanted && resolve() }, written: promise };
+/** A log that tells when an event is next written. */
+function logUntil(wanted: string): { log: Log; written: () => Promise<void> } {
+  let onWritten = (): void => {};
+  return {
+    log: { ...silentLog(), debug: (event) => event === wanted && onWritten() },
+    written: () => new Promise((resolve) => (onWritten = resolve)),
+  };
+}
+
+/** A node that has heard nobody for three heartbeats in a row, and a listener that hears all that is said. */
+async function loneNode(name: string): Promise<{
+  a: Awaited<ReturnType<typeof node>>;
+  untilAlone: () => Promise<void>;
+  heard: string[];
+  listener: Connection;
+}> {
+  const heard: string[] = [];
+  const listener = new Connection(database.target, 'test', { onNotify: (payload) => heard.push(payload) });
+  await listener.run(listen, 5_000);
+  // A late heartbeat has the session made anew, and the count begin anew.
+  const forget = (): void => void heard.splice(0);
+  const a = await node({ node: name, heartbeatMs: 100, log: { ...silentLog(), debug: forget } });
+  a.bus.subscribe({ gap: forget });
+  const untilAlone = async (): Promise<void> => {
+    forget();
+    await eventually(
+      async () => heard.filter((payload) => payload === `${name} .`).length,
+      (count) => count >= 5,
+    );
+  };
+  return { a, untilAlone, heard, listener };
 }
 
 const group = (id: number): ConversationId => id as ConversationId;
@@ -153,16 +180,22 @@ describe('PostgresBus', () => {
 
   test('notices by its heartbeat that the path swallows packets, and comes back with a gap', async () => {
     const proxy = await HalfOpenProxy.start(database.target);
-    const { log, written: lost } = logUntil('bus: the listening session is lost');
-    const a = await node({ heartbeatMs: 100, log }, { ...proxy.address, connectTimeoutMs: 200 });
+    const { log, written } = logUntil('bus: the listening session is lost');
+    const a = await node({ heartbeatMs: 100, log }, { ...proxy.address, connectTimeoutMs: 2_000 });
     const b = await node();
     proxy.mode = 'swallow';
-    await lost;
-    expect(a.ear.words).toEqual([]);
+    await written();
+    // Those of a session that was late before are none of it.
+    a.ear.words.splice(0);
     proxy.mode = 'pass';
     expect(await a.ear.next()).toEqual(gap);
-    b.bus.publish('hooksChanged', [group(9)]);
-    expect(await a.ear.next()).toEqual(['hooksChanged', [9]]);
+    await eventually(
+      async () => {
+        b.bus.publish('hooksChanged', [group(9)]);
+        return a.ear.words;
+      },
+      (words) => JSON.stringify(words).includes('["hooksChanged",[9]]'),
+    );
     a.bus.stop();
     await proxy.stop();
   });
@@ -170,9 +203,10 @@ describe('PostgresBus', () => {
   test('lets the others look for themselves when a word of it was lost', async () => {
     const b = await node();
     const proxy = await HalfOpenProxy.start(database.target);
-    const { log, written: lost } = logUntil('bus: a word to the other nodes was lost');
-    const a = await node({ heartbeatMs: 100, log }, { ...proxy.address, connectTimeoutMs: 200 });
+    const { log, written } = logUntil('bus: a word to the other nodes was lost');
+    const a = await node({ heartbeatMs: 100, log }, { ...proxy.address, connectTimeoutMs: 2_000 });
     proxy.mode = 'reset';
+    const lost = written();
     a.bus.publish('tokensRevoked', ['aa']);
     await lost;
     expect(b.ear.words).toEqual([]);
@@ -183,32 +217,23 @@ describe('PostgresBus', () => {
   });
 
   test('says nothing while it is alone, and everything again once another node is heard', async () => {
-    const heartbeatMs = 100;
-    const heard: string[] = [];
-    const listener = new Connection(database.target, 'test', { onNotify: (payload) => heard.push(payload) });
-    await listener.run(listen, 5_000);
-    const a = await node({ heartbeatMs });
-    const heartbeats = (): number => heard.filter((payload) => payload.endsWith(' .')).length;
-    await eventually(
-      async () => heartbeats(),
-      (count) => count >= 5,
-    );
+    const { a, untilAlone, heard, listener } = await loneNode('a');
+    await untilAlone();
     a.bus.publish('hooksChanged', [group(1)]);
-    const before = heartbeats();
-    await eventually(
-      async () => heartbeats(),
-      (count) => count > before + 1,
-    );
+    await untilAlone();
     expect(heard.filter((payload) => !payload.endsWith(' .'))).toEqual([]);
-    const b = await node({ heartbeatMs });
+    const b = await node({ heartbeatMs: 100 });
     // What was said before b was heard it finds by itself: that is what the gap asks of it.
     await eventually(
       async () => heard,
       (all) => all.some((payload) => payload.endsWith(' *')),
     );
-    a.bus.publish('hooksChanged', [group(2)]);
+    // Said again, for on a busy machine b may be late with a heartbeat, and a alone until it is heard.
     await eventually(
-      async () => b.ear.words,
+      async () => {
+        a.bus.publish('hooksChanged', [group(2)]);
+        return b.ear.words;
+      },
       (words) => JSON.stringify(words).includes('["hooksChanged",[2]]'),
     );
     listener.close();
@@ -217,7 +242,8 @@ describe('PostgresBus', () => {
   test('asks one node to confirm a change, which its listeners have heard by the time it answers', async () => {
     const [a, b, c] = [await node({ node: 'a' }), await node({ node: 'b' }), await node({ node: 'c' })];
     expect(await a.bus.confirmHooksChanged('b', group(3), 5_000)).toBe(true);
-    expect(b.ear.words).toEqual([['hooksChanged', [3]]]);
+    // At least once: a question that is not answered within 500 ms is said again.
+    expect([...new Set(b.ear.words.map((word) => JSON.stringify(word)))]).toEqual(['["hooksChanged",[3]]']);
     // A word that all hear, so that whatever c was told before has arrived.
     a.bus.publish('hooksChanged', [group(4)]);
     expect(await c.ear.next()).toEqual(['hooksChanged', [4]]);
@@ -228,16 +254,9 @@ describe('PostgresBus', () => {
   });
 
   test('asks although it believes itself alone', async () => {
-    const heard: string[] = [];
-    const listener = new Connection(database.target, 'test', { onNotify: (payload) => heard.push(payload) });
-    await listener.run(listen, 5_000);
     const b = await node({ node: 'b', heartbeatMs: 60_000 });
-    const a = await node({ node: 'a', heartbeatMs: 100 });
-    // It believes so after three heartbeats of its own in which b said nothing.
-    await eventually(
-      async () => heard.filter((payload) => payload === 'a .').length,
-      (count) => count >= 5,
-    );
+    const { a, untilAlone, listener } = await loneNode('a');
+    await untilAlone();
     listener.close();
     a.bus.publish('hooksChanged', [group(1)]);
     expect(await a.bus.confirmHooksChanged('b', group(2), 5_000)).toBe(true);
@@ -250,12 +269,13 @@ describe('PostgresBus', () => {
     const asked: string[] = [];
     const impostor = new Connection(database.target, 'test', { onNotify: (payload) => asked.push(payload) });
     await impostor.run(listen, 5_000);
-    const question = a.bus.confirmHooksChanged('b', group(1), 500);
-    await eventually(
-      async () => asked,
-      (words) => words.length > 0,
+    const question = a.bus.confirmHooksChanged('b', group(1), 3_000);
+    // That to nobody may come late.
+    const found = await eventually(
+      async () => asked.map((word) => /\?(\w+),b,1$/.exec(word)).find((match) => match !== null),
+      (match) => match !== undefined,
     );
-    const nonce = /\?(\w+),b,1$/.exec(asked[0]!)![1]!;
+    const nonce = found![1]!;
     await impostor.run((sql) => notify(sql, `c !${nonce}`), 5_000);
     expect(await question).toBe(false);
     impostor.close();

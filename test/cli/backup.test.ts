@@ -41,6 +41,7 @@ async function configureEmbedded(): Promise<void> {
     `secret = "${SECRET}"`,
     'http { port = 0, base-uri = "http://127.0.0.1" }',
     'metrics.port = 0',
+    'endpoints = []',
     'data-dir = "data"',
     'services.postgresql.embedded = true',
     'delivery.allow = ["loopback"]',

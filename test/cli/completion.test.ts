@@ -111,7 +111,9 @@ describe('the completion of bash', () => {
 
   test('knows each option that takes a path by the word for its value', () => {
     const paths = commandsBelow(program).flatMap(({ command }) => [
-      ...command.options.filter(({ long }) => /file|config|dir|path|folder/.test(long ?? '')).map(({ flags }) => flags),
+      ...command.options
+        .filter(({ long }) => /(?<![a-z])(?:file|config|dir|path|folder)/.test(long ?? ''))
+        .map(({ flags }) => flags),
       ...command.registeredArguments
         .filter((each) => /file|path|dir/.test(each.name()))
         .map((each) => `<${each.name()}>`),

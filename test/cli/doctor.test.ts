@@ -7,7 +7,7 @@ import { checkNames, type Finding } from '../../src/doctor/finding.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
 import { Receiver } from '../support/receiver.ts';
-import { freePort } from '../support/server-process.ts';
+import { freePort } from '../support/ports.ts';
 import { postJson, TestServer } from '../support/server.ts';
 import { SECRET, Workspace } from './program.ts';
 
@@ -59,6 +59,19 @@ describe('doctor beside a running server', () => {
     expect(found('open files')).toMatchObject([{ found: expect.stringMatching(/^\d+ files open, at most \d+;/) }]);
     expect(found('address policy')).toMatchObject([{ level: 'ok' }]);
     expect(found('hooks')).toMatchObject([{ level: 'ok' }]);
+    expect(found('push')).toMatchObject([{ level: 'ok', found: expect.stringMatching(/^nothing is configured/) }]);
+    // Somebody took Google's keys out of the configuration.
+    await database.query(
+      (sql) => sql`
+        with made as (insert into account (kind, nick, name, role) values ('user', 'ann', 'Ann', 'user') returning id),
+          session as (insert into session (account_id, token_hash, label) select id, 'x', 'x' from made
+            returning id, account_id)
+        insert into device (account_id, session_id, kind, token_hash, token_sealed)
+        select account_id, id, 'google', 'x', 'x' from session`,
+    );
+    expect((await examine())('push')).toMatchObject([
+      { level: 'warning', found: expect.stringMatching(/^1 device of google is told nothing/) },
+    ]);
   });
 
   test('tells the hosts that the address policy refuses, failing hooks, and a changed file; and shows no secret', async () => {

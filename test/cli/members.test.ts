@@ -72,8 +72,8 @@ describe('the commands about members and messages', () => {
     const send = ['send', 'Ops', 'nightly', '--as', 'alice', '--idempotency-key', 'night-1', '--json'];
     const [first, second] = [await workspace.run(send), await workspace.run(send)];
     const { id, seq } = JSON.parse(first.stdout) as { id: string; seq: number };
-    expect(JSON.parse(first.stdout)).toEqual({ id: `${group}:${seq}`, group, seq, repeated: false });
-    expect(JSON.parse(second.stdout)).toEqual({ id, group, seq, repeated: true });
+    expect(JSON.parse(first.stdout)).toEqual({ id: `${group}:${seq}`, conversation: group, seq, repeated: false });
+    expect(JSON.parse(second.stdout)).toEqual({ id, conversation: group, seq, repeated: true });
   });
 
   test('refuse to post what is no message, with the code that says whose fault it is', async () => {
@@ -101,6 +101,29 @@ describe('the commands about members and messages', () => {
     expect(await texts()).toEqual(before);
   });
 
+  test('let a person in by a link, change the account, and take it out of use', async () => {
+    await workspace.run(['user', 'create', 'carol']);
+    const invited = await workspace.run(['user', 'invite', 'carol']);
+    expect(invited).toMatchObject({ code: 0, stderr: '' });
+    expect(invited.stdout).toMatch(
+      /^http\S+\/v1\/sign-in#kll_[\w-]{43}\n\nWhoever opens this link first is signed in as carol\. It is good once, until \S+Z\.\n$/,
+    );
+    const updated = await workspace.run(['user', 'update', 'carol', '--admin', 'yes', '--address', 'C@Example.org']);
+    expect(updated).toMatchObject({ code: 0, stdout: expect.stringMatching(/^role: +admin$/m) });
+    expect(await workspace.run(['user', 'update', 'carol', '--admin', 'maybe'])).toMatchObject({ code: 64 });
+    expect(await workspace.run(['user', 'update', 'carol'])).toMatchObject({
+      code: 1,
+      stderr: 'klatch: input: give name, admin or address\n',
+    });
+    expect(await workspace.run(['user', 'deactivate', 'carol'])).toMatchObject({
+      code: 0,
+      stdout: 'The account carol is deactivated: its sessions and tokens have ended.\n',
+    });
+    expect(await workspace.run(['user', 'invite', 'carol'])).toMatchObject({ code: 1 });
+    expect(await workspace.run(['user', 'activate', 'carol', '--json'])).toMatchObject({ code: 0 });
+    expect(await workspace.run(['user', 'invite', 'carol'])).toMatchObject({ code: 0 });
+  });
+
   test('archive a group and open it again', async () => {
     const archived = await workspace.run(['group', 'archive', 'Ops']);
     expect(archived).toMatchObject({
@@ -121,5 +144,32 @@ describe('the commands about members and messages', () => {
     expect(opened).toMatchObject({ code: 0, stdout: `Group ${group} is open again.\n` });
     expect((await workspace.run(['group', 'unarchive', 'Ops'])).stdout).toBe(`Group ${group} is not archived.\n`);
     expect((await postJson(webhook, { text: 'open' })).status).toBe(200);
+  });
+
+  test('make somebody else the owner, and change what the group is called and who finds it', async () => {
+    const { stdout } = await workspace.run(['group', 'create', 'Handed', '--json']);
+    const { id } = JSON.parse(stdout) as { id: number };
+    for (const nick of ['alice', 'bob']) await workspace.run(['group', 'add-member', 'Handed', nick]);
+    await workspace.run(['group', 'add-member', 'Handed', 'alice', '--role', 'owner']);
+    const transferred = await workspace.run(['group', 'transfer', 'Handed', 'bob']);
+    expect(transferred).toMatchObject({ code: 0, stdout: `bob is the owner of group ${id} now.\n` });
+    const members = await workspace.run(['user', 'list', '--group', 'Handed', '--json']);
+    const { users } = JSON.parse(members.stdout) as { users: { nick: string; group_role: string }[] };
+    expect(users.map(({ nick, group_role: role }) => [nick, role])).toEqual([
+      ['alice', 'admin'],
+      ['bob', 'owner'],
+    ]);
+    const updated = await workspace.run(['group', 'update', 'Handed', '--about', 'On call', '--public']);
+    expect(updated.stdout).toBe(`Group ${id} is called Handed and is public.\n`);
+    const again = await workspace.run(['group', 'update', 'Handed', '--public']);
+    expect(again.stdout).toBe(`Group ${id} is so already.\n`);
+    const info = await workspace.run(['group', 'info', 'Handed']);
+    expect(info.stdout).toMatch(/^about: +On call\n(?:.*\n)*public: +yes$/m);
+    const closed = await workspace.run(['group', 'update', 'Handed', '--no-public', '--about', '']);
+    expect(closed.stdout).toBe(`Group ${id} is called Handed and is not public.\n`);
+    expect(await workspace.run(['group', 'update', 'Handed'])).toMatchObject({
+      code: 1,
+      stderr: 'klatch: input: give one or more of "title", "about" and "public"\n',
+    });
   });
 });

@@ -30,6 +30,7 @@ export class Program {
   readonly ended: Promise<Ended>;
   readonly #events: Event[] = [];
   #stdout = '';
+  #stderr = '';
   readonly #waiting = new Set<() => void>();
   #hasEnded = false;
 
@@ -44,19 +45,20 @@ export class Program {
     // A program that ends without reading its input is no fault of the test's.
     child.stdin.on('error', () => {});
     if (options.openInput !== true) child.stdin.end(options.input);
-    let stderr = '';
     createInterface({ input: child.stdout }).on('line', (line) => {
       this.#stdout += `${line}\n`;
       if (line.startsWith('{"level"')) this.#events.push(JSON.parse(line) as Event);
       this.#look();
     });
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
-      stderr += text;
+      this.#stderr += text;
+      this.#look();
     });
     this.ended = once(child, 'close').then(([code, signal]) => {
       this.#hasEnded = true;
       this.#look();
-      return { code: code as number | null, signal: signal as NodeJS.Signals | null, stdout: this.#stdout, stderr };
+      const [stdout, stderr] = [this.#stdout, this.#stderr];
+      return { code: code as number | null, signal: signal as NodeJS.Signals | null, stdout, stderr };
     });
   }
 
@@ -72,6 +74,11 @@ export class Program {
   /** Resolves with what the first group of `pattern` matched in the output so far. */
   async text(pattern: RegExp): Promise<string> {
     return this.#wait(String(pattern), () => pattern.exec(this.#stdout)?.[1]);
+  }
+
+  /** The same of what it said on standard error. */
+  async remark(pattern: RegExp): Promise<string> {
+    return this.#wait(String(pattern), () => pattern.exec(this.#stderr)?.[1]);
   }
 
   async stop(): Promise<void> {
@@ -124,6 +131,7 @@ export class Workspace {
       `secret = "${SECRET}"`,
       'http { base-uri = "http://klatch.example", port = 0 }',
       'metrics.port = 0',
+      'endpoints = []',
       'data-dir = "data"',
       `services.postgresql = ${JSON.stringify({ ...database, password: '' })}`,
       'delivery.allow = ["loopback"]',

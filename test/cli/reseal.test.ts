@@ -21,6 +21,7 @@ let server: ServerProcess;
 let receiver: Receiver;
 let group: TestGroup;
 let hookSecret: string;
+let link: string;
 
 beforeEach(async () => {
   // The longest that a lock is waited for: time enough to be killed in.
@@ -29,6 +30,7 @@ beforeEach(async () => {
   await server.start();
   group = await server.createGroup('Vault');
   hookSecret = (await postJson(`${group.webhook}/reverse`, { url: receiver.url() })).body.secret;
+  link = (await server.operate<{ link: string }>('invites.create', { group: group.id })).link;
 });
 
 afterEach(async () => {
@@ -56,10 +58,12 @@ const runReseal = (oldSecret: string): Promise<Ended> => startReseal(oldSecret).
 /** Whether the secret in the configuration is the one of the database. */
 const migrateCode = async (): Promise<number | null> => (await runKlatch(['migrate', '--config', config()])).code;
 
-/** The running server shows the old token, takes posts with it, and signs with the hook's old secret. */
+/** The running server shows the old token and invitation, takes posts with it, and signs with the hook's old secret. */
 async function expectEverythingWorks(): Promise<void> {
   const shown = await server.operate<{ token: string }>('groups.token', { group: group.id });
   expect(shown.token).toBe(group.token);
+  const { invites } = await server.operate<{ invites: unknown[] }>('invites.list', { group: group.id });
+  expect(invites).toMatchObject([{ link }]);
   const count = receiver.arrivals.length;
   expect((await postJson(group.webhook, { text: 'still here' })).status).toBe(200);
   const arrival = (await receiver.received(count + 1)).at(-1)!;
@@ -89,7 +93,7 @@ describe('klatch keys reseal', () => {
       const moved = await runReseal(OLD);
       expect(moved).toMatchObject({ code: 0, stderr: '' });
       expect(moved.stdout).toBe(
-        'Moved 1 integration token and 1 hook secret: the database opens with the secret in server.conf.\n',
+        'Moved 1 invitation, 1 integration token and 1 hook secret: the database opens with the secret in server.conf.\n',
       );
       expect(await runReseal(OLD)).toMatchObject({ code: 0, stdout: expect.stringMatching(/^Nothing to do/) });
       await useSecret(OLD);

@@ -4,7 +4,7 @@ import { connect, createServer, type AddressInfo, type Server, type Socket } fro
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { ADVISORY_LOCK as MIGRATION_LOCK } from '../../src/storage/migrate.ts';
 import { eventually } from '../support/eventually.ts';
-import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { createTestDatabase, waitingForLock, type TestDatabase } from '../support/database.ts';
 import { postJson } from '../support/server.ts';
 import { Workspace } from './program.ts';
 
@@ -42,6 +42,43 @@ describe('a running server', () => {
     expect(await server.ended).toMatchObject({ code: 0, signal: null, stderr: '' });
   });
 
+  test('stays up when its database ends all sessions in the middle of transactions', async () => {
+    const { server, url } = await workspace.serve();
+    const created = JSON.parse((await workspace.run(['group', 'create', 'Ops', '--json'])).stdout) as {
+      webhook: string;
+    };
+    const path = new URL(created.webhook).pathname;
+    const registered = await postJson(`${url}${path}/reverse`, { url: 'http://127.0.0.1:9/' });
+    expect(registered.status).toBe(201);
+    const hook = `${url}${path}/reverse/${registered.body.id}`;
+    for (let n = 0; n < 5; n += 1) {
+      let asked: Promise<Response>[] = [];
+      await database.query((sql) =>
+        sql.begin(async (tx) => {
+          await tx`select from reverse_hook for update`;
+          const headers = { 'content-type': 'application/json' };
+          asked = [1, 2, 3].map(() => fetch(hook, { method: 'PATCH', headers, body: '{"paused":true}' }));
+          await eventually(
+            () => tx`
+              select pid from pg_stat_activity
+              where datname = current_database() and application_name = 'klatch general' and wait_event_type = 'Lock'`,
+            (waiting) => waiting.length > 0,
+          );
+          await tx`
+            select pg_terminate_backend(pid) from pg_stat_activity
+            where datname = current_database() and pid <> pg_backend_pid()`;
+        }),
+      );
+      for (const answer of await Promise.all(asked)) expect([200, 202, 503]).toContain(answer.status);
+      await eventually(
+        () => fetch(`${url}/v1/ready`),
+        ({ status }) => status === 200,
+      );
+    }
+    server.process.kill('SIGTERM');
+    expect(await server.ended).toMatchObject({ code: 0, signal: null, stderr: '' });
+  });
+
   test('stops on SIGTERM while it waits for another node that migrates: exit 0', async () => {
     const empty = await createTestDatabase({ empty: true });
     try {
@@ -50,7 +87,7 @@ describe('a running server', () => {
         await sql`select pg_advisory_lock(${MIGRATION_LOCK})`;
         const server = workspace.start(['serve']);
         await eventually(
-          () => sql`select from pg_locks where locktype = 'advisory' and not granted`,
+          () => waitingForLock(sql),
           (waiting) => waiting.length > 0,
         );
         server.process.kill('SIGTERM');

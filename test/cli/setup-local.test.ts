@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmod, chown, mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { appendFile, chmod, chown, mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { chooseCluster, examineClusters, type ExaminedCluster } from '../../src/cli/setup-local.ts';
@@ -49,6 +49,8 @@ const programs = await localPrograms();
     expect(stdout).toContain(`Made the role "${names[3]}" and made the database "${names[1]}" in PostgreSQL`);
     expect(stdout).not.toContain(postgresql.password);
     expect((await stat(workspace.file)).mode & 0o777).toBe(0o640);
+    // Other servers of this machine's tests may hold the fixed ports of the default.
+    await appendFile(workspace.file, '\nendpoints = []\n');
     await workspace.serve();
   });
 

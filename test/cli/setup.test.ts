@@ -56,6 +56,9 @@ describe('klatch setup', () => {
     expect(stdout).toContain('http.port = 7071');
     expect(stdout).toMatch(/Next: start the server with "klatch serve --config/);
     expect(stdout).not.toContain(config.secret);
+    expect(config.webPush).toMatchObject({ subject: 'https://chat.example.org' });
+    expect(stdout).toContain(config.webPush!.public);
+    expect(stdout).not.toContain(config.webPush!.private);
   });
 
   test('run again with the same answers changes nothing, and is content', async () => {
@@ -86,6 +89,31 @@ describe('klatch setup', () => {
     expect(moved.code).toBe(1);
     expect(moved.stderr).toMatch(/http\.base-uri = https:\/\/one\.example[^]*services\.postgresql\.embedded is on/);
     expect(await readFile(workspace.file, 'utf8')).toBe(before);
+  });
+
+  test('takes whom push services may write to, and refuses another one than the file has', async () => {
+    const flags = ['setup', '--embedded', '--base-uri', 'https://one.example'];
+    const bad = await workspace.run([...flags, '--web-push-subject', 'ours@example.org']);
+    expect(bad).toMatchObject({ code: 64, stderr: expect.stringContaining('--web-push-subject: ') });
+    expect(await workspace.run([...flags, '--web-push-subject', 'mailto:ours@example.org'])).toMatchObject({ code: 0 });
+    expect(load().config.webPush?.subject).toBe('mailto:ours@example.org');
+    const { code, stderr } = await workspace.run(['setup', '--web-push-subject', 'mailto:others@example.org']);
+    expect(code).toBe(1);
+    expect(stderr).toContain('services.web-push.subject = mailto:ours@example.org, and --web-push-subject says');
+  });
+
+  test('makes keys of web push for a configuration that was complete before there were any, and once', async () => {
+    await workspace.run(['setup', '--embedded', '--base-uri', 'https://one.example']);
+    const without = (await readFile(workspace.file, 'utf8')).replace(/\n {4}(?:public|private|subject) = .*/g, '');
+    await writeFile(workspace.file, without);
+    expect(load().config.webPush).toBeNull();
+    const { code, stdout } = await workspace.run(['setup', '--json']);
+    expect(code).toBe(0);
+    expect(JSON.parse(stdout).set).toEqual(['public', 'private', 'subject'].map((key) => `services.web-push.${key}`));
+    const made = load().config.webPush;
+    expect(made?.subject).toBe('https://one.example');
+    await workspace.run(['setup']);
+    expect(load().config.webPush).toEqual(made);
   });
 
   test('compares answers as the server understands them, and shows no password', async () => {

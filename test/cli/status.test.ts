@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { ADVISORY_LOCK as MIGRATION_LOCK } from '../../src/storage/migrate.ts';
 import { readLastRun } from '../../src/storage/run-record.ts';
-import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { createTestDatabase, waitingForLock, type TestDatabase } from '../support/database.ts';
 import { DatabaseProxy } from '../support/database-proxy.ts';
 import { eventually } from '../support/eventually.ts';
 import { Receiver } from '../support/receiver.ts';
@@ -137,7 +137,7 @@ describe('the status of a server that does not answer says why', () => {
         await sql`select pg_advisory_lock(${MIGRATION_LOCK})`;
         const server = workspace.start(['serve']);
         await eventually(
-          () => sql`select from pg_locks where locktype = 'advisory' and not granted`,
+          () => waitingForLock(sql),
           (waiting) => waiting.length > 0,
         );
         const { line, json, reason } = await down();
@@ -282,7 +282,7 @@ describe('the status of a server that does not answer says why', () => {
         await sql`select pg_advisory_lock(${MIGRATION_LOCK})`;
         const migrating = workspace.start(['migrate']);
         await eventually(
-          () => sql`select from pg_locks where locktype = 'advisory' and not granted`,
+          () => waitingForLock(sql),
           (waiting) => waiting.length > 0,
         );
         const { line, json } = await down();

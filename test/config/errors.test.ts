@@ -70,7 +70,7 @@ describe('a wrong value is named by file, line and key, with what was expected a
     ],
     [
       'services.google.push.keys = [{ project-id = 1 }]',
-      'services.google.push.keys[0].key: is missing: expected a key on one line',
+      'services.google.push.keys[0].key: is missing: expected the path of a service account file, or its JSON',
     ],
   ])('%s', (line, sentence) => {
     expect(refusal(line)).toBe(`server.conf:3: ${sentence}`);

@@ -4,6 +4,7 @@ import { join, relative } from 'node:path';
 import { loadConfig } from '../../src/config/load.ts';
 import { Folder, MINIMAL, SECRET } from './folder.ts';
 import { load } from './load.ts';
+import { createServiceAccount } from '../push/keys.ts';
 
 describe('a configuration that loads', () => {
   test('has the defaults of the contract where nothing is said', () => {
@@ -39,28 +40,30 @@ describe('a configuration that loads', () => {
     expect(config.delivery.retryMs).toEqual([5000, 30_000, 120_000, 600_000, 1_800_000, 3_600_000]);
     expect(config.retention).toMatchObject({ deliveryLogMs: 604_800_000, deliveryLogRows: 10_000 });
     expect(config.retention).toMatchObject({ idempotencyKeysMs: 86_400_000, removedHooksMs: 2_592_000_000 });
-    expect(config).toMatchObject({ activation: null, googlePushKeys: [], serverKeys: [] });
+    expect(config).toMatchObject({ activation: null, googlePush: { keys: [] }, serverKeys: [] });
     expect(config.log).toEqual({ level: 'info', format: 'auto' });
   });
 
   test('can hold every key of the original system', () => {
-    const { config, warnings } = load(`
+    const { json } = createServiceAccount('chat-1');
+    const text = `
       services {
         postgresql { host: "db.example.org", db: "chat", user: "chatter", password: "p w" }
         klatch-activation { uri: "https://gate.example.org/", auth-token: "gate token" }
-        google.push.keys = [{ project-id: 123456789012, key: "AIza-1" }, { project-id: "chat-1", key: "AIza-2" }]
+        google.push.keys = [{ project-id: 123456789012, key: """${json}""" }, { project-id: "chat-1", key: \${ACCOUNT} }]
       }
       http.base-uri: "HTTPS://Chat.Example.org:443/base/"
       secret: ${SECRET}
       project-name: Example Chat
       public-endpoints: ["ws://chat.example.org:9080/", "tcp://chat.example.org:9070"]
-    `);
+    `;
+    const { config, warnings } = load(text, { ACCOUNT: json });
     expect(warnings).toEqual([]);
     expect(config.postgresql).toMatchObject({ host: 'db.example.org', db: 'chat', user: 'chatter', password: 'p w' });
     expect(config.activation).toEqual({ uri: 'https://gate.example.org', authToken: 'gate token' });
-    expect(config.googlePushKeys).toEqual([
-      { projectId: '123456789012', key: 'AIza-1' },
-      { projectId: 'chat-1', key: 'AIza-2' },
+    expect(config.googlePush.keys).toEqual([
+      { projectId: '123456789012', key: json },
+      { projectId: 'chat-1', key: json },
     ]);
     expect(config.http.baseUri).toBe('https://chat.example.org/base');
     expect(config.projectName).toBe('Example Chat');
@@ -141,7 +144,7 @@ describe('a configuration that loads', () => {
   });
 
   test('takes null for an optional key as not set', () => {
-    const { config } = load(`${MINIMAL}services.google = null\nmodules.security.server-keys = null`);
-    expect(config).toMatchObject({ googlePushKeys: [], serverKeys: [] });
+    const { config } = load(`${MINIMAL}services.google.push.keys = null\nmodules.security.server-keys = null`);
+    expect(config).toMatchObject({ googlePush: { keys: [] }, serverKeys: [] });
   });
 });

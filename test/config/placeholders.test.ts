@@ -36,7 +36,7 @@ services.google.push.keys = [
 ]
 modules.security.server-keys = <SERVER KEYS>
 limits = <LIMITS>
-services.apple.push = [{ key = """<APPLE-PUSH key_1>""" }]`;
+services.pear.push = [{ key = """<APPLE-PUSH key_1>""" }]`;
     expect(missing(text)).toEqual([
       'server.conf:1: secret: still holds its placeholder',
       'server.conf:2: http.port: still holds its placeholder',
@@ -45,8 +45,8 @@ services.apple.push = [{ key = """<APPLE-PUSH key_1>""" }]`;
       'server.conf:5: services.google.push.keys[0].key: still holds its placeholder',
       'server.conf:7: modules.security.server-keys: still holds its placeholder',
       'server.conf:8: limits: still holds its placeholder',
-      'server.conf:9: services.apple.push[0].key: still holds its placeholder',
-      'server.conf:9: services.apple: unknown key',
+      'server.conf:9: services.pear.push[0].key: still holds its placeholder',
+      'server.conf:9: services.pear: unknown key',
     ]);
   });
 

@@ -6,7 +6,9 @@ import { listAssets, readAsset } from '../../src/assets.ts';
 import { valueRule } from '../../src/config/kind.ts';
 import { outline } from '../../src/config/outline.ts';
 import { settingEntries } from '../../src/config/schema.ts';
-import { SECRET } from './folder.ts';
+import library from 'web-push';
+import { createAppleKey, createServiceAccount } from '../push/keys.ts';
+import { Folder, SECRET } from './folder.ts';
 import { load } from './load.ts';
 
 const reference = readAsset('config/reference.conf');
@@ -79,14 +81,37 @@ describe('server.conf.template', () => {
     const { config, warnings } = load(fill(template));
     expect(warnings).toEqual([]);
     expect(config.postgresql.password).toBe(DB_PASSWORD);
+    using folder = new Folder();
+    const vapid = library.generateVAPIDKeys();
     const all = fill(template)
       .replaceAll(/^( *)#(?=[a-z-]+ = )/gm, '$1')
-      .replace(/^.*(?:server-keys|bin-dir|heap) = .*$/gm, '')
+      .replace(/^.*(?:server-keys|bin-dir|heap|template) = .*$/gm, '')
+      .replace(/^.*(?:authority|location) = .*$/gm, '')
+      .replaceAll(/<APPLE_(?:KEY|TEAM)_ID>/g, 'ABCDE12345')
+      .replace('<APPLE_PUSH_ENDPOINT>', 'https://apple.example.org')
+      .replace('<BUNDLE_ID>', 'org.example.chat')
+      .replace('<GOOGLE_PROJECT_ID>', 'klatch-test')
+      .replace('<GOOGLE_PUSH_KEY>', folder.write('account.json', createServiceAccount('klatch-test').json))
+      .replace('<APPLE_KEY_FILE>', folder.write('key.p8', createAppleKey().p8))
+      .replace('<WEB_PUSH_PUBLIC_KEY>', vapid.publicKey)
+      .replace('<WEB_PUSH_PRIVATE_KEY>', vapid.privateKey)
+      .replace('<WEB_PUSH_SUBJECT>', 'mailto:klatch@example.org')
+      .replace('<BUCKET>', 'klatch')
+      .replace('<SMTP_FROM>', 'klatch@example.org')
+      .replace('<INVITE_BASE_URI>', 'https://invite.example.org')
       .replace('<ACTIVATION_URI>', 'https://gate.example.org')
       .replaceAll(/<[A-Z_]+>/g, 'x');
     const full = load(all);
     expect(full.warnings).toEqual([]);
-    expect({ ...full.config, file: '', activation: null, googlePushKeys: [] }).toEqual({ ...config, file: '' });
+    const { inviteBaseUri } = config;
+    const { googlePush, applePush, webPush, files } = config;
+    const services = { activation: null, smtp: null, googlePush, applePush, webPush, files };
+    const filled = { ...full.config, file: '', ...services, inviteBaseUri };
+    expect(filled).toEqual({ ...config, file: '' });
+    expect(full.config.files.s3).toMatchObject({ bucket: 'klatch', downloads: 'through', pathStyle: false });
+    expect(full.config.applePush.keys).toMatchObject([{ bundleId: 'org.example.chat', sandbox: false }]);
+    expect(full.config.webPush).toMatchObject({ subject: 'mailto:klatch@example.org' });
+    expect(full.config.smtp).toMatchObject({ host: 'x', port: 587, tls: 'starttls', from: 'klatch@example.org' });
   });
 });
 
@@ -98,12 +123,15 @@ describe('the examples', () => {
   });
 
   test('the full one loads when it is filled', () => {
+    using folder = new Folder();
+    const key = folder.write('account.json', createServiceAccount().json);
     const text = fill(readAsset('etc/klatch/server.conf.example'))
+      .replace('<GOOGLE_PUSH_KEY>', key)
       .replace(/modules\.security\.server-keys = \[[^\]]*\]/, '')
       .replaceAll(/<[A-Z_]+>/g, 'x');
     const { config, warnings } = load(text);
     expect(warnings).toEqual([]);
-    expect(config.googlePushKeys).toEqual([{ projectId: '123456789012', key: 'x' }]);
+    expect(config.googlePush.keys).toEqual([{ projectId: '123456789012', key }]);
     expect(config.activation).toEqual({ uri: 'https://gate.example.org', authToken: 'x' });
     expect(config.publicEndpoints).toHaveLength(2);
   });

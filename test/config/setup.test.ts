@@ -1,3 +1,4 @@
+import { createECDH } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
 import { readAsset } from '../../src/assets.ts';
 import { quote } from '../../src/config/edit.ts';
@@ -5,6 +6,7 @@ import { loadConfig } from '../../src/config/load.ts';
 import { ConfigError } from '../../src/config/problem.ts';
 import { applyAnswers, checkAnswer, createSecret } from '../../src/config/setup.ts';
 import type { SetupAnswers } from '../../src/config/setup.ts';
+import { createWebPushKeys } from '../../src/config/web-push-keys.ts';
 import { Folder, SECRET } from './folder.ts';
 
 const TEMPLATE = readAsset('etc/klatch/server.conf.template');
@@ -309,4 +311,61 @@ test('a new secret is accepted and new each time', () => {
 
 test('quoted text holds no character that cannot be seen', () => {
   expect(quote('a\u2028b\u0085c\ufeffd\u007f"')).toBe('"a\\u2028b\\u0085c\\ufeffd\\u007f\\""');
+});
+
+describe('keys of web push', () => {
+  const pair = createWebPushKeys();
+  const push = { ...ANSWERS, webPushKeys: pair };
+
+  test('are a pair of P-256, another one each time', () => {
+    const ecdh = createECDH('prime256v1');
+    ecdh.setPrivateKey(pair.private, 'base64url');
+    expect(ecdh.getPublicKey('base64url')).toBe(pair.public);
+    expect([pair.public.length, pair.private.length]).toEqual([87, 43]);
+    expect(createWebPushKeys().private).not.toBe(pair.private);
+  });
+
+  test('are written where there are none, with whom push services may write to', () => {
+    const { text, set } = apply(TEMPLATE, push);
+    expect(set).toEqual(expect.arrayContaining(['services.web-push.public', 'services.web-push.subject']));
+    expect(loaded(text).config.webPush).toEqual({ ...pair, subject: 'https://chat.example.org' });
+    const again = apply(text, { ...push, webPushKeys: createWebPushKeys() });
+    expect(again).toMatchObject({ text, set: [], kept: expect.arrayContaining(['services.web-push.private']) });
+  });
+
+  test.each([
+    ['https://chat.example.org/klatch/', 'https://chat.example.org'],
+    ['http://chat.example.org:9090', 'mailto:postmaster@chat.example.org'],
+    ['http://127.0.0.1:9090', 'mailto:postmaster@localhost'],
+    ['http://[::1]:9090', 'mailto:postmaster@localhost'],
+  ])('have a subject by the base-uri %s', (baseUri, subject) => {
+    const { text } = apply(TEMPLATE, { ...push, baseUri });
+    expect(loaded(text).config.webPush?.subject).toBe(subject);
+    // Of the file, where it has been answered.
+    const begun = TEMPLATE.replace('<BASE_URI>', baseUri);
+    expect(loaded(apply(begun, { ...push, baseUri: 'https://other.example' }).text).config.webPush?.subject).toBe(
+      subject,
+    );
+  });
+
+  test('have the subject that is given, and keep the one that is there', () => {
+    const given = { ...push, webPushSubject: 'mailto:admin@example.org' };
+    const { text } = apply(TEMPLATE, given);
+    expect(loaded(text).config.webPush?.subject).toBe('mailto:admin@example.org');
+    const begun = TEMPLATE.replace('#subject = "<WEB_PUSH_SUBJECT>"', 'subject = "mailto:ours@example.org"');
+    expect(loaded(apply(begun, given).text).config.webPush).toEqual({ ...pair, subject: 'mailto:ours@example.org' });
+  });
+
+  test.each(['public', 'private'] as const)(
+    'beside half a pair, the %s key, nothing is written of the other',
+    (half) => {
+      const name = `<WEB_PUSH_${half.toUpperCase()}_KEY>`;
+      const own = createWebPushKeys()[half];
+      const begun = TEMPLATE.replace(`#${half} = "${name}"`, `${half} = "${own}"`);
+      const { text, set, kept } = apply(begun, push);
+      expect(set).not.toContain(`services.web-push.${half === 'public' ? 'private' : 'public'}`);
+      expect(kept).toContain(`services.web-push.${half}`);
+      expect(text).not.toContain(pair[half]);
+    },
+  );
 });

@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { MINIMAL } from './folder.ts';
 import { load } from './load.ts';
+import { createServiceAccount } from '../push/keys.ts';
 
 describe('a key that nobody knows is a warning', () => {
   test.each([
@@ -21,17 +22,20 @@ describe('a key that nobody knows is a warning', () => {
       'modules.security.modules.security.server-keys: unknown key, did you mean modules.security.server-keys?',
     ],
     ['metrics { http { port = 80 } }', 'metrics.http.port: unknown key, did you mean http.port?'],
-    ['services.apple.push.keys = []', 'services.apple: unknown key'],
-    ['files.storage.location = x', 'files: unknown key'],
+    ['services.pear.push.keys = []', 'services.pear: unknown key'],
+    ['files.storage.location = x', 'files: unknown key, did you mean limits.files?'],
     ['"http.port" = 1', '"http.port": unknown key, did you mean http.port?'],
-    [
-      'services.google.push.keys = [{ project-id = 1, key = k, kee = 2 }]',
-      'services.google.push.keys[0].kee: unknown key, did you mean key?',
-    ],
     ['__proto__ { x = 1 }', '__proto__: unknown key'],
   ])('%s', (line, expected) => {
     const { warnings } = load(`${MINIMAL}${line}`);
     expect(warnings.map((warning) => warning.replace(/^.*\//, ''))).toEqual([`server.conf:3: ${expected}`]);
+  });
+
+  test('beside a key that nobody may see', () => {
+    const key = JSON.stringify(createServiceAccount().json);
+    const { warnings } = load(`${MINIMAL}services.google.push.keys = [{ project-id = 1, key = ${key}, kee = 2 }]`);
+    const expected = 'server.conf:3: services.google.push.keys[0].kee: unknown key, did you mean key?';
+    expect(warnings.map((warning) => warning.replace(/^.*\//, ''))).toEqual([expected]);
   });
 
   test('and all of them are named, in the order of the file', () => {

@@ -97,7 +97,7 @@ describe('what a receiver gives back of the request', () => {
       // The one place that shows a target whole.
       shown.push({ ...(await server.operate<object>('hooks.info', { hook: hook.id })), url: '' });
     }
-    shown.push(await server.operate('hooks.list', {}), await server.operate('server.status', {}));
+    shown.push(await server.operate('hooks.list-all', {}), await server.operate('server.status', {}));
     shown.push(await (await fetch(server.metricsUrl)).text());
     shown.push(lines.map(({ text }) => text));
     const all = shown.map((one) => JSON.stringify(one)).join('\n');

@@ -134,7 +134,7 @@ describe('a key', () => {
   test('stays when the group’s token is rotated', async () => {
     const group = await server.createGroup();
     const first = await post(group, 'x', { 'idempotency-key': 'k' });
-    const { token } = await server.operate<{ token: string }>('groups.rotate_token', { group: group.id });
+    const { token } = await server.operate<{ token: string }>('groups.rotate-token', { group: group.id });
     const again = await postJson(`${server.url}/v1/webhooks/${token}`, { text: 'x' }, { 'idempotency-key': 'k' });
     expect(again.body).toEqual(first.body);
   });

@@ -1,22 +1,12 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { describeError, type Log } from '../../src/log.ts';
 import { expectAnswerHeaders, request, type WireRequest } from '../http/wire.ts';
+import { recordingLog } from '../support/recording-log.ts';
 import { postJson, TestServer, type TestGroup } from '../support/server.ts';
 
 const TEXT = 'a-private-text';
 const TARGET_PATH = 'a-private-path';
-
-/** A log that keeps every line as the real one would write it. */
-function recordingLog(lines: string[]): Log {
-  const write = (event: string, fields: Record<string, unknown> = {}): void => {
-    const { error, ...rest } = fields;
-    lines.push(JSON.stringify({ event, ...rest, ...(error === undefined ? {} : { error: describeError(error) }) }));
-  };
-  const log: Log = { debug: write, info: write, warn: write, error: write, child: () => log };
-  return log;
-}
 
 let server: TestServer;
 let group: TestGroup;

@@ -10,7 +10,11 @@ const ISO_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 let server: TestServer;
 let group: TestGroup;
 beforeAll(async () => {
-  server = await TestServer.start({ limits: { registrationsPerMinute: 100_000 } });
+  server = await TestServer.start({
+    limits: { registrationsPerMinute: 100_000 },
+    postgresql: { lockTimeoutMs: 60_000, queryTimeoutMs: 60_000 },
+    http: { requestTimeoutMs: 60_000 },
+  });
   group = await server.createGroup();
 });
 afterAll(() => server.stop());

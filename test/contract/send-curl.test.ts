@@ -109,7 +109,7 @@ withCurl('curl posts', () => {
     const args = ['-H', 'Expect: 100-continue', '--expect100-timeout', '20', '--data-binary', `@${await file(body)}`];
     const started = performance.now();
     await expectPosted(text, args);
-    expect(performance.now() - started).toBeLessThan(5_000);
+    expect(performance.now() - started).toBeLessThan(15_000);
   });
 
   test('with HTTP/1.0, and with an upgrade to HTTP/2 that the server does not take', async () => {
@@ -140,10 +140,12 @@ withCurl('curl is refused', () => {
     expect((await curl(['-T', '-', group.webhook], 'x')).status).toBe(405);
   });
 
-  test('with a file in a form', async () => {
-    const answer = await curl(['-F', `file=@${await file('x')}`, group.webhook]);
+  test('with a file in another field of a form', async () => {
+    const answer = await curl(['-F', `upload=@${await file('x')}`, group.webhook]);
     expect(answer.status).toBe(400);
-    expect(JSON.parse(answer.body)).toEqual({ message: 'This server takes no files yet: send the text alone' });
+    expect(JSON.parse(answer.body)).toEqual({
+      message: 'A file is in another field than file: name the field of each file "file"',
+    });
   });
 
   test('with plain text that claims to be JSON', async () => {

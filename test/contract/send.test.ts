@@ -139,7 +139,7 @@ describe('a body with a JSON content type', () => {
     );
     const answer = await post(`{"text":"x"${' "\n'.repeat(300_000)}`, JSON_TYPE);
     expect(answer.body).toEqual({ message: expect.stringMatching(/^The body is not valid JSON/) });
-    expect(performance.now() - started).toBeLessThan(3_000);
+    expect(performance.now() - started).toBeLessThan(9_000);
   });
 });
 
@@ -247,9 +247,9 @@ describe('a multipart form', () => {
       ...multipart({ other: 'x' }),
     ));
 
-  test('with a file is refused', () =>
+  test('with its text in a file is told how it is meant', () =>
     expectRefused(
-      { status: 400, message: 'This server takes no files yet: send the text alone' },
+      { status: 400, message: "text: was sent as a file; with curl it is -F 'text=<name', not -F 'text=@name'" },
       '--B\r\nContent-Disposition: form-data; name="text"; filename="a.txt"\r\n\r\nx\r\n--B--\r\n',
       'multipart/form-data; boundary=B',
     ));

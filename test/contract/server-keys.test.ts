@@ -81,7 +81,13 @@ describe('GET /v1/about', () => {
     expectAnswerHeaders(answer);
     const { statement, signatures, ...rest } = answer.body;
     const about = { projectName: 'Klatch under test', endpoints: ['ws://klatch.example:9080'] };
-    expect(rest).toEqual({ ...about, version: readVersion() });
+    expect(rest).toEqual({
+      ...about,
+      registration: 'invite',
+      version: readVersion(),
+      push: { google: [], apple: [], webPush: null },
+      files: { maxBytes: 100 * 1024 * 1024 },
+    });
     const { date, ...stated } = JSON.parse(statement);
     expect(stated).toEqual({ type: 'klatch.about', ...about, certificates: [] });
     expect(Math.abs(Date.parse(date) - before)).toBeLessThan(60_000);

@@ -210,7 +210,7 @@ describe('a rotated token', () => {
     const registered = await postJson(`${rotated.webhook}/reverse`, { url: 'http://127.0.0.1:9/' });
     expect((await postJson(rotated.webhook, { text: 'before' })).status).toBe(200);
 
-    const { token } = await server.operate<{ token: string }>('groups.rotate_token', { group: rotated.id });
+    const { token } = await server.operate<{ token: string }>('groups.rotate-token', { group: rotated.id });
     expect(token).not.toBe(rotated.token);
     const refused = await postJson(rotated.webhook, { text: 'after' });
     expect([refused.status, refused.body]).toEqual([404, { ...WRONG, status: 'failure' }]);

@@ -10,7 +10,7 @@ describe('forwarding to reverse webhooks', () => {
   let server: TestServer;
   const receivers: Receiver[] = [];
   beforeAll(async () => {
-    const delivery = { retryMs: FAST_RETRIES, headersTimeoutMs: 1_000, answerTimeMs: 200, perHost: 4 };
+    const delivery = { retryMs: FAST_RETRIES, answerTimeMs: 200, perHost: 4 };
     server = await TestServer.start({ delivery, limits: { registrationsPerMinute: 1_000, tokenRate: 10_000 } });
   });
   afterAll(() => server.stop());
@@ -148,12 +148,14 @@ describe('forwarding to reverse webhooks', () => {
     );
     const rows = await server.database.query(
       (sql) => sql`
-      select r.removed_by, a.outcome, a.code, n.kind from reverse_hook r
-      join delivery_attempt a on a.hook_id = r.id join notice n on n.conversation_id = r.conversation_id
+      select r.removed_by, a.outcome, a.code,
+        (select json_agg(n.kind order by n.rev) from notice n where n.conversation_id = r.conversation_id) as notices
+      from reverse_hook r join delivery_attempt a on a.hook_id = r.id
       where r.id = ${hook.id}`,
     );
+    const notices = ['created', 'hook_added', 'hook_removed'];
     expect(rows.map((row) => ({ ...row }))).toEqual([
-      { removed_by: 'target', outcome: 'unregistered', code: 410, kind: 'hook_removed' },
+      { removed_by: 'target', outcome: 'unregistered', code: 410, notices },
     ]);
     await post(group, 2, 3);
     expect((await register(group, receiver.url())).id).toBeGreaterThan(hook.id);

@@ -10,13 +10,16 @@ const message: LogMessage = {
   hops: 0,
   sentAt: new Date('2026-11-21T10:00:00.123Z'),
   deleted: false,
+  attachments: null,
   title: 'Ops',
   senderId: 3,
   senderName: 'Ada',
   senderNick: 'ada',
   senderKind: 'user',
 };
-const bodyOf = (change: Partial<LogMessage>): any => JSON.parse(deliveryBody(group, { ...message, ...change })); // oxlint-disable-line typescript/no-explicit-any
+// oxlint-disable-next-line typescript/no-explicit-any
+const bodyOf = (change: Partial<LogMessage>): any =>
+  JSON.parse(deliveryBody(group, { ...message, ...change }, (conversation, { id }) => `${conversation}/${id}`));
 
 describe('the body of a delivery', () => {
   test('has the shape of the contract', () => {
@@ -35,6 +38,16 @@ describe('the body of a delivery', () => {
     const { data } = bodyOf({ text: '', deleted: true });
     expect(data.message).toMatchObject({ seq: 42, text: '', deleted: true });
     expect(data.command).toBeUndefined();
+  });
+
+  test('carries the files of a message with links to them, and none of a deleted one', () => {
+    // As the database gives it: in an order of its own.
+    const attachments = [{ size: 5, type: 'image/png', name: 'a b.png', id: 'x'.repeat(22) }];
+    const { message: shown, command } = bodyOf({ text: '', attachments }).data;
+    expect(shown).toMatchObject({ text: '', attachments: [{ ...attachments[0], url: `7/${'x'.repeat(22)}` }] });
+    expect(Object.keys(shown.attachments[0])).toEqual(['id', 'name', 'type', 'size', 'url']);
+    expect(command).toBeUndefined();
+    expect(bodyOf({ text: '', deleted: true, attachments }).data.message.attachments).toEqual([]);
   });
 
   test.each([

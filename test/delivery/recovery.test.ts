@@ -44,9 +44,9 @@ describe('a lane after an outage', () => {
     await lane.register({ batch: 20 }, () => (failures-- > 0 ? 503 : 200));
     await lane.post(1, 1);
     await lane.rowWhere(({ cursor }) => cursor === 1);
-    await lane.change({ paused_at: new Date() });
+    await lane.pause(true);
     await lane.post(2, 21);
-    await lane.change({ paused_at: null });
+    await lane.pause(false);
     await lane.rowWhere(({ cursor }) => cursor === 21);
     expect(lane.receiver.arrivals.map(rangeOf).at(-1)).toBe('2-21');
   });
@@ -54,7 +54,7 @@ describe('a lane after an outage', () => {
 
 describe('a hook that has failed for so long that it is parked', () => {
   const notices = async (): Promise<string[]> => {
-    const rows = await lane.server.database.query((sql) => sql`select kind from notice where kind like 'hook%'`);
+    const rows = await lane.server.database.query((sql) => sql`select kind from notice where kind = 'hook_parked'`);
     return rows.map((row) => String(row['kind']));
   };
 

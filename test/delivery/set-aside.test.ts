@@ -7,6 +7,13 @@ beforeEach(async () => {
 });
 afterEach(() => lane.stop());
 
+/** Posts them all before the first is sent. */
+async function postTogether(from: number, to: number): Promise<void> {
+  await lane.pause(true);
+  await lane.post(from, to);
+  await lane.pause(false);
+}
+
 const arrived = (): number[] => lane.receiver.arrivals.flatMap(seqs);
 const refusing = (refused: readonly number[], status = 422) =>
   lane.register({}, (arrival) => (refused.includes(seqs(arrival)[0]!) ? status : 200));
@@ -14,7 +21,7 @@ const refusing = (refused: readonly number[], status = 422) =>
 describe('a strict hook whose target refuses a message', () => {
   test('sets it aside after the fifth refusal, when one behind it is accepted', async () => {
     await refusing([2]);
-    await lane.post(1, 4);
+    await postTogether(1, 4);
     await lane.rowWhere((row) => row['cursor'] === 4);
     expect(arrived()).toEqual([1, 2, 2, 2, 2, 2, 3, 4]);
     const log = await lane.log();
@@ -25,7 +32,7 @@ describe('a strict hook whose target refuses a message', () => {
 
   test('sets aside with it those that were refused before the one that was accepted', async () => {
     await refusing([1, 2, 3], 400);
-    await lane.post(1, 5);
+    await postTogether(1, 5);
     await lane.rowWhere((row) => row['cursor'] === 5);
     expect(arrived()).toEqual([1, 1, 1, 1, 1, 2, 3, 4, 5]);
     expect((await lane.log()).filter((line) => line.includes('set_aside'))).toEqual([
@@ -37,7 +44,7 @@ describe('a strict hook whose target refuses a message', () => {
 
   test('keeps its place when none of three behind it is accepted', async () => {
     await refusing([1, 2, 3, 4], 413);
-    await lane.post(1, 6);
+    await postTogether(1, 6);
     const row = await lane.rowWhere(({ refusals }) => refusals >= 7);
     expect(row).toMatchObject({ cursor: 0, failures: row['refusals'] });
     const seen = arrived();
@@ -70,7 +77,7 @@ describe('a strict hook whose target refuses a message', () => {
 
   test('is at fault when what is offered fails for another reason', async () => {
     await lane.register({}, (arrival) => (seqs(arrival)[0] === 1 ? 422 : 503));
-    await lane.post(1, 4);
+    await postTogether(1, 4);
     await lane.rowWhere((row) => row['refusals'] >= 6);
     expect(new Set(arrived())).toEqual(new Set([1, 2]));
     expect((await lane.row())['cursor']).toBe(0);

@@ -90,7 +90,7 @@ describe('servers on one database', () => {
     await eventually(earliest, (at) => at > before);
   };
   const shared = (shares: readonly number[]): Promise<number[]> =>
-    eventually(holdings, (now) => JSON.stringify(now) === JSON.stringify(shares), 5_000);
+    eventually(holdings, (now) => JSON.stringify(now) === JSON.stringify(shares), 9_000);
 
   test('hold equal shares within seconds after one came or went, and none moves without a reason', async () => {
     const first = await start();

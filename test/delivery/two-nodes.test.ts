@@ -64,11 +64,15 @@ describe('two servers on one database', () => {
     receiver = await Receiver.start();
     const group = await first.createGroup();
     for (let n = 0; n < 4; n += 1) await postJson(`${on(first, group)}/reverse`, { url: receiver.url(`/${n}`) });
-    const posted = performance.now();
-    await postJson(on(second, group), { text: 'over there' });
-    await receiver.received(4);
-    // The sweep comes every 5 s; a word takes milliseconds.
-    expect(performance.now() - posted).toBeLessThan(2_500);
+    const took: number[] = [];
+    for (let n = 1; n <= 3; n += 1) {
+      const posted = performance.now();
+      await postJson(on(second, group), { text: 'over there' });
+      await receiver.received(4 * n);
+      took.push(performance.now() - posted);
+    }
+    // The sweep comes every 5 s, and after the first message all three would wait for one; a word takes milliseconds.
+    expect(Math.min(...took.slice(1))).toBeLessThan(2_500);
   });
 
   test('refuse a token that was rotated on the other one at once', async () => {
@@ -76,7 +80,7 @@ describe('two servers on one database', () => {
     const group = await first.createGroup();
     for (const server of [first, second])
       expect((await postJson(on(server, group), { text: 'before' })).status).toBe(200);
-    const rotated = await first.operate<{ token: string }>('groups.rotate_token', { group: group.id });
+    const rotated = await first.operate<{ token: string }>('groups.rotate-token', { group: group.id });
     for (const server of [first, second])
       expect((await postJson(on(server, group), { text: 'after' })).status).toBe(404);
     const answer = await postJson(`${second.url}/v1/webhooks/${rotated.token}`, { text: 'new' });
@@ -88,7 +92,7 @@ describe('two servers on one database', () => {
     const group = await first.createGroup();
     expect((await postJson(on(second, group), { text: 'before' })).status).toBe(200);
     await deafen();
-    await first.operate('groups.rotate_token', { group: group.id });
+    await first.operate('groups.rotate-token', { group: group.id });
     const url = on(second, group);
     const answers = await Promise.all([
       postJson(url, { text: '' }),
@@ -114,7 +118,7 @@ describe('two servers on one database', () => {
     req.flushHeaders();
     // The token has been admitted when the body is asked for.
     await once(req, 'continue');
-    const { token } = await first.operate<{ token: string }>('groups.rotate_token', { group: group.id });
+    const { token } = await first.operate<{ token: string }>('groups.rotate-token', { group: group.id });
     req.end(body);
     expect(await answered).toBe(404);
     expect((await readJson(await fetch(on(first, { ...group, token }) + '/reverse'))).body).toEqual([]);

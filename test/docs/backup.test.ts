@@ -62,6 +62,7 @@ async function configure(...lines: string[]): Promise<void> {
     `secret = "${SECRET}"`,
     'http { port = 0, base-uri = "http://127.0.0.1" }',
     'metrics.port = 0',
+    'endpoints = []',
     'data-dir = "data"',
     'services.postgresql.embedded = true',
     'delivery.allow = ["loopback"]',

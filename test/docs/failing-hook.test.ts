@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
 import { Receiver } from '../support/receiver.ts';
-import { freePort } from '../support/server-process.ts';
+import { freePort } from '../support/ports.ts';
 import { readJson } from '../support/server.ts';
 import { Workspace } from '../cli/program.ts';
 import { alignTables, normalise, record, transcriptOf } from './transcript.ts';

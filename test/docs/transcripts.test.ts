@@ -3,7 +3,7 @@ import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { DatabaseProxy } from '../support/database-proxy.ts';
 import { eventually } from '../support/eventually.ts';
 import { Receiver } from '../support/receiver.ts';
-import { freePort } from '../support/server-process.ts';
+import { freePort } from '../support/ports.ts';
 import { postJson, readJson } from '../support/server.ts';
 import { SECRET, Workspace, type Program } from '../cli/program.ts';
 import { normalise, record, transcriptOf } from './transcript.ts';
@@ -28,6 +28,7 @@ async function configure(...lines: string[]): Promise<void> {
     `secret = "${SECRET}"`,
     `http { port = ${port}, base-uri = "http://127.0.0.1:${port}" }`,
     `metrics.port = ${metricsPort}`,
+    'endpoints = []',
     'data-dir = "data"',
     'services.postgresql.embedded = true',
     'delivery.allow = ["loopback"]',

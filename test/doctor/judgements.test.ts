@@ -13,9 +13,12 @@ import {
 import { judgeHooks, judgeServerKeys } from '../../src/doctor/hooks.ts';
 import { CALLERS, judgeOpenFiles, neededFiles } from '../../src/doctor/open-files.ts';
 import { judgeLastFailure } from '../../src/doctor/last-failure.ts';
+import { findPushProblems, judgePush } from '../../src/doctor/push.ts';
+import type { Verdict } from '../../src/doctor/finding.ts';
 import { judgeServer } from '../../src/doctor/server.ts';
 import type { FailingHook } from '../../src/storage/hook-targets.ts';
 import type { DatabaseReport } from '../../src/storage/database-report.ts';
+import { newWebPush } from '../support/devices.ts';
 import { testConfig, type ConfigChanges } from '../support/config.ts';
 
 const target = {
@@ -92,12 +95,15 @@ describe('open files', () => {
   });
 
   test('are too few, scarce, nearly used up, or enough', () => {
-    expect(judgeOpenFiles({ limit: needed - 1, open: null, needed }).level).toBe('error');
-    expect(judgeOpenFiles({ limit: needed + CALLERS - 1, open: null, needed }).level).toBe('warning');
-    expect(judgeOpenFiles({ limit: 10_000, open: 8_001, needed }).level).toBe('warning');
-    expect(judgeOpenFiles({ limit: Number.POSITIVE_INFINITY, open: 1, needed })).toMatchObject({
+    const judge = (limit: number, open: number | null = null): Verdict =>
+      judgeOpenFiles({ limit, open, needed, connections: 20_000 });
+    expect(judge(needed - 1).level).toBe('error');
+    expect(judge(needed + CALLERS - 1).level).toBe('warning');
+    expect(judge(needed + CALLERS).level).toBe('ok');
+    expect(judge(50_000, 40_001).level).toBe('warning');
+    expect(judge(Number.POSITIVE_INFINITY, 1)).toMatchObject({
       level: 'ok',
-      found: expect.stringMatching(/^1 file open, without a limit;/),
+      found: expect.stringMatching(/^1 file open, without a limit;.* live clients up to 20000, beside callers$/),
     });
   });
 });
@@ -139,13 +145,13 @@ describe('the database', () => {
     ['without full pages', { fullPageWrites: 'off' }, /^full_page_writes is off/],
     ['without synchronous commits', { synchronousCommit: 'off' }, /^synchronous_commit is off/],
     ['a standby', { readOnly: true }, /takes no writes/],
-    ['too small', { connections: 5 }, /needs 8 connections/],
+    ['too small', { connections: 5 }, /needs 12 connections/],
   ])('is an error when it is %s', (_, changes, found) => {
     expect(judge(changes)).toEqual([{ level: 'error', found: expect.stringMatching(found), todo: expect.any(String) }]);
   });
 
   test.each([
-    ['full of others', { connectionsTaken: 36 }, /needs 8 connections; of 37 others have 31$/],
+    ['full of others', { connectionsTaken: 36 }, /needs 12 connections; of 37 others have 31$/],
     ['kept from clearing away', { longTransactions: 1 }, /^1 transaction open for longer than 5 min$/],
     ['locked', { waitingLocks: 2, blockers: [7, 8] }, /^2 locks waited for, held up by pid 7, 8 of PostgreSQL$/],
   ])('is worth a warning when it is %s', (_, changes, found) => {
@@ -178,7 +184,7 @@ describe('dangerous values', () => {
     ['a far database', { postgresql: { host: 'db.example.org' } }, /database at db\.example\.org is not encrypted/],
     ['everybody as a proxy', { http: { ...https, trustedProxies: ['::/0'] } }, /believes everybody/],
     ['a stop that is cut off', { http: { ...https, stopTimeoutMs: 30_000 } }, /stop-timeout is longer/],
-    ['a lock-timeout that never speaks', { postgresql: { lockTimeoutMs: 2_000 } }, /lock-timeout is not less/],
+    ['a lock-timeout that never speaks', { postgresql: { lockTimeoutMs: 20_000 } }, /lock-timeout is not less/],
   ])('%s', (_, changes, sentence) => {
     const all = found({ http: https, ...changes });
     expect(all).toEqual([expect.stringMatching(sentence)]);
@@ -207,6 +213,70 @@ test('hooks that ask for server keys are a warning only while there is no key', 
   expect(judgeServerKeys(configOf(), 2)).toMatchObject({ level: 'warning', found: expect.stringMatching(/^2 hooks/) });
   expect(judgeServerKeys(configOf(), 0).level).toBe('ok');
   expect(judgeServerKeys(configOf({ serverKeys: keys }), 2).level).toBe('ok');
+});
+
+describe('push', () => {
+  const google = { keys: [{ projectId: 'first', key: '/nowhere.json' }] };
+  const none = { devices: [], overdue: [] };
+  const device = (kind: 'google' | 'apple' | 'web', app: string | null = null, devices = 1) => ({ kind, app, devices });
+
+  test('is well without devices, and with devices of what is configured', () => {
+    expect(judgePush(configOf(), [], none)).toMatchObject([{ level: 'ok', found: expect.stringMatching(/^nothing/) }]);
+    const devices = [device('google', null, 2), device('google', 'first', 3)];
+    expect(judgePush(configOf({ googlePush: google }), [], { ...none, devices })).toEqual([
+      { level: 'ok', found: 'configured for google; 5 devices registered', todo: null },
+    ]);
+  });
+
+  test('is an error where it is configured and cannot work, whatever is known of devices', () => {
+    const problems = [{ kind: 'google', problem: '/nowhere.json does not exist' }] as const;
+    for (const report of [none, null]) {
+      expect(judgePush(configOf({ googlePush: google }), problems, report)).toMatchObject([
+        {
+          level: 'error',
+          found: 'nothing can be pushed to devices of google: /nowhere.json does not exist',
+          todo: expect.stringContaining('services.google.push.keys'),
+        },
+      ]);
+    }
+  });
+
+  test('is not told to be well while the devices are not known', () => {
+    expect(judgePush(configOf(), [], null)).toMatchObject([{ level: 'skipped' }]);
+    expect(judgePush(configOf({ googlePush: google }), [], null)).toMatchObject([{ level: 'skipped' }]);
+  });
+
+  test('warns of devices whose vendor or app is configured no more', () => {
+    const devices = [device('apple', null, 3), device('google', 'second'), device('google', 'first'), device('web')];
+    expect(judgePush(configOf({ googlePush: google }), [], { ...none, devices }).map(({ found }) => found)).toEqual([
+      '3 devices of apple are told nothing: services.apple.push.keys is not configured any more',
+      '1 device of google is told nothing: services.google.push.keys has no second any more',
+      '1 device of web is told nothing: services.web-push is not configured any more',
+    ]);
+  });
+
+  test('warns of what has waited for long', () => {
+    const since = new Date('2026-11-20T08:00:00Z');
+    const overdue = [{ kind: 'google', pushes: 1, since } as const];
+    expect(judgePush(configOf({ googlePush: google }), [], { devices: [device('google')], overdue })).toMatchObject([
+      { level: 'warning', found: '1 push waits for devices of google, the first since 2026-11-20T08:00:00.000Z' },
+    ]);
+  });
+
+  test('keys are looked at as the server would, one vendor by itself', async () => {
+    const webPush = { ...newWebPush(), private: newWebPush().private };
+    const applePush = {
+      keys: [{ keyId: 'KEYID12345', teamId: 'TEAMID1234', path: '/nowhere.p8', bundleId: 'a.b', sandbox: false }],
+    };
+    const found = await findPushProblems(configOf({ googlePush: google, applePush, webPush }));
+    expect(found).toEqual([
+      { kind: 'google', problem: expect.stringContaining('does not exist') },
+      { kind: 'apple', problem: expect.stringContaining('/nowhere.p8 does not exist') },
+      { kind: 'web', problem: expect.stringContaining('does not belong to services.web-push.public') },
+    ]);
+    expect(await findPushProblems(configOf({ webPush: newWebPush() }))).toEqual([]);
+    expect(await findPushProblems(configOf())).toEqual([]);
+  });
 });
 
 describe('a last run that failed', () => {

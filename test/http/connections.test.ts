@@ -228,7 +228,7 @@ describe('stopping', () => {
     const started = performance.now();
     const settled = Promise.allSettled(inHand);
     await stopped.stop();
-    expect(performance.now() - started).toBeLessThan(3_000);
+    expect(performance.now() - started).toBeLessThan(9_000);
     for (const result of await settled) {
       if (result.status === 'fulfilled') expect([200, 503]).toContain(result.value.status);
     }

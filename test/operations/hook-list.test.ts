@@ -26,7 +26,8 @@ afterAll(async () => {
   await receiver.stop();
 });
 
-const list = (input: unknown = {}): Promise<HookPage> => server.operate('hooks.list', input);
+const list = (input: unknown = {}): Promise<HookPage> =>
+  server.operate('group' in (input as object) ? 'hooks.list' : 'hooks.list-all', input);
 const ids = async (input: unknown = {}): Promise<number[]> => (await list(input)).hooks.map(({ id }) => id);
 const info = (hook: number): Promise<Hook> => server.operate('hooks.info', { hook });
 

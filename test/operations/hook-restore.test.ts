@@ -114,9 +114,13 @@ describe('a hook that was removed by the 410 of its target', () => {
     const notices = await server.database.query(
       (sql) => sql`select kind, details from notice where conversation_id = ${group.id} order by rev`,
     );
-    expect(notices).toEqual(
-      ['hook_removed', 'hook_restored'].map((kind) => ({ kind, details: { hook: id, host: '127.0.0.1' } })),
-    );
+    expect([...notices]).toEqual([
+      { kind: 'created', details: { title: 'Lobby' } },
+      ...['hook_added', 'hook_removed', 'hook_restored'].map((kind) => ({
+        kind,
+        details: { hook: id, host: '127.0.0.1' },
+      })),
+    ]);
   });
 
   test('may be removed by its target again, and restored again', async () => {

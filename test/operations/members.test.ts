@@ -19,7 +19,7 @@ afterAll(() => server.stop());
 const list = (input: unknown = {}): Promise<UserList> => server.operate('users.list', input);
 const nicks = async (input: unknown = {}): Promise<string[]> => (await list(input)).users.map(({ nick }) => nick);
 const put = (user: string, role?: string) =>
-  server.operate('groups.add_member', { group: 'Operations', user, ...(role === undefined ? {} : { role }) });
+  server.operate('groups.add-member', { group: 'Operations', user, ...(role === undefined ? {} : { role }) });
 
 describe('the members of a group', () => {
   test('are added once, with the role that is asked for, and keep it when none is', async () => {
@@ -37,16 +37,16 @@ describe('the members of a group', () => {
       expect.objectContaining({ nick: 'alice', group_role: 'member', groups: 1 }),
       expect.objectContaining({ nick: 'carl', group_role: 'admin', groups: 1 }),
     ]);
-    await server.operate('groups.remove_member', { group: group.id, user: 'carl' });
+    await server.operate('groups.remove-member', { group: group.id, user: 'carl' });
     expect(await nicks({ group: group.id })).toEqual(['alice']);
-    await expect(server.operate('groups.remove_member', { group: group.id, user: 'carl' })).rejects.toThrow(
+    await expect(server.operate('groups.remove-member', { group: group.id, user: 'carl' })).rejects.toThrow(
       `carl is not a member of group ${group.id}`,
     );
   });
 
   test('are accounts that exist, in groups that exist', async () => {
     await expect(put('nobody')).rejects.toThrow('There is no user with the nick nobody');
-    await expect(server.operate('groups.add_member', { group: 'Nowhere', user: 'alice' })).rejects.toThrow(
+    await expect(server.operate('groups.add-member', { group: 'Nowhere', user: 'alice' })).rejects.toThrow(
       'There is no group Nowhere',
     );
     await expect(put('alice', 'king')).rejects.toThrow(/^role: /);
@@ -55,7 +55,7 @@ describe('the members of a group', () => {
   test('are made by many at once without an error', async () => {
     const results = await Promise.all(Array.from({ length: 8 }, () => put('dora')));
     expect(results.filter((result) => (result as { added: boolean }).added)).toHaveLength(1);
-    await server.operate('groups.remove_member', { group: group.id, user: 'dora' });
+    await server.operate('groups.remove-member', { group: group.id, user: 'dora' });
   });
 });
 

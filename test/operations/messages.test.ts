@@ -9,7 +9,7 @@ beforeAll(async () => {
   group = await server.createGroup('Operations');
   for (const user of ['alice', 'bob']) {
     await server.operate('users.create', { nick: user, name: user.toUpperCase() });
-    await server.operate('groups.add_member', { group: group.id, user });
+    await server.operate('groups.add-member', { group: group.id, user });
   }
   await server.operate('users.create', { nick: 'eve' });
 });
@@ -22,7 +22,7 @@ interface Sent {
 }
 
 const send = (text: string, input: Record<string, unknown> = {}): Promise<Sent> =>
-  server.operate('messages.send', { group: group.id, as: 'alice', text, ...input });
+  server.operate('messages.send', { conversation: group.id, as: 'alice', text, ...input });
 
 describe("a member's message", () => {
   test('is numbered with those of the webhook, and is forwarded with its sender', async () => {
@@ -31,7 +31,7 @@ describe("a member's message", () => {
       await postJson(`${group.webhook}/reverse`, { url: receiver.url() });
       await postJson(group.webhook, { text: 'first' });
       const sent = await send('/deploy web');
-      expect(sent).toEqual({ id: `${group.id}:${sent.seq}`, group: group.id, seq: sent.seq, repeated: false });
+      expect(sent).toEqual({ id: `${group.id}:${sent.seq}`, conversation: group.id, seq: sent.seq, repeated: false });
       const [before, arrival] = await receiver.received(2);
       expect(before!.body.data.message.seq).toBe(sent.seq - 1);
       expect(arrival!.body.data).toMatchObject({
@@ -45,17 +45,17 @@ describe("a member's message", () => {
   });
 
   test('with a key is posted once, for this member alone', async () => {
-    const key = { idempotency_key: 'nightly' };
+    const key = { client_id: 'nightly' };
     const first = await send('once', key);
     expect(await send('once', key)).toEqual({ ...first, repeated: true });
-    await expect(send('another', key)).rejects.toThrow(/key was used for another text/);
+    await expect(send('another', key)).rejects.toThrow(/client_id was used for another text/);
     expect(await send('once', { ...key, as: 'bob' })).toMatchObject({ seq: first.seq + 1, repeated: false });
     const webhook = await postJson(group.webhook, { text: 'once' }, { 'idempotency-key': 'nightly' });
     expect(webhook.body).toMatchObject({ id: `${group.id}:${first.seq + 2}` });
-    await expect(send('x', { idempotency_key: 'two words' })).rejects.toThrow(
-      'idempotency_key: must have 1 to 255 visible ASCII characters',
+    await expect(send('x', { client_id: 'two words' })).rejects.toThrow(
+      'client_id: must have 1 to 255 visible ASCII characters',
     );
-    await expect(send('x', { idempotency_key: 'k'.repeat(256) })).rejects.toThrow(/1 to 255/);
+    await expect(send('x', { client_id: 'k'.repeat(256) })).rejects.toThrow(/1 to 255/);
   });
 
   test('needs a membership, an account, a group, and one that is open', async () => {
@@ -63,11 +63,11 @@ describe("a member's message", () => {
       `eve is not a member of group ${group.id}: only members can post`,
     );
     await expect(send('hello', { as: 'nobody' })).rejects.toThrow('There is no user with the nick nobody');
-    await expect(send('hello', { group: 'Nowhere' })).rejects.toThrow('There is no group Nowhere');
+    await expect(send('hello', { conversation: 'Nowhere' })).rejects.toThrow('There is no group Nowhere');
     const { id } = await server.createGroup('Closed');
-    await server.operate('groups.add_member', { group: id, user: 'alice' });
+    await server.operate('groups.add-member', { group: id, user: 'alice' });
     await server.operate('groups.archive', { group: id });
-    await expect(send('hello', { group: id })).rejects.toThrow('This group is archived');
+    await expect(send('hello', { conversation: id })).rejects.toThrow('This group is archived');
   });
 
   test.each([

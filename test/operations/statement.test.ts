@@ -13,6 +13,8 @@ test('a statement is given out for a minute and signed anew after it, or when th
   const statement = new Statement({
     config: testConfig(testServer('none'), '/nowhere'),
     serverKeys: readServerKeys(keys.pairs),
+    certificates: [],
+    listeners: [],
   });
   const dateAt = (ms: number): string => {
     const { statement: text, signatures } = statement.current(later(ms));

@@ -92,7 +92,7 @@ describe('DeliveryClient and answers', () => {
       });
       const attempt = await fixture.client({ answerTimeMs: 60 }).post(receiver.url(), {}, '{}');
       expect(attempt).toMatchObject({ delivered: code === 200, category: code === 200 ? null : 'status', code });
-      expect(attempt.durationMs).toBeLessThan(2_000);
+      expect(attempt.durationMs).toBeLessThan(10_000);
       await receiver.allClosed();
       expect(receiver.requests).toHaveLength(1);
     }

@@ -78,7 +78,12 @@ describe('DeliveryClient and TLS', () => {
     const port = await fixture.receiver((socket) => socket.write(OK), tls);
     const silent = await Receiver.start(() => {}, undefined, { host: '127.0.0.2', port: port.port });
     const addresses = ['127.0.0.2', '127.0.0.1'].map((address) => ({ address, family: 4 }));
-    const client = fixture.client({ ca: tls.cert, connectTimeoutMs: 400, resolve: () => Promise.resolve(addresses) });
+    const client = fixture.client({
+      ca: tls.cert,
+      connectTimeoutMs: 6_000,
+      headersTimeoutMs: 20_000,
+      resolve: () => Promise.resolve(addresses),
+    });
     expect(await client.post(port.url('hooks.test'), {}, '{}')).toMatchObject({ delivered: true });
     expect(silent.connections).toBe(1);
     await silent.stop();

@@ -40,8 +40,12 @@ describe.each(systems)('removing on %s with %s', (suite, init) => {
     expect(ran).toMatchObject({ code: 0 });
   };
 
-  const processes = async (): Promise<string> =>
-    (await host.machine.sh('grep -lxE "klatch|postgres" /proc/[0-9]*/comm')).stdout;
+  /** Those that have ended and that the machine's first process has not asked after yet are none any more. */
+  const processes = async (): Promise<string> => {
+    const living = 'grep -q "^State:.*Z" "/proc/$pid/status" || echo "$pid"';
+    const named = 'grep -lxE "klatch|postgres" /proc/[0-9]*/comm | cut -d/ -f3';
+    return (await host.machine.sh(`${named} | while read -r pid; do ${living}; done`)).stdout;
+  };
 
   test('a removal stops the server and its database, and keeps configuration and data', async () => {
     await apt('remove klatch', 'running');

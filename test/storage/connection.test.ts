@@ -20,7 +20,7 @@ beforeAll(async () => {
 afterAll(() => database.drop());
 beforeEach(async () => {
   proxy = await HalfOpenProxy.start(database.target);
-  throughProxy = { ...database.target, ...proxy.address, connectTimeoutMs: 200 };
+  throughProxy = { ...database.target, ...proxy.address };
 });
 afterEach(async () => {
   for (const connection of opened.splice(0)) connection.close();
@@ -59,9 +59,9 @@ describe('the deadline of a call', () => {
     const connection = open(database.target);
     const first = await connection.run(pid, 5_000);
     const slow = connection.run((sql) => sql`select pg_sleep(30)`, 200);
-    await within(1_500, expect(slow).rejects.toThrow(DatabaseLostError));
+    await within(15_000, expect(slow).rejects.toThrow(DatabaseLostError));
     expect(connection.ready).toBe(false);
-    expect(await within(1_500, connection.run(pid, 5_000))).not.toBe(first);
+    expect(await within(15_000, connection.run(pid, 20_000))).not.toBe(first);
     await database.query((sql) => sql`select pg_terminate_backend(${first}::int)`);
   });
 
@@ -70,7 +70,7 @@ describe('the deadline of a call', () => {
     await connection.run(pid, 5_000);
     proxy.mode = 'swallow';
     const insert = connection.run((sql) => sql`insert into note values ('late')`, 200);
-    await within(1_500, expect(insert).rejects.toThrow(DatabaseLostError));
+    await within(15_000, expect(insert).rejects.toThrow(DatabaseLostError));
     proxy.mode = 'pass';
     expect(await connection.run((sql) => sql`select 1 as one`, 5_000)).toEqual([{ one: 1 }]);
     expect(proxy.ends).toEqual({ closed: 0, reset: 1 });
@@ -79,19 +79,21 @@ describe('the deadline of a call', () => {
   });
 
   test('that passes before anything was sent says so, and does not disturb the next session', async () => {
-    const connection = open(throughProxy);
+    const connection = open({ ...throughProxy, connectTimeoutMs: 3_000 });
     proxy.mode = 'swallow';
     const insert = connection.run((sql) => sql`insert into note values ('never')`, 100);
-    await within(1_500, expect(insert).rejects.toThrow(DatabaseAwayError));
+    await within(15_000, expect(insert).rejects.toThrow(DatabaseAwayError));
     proxy.mode = 'pass';
     // The end of the first greeting is heard of while this one is under way.
-    const next = connection.run((sql) => sql`select pg_sleep(0.2), 1 as one`, 5_000);
+    const next = connection.run((sql) => sql`select pg_sleep(3.2), 1 as one`, 20_000);
     expect(await next).toMatchObject([{ one: 1 }]);
     expect(await notes()).toBe(0);
   });
 
   test('ends a transaction, which is rolled back', async () => {
     const connection = open(database.target);
+    // Connecting takes none of its time.
+    await connection.run(pid, 20_000);
     const transaction = connection.run(
       (sql) =>
         sql.begin(async (tx) => {
@@ -132,9 +134,9 @@ describe('a failure to connect', () => {
   });
 
   test('is DatabaseAwayError after the time-out of connecting when the server does not greet', async () => {
-    const connection = open(throughProxy);
+    const connection = open({ ...throughProxy, connectTimeoutMs: 200 });
     proxy.mode = 'swallow';
-    await within(1_500, expect(connection.run(pid, 20_000)).rejects.toThrow(DatabaseAwayError));
+    await within(15_000, expect(connection.run(pid, 20_000)).rejects.toThrow(DatabaseAwayError));
   });
 
   test('is DatabaseAwayError when the database refuses us', async () => {
@@ -157,6 +159,29 @@ describe('a session that ends', () => {
     await expect(slow).rejects.toThrow(DatabaseLostError);
     expect(closed).toBe(1);
     expect(await connection.run(pid, 5_000)).not.toBe(first);
+  });
+
+  test('in the middle of a transaction is lost for that transaction only, and for the process never', async () => {
+    // The library rolls back on the session that it has just lost; now and then that was an exception of nobody's.
+    for (let n = 0; n < 20; n += 1) {
+      const connection = open(database.target);
+      const working = Promise.withResolvers<number>();
+      const transaction = connection.run(
+        (sql) =>
+          sql.begin(async (tx) => {
+            const [row] = await tx<{ pid: number }[]>`select pg_backend_pid() as pid`;
+            working.resolve(row!.pid);
+            await tx`select pg_sleep(30)`;
+          }),
+        20_000,
+      );
+      const ended = transaction.catch((error: unknown) => error);
+      const lost = await working.promise;
+      await database.query((sql) => sql`select pg_terminate_backend(${lost}::int)`);
+      expect(await ended).toBeInstanceOf(DatabaseLostError);
+      expect(await connection.run(pid, 20_000)).not.toBe(lost);
+      connection.close();
+    }
   });
 
   test('while it is idle is replaced without its next caller noticing', async () => {

@@ -1,11 +1,13 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { expect } from '@jest/globals';
-import type { AccountId, ConversationId, HookId, Seq } from '../../src/model/ids.ts';
+import type { AccountId, ConversationId, HookId, Rev, Seq } from '../../src/model/ids.ts';
 import { insertAccount } from '../../src/storage/accounts.ts';
 import { Connection, type ConnectionTarget, type Sql, type Transaction } from '../../src/storage/connection.ts';
-import { insertGroup } from '../../src/storage/groups.ts';
+import { lockGroup } from '../../src/storage/groups.ts';
 import { insertHook, type NewHook } from '../../src/storage/hooks.ts';
 import { insertIntegration } from '../../src/storage/integrations.ts';
+import { deleteMember } from '../../src/storage/members.ts';
+import { insertNotice } from '../../src/storage/notices.ts';
 import type { MessageLogOptions } from '../../src/storage/message-log.ts';
 import type { Post } from '../../src/storage/message-log-statement.ts';
 import { packSettlements } from '../../src/storage/settlement-columns.ts';
@@ -40,13 +42,55 @@ export async function makeGroups(database: TestDatabase, count: number): Promise
 async function insertGroups(tx: Transaction, count: number): Promise<StoredGroup[]> {
   const groups: StoredGroup[] = [];
   for (let index = 0; index < count; index += 1) {
-    const id = await insertGroup(tx, `Group ${index}`, null);
+    // By hand: also into schemas of older versions, which lack what groups have today.
+    const [row] = await tx<{ id: ConversationId }[]>`
+      insert into conversation (kind, title) values ('group', ${`Group ${index}`}) returning id`;
+    const { id } = row!;
+    await tx`insert into conversation_head (conversation_id) values (${id})`;
     const accountId = await insertAccount(tx, { kind: 'webhook', nick: null, name: `Sender ${index}`, role: 'user' });
     const tokenHash = sha256(randomUUID());
     await insertIntegration(tx, { conversationId: id, accountId, token: { hash: tokenHash, sealed: '-' } });
     groups.push({ id, accountId, tokenHash });
   }
   return groups;
+}
+
+/** People with these nicks, members of the group. */
+export async function makeMembers(
+  database: TestDatabase,
+  group: StoredGroup,
+  nicks: readonly string[],
+): Promise<AccountId[]> {
+  return database.query(async (sql) => {
+    const ids: AccountId[] = [];
+    for (const nick of nicks) {
+      const id = await insertAccount(sql, { kind: 'user', nick, name: nick, role: 'user' });
+      await sql`
+        insert into membership (conversation_id, account_id, role) values (${group.id}, ${id}, 'member')`;
+      ids.push(id);
+    }
+    return ids;
+  });
+}
+
+/** Ends memberships as the server does it: beneath the head's lock, with a notice. Resolves with the notices' revs. */
+export async function removeMembers(
+  database: TestDatabase,
+  group: StoredGroup,
+  accounts: readonly AccountId[],
+): Promise<Rev[]> {
+  return database.query(async (sql) => {
+    const revs: Rev[] = [];
+    for (const accountId of accounts) {
+      const rev = await sql.begin(async (tx) => {
+        await lockGroup(tx, group.id);
+        await deleteMember(tx, { conversationId: group.id, accountId });
+        return insertNotice(tx, { conversationId: group.id, kind: 'removed', details: { account: accountId } });
+      });
+      revs.push(rev);
+    }
+    return revs;
+  });
 }
 
 export function post(group: StoredGroup, text: string, changes: Partial<Post> = {}): Post {
@@ -58,6 +102,7 @@ export function post(group: StoredGroup, text: string, changes: Partial<Post> = 
     label: null,
     iconUrl: null,
     hops: 0,
+    attachments: [],
     key: null,
     bodyHash: null,
     ...changes,
@@ -81,14 +126,16 @@ export interface StoredMessage {
 }
 
 /**
- * Every message, in order, after checking what must hold of any log: seq and rev without gaps from 1 to the head's
- * counters, and times that never run backwards.
+ * Every message, in order, after checking what must hold of any log in which nothing was edited: seq and, together with
+ * the notices, rev without gaps from 1 to the head's counters, and times that never run backwards.
  */
 export async function readWholeLog(database: TestDatabase): Promise<StoredMessage[]> {
   return database.query(async (sql) => {
     const wrong = await sql`
       select h.conversation_id from conversation_head h
-      left join message m on m.conversation_id = h.conversation_id
+      left join (
+        select conversation_id, seq, rev from message union all select conversation_id, null, rev from notice
+      ) m on m.conversation_id = h.conversation_id
       group by h.conversation_id
       having count(m.seq) <> h.last_seq or coalesce(max(m.seq), 0) <> h.last_seq or coalesce(min(m.seq), 1) <> 1
         or coalesce(max(m.rev), 0) <> h.last_rev or coalesce(min(m.rev), 1) <> 1 or count(distinct m.rev) <> h.last_rev`;

@@ -28,7 +28,7 @@ let hook: HookId;
 
 beforeAll(async () => {
   database = await createTestDatabase();
-  ({ general: pool, settle: settling } = database.open());
+  ({ general: pool, settle: settling } = database.open({ lockTimeoutMs: 60_000, queryTimeoutMs: 60_000 }));
   await pool.run((sql) => claimPartitions(sql, { holder: 'us', leaseMs: 60_000 }));
   group = (await makeGroups(database, 1))[0]!;
   // Several messages of one moment, and moments without a message.

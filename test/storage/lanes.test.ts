@@ -89,6 +89,7 @@ describe('readMessages()', () => {
         hops: 1,
         sentAt: expect.any(Date),
         deleted: false,
+        attachments: null,
         title: 'Group 8',
         senderId: group.accountId,
         senderName: 'Sender 8',

@@ -95,7 +95,7 @@ describeHere.each(programs.map((each) => [each.major, each] as const))(
       await server.login(wanted.user, password, wanted.database, (sql) => sql`select ${'what somebody wrote'}::text`);
       const log = await server.log();
       expect(log).toContain('select $1::text');
-      expect(log).not.toContain('somebody');
+      expect(log).not.toContain('what somebody wrote');
       expect(log).toContain(`create role "${wanted.user}"`);
       expect(log).not.toContain(password);
       expect(log).not.toContain('invalid input syntax');

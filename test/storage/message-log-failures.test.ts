@@ -226,7 +226,7 @@ describe('a connection that is lost in the middle of a flush', () => {
   test('behind a path that swallows packets ends at the deadline, and posts work when the path is back', async () => {
     const [group] = await makeGroups(database, 1);
     const proxy = await HalfOpenProxy.start(database.target);
-    const log = openLog({ flushPosts: 1 }, { ...proxy.address, flushTimeoutMs: 300, connectTimeoutMs: 200 });
+    const log = openLog({ flushPosts: 1 }, { ...proxy.address, flushTimeoutMs: 3_000, connectTimeoutMs: 3_000 });
     expect(await ending(log.append(post(group!, 'a')))).toBe(1);
     proxy.mode = 'swallow';
     const answers = ['b', 'c'].map((text) => log.append(post(group!, text)));

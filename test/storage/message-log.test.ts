@@ -1,12 +1,22 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import type { ConversationId, Seq } from '../../src/model/ids.ts';
+import type { AccountId, ConversationId, Seq } from '../../src/model/ids.ts';
 import type { Database } from '../../src/storage/database.ts';
 import { DatabaseAwayError } from '../../src/storage/database-error.ts';
 import { replaceToken } from '../../src/storage/integrations.ts';
 import { IntakeFullError, MessageLog, PoisonousPostError } from '../../src/storage/message-log.ts';
 import type { Posted } from '../../src/storage/message-log-statement.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
-import { keyedPost, logOptions, makeGroups, post, readWholeLog, sha256, type StoredGroup } from './fixture.ts';
+import {
+  keyedPost,
+  logOptions,
+  makeGroups,
+  makeMembers,
+  post,
+  readWholeLog,
+  removeMembers,
+  sha256,
+  type StoredGroup,
+} from './fixture.ts';
 
 let test1: TestDatabase;
 let database: Database;
@@ -176,16 +186,20 @@ describe('the idempotency key', () => {
 });
 
 describe('admission', () => {
-  test('refuses a token of another group, and lets a member post without one', async () => {
+  test('refuses a token of another group and who is no member, and lets a member post without a token', async () => {
     const [group, other] = (await makeGroups(test1, 2)) as [StoredGroup, StoredGroup];
+    const [alice, eve] = (await makeMembers(test1, group, ['alice', 'eve'])) as [AccountId, AccountId];
+    await removeMembers(test1, group, [eve]);
     const posts = [
       post(group, 'a', { tokenHash: other.tokenHash }),
-      post(group, 'b', { tokenHash: null }),
+      post(group, 'b', { tokenHash: null, senderId: alice }),
+      post(group, 'd', { tokenHash: null, senderId: eve }),
       post(group, 'c'),
     ];
     expect(await Promise.all(posts.map((p) => log.append(p)))).toEqual([
       { outcome: 'refused' },
       { outcome: 'new', seq: 1 },
+      { outcome: 'refused' },
       { outcome: 'new', seq: 2 },
     ]);
     expect((await readWholeLog(test1)).map((message) => message.text)).toEqual(['b', 'c']);

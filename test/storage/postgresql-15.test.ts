@@ -4,17 +4,32 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { readChanges } from '../../src/storage/changes.ts';
 import { Database } from '../../src/storage/database.ts';
+import { digestNext } from '../../src/storage/digest.ts';
 import { startEmbedded, type EmbeddedServer } from '../../src/storage/embedded/embedded.ts';
 import { laneReport } from '../../src/storage/lane-report.ts';
 import { claimPartitions } from '../../src/storage/leases.ts';
 import { migrate } from '../../src/storage/migrate.ts';
 import { silentLog } from '../../src/log.ts';
+import { eraseMessage, lockMessage } from '../../src/storage/messages.ts';
 import { MessageLog } from '../../src/storage/message-log.ts';
+import { moveReadPosition } from '../../src/storage/read-positions.ts';
+import { searchMessageWords } from '../../src/storage/search.ts';
 import { ensureAttemptPartitions } from '../../src/storage/retention.ts';
-import type { HookId, Seq } from '../../src/model/ids.ts';
+import type { AccountId, HookId, Rev, Seq } from '../../src/model/ids.ts';
 import { postgresqlConfig, type TestDatabase } from '../support/database.ts';
-import { keyedPost, logOptions, makeGroups, makeHook, post, readWholeLog, UNTROUBLED } from './fixture.ts';
+import {
+  keyedPost,
+  logOptions,
+  makeGroups,
+  makeHook,
+  makeMembers,
+  post,
+  readWholeLog,
+  UNTROUBLED,
+  type StoredGroup,
+} from './fixture.ts';
 import { describeSchema } from './schema.ts';
 
 /** Debian's; the other tests run on the newest PostgreSQL that comes with npm. */
@@ -60,6 +75,35 @@ const SNAPSHOT = fileURLToPath(new URL('schema.snapshot.txt', import.meta.url));
     expect(await log.append(keyedPost(groups[0]!, 'k', 'one'))).toMatchObject({ outcome: 'repeat', seq: 21 });
     expect(await readWholeLog(asTest)).toHaveLength(60);
     await log.stop();
+  });
+
+  test('members post, edit and delete, and what they wrote is found in any script and read by its changes', async () => {
+    const [group] = (await makeGroups(asTest, 1)) as [StoredGroup];
+    const [alice, bob] = (await makeMembers(asTest, group, ['alice', 'bob'])) as [AccountId, AccountId];
+    const log = new MessageLog(database.intake, logOptions());
+    const by = { tokenHash: null, senderId: alice };
+    await log.append(post(group, 'Привет @BOB', by));
+    await log.append({ ...keyedPost(group, 'k', 'Übermut'), ...by });
+    const gone = await log.append(post(group, 'привет, gone', by));
+    await log.stop();
+    const seq = (gone as { seq: Seq }).seq;
+    await database.general.transaction(async (tx) => {
+      await lockMessage(tx, { conversationId: group.id, seq, accountId: alice });
+      await eraseMessage(tx, { conversationId: group.id, seq });
+    });
+    expect(await digestNext(database.general, group.id)).toEqual({ taken: true, messages: 3, more: false });
+    expect(await asTest.query((sql) => sql`select account_id from mention`)).toEqual([{ account_id: bob }]);
+    const search = { accountId: bob, conversationId: null, before: null, limit: 10, maxBytes: 1_000 };
+    for (const text of ['ПРИВЕТ', 'übermut']) {
+      expect((await searchMessageWords(database.search, { ...search, text }))?.found).toHaveLength(1);
+    }
+    const request = { conversationId: group.id, afterRev: 0 as Rev, limit: 10, maxBytes: 1_000 };
+    const page = await database.live.run((sql) => readChanges(sql, request));
+    expect(page).toMatchObject({ rev: 4, more: false, changes: [{ rev: 1 }, { rev: 2 }, { rev: 4 }] });
+    const moved = await database.general.run((sql) =>
+      moveReadPosition(sql, { conversationId: group.id, accountId: bob }, 2 as Seq),
+    );
+    expect(moved).toEqual({ seq: 2, moved: true });
   });
 
   test('settlements, leases and the delivery log work', async () => {

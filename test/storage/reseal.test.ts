@@ -78,15 +78,17 @@ describe('reseal()', () => {
     expect(await reseal(pool(), { from: old, to: next })).toEqual(
       new Map([
         ['integration-token', 3],
+        ['group-invite', 0],
+        ['device-token', 0],
         ['hook-secret', 1_604],
       ]),
     );
     expect(await opened(next)).toEqual(before);
     expect(new Set(Object.values(await opened(old)).flat())).toEqual(new Set([null]));
     const again = await reseal(pool(), { from: old, to: next });
-    expect([...again.values()]).toEqual([0, 0]);
+    expect([...again.values()]).toEqual([0, 0, 0, 0]);
     // With the new secret in place the old one is not asked for anything.
-    expect([...(await reseal(pool(), { from: other, to: next })).values()]).toEqual([0, 0]);
+    expect([...(await reseal(pool(), { from: other, to: next })).values()]).toEqual([0, 0, 0, 0]);
     await database.query((sql) => checkCanary(sql, next));
   });
 
@@ -154,7 +156,7 @@ describe('reseal()', () => {
   });
 
   test('has nothing to do in a database that no server has used', async () => {
-    expect([...(await reseal(pool(), { from: old, to: next })).values()]).toEqual([0, 0]);
+    expect([...(await reseal(pool(), { from: old, to: next })).values()]).toEqual([0, 0, 0, 0]);
     await database.query((sql) => checkCanary(sql, other));
   });
 });

@@ -12,6 +12,8 @@ const retention: RetentionConfig = {
   deliveryLogMs: 7 * DAY_MS,
   deliveryLogRows: 10_000,
   removedHooksMs: 30 * DAY_MS,
+  unattachedFilesMs: DAY_MS,
+  pushLogMs: 7 * DAY_MS,
 };
 
 let database: TestDatabase;
@@ -99,6 +101,7 @@ describe('removeExpired()', () => {
       attempts: 0,
       keys: 12_345,
       hooks: 0,
+      pushes: 0,
     });
     const [left] = await database.query((sql) => sql`select count(*) as count, min(key) as first from idempotency_key`);
     expect(left).toEqual({ count: 10, first: 'young 1' });
@@ -113,7 +116,7 @@ describe('removeExpired()', () => {
       from generate_series(1, 2) hook, generate_series(1, 5 * hook) n`,
     );
     const removed = await removeExpired(pool, { ...retention, deliveryLogRows: 6 }, { nowMs: NOW_MS });
-    expect(removed).toEqual({ days: 0, attempts: 4, keys: 0, hooks: 0 });
+    expect(removed).toEqual({ days: 0, attempts: 4, keys: 0, hooks: 0, pushes: 0 });
     const left = await database.query(
       (sql) =>
         sql`select hook_id as hook, min(seq) as first, max(seq) as last from delivery_attempt group by 1 order by 1`,
@@ -147,10 +150,27 @@ describe('removeExpired()', () => {
       attempts: 0,
       keys: 0,
       hooks: 1,
+      pushes: 0,
     });
     const ids = await database.query(
       (sql) => sql`select r.id from reverse_hook r join delivery_retry d on d.hook_id = r.id order by r.id`,
     );
     expect(ids.map(({ id }) => id as number)).toEqual([recent, active]);
+  });
+
+  test('deletes what the log of pushes has kept for long enough', async () => {
+    await database.query(
+      (sql) => sql`
+      with somebody as (
+        insert into account (kind, nick, name) values ('user', 'alice', 'Alice') returning id
+      )
+      insert into push_log (account_id, at, kind, event, category)
+      select id, at, 'web', 'removed', 'unregistered'
+      from somebody, unnest(array[${new Date(NOW_MS - 7 * DAY_MS - 1_000).toISOString()},
+        ${new Date(NOW_MS - 7 * DAY_MS + 1_000).toISOString()}]::timestamptz[]) as t(at)`,
+    );
+    expect(await removeExpired(pool, retention, { nowMs: NOW_MS })).toMatchObject({ pushes: 1 });
+    const rows = await database.query((sql) => sql`select from push_log`);
+    expect(rows).toHaveLength(1);
   });
 });

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
-import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
+import { connect, createServer, type Server, type Socket } from 'node:net';
+import { freePort } from './ports.ts';
 
 /** The folder of the real server's socket, and the port that names the file. */
 export interface DatabasePlace {
@@ -22,15 +23,17 @@ export class DatabaseProxy {
   readonly #target: DatabasePlace;
   readonly #pairs = new Set<Pair>();
   #server: Server | null = null;
-  #port = 0;
+  readonly #port: number;
   #hold: Hold = 'none';
 
-  private constructor(target: DatabasePlace) {
+  private constructor(target: DatabasePlace, port: number) {
     this.#target = target;
+    this.#port = port;
   }
 
   static async start(target: DatabasePlace): Promise<DatabaseProxy> {
-    const proxy = new DatabaseProxy(target);
+    // It listens there again after it has refused.
+    const proxy = new DatabaseProxy(target, await freePort());
     await proxy.#listen();
     return proxy;
   }
@@ -94,7 +97,6 @@ export class DatabaseProxy {
     const server = createServer((client) => this.#accept(client));
     server.listen(this.#port, '127.0.0.1');
     await once(server, 'listening');
-    this.#port = (server.address() as AddressInfo).port;
     this.#server = server;
   }
 

@@ -15,7 +15,7 @@ export function testServer(database: string): ConnectionTarget {
   const text = process.env['KLATCH_TEST_POSTGRES'];
   if (text === undefined) throw new Error('KLATCH_TEST_POSTGRES is not set: run the tests with `make test`');
   const { socketDir, port, user } = JSON.parse(text) as { socketDir: string; port: number; user: string };
-  return { host: socketDir, port, user, database, password: '', connectTimeoutMs: 2_000, lockTimeoutMs: 1_000 };
+  return { host: socketDir, port, user, database, password: '', connectTimeoutMs: 20_000, lockTimeoutMs: 1_000 };
 }
 
 export const postgresqlConfig: PostgresqlConfig = {
@@ -28,9 +28,10 @@ export const postgresqlConfig: PostgresqlConfig = {
   password: '',
   poolSize: 4,
   poolWaiting: 1_000,
-  connectTimeoutMs: 2_000,
+  // Long enough for a machine that stands still for a moment; a test about a time-out sets its own.
+  connectTimeoutMs: 20_000,
   queryTimeoutMs: 5_000,
-  flushTimeoutMs: 2_000,
+  flushTimeoutMs: 20_000,
   lockTimeoutMs: 1_000,
 };
 
@@ -44,7 +45,7 @@ export interface TestDatabase {
 }
 
 async function asAdmin<T>(database: string, work: (sql: Sql) => Promise<T>): Promise<T> {
-  const connection = new Connection(testServer(database), 'test');
+  const connection = new Connection({ ...testServer(database), lockTimeoutMs: 30_000 }, 'test');
   try {
     return await connection.run(work, 60_000);
   } finally {
@@ -62,6 +63,14 @@ async function makeTemplate(admin: Sql): Promise<void> {
   // A session ends a moment after its socket; PostgreSQL waits up to 5 s for it before it refuses to rename.
   await admin`select pg_terminate_backend(pid) from pg_stat_activity where datname = ${`${TEMPLATE}_new`}`;
   await admin.unsafe(`alter database ${TEMPLATE}_new rename to ${TEMPLATE}`);
+}
+
+/** Sessions of this database that wait for an advisory lock; the other worker's tests have databases of their own. */
+export function waitingForLock(sql: Sql): Promise<readonly object[]> {
+  return sql`
+    select from pg_locks
+    where locktype = 'advisory' and not granted
+      and database = (select oid from pg_database where datname = current_database())`;
 }
 
 /** A database of its own: migrated, or with nothing in it. */

@@ -7,7 +7,7 @@ const POLL_MS = 20;
  * last answer, so that a test says what it saw.
  */
 export async function eventually<T>(
-  ask: () => Promise<T>,
+  ask: () => T | Promise<T>,
   right: (answer: T) => boolean,
   timeoutMs = 10_000,
 ): Promise<T> {

@@ -1,7 +1,6 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { chmod, chown, mkdir, mkdtemp, open, readFile, rm, writeFile } from 'node:fs/promises';
-import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { runProgram } from '../../src/storage/embedded/run-program.ts';
@@ -11,6 +10,7 @@ import { asAdministrator } from '../../src/storage/local/administrator.ts';
 import type { LocalCluster } from '../../src/storage/local/clusters.ts';
 import { readPasswd, type PasswdEntry } from '../../src/storage/passwd.ts';
 import { eventually } from './eventually.ts';
+import { freePort } from './ports.ts';
 
 /** Runs a server until its standard input ends, however this process ends. */
 const SCRIPT = '"$@" & pid=$!; read -r _; kill -INT "$pid"; wait "$pid"';
@@ -138,13 +138,4 @@ export class LocalPostgres {
     }
     await rm(this.folder, { recursive: true, force: true });
   }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
 }

@@ -39,7 +39,9 @@ export class Receiver {
     const receiver = new Receiver(server);
     if (answer !== undefined) receiver.answer = answer;
     server.on('request', (req, res) => void receiver.#receive(req, res));
-    await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    server.once('error', reject).listen(port, '127.0.0.1', resolve);
+    await promise;
     return receiver;
   }
 

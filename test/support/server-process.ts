@@ -1,7 +1,6 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -9,6 +8,7 @@ import { pathToFileURL } from 'node:url';
 import { findPostmaster, waitUntilGone } from '../../src/storage/embedded/postmaster.ts';
 import { askControl } from './control.ts';
 import { eventually } from './eventually.ts';
+import { freePort } from './ports.ts';
 import type { TestGroup } from './server.ts';
 
 const PROGRAM = resolve(import.meta.dirname, '../../bin/klatch');
@@ -16,16 +16,6 @@ const KEPT_LINES = 200;
 const GONE_MS = 20_000;
 /** What its database is sealed with, for what is put into it past the server. */
 export const SECRET = 'a secret for tests that is long enough to be taken';
-
-/** A port that was free a moment ago: a server that is to be killed and started again needs the same one each time. */
-export async function freePort(): Promise<number> {
-  const probe = createServer().listen(0, '127.0.0.1');
-  await once(probe, 'listening');
-  const { port } = probe.address() as AddressInfo;
-  probe.close();
-  await once(probe, 'close');
-  return port;
-}
 
 /** How the program is started. */
 export interface ProcessOptions {
@@ -66,6 +56,7 @@ export class ServerProcess {
       services.postgresql.embedded = true
       http { interface = "127.0.0.1", port = ${port}, base-uri = "http://127.0.0.1:${port}" }
       metrics.port = 0
+      endpoints = []
       delivery.allow = ["loopback"]
       log.format = json
       ${settings}`;

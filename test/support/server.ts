@@ -52,6 +52,16 @@ export class TestServer {
     return this.#server.port;
   }
 
+  /** Where clients connect on the HTTP port. */
+  get liveUrl(): string {
+    return `ws://127.0.0.1:${this.#server.port}/v1/live`;
+  }
+
+  /** Where clients connect on ports of their own, in the order of the configuration. */
+  get endpoints(): readonly { readonly url: string; readonly port: number }[] {
+    return this.#server.endpoints;
+  }
+
   /** Where metrics are served, if the test has switched them on. */
   get metricsUrl(): string {
     return `http://127.0.0.1:${this.#server.metricsPort}/metrics`;

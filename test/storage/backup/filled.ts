@@ -6,6 +6,7 @@ import { MessageLog } from '../../../src/storage/message-log.ts';
 import { ensureAttemptPartitions } from '../../../src/storage/retention.ts';
 import { checkCanary } from '../../../src/storage/sealed.ts';
 import type { TestDatabase } from '../../support/database.ts';
+import { insertFile } from '../../support/files.ts';
 import { keyedPost, logOptions, makeGroups, makeHook, post, readWholeLog } from '../fixture.ts';
 import { describeSchema } from '../schema.ts';
 import { sealer } from './fixture.ts';
@@ -14,14 +15,23 @@ import { sealer } from './fixture.ts';
 const TEXTS = ['plain', 'tab\tand\nline\r\n', '\\N', '\\.', 'ПРИВЕТ 👋', '"quoted", {braces}', '\u0001\u007f', ' '];
 const GROUPS = 3;
 /** What is in the log of a database that was filled. */
-export const MESSAGES = TEXTS.length * GROUPS + 1;
+export const MESSAGES = TEXTS.length * GROUPS + 2;
+/** What the last message of the first group carries. */
+export const ATTACHED = {
+  id: 'Zm9vYmFyYmF6cXV4MTIzNA',
+  name: 'Über \\N\t1.pdf',
+  type: 'application/pdf',
+  size: 12_345,
+};
 
-/** Groups with messages, keys, hooks, retries, attempts of today and of a day long ago; someone delivers for it. */
+/** Groups with messages, one of them with a file, keys, hooks, retries, attempts of today and of a day long ago; someone delivers for it. */
 export async function fillDatabase(database: TestDatabase): Promise<void> {
   const groups = await makeGroups(database, GROUPS);
   const log = new MessageLog(database.open().intake, logOptions());
   for (const text of TEXTS) for (const group of groups) await log.append(post(group, text));
   await log.append(keyedPost(groups[0]!, 'key', 'once'));
+  await insertFile({ database }, groups[0]!.accountId, ATTACHED);
+  await log.append(post(groups[0]!, '', { attachments: [ATTACHED.id] }));
   await log.stop();
   const hook = await makeHook(database, groups[0]!, { startSeq: 2 as Seq });
   await makeHook(database, groups[1]!, { skip: ['webhook', 'bot'], order: 'none' });

@@ -1,8 +1,10 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import type { AccountId, ConversationId, Seq } from '../../../src/model/ids.ts';
 import { Connection } from '../../../src/storage/connection.ts';
 import { MessageLog } from '../../../src/storage/message-log.ts';
+import { readHistory } from '../../../src/storage/messages.ts';
 import { migrate, newestVersion, readMigrations } from '../../../src/storage/migrate.ts';
 import { checkCanary, Sealer, WrongSecretError } from '../../../src/storage/sealed.ts';
 import { DatabaseInUseError } from '../../../src/storage/reseal.ts';
@@ -11,7 +13,7 @@ import { CARRIED_TABLES, LEFT_OUT_TABLES, readContents } from '../../../src/stor
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { logOptions, makeGroups, makeHook, post, readWholeLog } from '../fixture.ts';
 import { describeSchema } from '../schema.ts';
-import { fillDatabase, MESSAGES, rowsOf } from './filled.ts';
+import { ATTACHED, fillDatabase, MESSAGES, rowsOf } from './filled.ts';
 import { loadBackup, takeBackup } from './fixture.ts';
 
 let source: TestDatabase;
@@ -51,6 +53,23 @@ describe('a backup', () => {
     const [group] = await makeGroups(target, 1);
     expect(group!.id).toBe(4);
     expect(await makeHook(target, group!)).toBe(3);
+  });
+
+  test('has the files of messages as readers see them, and as those who attach them', async () => {
+    await fill();
+    await loadBackup(target.target, (await takeBackup(source.target)).bytes);
+    const request = { direction: 'before', seq: 1_000 as Seq, limit: 1, maxBytes: 1_000 } as const;
+    const [group] = await target.query(
+      (sql) => sql<{ id: ConversationId; accountId: AccountId; tokenHash: string }[]>`
+      select conversation_id as id, account_id as "accountId", token_hash as "tokenHash" from integration
+      order by conversation_id limit 1`,
+    );
+    const page = await target.query((sql) => readHistory(sql, { ...request, conversationId: group!.id }));
+    expect(page.messages).toMatchObject([{ text: '', attachments: [ATTACHED] }]);
+    const log = new MessageLog(target.open().intake, logOptions());
+    const again = post(group!, 'again', { attachments: [ATTACHED.id] });
+    expect(await log.append(again)).toEqual({ outcome: 'refused' });
+    await log.stop();
   });
 
   test('leaves out who delivers, and gives partitions epochs that nobody has held', async () => {
@@ -129,7 +148,7 @@ describe('a backup', () => {
             const rows = await look.run(
               (sql) => sql<{ name: string }[]>`
                 select relation::regclass::text as name from pg_locks l join pg_stat_activity a using (pid)
-                where a.application_name = 'klatch backup' and relation in (
+                where a.application_name = 'klatch backup' and a.datname = current_database() and relation in (
                   select oid from pg_class where relnamespace = 'public'::regnamespace)`,
               5_000,
             );

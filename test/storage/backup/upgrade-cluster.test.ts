@@ -68,6 +68,7 @@ const SLOW_MS = 120_000;
       `secret = "${SECRET}"`,
       'http { port = 0, base-uri = "http://127.0.0.1" }',
       'metrics.port = 0',
+      'endpoints = []',
       'data-dir = "data"',
       `services.postgresql { embedded = true, bin-dir = "${binDir}" }`,
     ]);

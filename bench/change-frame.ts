@@ -1,0 +1,14 @@
+/** How a message reaches a live client, for what is to look like Klatch without being it. */
+export function changeFrame(group: number, seq: number, text: string): string {
+  const message = {
+    id: `${group}:${seq}`,
+    seq,
+    rev: seq,
+    sender: { id: 1, name: 'Webhook', nick: null, kind: 'webhook' },
+    text,
+    sent_at: new Date().toISOString(),
+    mentions: [],
+  };
+  const params = { conversation: group, rev: seq, message };
+  return JSON.stringify({ jsonrpc: '2.0', method: 'conversation.change', params });
+}

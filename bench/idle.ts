@@ -1,0 +1,78 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { residentMiB } from './cpu.ts';
+import { LiveStage, type Side } from './live-stage.ts';
+import { median, report, round } from './report.ts';
+
+const SESSIONS = 10_000;
+const ROUNDS = 3;
+/** Connected before: what a start leaves behind is collected by then, and is no free room for what is measured. */
+const FIRST = 2_000;
+/** Until what opening them took is collected and given back: V8 begins with that 8 s after a collection. */
+const REST_MS = 20_000;
+/** Of the memory of a session to that of a bare connection: less is better. */
+const TARGET = 1.5;
+
+/** Memory of an idle session that has authenticated and follows, beside an idle connection of a bare `ws` server. */
+export async function benchIdle(): Promise<boolean> {
+  const rounds: { klatch: number; tcp: number; bare: number }[] = [];
+  for (let n = 0; n < ROUNDS; n += 1) {
+    rounds.push({
+      klatch: await ofServer('ws'),
+      tcp: await ofServer('tcp'),
+      bare: await ofBare(),
+    });
+  }
+  const ratio = round(median(rounds.map(({ klatch, bare }) => klatch / bare)), 2);
+  const kib = (name: keyof (typeof rounds)[number]): number => round(median(rounds.map((each) => each[name])), 1);
+  report(
+    `idle: ${SESSIONS} idle sessions`,
+    rounds.map((each) => ({
+      'ws, KiB a session': round(each.klatch, 1),
+      'tcp, KiB a session': round(each.tcp, 1),
+      'bare ws, KiB a connection': round(each.bare, 1),
+      ratio: round(each.klatch / each.bare, 2),
+    })),
+    {
+      bench: 'idle',
+      ratio,
+      target: TARGET,
+      baseline: 'bare ws server, memory of a connection; less is better',
+      rate: SESSIONS,
+      'KiB a session': { ws: kib('klatch'), tcp: kib('tcp'), bare: kib('bare') },
+    },
+  );
+  return ratio <= TARGET;
+}
+
+/** A server of its own for each measurement: what one round left in the heap would be free room for the next. */
+async function ofServer(transport: 'ws' | 'tcp'): Promise<number> {
+  const stage = await LiveStage.start();
+  try {
+    const first = await stage.people(transport, FIRST, { others: 'now' });
+    const side = await stage.people(transport, SESSIONS, { others: 'now' });
+    return await grow(first, side, stage.server.pid);
+  } finally {
+    await stage.stop();
+  }
+}
+
+async function ofBare(): Promise<number> {
+  const stage = await LiveStage.start();
+  try {
+    const first = await stage.bare(FIRST);
+    return await grow(first, await stage.moreOf(first.port, SESSIONS), first.pid);
+  } finally {
+    await stage.stop();
+  }
+}
+
+/** How much a process grows by its connections, in KiB for each. */
+async function grow(first: Side, side: Side, pid: number): Promise<number> {
+  await first.clients.ask('open');
+  await wait(REST_MS);
+  const before = residentMiB(pid);
+  const opened = Number(await side.clients.ask('open'));
+  if (opened !== SESSIONS) throw new Error(`only ${opened} sessions were opened`);
+  await wait(REST_MS);
+  return ((residentMiB(pid) - before) * 1_024) / SESSIONS;
+}

@@ -1,0 +1,166 @@
+import { randomBytes } from 'node:crypto';
+import { connect, type Socket } from 'node:net';
+
+/** What a live client of a benchmark speaks; `bare` is ws without saying who it is. */
+export type Transport = 'ws' | 'tcp' | 'bare';
+
+const UPGRADED = Buffer.from('\r\n\r\n');
+const NEWLINE = 0x0a;
+/** Where the last word of `{"jsonrpc":"2.0","method":"conversation.change"` stands. */
+const METHOD_AT = 27;
+const METHOD = 'conversation.change';
+
+/**
+ * A client that does as little as can be done: it shares the machine's cores with what it measures. It authenticates,
+ * follows, and hands each frame of a change to its owner as a stretch of a buffer.
+ */
+export class BenchClient {
+  readonly #socket: Socket;
+  readonly #transport: Transport;
+  readonly #onChange: (bytes: Buffer, start: number, end: number) => void;
+  #rest: Buffer | null = null;
+  #upgraded: boolean;
+  #expected = 0;
+  #farewell = 'without a word';
+  #isLeaving = false;
+  readonly #ready = Promise.withResolvers<void>();
+
+  private constructor(socket: Socket, transport: Transport, onChange: BenchClient['onChange']) {
+    this.#socket = socket;
+    this.#transport = transport;
+    this.#onChange = onChange;
+    this.#upgraded = transport === 'tcp';
+    socket.setNoDelay(true);
+    socket.on('data', (chunk) => this.#read(chunk));
+    socket.on('error', (error) => this.#ready.reject(error));
+    socket.on('close', () => {
+      if (this.#isLeaving) return;
+      // Whether it is waited for or not: without one client no count is ever reached.
+      throw new Error(`a live connection was closed: ${this.#farewell}`);
+    });
+  }
+
+  /** Connects, and with a token authenticates and follows from `known` on; resolves when that was answered. */
+  static async open(
+    place: { transport: Transport; port: number; path: string },
+    who: { token: string | null; follow: object | null },
+    onChange: (bytes: Buffer, start: number, end: number) => void,
+  ): Promise<BenchClient> {
+    const { transport, port, path } = place;
+    const socket = await new Promise<Socket>((resolve, reject) => {
+      const opened = connect({ port, host: '127.0.0.1' }, () => resolve(opened));
+      opened.once('error', reject);
+    });
+    const client = new BenchClient(socket, transport, onChange);
+    if (transport !== 'tcp') {
+      const key = randomBytes(16).toString('base64');
+      const head = `GET ${path} HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n`;
+      socket.write(`${head}Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: ${key}\r\n\r\n`);
+    }
+    const calls: [string, object][] = [];
+    if (who.token !== null) calls.push(['live.authenticate', { token: who.token }]);
+    if (who.follow !== null) calls.push(['live.follow', who.follow]);
+    client.#expected = calls.length;
+    for (const [id, [method, params]] of calls.entries()) {
+      client.#send(JSON.stringify({ jsonrpc: '2.0', id, method, params }));
+    }
+    await client.#ready.promise;
+    return client;
+  }
+
+  get onChange(): (bytes: Buffer, start: number, end: number) => void {
+    return this.#onChange;
+  }
+
+  close(): void {
+    this.#isLeaving = true;
+    this.#socket.destroy();
+  }
+
+  #send(text: string): void {
+    if (this.#transport === 'tcp') {
+      this.#socket.write(`${text}\n`);
+      return;
+    }
+    const payload = Buffer.from(text);
+    // Masked, as a client has to, with zeros, which leave the payload as it is.
+    const head = payload.length < 126 ? Buffer.alloc(6) : Buffer.alloc(8);
+    head[0] = 0x81;
+    if (payload.length < 126) head[1] = 0x80 | payload.length;
+    else {
+      head[1] = 0x80 | 126;
+      head.writeUInt16BE(payload.length, 2);
+    }
+    this.#socket.write(Buffer.concat([head, payload]));
+  }
+
+  #read(chunk: Buffer): void {
+    let bytes = this.#rest === null ? chunk : Buffer.concat([this.#rest, chunk]);
+    this.#rest = null;
+    if (!this.#upgraded) {
+      const end = bytes.indexOf(UPGRADED);
+      if (end === -1) {
+        this.#rest = bytes;
+        return;
+      }
+      if (bytes.toString('latin1', 9, 12) !== '101') this.#ready.reject(new Error(bytes.toString('latin1', 0, end)));
+      this.#upgraded = true;
+      bytes = bytes.subarray(end + UPGRADED.length);
+      if (this.#expected === 0) this.#ready.resolve();
+    }
+    const read = this.#transport === 'tcp' ? this.#readLines(bytes) : this.#readFrames(bytes);
+    if (read < bytes.length) this.#rest = bytes.subarray(read);
+  }
+
+  #readLines(bytes: Buffer): number {
+    let start = 0;
+    for (let end = bytes.indexOf(NEWLINE); end !== -1; end = bytes.indexOf(NEWLINE, start)) {
+      this.#take(bytes, start, end);
+      start = end + 1;
+    }
+    return start;
+  }
+
+  #readFrames(bytes: Buffer): number {
+    let start = 0;
+    while (start + 2 <= bytes.length) {
+      let length = bytes[start + 1]!;
+      let head = 2;
+      if (length === 126) {
+        if (start + 4 > bytes.length) break;
+        length = bytes.readUInt16BE(start + 2);
+        head = 4;
+      } else if (length === 127) {
+        if (start + 10 > bytes.length) break;
+        length = bytes.readUInt32BE(start + 6);
+        head = 10;
+      }
+      const end = start + head + length;
+      if (end > bytes.length) break;
+      const opcode = bytes[start]! & 0x0f;
+      if (opcode === 1) this.#take(bytes, start + head, end);
+      else if (opcode === 8) this.#farewell = bytes.toString('utf8', start + head + 2, end);
+      else if (opcode === 9) this.#socket.write(Buffer.from([0x8a, 0x80, 0, 0, 0, 0]));
+      start = end;
+    }
+    return start;
+  }
+
+  #take(bytes: Buffer, start: number, end: number): void {
+    if (bytes.toString('latin1', start + METHOD_AT, start + METHOD_AT + METHOD.length) === METHOD) {
+      this.#onChange(bytes, start, end);
+      return;
+    }
+    const text = bytes.toString('utf8', start, end);
+    const { id, method, error } = JSON.parse(text) as { id?: number; method?: string; error?: unknown };
+    if (error !== undefined) this.#ready.reject(new Error(text));
+    if (id === undefined) {
+      this.#farewell = text;
+      // Any line is a sign of life.
+      if (method === 'ping') this.#socket.write('\n');
+      return;
+    }
+    this.#expected -= 1;
+    if (this.#expected === 0) this.#ready.resolve();
+  }
+}

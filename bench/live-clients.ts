@@ -1,0 +1,81 @@
+/**
+ * Many live clients in a process of their own. Arguments: transport, port, path, file with one token a line (or a
+ * number of clients without one), what they follow as JSON (or nothing). Answers on standard output a line for each on
+ * standard input: `open` connects all, `wait N` answers when N changes have arrived in all, `mark` looks for
+ * marked messages (`mark-N`) from then on, `marks` gives when each had reached the last client, and forgets them, `close` hangs up.
+ */
+import { readFileSync } from 'node:fs';
+import { createInterface } from 'node:readline';
+import { machineMs } from './clock.ts';
+import { BenchClient, type Transport } from './live-client.ts';
+
+const [transport, port, path, people, follow] = process.argv.slice(2) as [Transport, string, string, string, string];
+/** Connections that are made at the same time: a server bounds those that have not said who they are. */
+const OPENING = 100;
+const MARK = Buffer.from('"text":"mark-');
+const DIGITS = 7;
+
+const tokens: (string | null)[] = /^\d+$/.test(people)
+  ? Array.from({ length: Number(people) }, () => null)
+  : readFileSync(people, 'utf8').trim().split('\n');
+let clients: BenchClient[] = [];
+let arrived = 0;
+let waiting: { count: number; done: () => void } | null = null;
+/** Looking for marks takes as long as everything else: only while it is wanted. */
+let isMarking = false;
+const marks = new Map<string, { count: number; lastMs: number }>();
+
+function onChange(bytes: Buffer, start: number, end: number): void {
+  arrived += 1;
+  if (isMarking) {
+    const frame = bytes.subarray(start, end);
+    const at = frame.indexOf(MARK);
+    const name = at === -1 ? 'other' : frame.toString('latin1', at + MARK.length, at + MARK.length + DIGITS);
+    const mark = marks.get(name) ?? { count: 0, lastMs: 0 };
+    mark.count += 1;
+    mark.lastMs = machineMs();
+    marks.set(name, mark);
+  }
+  if (waiting !== null && arrived >= waiting.count) {
+    waiting.done();
+    waiting = null;
+  }
+}
+
+async function openAll(): Promise<void> {
+  const rest = [...tokens];
+  const place = { transport, port: Number(port), path };
+  const what = follow === undefined || follow === '' ? null : (JSON.parse(follow) as object);
+  const open = async (): Promise<void> => {
+    for (let token = rest.pop(); token !== undefined; token = rest.pop()) {
+      clients.push(await BenchClient.open(place, { token, follow: what }, onChange));
+    }
+  };
+  await Promise.all(Array.from({ length: OPENING }, open));
+}
+
+console.log('ready');
+for await (const line of createInterface({ input: process.stdin })) {
+  const [word, number] = line.split(' ');
+  if (word === 'open') {
+    await openAll();
+    console.log(clients.length);
+  } else if (word === 'wait') {
+    const count = Number(number);
+    if (arrived < count) await new Promise<void>((done) => (waiting = { count, done }));
+    console.log(arrived);
+  } else if (word === 'count') console.log(arrived);
+  else if (word === 'mark') {
+    isMarking = true;
+    console.log('marking');
+  } else if (word === 'marks') {
+    isMarking = false;
+    console.log(JSON.stringify([...marks].map(([name, { count, lastMs }]) => [Number(name), count, lastMs])));
+    marks.clear();
+  } else if (word === 'close') {
+    for (const client of clients) client.close();
+    clients = [];
+    arrived = 0;
+    console.log('closed');
+  }
+}

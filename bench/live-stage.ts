@@ -1,0 +1,120 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { TestGroup } from '../test/support/server.ts';
+import { freePort } from '../test/support/ports.ts';
+import { ServerProcess } from '../test/support/server-process.ts';
+import { crowd } from './crowd.ts';
+import { HttpConnection, requestOf } from './http-connection.ts';
+import { SETTINGS } from './intake.ts';
+import type { Transport } from './live-client.ts';
+import { BenchProcess } from './process.ts';
+
+/** Who gets messages, and where they are posted: Klatch over one of its transports, or the bare server. */
+export interface Side {
+  readonly clients: BenchProcess;
+  readonly count: number;
+  readonly port: number;
+  readonly path: string;
+  /** Messages that were posted to it since it was opened. */
+  posted: number;
+}
+
+/** A server with live endpoints, a bare one beside it, and clients of both; all of it ends with `stop`. */
+export class LiveStage {
+  readonly server: ServerProcess;
+  readonly #tcpPort: number;
+  readonly #folder: string;
+  readonly #stops: (() => Promise<void>)[] = [];
+
+  private constructor(server: ServerProcess, tcpPort: number, folder: string) {
+    this.server = server;
+    this.#tcpPort = tcpPort;
+    this.#folder = folder;
+  }
+
+  static async start(settings = ''): Promise<LiveStage> {
+    const tcpPort = await freePort();
+    const endpoints = `endpoints = [{ type = tcp, port = ${tcpPort} }]`;
+    const server = await ServerProcess.create(`${SETTINGS}\n${endpoints}\n${settings}`);
+    const stage = new LiveStage(server, tcpPort, await mkdtemp(join(tmpdir(), 'klatch-bench-')));
+    stage.#stops.push(
+      () => server.remove(),
+      () => rm(stage.#folder, { recursive: true }),
+    );
+    await server.start();
+    return stage;
+  }
+
+  /** A group with so many people over a transport. They are not connected before `open`. */
+  async people(transport: 'ws' | 'tcp', count: number, follow: object): Promise<Side & { group: TestGroup }> {
+    const group = await this.server.createGroup(`Over ${transport}`);
+    const file = join(this.#folder, `${group.id}.tokens`);
+    await writeFile(file, (await crowd(this.server, group.id, count)).join('\n'));
+    const port = transport === 'tcp' ? this.#tcpPort : this.server.port;
+    const clients = await this.#clients([transport, String(port), '/v1/live', file, JSON.stringify(follow)]);
+    return { clients, count, port: this.server.port, path: new URL(group.webhook).pathname, posted: 0, group };
+  }
+
+  /** The bare server with as many clients; with `kept` it sends so many messages to whoever connects. */
+  async bare(count: number, kept = 0): Promise<Side & { pid: number }> {
+    const { process: bare, first } = await BenchProcess.start('bare-ws.ts', [String(kept)]);
+    this.#stops.unshift(() => bare.stop());
+    return { ...(await this.moreOf(Number(first), count)), pid: bare.pid };
+  }
+
+  /** Other clients of the bare server at a port. */
+  async moreOf(port: number, count: number): Promise<Side> {
+    const transport: Transport = 'bare';
+    const clients = await this.#clients([transport, String(port), '/', String(count)]);
+    return { clients, count, port, path: '/', posted: 0 };
+  }
+
+  async stop(): Promise<void> {
+    for (const stop of this.#stops.splice(0)) await stop();
+  }
+
+  async #clients(args: readonly string[]): Promise<BenchProcess> {
+    const { process: clients } = await BenchProcess.start('live-clients.ts', args);
+    this.#stops.unshift(() => clients.stop());
+    return clients;
+  }
+}
+
+/** Connections to post to one side with; each takes one message at a time. */
+export class Posters {
+  readonly #side: Side;
+  readonly #connections: readonly HttpConnection[];
+
+  private constructor(side: Side, connections: readonly HttpConnection[]) {
+    this.#side = side;
+    this.#connections = connections;
+  }
+
+  static async open(side: Side, count: number): Promise<Posters> {
+    const opening = Array.from({ length: count }, () => HttpConnection.open('127.0.0.1', side.port));
+    return new Posters(side, await Promise.all(opening));
+  }
+
+  /** One message over each connection at once; resolves when every client has all of them. */
+  async volley(): Promise<number> {
+    await Promise.all(this.#connections.map(async (connection, n) => this.post(connection, `message ${n}`)));
+    await this.#side.clients.ask(`wait ${this.#side.posted * this.#side.count}`);
+    return this.#connections.length;
+  }
+
+  /** Posts one text; rejects when it was not taken. */
+  async post(connection: HttpConnection, text: string): Promise<void> {
+    this.#side.posted += 1;
+    const status = await connection.ask(requestOf(this.#side.path, { text: `${text}: load on web-1 is high` }));
+    if (status !== 200) throw new Error(`a post was answered ${status}`);
+  }
+
+  get first(): HttpConnection {
+    return this.#connections[0]!;
+  }
+
+  close(): void {
+    for (const connection of this.#connections) connection.close();
+  }
+}

@@ -1,0 +1,162 @@
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
+import { Sealer } from '../src/storage/sealed.ts';
+import { createAppleKey, createTls } from '../test/push/keys.ts';
+import type { TestGroup } from '../test/support/server.ts';
+import { SECRET, ServerProcess } from '../test/support/server-process.ts';
+import { cpuSeconds } from './cpu.ts';
+import { crowd } from './crowd.ts';
+import { asSuperuser } from './filling.ts';
+import { SETTINGS } from './intake.ts';
+import { BenchProcess } from './process.ts';
+import { median, report, round } from './report.ts';
+
+/** Rounds until V8 has compiled what is hot, in all of them. */
+const WARM_UP_ROUNDS = 2;
+const ROUNDS = 7;
+const GROUPS = 10;
+const PEOPLE = 1_000;
+/** A push for each of the people, who have a device each. */
+const PUSHES = GROUPS * PEOPLE;
+/** Under way at once, in all of them; `push.in-flight` has to allow them. */
+const STREAMS = 500;
+const TARGET = 0.5;
+
+/** Pushes a second of one round, and the CPU of a push in microseconds. */
+interface Rates {
+  readonly push: number;
+  readonly serverUs: number;
+  readonly databaseUs: number;
+  readonly driver: number;
+  readonly bare: number;
+}
+
+/**
+ * 10,000 pushes of the running server (rows made from messages, claimed, sent and settled in PostgreSQL) against a bare
+ * loop of node:http2 that makes and posts as many; beside it the driver of Apple's service alone.
+ */
+export async function benchPush(): Promise<boolean> {
+  const folder = mkdtempSync(join(tmpdir(), 'klatch-bench-push-'));
+  const stops: (() => Promise<void>)[] = [];
+  try {
+    const tls = createTls();
+    const file = (name: string, content: string): string => {
+      writeFileSync(join(folder, name), content, { mode: 0o600 });
+      return join(folder, name);
+    };
+    const start = async (script: string, args: readonly string[]) => {
+      const started = await BenchProcess.start(script, args);
+      stops.unshift(() => started.process.stop());
+      return started;
+    };
+    const [authority, p8] = [file('ca.pem', tls.authority), file('key.p8', createAppleKey().p8)];
+    const sink = await start('apns-sink.ts', [file('cert.pem', tls.cert), file('cert.key', tls.key)]);
+    const bare = await start('bare-h2.ts', [sink.first, authority, String(STREAMS)]);
+    const driver = await start('apple-driver.ts', [sink.first, authority, p8, String(STREAMS)]);
+    const server = await ServerProcess.create(settings(sink.first, authority, p8));
+    stops.unshift(() => server.remove());
+    await server.start();
+    const groups = await populate(server);
+    const database = Number(readFileSync(join(server.dataDir, 'postgresql/postmaster.pid'), 'utf8').split('\n')[0]);
+    const rate = async (process: BenchProcess): Promise<number> => {
+      const done = sink.process.ask(`count ${PUSHES}`);
+      const seconds = Number(await process.ask(`send ${PUSHES}`));
+      await done;
+      return PUSHES / seconds;
+    };
+    const rows: Rates[] = [];
+    for (let n = 0; n < WARM_UP_ROUNDS + ROUNDS; n += 1) {
+      const before = { server: cpuSeconds(server.pid), database: cpuSeconds(database) };
+      const push = PUSHES / (await timePush(server, groups, sink.process));
+      const serverUs = ((cpuSeconds(server.pid) - before.server) / PUSHES) * 1e6;
+      const databaseUs = ((cpuSeconds(database) - before.database) / PUSHES) * 1e6;
+      const row = { push, serverUs, databaseUs, driver: await rate(driver.process), bare: await rate(bare.process) };
+      if (n >= WARM_UP_ROUNDS) rows.push(row);
+    }
+    return print(rows);
+  } finally {
+    for (const stop of stops) await stop();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** Messages are not gathered: a round is one message in each group, and waiting for more says nothing about work. */
+function settings(port: string, authority: string, p8: string): string {
+  return `${SETTINGS}
+    push { in-flight = ${STREAMS}, gather = 0s }
+    services.apple.push {
+      endpoint = "https://127.0.0.1:${port}"
+      authority = "${authority}"
+      keys = [{ key-id = KEY1234567, team-id = TEAM123456, path = "${p8}", bundle-id = org.example.chat }]
+    }`;
+}
+
+/** Groups with people who are away, each with a device. */
+async function populate(server: ServerProcess): Promise<TestGroup[]> {
+  const groups: TestGroup[] = [];
+  for (let g = 0; g < GROUPS; g += 1) {
+    const group = await server.createGroup(`Group ${g}`);
+    await crowd(server, group.id, PEOPLE);
+    groups.push(group);
+  }
+  const sealer = new Sealer(SECRET);
+  const tokens = Array.from({ length: PUSHES }, () => randomBytes(32).toString('hex'));
+  await asSuperuser(server, async (sql) => {
+    await sql`
+      insert into device (account_id, session_id, kind, token_hash, token_sealed)
+      select s.account_id, s.id, 'apple', t.token, t.sealed
+      from (
+        select id, account_id, row_number() over (order by id) as n from session where label = 'bench'
+      ) s
+      join unnest(${tokens}::text[], ${tokens.map((token) => sealer.seal('device-token', token))}::text[])
+        with ordinality as t(token, sealed, n) using (n)`;
+    await sql`vacuum (analyze)`;
+  });
+  return groups;
+}
+
+/** Seconds from the first post until the last push is settled; for a thousand of them there is one post. */
+function timePush(server: ServerProcess, groups: readonly TestGroup[], sink: BenchProcess): Promise<number> {
+  return asSuperuser(server, async (sql) => {
+    const hasRows = async (): Promise<boolean> =>
+      (await sql<{ left: boolean }[]>`select exists (select from push_pending) as left`)[0]!.left;
+    // The first question opens the connection, which is no part of what is measured.
+    if (await hasRows()) throw new Error('there are rows of the round before');
+    const done = sink.ask(`count ${PUSHES}`);
+    const started = performance.now();
+    await Promise.all(groups.map(({ webhook }) => post(webhook)));
+    await done;
+    while (await hasRows()) await wait(5);
+    return (performance.now() - started) / 1000;
+  });
+}
+
+async function post(webhook: string): Promise<void> {
+  const body = JSON.stringify({ text: 'load on web-1 is above its threshold' });
+  const answer = await fetch(webhook, { method: 'POST', headers: { 'content-type': 'application/json' }, body });
+  if (answer.status !== 200) throw new Error(`a post was answered ${answer.status}`);
+}
+
+function print(rounds: readonly Rates[]): boolean {
+  const rows = rounds.map(({ push, serverUs, databaseUs, driver, bare }) => ({
+    'pushes/s': round(push),
+    'server µs': round(serverUs),
+    'database µs': round(databaseUs),
+    'driver alone/s': round(driver),
+    'bare node:http2/s': round(bare),
+    ratio: round(push / bare, 3),
+  }));
+  const ratio = round(median(rounds.map(({ push, bare }) => push / bare)), 3);
+  report(`push: ${PUSHES} pushes from messages to settled rows, ${STREAMS} at once`, rows, {
+    bench: 'push',
+    ratio,
+    baseline: 'bare node:http2 loop that makes and posts the same payloads',
+    rate: round(median(rounds.map(({ push }) => push))),
+    target: TARGET,
+    driverRatio: round(median(rounds.map(({ driver, bare }) => driver / bare)), 3),
+  });
+  return ratio >= TARGET;
+}

@@ -1,0 +1,166 @@
+import addressparser from 'nodemailer/lib/addressparser';
+import MailComposer from 'nodemailer/lib/mail-composer';
+import SMTPConnection from 'nodemailer/lib/smtp-connection';
+import type { SmtpConfig } from '../config/config.ts';
+import type { Letter } from '../config/letter.ts';
+import { fillLetter } from '../config/letter.ts';
+import { parseProofAddress } from '../model/proof-address.ts';
+import { ProviderError, type CodeProvider, type OutgoingCode, type ProviderFailure } from './provider.ts';
+
+const PROBE_MS = 5_000;
+/** Mail servers that greet late or look into what they get are slow, and nobody waits for this. */
+const SEND_MS = 30_000;
+const CONNECT_MS = 5_000;
+const MAX_ANSWER_BYTES = 64 * 1024;
+const HOUR_MS = 3_600_000;
+
+/** What letters are made of, and bounds of tests. */
+export interface EmailOptions {
+  readonly letter: Letter;
+  readonly projectName: string;
+  readonly probeMs?: number;
+  readonly sendMs?: number;
+  /** PEM of an authority that is trusted in the place of the system's. */
+  readonly ca?: string;
+}
+
+/** Whom letters come from. */
+interface Sender {
+  readonly name: string;
+  readonly address: string;
+}
+
+/** Reads `services.smtp.from`; null when it is not one address, with or without a name. */
+export function parseSender(text: string): Sender | null {
+  const [first, ...others] = addressparser(text, { flatten: true });
+  if (first === undefined || others.length > 0 || typeof parseProofAddress(first.address) === 'string') return null;
+  return { name: first.name, address: first.address };
+}
+
+/** Codes by e-mail, through one mail server; this server judges them itself. */
+export class Email implements CodeProvider {
+  readonly name = 'email';
+  readonly kind = 'email';
+  readonly judge = null;
+  readonly #config: SmtpConfig;
+  readonly #options: EmailOptions;
+  readonly #sender: Sender;
+  /** How to end each connection that is open. */
+  readonly #open = new Set<(error: ProviderError) => void>();
+
+  /** `config.from` is one that `parseSender` reads. */
+  constructor(config: SmtpConfig, options: EmailOptions) {
+    this.#config = config;
+    this.#sender = parseSender(config.from)!;
+    this.#options = options;
+  }
+
+  /** Connects and logs in. */
+  async probe(): Promise<void> {
+    await this.#connected(this.#options.probeMs ?? PROBE_MS, () => Promise.resolve());
+  }
+
+  async send(code: OutgoingCode): Promise<null> {
+    const { envelope, message } = await this.#compose(code);
+    await this.#connected(this.#options.sendMs ?? SEND_MS, (connection) =>
+      settled((done) => connection.send(envelope, message, done)),
+    );
+    return null;
+  }
+
+  stop(): Promise<void> {
+    for (const end of this.#open) end(new ProviderError('stopped'));
+    return Promise.resolve();
+  }
+
+  async #compose({ address, code, validMs }: OutgoingCode) {
+    const { letter, projectName } = this.#options;
+    const values = { code, project: projectName, hours: String(Math.round(validMs / HOUR_MS)) };
+    const { subject, text } = fillLetter(letter, values);
+    const composer = new MailComposer({
+      // As objects, so that nothing in them is read as a list or a comment.
+      from: { ...this.#sender },
+      to: { name: '', address },
+      subject,
+      text,
+      headers: { 'Auto-Submitted': 'auto-generated' },
+      disableFileAccess: true,
+      disableUrlAccess: true,
+    });
+    const message = await composer.compile().build();
+    return { envelope: { from: this.#sender.address, to: [address] }, message };
+  }
+
+  /** Does something with a connection that is logged in, and ends it, all within `deadlineMs`. */
+  async #connected(deadlineMs: number, work: (connection: SMTPConnection) => Promise<unknown>): Promise<void> {
+    const { host, port, tls, user, password } = this.#config;
+    const { ca } = this.#options;
+    const connection = new SMTPConnection({
+      host,
+      port,
+      secure: tls === 'implicit',
+      requireTLS: tls === 'starttls',
+      ignoreTLS: tls === 'none',
+      connectionTimeout: CONNECT_MS,
+      dnsTimeout: CONNECT_MS,
+      greetingTimeout: deadlineMs,
+      socketTimeout: deadlineMs,
+      socketCloseTimeout: 0,
+      maxResponseSize: MAX_ANSWER_BYTES,
+      tls: ca === undefined ? {} : { ca },
+      // A mail server on this machine is one even where the machine has no network.
+      allowInternalNetworkInterfaces: true,
+    });
+    const { promise: broken, reject } = Promise.withResolvers<never>();
+    // Nobody waits for it any more once the work is done.
+    broken.catch(() => {});
+    const timer = setTimeout(() => reject(new ProviderError('timeout')), deadlineMs);
+    connection.on('error', reject);
+    connection.on('end', () => reject(new ProviderError('connection', 'closed')));
+    this.#open.add(reject);
+    const run = async (): Promise<void> => {
+      await settled((done) => connection.connect((error) => done(error ?? null)));
+      if (user !== null) await settled((done) => connection.login({ user, pass: password ?? '' }, done));
+      await work(connection);
+    };
+    const running = run();
+    running.catch(() => {});
+    try {
+      await Promise.race([running, broken]);
+    } catch (error) {
+      throw explain(error);
+    } finally {
+      clearTimeout(timer);
+      this.#open.delete(reject);
+      // It was answered; a QUIT would only wait for another answer.
+      connection.close();
+    }
+  }
+}
+
+function settled(start: (done: (error: Error | null) => void) => void): Promise<void> {
+  return new Promise((resolve, reject) => {
+    start((error) => (error === null || error === undefined ? resolve() : reject(error)));
+  });
+}
+
+const FAILURES: Readonly<Record<string, ProviderFailure>> = {
+  ETIMEDOUT: 'timeout',
+  ETLS: 'tls',
+  EAUTH: 'login',
+  ENOAUTH: 'login',
+  EENVELOPE: 'address',
+  EPROTOCOL: 'answer',
+  EMESSAGE: 'refused',
+};
+
+/** A mail server's answer quotes addresses: of an error only its code and the number of the answer are kept. */
+function explain(error: unknown): ProviderError {
+  if (error instanceof ProviderError) return error;
+  const { code, originalCode, responseCode } = error as Record<string, unknown>;
+  const words = [originalCode, code].filter((each) => typeof each === 'string' && /^[A-Z0-9_]{1,60}$/.test(each));
+  if (typeof responseCode === 'number' && responseCode > 0) words.push(`answer ${responseCode}`);
+  const isTls = words.some((word) => /CERT|SELF_SIGNED|TLS|SSL/.test(String(word)));
+  const failure = isTls ? 'tls' : (FAILURES[String(code)] ?? 'connection');
+  return new ProviderError(failure, words.length === 0 ? null : words.join(', '));
+}

@@ -1,0 +1,44 @@
+import { createHmac, hkdfSync, randomInt, timingSafeEqual } from 'node:crypto';
+
+const DIGITS = 6;
+
+/** What a code looks like, ours and those that a gate judges. */
+export const CODE = /^[0-9]{6}$/;
+
+/** A new code: six random digits. */
+export function newCode(): string {
+  return String(randomInt(10 ** DIGITS)).padStart(DIGITS, '0');
+}
+
+/**
+ * Keeps codes, and whom they were asked by, as keyed hashes: six digits are guessed from a plain hash in no time, so that
+ * a copy of the database alone must not be enough. The key is derived from the server's secret.
+ */
+export class ActivationHasher {
+  readonly #key: Buffer;
+
+  constructor(secret: string) {
+    this.#key = Buffer.from(hkdfSync('sha256', secret, 'klatch', 'activation-1', 32));
+  }
+
+  /** The verifier of a code, good for this transaction only. */
+  code(transactionHash: string, code: string): string {
+    return this.#hash('code', transactionHash, code).toString('hex');
+  }
+
+  /** Whether the code has this verifier. Without one it compares all the same, so that the time does not tell. */
+  fits(transactionHash: string, code: string, verifier: string | null): boolean {
+    const expected = Buffer.from(verifier ?? this.#hash('none', transactionHash).toString('hex'), 'hex');
+    const given = this.#hash('code', transactionHash, code);
+    return expected.length === given.length && timingSafeEqual(expected, given) && verifier !== null;
+  }
+
+  /** What a source address is counted by. */
+  source(address: string): string {
+    return this.#hash('source', address).toString('hex');
+  }
+
+  #hash(...parts: readonly string[]): Buffer {
+    return createHmac('sha256', this.#key).update(parts.join('\n')).digest();
+  }
+}

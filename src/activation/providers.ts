@@ -1,0 +1,25 @@
+import type { Config } from '../config/config.ts';
+import { DEFAULT_LETTER, readLetter } from '../config/letter.ts';
+import { ConfigError } from '../config/problem.ts';
+import { Email, parseSender } from './email.ts';
+import { Gate } from './gate.ts';
+import type { CodeProvider } from './provider.ts';
+
+/**
+ * The providers that are set up, in the configuration's order. Throws ConfigError for a sender or a letter that
+ * cannot be used; the letter was looked at when the configuration was, and may have changed since.
+ */
+export function createProviders(config: Config, userAgent: string): readonly CodeProvider[] {
+  const { activation, smtp } = config;
+  return config.activationProviders.flatMap((name): CodeProvider[] => {
+    if (name === 'gate') return activation === null ? [] : [new Gate(activation, { userAgent })];
+    if (smtp === null) return [];
+    const refuse = (key: string, sentence: string): never => {
+      throw new ConfigError([{ file: config.file, line: null, key: `services.smtp.${key}`, sentence }]);
+    };
+    if (parseSender(smtp.from) === null) refuse('from', 'is not one e-mail address, with or without a name before it');
+    const letter = smtp.template === null ? DEFAULT_LETTER : readLetter(smtp.template);
+    if (typeof letter === 'string') return refuse('template', letter);
+    return [new Email(smtp, { letter, projectName: config.projectName })];
+  });
+}

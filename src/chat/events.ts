@@ -1,0 +1,20 @@
+import type { Account, Change } from './shapes.ts';
+
+/** What a follower hears, one after the other. Each change of a conversation comes once, in order. */
+export type ChatEvent =
+  | { readonly type: 'change'; readonly conversation: number; readonly change: Change }
+  /** The account came into a conversation: its changes are heard from here on. */
+  | { readonly type: 'joined'; readonly conversation: number }
+  /** The account is in it no more: nothing of it is heard behind this. */
+  | { readonly type: 'left'; readonly conversation: number }
+  /** The server has less of a conversation than was heard of it, as after a restored backup: it goes on from there. */
+  | { readonly type: 'rewound'; readonly conversation: number; readonly rev: number }
+  | { readonly type: 'connected'; readonly account: Account }
+  /** The changes that came meanwhile have begun to come. */
+  | { readonly type: 'following'; readonly conversations: number }
+  | { readonly type: 'disconnected'; readonly reason: string; readonly retryInMs: number }
+  /** Whatever else the server says: read positions, typing, presence, and what this client does not know. */
+  | { readonly type: 'said'; readonly method: string; readonly params: unknown };
+
+/** Hears events. The next one waits until it has resolved; an error ends the client. */
+export type ChatListener = (event: ChatEvent) => Promise<void> | void;

@@ -1,0 +1,106 @@
+import { z } from 'zod';
+import { AnswerTimeoutError, ProtocolError, ServerError, TooManyRequestsError } from './chat-error.ts';
+
+/** Something that the server says without being asked. */
+export interface Notification {
+  readonly method: string;
+  readonly params: unknown;
+  /** Of the text that it came in. */
+  readonly bytes: number;
+}
+
+/** What a client of requests works with. */
+export interface RpcClientOptions {
+  readonly send: (text: string) => void;
+  /** Called within `take`, in the order in which texts came. */
+  readonly notified: (notification: Notification) => void;
+  /** Requests under way at the same time. */
+  readonly maxPending: number;
+}
+
+interface Pending {
+  readonly resolve: (result: unknown) => void;
+  readonly reject: (error: Error) => void;
+  readonly timer: NodeJS.Timeout;
+}
+
+const answerSchema = z.union([
+  z.object({
+    id: z.int().nullable(),
+    error: z.object({ message: z.string(), data: z.object({ code: z.string().optional() }).optional() }),
+  }),
+  z.object({ id: z.int(), result: z.unknown() }),
+  z.object({ method: z.string(), params: z.unknown().optional() }),
+]);
+
+/** JSON-RPC 2.0 over texts that somebody else carries: requests with their answers, and notifications. */
+export class RpcClient {
+  readonly #options: RpcClientOptions;
+  readonly #pending = new Map<number, Pending>();
+  #lastId = 0;
+  #end: Error | null = null;
+
+  constructor(options: RpcClientOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Sends a request and resolves with its result. Rejects with ServerError, AnswerTimeoutError, what `end` was
+   * called with, and TooManyRequestsError at the bound.
+   */
+  async call(method: string, params: unknown, timeoutMs: number): Promise<unknown> {
+    if (this.#end !== null) throw this.#end;
+    if (this.#pending.size >= this.#options.maxPending) {
+      throw new TooManyRequestsError('there are too many requests under way');
+    }
+    this.#lastId += 1;
+    const id = this.#lastId;
+    return new Promise((resolve, reject) => {
+      const late = (): void => {
+        this.#settle(id)?.reject(new AnswerTimeoutError(`the server did not answer ${method} within ${timeoutMs} ms`));
+      };
+      this.#pending.set(id, { resolve, reject, timer: setTimeout(late, timeoutMs) });
+      this.#options.send(JSON.stringify({ jsonrpc: '2.0', id, method, params }));
+    });
+  }
+
+  /** Takes one text of the server. Throws ProtocolError for what is neither an answer nor a notification. */
+  take(text: string): void {
+    const said = answerSchema.safeParse(parseJson(text));
+    if (!said.success) throw new ProtocolError('the server sent something that is not JSON-RPC 2.0');
+    const { data } = said;
+    if ('method' in data) {
+      const { method, params } = data;
+      this.#options.notified({ method, params, bytes: text.length });
+    } else if ('error' in data) {
+      const error = new ServerError(data.error.data?.code, data.error.message);
+      // Without an id it is about a text that the server could not read, and every text is ours.
+      if (data.id === null) throw new ProtocolError(`the server could not read a request: ${error.message}`);
+      this.#settle(data.id)?.reject(error);
+    } else {
+      this.#settle(data.id)?.resolve(data.result);
+    }
+  }
+
+  /** The connection has ended: what is under way is rejected, and everything after. */
+  end(error: Error): void {
+    this.#end ??= error;
+    for (const id of this.#pending.keys()) this.#settle(id)?.reject(this.#end);
+  }
+
+  /** An answer that came too late finds nothing. */
+  #settle(id: number): Pending | undefined {
+    const pending = this.#pending.get(id);
+    this.#pending.delete(id);
+    clearTimeout(pending?.timer);
+    return pending;
+  }
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (cause) {
+    throw new ProtocolError('the server sent something that is not JSON', { cause });
+  }
+}

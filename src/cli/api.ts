@@ -1,0 +1,122 @@
+import type { Command } from 'commander';
+import { errorKinds } from '../errors.ts';
+import {
+  commonErrors,
+  describeOperation,
+  isForHttp,
+  type JsonSchema,
+  type OperationDescription,
+} from '../operations/description.ts';
+import { alternativesOf, fieldsOf } from '../operations/fields.ts';
+import type { Operation } from '../operations/operation.ts';
+import { operationTable } from '../operations/table.ts';
+import { print, type CommandContext } from './context.ts';
+import { exitCodes } from './exit-codes.ts';
+import { CommandError } from './failure.ts';
+import { formatTable } from './layout.ts';
+import { withExamples, withJson } from './options.ts';
+
+/** What the operations are that clients and bots call; nothing here asks a server. */
+export function addApi(program: Command, context: CommandContext): void {
+  const api = program.command('api').description('explain the operations that clients and bots call');
+  withExamples(api, ['klatch api list', 'klatch api describe messages.send']);
+  const list = api
+    .command('list')
+    .description('list every operation with what it does')
+    .action(({ json }: { json?: boolean }) => listOperations(context, json === true));
+  withExamples(withJson(list), ['klatch api list', 'klatch api list --json']);
+  const describe = api
+    .command('describe')
+    .description('show who may call an operation, what it takes, what it answers and how it fails')
+    .argument('<operation>', 'its name, such as messages.send')
+    .action((name: string, { json }: { json?: boolean }) => showOperation(context, name, json === true));
+  withExamples(withJson(describe), [
+    'klatch api describe messages.send',
+    'klatch api describe messages.history --json',
+  ]);
+}
+
+function listOperations(context: CommandContext, json: boolean): void {
+  const all = [...operationTable().values()];
+  const rows = all.map(({ name, summary, who, scope }) => ({ name, summary, who, scope }));
+  if (json) print(context, JSON.stringify(rows, null, 2));
+  else
+    print(
+      context,
+      ...formatTable(
+        ['OPERATION', 'WHAT IT DOES'],
+        rows.map(({ name, summary }) => [name, summary]),
+      ),
+    );
+}
+
+function showOperation(context: CommandContext, name: string, json: boolean): void {
+  const operation = operationTable().get(name);
+  if (operation === undefined) {
+    throw new CommandError(exitCodes.usage, `There is no operation ${name}: "klatch api list" lists them`);
+  }
+  const description = describeOperation(operation);
+  if (json) print(context, JSON.stringify(schemas(operation, description), null, 2));
+  else print(context, ...lines(operation, description));
+}
+
+function schemas({ scope, who }: Operation, description: OperationDescription): object {
+  const { name, summary, errors, input, output, shapes } = description;
+  return { name, summary, who, scope, errors, input, output, $defs: shapes };
+}
+
+function lines(
+  operation: Operation,
+  { name, summary, who, errors, input, output, shapes }: OperationDescription,
+): string[] {
+  const codes = [...new Set([...errors, ...commonErrors])].map((code) => [
+    code,
+    errorKinds[code].status,
+    errorKinds[code].sentence,
+  ]);
+  return [
+    `${name}: ${summary}`,
+    '',
+    `Who may:  ${words(who)}`,
+    ...wayOf(operation),
+    '',
+    ...part('INPUT', input),
+    '',
+    ...part('OUTPUT', output),
+    ...Object.entries(shapes).flatMap(([shape, schema]) => ['', ...part(shape.toUpperCase(), schema)]),
+    '',
+    ...formatTable(['ERROR', 'STATUS', ''], codes),
+  ];
+}
+
+/** How clients call it; nothing for what they may not. */
+function wayOf(operation: Operation): string[] {
+  const { name, who } = operation;
+  if (who === 'system') return [];
+  const live = `"method":"${name}" on ws:// and tcp://`;
+  return [`Call:     ${isForHttp(operation) ? `POST /v1/api/${name}, or ` : ''}${live}`];
+}
+
+function part(title: string, schema: JsonSchema): string[] {
+  return alternativesOf(schema).flatMap((each, index) => {
+    const heading = index === 0 ? title : `OR ${title}`;
+    const between = index === 0 ? [] : [''];
+    if (each.$ref !== undefined)
+      return [...between, heading, `the shape ${each.$ref.split('/').at(-1)!.toUpperCase()}`];
+    const fields = fieldsOf(each);
+    if (fields.length === 0) return [...between, heading, 'nothing'];
+    const rows = fields.map(({ path, type, required, preset }) => [path, noteOf(title, required, preset), words(type)]);
+    return [...between, ...formatTable([heading, '', ''], rows)];
+  });
+}
+
+function noteOf(title: string, required: boolean, preset: string | null): string {
+  if (title !== 'INPUT') return required ? '' : 'or not';
+  if (preset !== null) return `else ${preset}`;
+  return required ? 'needed' : '';
+}
+
+/** Without the marks of the documents: a terminal shows neither code nor links. */
+function words(text: string): string {
+  return text.replaceAll('`', '').replace(/<(\w+)>/g, (_, shape: string) => shape.toUpperCase());
+}

@@ -1,0 +1,118 @@
+import type { Attachment, Actor, Change, Conversation, Message, Notice } from '../chat/shapes.ts';
+import { oneLine } from './layout.ts';
+
+/**
+ * What turns the direction of the text around it, or is not seen at all: marks, embeddings, overrides, isolates, zero
+ * width signs, tags, and what only some terminals show. Joiners stay, which emoji and some scripts are written with.
+ */
+const HIDDEN =
+  /[\u00AD\u061C\u115F\u1160\u180E\u200B\u200E\u200F\u202A-\u202E\u2060-\u206F\u3164\uFEFF\uFFA0\uFFF9-\uFFFB\u{E0000}-\u{E0FFF}]/gu;
+/** The same with the control characters beyond ASCII, as JSON lets them through. */
+const UNSAFE = new RegExp(`[\\u007F-\\u009F\\u2028\\u2029]|${HIDDEN.source}`, 'gu');
+const LINE_BREAK = /\r\n|[\n\r\u2028\u2029\u0085\v\f]/;
+
+/** Others' text as one line that neither commands a terminal nor deceives its reader. */
+export function harmless(text: string): string {
+  return oneLine(text).replace(HIDDEN, '\uFFFD');
+}
+
+/** A value as one line of JSON that is safe on a terminal and reads back as it was. */
+export function jsonLine(value: unknown): string {
+  return JSON.stringify(value).replace(UNSAFE, (sign) =>
+    sign
+      .split('')
+      .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
+      .join(''),
+  );
+}
+
+/** A conversation as it is written beside its messages. */
+export function nameOf({ kind, title, peer }: Pick<Conversation, 'kind' | 'title' | 'peer'>): string {
+  return harmless(kind === 'private' ? `@${peer?.nick ?? title}` : title);
+}
+
+/** Where a line stands: the time, the conversation's name. */
+export interface Place {
+  readonly name: string;
+  readonly now: Date;
+}
+
+/** A change as lines; lines of the text behind the first one are set off, so that none can pass for a message. */
+export function changeLines({ message, notice }: Change, place: Place): string[] {
+  if (message !== undefined) return messageLines(message, place);
+  return notice === undefined ? [] : [`${timeOf(notice.at, place.now)} ${place.name} * ${noticeText(notice)}`];
+}
+
+/** A message as lines. */
+export function messageLines(message: Message, { name, now }: Place): string[] {
+  const { seq, sender, label, text, deleted, attachments = [], edited_at: editedAt, sent_at: sentAt } = message;
+  const head = `${timeOf(sentAt, now)} ${name} #${seq} ${senderName(sender, label)}`;
+  if (deleted === true) return [`${head}: (deleted)`];
+  const [first = '', ...rest] = text.split(LINE_BREAK).map(harmless);
+  return [
+    `${head}${editedAt === undefined ? '' : ' (edited)'}:${text === '' && attachments.length > 0 ? '' : ` ${first}`}`,
+    ...rest.map((line) => `    | ${line}`),
+    ...attachments.map(attachmentLine),
+  ];
+}
+
+/** A file, and behind it what `klatch chat download` takes. */
+function attachmentLine({ id, name, size }: Attachment): string {
+  return `    [${harmless(name)} ${formatBytes(size)}] ${harmless(id)}`;
+}
+
+const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB'] as const;
+
+/** For instance `12 KiB`, `1.5 MiB`. */
+export function formatBytes(bytes: number): string {
+  let [value, unit] = [bytes, 0];
+  for (; value >= 1_023.5 && unit < UNITS.length - 1; unit += 1) value /= 1_024;
+  return `${unit === 0 || value >= 9.95 ? Math.round(value) : value.toFixed(1)} ${UNITS[unit]!}`;
+}
+
+/** Nicks are unique; what is none (a bot, a webhook, its label) is marked, so that it cannot pass for a person. */
+function senderName({ nick, name, kind }: Actor, label: string | undefined): string {
+  const known = harmless(nick ?? name);
+  if (kind === 'user') return known;
+  const mark = kind === 'webhook' ? 'WEBHOOK' : 'BOT';
+  return label === undefined ? `${known} [${mark}]` : `${known} [${mark} ${harmless(label)}]`;
+}
+
+const DESCRIBED: Readonly<Record<string, (who: string, actor: string, details: Notice['details']) => string>> = {
+  created: (_, actor) => `${actor} opened this conversation`,
+  joined: (who, actor) => (who === actor ? `${who} joined` : `${actor} added ${who}`),
+  left: (who) => `${who} left`,
+  removed: (who, actor) => `${actor} removed ${who}`,
+  role: (who, _, { role }) => `${who} is ${text(role)} now`,
+  renamed: (_, actor, { title }) => `${actor} changed the title to "${text(title)}"`,
+  described: (_, actor) => `${actor} changed what the group is for`,
+  published: (_, actor) => `${actor} made the group public`,
+  unpublished: (_, actor) => `${actor} made the group private`,
+  archived: (_, actor) => `${actor} archived the group`,
+  unarchived: (_, actor) => `${actor} opened the group again`,
+  token_rotated: (_, actor) => `${actor} replaced the integration token`,
+};
+
+/** What happened, in words; kinds that are newer than this client by their name. */
+export function noticeText({ kind, actor, details }: Notice): string {
+  const by = actor === null ? 'the administrator' : harmless(actor.nick ?? actor.name);
+  const who = typeof details['nick'] === 'string' ? text(details['nick']) : by;
+  const describe = DESCRIBED[kind];
+  if (describe !== undefined) return describe(who, by, details);
+  const facts = Object.entries(details).map(([key, value]) => `${harmless(key)} ${text(value)}`);
+  return [harmless(kind).replaceAll('_', ' '), ...(facts.length === 0 ? [] : [`(${facts.join(', ')})`])].join(' ');
+}
+
+function text(value: unknown): string {
+  return harmless(String(value));
+}
+
+/** The time of today, and the date before it of other days; where the terminal is. */
+function timeOf(iso: string, now: Date): string {
+  const at = new Date(iso);
+  if (Number.isNaN(at.getTime())) return '--:--';
+  const pad = (value: number): string => String(value).padStart(2, '0');
+  const time = `${pad(at.getHours())}:${pad(at.getMinutes())}`;
+  const date = (each: Date): string => `${each.getFullYear()}-${pad(each.getMonth() + 1)}-${pad(each.getDate())}`;
+  return date(at) === date(now) ? time : `${date(at)} ${time}`;
+}

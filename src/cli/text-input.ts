@@ -1,0 +1,23 @@
+import { exitCodes } from './exit-codes.ts';
+import { CommandError } from './failure.ts';
+
+/** As much as the webhook takes in one request; what a message may hold is the server's to say. */
+const MAX_INPUT_BYTES = 1024 * 1024;
+
+/** Standard input to its end as one text, without its last line break. Rejects with CommandError. */
+export async function readText(input: NodeJS.ReadStream): Promise<string> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of input as AsyncIterable<Buffer>) {
+    chunks.push(chunk);
+    bytes += chunk.length;
+    if (bytes > MAX_INPUT_BYTES) {
+      throw new CommandError(exitCodes.operationFailed, 'the text on standard input is longer than 1 MiB');
+    }
+  }
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(chunks)).replace(/\r?\n$/, '');
+  } catch (cause) {
+    throw new CommandError(exitCodes.operationFailed, 'the text on standard input is not valid UTF-8', { cause });
+  }
+}

@@ -1,0 +1,90 @@
+import { InvalidArgumentError, type Command } from 'commander';
+import { activateUser, deactivateUser, updateUser } from '../operations/user-changes.ts';
+import { inviteUser } from '../operations/user-links.ts';
+import type { CommandContext } from './context.ts';
+import { formatFields } from './layout.ts';
+import { withExamples, withJson } from './options.ts';
+import { ask } from './result.ts';
+
+type State = Awaited<ReturnType<(typeof deactivateUser)['run']>>;
+
+interface UpdateOptions {
+  readonly name?: string;
+  readonly admin?: boolean;
+  readonly address?: string;
+  readonly json?: boolean;
+}
+
+/** Who may come in, and as what. */
+export function addAdmission(user: Command, context: CommandContext): void {
+  addInvite(user, context);
+  addUpdate(user, context);
+  addState(user, context, {
+    verb: 'deactivate',
+    operation: deactivateUser,
+    description: 'take an account out of use, and the bots that it owns: its sessions end, what it has written stays',
+  });
+  addState(user, context, {
+    verb: 'activate',
+    operation: activateUser,
+    description: 'take an account back into use; its bots are activated by their own nicks',
+  });
+}
+
+function addInvite(user: Command, context: CommandContext): void {
+  const command = user
+    .command('invite')
+    .description('make a link that signs a person in, once and within 24 hours; a new one ends the one before')
+    .argument('<nick>', 'the nick of the account')
+    .action((nick: string, { json }: { json?: boolean }, self: Command) =>
+      ask(context, self, { operation: inviteUser, input: { user: nick }, json, lines: inviteLines }),
+    );
+  withExamples(withJson(command), ['klatch user invite alice']);
+}
+
+function inviteLines({ user, link, expires_at }: Awaited<ReturnType<(typeof inviteUser)['run']>>): string[] {
+  return [link, '', `Whoever opens this link first is signed in as ${user}. It is good once, until ${expires_at}.`];
+}
+
+function addUpdate(user: Command, context: CommandContext): void {
+  const command = user
+    .command('update')
+    .description('change the name of an account, what it may do, or the address that it signs in with')
+    .argument('<nick>', 'the nick of the account')
+    .option('--name <name>', 'the name that people see')
+    .option('--admin <yes|no>', 'whether it is an administrator of the installation', yesOrNo)
+    .option('--address <address>', 'an e-mail address or telephone number, in the place of the one of its kind')
+    .action((nick: string, { name, admin, address, json }: UpdateOptions, self: Command) => {
+      const lines = (profile: object): string[] => formatFields(Object.entries(profile));
+      return ask(context, self, { operation: updateUser, input: { user: nick, name, admin, address }, json, lines });
+    });
+  withExamples(withJson(command), [
+    'klatch user update alice --admin yes',
+    'klatch user update alice --address alice@example.org',
+  ]);
+}
+
+function yesOrNo(text: string): boolean {
+  if (text === 'yes' || text === 'no') return text === 'yes';
+  throw new InvalidArgumentError('Give yes or no.');
+}
+
+function addState(
+  user: Command,
+  context: CommandContext,
+  how: { verb: string; description: string; operation: typeof deactivateUser },
+): void {
+  const { verb, description, operation } = how;
+  const command = user
+    .command(verb)
+    .description(description)
+    .argument('<nick>', 'the nick of the account')
+    .action((nick: string, { json }: { json?: boolean }, self: Command) =>
+      ask(context, self, { operation, input: { user: nick }, json, lines: stateLines }),
+    );
+  withExamples(withJson(command), [`klatch user ${verb} alice`]);
+}
+
+function stateLines({ user, deactivated }: State): string[] {
+  return [`The account ${user} is ${deactivated ? 'deactivated: its sessions and tokens have ended' : 'active'}.`];
+}

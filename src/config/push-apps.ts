@@ -1,0 +1,30 @@
+import type { DeviceKind } from '../model/device.ts';
+import type { Config } from './config.ts';
+
+/** The key of the configuration that devices of a kind need. */
+export const PUSH_KEYS: Readonly<Record<DeviceKind, string>> = {
+  google: 'services.google.push.keys',
+  apple: 'services.apple.push.keys',
+  web: 'services.web-push',
+};
+
+type PushServices = Pick<Config, 'googlePush' | 'applePush' | 'webPush'>;
+
+/** The kinds of devices that something is configured for. */
+export function configuredKinds({ googlePush, applePush, webPush }: PushServices): readonly DeviceKind[] {
+  return [
+    ...(googlePush.keys.length > 0 ? (['google'] as const) : []),
+    ...(applePush.keys.length > 0 ? (['apple'] as const) : []),
+    ...(webPush === null ? [] : (['web'] as const)),
+  ];
+}
+
+/** Google's projects, or Apple's bundles, in the order of the configuration. */
+export function configuredApps(
+  { googlePush, applePush }: PushServices,
+  kind: Exclude<DeviceKind, 'web'>,
+): readonly string[] {
+  return kind === 'google'
+    ? googlePush.keys.map(({ projectId }) => projectId)
+    : applePush.keys.map(({ bundleId }) => bundleId);
+}

@@ -1,0 +1,130 @@
+import { createECDH, createPrivateKey, X509Certificate } from 'node:crypto';
+import type { KeyObject } from 'node:crypto';
+import { readFileSync, statSync } from 'node:fs';
+
+/** An account of a program at Google, and the key that it signs with. */
+export interface ServiceAccount {
+  readonly clientEmail: string;
+  /** Google's name of the key; null: the file has none. */
+  readonly keyId: string | null;
+  readonly privateKey: KeyObject;
+}
+
+const MAX_BYTES = 65_536;
+const ACCOUNT = 'a service account of the project (Firebase: project settings, service accounts, new private key)';
+/** What people take for a key: server keys of the legacy API, in both of their forms. */
+const LEGACY = /^(?:AIza|AAAA[\w-]*:APA91)/;
+
+/** Why a text is neither a path nor the JSON of a service account; null where it may be one. */
+export function unfitGoogleKey(text: string): string | null {
+  if (LEGACY.test(text.trim())) {
+    return `it is a server key of the legacy API, which Google switched off in 2024; what is needed is ${ACCOUNT}`;
+  }
+  if (text.includes('-----BEGIN')) return isJson(text) ? null : 'it is a private key alone; the whole JSON is needed';
+  return null;
+}
+
+/** Whether a key is JSON itself, and not the path of a file with it. */
+export function isJson(key: string): boolean {
+  return key.trimStart().startsWith('{');
+}
+
+/** The service account of a key (JSON, or an absolute path), or a sentence without anything of a key in it. */
+export function readServiceAccount(projectId: string, key: string): ServiceAccount | string {
+  // What does not look like a file's name may be a secret that was put in the wrong place.
+  const name = isJson(key) ? 'the JSON' : /\.json$/i.test(key) ? key : 'the file that it names';
+  const text = isJson(key) ? { content: key } : readText(key, name);
+  if (typeof text === 'string') return text;
+  const fields = parseObject(text.content);
+  if (fields === null) return `${name} is ${isJson(key) ? 'damaged' : 'not JSON'}: expected ${ACCOUNT}`;
+  return accountOf(fields, projectId, name);
+}
+
+function accountOf(fields: Record<string, unknown>, projectId: string, name: string): ServiceAccount | string {
+  if ('project_info' in fields) return `${name} is the configuration of an app; expected ${ACCOUNT}`;
+  const { type, client_email: email, private_key: pem, private_key_id: keyId, project_id: project } = fields;
+  if (type !== 'service_account') return `${name} is not a service account; expected ${ACCOUNT}`;
+  if (typeof email !== 'string' || !/^[\x21-\x7e]{3,320}$/.test(email)) return `${name} lacks its client_email`;
+  if (typeof pem !== 'string') return `${name} lacks its private_key`;
+  // A project has a number beside its id; the file knows the id only.
+  if (!/^\d+$/.test(projectId) && project !== projectId) {
+    const other = typeof project === 'string' && /^[A-Za-z0-9.:-]{1,100}$/.test(project) ? project : 'another project';
+    return `${name} is of ${other}, not of ${projectId}`;
+  }
+  const privateKey = parsePrivateKey(pem);
+  if (typeof privateKey === 'string') return `the private_key of ${name} ${privateKey}`;
+  if (privateKey.asymmetricKeyType !== 'rsa') {
+    return `the private_key of ${name} is of the type ${privateKey.asymmetricKeyType}, expected RSA`;
+  }
+  return { clientEmail: email, keyId: typeof keyId === 'string' ? keyId : null, privateKey };
+}
+
+/** The key in a .p8 file, or a sentence that says why it cannot be used. */
+export function readAppleKey(path: string): KeyObject | string {
+  const text = readText(path, path);
+  if (typeof text === 'string') return text;
+  if (!text.content.includes('-----BEGIN')) return `${path} is not a .p8 file: it begins with "BEGIN PRIVATE KEY"`;
+  const key = parsePrivateKey(text.content);
+  if (typeof key === 'string') return `${path} ${key}`;
+  const { namedCurve = '' } = key.asymmetricKeyDetails ?? {};
+  if (key.asymmetricKeyType === 'ec' && namedCurve === 'prime256v1') return key;
+  return `${path} holds a key of the type ${key.asymmetricKeyType} ${namedCurve}, expected ec prime256v1 (P-256)`;
+}
+
+/** The certificates in a PEM file, or a sentence that says why it cannot be used. */
+export function readAuthority(path: string): { readonly pem: string } | string {
+  const text = readText(path, path);
+  if (typeof text === 'string') return text;
+  try {
+    const certificate = new X509Certificate(text.content);
+    if (certificate.ca || certificate.issuer === certificate.subject) return { pem: text.content };
+    return `${path} is not the certificate of an authority`;
+  } catch {
+    // What of it does not parse may be a key that was taken for a certificate.
+    return `${path} is no certificate in PEM`;
+  }
+}
+
+/** What is wrong with a pair of keys in base64url, as a sentence about the private one; null: nothing. */
+export function wrongWebPushPair(publicKey: string, privateKey: string): string | null {
+  const pair = createECDH('prime256v1');
+  try {
+    pair.setPrivateKey(privateKey, 'base64url');
+    if (pair.getPublicKey().equals(Buffer.from(publicKey, 'base64url'))) return null;
+  } catch {
+    // Zero, or more than the order of the curve: no public key belongs to it.
+  }
+  return 'does not belong to services.web-push.public: "klatch setup" makes a pair';
+}
+
+function parsePrivateKey(pem: string): KeyObject | string {
+  if (/-----BEGIN ENCRYPTED/.test(pem)) return 'is locked with a passphrase, which nobody could type at a start';
+  try {
+    return createPrivateKey(pem);
+  } catch {
+    // OpenSSL's own words can repeat input.
+    return 'is no private key in PEM, or a damaged one';
+  }
+}
+
+function parseObject(text: string): Record<string, unknown> | null {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : null;
+  } catch {
+    // The parser's words quote what it read.
+    return null;
+  }
+}
+
+function readText(path: string, name: string): { readonly content: string } | string {
+  try {
+    const stat = statSync(path);
+    if (!stat.isFile()) return `${name} is not a file`;
+    return stat.size > MAX_BYTES ? `${name} is too large for a key` : { content: readFileSync(path, 'utf8') };
+  } catch (error) {
+    const { code = 'unknown' } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT' || code === 'ENOTDIR') return `${name} does not exist`;
+    return `${name} cannot be read (${code})`;
+  }
+}

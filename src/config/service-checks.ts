@@ -1,0 +1,107 @@
+import { valueAt } from '../hocon/path.ts';
+import type { ObjectValue, Value } from '../hocon/value.ts';
+import type { ConfigProblem } from './problem.ts';
+import { isJson, readAppleKey, readAuthority, readServiceAccount, wrongWebPushPair } from './push-keys.ts';
+import type { SettingKey, Settings } from './schema.ts';
+import { isReadableByOthers } from './server-key-files.ts';
+import { problemAt } from './settings.ts';
+
+/** What the files of keys, and keys among themselves, have that somebody has to look at. */
+export interface KeyFindings {
+  readonly problems: readonly ConfigProblem[];
+  readonly warnings: readonly ConfigProblem[];
+}
+
+type Section = 'services.web-push' | 'services.aws.s3';
+
+/** Looks into the keys of push and of files; a finding stands at the line that names the key. */
+export function checkServices(settings: Partial<Settings>, root: ObjectValue): KeyFindings {
+  const google = checkGoogle(settings);
+  const apple = checkApple(settings);
+  const problems = [
+    ...google.problems,
+    ...apple.problems,
+    ...checkWebPush(settings, root),
+    ...checkWhole('services.aws.s3', ['default-bucket', 'access-key', 'secret-key'], settings, root),
+  ];
+  return { problems, warnings: [...google.warnings, ...apple.warnings, ...checkStores(settings, root)] };
+}
+
+function checkGoogle(settings: Partial<Settings>): KeyFindings {
+  const problems: ConfigProblem[] = [];
+  const warnings: ConfigProblem[] = [];
+  const name = 'services.google.push.keys';
+  const seen = new Set<string>();
+  for (const [index, { 'project-id': projectId, key }] of (settings[name] ?? []).entries()) {
+    const at = (sentence: string): ConfigProblem => problemAt(`${name}[${index}].key`, key.value, sentence);
+    const account = readServiceAccount(projectId, key.path);
+    if (typeof account === 'string') problems.push(at(account));
+    else if (!isJson(key.path)) warnings.push(...openToOthers(key.path, at));
+    if (seen.has(projectId)) problems.push(at(`there is a key of ${projectId} already`));
+    seen.add(projectId);
+  }
+  return { problems, warnings };
+}
+
+function checkApple(settings: Partial<Settings>): KeyFindings {
+  const problems: ConfigProblem[] = [];
+  const warnings: ConfigProblem[] = [];
+  const name = 'services.apple.push.keys';
+  const seen = new Set<string>();
+  for (const [index, { path, 'bundle-id': bundleId }] of (settings[name] ?? []).entries()) {
+    const at = (sentence: string): ConfigProblem => problemAt(`${name}[${index}].path`, path.value, sentence);
+    const key = readAppleKey(path.path);
+    if (typeof key === 'string') problems.push(at(key));
+    else warnings.push(...openToOthers(path.path, at));
+    if (seen.has(bundleId)) problems.push(at(`there is a key of ${bundleId} already`));
+    seen.add(bundleId);
+  }
+  const authority = settings['services.apple.push.authority'] ?? null;
+  const read = authority === null ? null : readAuthority(authority.path);
+  if (typeof read === 'string') problems.push(problemAt('services.apple.push.authority', authority!.value, read));
+  return { problems, warnings };
+}
+
+/** The file was read, so that it is there, and its name is no key that was put in the wrong place. */
+function openToOthers(path: string, at: (sentence: string) => ConfigProblem): ConfigProblem[] {
+  return isReadableByOthers(path) ? [at(`${path} can be read by every user of this machine: chmod o-r`)] : [];
+}
+
+function checkWebPush(settings: Partial<Settings>, root: ObjectValue): ConfigProblem[] {
+  const lacking = checkWhole('services.web-push', ['public', 'private', 'subject'], settings, root);
+  const publicKey = settings['services.web-push.public'] ?? null;
+  const privateKey = settings['services.web-push.private'] ?? null;
+  if (publicKey === null || privateKey === null) return lacking;
+  const wrong = wrongWebPushPair(publicKey, privateKey);
+  const key = 'services.web-push.private';
+  return wrong === null ? lacking : [...lacking, problemAt(key, valueOf(key, root), wrong)];
+}
+
+/** Keys that are of use together only: the first that is there names those that are not. */
+function checkWhole(
+  section: Section,
+  names: readonly string[],
+  settings: Partial<Settings>,
+  root: ObjectValue,
+): ConfigProblem[] {
+  const keys = names.map((name) => `${section}.${name}` as SettingKey);
+  const set = keys.find((key) => (settings[key] ?? null) !== null);
+  // Undefined is one that was refused, or holds its placeholder: that is told already.
+  const unset = keys.filter((key) => settings[key] === null);
+  if (set === undefined || unset.length === 0) return [];
+  const missing = unset.join(' and ');
+  const sentence = `is of no use without ${missing}: set ${unset.length === 1 ? 'it' : 'both'} too, or none of them`;
+  return [problemAt(set, valueOf(set, root), sentence)];
+}
+
+function checkStores(settings: Partial<Settings>, root: ObjectValue): ConfigProblem[] {
+  const key = 'services.file-storage.location';
+  const bucket = settings['services.aws.s3.default-bucket'] ?? null;
+  if ((settings[key] ?? null) === null || bucket === null) return [];
+  const sentence = 'is not used: files are kept in the bucket of services.aws.s3';
+  return [problemAt(key, valueOf(key, root), sentence)];
+}
+
+function valueOf(key: SettingKey, root: ObjectValue): Value {
+  return valueAt(root, key.split('.')) ?? root;
+}

@@ -1,0 +1,31 @@
+import { generateKeyPairSync } from 'node:crypto';
+import { isIP } from 'node:net';
+
+/** A pair for VAPID (RFC 8292) in base64url: the public point uncompressed (65 bytes), the private number (32 bytes). */
+export interface WebPushKeys {
+  readonly public: string;
+  readonly private: string;
+}
+
+const UNCOMPRESSED = 4;
+
+/** A new pair of P-256. */
+export function createWebPushKeys(): WebPushKeys {
+  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'prime256v1' });
+  // JWK fills all three up to 32 bytes.
+  const { x, y, d } = privateKey.export({ format: 'jwk' }) as { x: string; y: string; d: string };
+  const point = [Buffer.from([UNCOMPRESSED]), Buffer.from(x, 'base64url'), Buffer.from(y, 'base64url')];
+  return { public: Buffer.concat(point).toString('base64url'), private: d };
+}
+
+/**
+ * Whom push services may write to, where nobody says: the public address of the server, and where that is not one that
+ * they take (they want https), the postmaster of its host.
+ */
+export function webPushSubject(baseUri: string | null): string {
+  const url = baseUri === null ? null : URL.parse(baseUri);
+  if (url?.protocol === 'https:') return url.origin;
+  const host = url?.hostname ?? '';
+  const isName = host !== '' && !host.startsWith('[') && isIP(host) === 0;
+  return `mailto:postmaster@${isName ? host : 'localhost'}`;
+}

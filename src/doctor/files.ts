@@ -1,0 +1,51 @@
+import { access, constants, stat } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import type { Config } from '../config/config.ts';
+import { StoreAwayError } from '../files/store.ts';
+import { createFileStore } from '../files/stores.ts';
+import { error, ok, type Verdict } from './finding.ts';
+
+const RIGHTS = 'chown it to the user of the server, with all that is in it, or change services.file-storage.location.';
+
+/** Whether files can be kept; `serverUid` null: no server runs, or its user is not known. Nothing is made or written. */
+export async function examineFiles(config: Config, serverUid: number | null): Promise<Verdict> {
+  const { location, s3 } = config.files;
+  return s3 === null ? examineFolder(location, serverUid) : examineBucket(config);
+}
+
+async function examineFolder(location: string, serverUid: number | null): Promise<Verdict> {
+  const found = await stat(location).catch(({ code }: NodeJS.ErrnoException) => code ?? 'unknown');
+  if (typeof found === 'string') {
+    if (found !== 'ENOENT') return error(`${location} cannot be reached (${found})`, RIGHTS);
+    const isMakeable = (await stat(dirname(location)).catch(() => null))?.isDirectory() === true;
+    if (isMakeable) return ok(`${location} is not there yet: the server makes it`);
+    const todo = `Make ${dirname(location)}, mount it, or change services.file-storage.location.`;
+    return error(`${location} is not there, and neither is the folder above it`, todo);
+  }
+  if (!found.isDirectory()) {
+    return error(`${location} is not a folder`, 'Move it away, or change services.file-storage.location.');
+  }
+  if (serverUid !== null && serverUid !== 0 && found.uid !== serverUid) {
+    return error(`${location} belongs to uid ${found.uid} and the server runs as uid ${serverUid}`, RIGHTS);
+  }
+  const { R_OK, W_OK, X_OK } = constants;
+  const refused = await access(location, R_OK | W_OK | X_OK).then(
+    () => null,
+    ({ code }: NodeJS.ErrnoException) => code ?? 'unknown',
+  );
+  if (refused !== null) return error(`${location} cannot be written (${refused})`, RIGHTS);
+  return ok(`${location} can be written`);
+}
+
+async function examineBucket({ files, limits }: Config): Promise<Verdict> {
+  const store = createFileStore(files, { maxFileBytes: limits.fileBytes });
+  try {
+    await store.check();
+    return ok(`${store.description} answers`);
+  } catch (cause) {
+    if (!(cause instanceof StoreAwayError)) throw cause;
+    return error(cause.message, 'docs/files.md says what each answer of a store means.');
+  } finally {
+    await store.stop();
+  }
+}

@@ -1,0 +1,79 @@
+import type { Config } from '../config/config.ts';
+import { configuredApps, configuredKinds, PUSH_KEYS } from '../config/push-apps.ts';
+import type { DeviceKind } from '../model/device.ts';
+import { AddressPolicy } from '../outbound/address-policy.ts';
+import { NameLookup } from '../outbound/name-lookup.ts';
+import { AppleVendor } from '../push/apple.ts';
+import { GoogleVendor } from '../push/google.ts';
+import type { PushVendor } from '../push/vendor.ts';
+import { WebVendor } from '../push/web.ts';
+import type { DeviceCount, PushReport } from '../storage/device-report.ts';
+import { counted, error, ok, skipped, warning, type Verdict } from './finding.ts';
+
+/** What waits for longer is worth a word: a vendor that has a bad hour is not. */
+export const PUSH_OVERDUE_MS = 3_600_000;
+
+const STATUS = '"klatch push status" tells how each vendor is doing.';
+
+/** A vendor that is configured and cannot work. */
+export interface PushProblem {
+  readonly kind: DeviceKind;
+  readonly problem: string;
+}
+
+/** Makes the vendors as the server would, and asks each whether it could send; nothing is sent. */
+export async function findPushProblems(config: Config): Promise<readonly PushProblem[]> {
+  const { push, delivery, googlePush, applePush, webPush } = config;
+  const options = { timeoutMs: push.timeoutMs, inFlight: push.inFlight, userAgent: 'Klatch' };
+  const vendors: PushVendor[] = [];
+  if (googlePush.keys.length > 0) vendors.push(new GoogleVendor(googlePush, options));
+  if (applePush.keys.length > 0) vendors.push(new AppleVendor(applePush, options));
+  if (webPush !== null) {
+    const lookup = new NameLookup({
+      timeoutMs: delivery.lookupTimeoutMs,
+      cacheMs: 0,
+      failureCacheMs: 0,
+      concurrency: delivery.lookups,
+    });
+    vendors.push(new WebVendor(webPush, options, { policy: new AddressPolicy(delivery.allow), lookup }));
+  }
+  await Promise.all(vendors.map((vendor) => vendor.stop()));
+  return vendors.flatMap(({ kind, problem }) => (problem === null ? [] : [{ kind, problem }]));
+}
+
+/** Push that is configured and cannot work, devices that are told nothing, and what has waited for long. */
+export function judgePush(config: Config, problems: readonly PushProblem[], report: PushReport | null): Verdict[] {
+  const kinds = configuredKinds(config);
+  const broken = problems.map(({ kind, problem }) =>
+    error(
+      `nothing can be pushed to devices of ${kind}: ${problem}`,
+      `Put ${PUSH_KEYS[kind]} right in server.conf and restart the server; docs/push.md says what it takes.`,
+    ),
+  );
+  if (report === null) {
+    const which = kinds.length === 0 ? 'nothing is configured' : `configured for ${kinds.join(', ')}`;
+    return broken.length > 0 ? broken : [skipped(`${which}; whether there are devices could not be read`)];
+  }
+  const found = [...broken, ...report.devices.flatMap((each) => judgeDevices(config, each)), ...judgeOverdue(report)];
+  if (found.length > 0) return found;
+  const devices = report.devices.reduce((sum, each) => sum + each.devices, 0);
+  if (kinds.length === 0) return [ok('nothing is configured, and there are no devices')];
+  return [ok(`configured for ${kinds.join(', ')}; ${counted(devices, 'device')} registered`)];
+}
+
+/** Devices whose vendor or app was taken out of the configuration. */
+function judgeDevices(config: Config, { kind, app, devices }: DeviceCount): Verdict[] {
+  const todo = 'Configure it again, or leave it: such devices go with their sessions.';
+  const are = `${counted(devices, 'device')} of ${kind} ${devices === 1 ? 'is' : 'are'} told nothing`;
+  if (!configuredKinds(config).includes(kind))
+    return [warning(`${are}: ${PUSH_KEYS[kind]} is not configured any more`, todo)];
+  if (app === null || kind === 'web' || configuredApps(config, kind).includes(app)) return [];
+  return [warning(`${are}: ${PUSH_KEYS[kind]} has no ${app} any more`, todo)];
+}
+
+function judgeOverdue({ overdue }: PushReport): Verdict[] {
+  return overdue.map(({ kind, pushes, since }) => {
+    const wait = pushes === 1 ? '1 push waits' : `${pushes} pushes wait`;
+    return warning(`${wait} for devices of ${kind}, the first since ${since.toISOString()}`, STATUS);
+  });
+}

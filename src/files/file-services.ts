@@ -1,0 +1,34 @@
+import type { Config } from '../config/config.ts';
+import type { Log } from '../log.ts';
+import type { Pool } from '../storage/pool.ts';
+import { FileCounts } from './file-counts.ts';
+import { fileLinkKey } from './link.ts';
+import { ResumableUploads } from './resumable.ts';
+import type { FileStore } from './store.ts';
+import { createFileStore } from './stores.ts';
+import { Uploads } from './uploads.ts';
+
+/** What operations and edges work with when it is about files. */
+export interface FileServices {
+  /** Where the bytes of files are. */
+  readonly fileStore: FileStore;
+  /** Files on their way into the store. */
+  readonly uploads: Uploads;
+  readonly resumableUploads: ResumableUploads;
+  /** Signs addresses of files (`link.ts`). */
+  readonly fileLinkKey: Buffer;
+}
+
+export function createFileServices(config: Config, { pool, log }: { pool: Pool; log: Log }): FileServices {
+  const { limits, retention } = config;
+  const fileStore = createFileStore(config.files, { maxFileBytes: limits.fileBytes });
+  const uploads = new Uploads({ pool, store: fileStore, limits, counts: new FileCounts(), log });
+  const resumableUploads = new ResumableUploads(uploads, { expireAfterMs: retention.unattachedFilesMs });
+  return { fileStore, uploads, resumableUploads, fileLinkKey: fileLinkKey(config.secret) };
+}
+
+/** Ends uploads that go on later at once, and gives the others `timeoutMs`. Idempotent. */
+export async function stopUploads(services: FileServices, timeoutMs: number): Promise<void> {
+  services.resumableUploads.stop();
+  await services.uploads.stop(timeoutMs);
+}

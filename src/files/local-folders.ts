@@ -1,0 +1,126 @@
+import { constants } from 'node:fs';
+import { lstat, mkdir, open, readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { hasCode } from './local-failure.ts';
+import { isFileKey, STORE_PAGE, StoreAwayError, type FileKey, type StoredObject, type StoredPage } from './store.ts';
+
+/** Beside the files, so that they are moved into their place and never copied. */
+const UPLOADS = 'uploads';
+const FOLDER_MODE = 0o700;
+/** Files that share a folder share the beginning of their keys, which are random: 4,096 folders of about the same size. */
+const PREFIX = /^[A-Za-z0-9_-]{2}$/;
+
+/** Where a local store's files are: `<location>/<first two characters>/<key>`, and `<location>/uploads/<key>` before. */
+export class LocalFolders {
+  readonly location: string;
+  readonly uploads: string;
+
+  constructor(location: string) {
+    this.location = location;
+    this.uploads = join(location, UPLOADS);
+  }
+
+  /** The folder of a file. */
+  folderOf(key: FileKey): string {
+    return join(this.location, key.slice(0, 2));
+  }
+
+  pathOf(key: FileKey): string {
+    return join(this.folderOf(key), key);
+  }
+
+  uploadOf(key: FileKey): string {
+    return join(this.uploads, key);
+  }
+
+  /** Makes the location and the folder of uploads; the folder above is the administrator's. */
+  async make(): Promise<void> {
+    // The location itself may be a symbolic link: it is the administrator's.
+    await makeFolder(this.location);
+    await this.makeWithin(this.uploads);
+  }
+
+  /** Makes a folder in the location, durably, unless it is there. A symbolic link in its place is refused. */
+  async makeWithin(folder: string): Promise<void> {
+    if (await makeFolder(folder)) await syncFolder(this.location);
+    else await this.checkWithin(folder);
+  }
+
+  /** Throws StoreAwayError for what is no folder; ENOENT for none. */
+  async checkWithin(folder: string): Promise<void> {
+    const found = await lstat(folder);
+    if (found.isDirectory()) return;
+    throw new StoreAwayError(
+      `the folder ${this.location}: something that is no folder is in the place of one within it`,
+    );
+  }
+
+  /** A page of files behind a key. */
+  async list(after: FileKey | null): Promise<StoredPage> {
+    const entries = await readdir(this.location, { withFileTypes: true });
+    const first = after?.slice(0, 2) ?? '';
+    const folders = entries.filter((entry) => entry.isDirectory() && PREFIX.test(entry.name) && entry.name >= first);
+    const files: StoredObject[] = [];
+    for (const name of folders.map((entry) => entry.name).sort()) {
+      const room = STORE_PAGE - files.length;
+      const page = await listFolder(join(this.location, name), { after, room, prefix: name });
+      files.push(...page.files);
+      if (page.isCut || files.length >= STORE_PAGE) return { files, next: page.last };
+    }
+    return { files, next: null };
+  }
+
+  /** A page of uploads behind a key. */
+  async listUploads(after: string | null): Promise<StoredPage> {
+    const { files, isCut, last } = await listFolder(this.uploads, { after, room: STORE_PAGE, prefix: '' });
+    return { files, next: isCut ? last : null };
+  }
+}
+
+/** Makes a folder's entries durable. */
+export async function syncFolder(folder: string): Promise<void> {
+  const handle = await open(folder, constants.O_RDONLY | constants.O_DIRECTORY);
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+/** False: something was there already. */
+async function makeFolder(folder: string): Promise<boolean> {
+  try {
+    await mkdir(folder, { mode: FOLDER_MODE });
+    return true;
+  } catch (error) {
+    if (hasCode(error, 'EEXIST')) return false;
+    throw error;
+  }
+}
+
+/** What is not named as a file of ours is passed over. `last`: the key that the next page goes on behind. */
+async function listFolder(
+  folder: string,
+  { after, room, prefix }: { after: string | null; room: number; prefix: string },
+): Promise<{ files: StoredObject[]; isCut: boolean; last: string | null }> {
+  const names = await readdir(folder).catch((error: unknown) => {
+    if (hasCode(error, 'ENOENT')) return [];
+    throw error;
+  });
+  const keys = names.filter((name) => isFileKey(name) && name.startsWith(prefix) && (after === null || name > after));
+  const page = keys.sort().slice(0, room);
+  const found = await Promise.all(page.map((key) => objectAt(join(folder, key), key)));
+  const files = found.filter((file) => file !== null);
+  return { files, isCut: page.length < keys.length, last: page.at(-1) ?? after };
+}
+
+/** Null for what went meanwhile, and for what is no plain file. */
+async function objectAt(path: string, key: FileKey): Promise<StoredObject | null> {
+  try {
+    const found = await lstat(path);
+    return found.isFile() ? { key, size: found.size, modifiedAt: found.mtime } : null;
+  } catch (error) {
+    if (hasCode(error, 'ENOENT')) return null;
+    throw error;
+  }
+}

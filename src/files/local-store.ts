@@ -1,0 +1,241 @@
+import { constants } from 'node:fs';
+import { access, lstat, open, rename, unlink, type FileHandle } from 'node:fs/promises';
+import type { Readable } from 'node:stream';
+import { appendToFile, type Appended } from './append-to-file.ts';
+import { Gathering } from './gathering.ts';
+import { hasCode, notInStore, storeErrorOf } from './local-failure.ts';
+import { LocalFolders, syncFolder } from './local-folders.ts';
+import {
+  checkFileKey,
+  type AppendSource,
+  type ByteRange,
+  type FileKey,
+  type FileStore,
+  type Progress,
+  type StoredPage,
+  type UploadState,
+} from './store.ts';
+
+const FILE_MODE = 0o600;
+const { O_CREAT, O_NOFOLLOW, O_RDONLY, O_WRONLY } = constants;
+/** Of a read: with Node's own 64 KiB a download spends its time between reads. */
+const READ_BYTES = 512 * 1024;
+
+/**
+ * Files in a folder. An upload is written beside, made safe, and then moved to its place, so that what is there is there
+ * whole. Keys alone become names, nothing is followed out of the folder, and nobody else may read what is in it.
+ */
+export class LocalStore implements FileStore {
+  readonly description: string;
+  readonly #folders: LocalFolders;
+
+  /** @param location absolute path of the folder; the folder above it has to be there. */
+  constructor(location: string) {
+    this.description = `the folder ${location}`;
+    this.#folders = new LocalFolders(location);
+  }
+
+  async check(): Promise<void> {
+    await this.#guarded(async () => {
+      await this.#folders.make();
+      for (const folder of [this.#folders.location, this.#folders.uploads]) {
+        await access(folder, constants.R_OK | constants.W_OK | constants.X_OK);
+      }
+    });
+  }
+
+  async begin(key: FileKey): Promise<UploadState> {
+    checkFileKey(key);
+    // The first append makes its file: until then there is nothing to be lost, or to be removed.
+    await this.#guarded(() => this.#folders.make());
+    return {};
+  }
+
+  async append(key: FileKey, progress: Progress, source: AppendSource): Promise<Progress> {
+    checkFileKey(key);
+    const { received, state } = progress;
+    const { bytes, onProgress, isOwned = false } = source;
+    const onSafe = (safe: number): void => onProgress({ received: safe, state });
+    // From here on, so that a source which fails while the file is being opened is heard.
+    const gathering = new Gathering(bytes);
+    try {
+      const { safe, sourceError } = await this.#guarded(() =>
+        this.#append(key, received, { gathering, onSafe, isOwned }),
+      );
+      if (sourceError !== null) throw sourceError;
+      return { received: safe, state };
+    } finally {
+      gathering.stop();
+    }
+  }
+
+  async finish(key: FileKey, { received }: Progress): Promise<void> {
+    checkFileKey(key);
+    await this.#guarded(async () => {
+      const folder = this.#folders.folderOf(key);
+      const isUploading = await this.#cutUpload(key, received);
+      if (!isUploading && (await this.#sizeAt(key)) !== received) throw notInStore(this.description);
+      if (isUploading) {
+        await this.#folders.makeWithin(folder);
+        await rename(this.#folders.uploadOf(key), this.#folders.pathOf(key));
+      }
+      // Of a repetition too: whoever moved it may have been killed before it was durable.
+      await Promise.all([syncFolder(folder), syncFolder(this.#folders.uploads)]);
+    });
+  }
+
+  async abort(key: FileKey, _state: UploadState | null): Promise<void> {
+    await this.dropUpload(key);
+    await this.remove(key);
+  }
+
+  async dropUpload(key: FileKey): Promise<void> {
+    checkFileKey(key);
+    await this.#guarded(() => this.#unlink(this.#folders.uploads, this.#folders.uploadOf(key)));
+  }
+
+  async read(key: FileKey, range: ByteRange | null): Promise<Readable> {
+    checkFileKey(key);
+    return this.#guarded(async () => {
+      const handle = await this.#openFile(key);
+      // It closes the file when it ends, fails or is destroyed.
+      return handle.createReadStream({ highWaterMark: READ_BYTES, ...range });
+    });
+  }
+
+  async link(): Promise<null> {
+    return null;
+  }
+
+  async remove(key: FileKey): Promise<void> {
+    checkFileKey(key);
+    await this.#guarded(() => this.#unlink(this.#folders.folderOf(key), this.#folders.pathOf(key)));
+  }
+
+  async size(key: FileKey): Promise<number | null> {
+    checkFileKey(key);
+    return this.#guarded(() => this.#sizeAt(key));
+  }
+
+  async list(after: FileKey | null): Promise<StoredPage> {
+    return this.#guarded(() => this.#folders.list(after));
+  }
+
+  async listUploads(after: string | null): Promise<StoredPage> {
+    return this.#guarded(() => this.#folders.listUploads(after));
+  }
+
+  async stop(): Promise<void> {}
+
+  async #append(
+    key: FileKey,
+    received: number,
+    to: { gathering: Gathering; onSafe: (safe: number) => void; isOwned: boolean },
+  ): Promise<Appended> {
+    const handle = await this.#openUpload(key, received);
+    try {
+      // Its name is durable before anything of it counts as safe.
+      if (received === 0) await syncFolder(this.#folders.uploads);
+      return await appendToFile(handle, received, to);
+    } finally {
+      await handle.close();
+    }
+  }
+
+  /** Open for writing, and cut behind `received`. */
+  async #openUpload(key: FileKey, received: number): Promise<FileHandle> {
+    const isNew = received === 0;
+    if (isNew) await this.#folders.make();
+    else await this.#folders.checkWithin(this.#folders.uploads);
+    const handle = await open(
+      this.#folders.uploadOf(key),
+      O_WRONLY | O_NOFOLLOW | (isNew ? O_CREAT : 0),
+      FILE_MODE,
+    ).catch((error: unknown) => this.#rejectAbsent(error));
+    try {
+      await this.#cut(handle, received);
+      return handle;
+    } catch (error) {
+      await handle.close();
+      throw error;
+    }
+  }
+
+  /** Makes an upload as long as it counts; false: there is none. */
+  async #cutUpload(key: FileKey, received: number): Promise<boolean> {
+    let handle: FileHandle;
+    try {
+      const create = received === 0 && (await this.#sizeAt(key)) === null ? O_CREAT : 0;
+      handle = await open(this.#folders.uploadOf(key), O_WRONLY | O_NOFOLLOW | create, FILE_MODE);
+    } catch (error) {
+      if (hasCode(error, 'ENOENT')) return false;
+      throw error;
+    }
+    try {
+      if (await this.#cut(handle, received)) await handle.datasync();
+      return true;
+    } finally {
+      await handle.close();
+    }
+  }
+
+  /** True when something was cut off. Throws NotInStoreError when the file is shorter: what was safe is lost. */
+  async #cut(handle: FileHandle, received: number): Promise<boolean> {
+    const found = await handle.stat();
+    if (!found.isFile() || found.size < received) throw notInStore(this.description);
+    if (found.size > received) await handle.truncate(received);
+    return found.size > received;
+  }
+
+  async #openFile(key: FileKey): Promise<FileHandle> {
+    try {
+      await this.#folders.checkWithin(this.#folders.folderOf(key));
+      const handle = await open(this.#folders.pathOf(key), O_RDONLY | O_NOFOLLOW);
+      if ((await handle.stat()).isFile()) return handle;
+      await handle.close();
+    } catch (error) {
+      return this.#rejectAbsent(error);
+    }
+    throw notInStore(this.description);
+  }
+
+  /** The folder itself that is missing is another matter than a file in it. */
+  async #rejectAbsent(error: unknown): Promise<never> {
+    if (!hasCode(error, 'ENOENT')) throw error;
+    await lstat(this.#folders.location);
+    throw notInStore(this.description);
+  }
+
+  async #sizeAt(key: FileKey): Promise<number | null> {
+    try {
+      await this.#folders.checkWithin(this.#folders.folderOf(key));
+      const found = await lstat(this.#folders.pathOf(key));
+      return found.isFile() ? found.size : null;
+    } catch (error) {
+      if (!hasCode(error, 'ENOENT')) throw error;
+      await lstat(this.#folders.location);
+      return null;
+    }
+  }
+
+  async #unlink(folder: string, path: string): Promise<void> {
+    try {
+      await this.#folders.checkWithin(folder);
+      await unlink(path);
+    } catch (error) {
+      if (!hasCode(error, 'ENOENT')) throw error;
+      // Nothing there; but a file system that is not mounted has removed nothing.
+      await lstat(this.#folders.location);
+      return;
+    }
+    await syncFolder(folder);
+  }
+
+  async #guarded<T>(work: () => Promise<T>): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      throw storeErrorOf(error, this.description);
+    }
+  }
+}

@@ -1,0 +1,115 @@
+import type { Log } from '../log.ts';
+import { keepDuty, takeDuty } from '../storage/duties.ts';
+import { deleteRow, findRemoved, markLoose, postponeRemoval, type StoredFile } from '../storage/files.ts';
+import type { Pool } from '../storage/pool.ts';
+import { tryInBatches } from './batches.ts';
+import type { FileStore } from './store.ts';
+
+/** What is removed is gone from the store a minute later, about. */
+const SWEEP_MS = 60_000;
+/**
+ * Whoever sweeps has the duty for so long, prolonged before each page; shorter than from one sweep to the next. Two that
+ * sweep at once do no harm: everything here may be done twice.
+ */
+const DUTY_MS = 50_000;
+const PAGE = 200;
+/** Pages of one sweep; the rest waits for the next one. */
+const MAX_PAGES = 100;
+
+/** What sweeping works with. */
+export interface SweeperParts {
+  readonly pool: Pool;
+  readonly store: FileStore;
+  /** The name of this process among those that share the database. */
+  readonly node: string;
+  /** How long a file may be in no message, and an upload may rest. */
+  readonly unattachedMs: number;
+  readonly log: Log;
+}
+
+/**
+ * Takes files out of the store that nobody is to have any more: those of deleted messages, those that no message took,
+ * and uploads that did not go on. First the store, then the row, so that nothing is left in the store without a row.
+ */
+export class Sweeper {
+  readonly #parts: SweeperParts;
+  #timer: NodeJS.Timeout | null = null;
+  #sweeping: Promise<unknown> | null = null;
+  #isStopping = false;
+  #isAway = false;
+
+  constructor(parts: SweeperParts) {
+    this.#parts = parts;
+  }
+
+  /** The first sweep is some time after the start: nothing waits for it. */
+  start(): void {
+    this.#timer ??= setInterval(() => {
+      this.#sweeping ??= this.sweep().finally(() => (this.#sweeping = null));
+    }, SWEEP_MS);
+  }
+
+  /** Resolves when the page in hand is done. Idempotent. */
+  async stop(): Promise<void> {
+    this.#isStopping = true;
+    if (this.#timer !== null) clearInterval(this.#timer);
+    await this.#sweeping;
+  }
+
+  /** One sweep: how many files are gone; null: another node does it, or the store or the database is away. */
+  async sweep(): Promise<number | null> {
+    const { pool, node, log } = this.#parts;
+    try {
+      if (!(await pool.run((sql) => takeDuty(sql, 'files', node, DUTY_MS)))) return null;
+      const { removed, failures } = await this.#sweepPages();
+      if (failures.length > 0) this.#failed(failures[0], failures.length);
+      else if (this.#isAway) {
+        log.info('files that are to go are taken out of the store again');
+        this.#isAway = false;
+      }
+      if (removed > 0) log.debug('took files out of the store', { removed });
+      return removed;
+    } catch (error) {
+      this.#failed(error);
+      return null;
+    }
+  }
+
+  /** Told once for each time that it is away: it is tried again all the time. `files`: how many; undefined: all. */
+  #failed(error: unknown, files?: number): void {
+    const { log } = this.#parts;
+    if (!this.#isAway) log.warn('files that are to go stay in the store until the next sweep', { error, files });
+    this.#isAway = true;
+  }
+
+  async #sweepPages(): Promise<{ removed: number; failures: readonly unknown[] }> {
+    const { pool, node, unattachedMs } = this.#parts;
+    let removed = 0;
+    const failures: unknown[] = [];
+    for (let page = 0; page < MAX_PAGES && !this.#isStopping; page += 1) {
+      if (!(await pool.run((sql) => keepDuty(sql, 'files', node, DUTY_MS)))) break;
+      const cutoff = new Date(Date.now() - unattachedMs);
+      await pool.run((sql) => markLoose(sql, cutoff, PAGE));
+      const files = await pool.run((sql) => findRemoved(sql, PAGE));
+      const failed = await tryInBatches(files, (file) => this.#remove(file));
+      failures.push(...failed);
+      removed += files.length - failed.length;
+      if (files.length < PAGE || failed.length === files.length) break;
+    }
+    if (removed === 0 && failures.length > 0) throw failures[0];
+    return { removed, failures };
+  }
+
+  async #remove({ id, upload }: StoredFile): Promise<void> {
+    const { pool, store } = this.#parts;
+    try {
+      // A complete one has nothing but its file in the store.
+      if (upload === null) await store.remove(id);
+      else await store.abort(id, upload);
+    } catch (error) {
+      await pool.run((sql) => postponeRemoval(sql, id));
+      throw error;
+    }
+    await pool.transaction((tx) => deleteRow(tx, id));
+  }
+}

@@ -1,0 +1,135 @@
+import { randomBytes } from 'node:crypto';
+import type { Readable } from 'node:stream';
+import { KlatchError } from '../errors.ts';
+import type { Attachment } from '../model/attachment.ts';
+import type { AccountId } from '../model/ids.ts';
+import { outcomeOf, type FileCounts, type UploadOutcome } from './file-counts.ts';
+import { FLOW } from './inflow.ts';
+import { cleanName } from './names.ts';
+import { completeUpload, giveUp, giveUpQuietly, openUpload, receive, type UploadParts } from './reception.ts';
+import { Slots } from './slots.ts';
+
+/** A file that comes in one piece. */
+export interface NewFile {
+  readonly accountId: AccountId;
+  /** As it was given; it is cleaned here. */
+  readonly name: string;
+  /** Null: nobody knows; it may not be longer than announced. */
+  readonly announcedBytes: number | null;
+  /** Called once when the file is admitted, before anything of it is read. It is left as it is when the upload fails. */
+  readonly bytes: () => Readable;
+  /** Ends the upload with its reason. */
+  readonly signal?: AbortSignal;
+}
+
+/** A new name of a file in the store, and everywhere else. */
+export function newFileId(): string {
+  return randomBytes(16).toString('base64url');
+}
+
+/**
+ * Files on their way into the store: a bounded number at once, in all and of one account. Everything that stores a file
+ * goes through here, whatever brings it.
+ */
+export class Uploads {
+  readonly parts: UploadParts;
+  readonly #slots: Slots<AccountId>;
+  readonly #stopping = new AbortController();
+  readonly #running = new Set<Promise<unknown>>();
+  #isRefusing = false;
+
+  constructor(parts: Omit<UploadParts, 'bounds'> & Partial<Pick<UploadParts, 'bounds'>>) {
+    this.parts = { bounds: FLOW, ...parts };
+    const { uploads: total, uploadsPerUser: perKey } = parts.limits;
+    this.#slots = new Slots({ total, perKey });
+  }
+
+  /** What was counted, for metrics. */
+  get counts(): FileCounts {
+    return this.parts.counts;
+  }
+
+  /** Uploads that bytes come of right now. */
+  get running(): number {
+    return this.#slots.running;
+  }
+
+  /** Says at once, to who looks after the server, when the store cannot be worked with: messages flow without it. */
+  start(): void {
+    const { store, log } = this.parts;
+    store.check().catch((error: unknown) => log.error('the store of files cannot be used', { error }));
+  }
+
+  /**
+   * Stores a whole file, which is attached to nothing yet. When that fails nothing is left of it. Rejects with
+   * `too_large`, `space_full`, `uploads_full`, `limit_reached`, `request_timeout`, `stopping`, SourceCutError, and with
+   * what store and database failed with.
+   */
+  async storeFile(file: NewFile): Promise<Attachment> {
+    return this.counting(file.accountId, async (stop) => {
+      const { accountId, announcedBytes } = file;
+      const name = cleanName(file.name);
+      const upload = await openUpload(this.parts, { id: newFileId(), accountId, name, announcedBytes });
+      const { id } = upload;
+      try {
+        const signal = file.signal === undefined ? stop : AbortSignal.any([stop, file.signal]);
+        const source = { bytes: file.bytes(), isLast: true, isResumable: false, signal };
+        const { progress, head } = await receive(this.parts, upload, source);
+        const complete = await completeUpload(this.parts, { id, progress }, head);
+        return { outcome: 'stored', result: { id, name, ...complete } };
+      } catch (error) {
+        await giveUpQuietly(this.parts, id);
+        throw error;
+      }
+    });
+  }
+
+  /** Gives a file up that no message took. One that a message has stays. Never rejects: the sweep finishes it. */
+  async discardFile(id: string): Promise<void> {
+    await giveUpQuietly(this.parts, id);
+  }
+
+  /** An owner gives up what no message has; false: there is no such file of theirs. */
+  async removeOwn(id: string, accountId: AccountId): Promise<boolean> {
+    return giveUp(this.parts, id, accountId);
+  }
+
+  /** Runs an upload in a place of its account's and counts how it ends. Throws `uploads_full` and `stopping`. */
+  async counting<Result>(
+    accountId: AccountId,
+    work: (stop: AbortSignal) => Promise<{ outcome: UploadOutcome; result: Result }>,
+  ): Promise<Result> {
+    const { uploads } = this.parts.counts;
+    let leave: (() => void) | null = null;
+    try {
+      if (this.#isRefusing) throw new KlatchError('stopping');
+      leave = this.#slots.take(accountId);
+      if (leave === null) throw new KlatchError('uploads_full');
+      const { outcome, result } = await this.#keeping(work(this.#stopping.signal));
+      uploads[outcome] += 1;
+      return result;
+    } catch (error) {
+      uploads[outcomeOf(error)] += 1;
+      throw error;
+    } finally {
+      leave?.();
+    }
+  }
+
+  /** Takes no more, gives those in hand `timeoutMs`, and cuts the others; resolves when none is left. Idempotent. */
+  async stop(timeoutMs: number): Promise<void> {
+    this.#isRefusing = true;
+    const cut = setTimeout(() => this.#stopping.abort(new KlatchError('stopping')), timeoutMs);
+    while (this.#running.size > 0) await Promise.allSettled(this.#running);
+    clearTimeout(cut);
+  }
+
+  async #keeping<Result>(work: Promise<Result>): Promise<Result> {
+    this.#running.add(work);
+    try {
+      return await work;
+    } finally {
+      this.#running.delete(work);
+    }
+  }
+}

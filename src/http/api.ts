@@ -1,0 +1,59 @@
+import { Router, type Request, type RequestHandler, type Response } from 'express';
+import { KlatchError } from '../errors.ts';
+import { boundJson } from '../operations/json-bounds.ts';
+import { admitCaller, callOperation, type Operation } from '../operations/operation.ts';
+import type { Services } from '../operations/services.ts';
+import { readBody } from './body.ts';
+import { challenge, type Door } from './door.ts';
+import { decodeUtf8, mediaType, parseJson } from './json-body.ts';
+import { answer, answerHeaders, refuseMethod, showError } from './problems.ts';
+
+/**
+ * `POST /v1/api/<operation>`: every operation but those of the server's own command line, with `Authorization: Bearer`
+ * and the token of a session, or without one as nobody. The body is the input, the answer the output.
+ */
+export function apiRoutes(services: Services, door: Door, operations: ReadonlyMap<string, Operation>): Router {
+  const serve = async (req: Request, res: Response, operation: Operation): Promise<void> => {
+    const caller = await door.admit(req);
+    // Before the body is read: who may not is not worth it.
+    admitCaller(operation, caller);
+    const input = parseInput(req, await readBody(req, res, services.config.http.maxBodyBytes));
+    const output = await door.slowingGuesses(req, callOperation(operation, { services, caller, input }));
+    answer(res, 200, output);
+  };
+  const handler: RequestHandler = async (req, res) => {
+    const name = req.params['operation'] as string;
+    const operation = operations.get(name);
+    try {
+      if (operation === undefined || operation.who === 'system') {
+        throw new KlatchError('not_found', { sentence: 'There is no such operation: docs/api.md lists them' });
+      }
+      if (req.method === 'POST') await serve(req, res, operation);
+      else refuseMethod(req, res, ['POST']);
+    } catch (error) {
+      challenge(req, res, error);
+      showError(res, error, { log: services.log, operation: operation?.name });
+    }
+  };
+  const router = Router({ caseSensitive: true });
+  router.all('/:operation', handler);
+  return router;
+}
+
+/** The value of a body; an empty one asks for nothing in particular. Throws `unsupported_media`, `invalid_input`. */
+function parseInput(req: Request, body: Buffer): object {
+  if (body.length === 0) return {};
+  const type = mediaType(req.headers['content-type']);
+  if (type !== '' && type !== 'application/json' && !type.endsWith('+json')) {
+    const sentence = `The body is the input as JSON: send it with Content-Type: ${answerHeaders['content-type']}`;
+    throw new KlatchError('unsupported_media', { sentence });
+  }
+  const text = decodeUtf8(body);
+  boundJson(text);
+  const { value, problem } = parseJson(text);
+  if (problem !== undefined) throw new KlatchError('invalid_input', { sentence: problem });
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw new KlatchError('invalid_input', { sentence: 'The body must be a JSON object: the input of the operation' });
+  }
+  return value;
+}

@@ -1,0 +1,26 @@
+import type { Request, Response } from 'express';
+import { KlatchError } from '../errors.ts';
+import { requireAccount } from '../operations/operation.ts';
+import type { Services } from '../operations/services.ts';
+import type { Door } from './door.ts';
+import { announcedBytes, openBody } from './file-body.ts';
+import { admitToFiles } from './file-access.ts';
+import { mediaType } from './json-body.ts';
+import { answer } from './problems.ts';
+
+/** `POST /v1/files?name=<name>`: the body is the file. */
+export async function uploadFile(services: Services, door: Door, req: Request, res: Response): Promise<void> {
+  const { accountId } = requireAccount(await admitToFiles(door, req, 'messages:write'));
+  if (mediaType(req.headers['content-type']) === 'multipart/form-data') {
+    const sentence = 'The body is the file itself: send it without a form (curl --data-binary @file, not -F)';
+    throw new KlatchError('unsupported_media', { sentence });
+  }
+  const name = new URLSearchParams(req.url.split('?', 2)[1] ?? '').get('name') ?? '';
+  const file = await services.uploads.storeFile({
+    accountId,
+    name,
+    announcedBytes: announcedBytes(req),
+    bytes: () => openBody(req, res),
+  });
+  answer(res, 201, file);
+}

@@ -1,0 +1,322 @@
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
+import type { IncomingMessage } from 'node:http';
+import { pipeline, Transform, type Readable, type TransformCallback } from 'node:stream';
+import { setImmediate } from 'node:timers/promises';
+import { Busboy, type BusboyFileStream, type BusboyHeaders } from '@fastify/busboy';
+import { KlatchError } from '../errors.ts';
+import type { Attachment } from '../model/attachment.ts';
+import { tooLarge } from './body.ts';
+
+/** A file of a form on its way into the store. */
+export interface FormFile {
+  /** As it was sent. */
+  readonly name: string;
+  /** Called once, when the file is admitted. */
+  readonly bytes: () => Readable;
+  /** Ends the upload with its reason. */
+  readonly signal: AbortSignal;
+}
+
+export interface FormOptions {
+  /** Bytes of a form without its files. */
+  readonly maxBodyBytes: number;
+  readonly maxFileBytes: number;
+  readonly maxFiles: number;
+  /** From the first file on, what comes besides the files has to come within this time in all. */
+  readonly restMs: number;
+  /** The form has a file: from here on it is an upload. Called once; what it throws ends the reading. */
+  readonly onUpload: () => void;
+  readonly store: (file: FormFile) => Promise<Attachment>;
+  /** Gives up a file that was stored. Does not reject. */
+  readonly discard: (id: string) => Promise<void>;
+}
+
+/** A file of a form, stored. */
+export interface ReceivedFile {
+  readonly attachment: Attachment;
+  readonly sha256: string;
+}
+
+/** A form with files; of fields of one name the first. */
+export interface ReceivedForm {
+  readonly fields: ReadonlyMap<string, string>;
+  readonly files: readonly ReceivedFile[];
+}
+
+/** A form is text, a name, an icon and files; what else is sent is read past. */
+const MAX_PARTS = 1_000;
+const MAX_PART_HEADER_BYTES = 16 * 1024;
+const FILE_FIELD = /^files?(?:\[\d{0,3}\])?$/;
+
+const invalid = (sentence: string): KlatchError => new KlatchError('invalid_input', { sentence });
+
+/**
+ * Reads one multipart form as it arrives. What has no files is kept whole and read as every other body is; from the first
+ * file on nothing is kept but the fields, and each file goes to the store by the speed at which that takes it, one after
+ * the other. Whatever fails, or is not a whole form in the end, leaves no file behind.
+ */
+export class FormReading {
+  readonly #options: FormOptions;
+  readonly #parser: InstanceType<typeof Busboy>;
+  readonly #fields = new Map<string, string>();
+  readonly #files: ReceivedFile[] = [];
+  readonly #failing = new AbortController();
+  readonly #failed: Promise<never>;
+  /** The body so far; null from the first file on. */
+  #chunks: Buffer[] | null = [];
+  #bytes = 0;
+  #fieldBytes = 0;
+  #fileCount = 0;
+  #isBroken = false;
+  readonly #clock: RestClock;
+  #storing: Promise<void> = Promise.resolve();
+
+  /** Throws where the type names no boundary. */
+  constructor(headers: BusboyHeaders, options: FormOptions) {
+    this.#options = options;
+    const { signal } = this.#failing;
+    this.#failed = new Promise((_resolve, reject) => {
+      signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true });
+    });
+    this.#clock = new RestClock(options.restMs, () => {
+      this.#fail(new KlatchError('request_timeout', { sentence: 'The form was not complete in time' }));
+    });
+    // It is looked at where something is waited for; that may be later, or never.
+    this.#failed.catch(() => {});
+    this.#parser = new Busboy({
+      headers,
+      // As browsers and everybody else have it: what has a name is a file, whatever its type.
+      isPartAFile: (_field, _type, name) => name !== undefined,
+      limits: { fieldSize: options.maxBodyBytes, parts: MAX_PARTS, headerSize: MAX_PART_HEADER_BYTES },
+    });
+    this.#parser.on('field', (name, value, _isNameCut, isCut) => this.#takeField(name, value, isCut));
+    this.#parser.on('file', (field, stream, name) => this.#takeFile(field, stream, name));
+    this.#parser.on('partsLimit', () => this.#breaks(invalid(`The form has more than ${MAX_PARTS} parts`)));
+    this.#parser.on('error', () => this.#breaks(invalid('The body is not a valid multipart form')));
+  }
+
+  /** Resolves to the form, or to the whole body where it has no files. */
+  async read(req: IncomingMessage): Promise<Buffer | ReceivedForm> {
+    try {
+      await this.#readAll(req);
+      if (this.#chunks !== null) return Buffer.concat(this.#chunks);
+      await this.#finish();
+      return { fields: this.#fields, files: this.#files };
+    } catch (error) {
+      this.#fail(error);
+      this.#clock.stop();
+      // The rest is read past, so that the sender comes to read the answer; whoever calls this bounds that.
+      req.resume();
+      await this.#storing;
+      await this.discard();
+      throw this.#failing.signal.reason;
+    }
+  }
+
+  /** Gives up the files of a form that was not posted. */
+  async discard(): Promise<void> {
+    await Promise.all(this.#files.splice(0).map(({ attachment }) => this.#options.discard(attachment.id)));
+  }
+
+  /** Not an iterator: that cannot be left while it waits for a sender who has stopped. */
+  #readAll(req: IncomingMessage): Promise<void> {
+    const { signal } = this.#failing;
+    return new Promise((resolve, reject) => {
+      const done = (settle: () => void): void => {
+        req.off('data', take).off('end', end).off('close', cut).off('error', cut);
+        signal.removeEventListener('abort', fail);
+        settle();
+      };
+      const fail = (): void => done(() => reject(signal.reason as Error));
+      const end = (): void => done(resolve);
+      const cut = (cause?: Error): void => {
+        this.#fail(new KlatchError('invalid_input', { sentence: 'The body ended before it was complete', cause }));
+      };
+      const take = (chunk: Buffer): void => {
+        const busy = this.#take(chunk);
+        if (busy === null) return;
+        req.pause();
+        // Without a listener any more it was given up meanwhile, and flows to nowhere.
+        void busy.then(() => req.resume());
+      };
+      signal.addEventListener('abort', fail, { once: true });
+      req.on('data', take).once('end', end).once('close', cut).once('error', cut);
+    });
+  }
+
+  /** Null: it takes more at once. */
+  #take(chunk: Buffer): Promise<void> | null {
+    this.#bytes += chunk.length;
+    this.#chunks?.push(chunk);
+    if (!this.#isBroken && !this.#parser.write(chunk)) return this.#taken();
+    this.#bound();
+    return null;
+  }
+
+  async #taken(): Promise<void> {
+    // Without a file the parser waits for nobody: in the next turn it has looked at all of it.
+    if (this.#chunks !== null) await setImmediate();
+    if (this.#chunks === null) await this.#drained();
+    this.#bound();
+  }
+
+  /** Once it is known whether the bytes are those of files. */
+  #bound(): void {
+    const { maxBodyBytes, maxFileBytes, maxFiles } = this.#options;
+    if (this.#chunks !== null && this.#bytes > maxBodyBytes) this.#fail(tooLarge(maxBodyBytes));
+    else if (this.#bytes > maxBodyBytes + maxFiles * maxFileBytes) this.#fail(fieldsTooLarge(maxBodyBytes));
+  }
+
+  /** Resolves when the parser takes more, or never will. */
+  #drained(): Promise<void> {
+    const { signal } = this.#failing;
+    if (!this.#parser.writableNeedDrain || signal.aborted) return Promise.resolve();
+    return new Promise((resolve) => {
+      const done = (): void => {
+        for (const event of ['drain', 'error']) this.#parser.off(event, done);
+        signal.removeEventListener('abort', done);
+        resolve();
+      };
+      for (const event of ['drain', 'error']) this.#parser.once(event, done);
+      signal.addEventListener('abort', done, { once: true });
+    });
+  }
+
+  async #finish(): Promise<void> {
+    this.#clock.stop();
+    const finished = once(this.#parser, 'finish');
+    this.#parser.end();
+    await Promise.race([finished, this.#failed]);
+    await this.#storing;
+    if (this.#failing.signal.aborted) throw this.#failing.signal.reason;
+  }
+
+  #takeField(name: string, value: string, isCut: boolean): void {
+    // What is past the bound of a body without files is refused where its bytes are counted.
+    this.#fieldBytes += Buffer.byteLength(value);
+    if (isCut || this.#fieldBytes > this.#options.maxBodyBytes)
+      this.#breaks(fieldsTooLarge(this.#options.maxBodyBytes));
+    else if (!this.#fields.has(name)) this.#fields.set(name, value);
+  }
+
+  #takeFile(field: string | undefined, stream: BusboyFileStream, name: string): void {
+    // It fails with the form; who reads it hears of that as well.
+    stream.on('error', () => {});
+    if (this.#chunks !== null) {
+      this.#chunks = null;
+      this.#begins();
+    }
+    this.#fileCount += 1;
+    const { maxFiles } = this.#options;
+    if (field === 'text' || field === 'payload') {
+      const sentence = `${field}: was sent as a file; with curl it is -F '${field}=<name', not -F '${field}=@name'`;
+      this.#fail(invalid(sentence));
+    } else if (field === undefined || !FILE_FIELD.test(field)) {
+      this.#fail(invalid('A file is in another field than file: name the field of each file "file"'));
+    } else if (this.#fileCount > maxFiles) {
+      this.#fail(invalid(`file: a message carries at most ${maxFiles} files (limits.attachments)`));
+    }
+    this.#storing = this.#storing.then(() => this.#store(stream, name));
+  }
+
+  #begins(): void {
+    this.#clock.run();
+    try {
+      this.#options.onUpload();
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  async #store(stream: BusboyFileStream, name: string): Promise<void> {
+    const { signal } = this.#failing;
+    try {
+      if (signal.aborted) return;
+      const meter = new HashMeter();
+      pipeline(stream, meter, () => {});
+      // What browsers send for a field in which nothing was chosen.
+      if (name === '' && (await isEmpty(meter, signal))) {
+        meter.resume();
+        this.#fileCount -= 1;
+        return;
+      }
+      // Meanwhile the store looks after how fast it comes.
+      this.#clock.pause();
+      const attachment = await this.#options.store({ name, bytes: () => meter, signal });
+      this.#files.push({ attachment, sha256: meter.sha256 });
+      this.#clock.run();
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  /** The parser is done for: without a file so far, what the body is shows when it is read whole. */
+  #breaks(error: KlatchError): void {
+    if (this.#chunks === null) this.#fail(error);
+    else this.#isBroken = true;
+  }
+
+  /** The first reason is the one that is told. */
+  #fail(error: unknown): void {
+    this.#failing.abort(error);
+  }
+}
+
+/** Counts down while a form waits for its sender. */
+class RestClock {
+  readonly #onEnd: () => void;
+  #leftMs: number;
+  #ranAt = 0;
+  #timer: NodeJS.Timeout | null = null;
+  #isOver = false;
+
+  constructor(ms: number, onEnd: () => void) {
+    this.#leftMs = ms;
+    this.#onEnd = onEnd;
+  }
+
+  run(): void {
+    if (this.#isOver || this.#timer !== null) return;
+    this.#ranAt = performance.now();
+    this.#timer = setTimeout(this.#onEnd, this.#leftMs);
+  }
+
+  pause(): void {
+    if (this.#timer === null) return;
+    clearTimeout(this.#timer);
+    this.#timer = null;
+    this.#leftMs = Math.max(0, this.#leftMs - (performance.now() - this.#ranAt));
+  }
+
+  stop(): void {
+    this.pause();
+    this.#isOver = true;
+  }
+}
+
+/** Hashes what goes through it. */
+class HashMeter extends Transform {
+  readonly #hash = createHash('sha256');
+
+  /** Once it has ended. */
+  get sha256(): string {
+    return this.#hash.digest('hex');
+  }
+
+  override _transform(chunk: Buffer, _encoding: BufferEncoding, done: TransformCallback): void {
+    this.#hash.update(chunk);
+    done(null, chunk);
+  }
+}
+
+/** Whether a stream ends before it has given anything; what it gave stays in it. */
+async function isEmpty(stream: Readable, signal: AbortSignal): Promise<boolean> {
+  if (stream.readableLength === 0 && !stream.readableEnded) await once(stream, 'readable', { signal });
+  return stream.readableLength === 0;
+}
+
+function fieldsTooLarge(maxBytes: number): KlatchError {
+  const sentence = `The form is larger than ${maxBytes} bytes (http.max-body) without its files`;
+  return new KlatchError('too_large', { sentence });
+}

@@ -1,0 +1,129 @@
+import { createHash } from 'node:crypto';
+import type { Config } from '../config/config.ts';
+import type { InvitePreview } from '../operations/invite-preview.ts';
+
+const STYLE = `
+body{margin:0;min-height:100vh;display:grid;place-items:center;background:#f3f4f6;color:#16181d;
+font:16px/1.5 system-ui,sans-serif}
+main{box-sizing:border-box;width:min(34rem,100% - 2rem);margin:1rem;padding:2rem;background:#fff;border-radius:12px;
+box-shadow:0 1px 3px #0003}
+h1{margin:.25rem 0;font-size:1.6rem;overflow-wrap:anywhere}
+.quiet{margin:0;color:#5b6270;font-size:.95rem}
+.about{white-space:pre-line;overflow-wrap:anywhere}
+h2{margin:1.5rem 0 .25rem;font-size:1rem}
+ol{margin:0;padding-left:1.25rem}
+code{overflow-wrap:anywhere;font-size:.9em}
+@media(prefers-color-scheme:dark){body{background:#16181d;color:#eceef2}main{background:#22252c}.quiet{color:#a3aab8}}`;
+
+/** No script, nothing from elsewhere, in nobody's frame: the one thing that is allowed is the style that is in the page. */
+export function pageHeaders(): Readonly<Record<string, string>> {
+  const style = createHash('sha256').update(STYLE).digest('base64');
+  return {
+    'content-type': 'text/html; charset=utf-8',
+    'content-security-policy': `default-src 'none'; style-src 'sha256-${style}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
+    'x-frame-options': 'DENY',
+    'x-robots-tag': 'noindex',
+  };
+}
+
+type Installation = Pick<Config, 'projectName' | 'registration' | 'publicEndpoints'>;
+
+/** What an invitation's link shows in a browser: to which group it is, and how to join. `link` is the page's own. */
+export function renderInvite(installation: Installation, preview: InvitePreview, link: string): string {
+  const { projectName } = installation;
+  const { group, invited_by: inviter, expires_at: end } = preview;
+  const by = inviter === null ? 'You are invited' : `<bdi>${escape(inviter)}</bdi> invites you`;
+  const about = group.about === null ? '' : `<p class="about" dir="auto">${escape(group.about)}</p>`;
+  const until =
+    end === null
+      ? ''
+      : `<p class="quiet">The invitation is good until <time datetime="${end}">${minuteOf(end)} UTC</time>.</p>`;
+  return page(`${group.title} · ${projectName}`, [
+    `<p class="quiet">${by} to a group on <bdi>${escape(projectName)}</bdi></p>`,
+    `<h1 dir="auto">${escape(group.title)}</h1>`,
+    `<p class="quiet">${group.members === 1 ? '1 member' : `${group.members} members`}</p>`,
+    about,
+    `<h2>How to join</h2><ol>${stepsOf(installation)
+      .map((step) => `<li>${step}</li>`)
+      .join('')}</ol>`,
+    `<p><code>${escape(link)}</code></p>`,
+    until,
+  ]);
+}
+
+/** What is shown instead of an invitation. */
+export function renderNoInvite({ projectName }: Installation, sentence: string): string {
+  return page(projectName, [
+    `<p class="quiet"><bdi>${escape(projectName)}</bdi></p>`,
+    `<h1>No invitation</h1>`,
+    `<p>${escape(sentence)}.</p>`,
+    '<p class="quiet">Ask whoever sent you the link for a new one.</p>',
+  ]);
+}
+
+/** What a sign-in link shows in a browser, which does not send the token behind the #: looking uses nothing up. */
+export function renderSignIn({ projectName, publicEndpoints }: Installation): string {
+  const name = `<bdi>${escape(projectName)}</bdi>`;
+  return page(`Sign in · ${projectName}`, [
+    `<p class="quiet">${name}</p>`,
+    '<h1>Sign in</h1>',
+    `<p>The address of this page is a link that signs you in on ${name}, once. Keep it to yourself.</p>`,
+    `<h2>How to use it</h2><ol><li>${openClient(publicEndpoints)}</li>`,
+    '<li>Copy the whole address of this page, with what is behind the #, and give it to the client: in a terminal',
+    '<code>klatch chat sign-in</code> asks for it.</li></ol>',
+  ]);
+}
+
+const ACCOUNT: Readonly<Record<Config['registration'], (name: string) => string>> = {
+  open: (name) => `Get an account on ${name}, if you have none.`,
+  invite: (name) => `Get an account on ${name}, if you have none: this link is what you sign up with.`,
+  closed: (name) => `You need an account on ${name}: its administrator gives you one.`,
+};
+
+function stepsOf({ projectName, registration, publicEndpoints }: Installation): string[] {
+  return [
+    ACCOUNT[registration](`<bdi>${escape(projectName)}</bdi>`),
+    openClient(publicEndpoints),
+    'Join with this link:',
+  ];
+}
+
+function openClient(publicEndpoints: readonly string[]): string {
+  const where = publicEndpoints.map((address) => `<code>${escape(address)}</code>`).join(' or ');
+  return `Open your client${where === '' ? '' : `, connected to ${where}`}.`;
+}
+
+function page(title: string, parts: readonly string[]): string {
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>${escape(title)}</title>
+<style>${STYLE}</style>
+</head>
+<body>
+<main>
+${parts.filter((part) => part !== '').join('\n')}
+</main>
+</body>
+</html>
+`;
+}
+
+/** `2026-11-20 08:00` */
+function minuteOf(moment: string): string {
+  return moment.slice(0, 16).replace('T', ' ');
+}
+
+const ENTITIES: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+};
+
+function escape(text: string): string {
+  return text.replaceAll(/[&<>"']/g, (sign) => ENTITIES[sign]!);
+}

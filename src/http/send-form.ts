@@ -1,0 +1,115 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Seq } from '../model/ids.ts';
+import type { Services } from '../operations/services.ts';
+import { postFiles, type WebhookMessage } from '../operations/webhooks.ts';
+import { askForBody, readBody, tooLarge } from './body.ts';
+import { liftUploadDeadline } from './deadline.ts';
+import { FormReading, type FormOptions, type ReceivedForm } from './form-reading.ts';
+import { hopsOf, idempotencyKey } from './send-headers.ts';
+import { parseFields } from './send-input.ts';
+import type { Admission } from './token-access.ts';
+
+const MULTIPART = /^\s*multipart\/form-data\s*;/i;
+const IDENTITY = /^\s*(?:identity\s*)?$/i;
+
+/** True for what may be a form with files. What is compressed is read whole, like everything else. */
+export function mayHaveFiles({ headers }: IncomingMessage): boolean {
+  return MULTIPART.test(headers['content-type'] ?? '') && IDENTITY.test(headers['content-encoding'] ?? '');
+}
+
+/** A form with files, which are stored by now. */
+export interface FormMessage {
+  readonly message: WebhookMessage;
+  /** Gives up its files. Does not reject. */
+  readonly discard: () => Promise<void>;
+}
+
+/**
+ * Reads a multipart form: to its message where it has files, else to its body, which is read as every other one. Rejects
+ * with what is wrong with it; nothing that it brought stays then.
+ */
+export async function readForm(
+  services: Services,
+  { req, res }: { req: IncomingMessage; res: ServerResponse },
+  access: Admission,
+): Promise<Buffer | FormMessage> {
+  const { limits, http } = services.config;
+  if (Number(req.headers['content-length'] ?? 0) > http.maxBodyBytes + limits.attachments * limits.fileBytes) {
+    throw tooLarge(http.maxBodyBytes);
+  }
+  const reading = openReading(req, formOptions(services, { req, res }, access));
+  if (reading === null) return readBody(req, res, http.maxBodyBytes);
+  askForBody(req, res);
+  const form = await reading.read(req).catch((error: unknown) => {
+    cutLater(req, http.requestTimeoutMs);
+    throw error;
+  });
+  if (Buffer.isBuffer(form)) return form;
+  const discard = (): Promise<void> => reading.discard();
+  try {
+    const attachments = form.files.map(({ attachment }) => attachment.id);
+    const keyed = idempotencyKey(req.headers, digestOf(form));
+    const input = parseFields(form.fields, attachments.length > 0, limits);
+    return { message: { ...input, ...keyed, hops: hopsOf(req.headers, limits.hops), attachments }, discard };
+  } catch (error) {
+    await discard();
+    throw error;
+  }
+}
+
+/** Posts it. Whatever it rejects with, and where an earlier message is the answer, its files are given up. */
+export async function postForm(services: Services, access: Admission, form: FormMessage): Promise<Seq> {
+  let isTaken = false;
+  try {
+    const posted = await postFiles(services, access, form.message);
+    isTaken = posted.outcome === 'new';
+    return posted.seq;
+  } finally {
+    // Where nobody knows whether it was posted, too: a file that a message has stays.
+    if (!isTaken) await form.discard();
+  }
+}
+
+function formOptions(
+  { uploads, config }: Services,
+  { req, res }: { req: IncomingMessage; res: ServerResponse },
+  { integration }: Admission,
+): FormOptions {
+  const { limits, http } = config;
+  return {
+    maxBodyBytes: http.maxBodyBytes,
+    maxFileBytes: limits.fileBytes,
+    maxFiles: limits.attachments,
+    restMs: http.requestTimeoutMs,
+    onUpload: () => {
+      // What is wrong with the headers is known before anything is stored.
+      hopsOf(req.headers, limits.hops);
+      idempotencyKey(req.headers, Buffer.alloc(0));
+      liftUploadDeadline(req, res);
+    },
+    store: (file) => uploads.storeFile({ ...file, accountId: integration.accountId, announcedBytes: null }),
+    discard: (id) => uploads.discardFile(id),
+  };
+}
+
+/** What still comes of a request that is answered is read past for so long. */
+function cutLater(req: IncomingMessage, timeoutMs: number): void {
+  if (req.complete || req.destroyed) return;
+  const timer = setTimeout(() => req.destroy(), timeoutMs);
+  req.once('close', () => clearTimeout(timer));
+}
+
+/** Null where the type names no boundary: then it is no such form. */
+function openReading(req: IncomingMessage, options: FormOptions): FormReading | null {
+  try {
+    return new FormReading({ 'content-type': req.headers['content-type']! }, options);
+  } catch {
+    return null;
+  }
+}
+
+/** Stands for the body: what was sent, without the boundary, which is another one each time. */
+function digestOf({ fields, files }: ReceivedForm): Buffer {
+  const sent = files.map(({ attachment, sha256 }) => [attachment.name, sha256]);
+  return Buffer.from(JSON.stringify([[...fields].sort(([a], [b]) => (a < b ? -1 : 1)), sent]));
+}

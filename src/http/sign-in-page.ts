@@ -1,0 +1,19 @@
+import { Router, type Response } from 'express';
+import type { Config } from '../config/config.ts';
+import { pageHeaders, renderSignIn } from './invite-page.ts';
+import { answerHeaders, refuseMethod } from './problems.ts';
+
+/** `GET /v1/sign-in`: what to do with a sign-in link, for who opens it in a browser. The same for every link, and for none. */
+export function signInPage(config: Config): Router {
+  const html = renderSignIn(config);
+  const headers = { ...answerHeaders, ...pageHeaders(), 'content-length': Buffer.byteLength(html) };
+  const router = Router({ caseSensitive: true });
+  router
+    .route('/')
+    .get((req, res: Response) => {
+      res.writeHead(200, headers);
+      res.end(req.method === 'HEAD' ? undefined : html);
+    })
+    .all((req, res) => refuseMethod(req, res, ['GET', 'HEAD']));
+  return router;
+}

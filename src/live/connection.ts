@@ -1,0 +1,44 @@
+import type { CloseReason } from './close-codes.ts';
+import type { ConnectionKind } from './connection-kind.ts';
+import type { Prepared } from './prepared.ts';
+
+/** Texts to and from one client, whatever carries them. Nothing here throws; what cannot be sent any more is dropped. */
+export interface Connection {
+  readonly kind: ConnectionKind;
+  /** The client's address, behind trusted proxies the one that they name. */
+  readonly source: string;
+  /** Bytes that were given to the connection and not yet taken by the operating system. */
+  readonly bytesWaiting: number;
+  /** Bytes that have arrived: when they grow, the client lives. */
+  readonly bytesRead: number;
+  /** Bytes that the operating system has taken of what was sent. */
+  readonly bytesTaken: number;
+  /** Whether more should wait with being sent until `drained` resolves. */
+  readonly isFull: boolean;
+  send(text: string): void;
+  /** Sends frames that are the same for many; `behind` of them are passed over. */
+  sendPrepared(prepared: Prepared, behind: number): void;
+  /** Asks the client for a sign of life. */
+  ask(): void;
+  pause(): void;
+  resume(): void;
+  /** Resolves when what waited has gone out, or can go nowhere any more. */
+  drained(): Promise<void>;
+  /** Sends what waits, says why, and ends. */
+  close(reason: CloseReason): void;
+  /** Ends at once. */
+  destroy(): void;
+}
+
+/** What a connection tells of its client. */
+export interface ConnectionListener {
+  received(text: string): void;
+  /** The client asks for a sign of life; it has its answer. */
+  asked(): void;
+  /** What arrived cannot be read; the connection is being closed for that reason. */
+  failed(reason: CloseReason): void;
+  /** The client sends nothing more and may still read. */
+  ended(): void;
+  /** It is over. `code` is what was said when it was closed; 0: nothing, it broke. */
+  closed(code: number): void;
+}

@@ -1,0 +1,100 @@
+import { STATUS_CODES, type IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
+import { WebSocketServer } from 'ws';
+import type { Config } from '../config/config.ts';
+import type { LiveSessions } from './live-sessions.ts';
+import type { Refusal } from './live-counts.ts';
+import type { TrustedProxies } from './source-address.ts';
+import { ClientSocket, WebSocketConnection } from './websocket-connection.ts';
+
+/** How long the client's half of the closing handshake may take. */
+const CLOSING_MS = 10_000;
+const FRAGMENTS = 1_024;
+
+const SENTENCES: Readonly<Record<Refusal, readonly [status: number, sentence: string]>> = {
+  'too many': [503, 'There are too many connections; please try again later'],
+  'too many waiting': [503, 'Too many connections have not said who they are; please try again later'],
+  'too many of one source': [503, 'Too many connections from your address have not said who they are'],
+  stopping: [503, 'The server is stopping; please try again'],
+  origin: [403, 'Web pages of this origin may not connect: live.origins lists those that may'],
+};
+
+/** From an HTTP request that wants to become a WebSocket to a session. */
+export class Upgrades {
+  readonly #sessions: LiveSessions;
+  readonly #proxies: TrustedProxies;
+  readonly #server: WebSocketServer;
+  readonly #origins: ReadonlySet<string>;
+  #stopping = false;
+
+  constructor(config: Config, sessions: LiveSessions, proxies: TrustedProxies) {
+    this.#sessions = sessions;
+    this.#proxies = proxies;
+    this.#origins = new Set([new URL(config.http.baseUri).origin, ...config.live.origins]);
+    // The types do not know all of the library's bounds, nor that it takes a class of ours.
+    const options: Record<string, unknown> = {
+      noServer: true,
+      clientTracking: false,
+      perMessageDeflate: false,
+      maxPayload: config.live.maxFrameBytes,
+      maxFragments: FRAGMENTS,
+      closeTimeout: CLOSING_MS,
+      WebSocket: ClientSocket,
+    };
+    this.#server = new WebSocketServer(options);
+  }
+
+  /** Refuses everything from now on. */
+  stop(): void {
+    this.#stopping = true;
+  }
+
+  /** Takes over a request's socket. */
+  take(request: IncomingMessage, socket: Socket, head: Buffer): void {
+    socket.on('error', ignore);
+    const source = this.#proxies.sourceOf(request);
+    const refusal = this.#refusal(request, source);
+    if (refusal !== null) {
+      this.#sessions.counts.refused[refusal] += 1;
+      refuse(socket, refusal);
+      return;
+    }
+    let isTaken = false;
+    this.#server.handleUpgrade(request, socket, head, (client) => {
+      isTaken = true;
+      // The library has its own by now.
+      socket.off('error', ignore);
+      const connection = new WebSocketConnection(client as ClientSocket, socket, source);
+      connection.open(this.#sessions.open(connection));
+    });
+    // The library has answered that this is no handshake.
+    if (!isTaken) {
+      this.#sessions.admission.settled(source);
+      this.#sessions.admission.leave();
+    }
+  }
+
+  #refusal(request: IncomingMessage, source: string): Refusal | null {
+    if (this.#stopping) return 'stopping';
+    const { origin } = request.headers;
+    if (origin !== undefined && !this.#origins.has('*') && !this.#origins.has(origin)) return 'origin';
+    return this.#sessions.admission.enter(source, this.#proxies.has(source));
+  }
+}
+
+function refuse(socket: Socket, refusal: Refusal): void {
+  const [status, message] = SENTENCES[refusal];
+  const body = JSON.stringify({ message });
+  const lines = [
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
+    'Connection: close',
+    'Content-Type: application/json; charset=utf-8',
+    'Cache-Control: no-store',
+    ...(status === 503 ? ['Retry-After: 5'] : []),
+    `Content-Length: ${Buffer.byteLength(body)}`,
+  ];
+  socket.once('finish', () => socket.destroy());
+  socket.end(`${lines.join('\r\n')}\r\n\r\n${body}`);
+}
+
+function ignore(): void {}

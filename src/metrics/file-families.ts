@@ -1,0 +1,26 @@
+import type { Uploads } from '../files/uploads.ts';
+import { byLabel, counter, gauge, one, type Family } from './family.ts';
+
+/** Files on their way into the store, and out of it through this process. */
+export function fileFamilies(uploads: Uploads): Family[] {
+  const { counts } = uploads;
+  return [
+    gauge({ name: 'klatch_uploads_running', help: 'Uploads that bytes come of right now.' }, () =>
+      one(uploads.running),
+    ),
+    counter(
+      {
+        name: 'klatch_uploads_total',
+        help: 'Requests that brought a file or a part of one, by how they ended; paused: a part was taken, and more is to come.',
+        labels: ['outcome'],
+      },
+      () => byLabel('outcome', counts.uploads),
+    ),
+    counter({ name: 'klatch_file_received_bytes_total', help: 'Bytes of files that came from clients.' }, () =>
+      one(counts.bytesReceived),
+    ),
+    counter({ name: 'klatch_file_sent_bytes_total', help: 'Bytes of files that this process sent to clients.' }, () =>
+      one(counts.bytesSent),
+    ),
+  ];
+}

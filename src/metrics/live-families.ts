@@ -1,0 +1,73 @@
+import { connectionKinds } from '../live/connection-kind.ts';
+import type { Live } from '../live/live.ts';
+import { byLabel, counter, gauge, one, type Family, type Sample } from './family.ts';
+
+/** Live clients: how many there are, what they are sent, and why they are gone. */
+export function liveFamilies(live: Live): Family[] {
+  const { counts, feeds, sessions } = live;
+  return [
+    gauge(
+      {
+        name: 'klatch_live_sessions',
+        help: 'Connections of clients; waiting: nobody knows yet who it is.',
+        labels: ['transport', 'state'],
+      },
+      () =>
+        sessions.tally().map(({ kind, state, sessions }) => ({ labels: { transport: kind, state }, value: sessions })),
+    ),
+    gauge(
+      {
+        name: 'klatch_live_waiting_bytes',
+        help: 'Bytes that wait until clients read them.',
+        labels: ['transport'],
+      },
+      () => waitingBytes(live),
+    ),
+    counter(
+      {
+        name: 'klatch_live_refusals_total',
+        help: 'Connections that were not taken, by reason.',
+        labels: ['reason'],
+      },
+      () => byLabel('reason', counts.refused),
+    ),
+    counter({ name: 'klatch_live_ends_total', help: 'Connections that ended, by reason.', labels: ['ending'] }, () =>
+      byLabel('ending', counts.closed),
+    ),
+    counter(
+      {
+        name: 'klatch_live_frames_received_total',
+        help: 'Texts from clients: requests, and signs of life.',
+        labels: ['transport'],
+      },
+      () => byLabel('transport', counts.framesIn),
+    ),
+    counter(
+      {
+        name: 'klatch_live_frames_sent_total',
+        help: 'Texts to clients: answers, changes, signals.',
+        labels: ['transport'],
+      },
+      () => byLabel('transport', counts.framesOut),
+    ),
+    gauge({ name: 'klatch_live_feeds', help: 'Conversations that somebody follows through this process.' }, () =>
+      one(feeds.size),
+    ),
+    counter(
+      {
+        name: 'klatch_live_change_reads_total',
+        help: 'Reads of changes: for all followers at once, for one that lacks some, or spared since another had read it.',
+        labels: ['purpose'],
+      },
+      () => byLabel('purpose', counts.reads),
+    ),
+  ];
+}
+
+function waitingBytes({ sessions }: Live): Sample<number>[] {
+  const rows = sessions.tally();
+  return connectionKinds.map((kind) => ({
+    labels: { transport: kind },
+    value: rows.filter((row) => row.kind === kind).reduce((sum, row) => sum + row.bytesWaiting, 0),
+  }));
+}

@@ -1,0 +1,72 @@
+import { deviceKinds, type DeviceKind } from '../model/device.ts';
+import { pushOutcomes, type PushCounts } from '../push/push-counts.ts';
+import type { PushQueue } from '../push/queue.ts';
+import type { PendingCount } from '../storage/push-devices.ts';
+import { counter, gauge, histogram, type Family, type Sample } from './family.ts';
+
+/** Pushes by vendor: of all processes what waits, of this one everything else. */
+export function pushFamilies(push: PushQueue): Family[] {
+  const counts = (kind: DeviceKind): PushCounts => push.counts.get(kind)!;
+  const labels = ['vendor'];
+  return [
+    gauge(
+      {
+        name: 'klatch_pushes_pending',
+        help: 'Pushes that wait, one for a device and conversation, of all processes.',
+        labels,
+      },
+      () => pendingByVendor(push, (row) => row?.pending ?? 0),
+    ),
+    gauge(
+      {
+        name: 'klatch_push_oldest_pending_age_seconds',
+        help: 'Age of what has waited longest to be pushed, of all processes; 0 when nothing waits.',
+        labels,
+      },
+      () => pendingByVendor(push, (row) => (row?.oldestMs ?? 0) / 1_000),
+    ),
+    gauge({ name: 'klatch_pushes_in_flight', help: 'Pushes that have no answer yet.', labels }, () =>
+      byVendor((kind) => push.inFlight(kind)),
+    ),
+    counter(
+      {
+        name: 'klatch_pushes_total',
+        help: 'Attempts to push by what became of them; gone: the device is not known any more.',
+        labels: ['vendor', 'outcome'],
+      },
+      () =>
+        deviceKinds.flatMap((vendor) =>
+          pushOutcomes.map((outcome) => ({ labels: { vendor, outcome }, value: counts(vendor).outcomes[outcome] })),
+        ),
+    ),
+    histogram(
+      {
+        name: 'klatch_push_duration_seconds',
+        help: 'From the moment a push was to be sent to its answer, connecting included.',
+        labels,
+      },
+      () => byVendor((kind) => counts(kind).durationS.read()),
+    ),
+    counter(
+      { name: 'klatch_pushes_expired_total', help: 'Pushes that were given up because their time was over.', labels },
+      () => byVendor((kind) => counts(kind).expired),
+    ),
+    counter(
+      { name: 'klatch_push_devices_removed_total', help: 'Devices that their vendor did not know any more.', labels },
+      () => byVendor((kind) => counts(kind).removed),
+    ),
+  ];
+}
+
+function byVendor<Value>(valueOf: (kind: DeviceKind) => Value): readonly Sample<Value>[] {
+  return deviceKinds.map((vendor) => ({ labels: { vendor }, value: valueOf(vendor) }));
+}
+
+/** Nothing while the database has not told. */
+async function pendingByVendor(
+  { pending }: PushQueue,
+  valueOf: (row: PendingCount | undefined) => number,
+): Promise<readonly Sample<number>[]> {
+  const rows = await pending.read();
+  return rows === null ? [] : byVendor((vendor) => valueOf(rows.find(({ kind }) => kind === vendor)));
+}

@@ -1,0 +1,38 @@
+import type { Activations } from '../operations/activations.ts';
+import { byLabel, counter, one, type Family } from './family.ts';
+
+/** How people come in, and who tries to. */
+export function signInFamilies({ numbers }: Activations): Family[] {
+  return [
+    counter({ name: 'klatch_activations_begun_total', help: 'Proofs of an address that were begun.' }, () =>
+      one(numbers.begun),
+    ),
+    counter(
+      {
+        name: 'klatch_activation_refusals_total',
+        help: 'Proofs of an address that were not begun: too many of a source, an address or the installation, too early again, or the provider was away.',
+        labels: ['reason'],
+      },
+      () => byLabel('reason', numbers.refused),
+    ),
+    counter(
+      {
+        name: 'klatch_codes_total',
+        help: 'Activation codes that a provider took (sent), or did not (failed).',
+        labels: ['outcome'],
+      },
+      () => byLabel('outcome', numbers.codes),
+    ),
+    counter({ name: 'klatch_wrong_codes_total', help: 'Codes that were typed and were not the right ones.' }, () =>
+      one(numbers.wrongCodes),
+    ),
+    counter(
+      {
+        name: 'klatch_sign_ins_total',
+        help: 'Sessions that people came to, by a code, by a link, or by signing up.',
+        labels: ['way'],
+      },
+      () => byLabel('way', numbers.signedIn),
+    ),
+  ];
+}

@@ -1,0 +1,14 @@
+/** `@nick` that no letter, digit or sign stands before, as in an e-mail address. The nick's own signs do not end it. */
+const MENTION = /(?<![\p{L}\p{N}._@/-])@([A-Za-z0-9](?:[A-Za-z0-9._-]{0,30}[A-Za-z0-9])?)(?![A-Za-z0-9])/gu;
+const MAX_MENTIONS = 50;
+
+/** The nicks that a text mentions, in lower case and each once; at most 50. Whether somebody has them is not asked. */
+export function mentionsOf(text: string): string[] {
+  if (!text.includes('@')) return [];
+  const found = new Set<string>();
+  for (const [, nick] of text.matchAll(MENTION)) {
+    found.add(nick!.toLowerCase());
+    if (found.size === MAX_MENTIONS) break;
+  }
+  return [...found];
+}

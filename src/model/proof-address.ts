@@ -1,0 +1,44 @@
+import { domainToASCII } from 'node:url';
+
+/** What people prove to be theirs. */
+export type AddressKind = 'email' | 'phone';
+
+/** An address in the one spelling that it is stored and looked up in. */
+export interface ProofAddress {
+  readonly kind: AddressKind;
+  /** E-mail in lower case, its domain in ASCII; telephone numbers as E.164 writes them, `+` and digits. */
+  readonly address: string;
+}
+
+const MAX_EMAIL = 254;
+const MAX_LOCAL = 64;
+/** RFC 5321's dot-string. Quoted local parts, comments and lists have no place where mail is sent to. */
+const LOCAL = /^[a-z0-9!#$%&'*+/=?^_`{|}~-]+(?:\.[a-z0-9!#$%&'*+/=?^_`{|}~-]+)*$/;
+const DOMAIN = /^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
+/** What people write between the digits of a number. */
+const SEPARATORS = /[\s().\-/\u2010-\u2015]/g;
+const E164 = /^\+[1-9][0-9]{6,14}$/;
+
+/** Reads an address as people write it; for anything else a sentence that says what is wrong. */
+export function parseProofAddress(text: string): ProofAddress | string {
+  const trimmed = text.trim();
+  return trimmed.includes('@') ? parseEmail(trimmed) : parsePhone(trimmed);
+}
+
+function parseEmail(text: string): ProofAddress | string {
+  const at = text.lastIndexOf('@');
+  const local = text.slice(0, at).toLowerCase();
+  const domain = domainToASCII(text.slice(at + 1));
+  const address = `${local}@${domain}`;
+  const isWhole = LOCAL.test(local) && DOMAIN.test(domain) && local.length <= MAX_LOCAL && address.length <= MAX_EMAIL;
+  return isWhole ? { kind: 'email', address } : 'this is not an e-mail address such as alice@example.org';
+}
+
+function parsePhone(text: string): ProofAddress | string {
+  const address = text.replace(SEPARATORS, '');
+  if (E164.test(address)) return { kind: 'phone', address };
+  return (
+    'give an e-mail address such as alice@example.org, or a telephone number with + and the code of its country, ' +
+    'such as +49 170 1234567'
+  );
+}

@@ -1,0 +1,62 @@
+import { z } from 'zod';
+import type { LimitsConfig } from '../config/config.ts';
+import { KlatchError } from '../errors.ts';
+import type { AccountId } from '../model/ids.ts';
+import type { GroupRole } from '../model/roles.ts';
+import type { Sql, Transaction } from '../storage/connection.ts';
+import { countMembers, findAddressee, insertMember, lockMemberships, type Addressee } from '../storage/members.ts';
+import type { LockedGroup } from './group-change.ts';
+import { nickSchema } from './users.ts';
+
+/** A person or bot by nick, or by number. */
+export const userReference = z.union([z.int().positive(), nickSchema]);
+
+/** The account that was named. Throws `not_found`, for a deactivated one as well. */
+export async function requireAddressee(sql: Sql | Transaction, user: string | number): Promise<Addressee> {
+  const found = await findAddressee(sql, user);
+  if (found === null || found.deactivated) throw absentUser(user);
+  return found;
+}
+
+/** What is said of an account that is not there. */
+export function absentUser(user: string | number): KlatchError {
+  const which = typeof user === 'number' ? `number ${user}` : `nick ${user}`;
+  return new KlatchError('not_found', { sentence: `There is no user with the ${which}` });
+}
+
+/**
+ * Makes an account a member of a group that it is not in: the bounds are counted beneath the locks of head and account,
+ * and what was said before it came counts as read. Throws `limit_reached`, and `not_found` for a deactivated account.
+ */
+export async function admitMember(
+  { limits, group }: { limits: LimitsConfig; group: LockedGroup },
+  account: { id: AccountId; nick: string },
+  role: GroupRole,
+): Promise<void> {
+  const { tx, conversationId, head } = group;
+  if ((await countMembers(tx, conversationId)) >= limits.membersPerGroup) {
+    const sentence = `A group has at most ${limits.membersPerGroup} members (limits.members-per-group)`;
+    throw new KlatchError('limit_reached', { sentence });
+  }
+  requireRoom(limits, account.nick, await lockAccount(tx, account));
+  await insertMember(tx, { conversationId, accountId: account.id, role, readSeq: head.lastSeq });
+  group.memberChanged(account.id);
+  await group.notice('joined', { account: account.id, nick: account.nick });
+}
+
+/**
+ * In how many conversations an account is, whose row stays locked until the commit. Throws `not_found` for a deactivated
+ * one.
+ */
+export async function lockAccount(tx: Transaction, account: { id: AccountId; nick: string }): Promise<number> {
+  const conversations = await lockMemberships(tx, account.id);
+  if (conversations === null) throw absentUser(account.nick);
+  return conversations;
+}
+
+/** Throws `limit_reached` for an account that is in as many conversations as it may be. */
+export function requireRoom(limits: LimitsConfig, nick: string, conversations: number): void {
+  if (conversations < limits.groupsPerUser) return;
+  const sentence = `${nick} is in ${conversations} groups and conversations already, as many as one may be in (limits.groups-per-user)`;
+  throw new KlatchError('limit_reached', { sentence });
+}

@@ -1,0 +1,80 @@
+import ipaddr from 'ipaddr.js';
+import type { AccountId, ConversationId, Rev, SessionId } from '../model/ids.ts';
+import type { InstallationRole } from '../model/roles.ts';
+import type { Scope } from '../model/scopes.ts';
+
+/** The administrator on the server's own machine, through the control socket. */
+export interface SystemCaller {
+  readonly kind: 'system';
+}
+
+/** Somebody who has not said who they are. */
+export interface NobodyCaller {
+  readonly kind: 'nobody';
+  /** The address that the request comes from, behind trusted proxies the client's. */
+  readonly source: string;
+  readonly live: LiveSession | null;
+}
+
+/** A person, or a bot. */
+export interface AccountCaller {
+  readonly kind: 'account';
+  readonly accountId: AccountId;
+  readonly accountKind: 'user' | 'bot';
+  readonly role: InstallationRole;
+  readonly nick: string;
+  readonly name: string;
+  readonly sessionId: SessionId;
+  /** Null: a person's session, which is good for everything. */
+  readonly scopes: ReadonlySet<Scope> | null;
+  readonly source: string;
+  readonly live: LiveSession | null;
+}
+
+/** What a client says it has of its conversations when it begins to follow them. */
+export interface FollowRequest {
+  /** Up to which change the client has each of these; it gets what is behind that, in order. */
+  readonly known: ReadonlyMap<ConversationId, Rev>;
+  /** Where to begin in conversations that it does not name: with the next change, or with the first one. */
+  readonly others: 'now' | 'start';
+}
+
+/** Where the stream of a conversation begins: behind this change. */
+export interface Followed {
+  readonly conversationId: ConversationId;
+  readonly rev: Rev;
+}
+
+/** A live connection as operations see it; the connection itself is `live/session.ts`. */
+export interface LiveSession {
+  /** From now on the connection acts as this caller. Throws `limit_reached` past the connections of one account. */
+  authenticated(caller: AccountCaller): void;
+  /** A token was presented that holds nothing: resolves when that may be told. */
+  rejected(): Promise<void>;
+  /**
+   * Begins the stream of changes of all conversations that the caller is in, and of those that it comes into. Once for
+   * a connection. Resolves with where each begins; the first change is sent after the answer.
+   */
+  follow(request: FollowRequest): Promise<readonly Followed[]>;
+  /** Whether somebody looks at it from now on; a new connection is looked at. */
+  lookedAt(isForeground: boolean): void;
+}
+
+/** Who calls an operation. */
+export type Caller = SystemCaller | NobodyCaller | AccountCaller;
+
+/** Whether the caller may do what the installation's administrators may. */
+export function isAdministrator(caller: Caller): boolean {
+  return caller.kind === 'system' || (caller.kind === 'account' && caller.role === 'admin' && caller.scopes === null);
+}
+
+/**
+ * The network that a call comes from, for counting: an IPv4 address, or the first half of an IPv6 address, since one
+ * customer has all the rest. Null on the server's own machine, which nobody bounds.
+ */
+export function sourceOf(caller: Caller): string | null {
+  if (caller.kind === 'system') return null;
+  if (!ipaddr.isValid(caller.source)) return caller.source;
+  const address = ipaddr.process(caller.source);
+  return address instanceof ipaddr.IPv6 ? address.parts.slice(0, 4).join(':') : address.toString();
+}

@@ -1,0 +1,73 @@
+import { z } from 'zod';
+import { KlatchError } from '../errors.ts';
+import type { AccountId, ConversationId } from '../model/ids.ts';
+import { listConversations, type OwnConversation } from '../storage/conversations.ts';
+import { reading } from './database-errors.ts';
+import { defineOperation, definePlacedOperation, requireAccount } from './operation.ts';
+import { limitSchema, pageOf } from './page.ts';
+import type { Services } from './services.ts';
+import { conversationSchema, presentActor, type ConversationShape } from './shapes.ts';
+
+export const listOwnConversations = defineOperation({
+  name: 'conversations.list',
+  summary:
+    'List the groups and private conversations that you are in by number, with what is unread, a page at a time.',
+  input: z.strictObject({ after: z.int().min(0).default(0), limit: limitSchema }),
+  output: z.object({ conversations: z.array(conversationSchema), next: z.int().nullable() }),
+  who: 'account',
+  scope: 'messages:read',
+  errors: [],
+  run: async ({ database }, { after, limit }, caller) => {
+    const { accountId } = requireAccount(caller);
+    const asked = { accountId, after, limit: limit + 1 };
+    const rows = await reading(database.general.run((sql) => listConversations(sql, asked)));
+    const { page, next } = pageOf(rows, limit, (conversation) => conversation.id);
+    return { conversations: page.map(presentConversation), next };
+  },
+});
+
+export const showOwnConversation = definePlacedOperation({
+  name: 'conversations.show',
+  summary: 'Show a group or private conversation that you are in, with what is unread.',
+  input: z.strictObject({ conversation: z.int().positive() }),
+  output: conversationSchema,
+  who: 'member',
+  on: 'conversation',
+  scope: 'messages:read',
+  errors: [],
+  run: async (services, _input, caller, { conversationId }) =>
+    showConversation(services, { accountId: requireAccount(caller).accountId, only: conversationId }),
+});
+
+/** A conversation as its member sees it. Throws `not_found` for who is none. */
+export async function showConversation(
+  { database }: Services,
+  asked: { accountId: AccountId; only: ConversationId },
+): Promise<ConversationShape> {
+  const [found] = await reading(database.general.run((sql) => listConversations(sql, asked)));
+  if (found !== undefined) return presentConversation(found);
+  throw new KlatchError('not_found', { sentence: `You are in no conversation ${asked.only}` });
+}
+
+function presentConversation(conversation: OwnConversation): ConversationShape {
+  const { lastSeq, readSeq, lastAt, peer, title } = conversation;
+  return {
+    id: conversation.id,
+    kind: conversation.kind,
+    title: title ?? peer?.name ?? '',
+    about: conversation.about,
+    public: conversation.public,
+    archived: conversation.archived,
+    role: conversation.role,
+    members: conversation.members,
+    peer: peer === null ? null : presentActor(peer),
+    created_at: conversation.createdAt.toISOString(),
+    last_seq: lastSeq,
+    last_rev: conversation.lastRev,
+    last_at: lastAt?.toISOString() ?? null,
+    read_seq: readSeq,
+    unread: Math.max(0, lastSeq - readSeq),
+    unread_mentions: conversation.unreadMentions,
+    notifications: { level: conversation.level, muted_until: conversation.mutedUntil?.toISOString() ?? null },
+  };
+}

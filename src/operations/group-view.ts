@@ -1,0 +1,84 @@
+import { z } from 'zod';
+import { KlatchError } from '../errors.ts';
+import type { ConversationId } from '../model/ids.ts';
+import type { GroupRole } from '../model/roles.ts';
+import { findGroup, type Group } from '../storage/groups.ts';
+import { findSealedToken } from '../storage/integrations.ts';
+import { openToken } from './access.ts';
+import { isAdministrator, type Caller } from './caller.ts';
+import { reading } from './database-errors.ts';
+import { absentGroup } from './group-change.ts';
+import { groupHooks, hookSummarySchema } from './hooks.ts';
+import { groupRoleSchema } from './schemas.ts';
+import type { Services } from './services.ts';
+
+/** How groups look to those who may see them. */
+
+export const groupSchema = z.object({
+  id: z.int(),
+  title: z.string(),
+  about: z.string().nullable(),
+  /** Anybody of the installation may find and join it. */
+  public: z.boolean(),
+  created_at: z.string(),
+  archived: z.boolean(),
+  members: z.int(),
+  messages: z.int(),
+});
+
+/** Two of the keys are there for the group's owner and admins, and the installation's administrators, alone. */
+export const groupInfoSchema = groupSchema.extend({
+  /** The caller's own; null for an administrator who is no member. */
+  role: groupRoleSchema.nullable(),
+  /** Where to post: it holds the token. */
+  webhook: z.string().optional(),
+  hooks: z.array(hookSummarySchema).optional(),
+});
+
+/** A group as the caller with this role may see it. */
+export async function groupInfoOf(
+  services: Services,
+  id: ConversationId,
+  { caller, role }: { caller: Caller; role: GroupRole | null },
+): Promise<z.infer<typeof groupInfoSchema>> {
+  const group = await reading(services.database.general.run((sql) => findGroup(sql, id)));
+  if (group === null) throw absentGroup(id);
+  const shown = { ...presentGroup(group), role };
+  if (!seesIntegration(caller, role)) return shown;
+  const [token, hooks] = await Promise.all([readToken(services, id), groupHooks(services, id)]);
+  return { ...shown, webhook: webhookUrl(services, token), hooks };
+}
+
+/** Members never, and no bot whose token is not for it. */
+function seesIntegration(caller: Caller, role: GroupRole | null): boolean {
+  if (isAdministrator(caller)) return true;
+  if (caller.kind !== 'account' || (role !== 'owner' && role !== 'admin')) return false;
+  return caller.scopes === null || caller.scopes.has('hooks:manage');
+}
+
+export async function readToken({ database, sealer }: Services, id: ConversationId): Promise<string> {
+  const sealed = await reading(database.general.run((sql) => findSealedToken(sql, id)));
+  if (sealed === null) throw new KlatchError('not_found', { sentence: `Group ${id} has no integration` });
+  return openToken(sealer, sealed);
+}
+
+export function webhookUrl({ config }: Services, token: string): string {
+  return `${config.http.baseUri}/v1/webhooks/${token}`;
+}
+
+export function presentGroup(group: Group): z.infer<typeof groupSchema> {
+  return { ...presentCounts(group), about: group.about };
+}
+
+/** Without what is long. */
+export function presentCounts(group: Omit<Group, 'about'>): Omit<z.infer<typeof groupSchema>, 'about'> {
+  return {
+    id: group.id,
+    title: group.title,
+    public: group.public,
+    created_at: group.createdAt.toISOString(),
+    archived: group.archivedAt !== null,
+    members: group.members,
+    messages: group.lastSeq,
+  };
+}

@@ -1,0 +1,125 @@
+import { z } from 'zod';
+import { KlatchError } from '../errors.ts';
+import type { ConversationId, Rev } from '../model/ids.ts';
+import type { Caller, LiveSession } from './caller.ts';
+import { listMembersAmong } from '../storage/presence.ts';
+import { reading } from './database-errors.ts';
+import { defineOperation, definePlacedOperation, requireAccount } from './operation.ts';
+import { conversationNumber } from './schemas.ts';
+
+/** Conversations that one request may name. */
+const MAX_KNOWN = 20_000;
+const MAX_TOKEN = 200;
+const MAX_PRESENT = 1_000;
+
+export const authenticateLive = defineOperation({
+  name: 'live.authenticate',
+  summary: 'Say on a live connection who you are, by the token of a session or of a bot.',
+  input: z.strictObject({ token: z.string().max(MAX_TOKEN) }),
+  output: z.object({
+    account: z.object({ id: z.int(), nick: z.string(), name: z.string(), role: z.enum(['admin', 'user', 'bot']) }),
+    session: z.int(),
+  }),
+  who: 'anybody',
+  scope: null,
+  errors: ['live_only', 'unauthenticated', 'forbidden', 'limit_reached'],
+  run: async ({ sessions }, { token }, caller) => {
+    const { live, source } = requireLive(caller);
+    const account = await sessions.authenticate(token, { source, live }).catch(async (error: unknown) => {
+      if (error instanceof KlatchError && error.code === 'unauthenticated') await live.rejected();
+      throw error;
+    });
+    live.authenticated(account);
+    const { accountId: id, nick, name, role, sessionId } = account;
+    return { account: { id, nick, name, role }, session: sessionId };
+  },
+});
+
+export const followLive = defineOperation({
+  name: 'live.follow',
+  summary: 'Get every change of your conversations from now on, behind what you have of them already.',
+  input: z.strictObject({
+    /** By conversation, up to which rev you have it: `{"7": 43}`. */
+    known: z
+      .record(z.string().regex(/^[1-9]\d{0,15}$/), z.int().min(0))
+      .refine((known) => Object.keys(known).length <= MAX_KNOWN, `names more than ${MAX_KNOWN} conversations`)
+      .default({}),
+    /** Where those begin that `known` does not name: with what comes, or with their first change. */
+    others: z.enum(['now', 'start']).default('now'),
+  }),
+  output: z.object({
+    conversations: z.array(
+      z.object({
+        id: z.int(),
+        /** What is sent begins behind this one. */
+        rev: z.int(),
+      }),
+    ),
+  }),
+  who: 'account',
+  scope: 'messages:read',
+  errors: ['live_only'],
+  run: async (_services, { known, others }, caller) => {
+    requireAccount(caller);
+    const { live } = requireLive(caller);
+    const revs = new Map(Object.entries(known).map(([id, rev]) => [Number(id) as ConversationId, rev as Rev]));
+    const followed = await live.follow({ known: revs, others });
+    return { conversations: followed.map(({ conversationId: id, rev }) => ({ id, rev })) };
+  },
+});
+
+export const foregroundLive = defineOperation({
+  name: 'live.foreground',
+  summary:
+    'Say whether somebody looks at this connection, as a new one is looked at: in the background its account counts as ' +
+    'away, and its devices are told of messages.',
+  input: z.strictObject({ foreground: z.boolean() }),
+  output: z.object({ foreground: z.boolean() }),
+  who: 'person',
+  scope: null,
+  errors: ['live_only'],
+  run: (_services, { foreground }, caller) => {
+    const { live } = requireLive(caller);
+    live.lookedAt(foreground);
+    return Promise.resolve({ foreground });
+  },
+});
+
+export const pingLive = defineOperation({
+  name: 'live.ping',
+  summary: 'Give a sign of life.',
+  input: z.strictObject({}),
+  output: z.object({}),
+  who: 'anybody',
+  scope: null,
+  errors: ['live_only'],
+  run: (_services, _input, caller) => {
+    requireLive(caller);
+    return Promise.resolve({});
+  },
+});
+
+export const listPresence = definePlacedOperation({
+  name: 'presence.list',
+  summary: 'List who of a conversation is online, by nick.',
+  input: z.strictObject({ conversation: conversationNumber }),
+  output: z.object({
+    accounts: z.array(z.object({ id: z.int(), nick: z.string(), name: z.string() })),
+    /** There are more than are listed. */
+    more: z.boolean(),
+  }),
+  who: 'member',
+  on: 'conversation',
+  scope: 'groups:read',
+  errors: [],
+  run: async ({ database, onlineAccounts }, _input, _caller, { conversationId }) => {
+    const asked = { conversationId, accounts: onlineAccounts(), limit: MAX_PRESENT + 1 };
+    const found = await reading(database.general.run((sql) => listMembersAmong(sql, asked)));
+    return { accounts: found.slice(0, MAX_PRESENT), more: found.length > MAX_PRESENT };
+  },
+});
+
+function requireLive(caller: Caller): { readonly live: LiveSession; readonly source: string } {
+  if (caller.kind === 'system' || caller.live === null) throw new KlatchError('live_only');
+  return { live: caller.live, source: caller.source };
+}

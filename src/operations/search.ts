@@ -1,0 +1,74 @@
+import { z } from 'zod';
+import { KlatchError } from '../errors.ts';
+import { messageId, type ConversationId, type Seq } from '../model/ids.ts';
+import { findStanding } from '../storage/members.ts';
+import { SearchTimeoutError, searchMessageWords, type MessagePlace, type SearchPage } from '../storage/search.ts';
+import { reading } from './database-errors.ts';
+import { notIn } from './messages.ts';
+import { defineOperation, requireAccount } from './operation.ts';
+import { conversationNumber } from './schemas.ts';
+import { messageSchema, presentMessage } from './shapes.ts';
+
+const MAX_FOUND = 50;
+const MAX_TEXT = 200;
+const PAGE_BYTES = 512 * 1024;
+
+const idSchema = z.string().regex(/^[1-9]\d{0,14}:[1-9]\d{0,14}$/, 'must be the id of a message');
+
+const foundSchema = z.object({
+  messages: z.array(messageSchema.extend({ conversation: z.int() })),
+  /** The id to go on before; null: this was all. */
+  next: z.string().nullable(),
+});
+
+export const searchMessages = defineOperation({
+  name: 'messages.search',
+  summary: 'Find messages by their words, newest first, in the conversations that the caller is in.',
+  input: z.strictObject({
+    /** Words that a message has to have; "a phrase", or, and -not are understood. */
+    text: z.string().min(1).max(MAX_TEXT),
+    /** In this conversation only. */
+    conversation: conversationNumber.optional(),
+    /** Only what is older than this message: what `next` said. */
+    before: idSchema.optional(),
+    limit: z.int().min(1).max(MAX_FOUND).default(20),
+  }),
+  output: foundSchema,
+  who: 'account',
+  scope: 'messages:read',
+  errors: ['search_timeout', 'too_often', 'not_found'],
+  run: ({ database, searches }, { text, conversation, before, limit }, caller) => {
+    const { accountId } = requireAccount(caller);
+    return searches.take(accountId, async () => {
+      const conversationId = (conversation ?? null) as ConversationId | null;
+      if (conversationId !== null) {
+        const standing = await reading(database.general.run((sql) => findStanding(sql, { conversationId, accountId })));
+        if (standing === null || standing.role === null) throw notIn(conversationId);
+      }
+      const place = before === undefined ? null : placeOf(before);
+      const request = { text, accountId, conversationId, before: place, limit, maxBytes: PAGE_BYTES };
+      const page = await reading(searchMessageWords(database.search, request)).catch(explain);
+      if (page === null) throw new KlatchError('not_found', { sentence: 'before: there is no such message' });
+      return present(page);
+    });
+  },
+});
+
+function placeOf(id: string): MessagePlace {
+  const [conversationId, seq] = id.split(':').map(Number) as [ConversationId, Seq];
+  return { conversationId, seq };
+}
+
+function explain(error: unknown): never {
+  throw error instanceof SearchTimeoutError ? new KlatchError('search_timeout', { cause: error }) : error;
+}
+
+function present({ found, next }: SearchPage): z.infer<typeof foundSchema> {
+  return {
+    messages: found.map(({ conversationId, message }) => ({
+      conversation: conversationId,
+      ...presentMessage(conversationId, message),
+    })),
+    next: next === null ? null : messageId(next.conversationId, next.seq),
+  };
+}

@@ -1,0 +1,89 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
+import type { Bus } from '../bus/bus.ts';
+import { KlatchError } from '../errors.ts';
+import type { Pool } from '../storage/pool.ts';
+import { findSession, type FoundSession } from '../storage/sessions.ts';
+import type { AccountCaller, NobodyCaller } from './caller.ts';
+import { reading } from './database-errors.ts';
+
+const TOKEN_BYTES = 32;
+const PLAUSIBLE = /^kl[sb]_[A-Za-z0-9_-]{43}$/;
+const KNOWN_SESSIONS = 50_000;
+/** A known session is looked up again after this, in case the word of its end was lost. */
+const KNOWN_MS = 60_000;
+const UNKNOWN_TOKENS = 10_000;
+const UNKNOWN_MS = 5_000;
+const LOOKUP_MS = 1_500;
+/** More ends than this within as many look-ups are of others. */
+const LOOKUPS = 3;
+
+/** A new token of a session, shown once: `kls_` for people, `klb_` for bots, then 256 random bits. */
+export function newSessionToken(kind: 'user' | 'bot'): { readonly token: string; readonly hash: string } {
+  const token = `${kind === 'user' ? 'kls' : 'klb'}_${randomBytes(TOKEN_BYTES).toString('base64url')}`;
+  return { token, hash: hashSessionToken(token) };
+}
+
+/** What a token is looked up by: SHA-256 (hex). */
+export function hashSessionToken(token: string): string {
+  return createHash('sha256').update(token).digest('hex');
+}
+
+/** From a session's token to who calls: the only way in for people and bots. */
+export class SessionDirectory {
+  /** Tokens that were presented and hold nothing, for metrics. */
+  readonly counts = { unknown: 0 };
+  readonly #pool: Pool;
+  /** By the hash of the token. */
+  readonly #known = new LRUCache<string, FoundSession>({ max: KNOWN_SESSIONS, ttl: KNOWN_MS, ttlResolution: 1_000 });
+  readonly #unknown = new LRUCache<string, true>({ max: UNKNOWN_TOKENS, ttl: UNKNOWN_MS });
+  #ends = 0;
+
+  constructor(pool: Pool, bus: Bus) {
+    this.#pool = pool;
+    bus.subscribe({
+      sessionsEnded: (ids) => this.#forget((session) => ids.includes(session.id)),
+      accountsChanged: (ids) => this.#forget((session) => ids.includes(session.accountId)),
+      gap: () => this.#forget(() => true),
+    });
+  }
+
+  /** Who the token makes of a caller. Throws `unauthenticated`; rejects while the database is away. */
+  async authenticate(token: string, caller: Omit<NobodyCaller, 'kind'>): Promise<AccountCaller> {
+    const session = await this.#find(token);
+    if (session === null) {
+      this.counts.unknown += 1;
+      throw new KlatchError('unauthenticated');
+    }
+    const { id: sessionId, accountId, accountKind, role, nick, name, scopes } = session;
+    const account = { accountId, accountKind, role, nick, name, sessionId };
+    return { kind: 'account', ...account, scopes: scopes === null ? null : new Set(scopes), ...caller };
+  }
+
+  async #find(token: string): Promise<FoundSession | null> {
+    if (!PLAUSIBLE.test(token)) return null;
+    const hash = hashSessionToken(token);
+    const known = this.#known.get(hash);
+    if (known !== undefined) return isOver(known) ? null : known;
+    if (this.#unknown.has(hash)) return null;
+    let ends = -1;
+    let session: FoundSession | null = null;
+    // An answer that was on its way while a session ended may be older than its end: then it is asked for once more.
+    for (let n = 0; n < LOOKUPS && ends !== this.#ends; n += 1) {
+      ends = this.#ends;
+      session = await reading(this.#pool.run((sql) => findSession(sql, hash), LOOKUP_MS));
+    }
+    if (session === null) this.#unknown.set(hash, true);
+    else if (ends === this.#ends) this.#known.set(hash, session);
+    return session;
+  }
+
+  #forget(isMeant: (session: FoundSession) => boolean): void {
+    this.#ends += 1;
+    for (const [hash, session] of this.#known.entries()) if (isMeant(session)) this.#known.delete(hash);
+  }
+}
+
+function isOver({ expiresAt }: FoundSession): boolean {
+  return expiresAt !== null && expiresAt.getTime() <= Date.now();
+}

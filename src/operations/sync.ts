@@ -1,0 +1,39 @@
+import { z } from 'zod';
+import type { Rev } from '../model/ids.ts';
+import { readChanges } from '../storage/changes.ts';
+import { reading } from './database-errors.ts';
+import { notIn } from './messages.ts';
+import { definePlacedOperation } from './operation.ts';
+import { conversationNumber } from './schemas.ts';
+import { changeSchema, presentChange } from './shapes.ts';
+
+const MAX_CHANGES = 500;
+const PAGE_BYTES = 512 * 1024;
+
+export const syncChanges = definePlacedOperation({
+  name: 'sync.changes',
+  summary: 'What a client lacks of a conversation: messages, edits, deletions and notices behind a rev, in order.',
+  input: z.strictObject({
+    conversation: conversationNumber,
+    /** What the client has; 0: nothing. */
+    after_rev: z.int().nonnegative(),
+    limit: z.int().min(1).max(MAX_CHANGES).default(100),
+  }),
+  output: z.object({
+    changes: z.array(changeSchema),
+    /** Up to here the client has everything now; give it as `after_rev` next time. */
+    rev: z.int(),
+    more: z.boolean(),
+  }),
+  on: 'conversation',
+  who: 'member',
+  scope: 'messages:read',
+  errors: [],
+  run: async ({ database }, { after_rev: afterRev, limit }, _caller, { conversationId }) => {
+    const request = { conversationId, afterRev: afterRev as Rev, limit, maxBytes: PAGE_BYTES };
+    const page = await reading(database.general.run((sql) => readChanges(sql, request)));
+    if (page === null) throw notIn(conversationId);
+    const { changes, rev, more } = page;
+    return { changes: changes.map((change) => presentChange(conversationId, change)), rev, more };
+  },
+});

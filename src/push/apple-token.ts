@@ -1,0 +1,44 @@
+import type { KeyObject } from 'node:crypto';
+import { signJwt } from './jwt.ts';
+
+/** Apple takes a token for an hour. */
+const RENEW_AFTER_MS = 40 * 60_000;
+/** Apple refuses all that comes with a key whose tokens change more often. */
+const MIN_AGE_MS = 20 * 60_000;
+
+/** Provider tokens of a key. */
+export class AppleTokens {
+  readonly #key: KeyObject;
+  readonly #names: { readonly keyId: string; readonly teamId: string };
+  readonly #now: () => number;
+  #token: string | null = null;
+  #madeAtMs = 0;
+
+  /** `now`: milliseconds that only go forward. */
+  constructor(key: KeyObject, names: { keyId: string; teamId: string }, now: () => number) {
+    this.#key = key;
+    this.#names = names;
+    this.#now = now;
+  }
+
+  get(): string {
+    const ageMs = this.#now() - this.#madeAtMs;
+    if (this.#token === null || ageMs >= RENEW_AFTER_MS) this.#renew();
+    return this.#token!;
+  }
+
+  /** This token is said to have ended. Returns the milliseconds until the next one may be made; 0: it was. */
+  expire(token: string): number {
+    if (token !== this.#token) return 0;
+    const waitMs = this.#madeAtMs + MIN_AGE_MS - this.#now();
+    if (waitMs > 0) return waitMs;
+    this.#renew();
+    return 0;
+  }
+
+  #renew(): void {
+    const claims = { iss: this.#names.teamId, iat: Math.floor(Date.now() / 1000) };
+    this.#token = signJwt({ kid: this.#names.keyId }, claims, this.#key);
+    this.#madeAtMs = this.#now();
+  }
+}

@@ -1,0 +1,140 @@
+import { H2Connection, H2Failure, type H2Answer } from './h2-connection.ts';
+
+/** Connections to one origin, and requests that wait for room on one. */
+export interface H2PoolOptions {
+  readonly ca: readonly string[] | null;
+  readonly connectTimeoutMs: number;
+  /** Bounds (4 connections, 2,000 waiting). */
+  readonly maxConnections?: number;
+  readonly maxWaiting?: number;
+}
+
+/** A request that waits for room; it takes it in the very turn in which it is there. */
+interface Waiter {
+  readonly take: (connection: H2Connection) => void;
+  readonly fail: (failure: H2Failure) => void;
+}
+
+/** Beside those that take requests: connections that finish what they have, each bounded by the time of a request. */
+const MAX_DRAINING = 8;
+/** Repeats of what a connection took with it when it went. */
+const MAX_REPEATS = 2;
+/** No further connection is tried for so long after one could not be opened beside others. */
+const REST_MS = 1_000;
+
+/** Few connections with many requests on each; another is opened only when those that are there are full. */
+export class H2Pool {
+  readonly #origin: string;
+  readonly #options: H2PoolOptions;
+  readonly #connections = new Set<H2Connection>();
+  /** In the order in which they came. */
+  readonly #waiting = new Set<Waiter>();
+  #restUntilMs = 0;
+  #stopped = false;
+
+  constructor(origin: string, options: H2PoolOptions) {
+    this.#origin = origin;
+    this.#options = options;
+  }
+
+  /**
+   * Sends one POST, waiting for room included, in `timeoutMs`. What a connection took with it when it went is repeated at
+   * once on another: callers give their requests a key that makes a second one harmless. `headers`: names and values in
+   * turn. Rejects with an H2Failure.
+   */
+  async post(headers: readonly string[], body: string, timeoutMs: number): Promise<H2Answer> {
+    const endMs = performance.now() + timeoutMs;
+    for (let repeats = 0; ; repeats += 1) {
+      try {
+        return await this.#start(endMs, (connection) =>
+          connection.request(headers, body, Math.max(1, endMs - performance.now())),
+        );
+      } catch (error) {
+        const isLost = error instanceof H2Failure && error.reason === 'lost';
+        if (!isLost || repeats >= MAX_REPEATS || this.#stopped) throw error;
+      }
+    }
+  }
+
+  /** Ends all connections; what is under way fails. Idempotent. */
+  stop(): void {
+    this.#stopped = true;
+    this.#failAll(new H2Failure('stopped'));
+    for (const connection of this.#connections) connection.destroy();
+  }
+
+  #start(endMs: number, request: (connection: H2Connection) => Promise<H2Answer>): Promise<H2Answer> {
+    const { maxWaiting = 2_000 } = this.#options;
+    if (this.#stopped) return Promise.reject(new H2Failure('stopped'));
+    // Those that waited are first.
+    const connection = this.#waiting.size === 0 ? this.#roomy() : null;
+    if (connection !== null) return request(connection);
+    if (this.#waiting.size >= maxWaiting) return Promise.reject(new H2Failure('busy'));
+    return new Promise((resolve, reject) => {
+      const leave = (): void => {
+        clearTimeout(timer);
+        this.#waiting.delete(waiter);
+      };
+      const waiter: Waiter = {
+        take: (free) => {
+          leave();
+          resolve(request(free));
+        },
+        fail: (failure) => {
+          leave();
+          reject(failure);
+        },
+      };
+      const leftMs = Math.max(1, endMs - performance.now());
+      const timer = setTimeout(() => waiter.fail(new H2Failure('timeout')), leftMs);
+      this.#waiting.add(waiter);
+      this.#openIfNeeded();
+    });
+  }
+
+  #roomy(): H2Connection | null {
+    for (const connection of this.#connections) if (connection.hasRoom) return connection;
+    return null;
+  }
+
+  #failAll(failure: H2Failure): void {
+    for (const waiter of this.#waiting) waiter.fail(failure);
+  }
+
+  /** A connection has room, or has none any more, or is closed. */
+  #changed(connection: H2Connection): void {
+    if (connection.isClosed) this.#connections.delete(connection);
+    const { openingFailure } = connection;
+    if (openingFailure !== null) {
+      this.#restUntilMs = performance.now() + REST_MS;
+      // Where no other takes requests, whoever waits learns now that nobody is there.
+      if (this.#taking().length === 0) this.#failAll(openingFailure);
+    }
+    for (const waiter of this.#waiting) {
+      const free = this.#roomy();
+      if (free === null) break;
+      waiter.take(free);
+    }
+    this.#openIfNeeded();
+  }
+
+  #taking(): H2Connection[] {
+    return [...this.#connections].filter((connection) => !connection.isDraining);
+  }
+
+  #openIfNeeded(): void {
+    const { maxConnections = 4, ca, connectTimeoutMs } = this.#options;
+    if (this.#stopped || this.#waiting.size === 0) return;
+    const taking = this.#taking();
+    // One at a time: the first tells how many requests it takes.
+    if (taking.some((connection) => connection.isOpening) || taking.length >= maxConnections) return;
+    if (taking.length > 0 && performance.now() < this.#restUntilMs) return;
+    if (this.#connections.size - taking.length >= MAX_DRAINING) return;
+    const connection = new H2Connection(this.#origin, {
+      ca,
+      connectTimeoutMs,
+      changed: () => this.#changed(connection),
+    });
+    this.#connections.add(connection);
+  }
+}

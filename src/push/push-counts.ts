@@ -1,0 +1,35 @@
+import { DURATIONS_S, Histogram } from '../histogram.ts';
+import type { LastError } from './report.ts';
+import type { PushOutcome } from './vendor.ts';
+
+export const pushOutcomes = ['delivered', 'failed', 'gone', 'refused'] as const;
+
+/** What was counted of one vendor since the start. */
+export interface PushCounts {
+  readonly outcomes: Record<(typeof pushOutcomes)[number], number>;
+  /** From the moment a push was handed to its driver to its answer. */
+  readonly durationS: Histogram;
+  /** Devices that the vendor did not know any more. */
+  removed: number;
+  /** Pushes that were given up because their time was over. */
+  expired: number;
+  lastError: LastError | null;
+}
+
+export function newPushCounts(): PushCounts {
+  return {
+    outcomes: { delivered: 0, failed: 0, gone: 0, refused: 0 },
+    durationS: new Histogram(DURATIONS_S),
+    removed: 0,
+    expired: 0,
+    lastError: null,
+  };
+}
+
+/** Counts an answer that took so long. */
+export function countOutcome(counts: PushCounts, outcome: PushOutcome, tookMs: number): void {
+  counts.outcomes[outcome.outcome] += 1;
+  counts.durationS.observe(tookMs / 1_000);
+  if (outcome.outcome === 'delivered') return;
+  counts.lastError = { category: outcome.category, code: outcome.code, at: new Date() };
+}

@@ -1,0 +1,90 @@
+import type { DeviceKind, NotificationLevel } from '../model/device.ts';
+import type { AccountId, ConversationId, DeviceId, Seq } from '../model/ids.ts';
+import type { Sql } from './connection.ts';
+
+/** A row that was taken to be sent. Whoever takes it later has another `claim`. */
+export interface Claim {
+  readonly deviceId: DeviceId;
+  readonly conversationId: ConversationId;
+  readonly claim: number;
+  /** Failures so far. */
+  readonly attempts: number;
+  readonly firstSeq: Seq;
+  readonly lastSeq: Seq;
+  /** By the database's clock, as it writes it. */
+  readonly claimedAt: string;
+}
+
+/** Whom a row is for, as things are when it is taken. */
+export interface Recipient {
+  readonly tokenSealed: string;
+  readonly app: string | null;
+  readonly accountId: AccountId;
+  readonly nick: string;
+  readonly level: NotificationLevel;
+  readonly readSeq: Seq;
+  /** Of all the account's conversations. */
+  readonly unread: number;
+  /** Whether there is anybody whom the account has blocked. */
+  readonly hasBlocked: boolean;
+}
+
+/** A claim with its recipient, where it has one still. */
+export type Taken = Claim & (Recipient | { readonly accountId: null });
+
+/**
+ * Takes up to `limit` due rows of a vendor for `forMs`, those that are due longest first. One has no recipient
+ * when its messages were read, the conversation was muted or left, the account or the session is over, the device gone.
+ */
+export async function claimDue(
+  sql: Sql,
+  kind: DeviceKind,
+  { limit, forMs }: { limit: number; forMs: number },
+): Promise<Taken[]> {
+  return sql<Taken[]>`
+    with due as (
+      select ctid from push_pending
+      -- Asked once beside the rows: as a condition of each it makes the planner expect one row, and sort all that are due.
+      where kind = ${kind} and next_at <= now() and claimed_until <= now()
+        and (select set_config('synchronous_commit', 'off', true)) = 'off'
+      -- As a value that the planner does not know: for so many it would sort all that are due where it believes in few,
+      -- and plan anew each time.
+      order by next_at limit (select ${limit}::int) for update skip locked
+    ), taken as (
+      -- By their places, which are those of the locked rows: a look-up in the index costs as much as the rest.
+      update push_pending set claim = claim + 1, claimed_until = now() + ${forMs} * interval '1 millisecond'
+      where ctid = any(array(select ctid from due))
+      returning *
+    )
+    select p.device_id as "deviceId", p.conversation_id as "conversationId", p.claim, p.attempts,
+      p.first_seq as "firstSeq", p.last_seq as "lastSeq", now()::text as "claimedAt", r.*
+    from taken p
+    -- By itself for each, as the offset has it: it is not known how many there are, and large tables would be read through.
+    left join lateral (
+      select d.token_sealed as "tokenSealed", d.app, d.account_id as "accountId", a.nick,
+        coalesce(s.level, 'all') as level, m.read_seq as "readSeq", m.unread,
+        exists (select from block b where b.account_id = d.account_id) as "hasBlocked"
+      from device d
+      join session x on x.id = d.session_id and (x.expires_at is null or x.expires_at > now())
+      join account a on a.id = d.account_id and a.deactivated_at is null
+      -- All memberships are counted: this one is among them.
+      cross join lateral (
+        select sum(greatest(h.last_seq - o.read_seq, 0))::bigint as unread,
+          max(o.read_seq) filter (where o.conversation_id = p.conversation_id) as read_seq
+        from membership o join conversation_head h on h.conversation_id = o.conversation_id
+        where o.account_id = d.account_id
+      ) m
+      left join notification_setting s on s.conversation_id = p.conversation_id and s.account_id = d.account_id
+      where d.id = p.device_id and m.read_seq < p.last_seq
+        and coalesce(s.level, 'all') <> 'nothing' and (s.muted_until is null or s.muted_until <= now())
+      offset 0
+    ) r on true`;
+}
+
+/** In how many ms the next row of a vendor that nobody has taken is due, 0 when one is; null: none waits. */
+export async function nextDueMs(sql: Sql, kind: DeviceKind): Promise<number | null> {
+  const [row] = await sql<{ ms: number }[]>`
+    select ceil(extract(epoch from greatest(next_at - now(), interval '0')) * 1000)::bigint as ms
+    from push_pending where kind = ${kind} and claimed_until <= now() order by next_at limit 1`;
+  return row?.ms ?? null;
+}

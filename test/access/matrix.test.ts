@@ -1,0 +1,72 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import type { Operation } from '../../src/operations/operation.ts';
+import { operationTable } from '../../src/operations/table.ts';
+import { CallError, callAs } from '../support/call.ts';
+import { calls, type Call } from './calls.ts';
+import { matrix } from './matrix.ts';
+import { callers, readMatrix, type AccessRow, type Caller } from './read-matrix.ts';
+import type { Situation } from './situation.ts';
+import { Stage } from './stage.ts';
+
+const operations = operationTable();
+const rows = readMatrix(matrix);
+
+let stage: Stage;
+beforeAll(async () => {
+  stage = await Stage.set();
+});
+afterAll(() => stage.strike());
+
+/** `yes`, or the code of the error; what a success answers has to be what the documents say, and nothing more. */
+async function outcome(
+  situation: Situation,
+  operation: Operation,
+  cell: { caller: Caller; call: Call },
+): Promise<string> {
+  const input = await cell.call.input(situation, cell.caller);
+  try {
+    const output: unknown = await callAs(stage.server, situation.caller(cell.caller), operation.name, input);
+    expect(operation.output.parse(output)).toEqual(output);
+    return 'yes';
+  } catch (error) {
+    if (error instanceof CallError) return error.code;
+    throw error;
+  }
+}
+
+async function outcomes({ label, operation: name }: AccessRow): Promise<Record<string, string>> {
+  const operation = operations.get(name)!;
+  const call = calls[label]!;
+  const found: Record<string, string> = {};
+  let situation: Situation | null = null;
+  for (const caller of callers) {
+    situation ??= await stage.situation(operation.scope);
+    found[caller] = await outcome(situation, operation, { caller, call });
+    if (found[caller] === 'yes' && call.changes === true) situation = null;
+  }
+  return found;
+}
+
+describe('the matrix', () => {
+  test('has a line for every operation that is served to clients, and for no other', () => {
+    const served = [...operations.values()].filter(({ who }) => who !== 'system').map(({ name }) => name);
+    expect([...new Set(rows.map(({ operation }) => operation))].sort()).toEqual([...served].sort());
+  });
+
+  test('has each line once, and a call for it', () => {
+    const labels = rows.map(({ label }) => label);
+    expect(labels.filter((label, index) => labels.indexOf(label) !== index)).toEqual([]);
+    expect(Object.keys(calls).sort()).toEqual([...labels].sort());
+  });
+
+  test('demands a session wherever not everybody may', () => {
+    for (const { operation, cells } of rows) {
+      const isOpen = operations.get(operation)?.who === 'anybody';
+      expect([operation, cells.nobody === 'unauthenticated']).toEqual([operation, !isOpen]);
+    }
+  });
+
+  test.each(rows)('holds for $label', async (row) => {
+    expect(await outcomes(row)).toEqual(row.cells);
+  });
+});

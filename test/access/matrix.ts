@@ -1,0 +1,140 @@
+/** What the columns of the matrix are. */
+export const callerMeanings = {
+  nobody: 'without a token',
+  stranger: 'a person who was never in the group',
+  former: 'a person who was removed from it',
+  member: 'a person who is in it',
+  admin: 'an admin of the group',
+  owner: 'its owner',
+  root: 'an administrator of the installation who is not in the group',
+  bot: 'a member that is a bot, its token with the scope that the operation needs',
+  unscoped: 'a member that is a bot, its token with every scope but that one',
+} as const;
+
+/**
+ * Who may call what, written by hand: what should be, not what the server answered once. A line is an operation, where
+ * it matters with what it is about, and for each kind of caller `yes` or the code of the error. What is called privately
+ * is about a private conversation of the owner and the member. An operation that needs no scope meets a bot with all of
+ * them and one with none.
+ *
+ * test/access holds every cell against a server, and docs/access.md is made of this file.
+ */
+export const matrix = `
+                                           | nobody          | stranger  | former    | member      | admin          | owner          | root           | bot       | unscoped
+auth.start                                 | yes             | yes       | yes       | yes         | yes            | yes            | yes            | yes       | yes
+auth.verify                                | yes             | yes       | yes       | yes         | yes            | yes            | yes            | yes       | yes
+auth.sign-up                               | yes             | yes       | yes       | yes         | yes            | yes            | yes            | yes       | yes
+sessions.list                              | unauthenticated | yes       | yes       | yes         | yes            | yes            | yes            | yes       | missing_scope
+sessions.end (own)                         | unauthenticated | yes       | yes       | yes         | yes            | yes            | yes            | yes       | missing_scope
+sessions.end (another's)                   | unauthenticated | not_found | not_found | not_found   | not_found      | not_found      | not_found      | not_found | missing_scope
+sessions.end-others                        | unauthenticated | yes       | yes       | yes         | yes            | yes            | yes            | yes       | missing_scope
+profile.show                               | unauthenticated | yes       | yes       | yes         | yes            | yes            | yes            | yes       | missing_scope
+profile.update                             | unauthenticated | yes       | yes       | yes         | yes            | yes            | yes            | yes       | missing_scope
+accounts.find                              | unauthenticated | yes       | yes       | yes         | yes            | yes            | yes            | yes       | missing_scope
+blocks.add                                 | unauthenticated | yes       | yes       | yes         | yes            | yes            | yes            | forbidden | forbidden
+blocks.remove                              | unauthenticated | yes       | yes       | yes         | yes            | yes            | yes            | forbidden | forbidden
+blocks.list                                | unauthenticated | yes       | yes       | yes         | yes            | yes            | yes            | forbidden | forbidden
+devices.register                           | unauthenticated | yes       | yes       | yes         | yes            | yes            | yes            | forbidden | forbidden
+devices.list                               | unauthenticated | yes       | yes       | yes         | yes            | yes            | yes            | forbidden | forbidden
+devices.remove (own)                       | unauthenticated | yes       | yes       | yes         | yes            | yes            | yes            | forbidden | forbidden
+devices.remove (another's)                 | unauthenticated | not_found | not_found | not_found   | not_found      | not_found      | not_found      | forbidden | forbidden
+bots.create                                | unauthenticated | yes       | yes       | yes         | yes            | yes            | yes            | forbidden | forbidden
+bots.list                                  | unauthenticated | yes       | yes       | yes         | yes            | yes            | yes            | forbidden | forbidden
+bots.remove (the owner's)                  | unauthenticated | not_found | not_found | not_found   | not_found      | yes            | not_found      | forbidden | forbidden
+tokens.create (for the owner's)            | unauthenticated | not_found | not_found | not_found   | not_found      | yes            | not_found      | forbidden | forbidden
+tokens.list (of the owner's)               | unauthenticated | not_found | not_found | not_found   | not_found      | yes            | not_found      | forbidden | forbidden
+tokens.revoke (of the owner's)             | unauthenticated | not_found | not_found | not_found   | not_found      | yes            | not_found      | forbidden | forbidden
+users.create                               | unauthenticated | forbidden | forbidden | forbidden   | forbidden      | forbidden      | yes            | forbidden | forbidden
+users.list                                 | unauthenticated | forbidden | forbidden | forbidden   | forbidden      | forbidden      | yes            | forbidden | forbidden
+users.invite                               | unauthenticated | forbidden | forbidden | forbidden   | forbidden      | forbidden      | yes            | forbidden | forbidden
+users.update                               | unauthenticated | forbidden | forbidden | forbidden   | forbidden      | forbidden      | yes            | forbidden | forbidden
+users.deactivate                           | unauthenticated | forbidden | forbidden | forbidden   | forbidden      | forbidden      | yes            | forbidden | forbidden
+users.activate                             | unauthenticated | forbidden | forbidden | forbidden   | forbidden      | forbidden      | yes            | forbidden | forbidden
+groups.create                              | unauthenticated | yes       | yes       | yes         | yes            | yes            | yes            | yes       | missing_scope
+groups.create (for another)                | unauthenticated | forbidden | forbidden | forbidden   | forbidden      | forbidden      | yes            | forbidden | missing_scope
+groups.update                              | unauthenticated | not_found | not_found | forbidden   | yes            | yes            | yes            | forbidden | missing_scope
+groups.info                                | unauthenticated | not_found | not_found | yes         | yes            | yes            | yes            | yes       | missing_scope
+groups.list                                | unauthenticated | forbidden | forbidden | forbidden   | forbidden      | forbidden      | yes            | forbidden | forbidden
+groups.archive                             | unauthenticated | not_found | not_found | forbidden   | forbidden      | yes            | yes            | forbidden | missing_scope
+groups.unarchive                           | unauthenticated | not_found | not_found | forbidden   | forbidden      | yes            | yes            | forbidden | missing_scope
+groups.members                             | unauthenticated | not_found | not_found | yes         | yes            | yes            | yes            | yes       | missing_scope
+groups.add-member                          | unauthenticated | not_found | not_found | forbidden   | yes            | yes            | yes            | forbidden | missing_scope
+groups.add-member (as an admin)            | unauthenticated | not_found | not_found | forbidden   | forbidden      | yes            | yes            | forbidden | missing_scope
+groups.add-member (as the owner)           | unauthenticated | not_found | not_found | forbidden   | forbidden      | forbidden      | yes            | forbidden | missing_scope
+groups.remove-member                       | unauthenticated | not_found | not_found | forbidden   | yes            | yes            | yes            | forbidden | missing_scope
+groups.remove-member (an admin)            | unauthenticated | not_found | not_found | forbidden   | forbidden      | yes            | yes            | forbidden | missing_scope
+groups.remove-member (the owner)           | unauthenticated | not_found | not_found | forbidden   | forbidden      | forbidden      | yes            | forbidden | missing_scope
+groups.set-role                            | unauthenticated | not_found | not_found | forbidden   | forbidden      | yes            | yes            | forbidden | missing_scope
+groups.transfer                            | unauthenticated | not_found | not_found | forbidden   | forbidden      | yes            | yes            | forbidden | missing_scope
+groups.leave                               | unauthenticated | not_found | not_found | yes         | yes            | last_owner     | not_member     | yes       | missing_scope
+groups.find                                | unauthenticated | yes       | yes       | yes         | yes            | yes            | yes            | yes       | missing_scope
+groups.join (a public one)                 | unauthenticated | yes       | yes       | yes         | yes            | yes            | yes            | yes       | missing_scope
+groups.join (one that is not)              | unauthenticated | not_found | not_found | yes         | yes            | yes            | not_found      | yes       | missing_scope
+groups.join (by an invitation)             | unauthenticated | yes       | yes       | yes         | yes            | yes            | yes            | yes       | missing_scope
+groups.join (privately)                    | unauthenticated | not_found | not_found | not_found   | not_found      | not_found      | not_found      | not_found | missing_scope
+invites.create                             | unauthenticated | not_found | not_found | forbidden   | yes            | yes            | yes            | forbidden | missing_scope
+invites.create (privately)                 | unauthenticated | not_found | not_found | groups_only | not_found      | groups_only    | not_found      | not_found | missing_scope
+invites.list                               | unauthenticated | not_found | not_found | forbidden   | yes            | yes            | yes            | forbidden | missing_scope
+invites.revoke                             | unauthenticated | not_found | not_found | forbidden   | yes            | yes            | yes            | forbidden | missing_scope
+invites.revoke (another group's)           | unauthenticated | not_found | not_found | forbidden   | invite_invalid | invite_invalid | invite_invalid | forbidden | missing_scope
+invites.preview                            | yes             | yes       | yes       | yes         | yes            | yes            | yes            | yes       | yes
+groups.token                               | unauthenticated | not_found | not_found | forbidden   | yes            | yes            | yes            | forbidden | missing_scope
+groups.token (privately)                   | unauthenticated | not_found | not_found | groups_only | not_found      | groups_only    | not_found      | not_found | missing_scope
+groups.rotate-token                        | unauthenticated | not_found | not_found | forbidden   | yes            | yes            | yes            | forbidden | missing_scope
+groups.rotate-token (privately)            | unauthenticated | not_found | not_found | groups_only | not_found      | groups_only    | not_found      | not_found | missing_scope
+private.open                               | unauthenticated | yes       | yes       | yes         | yes            | yes            | yes            | yes       | missing_scope
+conversations.list                         | unauthenticated | yes       | yes       | yes         | yes            | yes            | yes            | yes       | missing_scope
+conversations.show                         | unauthenticated | not_found | not_found | yes         | yes            | yes            | not_found      | yes       | missing_scope
+conversations.show (privately)             | unauthenticated | not_found | not_found | yes         | not_found      | yes            | not_found      | not_found | missing_scope
+notifications.update                       | unauthenticated | not_found | not_found | yes         | yes            | yes            | not_found      | missing_scope | missing_scope
+notifications.update (privately)           | unauthenticated | not_found | not_found | yes         | not_found      | yes            | not_found      | missing_scope | missing_scope
+hooks.create                               | unauthenticated | not_found | not_found | forbidden   | yes            | yes            | yes            | forbidden | missing_scope
+hooks.create (privately)                   | unauthenticated | not_found | not_found | groups_only | not_found      | groups_only    | not_found      | not_found | missing_scope
+hooks.list                                 | unauthenticated | not_found | not_found | forbidden   | yes            | yes            | yes            | forbidden | missing_scope
+hooks.list (privately)                     | unauthenticated | not_found | not_found | groups_only | not_found      | groups_only    | not_found      | not_found | missing_scope
+hooks.list-all                             | unauthenticated | forbidden | forbidden | forbidden   | forbidden      | forbidden      | yes            | forbidden | forbidden
+hooks.info                                 | unauthenticated | not_found | not_found | forbidden   | yes            | yes            | yes            | forbidden | missing_scope
+hooks.log                                  | unauthenticated | not_found | not_found | forbidden   | yes            | yes            | yes            | forbidden | missing_scope
+hooks.update                               | unauthenticated | not_found | not_found | forbidden   | yes            | yes            | yes            | forbidden | missing_scope
+hooks.ping                                 | unauthenticated | not_found | not_found | forbidden   | yes            | yes            | yes            | forbidden | missing_scope
+hooks.redeliver                            | unauthenticated | not_found | not_found | forbidden   | yes            | yes            | yes            | forbidden | missing_scope
+hooks.skip                                 | unauthenticated | not_found | not_found | forbidden   | yes            | yes            | yes            | forbidden | missing_scope
+hooks.remove                               | unauthenticated | not_found | not_found | forbidden   | yes            | yes            | yes            | forbidden | missing_scope
+hooks.restore                              | unauthenticated | not_found | not_found | forbidden   | yes            | yes            | yes            | forbidden | missing_scope
+messages.send                              | unauthenticated | not_found | not_found | yes         | yes            | yes            | not_found      | yes       | missing_scope
+messages.send (privately)                  | unauthenticated | not_found | not_found | yes         | not_found      | yes            | not_found      | not_found | missing_scope
+messages.send (for another)                | unauthenticated | not_found | not_found | forbidden   | forbidden      | forbidden      | not_found      | forbidden | missing_scope
+messages.history                           | unauthenticated | not_found | not_found | yes         | yes            | yes            | not_found      | yes       | missing_scope
+messages.history (privately)               | unauthenticated | not_found | not_found | yes         | not_found      | yes            | not_found      | not_found | missing_scope
+messages.edit (own)                        | unauthenticated | not_found | not_found | yes         | yes            | yes            | not_found      | yes       | missing_scope
+messages.edit (another's)                  | unauthenticated | not_found | not_found | forbidden   | yes            | yes            | not_found      | forbidden | missing_scope
+messages.delete (own)                      | unauthenticated | not_found | not_found | yes         | yes            | yes            | not_found      | yes       | missing_scope
+messages.delete (another's)                | unauthenticated | not_found | not_found | forbidden   | yes            | yes            | not_found      | forbidden | missing_scope
+messages.read                              | unauthenticated | not_found | not_found | yes         | yes            | yes            | not_found      | yes       | missing_scope
+messages.read (privately)                  | unauthenticated | not_found | not_found | yes         | not_found      | yes            | not_found      | not_found | missing_scope
+messages.typing                            | unauthenticated | not_found | not_found | yes         | yes            | yes            | not_found      | yes       | missing_scope
+messages.typing (privately)                | unauthenticated | not_found | not_found | yes         | not_found      | yes            | not_found      | not_found | missing_scope
+messages.search                            | unauthenticated | yes       | yes       | yes         | yes            | yes            | yes            | yes       | missing_scope
+messages.search (in the group)             | unauthenticated | not_found | not_found | yes         | yes            | yes            | not_found      | yes       | missing_scope
+messages.search (privately)                | unauthenticated | not_found | not_found | yes         | not_found      | yes            | not_found      | not_found | missing_scope
+messages.search (behind a private message) | unauthenticated | not_found | not_found | yes         | not_found      | yes            | not_found      | not_found | missing_scope
+sync.changes                               | unauthenticated | not_found | not_found | yes         | yes            | yes            | not_found      | yes       | missing_scope
+sync.changes (privately)                   | unauthenticated | not_found | not_found | yes         | not_found      | yes            | not_found      | not_found | missing_scope
+files.link (own)                           | unauthenticated | yes       | yes       | yes         | yes            | yes            | yes            | yes       | missing_scope
+files.link (another's)                     | unauthenticated | file_not_found | file_not_found | file_not_found | file_not_found | file_not_found | file_not_found | file_not_found | missing_scope
+files.link (of a message)                  | unauthenticated | file_not_found | file_not_found | yes         | yes            | yes            | file_not_found | yes       | missing_scope
+files.link (of a private message)          | unauthenticated | file_not_found | file_not_found | yes         | file_not_found | yes            | file_not_found | file_not_found | missing_scope
+files.list                                 | unauthenticated | yes       | yes       | yes         | yes            | yes            | yes            | yes       | missing_scope
+files.remove (own)                         | unauthenticated | yes       | yes       | yes         | yes            | yes            | yes            | yes       | missing_scope
+files.remove (another's)                   | unauthenticated | file_not_found | file_not_found | file_not_found | file_not_found | file_not_found | file_not_found | file_not_found | missing_scope
+files.remove (own, in a message)           | unauthenticated | file_not_found | file_not_found | file_not_found | file_not_found | file_not_found | file_not_found | file_not_found | missing_scope
+presence.list                              | unauthenticated | not_found | not_found | yes         | yes            | yes            | not_found      | yes       | missing_scope
+presence.list (privately)                  | unauthenticated | not_found | not_found | yes         | not_found      | yes            | not_found      | not_found | missing_scope
+live.authenticate                          | live_only       | live_only | live_only | live_only   | live_only      | live_only      | live_only      | live_only | live_only
+live.follow                                | unauthenticated | live_only | live_only | live_only   | live_only      | live_only      | live_only      | live_only | missing_scope
+live.foreground                            | unauthenticated | live_only | live_only | live_only   | live_only      | live_only      | live_only      | forbidden | forbidden
+live.ping                                  | live_only       | live_only | live_only | live_only   | live_only      | live_only      | live_only      | live_only | live_only
+push.status                                | unauthenticated | forbidden | forbidden | forbidden   | forbidden      | forbidden      | yes            | forbidden | forbidden
+push.test                                  | unauthenticated | forbidden | forbidden | forbidden   | forbidden      | forbidden      | yes            | forbidden | forbidden
+server.status                              | unauthenticated | forbidden | forbidden | forbidden   | forbidden      | forbidden      | yes            | forbidden | forbidden
+`;

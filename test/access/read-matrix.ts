@@ -1,0 +1,32 @@
+import { callerMeanings } from './matrix.ts';
+
+/** The kinds of caller, in the order of the matrix. */
+export const callers = Object.keys(callerMeanings) as (keyof typeof callerMeanings)[];
+export type Caller = (typeof callers)[number];
+
+/** A line of the matrix. */
+export interface AccessRow {
+  /** `messages.edit (own)`. */
+  readonly label: string;
+  readonly operation: string;
+  /** `own`; null where it does not matter. */
+  readonly about: string | null;
+  /** `yes` or the code of an error. */
+  readonly cells: Readonly<Record<Caller, string>>;
+}
+
+/** Takes the hand-written text apart. Throws for a line that is not whole. */
+export function readMatrix(text: string): readonly AccessRow[] {
+  const [heading = [], ...lines] = text.trim().split('\n').map(cellsOf);
+  // trim() took the empty cell above the operations.
+  if (heading.filter((cell) => cell !== '').join() !== callers.join()) throw new Error('the heading is not as it was');
+  return lines.map(([label = '', ...cells]) => {
+    if (cells.length !== callers.length || cells.includes('')) throw new Error(`${label}: a cell is missing`);
+    const [, operation, about] = /^([a-z.-]+)(?: \((.+)\))?$/.exec(label) ?? [];
+    if (operation === undefined) throw new Error(`${label}: is no name of an operation`);
+    const entries = callers.map((caller, index) => [caller, cells[index]]);
+    return { label, operation, about: about ?? null, cells: Object.fromEntries(entries) as AccessRow['cells'] };
+  });
+}
+
+const cellsOf = (line: string): string[] => line.split('|').map((cell) => cell.trim());

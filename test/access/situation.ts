@@ -1,0 +1,229 @@
+import { randomBytes, randomInt } from 'node:crypto';
+import type { AccountId, ConversationId, SessionId } from '../../src/model/ids.ts';
+import { scopes, type Scope } from '../../src/model/scopes.ts';
+import { hashSessionToken, newSessionToken } from '../../src/operations/sessions.ts';
+import { finishUpload, insertUpload } from '../../src/storage/files.ts';
+import { insertSession } from '../../src/storage/sessions.ts';
+import type { Sql, Transaction } from '../../src/storage/connection.ts';
+import { callAs } from '../support/call.ts';
+import type { TestPerson } from '../support/people.ts';
+import { postJson, type TestGroup, type TestServer } from '../support/server.ts';
+import type { Caller } from './read-matrix.ts';
+
+/** Everybody of a situation: the callers, and those that operations are about. */
+type Role = Exclude<Caller, 'nobody'> | 'bystander' | 'outsider';
+
+const ROLES: readonly Role[] = [
+  'stranger',
+  'former',
+  'member',
+  'admin',
+  'owner',
+  'root',
+  'bot',
+  'unscoped',
+  'bystander',
+  'outsider',
+];
+
+/**
+ * People of every kind around a group with messages and a reverse webhook, around a private conversation of its owner and
+ * one of its members, all of them made for this situation. `bystander` is one more member, `outsider` one more stranger.
+ */
+export class Situation {
+  readonly server: TestServer;
+  readonly people: Readonly<Record<Role, TestPerson>>;
+  readonly group: TestGroup;
+  /** The private conversation of the owner and the member. */
+  readonly private: number;
+  /** A reverse webhook of the group, whose target takes everything. */
+  readonly hook: number;
+
+  private constructor(server: TestServer, made: Pick<Situation, 'people' | 'group' | 'private' | 'hook'>) {
+    this.server = server;
+    this.people = made.people;
+    this.group = made.group;
+    this.private = made.private;
+    this.hook = made.hook;
+  }
+
+  /** `scope` is the one that the bot has and the unscoped bot lacks; null: all, and none. */
+  static async make(server: TestServer, scope: Scope | null, target: string): Promise<Situation> {
+    const group = await server.createGroup('Situation');
+    const { body } = await postJson(`${group.webhook}/reverse`, { url: target });
+    await postJson(group.webhook, { text: 'of the integration' });
+    const made = await server.database.query((sql) =>
+      sql.begin(async (tx) => {
+        const people = await makePeople(tx, scope);
+        await makeMembers(tx, people, group.id as ConversationId);
+        return { people, private: await makePrivate(tx, people) };
+      }),
+    );
+    const situation = new Situation(server, { ...made, group, hook: (body as { id: number }).id });
+    const { former } = situation.people;
+    await server.operate('messages.send', { conversation: group.id, as: former.nick, text: 'of a former member' });
+    await server.operate('groups.remove-member', { group: group.id, user: former.nick });
+    return situation;
+  }
+
+  /** The caller of a cell. */
+  caller(kind: Caller): TestPerson | null {
+    return kind === 'nobody' ? null : this.people[kind];
+  }
+
+  /** Posts into the group for somebody; resolves to the seq. */
+  async post(as: Role, text = 'x'): Promise<number> {
+    const input = { conversation: this.group.id, as: this.people[as].nick, text };
+    return (await this.server.operate<{ seq: number }>('messages.send', input)).seq;
+  }
+
+  /** One more session, or token, of the caller; nobody gets one of somebody else. */
+  async anotherSession(kind: Caller): Promise<number> {
+    const { id } = kind === 'nobody' ? this.people.bystander : this.people[kind];
+    const isBot = kind === 'bot' || kind === 'unscoped';
+    const opened = await this.server.database.query((sql) => openSession(sql, id as AccountId, isBot ? [] : null));
+    return opened.session;
+  }
+
+  /** A device of the caller; bots have none, and are shown somebody else's, as nobody is. */
+  async device(kind: Caller | 'bystander'): Promise<number> {
+    const isPerson = kind !== 'nobody' && kind !== 'bot' && kind !== 'unscoped';
+    const owner = this.people[isPerson ? kind : 'bystander'];
+    return (await callAs<{ id: number }>(this.server, owner, 'devices.register', newDevice())).id;
+  }
+
+  /** Calls as the caller what prepares a call of theirs, where they are a person. */
+  async asPerson(kind: Caller, name: string, input: object): Promise<void> {
+    if (kind !== 'nobody' && kind !== 'bot' && kind !== 'unscoped') {
+      await callAs(this.server, this.people[kind], name, input);
+    }
+  }
+
+  /** A telephone that was proven and is nobody's yet: the transaction to sign up with. */
+  async proven(): Promise<string> {
+    const phone = randomPhone();
+    const { transaction } = await callAs<{ transaction: string }>(this.server, null, 'auth.start', { address: phone });
+    await this.server.database.query(
+      (sql) => sql`update activation set verified_at = now() where kind = 'phone' and address = ${phone}`,
+    );
+    return transaction;
+  }
+
+  /** A new invitation into the group, or into another one. */
+  invite(group = this.group.id): Promise<{ id: number; link: string }> {
+    return this.server.operate('invites.create', { group });
+  }
+
+  /** The hook is as if its target had answered 410. */
+  async removeHook(): Promise<void> {
+    await this.server.database.query(
+      (sql) => sql`update reverse_hook set removed_at = now(), removed_by = 'target' where id = ${this.hook}`,
+    );
+  }
+
+  /** A complete file of somebody, in a message of a conversation where one is given; resolves to its id. */
+  async file(of: Role, conversation: number | null = null): Promise<string> {
+    const id = randomBytes(16).toString('base64url');
+    const upload = { id, accountId: this.people[of].id as AccountId, name: 'x.txt', announcedBytes: 1 };
+    await this.server.database.query((sql) =>
+      sql.begin(async (tx) => {
+        const room = { accountBytes: 1_000_000, allBytes: 1_000_000_000, unfinished: 1_000 };
+        await insertUpload(tx, upload, room);
+        await finishUpload(tx, id, { size: 1, type: 'text/plain' });
+        if (conversation === null) return;
+        await tx`update file set conversation_id = ${conversation}, seq = 1 where id = ${id}`;
+      }),
+    );
+    return id;
+  }
+
+  /** A message of the owner in the private conversation; resolves to its seq. */
+  async postPrivately(): Promise<number> {
+    const input = { conversation: this.private, text: 'x' };
+    return (await callAs<{ seq: number }>(this.server, this.people.owner, 'messages.send', input)).seq;
+  }
+
+  /** A message of the caller in the group; of those who are not in it, the first one. */
+  async ownMessage(kind: Caller): Promise<number> {
+    const isIn = kind !== 'nobody' && kind !== 'stranger' && kind !== 'former' && kind !== 'root';
+    return isIn ? this.post(kind) : 1;
+  }
+}
+
+/** A phone of its own, of the project that the stage has. */
+export function newDevice(): { kind: 'google'; token: string } {
+  return { kind: 'google', token: `device-${randomInt(1, 2 ** 47)}` };
+}
+
+/** A number of its own, in E.164. */
+export function randomPhone(): string {
+  return `+4917${String(randomInt(10_000_000, 100_000_000))}`;
+}
+
+/** Accounts with their sessions. The two bots are the owner's. */
+async function makePeople(tx: Transaction, scope: Scope | null): Promise<Record<Role, TestPerson>> {
+  const mark = newSessionToken('user')
+    .token.slice(4, 14)
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9]/g, '0');
+  const people = new Map<Role, TestPerson>();
+  for (const role of ROLES) {
+    const isBot = role === 'bot' || role === 'unscoped';
+    const nick = `${role}-${mark}`;
+    const [row] = await tx<{ id: AccountId }[]>`
+      insert into account (kind, nick, name, role, owner_id)
+      values (${isBot ? 'bot' : 'user'}, ${nick}, ${role}, ${installationRole(role)},
+        ${isBot ? people.get('owner')!.id : null})
+      returning id`;
+    people.set(role, { id: row!.id, nick, ...(await openSession(tx, row!.id, scopesOf(role, scope))) });
+  }
+  return Object.fromEntries(people) as Record<Role, TestPerson>;
+}
+
+function installationRole(role: Role): 'admin' | 'bot' | 'user' {
+  if (role === 'root') return 'admin';
+  return role === 'bot' || role === 'unscoped' ? 'bot' : 'user';
+}
+
+function scopesOf(role: Role, scope: Scope | null): readonly Scope[] | null {
+  if (role === 'bot') return scope === null ? scopes : [scope];
+  if (role === 'unscoped') return scope === null ? [] : scopes.filter((each) => each !== scope);
+  return null;
+}
+
+async function openSession(
+  tx: Sql | Transaction,
+  accountId: AccountId,
+  held: readonly Scope[] | null,
+): Promise<{ token: string; session: SessionId }> {
+  const { token } = newSessionToken(held === null ? 'user' : 'bot');
+  const tokenHash = hashSessionToken(token);
+  const session = await insertSession(tx, { accountId, tokenHash, label: 'test', scopes: held, expiresAt: null });
+  return { token, session };
+}
+
+async function makeMembers(
+  tx: Transaction,
+  people: Record<Role, TestPerson>,
+  conversationId: ConversationId,
+): Promise<void> {
+  for (const role of ['former', 'member', 'admin', 'owner', 'bot', 'unscoped', 'bystander'] as const) {
+    const groupRole = role === 'admin' || role === 'owner' ? role : 'member';
+    await tx`
+      insert into membership (conversation_id, account_id, role)
+      values (${conversationId}, ${people[role].id}, ${groupRole})`;
+  }
+}
+
+async function makePrivate(tx: Transaction, { owner, member }: Record<Role, TestPerson>): Promise<number> {
+  const [row] = await (tx as unknown as Sql)<{ id: number }[]>`
+    with made as (insert into conversation (kind, title) values ('private', null) returning id)
+    insert into conversation_head (conversation_id) select id from made returning conversation_id as id`;
+  const id = row!.id;
+  const [low, high] = [owner.id, member.id].sort((a, b) => a - b) as [number, number];
+  await tx`insert into private_conversation (conversation_id, low_id, high_id) values (${id}, ${low}, ${high})`;
+  for (const account of [low, high]) {
+    await tx`insert into membership (conversation_id, account_id, role) values (${id}, ${account}, 'member')`;
+  }
+  return id;
+}

@@ -1,0 +1,65 @@
+import type { Scope } from '../../src/model/scopes.ts';
+import type { Log } from '../../src/log.ts';
+import type { ConfigChanges } from '../support/config.ts';
+import { TestGate } from '../support/gate.ts';
+import { Receiver } from '../support/receiver.ts';
+import { TestServer } from '../support/server.ts';
+import { Situation } from './situation.ts';
+
+/** Bounds of abuse are tested elsewhere; here they would keep what is tested from being reached. */
+const WIDE: NonNullable<ConfigChanges['limits']> = {
+  unknownTokenRate: 1_000_000,
+  sessionBurst: 1_000_000,
+  registrationsPerMinute: 10_000,
+  hookChangesPerMinute: 10_000,
+  hooksPerGroup: 10_000,
+  botsPerUser: 10_000,
+  groupsPerUser: 100_000,
+  invitesPerGroup: 10_000,
+  codesPerHour: 100_000,
+  codesPerSource: 100_000,
+  codesPerAddress: 100_000,
+};
+
+/** A server with all that its operations reach for: a receiver of deliveries, and an activation gate. */
+export class Stage {
+  readonly server: TestServer;
+  readonly gate: TestGate;
+  readonly #receiver: Receiver;
+
+  private constructor(server: TestServer, gate: TestGate, receiver: Receiver) {
+    this.server = server;
+    this.gate = gate;
+    this.#receiver = receiver;
+  }
+
+  static async set(log?: Log): Promise<Stage> {
+    const [gate, receiver] = await Promise.all([TestGate.start(), Receiver.start()]);
+    const server = await TestServer.start(
+      {
+        limits: WIDE,
+        registration: 'open',
+        activation: gate.config,
+        // Its devices can be registered; nothing can be sent with it.
+        googlePush: { keys: [{ projectId: 'stage', key: '/nowhere.json' }] },
+        // So that each call can come from an address of its own.
+        http: { trustedProxies: ['127.0.0.1'], requestTimeoutMs: 60_000 },
+        // Many are at the same rows at once; who waits longest is not what is tested.
+        postgresql: { lockTimeoutMs: 60_000, queryTimeoutMs: 60_000 },
+        log: { level: 'debug' },
+      },
+      log === undefined ? {} : { log },
+    );
+    return new Stage(server, gate, receiver);
+  }
+
+  /** New people around a new group; `scope` is what the one bot has and the other lacks. */
+  situation(scope: Scope | null): Promise<Situation> {
+    return Situation.make(this.server, scope, this.#receiver.url());
+  }
+
+  async strike(): Promise<void> {
+    await this.server.stop();
+    await Promise.all([this.gate.stop(), this.#receiver.stop()]);
+  }
+}

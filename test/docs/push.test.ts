@@ -1,0 +1,62 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from '@jest/globals';
+import { SCHEMA } from '../../src/config/schema.ts';
+import { loadHocon } from '../../src/hocon/load.ts';
+import { valueAt } from '../../src/hocon/path.ts';
+import type { Value } from '../../src/hocon/value.ts';
+import { categories } from '../../src/outbound/failure.ts';
+import { root } from '../cli/program.ts';
+
+const page = readFileSync(join(root, 'docs/push.md'), 'utf8');
+const sources = readdirSync(join(root, 'src/push'))
+  .map((name) => readFileSync(join(root, 'src/push', name), 'utf8'))
+  .join('\n');
+
+/** Rows of the table of categories, as `category outcome`. */
+const explained = [
+  ...page.matchAll(/^\| (?<names>(?:`[a-z_ ]+`(?:, )?)+) +\| (?<outcome>`[a-z]+`[^|]*|given up) +\|.*\|.*\|$/gm),
+];
+const rows = new Set(
+  explained.flatMap(({ groups }) =>
+    [...groups!['names']!.matchAll(/`(?<name>[^`]+)`/g)].map(
+      (each) => `${each.groups!['name']!} ${/[a-z]+/.exec(groups!['outcome']!)![0]}`,
+    ),
+  ),
+);
+
+describe('the page about push', () => {
+  test('explains every category that a driver has, with what becomes of the push', () => {
+    const made = [...sources.matchAll(/\b(?<outcome>failed|gone|refused)\(\s*'(?<name>[a-z ]+)'/g)].map(
+      ({ groups }) => `${groups!['name']!} ${groups!['outcome']!}`,
+    );
+    expect(made.length).toBeGreaterThan(20);
+    expect([...new Set(made)].filter((each) => !rows.has(each))).toEqual([]);
+  });
+
+  test('explains what a connection can fail with', () => {
+    // A push is signed with keys that were looked at before.
+    const names = categories.filter((name) => name !== 'signature');
+    expect(names.filter((name) => ![...rows].some((row) => row.startsWith(`${name} `)))).toEqual([]);
+  });
+
+  test('names keys of the configuration that there are', () => {
+    const blocks = [...page.matchAll(/```hocon\n(?<text>[^]*?)```/g)].map(({ groups }) => groups!['text']!);
+    expect(blocks.length).toBeGreaterThan(2);
+    for (const text of blocks) {
+      const tree = loadHocon([{ name: 'page', text }], { env: {} });
+      const found = Object.keys(SCHEMA).filter((key) => valueAt(tree, key.split('.')) !== null);
+      expect(countLeaves(tree)).toBe(found.length);
+    }
+    const known = Object.keys(SCHEMA);
+    for (const [, key] of page.matchAll(/`((?:services|push|limits|retention|delivery|http)\.[a-z0-9.-]+)`/g)) {
+      expect([key, known.some((each) => each === key || each.startsWith(`${key!}.`))]).toEqual([key, true]);
+    }
+  });
+});
+
+/** Values in a tree; a list is one. */
+function countLeaves(value: Value): number {
+  if (value.kind !== 'object') return 1;
+  return [...value.entries.values()].reduce((sum, each) => sum + countLeaves(each), 0);
+}

@@ -1,0 +1,106 @@
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { request } from 'node:http';
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { asSuperuser } from '../../bench/filling.ts';
+import { ServerProcess } from '../support/server-process.ts';
+import { download, tokenOf } from './over-http.ts';
+
+const UPLOADS = 200;
+const CHUNK = randomBytes(64 * 1024);
+const CHUNKS = 12;
+/** The server is killed when so many are through, and the others somewhere on their way. */
+const THROUGH = 60;
+
+let server: ServerProcess;
+let token: string;
+
+beforeAll(async () => {
+  server = await ServerProcess.create('limits { uploads = 300, uploads-per-user = 300 }');
+  await server.start();
+  token = await tokenOf(server, 'anna');
+}, 120_000);
+
+afterAll(() => server.discard());
+
+/** One upload, a chunk at a time, maybe without the last; resolves with its id, null: the server died before it answered. */
+async function uploadSlowly(isWhole: boolean, onProgress: () => void): Promise<string | null> {
+  const outgoing = request(`${server.url}/v1/files?name=a.bin`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${token}`, 'content-length': CHUNK.length * CHUNKS },
+    agent: false,
+  });
+  const answered = new Promise<string | null>((resolve) => {
+    outgoing.on('error', () => resolve(null));
+    outgoing.on('response', (answer) => {
+      const chunks: Buffer[] = [];
+      answer.on('data', (chunk: Buffer) => chunks.push(chunk));
+      answer.on('error', () => resolve(null));
+      answer.on('end', () => {
+        onProgress();
+        if (answer.statusCode === 201) resolve((JSON.parse(Buffer.concat(chunks).toString()) as { id: string }).id);
+        else resolve(null);
+      });
+    });
+  });
+  const chunks = isWhole ? CHUNKS : CHUNKS - 1;
+  for (let n = 0; n < chunks && !outgoing.destroyed; n += 1) {
+    if (!outgoing.write(CHUNK)) await Promise.race([once(outgoing, 'drain'), answered]);
+    // Lets the others come in between, so that the kill meets all of them at work.
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  if (isWhole) outgoing.end();
+  return answered;
+}
+
+test('kill -9 during 200 uploads leaves no file without a row and no row without a file, once it is repaired', async () => {
+  let through = 0;
+  const enough = Promise.withResolvers<void>();
+  // Half of them are not whole before the kill, however long it takes to come.
+  const uploads = Array.from({ length: UPLOADS }, (_, n) =>
+    uploadSlowly(n % 2 === 0, () => {
+      through += 1;
+      if (through === THROUGH) enough.resolve();
+    }),
+  );
+  await enough.promise;
+  await server.end('SIGKILL');
+  const ids = (await Promise.all(uploads)).filter((id) => id !== null);
+  expect(ids.length).toBeGreaterThanOrEqual(THROUGH);
+  expect(ids.length).toBeLessThanOrEqual(UPLOADS / 2);
+
+  await server.start();
+  // What was answered is there, whole.
+  const whole = Buffer.concat(Array.from({ length: CHUNKS }, () => CHUNK));
+  for (const id of ids.slice(0, 20)) {
+    const bytes = await download(server, { token, id });
+    expect(Buffer.isBuffer(bytes) && bytes.equals(whole)).toBe(true);
+  }
+  await checkAll(true);
+  const after = await checkAll(false);
+  expect(after.filter(({ repaired }) => !repaired)).toEqual([]);
+
+  const rows = await asSuperuser(server, (sql) => sql<{ id: string; state: string }[]>`select id, state from file`);
+  const stored = new Set(rows.filter(({ state }) => state === 'stored').map(({ id }) => id));
+  const location = join(server.dataDir, 'files');
+  const onDisk = (await readdir(location, { recursive: true, withFileTypes: true })).filter((entry) => entry.isFile());
+  const inPlace = onDisk.filter(({ parentPath }) => !parentPath.endsWith('/uploads')).map(({ name }) => name);
+  const underWay = onDisk.filter(({ parentPath }) => parentPath.endsWith('/uploads')).map(({ name }) => name);
+  for (const id of [...ids, ...stored]) expect(inPlace).toContain(id);
+  const known = new Set(rows.map(({ id }) => id));
+  expect([...inPlace, ...underWay].filter((id) => !known.has(id))).toEqual([]);
+}, 120_000);
+
+/** All pages of the check. */
+async function checkAll(repair: boolean): Promise<{ repaired: boolean }[]> {
+  const found: { repaired: boolean }[] = [];
+  for (let after: string | null = null; ;) {
+    type Page = { found: { repaired: boolean }[]; next: string | null };
+    const page: Page = await server.operate<Page>('files.check', { repair, after });
+    found.push(...page.found);
+    if (page.next === null) return found;
+    after = page.next;
+  }
+}

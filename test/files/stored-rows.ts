@@ -1,0 +1,49 @@
+import type { AccountId } from '../../src/model/ids.ts';
+import { finishUpload, insertUpload, noteProgress } from '../../src/storage/files.ts';
+import type { Pool } from '../../src/storage/pool.ts';
+import type { FileKey, FileStore } from '../../src/files/store.ts';
+import { Readable } from 'node:stream';
+import { newKey, storeFile } from './stored.ts';
+
+const LIMITS = { accountBytes: 1e12, allBytes: 1e12, unfinished: 1_000 };
+
+/** Files with their rows, as the server leaves them. */
+export class StoredRows {
+  readonly #pool: Pool;
+  readonly #store: FileStore;
+  readonly #owner: AccountId;
+
+  constructor(pool: Pool, store: FileStore, owner: AccountId) {
+    this.#pool = pool;
+    this.#store = store;
+    this.#owner = owner;
+  }
+
+  /** A row whose upload has begun. */
+  async announced(bytes: number): Promise<FileKey> {
+    const id = newKey();
+    await this.#pool.transaction((tx) =>
+      insertUpload(tx, { id, accountId: this.#owner, name: 'a.txt', announcedBytes: bytes }, LIMITS),
+    );
+    return id;
+  }
+
+  /** An upload that is half-way. */
+  async uploading(content: string): Promise<FileKey> {
+    const id = await this.announced(1_000);
+    const state = await this.#store.begin(id);
+    const bytes = Readable.from([Buffer.from(content)]);
+    const progress = await this.#store.append(id, { received: 0, state }, { bytes, onProgress: () => {} });
+    const { received, state: upload } = progress;
+    await this.#pool.run((sql) => noteProgress(sql, id, { from: 0, to: received, received, upload }));
+    return id;
+  }
+
+  /** A complete file. */
+  async stored(content: string): Promise<FileKey> {
+    const id = await this.announced(content.length);
+    await storeFile(this.#store, id, content);
+    await this.#pool.transaction((tx) => finishUpload(tx, id, { size: content.length, type: 'text/plain' }));
+    return id;
+  }
+}

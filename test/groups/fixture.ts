@@ -1,0 +1,55 @@
+import { callAs } from '../support/call.ts';
+import { createPerson, type TestPerson } from '../support/people.ts';
+import type { TestServer } from '../support/server.ts';
+
+/** People with a session, by nick. */
+export type People = Readonly<Record<string, TestPerson>>;
+
+/** Makes accounts, all at once. `root` is an administrator. */
+export async function createPeople(server: TestServer, ...nicks: readonly string[]): Promise<People> {
+  const made = await Promise.all(nicks.map((nick) => createPerson(server, nick, { admin: nick === 'root' })));
+  return Object.fromEntries(made.map((person) => [person.nick, person]));
+}
+
+/** Makes a group of `owner`, with others in it. */
+export async function createGroup(
+  server: TestServer,
+  owner: TestPerson,
+  group: { title?: string; public?: boolean; members?: Readonly<Record<string, 'admin' | 'member'>> } = {},
+): Promise<number> {
+  const { members = {}, title = 'Group', ...rest } = group;
+  const { id } = await callAs<{ id: number }>(server, owner, 'groups.create', { title, ...rest });
+  for (const [user, role] of Object.entries(members))
+    await callAs(server, owner, 'groups.add-member', { group: id, user, role });
+  return id;
+}
+
+/** What each member may do, by nick. */
+export async function rolesIn(server: TestServer, group: number): Promise<Record<string, string>> {
+  const rows = await server.database.query(
+    (sql) => sql<{ nick: string; role: string }[]>`
+      select a.nick, m.role from membership m join account a on a.id = m.account_id
+      where m.conversation_id = ${group} order by a.nick`,
+  );
+  return Object.fromEntries(rows.map(({ nick, role }) => [nick, role]));
+}
+
+/** What the members were told, in order, with whose doing it was. */
+export async function noticesIn(server: TestServer, group: number): Promise<readonly unknown[]> {
+  const rows = await server.database.query(
+    (sql) => sql`
+      select n.kind, a.nick as actor, n.details from notice n left join account a on a.id = n.actor_id
+      where n.conversation_id = ${group} order by n.rev`,
+  );
+  return [...rows];
+}
+
+/** The codes of those that were refused, and how many were not. */
+export async function outcomesOf(calls: readonly Promise<unknown>[]): Promise<Record<string, number>> {
+  const counts: Record<string, number> = {};
+  for (const result of await Promise.allSettled(calls)) {
+    const key = result.status === 'fulfilled' ? 'done' : String((result.reason as { code?: string }).code);
+    counts[key] = (counts[key] ?? 0) + 1;
+  }
+  return counts;
+}

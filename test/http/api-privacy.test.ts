@@ -1,0 +1,60 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { newSessionToken } from '../../src/operations/sessions.ts';
+import { createPerson, type TestPerson } from '../support/people.ts';
+import { recordingLog } from '../support/recording-log.ts';
+import { TestServer } from '../support/server.ts';
+import { request, type WireAnswer } from './wire.ts';
+
+const TEXT = 'a-private-text';
+const wrong = newSessionToken('user').token;
+const lines: string[] = [];
+let server: TestServer;
+let admin: TestPerson;
+beforeAll(async () => {
+  server = await TestServer.start({ log: { level: 'debug' } }, { log: recordingLog(lines) });
+  admin = await createPerson(server, 'root', { admin: true });
+});
+afterAll(() => server.stop());
+
+function ask(name: string, body: string, token = admin.token): Promise<WireAnswer> {
+  const headers = { 'content-type': 'application/json', authorization: `Bearer ${token}` };
+  return request(server.port, { path: `/v1/api/${name}`, headers, body });
+}
+
+function expectNothingPrivate(text: string): void {
+  for (const part of [admin.token, admin.token.slice(0, 12), wrong, TEXT]) expect(text).not.toContain(part);
+}
+
+test('an error shows neither the token nor a value that it was called with', async () => {
+  for (const [status, answer] of [
+    [401, await ask('users.list', `{"after":"${TEXT}"}`, wrong)],
+    [400, await ask('users.list', `{"after":"${TEXT.repeat(10)}"}`)],
+    [400, await ask('users.list', `{"role":"${TEXT}"}`)],
+    [400, await ask('users.list', `{"limit":"${TEXT}"}`)],
+    [400, await ask('users.list', `{"after": ${TEXT}}`)],
+    [400, await ask('users.list', `"${TEXT}"`)],
+    [404, await ask(TEXT, '{}')],
+  ] as const) {
+    expect(answer.status).toBe(status);
+    expectNothingPrivate([...answer.headers].flat().join('\n') + answer.text);
+  }
+});
+
+test('a failure inside the server is a 500 that tells nothing, and its cause is in the log beside the operation', async () => {
+  await server.database.query((sql) => sql`alter table account rename column name to name_away`);
+  try {
+    const answer = await ask('users.list', `{"after":"${TEXT}"}`);
+    const body = { message: 'The server failed; its log has the cause', code: 'internal' };
+    expect([answer.status, answer.body]).toEqual([500, body]);
+  } finally {
+    await server.database.query((sql) => sql`alter table account rename column name_away to name`);
+  }
+  expect(lines.join('\n')).toContain('42703');
+  expect(lines.join('\n')).toContain('"operation":"users.list"');
+});
+
+test('nothing private comes into the log, at the lowest level', async () => {
+  expect((await ask('groups.create', `{"title":"${TEXT}","about":"${TEXT}"}`)).status).toBe(200);
+  expect(lines.length).toBeGreaterThan(0);
+  expectNothingPrivate(lines.join('\n'));
+});

@@ -1,0 +1,80 @@
+import { randomBytes } from 'node:crypto';
+import { readJson, type JsonAnswer, type TestServer } from '../support/server.ts';
+import type { TestPerson } from '../support/people.ts';
+
+export interface UploadedFile {
+  readonly id: string;
+  readonly name: string;
+  readonly type: string;
+  readonly size: number;
+}
+
+export const bearer = ({ token }: Pick<TestPerson, 'token'>): Record<string, string> => ({
+  authorization: `Bearer ${token}`,
+});
+
+/** `POST /v1/files` with a body. */
+export async function upload(
+  server: Pick<TestServer, 'url'>,
+  person: Pick<TestPerson, 'token'> | null,
+  body: string | Buffer | ReadableStream<Uint8Array>,
+  options: { name?: string; headers?: Record<string, string> } = {},
+): Promise<JsonAnswer> {
+  const query = options.name === undefined ? '' : `?name=${encodeURIComponent(options.name)}`;
+  const response = await fetch(`${server.url}/v1/files${query}`, {
+    method: 'POST',
+    headers: { ...(person === null ? {} : bearer(person)), ...options.headers },
+    body: body instanceof Buffer ? new Uint8Array(body) : body,
+    duplex: 'half',
+  });
+  return readJson(response);
+}
+
+/** A file that is there; rejects when it was refused. */
+export async function uploaded(
+  server: Pick<TestServer, 'url'>,
+  person: Pick<TestPerson, 'token'>,
+  body: string | Buffer = 'hello',
+  name = 'a.txt',
+): Promise<UploadedFile> {
+  const answer = await upload(server, person, body, { name });
+  if (answer.status !== 201) throw new Error(`${answer.status}: ${JSON.stringify(answer.body)}`);
+  return answer.body as UploadedFile;
+}
+
+/** A stream without a known length, in pieces. */
+export function pieces(...chunks: readonly (string | Buffer)[]): ReadableStream<Uint8Array> {
+  return new ReadableStream({
+    start(controller) {
+      for (const chunk of chunks) controller.enqueue(new Uint8Array(Buffer.from(chunk)));
+      controller.close();
+    },
+  });
+}
+
+/** Bytes that no compression or repetition makes equal by chance. */
+export const noise = (length: number): Buffer => randomBytes(length);
+
+/** What the database has of files, without what changes from run to run. */
+export async function rowsOf(server: TestServer): Promise<{ state: string; size: number; received: number }[]> {
+  const rows = await server.database.query(
+    (sql) => sql<{ state: string; size: number; received: number }[]>`
+      select state, size, received from file order by created_at`,
+  );
+  return [...rows];
+}
+
+/** What is counted of all files. */
+export async function usageOf(server: TestServer): Promise<{ bytes: number; files: number } | null> {
+  const [row] = await server.database.query(
+    (sql) => sql<{ bytes: number; files: number }[]>`select bytes, files from file_usage where account_id = 0`,
+  );
+  return row === undefined ? null : { ...row };
+}
+
+/** As if a message of the conversation had taken the file. */
+export async function attach(server: TestServer, id: string, conversation: number): Promise<void> {
+  await server.database.query(
+    (sql) => sql`update file set conversation_id = ${conversation}, seq = 1 where id = ${id}`,
+  );
+}

@@ -1,0 +1,189 @@
+import { createHash } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { callAs } from '../support/call.ts';
+import { createPerson, type TestPerson } from '../support/people.ts';
+import { recordingLog } from '../support/recording-log.ts';
+import { TestServer } from '../support/server.ts';
+import { scrape } from '../metrics/scrape.ts';
+import { expectAnswerHeaders, request, type WireAnswer } from './wire.ts';
+
+/** What Chromium asks for when somebody opens a link. */
+const BROWSER = 'text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8';
+const SENTENCE = 'This invitation is over, or never existed';
+const lines: string[] = [];
+let server: TestServer;
+let alice: TestPerson;
+beforeAll(async () => {
+  const changes = { log: { level: 'debug' }, limits: { unknownTokenRate: 10 }, metrics: { enabled: true } } as const;
+  server = await TestServer.start(changes, { log: recordingLog(lines) });
+  alice = await createPerson(server, 'alice');
+});
+afterAll(() => server.stop());
+
+interface Made {
+  readonly group: number;
+  readonly id: number;
+  readonly token: string;
+}
+
+async function invite(group: object, how: object = {}): Promise<Made> {
+  const { id: number } = await callAs<{ id: number }>(server, alice, 'groups.create', group);
+  const made = await callAs<{ id: number; link: string }>(server, alice, 'invites.create', { group: number, ...how });
+  return { group: number, id: made.id, token: made.link.split('/').at(-1)! };
+}
+
+function get(token: string, headers: Record<string, string> = {}, method = 'GET'): Promise<WireAnswer> {
+  return request(server.port, { method, path: `/v1/groups/invites/${token}`, headers });
+}
+
+/** What stands between two tags, as a browser shows it. */
+function textOf(html: string): string {
+  const text = html.replace(/<style>[^]*?<\/style>/, '').replace(/<[^>]*>/g, ' ');
+  const signs: Record<string, string> = { amp: '&', lt: '<', gt: '>', quot: '"', '#39': "'" };
+  return text.replace(/&([a-z0-9#]+);/g, (_, name: string) => signs[name]!).replace(/\s+/g, ' ');
+}
+
+function expectPageHeaders(answer: WireAnswer): void {
+  const style = /<style>([^]*?)<\/style>/.exec(answer.text)![1]!;
+  const hash = createHash('sha256').update(style).digest('base64');
+  expect(Object.fromEntries(answer.headers)).toMatchObject({
+    'content-type': 'text/html; charset=utf-8',
+    'cache-control': 'no-store',
+    'referrer-policy': 'no-referrer',
+    'x-content-type-options': 'nosniff',
+    'x-frame-options': 'DENY',
+    'content-security-policy': `default-src 'none'; style-src 'sha256-${hash}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
+    vary: 'Accept',
+  });
+}
+
+describe("an invitation's link", () => {
+  test('is answered with JSON to programs', async () => {
+    const { token } = await invite({ title: 'Open', about: 'Everything', public: true }, { valid_s: 3_600 });
+    for (const accept of [undefined, '*/*', 'application/json', 'text/plain, */*']) {
+      const answer = await get(token, accept === undefined ? {} : { accept });
+      expectAnswerHeaders(answer);
+      expect([answer.status, answer.headers.get('vary')]).toEqual([200, 'Accept']);
+      expect(answer.body).toEqual({
+        group: { title: 'Open', about: 'Everything', members: 1 },
+        invited_by: 'alice',
+        expires_at: expect.stringMatching(/^20\d\d-\d\d-\d\dT.*Z$/) as unknown,
+      });
+    }
+  });
+
+  test('is answered with a page to browsers, which says how to join', async () => {
+    const { token } = await invite({ title: 'Open', about: 'First line\nSecond line', public: true });
+    const answer = await get(token, { accept: BROWSER });
+    expect(answer.status).toBe(200);
+    expectPageHeaders(answer);
+    const text = textOf(answer.text);
+    for (const part of [
+      'alice invites you to a group on Klatch under test',
+      'Open',
+      '1 member',
+      'First line Second line',
+      'this link is what you sign up with',
+      'connected to ws://klatch.example:9080',
+      `http://klatch.example/v1/groups/invites/${token}`,
+      /good until 20\d\d-\d\d-\d\d \d\d:\d\d UTC/,
+    ])
+      expect(text).toMatch(part);
+    const head = await get(token, { accept: BROWSER }, 'HEAD');
+    expect([head.status, head.text, head.headers.get('content-length')]).toEqual([
+      200,
+      '',
+      answer.headers.get('content-length'),
+    ]);
+  });
+
+  test('of a group that is not public names nobody, on neither', async () => {
+    const { token } = await invite({ title: 'Inner circle' });
+    expect((await get(token)).body).toMatchObject({ group: { title: 'Inner circle', members: 1 }, invited_by: null });
+    const page = await get(token, { accept: BROWSER });
+    expect(textOf(page.text)).toContain('You are invited to a group on Klatch under test');
+    expect(page.text).not.toContain('alice');
+  });
+
+  test('shows a hostile title and description as text, and has nothing that runs or loads', async () => {
+    const title = `</title><script>alert(1)</script>"'&amp; <img src=x onerror=alert(2)>`;
+    const about = `</p></main></style><style>*{display:none}</style><a href="javascript:alert(3)">x</a>`;
+    const { token } = await invite({ title, about });
+    const { text } = await get(token, { accept: BROWSER });
+    const tags = new Set([...text.matchAll(/<\/?([a-z0-9]+)/g)].map(([, name]) => name));
+    for (const tag of ['script', 'img', 'a', 'iframe', 'link', 'form', 'svg', 'object'])
+      expect(tags).not.toContain(tag);
+    expect(text.match(/<style>/g)).toHaveLength(1);
+    expect(text).not.toMatch(/<[^>]*\b(?:src|href|on\w+)\s*=/);
+    expect(textOf(text)).toContain(title);
+    expect(textOf(text)).toContain(about);
+  });
+
+  test('that is over or never was, or whose group is archived, is gone, and all read the same', async () => {
+    const [ended, revoked, archived] = [
+      await invite({ title: 'A' }),
+      await invite({ title: 'B' }),
+      await invite({ title: 'C' }),
+    ];
+    await server.database.query((sql) => sql`update group_invite set expires_at = now() where id = ${ended.id}`);
+    await callAs(server, alice, 'invites.revoke', { group: revoked.group, invite: revoked.id });
+    await callAs(server, alice, 'groups.archive', { group: archived.group });
+    const pages = new Set<string>();
+    for (const token of [ended.token, revoked.token, archived.token, 'A'.repeat(43), 'nonsense', '%E0%A4%A']) {
+      const json = await get(token);
+      expect([json.status, json.body]).toEqual([410, { message: SENTENCE }]);
+      const page = await get(token, { accept: BROWSER });
+      expect(page.status).toBe(410);
+      expectPageHeaders(page);
+      expect(textOf(page.text)).toContain(SENTENCE);
+      pages.add(page.text);
+    }
+    expect(pages.size).toBe(1);
+    const found = await scrape(server.metricsUrl);
+    expect(found.value('klatch_refusals_total', { reason: 'invite_invalid' })).toBeGreaterThanOrEqual(12);
+  });
+
+  test.each(['POST', 'PUT', 'DELETE', 'PATCH'])('is only looked at: not by %s', async (method) => {
+    const { token } = await invite({ title: 'T' });
+    const answer = await get(token, { accept: BROWSER }, method);
+    expect([answer.status, answer.headers.get('allow')]).toEqual([405, 'GET, HEAD, OPTIONS']);
+  });
+
+  test('never comes into the log, whole or in part', async () => {
+    const { token } = await invite({ title: 'Logged' });
+    await get(token, { accept: BROWSER });
+    await get(`${token.slice(0, -1)}_`, { accept: BROWSER });
+    expect(lines.join('\n')).not.toContain(token.slice(0, 20));
+  });
+});
+
+test('an address that tries links is answered more and more slowly, and others are not', async () => {
+  const slow = await TestServer.start({ limits: { unknownTokenRate: 10 }, http: { trustedProxies: ['127.0.0.1'] } });
+  try {
+    const ask = (source: string): Promise<WireAnswer> =>
+      request(slow.port, {
+        method: 'GET',
+        path: `/v1/groups/invites/${'B'.repeat(43)}`,
+        headers: { 'x-forwarded-for': source },
+      });
+    const started = performance.now();
+    // 50 at once, the rest at 10 a second.
+    const tried = Promise.all(Array.from({ length: 70 }, () => ask('192.0.2.1')));
+    expect(await Promise.race([ask('192.0.2.2').then(() => 'other'), tried])).toBe('other');
+    expect(new Set((await tried).map(({ status }) => status))).toEqual(new Set([410]));
+    expect(performance.now() - started).toBeGreaterThan(1_800);
+  } finally {
+    await slow.stop();
+  }
+});
+
+test('a failure inside the server is told without its cause', async () => {
+  const { token } = await invite({ title: 'T' });
+  await server.database.query((sql) => sql`alter table group_invite rename to group_invite_away`);
+  try {
+    const answer = await get(token, { accept: BROWSER });
+    expect([answer.status, answer.body]).toEqual([500, { message: 'The server failed; its log has the cause' }]);
+  } finally {
+    await server.database.query((sql) => sql`alter table group_invite_away rename to group_invite`);
+  }
+});

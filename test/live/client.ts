@@ -1,0 +1,180 @@
+import { once } from 'node:events';
+import { connect as connectTcp, type Socket } from 'node:net';
+import { connect as connectTls } from 'node:tls';
+import { WebSocket } from 'ws';
+import { eventually } from '../support/eventually.ts';
+
+/** A notification of the server. */
+export interface Notification {
+  readonly method: string;
+  readonly params: any; // oxlint-disable-line typescript/no-explicit-any -- tests compare it whole
+}
+
+interface Answer {
+  readonly result?: any; // oxlint-disable-line typescript/no-explicit-any -- tests compare it whole
+  readonly error?: { readonly code: number; readonly message: string; readonly data?: { readonly code: string } };
+}
+
+export interface ClientOptions {
+  /** Certificates that a TLS server may show. */
+  readonly ca?: string;
+  readonly headers?: Record<string, string>;
+}
+
+/** A client of the live endpoints for tests, on a raw socket or on the library's WebSocket. */
+export class LiveClient {
+  /** Everything that the server sent unasked, in order. */
+  readonly notifications: Notification[] = [];
+  /** Everything that came, in order, as text. */
+  readonly texts: string[] = [];
+  /** How it ended: the code of ws, or of the last line; null: it has not. */
+  code: number | null = null;
+  /** The sentence of its end. */
+  reason = '';
+  readonly #transport: WebSocket | Socket;
+  readonly #answers = new Map<number, Answer>();
+  #nextId = 1;
+  #rest = '';
+
+  private constructor(transport: WebSocket | Socket) {
+    this.#transport = transport;
+    if (transport instanceof WebSocket) {
+      transport.on('message', (data: Buffer) => this.#take(data.toString('utf8')));
+      transport.on('close', (code, reason) => this.#end(code, reason.toString('utf8')));
+      transport.on('error', () => {});
+    } else {
+      transport.setEncoding('utf8');
+      transport.on('data', (text: string) => this.#takeLines(text));
+      transport.on('error', () => {});
+      transport.on('close', () => {
+        const ended = this.of('session.ended').at(-1)?.params as { code: number; reason: string } | undefined;
+        this.#end(ended?.code ?? 0, ended?.reason ?? '');
+      });
+    }
+  }
+
+  /** Connects to an address that begins with ws, wss, tcp or tls. */
+  static async connect(url: string, { ca, headers = {} }: ClientOptions = {}): Promise<LiveClient> {
+    const { protocol, hostname, port } = new URL(url);
+    if (protocol.startsWith('ws')) {
+      const socket = new WebSocket(url, { headers, ...(ca === undefined ? {} : { ca }) });
+      const client = new LiveClient(socket);
+      await once(socket, 'open');
+      return client;
+    }
+    const place = { host: hostname, port: Number(port) };
+    const socket = protocol === 'tls:' ? connectTls({ ...place, ca, servername: 'localhost' }) : connectTcp(place);
+    const client = new LiveClient(socket);
+    await once(socket, protocol === 'tls:' ? 'secureConnect' : 'connect');
+    return client;
+  }
+
+  /** Connects and says who it is. */
+  static async signIn(url: string, token: string, options: ClientOptions = {}): Promise<LiveClient> {
+    const client = await LiveClient.connect(url, options);
+    await client.call('live.authenticate', { token });
+    return client;
+  }
+
+  /** The raw socket, for what no client should do. */
+  get socket(): Socket {
+    const transport = this.#transport;
+    return transport instanceof WebSocket ? (Reflect.get(transport, '_socket') as Socket) : transport;
+  }
+
+  send(text: string): void {
+    if (this.#transport instanceof WebSocket) this.#transport.send(text);
+    else this.#transport.write(`${text}\n`);
+  }
+
+  sendBinary(bytes: Buffer): void {
+    if (this.#transport instanceof WebSocket) this.#transport.send(bytes, { binary: true });
+    else this.#transport.write(Buffer.concat([bytes, Buffer.from('\n')]));
+  }
+
+  /** Sends a request and resolves with the whole answer. */
+  async ask(method: string, params: unknown = {}): Promise<Answer> {
+    const id = this.#nextId;
+    this.#nextId += 1;
+    this.send(JSON.stringify({ jsonrpc: '2.0', id, method, params }));
+    return this.answerTo(id);
+  }
+
+  async answerTo(id: number): Promise<Answer> {
+    const answer = await eventually(
+      () => this.#answers.get(id) ?? (this.code === null ? null : { error: { code: 0, message: 'closed' } }),
+      (answer) => answer !== null,
+    );
+    return answer!;
+  }
+
+  /** Sends a request and resolves with its result; rejects with the sentence. */
+  async call(method: string, params: unknown = {}): Promise<Answer['result']> {
+    const { result, error } = await this.ask(method, params);
+    if (error !== undefined) throw new Error(error.message);
+    return result;
+  }
+
+  of(method: string): Notification[] {
+    return this.notifications.filter((each) => each.method === method);
+  }
+
+  /** The changes of a conversation, in the order in which they came. */
+  changes(conversation: number): Notification['params'][] {
+    return this.of('conversation.change')
+      .map(({ params }) => params)
+      .filter((params) => params.conversation === conversation);
+  }
+
+  /** Resolves when it is over, with the code. */
+  async ended(timeoutMs = 10_000): Promise<number> {
+    return (await eventually(
+      () => this.code,
+      (code) => code !== null,
+      timeoutMs,
+    ))!;
+  }
+
+  /** Stops reading, as a client that hangs. */
+  pause(): void {
+    if (this.#transport instanceof WebSocket) this.#transport.pause();
+    else this.#transport.pause();
+  }
+
+  resume(): void {
+    if (this.#transport instanceof WebSocket) this.#transport.resume();
+    else this.#transport.resume();
+  }
+
+  /** Breaks the connection off. */
+  kill(): void {
+    if (this.#transport instanceof WebSocket) this.#transport.terminate();
+    else this.#transport.resetAndDestroy();
+  }
+
+  async close(): Promise<void> {
+    if (this.code !== null) return;
+    if (this.#transport instanceof WebSocket) this.#transport.close();
+    else this.#transport.end();
+    this.resume();
+    await this.ended();
+  }
+
+  #takeLines(text: string): void {
+    const lines = (this.#rest + text).split('\n');
+    this.#rest = lines.pop()!;
+    for (const line of lines) this.#take(line);
+  }
+
+  #take(text: string): void {
+    this.texts.push(text);
+    const message = JSON.parse(text) as Notification & Answer & { id?: number | null };
+    if (message.method !== undefined) this.notifications.push(message);
+    else if (typeof message.id === 'number') this.#answers.set(message.id, message);
+  }
+
+  #end(code: number, reason: string): void {
+    this.code ??= code;
+    this.reason = reason;
+  }
+}

@@ -1,0 +1,64 @@
+import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { DatabaseProxy } from '../support/database-proxy.ts';
+import { eventually } from '../support/eventually.ts';
+import { TestServer } from '../support/server.ts';
+import { LiveFixture } from './fixture.ts';
+
+let database: TestDatabase;
+let proxy: DatabaseProxy;
+let live: LiveFixture;
+let other: TestServer;
+beforeEach(async () => {
+  database = await createTestDatabase();
+  proxy = await DatabaseProxy.start(database.target);
+  const postgresql = proxy.address;
+  live = await LiveFixture.start({ postgresql }, { database });
+  other = await TestServer.start({}, { database });
+});
+afterEach(async () => {
+  await proxy.forward();
+  await live.stop();
+  await other.stop();
+  await proxy.stop();
+  await database.drop();
+});
+
+test('a node that loses the database keeps its clients, and they miss and repeat nothing of what others wrote', async () => {
+  const clients = await Promise.all(live.urls.map((url) => live.follow(url)));
+  await live.post('before');
+  await proxy.refuse();
+  const webhook = live.group.webhook.replace(live.server.url, other.url);
+  for (const text of ['one', 'two', 'three']) await live.post(text, { ...live.group, webhook });
+  await other.operate('groups.update', { group: live.group.id, title: 'Renamed' });
+  expect(await clients[0]!.ask('live.ping')).toMatchObject({ result: {} });
+  expect(await clients[0]!.ask('conversations.list')).toMatchObject({ error: { data: { code: 'database_away' } } });
+  await proxy.forward();
+  for (const client of clients) {
+    const changes = await eventually(
+      () => client.changes(live.group.id),
+      (all) => all.at(-1)?.notice?.kind === 'renamed',
+      30_000,
+    );
+    const revs = changes.map(({ rev }) => rev);
+    expect(revs).toEqual(revs.map((_, index) => revs[0] + index));
+    expect(changes.flatMap(({ message }) => message?.text ?? [])).toEqual(['before', 'one', 'two', 'three']);
+    expect(client.code).toBe(null);
+  }
+}, 60_000);
+
+test('who is removed while the database is away for this node is told nothing more when it is back', async () => {
+  const client = await live.follow(live.urls[0]);
+  await proxy.refuse();
+  await other.operate('groups.remove-member', { group: live.group.id, user: 'alice' });
+  await proxy.forward();
+  await eventually(
+    () => client.of('conversation.left').length,
+    (count) => count === 1,
+    30_000,
+  );
+  const left = client.notifications.findIndex(({ method }) => method === 'conversation.left');
+  await live.post('after', live.group);
+  await client.call('live.ping');
+  expect(client.notifications.slice(left + 1).filter(({ method }) => method === 'conversation.change')).toEqual([]);
+}, 60_000);

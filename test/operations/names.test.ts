@@ -1,0 +1,19 @@
+import { describe, expect, test } from '@jest/globals';
+import { titleSchema } from '../../src/operations/users.ts';
+
+describe('a name of a person or group', () => {
+  test.each(['Alice', 'Привет', '☃', 'a'.repeat(200)])('may be %s', (name) => {
+    expect(titleSchema.parse(` ${name} `)).toBe(name);
+  });
+
+  test.each([
+    ['nothing but white space', '  '],
+    ['nothing that can be seen', '\u200b\u200d'],
+    ['a sign that turns the direction of what follows', 'a\u202eb'],
+    ['a line separator', 'a\u2028b'],
+    ['a control character', 'a\u0007b'],
+    ['more than 200 characters', 'a'.repeat(201)],
+  ])('is not %s', (_, name) => {
+    expect(titleSchema.safeParse(name).success).toBe(false);
+  });
+});

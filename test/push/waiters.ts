@@ -1,0 +1,24 @@
+/** Lets tests wait until so many of something have been counted. */
+export class Count {
+  #count = 0;
+  #waiting: { readonly count: number; readonly resolve: () => void }[] = [];
+
+  get value(): number {
+    return this.#count;
+  }
+
+  add(): void {
+    this.#count += 1;
+    this.#waiting = this.#waiting.filter(({ count, resolve }) => {
+      if (count > this.#count) return true;
+      resolve();
+      return false;
+    });
+  }
+
+  /** Resolves once this many have been counted in all. */
+  reached(count: number): Promise<void> {
+    if (this.#count >= count) return Promise.resolve();
+    return new Promise((resolve) => this.#waiting.push({ count, resolve }));
+  }
+}

@@ -1,0 +1,30 @@
+import { createECDH, randomBytes } from 'node:crypto';
+
+/** A browser's subscription as `PushSubscription.toJSON()` has it, with keys of its own. */
+export interface TestSubscription {
+  readonly endpoint: string;
+  readonly expirationTime: null;
+  readonly keys: { readonly p256dh: string; readonly auth: string };
+}
+
+export function newSubscription(endpoint = `https://push.example/${randomBytes(8).toString('hex')}`): TestSubscription {
+  const keys = createECDH('prime256v1');
+  return {
+    endpoint,
+    expirationTime: null,
+    keys: {
+      p256dh: keys.generateKeys().toString('base64url'),
+      auth: randomBytes(16).toString('base64url'),
+    },
+  };
+}
+
+/** Keys of web push of a test's own. */
+export function newWebPush(): { public: string; private: string; subject: string } {
+  const pair = createECDH('prime256v1');
+  return {
+    public: pair.generateKeys().toString('base64url'),
+    private: pair.getPrivateKey().toString('base64url').padStart(43, 'A'),
+    subject: 'mailto:admin@klatch.example',
+  };
+}

@@ -1,0 +1,95 @@
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+/** What came to the gate, as it came. */
+export interface GateRequest {
+  readonly method: string;
+  readonly url: string;
+  readonly token: string | undefined;
+  readonly body: any; // oxlint-disable-line typescript/no-explicit-any -- tests compare it whole
+}
+
+type Handler = (request: GateRequest, res: ServerResponse) => void;
+
+/** An activation gate: it keeps the codes that it is given, and judges them. */
+export class TestGate {
+  readonly requests: GateRequest[] = [];
+  /** What the telephones got: number to code. */
+  readonly codes = new Map<number, string>();
+  /** Takes the place of the gate's own way, where a test wants another. */
+  handle: Handler | null = null;
+  readonly #byHash = new Map<string, string>();
+  readonly #server: Server;
+  readonly #waiting = new Set<() => void>();
+
+  private constructor() {
+    this.#server = createServer((req, res) => void this.#serve(req, res));
+  }
+
+  static async start(): Promise<TestGate> {
+    const gate = new TestGate();
+    gate.#server.listen(0, '127.0.0.1');
+    await once(gate.#server, 'listening');
+    return gate;
+  }
+
+  get config(): { uri: string; authToken: string } {
+    return { uri: `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}/gate`, authToken: 'gate-token' };
+  }
+
+  /** The code that a telephone got, as soon as it is there. */
+  async codeOf(phone: number): Promise<string> {
+    for (;;) {
+      const code = this.codes.get(phone);
+      if (code !== undefined) return code;
+      await new Promise<void>((resolve) => this.#waiting.add(resolve));
+    }
+  }
+
+  /** Requests to send something. */
+  get sent(): readonly GateRequest[] {
+    return this.requests.filter(({ url }) => url.endsWith('/send'));
+  }
+
+  async stop(): Promise<void> {
+    this.#server.closeAllConnections();
+    this.#server.close();
+    await once(this.#server, 'close');
+  }
+
+  async #serve(req: IncomingMessage, res: ServerResponse): Promise<void> {
+    let text = '';
+    for await (const chunk of req.setEncoding('utf8')) text += chunk;
+    const token = req.headers['x-auth-token'] as string | undefined;
+    const request = { method: req.method!, url: req.url!, token, body: text === '' ? null : JSON.parse(text) };
+    this.requests.push(request);
+    (this.handle ?? this.answer)(request, res);
+  }
+
+  /** The gate's own way. */
+  readonly answer: Handler = ({ method, url, token, body }, res) => {
+    if (token !== 'gate-token') return send(res, 403, { $type: 'Forbidden' });
+    if (method === 'POST' && url === '/gate/v1/codes/send') {
+      const hash = `hash/of ${body.phone}+${this.#byHash.size}`.replaceAll(' ', '_');
+      this.#byHash.set(hash, body.code);
+      send(res, 200, { $type: 'CodeHash', hash });
+      // A telephone rings after the gate has answered.
+      res.once('close', () => {
+        this.codes.set(body.phone, body.code);
+        for (const wake of this.#waiting) wake();
+        this.#waiting.clear();
+      });
+      return;
+    }
+    const { pathname, searchParams } = new URL(url, 'http://gate');
+    const hash = decodeURIComponent(pathname.split('/').at(-1)!);
+    const code = this.#byHash.get(hash);
+    if (code === undefined) return send(res, 200, { $type: 'InvalidHash' });
+    send(res, 200, { $type: code === searchParams.get('code') ? 'Validated' : 'InvalidCode' });
+  };
+}
+
+export function send(res: ServerResponse, status: number, json: object): void {
+  res.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(json));
+}

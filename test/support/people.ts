@@ -1,0 +1,50 @@
+import { hashSessionToken, newSessionToken } from '../../src/operations/sessions.ts';
+import type { AccountId, SessionId } from '../../src/model/ids.ts';
+import type { Scope } from '../../src/model/scopes.ts';
+import { insertSession } from '../../src/storage/sessions.ts';
+import type { TestDatabase } from './database.ts';
+
+/** Somebody with a session on a test's server. */
+export interface TestPerson {
+  readonly id: number;
+  readonly nick: string;
+  /** Of the session. */
+  readonly token: string;
+  readonly session: SessionId;
+}
+
+/** A server that people are made on. */
+interface PeopledServer {
+  readonly database: TestDatabase;
+  operate<Result>(method: string, params?: unknown): Promise<Result>;
+}
+
+/** Makes an account by the administrator's operation, and a session for it past the server. */
+export async function createPerson(
+  server: PeopledServer,
+  nick: string,
+  options: { admin?: boolean; scopes?: readonly Scope[] } = {},
+): Promise<TestPerson> {
+  const { admin = false, scopes = null } = options;
+  const { id } = await server.operate<{ id: number }>('users.create', { nick, name: nick, admin });
+  return { id, nick, ...(await signIn(server, id, scopes)) };
+}
+
+/** One more session of an account. */
+export async function signIn(
+  server: PeopledServer,
+  account: number,
+  scopes: readonly Scope[] | null = null,
+): Promise<{ token: string; session: SessionId }> {
+  const { token } = newSessionToken(scopes === null ? 'user' : 'bot');
+  const session = await server.database.query((sql) =>
+    insertSession(sql, {
+      accountId: account as AccountId,
+      tokenHash: hashSessionToken(token),
+      label: 'test',
+      scopes,
+      expiresAt: null,
+    }),
+  );
+  return { token, session };
+}
