@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { createTestDatabase, waitingSessions, type TestDatabase } from '../support/database.ts';
 import { DatabaseProxy } from '../support/database-proxy.ts';
 import { postJson, readJson, TestServer, type JsonAnswer, type TestGroup } from '../support/server.ts';
 import { expectAnswerHeaders, storedMessages } from './wire.ts';
@@ -273,10 +273,5 @@ describe('when the answer of the database is lost after the statement was sent',
 
 /** Resolves when somebody waits for a lock in this database. */
 async function lockWaited(of: TestDatabase): Promise<void> {
-  for (;;) {
-    const rows = await of.query(
-      (sql) => sql`select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
-    );
-    if (rows.length > 0) return;
-  }
+  while ((await waitingSessions(of)).length === 0);
 }

@@ -73,6 +73,16 @@ export function waitingForLock(sql: Sql): Promise<readonly object[]> {
       and database = (select oid from pg_database where datname = current_database())`;
 }
 
+/**
+ * Sessions of this database that wait for a lock. From a session of its own: a transaction that looks again sees only
+ * the sessions that were there when it looked first.
+ */
+export function waitingSessions(of: TestDatabase): Promise<readonly object[]> {
+  return of.query(
+    (sql) => sql`select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+  );
+}
+
 /** A database of its own: migrated, or with nothing in it. */
 export async function createTestDatabase(options: { empty?: boolean } = {}): Promise<TestDatabase> {
   const name = `t_${randomBytes(8).toString('hex')}`;
