@@ -91,6 +91,29 @@ export async function fillLog(server: ServerProcess, group: TestGroup, messages:
   });
 }
 
+/** Puts so many messages more into the log of each group, in one commit; the next post wakes the hooks for them too. */
+export async function appendToLogs(server: ServerProcess, groups: readonly TestGroup[], count: number): Promise<void> {
+  const ids = groups.map((group) => group.id);
+  await asSuperuser(server, (sql) =>
+    sql.begin(async (tx) => {
+      const heads = await tx<{ id: string; last: string; rev: string }[]>`
+        select conversation_id as id, last_seq as last, last_rev as rev from conversation_head
+        where conversation_id = any(${ids}::bigint[]) order by conversation_id for update`;
+      for (const { id, last, rev } of heads) {
+        await tx`
+          insert into message (conversation_id, seq, rev, sender_id, text, sent_at)
+          select ${id}::bigint, ${last}::bigint + n, ${rev}::bigint + n, i.account_id,
+            'message ' || n || ': load on web-1 is above its threshold', now()
+          from generate_series(1, ${count}::int) n join integration i on i.conversation_id = ${id}::bigint
+          order by n`;
+      }
+      await tx`
+        update conversation_head set last_seq = last_seq + ${count}, last_rev = last_rev + ${count}
+        where conversation_id = any(${ids}::bigint[])`;
+    }),
+  );
+}
+
 export async function asSuperuser<T>(server: ServerProcess, work: (sql: Sql) => Promise<T>): Promise<T> {
   const host = join(server.dataDir, 'postgresql.run');
   const sql = postgres({ host, port: 5432, database: 'klatch', user: 'postgres', max: 1, onnotice: () => {} });
