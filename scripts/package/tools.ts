@@ -15,7 +15,7 @@ const PACKAGES = {
   zip: 'zip',
   unzip: 'unzip',
   gpg: 'gnupg',
-  gpgv1: 'gnupg1',
+  gpgv1: 'gpgv1',
   lintian: 'lintian',
   shellcheck: 'shellcheck',
   mandoc: 'mandoc',
