@@ -27,6 +27,8 @@ const PACKAGES = {
   gcc: 'build-essential',
   openssl: 'openssl',
   unshare: 'util-linux',
+  // For the faults of the clock (faults/clock-faults.ts), which .ci/run must not skip.
+  faketime: 'faketime',
 } as const;
 
 /** A program by name, as `requireTools` knows it. */
@@ -64,3 +66,11 @@ function isThere(tool: string): boolean {
     }
   });
 }
+
+function toolOf(name: string): Tool {
+  if (name in PACKAGES) return name as Tool;
+  throw new Error(`${name}: no tool of this project; there are ${Object.keys(PACKAGES).join(', ')}`);
+}
+
+/** `node scripts/package/tools.ts faketime`: what .ci/run needs beyond the packages' tools. */
+if (import.meta.main) requireTools(process.argv.slice(2).map(toolOf));
