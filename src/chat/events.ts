@@ -10,8 +10,8 @@ export type ChatEvent =
   /** The server has less of a conversation than was heard of it, as after a restored backup: it goes on from there. */
   | { readonly type: 'rewound'; readonly conversation: number; readonly rev: number }
   | { readonly type: 'connected'; readonly account: Account }
-  /** The changes that came meanwhile have begun to come. */
-  | { readonly type: 'following'; readonly conversations: number }
+  /** The changes that came meanwhile have begun to come; `complete`: of all conversations that the account is in. */
+  | { readonly type: 'following'; readonly conversations: number; readonly complete: boolean }
   | { readonly type: 'disconnected'; readonly reason: string; readonly retryInMs: number }
   /** Whatever else the server says: read positions, typing, presence, and what this client does not know. */
   | { readonly type: 'said'; readonly method: string; readonly params: unknown };

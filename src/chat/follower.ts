@@ -74,19 +74,20 @@ export class Follower {
    * Begins the stream on a new connection. Gaps that are open are closed before: behind the beginning of a stream, which
    * can be long, their answers might never come through on a way that is cut all the time. Rejects as `call` does.
    */
-  async begin(session: ChatSession): Promise<readonly Followed[]> {
+  async begin(session: ChatSession): Promise<Followed> {
     for (const id of this.#open) await this.#catchUp(session, id, this.#revs.get(id) ?? 0);
     const known = Object.fromEntries(this.#revs);
     const params = { known, others: this.#options.others };
-    return (await session.call('live.follow', params, { schema: followedSchema })).conversations;
+    return session.call('live.follow', params, { schema: followedSchema });
   }
 
   /** Compares where the stream begins with what is there, and closes what lies between. */
-  async place(session: ChatSession, conversations: readonly Followed[]): Promise<void> {
+  async place(session: ChatSession, { conversations, complete }: Followed): Promise<void> {
     const isFresh = !this.#hasFollowed && this.#options.known.size === 0;
     const mine = conversations.filter(({ id }) => this.#isMine(id));
     const ids = new Set(mine.map(({ id }) => id));
-    for (const id of this.#revs.keys()) if (!ids.has(id)) await this.#leave(id);
+    // Where not all are listed, one that is not may be one that the account is in.
+    if (complete) for (const id of this.#revs.keys()) if (!ids.has(id)) await this.#leave(id);
     for (const { id, rev } of mine) {
       const have = this.#revs.get(id);
       if (have === undefined) await this.#enter(session, { id, rev }, isFresh);
@@ -94,7 +95,7 @@ export class Follower {
       else if (have < rev) await this.#catchUp(session, id, have);
     }
     this.#hasFollowed = true;
-    await this.#listener({ type: 'following', conversations: mine.length });
+    await this.#listener({ type: 'following', conversations: mine.length, complete });
   }
 
   /** Handles what the server says by itself; to be called for one after the other. */

@@ -61,7 +61,10 @@ export const conversationSchema = z.looseObject({
 export const accountSchema = z.looseObject({ id, nick: z.string(), name: z.string() });
 
 export const authenticatedSchema = z.looseObject({ account: accountSchema, session: z.int() });
-export const followedSchema = z.looseObject({ conversations: z.array(z.looseObject({ id, rev })) });
+export const followedSchema = z.looseObject({
+  conversations: z.array(z.looseObject({ id, rev })),
+  complete: z.boolean(),
+});
 export const changePageSchema = z.looseObject({ changes: z.array(changeSchema), rev, more: z.boolean() });
 
 /** Notifications, by method. */
@@ -77,4 +80,4 @@ export type Notice = z.infer<typeof noticeSchema>;
 export type Change = z.infer<typeof changeSchema>;
 export type Conversation = z.infer<typeof conversationSchema>;
 export type Account = z.infer<typeof accountSchema>;
-export type Followed = z.infer<typeof followedSchema>['conversations'][number];
+export type Followed = z.infer<typeof followedSchema>;

@@ -113,9 +113,10 @@ class ChangePrinter {
     this.#isAway = true;
   }
 
-  #following({ conversations }: Extract<ChatEvent, { type: 'following' }>): void {
+  #following({ conversations, complete }: Extract<ChatEvent, { type: 'following' }>): void {
     this.#isAway = false;
     this.#tell(`following ${conversations} conversation${conversations === 1 ? '' : 's'}`);
+    if (!complete) this.#tell(INCOMPLETE_LINE);
   }
 
   async #change({ conversation, change }: Extract<ChatEvent, { type: 'change' }>): Promise<void> {
@@ -145,6 +146,10 @@ class ChangePrinter {
 export function disconnectedLine({ reason, retryInMs }: { reason: string; retryInMs: number }): string {
   return `${harmless(reason)}; connecting again in ${formatDuration(Math.max(1_000, retryInMs))}`;
 }
+
+/** For an account that is in more conversations than a connection follows. */
+export const INCOMPLETE_LINE =
+  'this account is in more conversations than can be followed: those with the highest numbers are left out';
 
 export function rewoundLine({ conversation, rev }: { conversation: number; rev: number }): string {
   return `the server has less of conversation ${conversation} than before, as after a restored backup: going on behind change ${rev}`;

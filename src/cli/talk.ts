@@ -5,7 +5,7 @@ import type { LiveClient } from '../chat/live-client.ts';
 import { conversationSchema, type Account, type Conversation } from '../chat/shapes.ts';
 import { explainChat } from './chat-client.ts';
 import { chooseConversation, ConversationNames, findConversation, listConversations } from './chat-directory.ts';
-import { disconnectedLine, rewoundLine } from './chat-follow.ts';
+import { disconnectedLine, INCOMPLETE_LINE, rewoundLine } from './chat-follow.ts';
 import { joinedLine, joinedSchema, joinParams, listLines } from './chat-groups.ts';
 import { lastMessages, markRead, send } from './chat-messages.ts';
 import { changeLines, harmless, messageLines, nameOf } from './chat-text.ts';
@@ -98,7 +98,7 @@ export class Talk {
   /** The listener of the client. */
   async hear(event: ChatEvent): Promise<void> {
     if (event.type === 'disconnected') this.#hearCut(event);
-    else if (event.type === 'following') this.#hearBack();
+    else if (event.type === 'following') this.#hearBack(event);
     else if (event.type === 'rewound') this.#show(`-- ${rewoundLine(event)}`);
     else if (event.type === 'joined') this.#show(`-- you are in ${await this.#names.find(event.conversation)} now`);
     else if (event.type === 'left') this.#hearLeft(event.conversation);
@@ -123,8 +123,9 @@ export class Talk {
     this.#isAway = true;
   }
 
-  #hearBack(): void {
+  #hearBack({ complete }: Extract<ChatEvent, { type: 'following' }>): void {
     if (this.#isAway) this.#show('-- connected again');
+    else if (!complete) this.#show(`-- ${INCOMPLETE_LINE}`);
     this.#isAway = false;
   }
 

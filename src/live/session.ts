@@ -3,7 +3,7 @@ import type { LiveConfig } from '../config/config.ts';
 import { KlatchError } from '../errors.ts';
 import type { Log } from '../log.ts';
 import type { AccountId, ConversationId } from '../model/ids.ts';
-import type { AccountCaller, Caller, Followed, FollowRequest, LiveSession } from '../operations/caller.ts';
+import type { AccountCaller, Caller, Following, FollowRequest, LiveSession } from '../operations/caller.ts';
 import { reading } from '../operations/database-errors.ts';
 import type { Operation } from '../operations/operation.ts';
 import type { Services } from '../operations/services.ts';
@@ -150,7 +150,7 @@ export class Session implements LiveSession, ConnectionListener {
     await this.#home.holdBack(this.connection.source);
   }
 
-  async follow(request: FollowRequest): Promise<readonly Followed[]> {
+  async follow(request: FollowRequest): Promise<Following> {
     if (this.#state !== 'authenticated' || this.#stream !== null) {
       throw new KlatchError('invalid_input', { sentence: 'This connection follows already' });
     }
@@ -159,9 +159,13 @@ export class Session implements LiveSession, ConnectionListener {
     this.#stream = stream;
     try {
       const { general } = this.#home.services.database;
-      return await stream.prepare(request, () =>
-        reading(general.run((sql) => listFollowed(sql, accountId, MAX_FOLLOWED))),
-      );
+      let isComplete = true;
+      const conversations = await stream.prepare(request, async () => {
+        const heads = await reading(general.run((sql) => listFollowed(sql, accountId, MAX_FOLLOWED + 1)));
+        isComplete = heads.length <= MAX_FOLLOWED;
+        return heads.slice(0, MAX_FOLLOWED);
+      });
+      return { conversations, isComplete };
     } catch (error) {
       this.#stream = null;
       throw error;

@@ -45,6 +45,13 @@ export interface Followed {
   readonly rev: Rev;
 }
 
+/** What a connection follows. */
+export interface Following {
+  readonly conversations: readonly Followed[];
+  /** False: the caller is in more conversations than one connection follows. */
+  readonly isComplete: boolean;
+}
+
 /** A live connection as operations see it; the connection itself is `live/session.ts`. */
 export interface LiveSession {
   /** From now on the connection acts as this caller. Throws `limit_reached` past the connections of one account. */
@@ -55,7 +62,7 @@ export interface LiveSession {
    * Begins the stream of changes of all conversations that the caller is in, and of those that it comes into. Once for
    * a connection. Resolves with where each begins; the first change is sent after the answer.
    */
-  follow(request: FollowRequest): Promise<readonly Followed[]>;
+  follow(request: FollowRequest): Promise<Following>;
   /** Whether somebody looks at it from now on; a new connection is looked at. */
   lookedAt(isForeground: boolean): void;
 }

@@ -55,6 +55,8 @@ export const followLive = defineOperation({
         rev: z.int(),
       }),
     ),
+    /** False: you are in more than the 20,000 that a connection follows, and those with the highest numbers are left out. */
+    complete: z.boolean(),
   }),
   who: 'account',
   scope: 'messages:read',
@@ -63,8 +65,8 @@ export const followLive = defineOperation({
     requireAccount(caller);
     const { live } = requireLive(caller);
     const revs = new Map(Object.entries(known).map(([id, rev]) => [Number(id) as ConversationId, rev as Rev]));
-    const followed = await live.follow({ known: revs, others });
-    return { conversations: followed.map(({ conversationId: id, rev }) => ({ id, rev })) };
+    const { conversations, isComplete } = await live.follow({ known: revs, others });
+    return { conversations: conversations.map(({ conversationId: id, rev }) => ({ id, rev })), complete: isComplete };
   },
 });
 

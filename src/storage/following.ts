@@ -16,7 +16,7 @@ export interface FoundMembership extends MemberKey {
   readonly joinedRev: Rev | null;
 }
 
-/** The conversations that an account is in, at most `limit`, those it is in for longest first. */
+/** The conversations that an account is in, at most `limit`, the lowest numbers first. */
 export async function listFollowed(
   sql: Sql,
   accountId: AccountId,

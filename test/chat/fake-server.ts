@@ -134,7 +134,7 @@ export class FakeServer {
     if (method === 'live.authenticate') return { account: { id: 5, nick: 'alice', name: 'Alice' }, session: 1 };
     if (method === 'live.follow') {
       const begin = (id: number, head: number): number => params.known[id] ?? (params.others === 'start' ? 0 : head);
-      return { conversations: [...this.heads].map(([id, head]) => ({ id, rev: begin(id, head) })) };
+      return { conversations: [...this.heads].map(([id, head]) => ({ id, rev: begin(id, head) })), complete: true };
     }
     if (method === 'sync.changes') {
       const {

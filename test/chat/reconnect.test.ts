@@ -153,10 +153,21 @@ describe.each(['ws', 'tcp'] as const)('a client over %s', (kind) => {
   test('goes back with a server that has less than it heard', async () => {
     for (let i = 0; i < 3; i += 1) server.change(7);
     server.override = ({ method }) =>
-      method === 'live.follow' ? { result: { conversations: [{ id: 7, rev: 3 }] } } : undefined;
+      method === 'live.follow' ? { result: { conversations: [{ id: 7, rev: 3 }], complete: true } } : undefined;
     listening = await listen(server.url, { follow: { known: new Map([[7, 90]]), others: 'now', only: null } });
     await listening.heard('following');
     expect(listening.events).toContainEqual({ type: 'rewound', conversation: 7, rev: 3 });
+  });
+
+  test('keeps what it has of a conversation that the server does not list, where that follows not all', async () => {
+    for (let i = 0; i < 3; i += 1) server.change(7);
+    server.override = ({ method }) =>
+      method === 'live.follow' ? { result: { conversations: [], complete: false } } : undefined;
+    listening = await listen(server.url, { follow: { known: new Map([[7, 2]]), others: 'now', only: null } });
+    await listening.heard('following');
+    expect(listening.events).toContainEqual({ type: 'following', conversations: 0, complete: false });
+    expect(listening.events.filter(({ type }) => type === 'left')).toEqual([]);
+    expect(listening.client.revs).toEqual(new Map([[7, 2]]));
   });
 
   test('ends when its session is over, and does not come back', async () => {

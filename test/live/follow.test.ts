@@ -37,6 +37,7 @@ describe('a client that follows', () => {
     const client = await live.signIn(live.urls[2]);
     expect(await client.call('live.follow', { others: 'start' })).toEqual({
       conversations: [{ id: live.group.id, rev: 0 }],
+      complete: true,
     });
     await live.post('new');
     await got(client, 'new');
@@ -47,6 +48,7 @@ describe('a client that follows', () => {
     const known = { [live.group.id]: revs.at(-2) };
     expect(await again.call('live.follow', { known })).toEqual({
       conversations: [{ id: live.group.id, rev: revs.at(-2) }],
+      complete: true,
     });
     await got(again, 'new');
     expect(textsOf(again)).toEqual(['new']);
@@ -90,6 +92,19 @@ describe('a client that follows', () => {
     expect(changes.at(-1).message).toMatchObject({ seq, text: '', deleted: true });
   });
 
+  test('is told when it is in more conversations than a connection follows', async () => {
+    const followed = async (): Promise<{ conversations: { id: number }[]; complete: boolean }> =>
+      (await live.signIn(live.urls[2])).call('live.follow');
+    await joinMore(19_999);
+    const all = await followed();
+    expect(all.complete).toBe(true);
+    expect(all.conversations).toHaveLength(20_000);
+    await joinMore(1);
+    const most = await followed();
+    expect(most.complete).toBe(false);
+    expect(most.conversations.map(({ id }) => id)).toEqual(all.conversations.map(({ id }) => id));
+  });
+
   test('follows once, and nothing before it has said who it is', async () => {
     const client = await live.connect(live.urls[2]);
     expect(await client.ask('live.follow')).toMatchObject({ error: { data: { code: 'unauthenticated' } } });
@@ -101,6 +116,18 @@ describe('a client that follows', () => {
     });
   });
 });
+
+/** Puts alice into so many conversations more. */
+async function joinMore(count: number): Promise<void> {
+  await live.server.database.query(
+    (sql) => sql`
+      with made as (
+        insert into conversation (kind, title) select 'group', 'Group ' || n from generate_series(1, ${count}::int) n
+        returning id
+      ), heads as (insert into conversation_head (conversation_id) select id from made)
+      insert into membership (conversation_id, account_id, role) select id, ${live.alice.id}::bigint, 'member' from made`,
+  );
+}
 
 describe('membership', () => {
   test('what a removed member follows ends at once, and nothing of it comes behind that', async () => {
