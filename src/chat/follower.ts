@@ -29,6 +29,8 @@ export interface FollowOptions {
  */
 const PAGES = { first: 32, max: 500 } as const;
 const MAX_LEFT = 1_000;
+/** Conversations that `live.follow` takes; it follows those with the lowest numbers. */
+const MAX_KNOWN = 20_000;
 /**
  * Somebody who was added to a conversation while the connection was away hears so many of its last changes, which has
  * in it what was written since; where it begins nobody says.
@@ -76,7 +78,7 @@ export class Follower {
    */
   async begin(session: ChatSession): Promise<Followed> {
     for (const id of this.#open) await this.#catchUp(session, id, this.#revs.get(id) ?? 0);
-    const known = Object.fromEntries(this.#revs);
+    const known = Object.fromEntries([...this.#revs].sort(([a], [b]) => a - b).slice(0, MAX_KNOWN));
     const params = { known, others: this.#options.others };
     return session.call('live.follow', params, { schema: followedSchema });
   }

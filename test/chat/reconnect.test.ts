@@ -170,6 +170,18 @@ describe.each(['ws', 'tcp'] as const)('a client over %s', (kind) => {
     expect(listening.client.revs).toEqual(new Map([[7, 2]]));
   });
 
+  test('names no more conversations than the server takes', async () => {
+    const known = new Map(Array.from({ length: 20_001 }, (_, n) => [20_001 - n, 1]));
+    server.override = ({ method }) =>
+      method === 'live.follow' ? { result: { conversations: [], complete: false } } : undefined;
+    listening = await listen(server.url, { follow: { known, others: 'now', only: null } });
+    await listening.heard('following');
+    const { params } = server.requests.find(({ method }) => method === 'live.follow')!;
+    const named = Object.keys((params as { known: object }).known).map(Number);
+    expect([named.length, Math.max(...named)]).toEqual([20_000, 20_000]);
+    expect(listening.client.revs.size).toBe(20_001);
+  });
+
   test('ends when its session is over, and does not come back', async () => {
     listening = await listen(server.url);
     await listening.heard('following');

@@ -278,6 +278,29 @@ describe('klatch chat', () => {
     });
   });
 
+  test('says where it follows not all, since the account is in too many conversations', async () => {
+    await workspace.run(['user', 'create', 'collector']);
+    await signIn('collector', 'collector');
+    await database.query(
+      (sql) => sql`
+        with made as (
+          insert into conversation (kind, title) select 'group', 'Many ' || n from generate_series(1, 20001) n returning id
+        ), heads as (insert into conversation_head (conversation_id) select id from made)
+        insert into membership (conversation_id, account_id, role)
+        select made.id, account.id, 'member' from made, account where nick = 'collector'`,
+    );
+    const follower = follow('--profile', 'collector');
+    await follower.remark(/(with the highest numbers are left out)/);
+    follower.process.kill('SIGINT');
+    const { code, stderr } = await follower.ended;
+    expect({ code, stderr }).toEqual({
+      code: 0,
+      stderr:
+        'klatch: following 20000 conversations\n' +
+        'klatch: this account is in more conversations than can be followed: those with the highest numbers are left out\n',
+    });
+  }, 60_000);
+
   test('follows from where the last one stopped, in lines and in JSON, and tells of the end of a session', async () => {
     const first = follow('1', '--profile', 'a');
     // What is written before it follows is for another command to read.
