@@ -75,7 +75,7 @@ export class Memberships {
     for (const { stream } of this.#sessions.of(accountId)) {
       if (stream === null) continue;
       for (const id of stream.conversations) if (!held.has(id)) this.ask(id, accountId);
-      for (const id of held) if (!stream.follows(id)) this.ask(id, accountId);
+      if (!stream.isFull) for (const id of held) if (!stream.follows(id)) this.ask(id, accountId);
     }
   }
 

@@ -5,6 +5,8 @@ import type { AccountId } from '../model/ids.ts';
 const LINGER_MS = 5_000;
 /** Every account that is here is told again within this, for nodes that did not hear of it. */
 const REPEAT_MS = 60_000;
+/** Looks over which the accounts are spread. */
+const REPEAT_LOOKS = 20;
 /** Who was not told of for so long is not believed to be on another node any more. */
 const BELIEVED_MS = 3 * REPEAT_MS;
 /** Timers are late on a busy machine, and words take a while. */
@@ -39,6 +41,8 @@ export class Presence {
   /** Accounts whose last connection here went, or is looked at no more, by when that is told. */
   readonly #leaving = new Map<AccountId, number>();
   #toRepeat: AccountId[] = [];
+  /** Accounts of one look. */
+  #share = 0;
   #repeatedMs = 0;
   #unsubscribe: () => void = () => {};
 
@@ -109,9 +113,9 @@ export class Presence {
       if (nowMs - this.#repeatedMs < REPEAT_MS / 2) return;
       this.#repeatedMs = nowMs;
       this.#toRepeat = [...this.#here.accounts];
+      this.#share = Math.ceil(this.#toRepeat.length / REPEAT_LOOKS);
     }
-    const share = Math.ceil(this.#toRepeat.length / 20);
-    for (const accountId of this.#toRepeat.splice(0, share)) {
+    for (const accountId of this.#toRepeat.splice(0, this.#share)) {
       if (this.#here.has(accountId)) this.#bus.publish('signal', { kind: 'presence', accountId, online: true });
     }
   }

@@ -19,6 +19,9 @@ export class SessionWatch {
   readonly #sessions: LiveSessions;
   readonly #log: Log;
   readonly #uncertain = new WeakMap<Session, Promise<void>>();
+  #checks = 0;
+  /** Of each session the newest look-up that said what its account is. */
+  readonly #renewedBy = new WeakMap<Session, number>();
   #unsubscribe: () => void = () => {};
 
   constructor(options: { bus: Bus; pool: Pool; sessions: LiveSessions; log: Log }) {
@@ -58,13 +61,19 @@ export class SessionWatch {
 
   async #check(sessions: readonly Session[]): Promise<void> {
     const ids = sessions.map((session) => idOf(session));
+    this.#checks += 1;
+    const check = this.#checks;
     try {
       const found = await this.#pool.run((sql) => findHeldSessions(sql, ids));
       const held = new Map(found.map((each) => [each.id, each]));
       for (const session of sessions) {
         const now = held.get(idOf(session));
         if (now === undefined) session.close('sessionEnded');
-        else session.renewed(now);
+        // An answer that was long on its way tells of what was before.
+        else if (check > (this.#renewedBy.get(session) ?? 0)) {
+          this.#renewedBy.set(session, check);
+          session.renewed(now);
+        }
       }
     } catch (error) {
       // While the database is away nobody is told anything new, and the next look comes.

@@ -15,7 +15,7 @@ import { readJson, serveRequest } from './json-rpc.ts';
 import type { LiveCounts, LiveEnding } from './live-counts.ts';
 import type { Prepared } from './prepared.ts';
 import type { Feeds } from './feeds.ts';
-import { Stream } from './stream.ts';
+import { MAX_FOLLOWED, Stream } from './stream.ts';
 
 /** Requests, and bytes of them, that may wait for their turn before the connection is read no further. */
 const MAX_PENDING = 256;
@@ -24,8 +24,6 @@ const MAX_TURN_MS = 2_000;
 const MAX_REJECTED_TOKENS = 5;
 /** Requests of one that has not said who it is: signing in takes a handful. */
 const MAX_STRANGE = 100;
-/** Conversations that one connection follows at most. */
-const MAX_FOLLOWED = 20_000;
 /** How long a client may take to read what waited and to end the connection from its side. */
 const CLOSING_MS = 10_000;
 const NO_REQUESTS: readonly Pending[] = [];

@@ -7,6 +7,9 @@ import { joinedText, leftText } from './frames.ts';
 import type { StreamSession } from './stream-session.ts';
 import type { Stretch } from './stretch.ts';
 
+/** Conversations of one session. */
+export const MAX_FOLLOWED = 20_000;
+
 /** What a session gets of one conversation. */
 class Subscription implements Follower {
   readonly feed: Feed;
@@ -102,11 +105,17 @@ export class Stream {
       if (subscription === undefined) return;
       this.#drop(subscription);
       this.session.send(leftText(conversationId));
-    } else if (subscription === undefined) this.#join(found);
-    else {
+    } else if (subscription === undefined) {
+      if (!this.isFull) this.#join(found);
+    } else {
       subscription.isHeld = false;
       this.#goOn(subscription);
     }
+  }
+
+  /** It follows as many as it may: what the account is in beside these is left out. */
+  get isFull(): boolean {
+    return this.#subscriptions.size >= MAX_FOLLOWED;
   }
 
   follows(conversationId: ConversationId): boolean {

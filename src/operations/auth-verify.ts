@@ -16,6 +16,7 @@ import { ATTEMPTS } from './auth-start.ts';
 import { sourceOf } from './caller.ts';
 import { defineOperation } from './operation.ts';
 import type { Services } from './services.ts';
+import { endingSessions } from './session-ends.ts';
 import {
   deactivated,
   hashSecretName,
@@ -76,10 +77,14 @@ async function signInByLink(services: Services, link: string, label: string | un
     new KlatchError('activation_over', { sentence: 'This sign-in link was used, is over, or never existed' });
   const token = linkToken(link);
   if (token === null) throw over();
-  const opened = await database.general.transaction(async (tx) => {
-    const accountId = await consumeSignInLink(tx, hashSecretName(token));
-    return accountId === null ? null : openSession(tx, { accountId, label }, config.limits.sessionsPerUser);
-  });
+  const opened = await endingSessions(services, (endsOf) =>
+    database.general.transaction(async (tx) => {
+      const accountId = await consumeSignInLink(tx, hashSecretName(token));
+      if (accountId === null) return null;
+      endsOf(accountId);
+      return openSession(tx, { accountId, label }, config.limits.sessionsPerUser);
+    }),
+  );
   if (opened === null) throw over();
   activations.numbers.signedIn.link += 1;
   return publishOpened(services, opened);
@@ -93,16 +98,20 @@ async function signInByCode(
   const { database, config, activations } = services;
   const transactionHash = hashSecretName(transaction);
   await requireRightCode(services, transactionHash, code);
-  const opened = await database.general.transaction(async (tx) => {
-    const address = await markVerified(tx, transactionHash);
-    if (address === null) throw new KlatchError('activation_over');
-    const holder = await findAddressHolder(tx, address);
-    if (holder === null) return null;
-    await endVerified(tx, transactionHash);
-    const session = await openSession(tx, { accountId: holder.accountId, label }, config.limits.sessionsPerUser);
-    if (session === null) throw deactivated();
-    return session;
-  });
+  const opened = await endingSessions(services, (endsOf) =>
+    database.general.transaction(async (tx) => {
+      const address = await markVerified(tx, transactionHash);
+      if (address === null) throw new KlatchError('activation_over');
+      const holder = await findAddressHolder(tx, address);
+      if (holder === null) return null;
+      const { accountId } = holder;
+      endsOf(accountId);
+      await endVerified(tx, transactionHash);
+      const session = await openSession(tx, { accountId, label }, config.limits.sessionsPerUser);
+      if (session === null) throw deactivated();
+      return session;
+    }),
+  );
   if (opened === null) return { status: 'sign_up', transaction };
   activations.numbers.signedIn.code += 1;
   return publishOpened(services, opened);

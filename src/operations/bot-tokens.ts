@@ -10,6 +10,7 @@ import { requireOwnBot } from './bots.ts';
 import { reading } from './database-errors.ts';
 import { defineOperation, requireAccount } from './operation.ts';
 import { limitSchema, pageOf } from './page.ts';
+import { endingSessions } from './session-ends.ts';
 import { listedSessionSchema, presentSession } from './session-list.ts';
 import { newSessionToken } from './sessions.ts';
 import { labelSchema } from './sign-in.ts';
@@ -96,11 +97,14 @@ export const revokeToken = defineOperation({
   errors: ['not_found'],
   run: async ({ database, bus }, { bot, token }, caller) => {
     const { accountId: ownerId } = requireAccount(caller);
-    const nick = await database.general.run(async (sql) => {
-      const own = await requireOwnBot(sql, ownerId, bot);
-      if (await endSession(sql, own.id, token)) return own.nick;
-      throw new KlatchError('not_found', { sentence: `${own.nick} has no token ${token}` });
-    });
+    const nick = await endingSessions({ bus }, (endsOf) =>
+      database.general.run(async (sql) => {
+        const own = await requireOwnBot(sql, ownerId, bot);
+        endsOf(own.id);
+        if (await endSession(sql, own.id, token)) return own.nick;
+        throw new KlatchError('not_found', { sentence: `${own.nick} has no token ${token}` });
+      }),
+    );
     bus.publish('sessionsEnded', [token as SessionId]);
     return { bot: nick, token };
   },

@@ -11,6 +11,7 @@ import { userReference } from './admission.ts';
 import { reading } from './database-errors.ts';
 import { defineOperation, requireAccount } from './operation.ts';
 import { limitSchema, pageOf } from './page.ts';
+import { endingSessions } from './session-ends.ts';
 import { nickSchema, titleSchema } from './users.ts';
 
 /** A bot that the caller owns. Throws `not_found` for others' as for none. */
@@ -82,11 +83,14 @@ export const removeBot = defineOperation({
   errors: ['not_found'],
   run: async ({ database, bus }, { bot }, caller) => {
     const { accountId: ownerId } = requireAccount(caller);
-    const { id, nick, ended } = await database.general.transaction(async (tx) => {
-      const own = await requireOwnBot(tx, ownerId, bot);
-      await setDeactivated(tx, own.id, true);
-      return { ...own, ended: await endSessions(tx, [own.id]) };
-    });
+    const { id, nick, ended } = await endingSessions({ bus }, (endsOf) =>
+      database.general.transaction(async (tx) => {
+        const own = await requireOwnBot(tx, ownerId, bot);
+        endsOf(own.id);
+        await setDeactivated(tx, own.id, true);
+        return { ...own, ended: await endSessions(tx, [own.id]) };
+      }),
+    );
     if (ended.length > 0) bus.publish('sessionsEnded', ended);
     bus.publish('accountsChanged', [id]);
     return { bot: nick, id };

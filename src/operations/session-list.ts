@@ -6,6 +6,7 @@ import { endSession, endSessions, listSessions, type ListedSession } from '../st
 import { reading } from './database-errors.ts';
 import { defineOperation, requireAccount } from './operation.ts';
 import { limitSchema, pageOf } from './page.ts';
+import { endingSessions } from './session-ends.ts';
 
 /** A session, or a bot's token, without what it is presented with. */
 export const listedSessionSchema = z.object({
@@ -62,7 +63,11 @@ export const endOwnSession = defineOperation({
   errors: ['not_found'],
   run: async ({ database, bus }, { session }, caller) => {
     const { accountId } = requireAccount(caller);
-    if (!(await database.general.run((sql) => endSession(sql, accountId, session)))) {
+    const hasEnded = await endingSessions({ bus }, (endsOf) => {
+      endsOf(accountId);
+      return database.general.run((sql) => endSession(sql, accountId, session));
+    });
+    if (!hasEnded) {
       throw new KlatchError('not_found', { sentence: `You have no session ${session}` });
     }
     bus.publish('sessionsEnded', [session as SessionId]);
@@ -80,7 +85,10 @@ export const endOtherSessions = defineOperation({
   errors: [],
   run: async ({ database, bus }, _input, caller) => {
     const { accountId, sessionId } = requireAccount(caller);
-    const ended = await database.general.run((sql) => endSessions(sql, [accountId], sessionId));
+    const ended = await endingSessions({ bus }, (endsOf) => {
+      endsOf(accountId);
+      return database.general.run((sql) => endSessions(sql, [accountId], sessionId));
+    });
     if (ended.length > 0) bus.publish('sessionsEnded', ended);
     return { ended: ended.length };
   },

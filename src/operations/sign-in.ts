@@ -87,7 +87,7 @@ export async function openSession(
   if (account === null || account.kind === 'bot') return null;
   const { token, hash: tokenHash } = newSessionToken('user');
   const session = await insertSession(tx, { accountId, tokenHash, label, scopes: null, expiresAt: null });
-  const ended = await endSurplusSessions(tx, accountId, sessionsPerUser);
+  const ended = await endSurplusSessions(tx, { accountId, newest: session, keep: sessionsPerUser });
   return { answer: { status: 'signed_in', token, session, account: presentOwnAccount(account) }, ended };
 }
 

@@ -9,6 +9,8 @@ const MAX_HOSTS = 1_000;
 
 interface Course {
   readonly failures: number;
+  /** When the last failure was noted that counted. */
+  readonly failedMs: number;
   readonly untilMs: number;
 }
 
@@ -27,14 +29,18 @@ export class HostRests {
     return Math.max(0, Math.ceil((this.#courses.get(origin)?.untilMs ?? 0) - this.#now()));
   }
 
-  /** Notes whether a host answered, whatever its answer was. */
-  note(origin: string, answered: boolean): void {
+  /** Notes whether a host answered, whatever its answer was, to what began at `startedMs`. */
+  note(origin: string, answered: boolean, startedMs: number): void {
     if (answered) {
       this.#courses.delete(origin);
       return;
     }
-    const failures = (this.#courses.get(origin)?.failures ?? 0) + 1;
+    const before = this.#courses.get(origin);
+    // Many are under way when a host goes: those that began before its rest say nothing new.
+    if (before !== undefined && before.failures >= FAILURES && startedMs <= before.failedMs) return;
+    const failures = (before?.failures ?? 0) + 1;
+    const failedMs = this.#now();
     const restMs = Math.min(MAX_REST_MS, FIRST_REST_MS * 2 ** (failures - FAILURES));
-    this.#courses.set(origin, { failures, untilMs: failures < FAILURES ? 0 : this.#now() + restMs });
+    this.#courses.set(origin, { failures, failedMs, untilMs: failures < FAILURES ? 0 : failedMs + restMs });
   }
 }

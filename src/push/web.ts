@@ -72,13 +72,16 @@ export class WebVendor implements PushVendor {
     const { origin } = new URL(subscription.endpoint);
     const restMs = this.#rests.left(origin);
     if (restMs > 0) return failed('resting', { retryAfterMs: restMs });
-    const endMs = performance.now() + this.#timeoutMs;
+    const startedMs = performance.now();
+    const endMs = startedMs + this.#timeoutMs;
     const first = await this.#post(subscription, note, MAX_PAYLOAD_BYTES, endMs);
     const attempt = first?.code === 413 ? await this.#post(subscription, note, SHORT_PAYLOAD_BYTES, endMs) : first;
     // Keys that nobody can encrypt for; or the fault is ours, which must not forget every browser.
     if (attempt === null) return refused('subscription', null);
     const { code, category } = attempt;
-    if (code !== null || category !== null) this.#rests.note(origin, code !== null || category === 'address policy');
+    if (code !== null || category !== null) {
+      this.#rests.note(origin, code !== null || category === 'address policy', startedMs);
+    }
     return readAttempt(attempt);
   }
 

@@ -250,8 +250,8 @@ async function upsertRows(tx: Transaction, messages: readonly NewMessage[], rule
     order by c.device_id, c.conversation_id
     on conflict (device_id, conversation_id) do update
     set last_seq = greatest(push_pending.last_seq, excluded.last_seq),
-      -- Whoever has left the foreground since is not kept waiting; what was claimed keeps its time.
-      next_at = case when push_pending.claim = 0 then least(push_pending.next_at, excluded.next_at)
+      -- Whoever has left the foreground since is not kept waiting; what has failed keeps its time.
+      next_at = case when push_pending.attempts = 0 then least(push_pending.next_at, excluded.next_at)
         else push_pending.next_at end`;
   return rows.count;
 }

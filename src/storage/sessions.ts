@@ -55,13 +55,17 @@ export async function findSession(sql: Sql, tokenHash: string): Promise<FoundSes
 }
 
 /**
- * Ends the sessions of a person beyond the `keep` used last, and says which; a new one counts as used just now. The
- * account is locked, so that two at once do not each spare what the other one made.
+ * Ends the sessions of a person beyond the new one and those used last, `keep` in all, and says which. The account is
+ * locked, so that two at once do not each spare what the other one made.
  */
-export async function endSurplusSessions(tx: Transaction, accountId: AccountId, keep: number): Promise<SessionId[]> {
+export async function endSurplusSessions(
+  tx: Transaction,
+  { accountId, newest, keep }: { accountId: AccountId; newest: SessionId; keep: number },
+): Promise<SessionId[]> {
   const rows = await tx<{ id: SessionId }[]>`
     delete from session where id in (
-      select id from session where account_id = ${accountId} order by used_at desc, id desc offset ${keep})
+      select id from session where account_id = ${accountId} and id <> ${newest}
+      order by used_at desc, id desc offset ${keep - 1})
     returning id`;
   return rows.map(({ id }) => id);
 }

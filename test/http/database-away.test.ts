@@ -1,6 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createTestDatabase, waitingSessions, type TestDatabase } from '../support/database.ts';
 import { DatabaseProxy } from '../support/database-proxy.ts';
+import { callAs } from '../support/call.ts';
+import { createPerson, signIn } from '../support/people.ts';
 import { postJson, readJson, TestServer, type JsonAnswer, type TestGroup } from '../support/server.ts';
 import { expectAnswerHeaders, storedMessages } from './wire.ts';
 
@@ -243,6 +245,27 @@ describe('when the answer of the database is lost after the statement was sent',
     expect(answer?.body).toEqual({ message });
     await proxy.forward();
     await expectReturn(15_000);
+  });
+
+  test('a session that was ended is not good for anything more all the same', async () => {
+    const alice = await createPerson(server, 'alice');
+    const other = await signIn(server, alice.id);
+    // Both tokens are known now, and not looked up again for a while.
+    for (const session of [alice, other]) await callAs(server, session, 'profile.show');
+    const ended: Promise<unknown>[] = [];
+    await database.query((sql) =>
+      sql.begin(async (tx) => {
+        await tx`select from session where id = ${other.session} for update`;
+        ended.push(callAs(server, alice, 'sessions.end', { session: other.session }).catch((error: unknown) => error));
+        await lockWaited(database);
+        proxy.hold('answers');
+      }),
+    );
+    expect(await Promise.all(ended)).toEqual([expect.objectContaining({ status: 503, code: 'outcome_unknown' })]);
+    await proxy.forward();
+    await expectReturn(15_000);
+    await expect(callAs(server, other, 'profile.show')).rejects.toMatchObject({ status: 401 });
+    await callAs(server, alice, 'profile.show');
   });
 
   const change = 'The hook may have been changed: look at it before you repeat it; ';

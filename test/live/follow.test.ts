@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { notify } from '../../src/storage/notifications.ts';
 import { eventually } from '../support/eventually.ts';
 import { createPerson } from '../support/people.ts';
 import type { LiveClient } from './client.ts';
@@ -103,6 +104,29 @@ describe('a client that follows', () => {
     const most = await followed();
     expect(most.complete).toBe(false);
     expect(most.conversations.map(({ id }) => id)).toEqual(all.conversations.map(({ id }) => id));
+  });
+
+  test('gets nothing of what is left out, until there is room for it', async () => {
+    await joinMore(20_000);
+    const client = await live.signIn(live.urls[2]);
+    const { conversations, complete } = await client.call('live.follow');
+    expect([conversations.length, complete]).toEqual([20_000, false]);
+    const compare = (): Promise<unknown> => live.server.database.query((sql) => notify(sql, 'another-node *'));
+    await live.server.database.query(
+      (sql) => sql`delete from membership where conversation_id = ${live.group.id} and account_id = ${live.alice.id}`,
+    );
+    await compare();
+    await eventually(
+      () => client.of('conversation.left').length,
+      (count) => count === 1,
+    );
+    await client.call('live.ping');
+    expect(client.of('conversation.joined')).toEqual([]);
+    await compare();
+    await eventually(
+      () => client.of('conversation.joined').length,
+      (count) => count === 1,
+    );
   });
 
   test('follows once, and nothing before it has said who it is', async () => {

@@ -1,4 +1,4 @@
-import { expect, test } from '@jest/globals';
+import { expect, jest, test } from '@jest/globals';
 import { LocalBus, type Signal } from '../../src/bus/bus.ts';
 import { certainAfterMs, Presence } from '../../src/live/presence.ts';
 import type { AccountId } from '../../src/model/ids.ts';
@@ -38,4 +38,29 @@ test('a node that stops tells the others at once who has left it', () => {
     { kind: 'presence', accountId: alice, online: false },
   ]);
   expect(presence.accounts()).toEqual([]);
+});
+
+test.each([19, 1_000, 50_000])('each of %d accounts is told of again within a minute, again and again', (count) => {
+  let nowMs = 0;
+  const clock = jest.spyOn(performance, 'now').mockImplementation(() => nowMs);
+  try {
+    const accounts = Array.from({ length: count }, (_, n) => (n + 1) as AccountId);
+    const bus = new LocalBus();
+    const toldMs = new Map<AccountId, number>();
+    let longestMs = 0;
+    bus.subscribe({
+      signal: (signal) => {
+        if (signal.kind !== 'presence') return;
+        longestMs = Math.max(longestMs, nowMs - (toldMs.get(signal.accountId) ?? 0));
+        toldMs.set(signal.accountId, nowMs);
+      },
+    });
+    const presence = new Presence(bus, { accounts, has: () => true }, () => {});
+    for (; nowMs <= 300_000; nowMs += 1_000) presence.look();
+    expect(toldMs.size).toBe(count);
+    expect(longestMs).toBeLessThanOrEqual(60_000);
+    expect(nowMs - Math.min(...[...toldMs.values()].slice(0, 1_000))).toBeLessThanOrEqual(60_000);
+  } finally {
+    clock.mockRestore();
+  }
 });

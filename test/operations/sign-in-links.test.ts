@@ -112,3 +112,16 @@ test('one session more than a person may have ends the one used longest ago', as
   expect(await holderOf(second.token)).toBeNull();
   for (const { token } of [first, third, fourth]) expect(await holderOf(token)).not.toBeNull();
 });
+
+test('a new session is not the one that is ended for it, whenever the others were used', async () => {
+  await server.operate('users.create', { nick: 'dora' });
+  for (let count = 0; count < 3; count += 1) await verify((await invite('dora')).link);
+  // As where others are used between the beginning of the sign-in and its turn.
+  await server.database.query(
+    (sql) => sql`
+    update session set used_at = now() + interval '1 minute'
+    where account_id = (select id from account where nick = 'dora')`,
+  );
+  const { token } = await verify((await invite('dora')).link);
+  expect(await holderOf(token)).not.toBeNull();
+});

@@ -6,7 +6,8 @@ describe('a host that does not answer', () => {
     let nowMs = 0;
     const rests = new HostRests(() => nowMs);
     const fail = (): number => {
-      rests.note('https://a.example', false);
+      nowMs += 1;
+      rests.note('https://a.example', false, nowMs);
       return rests.left('https://a.example');
     };
     expect([fail(), fail(), fail(), fail()]).toEqual([0, 0, 0, 0]);
@@ -18,12 +19,24 @@ describe('a host that does not answer', () => {
     expect(rests.left('https://a.example')).toBe(0);
   });
 
+  test('rests no longer for what was under way when it began to rest', () => {
+    let nowMs = 1_000;
+    const rests = new HostRests(() => nowMs);
+    const left = (): number => rests.left('https://a.example');
+    // As many as are sent to one host at once.
+    for (let n = 0; n < 32; n += 1) rests.note('https://a.example', false, 900);
+    expect(left()).toBe(10_000);
+    nowMs += 10_000;
+    for (let n = 0; n < 32; n += 1) rests.note('https://a.example', false, nowMs - 1);
+    expect(left()).toBe(20_000);
+  });
+
   test('is as good as any other once it answers', () => {
     const rests = new HostRests(() => 0);
-    for (let n = 0; n < 9; n += 1) rests.note('https://a.example', false);
-    rests.note('https://a.example', true);
+    for (let n = 1; n <= 9; n += 1) rests.note('https://a.example', false, n);
+    rests.note('https://a.example', true, 0);
     expect(rests.left('https://a.example')).toBe(0);
-    rests.note('https://a.example', false);
+    rests.note('https://a.example', false, 10);
     expect(rests.left('https://a.example')).toBe(0);
   });
 });

@@ -125,6 +125,30 @@ describe('a member', () => {
 });
 
 describe('somebody in the foreground', () => {
+  test('who leaves it after it was looked at again is told with the next message at once', async () => {
+    await stage.device(alice);
+    stage.foreground.add(alice);
+    stage.start();
+    await stage.post('seen, perhaps');
+    await stage.waits(1);
+    await stage.database.query((sql) => sql`update push_pending set next_at = now()`);
+    stage.start();
+    await eventually(
+      () => stage.pending(),
+      ([row]) => row !== undefined && row.claim > 0 && row.dueInS > 30,
+    );
+    stage.foreground.clear();
+    // Who is in the foreground is remembered for a moment; each message makes the row due again.
+    await eventually(
+      async () => {
+        await stage.post('not seen');
+        return stage.told();
+      },
+      (told) => told.length > 0,
+    );
+    expect(stage.told()[0]![0]).toBe('web-1');
+  });
+
   test('is not told at once, and not later either while still there', async () => {
     await stage.device(alice);
     stage.foreground.add(alice);
