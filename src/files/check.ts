@@ -132,13 +132,32 @@ async function checkUploads(parts: CheckParts, after: string | null, repair: boo
   );
   const found: FileFinding[] = [];
   // Those on their way out are the sweep's.
-  const left = uploads.filter(({ key }) => !['uploading', 'removed'].includes(rows.get(key)?.state ?? 'none'));
+  const suspects = uploads.filter(({ key }) => !['uploading', 'removed'].includes(rows.get(key)?.state ?? 'none'));
+  const left = await stillThere(store, suspects, after);
   await inBatches(left, async ({ key: file, size: bytes }) => {
     if (repair) await store.dropUpload(file);
     found.push({ problem: 'upload', file, bytes, repaired: repair });
   });
   if (next === null) found.push(...(await checkUsage(pool, repair)));
   return { findings: found, files: 0, uploads: uploads.length, next: next && `${UPLOADS}${next}`, isEmpty: false };
+}
+
+/**
+ * Those of a page's uploads that the store still has. One that ended between the listing and the look at its row left the
+ * store before its row changed, and is gone from a later listing.
+ */
+async function stillThere(
+  store: FileStore,
+  uploads: readonly StoredObject[],
+  after: string | null,
+): Promise<readonly StoredObject[]> {
+  if (uploads.length === 0) return [];
+  const again = await store.listUploads(after);
+  const pages = [again.files];
+  // New uploads among them move the last ones to the next page.
+  if (again.next !== null) pages.push((await store.listUploads(again.next)).files);
+  const there = new Set(pages.flat().map(({ key }) => key));
+  return uploads.filter(({ key }) => there.has(key));
 }
 
 /** A finding for each account whose count is wrong, as many as a page holds. */

@@ -1,6 +1,7 @@
 import { IncomingMessage } from 'node:http';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Readable } from 'node:stream';
+import { finished } from 'node:stream/promises';
 import type { LimitsConfig } from '../config/config.ts';
 import { KlatchError } from '../errors.ts';
 import type { Log } from '../log.ts';
@@ -128,6 +129,28 @@ export async function receive(parts: UploadParts, upload: Upload, source: Upload
     inflow.destroy();
     counts.bytesReceived += inflow.total;
     await notes.idle();
+  }
+}
+
+/**
+ * Reads a source that has nothing to bring, since the upload of `size` bytes is whole. Rejects with `too_large` at its
+ * first byte, and with what `receive` does for one that is cut or says nothing.
+ */
+export async function refuseBytes(
+  { bounds }: UploadParts,
+  source: Pick<UploadSource, 'bytes' | 'signal' | 'onFlow'> & { readonly size: number },
+): Promise<void> {
+  const { bytes, signal, size } = source;
+  const inflow = new Inflow(bytes, { maxBytes: 0, onExcess: () => beyondAnnounced(size), allow: null, bounds });
+  const cut = (): void => void inflow.destroy(signal.reason as Error);
+  signal.addEventListener('abort', cut, { once: true });
+  if (signal.aborted) cut();
+  source.onFlow?.(inflow);
+  try {
+    await finished(inflow.resume());
+  } finally {
+    signal.removeEventListener('abort', cut);
+    inflow.destroy();
   }
 }
 

@@ -5,7 +5,15 @@ import type { AccountId } from '../model/ids.ts';
 import { findFile, type StoredFile } from '../storage/files.ts';
 import type { Inflow } from './inflow.ts';
 import { cleanName } from './names.ts';
-import { beginInStore, clearBehindWriter, completeUpload, giveUpQuietly, openUpload, receive } from './reception.ts';
+import {
+  beginInStore,
+  clearBehindWriter,
+  completeUpload,
+  giveUpQuietly,
+  openUpload,
+  receive,
+  refuseBytes,
+} from './reception.ts';
 import { NotInStoreError, type Progress } from './store.ts';
 import { newFileId, type Uploads } from './uploads.ts';
 
@@ -127,10 +135,17 @@ export class ResumableUploads {
       const sentence = `The upload was announced with ${size} bytes: only ${remaining} are missing`;
       throw new KlatchError('too_large', { sentence });
     }
+    const signal = AbortSignal.any([by.stop, by.writer.ending.signal]);
+    const onFlow = (flow: Inflow): void => void (by.writer.flow = flow);
+    const isWhole = file.state === 'stored' || (remaining === 0 && size > 0);
+    // Without a length only its body tells whether a part brings more than the upload has room for.
+    if (isWhole && part.announcedBytes === null) {
+      await refuseBytes(parts, { bytes: part.bytes(), size, signal, onFlow });
+    }
     if (file.state === 'stored') return this.#status(file);
     const from: Progress =
       file.upload === null ? await beginInStore(parts, id) : { received: file.received, state: file.upload };
-    if (remaining === 0 && size > 0) {
+    if (isWhole) {
       await completeUpload(parts, { id, progress: from }, null);
       return this.#status({ ...file, state: 'stored' });
     }
@@ -141,8 +156,8 @@ export class ResumableUploads {
         bytes: part.bytes(),
         isLast: part.announcedBytes === remaining,
         isResumable: true,
-        signal: AbortSignal.any([by.stop, by.writer.ending.signal]),
-        onFlow: (flow) => (by.writer.flow = flow),
+        signal,
+        onFlow,
       },
     );
     if (progress.received < size) return this.#status({ ...file, received: progress.received, touchedAt: new Date() });
@@ -154,6 +169,8 @@ export class ResumableUploads {
   async #upload(id: string, accountId: AccountId): Promise<StoredFile> {
     const file = await this.#row(id, accountId);
     if (!file.isResumable) throw new KlatchError('file_not_found');
+    // It was complete once, and nothing of it is left: who asks begins anew, and does not take it for stored.
+    if (file.state === 'lost') throw new KlatchError('upload_over');
     return file;
   }
 

@@ -63,6 +63,7 @@ export class FormReading {
   readonly #files: ReceivedFile[] = [];
   readonly #failing = new AbortController();
   readonly #failed: Promise<never>;
+  readonly #parsed: Promise<void>;
   /** The body so far; null from the first file on. */
   #chunks: Buffer[] | null = [];
   #bytes = 0;
@@ -94,6 +95,8 @@ export class FormReading {
     this.#parser.on('file', (field, stream, name) => this.#takeFile(field, stream, name));
     this.#parser.on('partsLimit', () => this.#breaks(invalid(`The form has more than ${MAX_PARTS} parts`)));
     this.#parser.on('error', () => this.#breaks(invalid('The body is not a valid multipart form')));
+    // From here on: with more delimiters behind the closing one it finishes while the body is still being read.
+    this.#parsed = new Promise((resolve) => this.#parser.once('finish', () => resolve()));
   }
 
   /** Resolves to the form, or to the whole body where it has no files. */
@@ -184,10 +187,10 @@ export class FormReading {
   }
 
   async #finish(): Promise<void> {
-    this.#clock.stop();
-    const finished = once(this.#parser, 'finish');
     this.#parser.end();
-    await Promise.race([finished, this.#failed]);
+    // The clock runs on until then: a parser that says nothing at the end of a body must not hold the request.
+    await Promise.race([this.#parsed, this.#failed]);
+    this.#clock.stop();
     await this.#storing;
     if (this.#failing.signal.aborted) throw this.#failing.signal.reason;
   }
@@ -207,17 +210,22 @@ export class FormReading {
       this.#chunks = null;
       this.#begins();
     }
-    this.#fileCount += 1;
-    const { maxFiles } = this.#options;
     if (field === 'text' || field === 'payload') {
       const sentence = `${field}: was sent as a file; with curl it is -F '${field}=<name', not -F '${field}=@name'`;
       this.#fail(invalid(sentence));
     } else if (field === undefined || !FILE_FIELD.test(field)) {
       this.#fail(invalid('A file is in another field than file: name the field of each file "file"'));
-    } else if (this.#fileCount > maxFiles) {
-      this.#fail(invalid(`file: a message carries at most ${maxFiles} files (limits.attachments)`));
     }
+    // What has no name may be no file: that shows when its turn comes.
+    if (name !== '') this.#countFile();
     this.#storing = this.#storing.then(() => this.#store(stream, name));
+  }
+
+  #countFile(): void {
+    this.#fileCount += 1;
+    const { maxFiles } = this.#options;
+    if (this.#fileCount <= maxFiles) return;
+    this.#fail(invalid(`file: a message carries at most ${maxFiles} files (limits.attachments)`));
   }
 
   #begins(): void {
@@ -235,11 +243,14 @@ export class FormReading {
       if (signal.aborted) return;
       const meter = new HashMeter();
       pipeline(stream, meter, () => {});
-      // What browsers send for a field in which nothing was chosen.
-      if (name === '' && (await isEmpty(meter, signal))) {
-        meter.resume();
-        this.#fileCount -= 1;
-        return;
+      if (name === '') {
+        // What browsers send for a field in which nothing was chosen.
+        if (await isEmpty(meter, signal)) {
+          meter.resume();
+          return;
+        }
+        this.#countFile();
+        if (signal.aborted) return;
       }
       // Meanwhile the store looks after how fast it comes.
       this.#clock.pause();

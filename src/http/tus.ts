@@ -74,9 +74,13 @@ export class Tus {
     const name = fileName(req.headers['upload-metadata']);
     const brings = mediaType(req.headers['content-type']) === PART_TYPE;
     const bytes = announcedBytes(req);
+    if (brings && bytes !== null && bytes > size) {
+      throw new KlatchError('too_large', { sentence: `More bytes come than the ${size} that were announced` });
+    }
     const uploads = this.#services.resumableUploads;
     let status = await uploads.create({ accountId, name, size });
-    if (brings && bytes !== 0 && status.expiresAt !== null) {
+    // Of none, too: a body without a length may bring what there is no room for.
+    if (brings && bytes !== 0) {
       const part = { offset: 0, announcedBytes: bytes, bytes: () => openBody(req, res) };
       try {
         status = await uploads.append(status.id, accountId, part);

@@ -1,12 +1,12 @@
 import { mkdir, mkdtemp, rm, unlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import { checkFiles, type FileFinding } from '../../src/files/check.ts';
 import { LocalStore } from '../../src/files/local-store.ts';
 import type { FileStore } from '../../src/files/store.ts';
 import type { AccountId } from '../../src/model/ids.ts';
-import { findFile } from '../../src/storage/files.ts';
+import { deleteRow, findFile, finishUpload } from '../../src/storage/files.ts';
 import type { Pool } from '../../src/storage/pool.ts';
 import { makeGroups, makeMembers } from '../storage/fixture.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
@@ -112,6 +112,24 @@ describe('the check of files', () => {
     expect(new Set(findings.map(({ file }) => file))).toEqual(new Set([stored, stray]));
     expect(await store.size(stored)).toBe(4);
     expect((await check(false)).findings).toEqual([]);
+  });
+
+  test('takes an upload that ends while it looks for none that was left', async () => {
+    const [ended, removed] = [await rows.uploading('half'), await rows.uploading('gone')];
+    const stray = newKey();
+    await writeFile(join(location, 'uploads', stray), 'half');
+    const list = store.listUploads.bind(store);
+    jest.spyOn(store, 'listUploads').mockImplementationOnce(async (after) => {
+      const page = await list(after);
+      await store.finish(ended, { received: 4, state: {} });
+      await pool.transaction((tx) => finishUpload(tx, ended, { size: 4, type: 'text/plain' }));
+      await store.abort(removed, null);
+      await pool.transaction((tx) => deleteRow(tx, removed));
+      return page;
+    });
+    const { findings, looked } = await check(false);
+    expect(looked[1]).toBe(3);
+    expect(findings).toEqual([{ problem: 'upload', file: stray, bytes: 4, repaired: false }]);
   });
 
   test('finds counts that are wrong', async () => {

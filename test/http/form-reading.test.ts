@@ -2,9 +2,11 @@ import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { Readable } from 'node:stream';
 import { text as readText } from 'node:stream/consumers';
-import { setTimeout as wait } from 'node:timers/promises';
-import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { setImmediate as turn, setTimeout as wait } from 'node:timers/promises';
+import { Busboy } from '@fastify/busboy';
+import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import { KlatchError } from '../../src/errors.ts';
 import { FormReading, type FormFile, type FormOptions, type ReceivedForm } from '../../src/http/form-reading.ts';
 import { requestBytes, Wire } from './wire.ts';
@@ -41,6 +43,7 @@ beforeEach(async () => {
   await once(server, 'listening');
 });
 afterEach(async () => {
+  jest.restoreAllMocks();
   for (const wire of wires.splice(0)) wire.close();
   server.closeAllConnections();
   await new Promise((resolve) => server.close(resolve));
@@ -103,6 +106,17 @@ async function send(body: string, how: { pieces?: number; cut?: boolean } = {}):
   return outcomes[0]!;
 }
 
+/** Reads a body that comes in these chunks, each when the one before was dealt with: a socket might join them. */
+function read(chunks: readonly string[]): Promise<Outcome> {
+  async function* arriving(): AsyncGenerator<Buffer> {
+    for (const chunk of chunks) {
+      yield Buffer.from(chunk);
+      for (let turns = 0; turns < 10; turns += 1) await turn();
+    }
+  }
+  return receive(Object.assign(Readable.from(arriving()), { headers: HEADERS }) as unknown as IncomingMessage);
+}
+
 const formOf = (outcome: Outcome): ReceivedForm => {
   if ('form' in outcome) return outcome.form;
   throw new Error('no form with files', { cause: 'error' in outcome ? outcome.error : undefined });
@@ -148,8 +162,37 @@ describe('a form', () => {
     ]);
   });
 
+  test('counts no fields in which no file was chosen, however many', async () => {
+    const none = Array.from({ length: 10 }, () => file('', ''));
+    const { fields, files } = formOf(await send(encode([text('hi'), file('x'), ...none, file('y'), file('z', '')])));
+    expect(fields.get('text')).toBe('hi');
+    expect(files).toHaveLength(3);
+  });
+
+  test('is read to its end with more delimiters behind the last one, wherever it is cut', async () => {
+    const form = encode([text('x'), file('A')]);
+    for (const more of ['', '--B--\r\n', '\r\n--B\r\n--B']) {
+      const body = `${form}${more}`;
+      const cuts = Array.from(body, (_, at) => [body.slice(0, at), body.slice(at)].filter((chunk) => chunk !== ''));
+      kept.clear();
+      const all = await Promise.all(cuts.map(read));
+      expect(all.map((outcome) => formOf(outcome).fields.get('text'))).toEqual(cuts.map(() => 'x'));
+      expect([...kept.values()]).toEqual(cuts.map(() => 'A'));
+    }
+  });
+
+  test('whose parser says nothing at its end is given up in time, and nothing of it stays', async () => {
+    changes = { restMs: 200 };
+    jest.spyOn(Busboy.prototype, 'end').mockImplementation(function (this: InstanceType<typeof Busboy>) {
+      return this;
+    });
+    expect(errorOf(await read([encode([file('x')])])).code).toBe('request_timeout');
+    expect([begun, kept.size]).toEqual([1, 0]);
+  });
+
   test.each<[string, Part[], RegExp]>([
     ['more files than a message carries', Array.from({ length: 4 }, () => file('x')), /at most 3 files/],
+    ['more files than that without a name', Array.from({ length: 4 }, () => file('x', '')), /at most 3 files/],
     ['a file in another field', [file('x'), { ...file('x'), name: 'upload' }], /name the field of each file "file"/],
     ['the text as a file', [{ ...file('x'), name: 'text' }], /text: was sent as a file; with curl/],
     ['fields past the bound', [file('x'), text('x'.repeat(MAX_BODY + 1))], /without its files/],

@@ -208,6 +208,16 @@ describe('an upload in parts', () => {
     expect(await code(await patch(path, 0, 'hello'))).toEqual([410, 'upload_over']);
   });
 
+  test('whose file the store has lost is over, and can be removed', async () => {
+    const path = await create(5);
+    await patch(path, 0, 'hello');
+    await server.database.query((sql) => sql`update file set state = 'lost' where id = ${path.split('/').at(-1)!}`);
+    expect((await tus('HEAD', path)).status).toBe(410);
+    expect(await code(await patch(path, 5, ''))).toEqual([410, 'upload_over']);
+    expect((await tus('DELETE', path)).status).toBe(204);
+    expect((await tus('HEAD', path)).status).toBe(404);
+  });
+
   test('is taken from one request at a time', async () => {
     const path = await create(20);
     const wire = await beginPart(path, 0, 10, '01234');
