@@ -1,6 +1,6 @@
 import { createReadStream, createWriteStream, rmSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
-import { basename } from 'node:path';
+import { basename, dirname } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { Command } from 'commander';
@@ -63,13 +63,27 @@ async function save(bytes: Readable, path: string): Promise<void> {
     if (isOurs) rmSync(path, { force: true });
     const { code } = error as NodeJS.ErrnoException;
     if (!isOurs && code !== undefined) {
-      const sentence = code === 'EEXIST' ? `${path} is there already: choose another --output` : `${path}: ${code}`;
-      throw new CommandError(exitCodes.operationFailed, sentence, { cause: error });
+      throw new CommandError(exitCodes.operationFailed, unwritable(path, code), { cause: error });
     }
     throw new CommandError(exitCodes.unavailable, `the download of ${path} broke off; nothing of it was kept`, {
       cause: error,
     });
   }
+}
+
+/** Why a file cannot be made, and what to do. */
+function unwritable(path: string, code: string): string {
+  const folder = dirname(path);
+  if (code === 'EEXIST') return `${path} is there already: choose another --output`;
+  if (code === 'EISDIR') return `${path} names a folder: put the name of a file behind it`;
+  if (code === 'ENOENT') {
+    return `${path} cannot be made: there is no folder ${folder}; make it, or choose another --output`;
+  }
+  if (code === 'ENOTDIR') return `${path} cannot be made: ${folder} is no folder; choose another --output`;
+  if (code === 'EACCES' || code === 'EPERM' || code === 'EROFS') {
+    return `${path} cannot be made: you may not write into ${folder} (${code}); choose another --output`;
+  }
+  return `${path} cannot be made (${code}): choose another --output`;
 }
 
 /** A file of this machine that is to be uploaded. */
@@ -135,7 +149,9 @@ function fileServerOf(context: CommandContext, options: ChatOptions): FileServer
   const { profile, server } = profileOf(context, options);
   const base = httpBase(server);
   if (base !== null) return { base, token: profile.token };
-  const sentence = `files go over HTTP, which ${harmless(server)} is not: say where with --server https://…`;
+  const sentence =
+    `files go over HTTP, which ${harmless(server)} is not: ` +
+    "give the server's HTTP address, --server http://… or https://…, here or when you sign in";
   throw new CommandError(exitCodes.usage, sentence);
 }
 

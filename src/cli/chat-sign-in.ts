@@ -1,5 +1,5 @@
 import { hostname } from 'node:os';
-import type { Command } from 'commander';
+import { Option, type Command } from 'commander';
 import { z } from 'zod';
 import type { ServerAddress } from '../chat/address.ts';
 import { callOnce } from '../chat/call-once.ts';
@@ -38,13 +38,18 @@ const verifiedSchema = z.discriminatedUnion('status', [
 type SignedIn = z.infer<typeof signedInSchema>;
 
 const MAX_CODES = 3;
+/** A whole link, or what stands behind its #. How long that is, is the server's business. */
+const LINK = /^(?:\S*#)?kll_[\w-]+$/;
 const NICK = /^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,30}[A-Za-z0-9])?$/;
 
 export function addSignIn(chat: Command, context: CommandContext): void {
   const command = chat
     .command('sign-in')
     .description('sign in to a server, and keep the session for the other commands')
-    .requiredOption('--server <address>', 'the server: ws://, wss://, tcp:// or tls:// with its port, or http(s)://')
+    .requiredOption(
+      '--server <address>',
+      'the server: http(s)://, which files need; or ws://, wss://, tcp:// or tls:// with its port',
+    )
     .option(
       '--link [link]',
       'sign in with a link of `klatch user invite`; without a value, or -, it is asked for or read from standard input',
@@ -58,13 +63,19 @@ export function addSignIn(chat: Command, context: CommandContext): void {
       "use a token that there is already, such as a bot's: it is asked for, or read from standard input",
     )
     .option('--invite <link>', 'the invitation into a group, where the server wants one to sign up')
-    .option('--label <text>', 'what the session is called in your list of sessions', `klatch chat on ${hostname()}`)
+    .addOption(
+      // In words, since the documents are made from this: they are the same whichever machine makes them.
+      new Option('--label <text>', 'what the session is called in your list of sessions').default(
+        `klatch chat on ${hostname()}`,
+        "klatch chat on this machine's name",
+      ),
+    )
     .option('--profile <name>', 'keep it under this name, beside other sessions', profileName)
     .action((options: SignInOptions) => signIn(context, options));
   withExamples(command, [
     'klatch chat sign-in --server https://chat.example.org --link',
     'klatch chat sign-in --server wss://chat.example.org --address alice@example.org',
-    'klatch chat sign-in --server ws://127.0.0.1:9080 --link - --profile test < link.txt',
+    'klatch chat sign-in --server http://127.0.0.1:9090 --link - --profile test < link.txt',
   ]);
 }
 
@@ -107,22 +118,40 @@ async function byLink(
   address: ServerAddress,
   { link, label }: SignInOptions,
 ): Promise<SignedIn> {
-  const text = typeof link === 'string' && link !== '-' ? link : await readSecret(context, 'The sign-in link');
+  const text = typeof link === 'string' && link !== '-' ? link : await readLink(context);
+  const problem = linkProblem(text);
+  if (problem !== null) throw new CommandError(exitCodes.usage, problem);
   const params = { link: text, label };
   return callOnce(address, { method: 'auth.verify', params, schema: signedInSchema });
 }
 
 async function byToken(context: CommandContext, address: ServerAddress): Promise<SignedIn> {
-  const token = await readSecret(context, 'The token');
+  const token = await readSecret(context, { text: 'The token', check: () => null });
   const request = { method: 'live.authenticate', params: { token }, schema: authenticatedSchema };
   const { account } = await callOnce(address, request);
   return { status: 'signed_in', token, account };
 }
 
+const readLink = (context: CommandContext): Promise<string> =>
+  readSecret(context, { text: 'The sign-in link', check: linkProblem });
+
+/** What is wrong with a text that should be a sign-in link; null: the server can say. It may be a secret: not quoted. */
+function linkProblem(text: string): string | null {
+  if (LINK.test(text.trim())) return null;
+  return 'this is no sign-in link: give the whole first line of what `klatch user invite` prints';
+}
+
 /** Not from the command line, which other users of the machine can see. */
-async function readSecret(context: CommandContext, text: string): Promise<string> {
-  if (!context.input.isTTY) return (await readText(context.input)).trim();
-  return prompting(context, (prompt) => prompt.ask({ text, hidden: true, check: () => null }));
+async function readSecret(
+  context: CommandContext,
+  { text, check }: { text: string; check: (typed: string) => string | null },
+): Promise<string> {
+  if (context.input.isTTY) return prompting(context, (prompt) => prompt.ask({ text, hidden: true, check }));
+  // The output of `klatch user invite` is taken as it is: sentences stand below the link.
+  const lines = (await readText(context.input)).split('\n').map((line) => line.trim());
+  const first = lines.find((line) => line !== '');
+  if (first !== undefined) return first;
+  throw new CommandError(exitCodes.usage, `${text} is expected on standard input, which is empty`);
 }
 
 /** Each step on a connection of its own: a person takes longer than a server waits for who has not signed in. */

@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import { anyHookLog, MAX_LOG_PAGE } from '../operations/hook-log.ts';
 import { redeliverAnyHook, skipAnyHook } from '../operations/hook-redelivery.ts';
+import { parseMoment } from '../operations/moment.ts';
 import type { CommandContext } from './context.ts';
 import { exitCodes } from './exit-codes.ts';
 import { CommandError } from './failure.ts';
@@ -96,10 +97,15 @@ export function addRedeliver(hook: Command, context: CommandContext): void {
 
 const UNITS_MS: Readonly<Record<string, number>> = { s: 1_000, min: 60_000, h: 3_600_000, d: 86_400_000 };
 
-/** An age, such as 30min, as the time that it was; anything else is for the server to read. */
+/** An age, such as 30min, as the time that it was. The server knows no ages, so that its error would leave them out. */
 function placeOf(text: string, nowMs: number): string {
   const [, count, unit] = /^(\d{1,6}) ?(s|min|h|d)$/.exec(text) ?? [];
-  return unit === undefined ? text : new Date(nowMs - Number(count) * UNITS_MS[unit]!).toISOString();
+  if (unit !== undefined) return new Date(nowMs - Number(count) * UNITS_MS[unit]!).toISOString();
+  if (/^\d+:\d+$/.test(text) || parseMoment(text) !== null) return text;
+  const sentence =
+    '--from: give the id of a message such as 7:42, a time with its zone such as 2026-11-20T08:00:00Z, ' +
+    'or how long ago such as 1h (s, min, h or d)';
+  throw new CommandError(exitCodes.usage, sentence);
 }
 
 function fromLines({ id, group, from, pending }: Redelivered): string[] {

@@ -1,5 +1,5 @@
 import { access, constants, stat } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { dirname, isAbsolute, relative, sep } from 'node:path';
 import type { Config } from '../config/config.ts';
 import { StoreAwayError } from '../files/store.ts';
 import { createFileStore } from '../files/stores.ts';
@@ -9,16 +9,14 @@ const RIGHTS = 'chown it to the user of the server, with all that is in it, or c
 
 /** Whether files can be kept; `serverUid` null: no server runs, or its user is not known. Nothing is made or written. */
 export async function examineFiles(config: Config, serverUid: number | null): Promise<Verdict> {
-  const { location, s3 } = config.files;
-  return s3 === null ? examineFolder(location, serverUid) : examineBucket(config);
+  return config.files.s3 === null ? examineFolder(config, serverUid) : examineBucket(config);
 }
 
-async function examineFolder(location: string, serverUid: number | null): Promise<Verdict> {
+async function examineFolder({ files: { location }, dataDir }: Config, serverUid: number | null): Promise<Verdict> {
   const found = await stat(location).catch(({ code }: NodeJS.ErrnoException) => code ?? 'unknown');
   if (typeof found === 'string') {
     if (found !== 'ENOENT') return error(`${location} cannot be reached (${found})`, RIGHTS);
-    const isMakeable = (await stat(dirname(location)).catch(() => null))?.isDirectory() === true;
-    if (isMakeable) return ok(`${location} is not there yet: the server makes it`);
+    if (await isMakeable(location, dataDir)) return ok(`${location} is not there yet: the server makes it`);
     const todo = `Make ${dirname(location)}, mount it, or change services.file-storage.location.`;
     return error(`${location} is not there, and neither is the folder above it`, todo);
   }
@@ -35,6 +33,22 @@ async function examineFolder(location: string, serverUid: number | null): Promis
   );
   if (refused !== null) return error(`${location} cannot be written (${refused})`, RIGHTS);
   return ok(`${location} can be written`);
+}
+
+/**
+ * Whether the server makes the folder: it makes this one and none above it, which may be a disk that is not mounted. But
+ * the data directory it makes first, with all that is missing above that.
+ */
+async function isMakeable(location: string, dataDir: string): Promise<boolean> {
+  const above = await stat(dirname(location)).catch(({ code }: NodeJS.ErrnoException) => code ?? 'unknown');
+  if (typeof above !== 'string') return above.isDirectory();
+  return above === 'ENOENT' && isWithin(dataDir, dirname(location));
+}
+
+/** Whether a path is the folder or below it. */
+function isWithin(path: string, folder: string): boolean {
+  const way = relative(folder, path);
+  return way !== '..' && !way.startsWith(`..${sep}`) && !isAbsolute(way);
 }
 
 async function examineBucket({ files, limits }: Config): Promise<Verdict> {

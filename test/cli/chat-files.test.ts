@@ -84,6 +84,14 @@ describe('klatch chat', () => {
     expect(refused).toMatchObject({ code: 1, stdout: '' });
     expect(refused.stderr).toContain('report 1.bin is there already');
     expect(readFileSync(report).equals(content)).toBe(true);
+    for (const [output, why] of [
+      ['none/copy.bin', ' cannot be made: there is no folder none; make it, or choose another --output'],
+      ['note.txt/copy.bin', ' cannot be made: note.txt is no folder; choose another --output'],
+      ['config/', ' names a folder: put the name of a file behind it'],
+    ] as const) {
+      const stderr = `klatch: ${output}${why}\n`;
+      expect(await chat(bob, 'download', id, '--output', output)).toMatchObject({ code: 1, stdout: '', stderr });
+    }
     const piped = await chat(bob, 'download', lines[2]!.split(' ').at(-1)!, '--output', '-');
     expect(piped.stdout.trimEnd()).toBe('hello');
   }, 60_000);
@@ -123,6 +131,7 @@ describe('klatch chat', () => {
     const ended = await chat(alice, 'download', 'x'.repeat(22), ...elsewhere);
     expect(ended).toMatchObject({ code: 64 });
     expect(ended.stderr).toContain('files go over HTTP');
+    expect(ended.stderr).toContain('--server http://… or https://…');
   }, 30_000);
 
   test('shows on a terminal how far it is, and takes that away', async () => {

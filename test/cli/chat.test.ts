@@ -101,6 +101,9 @@ describe('klatch chat sign-in', () => {
     });
     try {
       await terminal.shows('The sign-in link:');
+      // Something else was in the clipboard: it asks again.
+      terminal.type('something else\r');
+      await terminal.shows(/this is no sign-in link[^]*The sign-in link:/);
       terminal.type(`${text}\r`);
       await terminal.shows('Signed in as alice.');
       expect(await terminal.ended()).toBe(0);
@@ -143,11 +146,32 @@ describe('klatch chat sign-in', () => {
     for (const { stderr } of [again]) expect(stderr).not.toContain(text.split('#')[1]);
   });
 
+  test('takes what klatch user invite prints as it is', async () => {
+    const { stdout } = await workspace.run(['user', 'invite', 'alice']);
+    expect(stdout.trimEnd().split('\n')).toHaveLength(3);
+    const options = ['sign-in', '--server', http, '--profile', 'as-printed', '--link'];
+    expect(await piped(`\r\n${stdout}`, ...options)).toMatchObject({ code: 0, stdout: 'Signed in as alice.\n' });
+  });
+
+  test.each([
+    ['kls_none-of-links', 'this is no sign-in link'],
+    ['Whoever opens this link first is signed in as alice.\n', 'this is no sign-in link'],
+    ['http://127.0.0.1:9090/v1/sign-in', 'this is no sign-in link'],
+    ['\n \n', 'The sign-in link is expected on standard input, which is empty'],
+  ])('says of %j on standard input that it is no link, without the text itself', async (input, sentence) => {
+    const ended = await piped(input, 'sign-in', '--server', http, '--link', '--profile', 'none');
+    expect(ended).toMatchObject({ code: 64, stdout: '', stderr: expect.stringContaining(`klatch: ${sentence}`) });
+    expect(ended.stderr).not.toContain('kls_none-of-links');
+  });
+
   test('with a token keeps that of a bot', async () => {
     await signIn('alice', 'of-token');
     const { token } = JSON.parse(readFileSync(profileFile('of-token'), 'utf8')) as { token: string };
     const options = ['sign-in', '--server', http, '--token', '--profile', 'by-token'];
-    expect(await piped(`${token}\n`, ...options)).toMatchObject({ code: 0, stdout: 'Signed in as alice.\n' });
+    expect(await piped(`${token}\n\nKeep it.\n`, ...options)).toMatchObject({
+      code: 0,
+      stdout: 'Signed in as alice.\n',
+    });
     const wrong = await piped('kls_none', ...options);
     expect(wrong).toMatchObject({ code: 1 });
     expect(wrong.stderr).not.toContain('kls_none');

@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
@@ -6,6 +7,31 @@ import { exitCodes, exitCodeMeanings } from '../../src/cli/exit-codes.ts';
 import { root } from './program.ts';
 
 const page = readFileSync(join(root, 'docs/command-line.md'), 'utf8');
+
+/** Before the program: what it may learn of its machine is another's. */
+const OTHER_MACHINE = `
+import os from 'node:os';
+import { syncBuiltinESMExports } from 'node:module';
+Object.assign(os, {
+  hostname: () => 'another-machine',
+  homedir: () => '/another/home',
+  tmpdir: () => '/another/tmp',
+  userInfo: () => ({ username: 'another' }),
+  availableParallelism: () => 77,
+  cpus: () => [],
+  totalmem: () => 77e9,
+});
+syncBuiltinESMExports();
+`;
+
+test('the generated pages are the same whichever machine makes them', () => {
+  const { status, stderr } = spawnSync(
+    process.execPath,
+    [`--import=data:text/javascript,${encodeURIComponent(OTHER_MACHINE)}`, join(root, 'scripts/docs.ts'), '--check'],
+    { encoding: 'utf8', env: { ...process.env, TZ: 'Pacific/Kiritimati', HOME: '/another/home', COLUMNS: '40' } },
+  );
+  expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+});
 
 describe('docs/command-line.md', () => {
   test('is what the program says of itself now', () => {

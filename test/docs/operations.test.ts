@@ -1,4 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 import { exitCodes } from '../../src/cli/exit-codes.ts';
@@ -6,7 +8,9 @@ import { expectedFailures } from '../../src/cli/failure.ts';
 import { checkNames } from '../../src/doctor/finding.ts';
 import { errorKinds } from '../../src/errors.ts';
 import { embeddedErrorCodes } from '../../src/storage/embedded/embedded-error.ts';
-import { root } from '../cli/program.ts';
+import type { Config } from '../../src/config/config.ts';
+import { loadConfig } from '../../src/config/load.ts';
+import { root, SECRET } from '../cli/program.ts';
 
 const page = readFileSync(join(root, 'docs/operations.md'), 'utf8');
 
@@ -38,6 +42,27 @@ const sources = readdirSync(join(root, 'src'), { recursive: true, withFileTypes:
   .replace(/['`] \+\s*['`]/g, '');
 
 describe('docs/operations.md', () => {
+  test('gives a second server on the same machine ports of its own', async () => {
+    const example = /```hocon\n(# The second server[^]*?)```/.exec(page)![1]!;
+    const folder = await mkdtemp(join(tmpdir(), 'klatch-second-'));
+    try {
+      const [first, second] = [join(folder, 'server.conf'), join(folder, 'second.conf')];
+      await writeFile(first, `secret = "${SECRET}"\nhttp.base-uri = "http://klatch.example"\n`);
+      await writeFile(second, example.replace('/etc/klatch/server.conf', first));
+      const [one, two] = [first, second].map((file) => loadConfig(file, { env: {} }).config) as [Config, Config];
+      const ports = [one, two].flatMap(({ http, metrics, endpoints }) => [http, metrics, ...endpoints]);
+      expect(new Set(ports.map(({ port }) => port)).size).toBe(8);
+      expect(two.dataDir).not.toBe(one.dataDir);
+    } finally {
+      await rm(folder, { recursive: true, force: true });
+    }
+  });
+
+  test("says how a hook's secret is changed, without registering it anew", () => {
+    const [, , change] = rowOf(part('## Secrets', 'Klatch writes none of them'), "a hook's secret")!;
+    expect(change).toMatch(/^`klatch hook rotate-secret`, or .*rotate_secret/);
+  });
+
   test.each(Object.entries(errorKinds))('explains the error %s', (code, { status, sentence }) => {
     const row = rowOf(errorsPart, code);
     expect(row?.slice(0, 3)).toEqual([code, String(status), sentence]);

@@ -100,16 +100,17 @@ test('two people, a machine and a server that is killed: nothing is missed or re
     await administrate('user', 'invite', 'bob'),
   ].join('\n');
   expectTranscript('accounts', accounts);
-  const [ownersLink, bobsLink] = [...accounts.matchAll(/\S+#kll_\S+/g)].map(([link]) => link) as [string, string];
+  // What each invitation printed, behind the command.
+  const [ownersText, bobsText] = accounts.split(/^\$ klatch user invite .*\n/m).slice(1) as [string, string];
 
+  const httpUrl = `http://127.0.0.1:${config.http.port}`;
   const signIns = [
-    { link: ownersLink, file: 'owner.txt', args: ['--server', `ws://127.0.0.1:${ws}`, '--link'] },
-    { link: bobsLink, file: 'bob.txt', args: ['--server', `tcp://127.0.0.1:${tcp}`, '--link', '--profile', 'bob'] },
+    { text: ownersText, file: 'owner.txt', args: ['--server', httpUrl, '--link'] },
+    { text: bobsText, file: 'bob.txt', args: ['--server', `tcp://127.0.0.1:${tcp}`, '--link', '--profile', 'bob'] },
   ];
   const signedIn: string[] = [];
-  for (const { link, file, args } of signIns) {
-    await writeFile(join(folder, file), link);
-    const { stdout, stderr } = await klatch(['chat', 'sign-in', ...args], link);
+  for (const { text, file, args } of signIns) {
+    const { stdout, stderr } = await klatch(['chat', 'sign-in', ...args], text);
     signedIn.push(`$ klatch chat sign-in ${args.join(' ')} < ${file}\n${stdout}${stderr}`);
   }
   expectTranscript('sign in', signedIn.join('\n'));
@@ -156,4 +157,17 @@ test('two people, a machine and a server that is killed: nothing is missed or re
     `$ klatch chat follow --profile bob\n${stderr}${stdout}`,
   ];
   expectTranscript('scripts', scripts.join('\n'));
+
+  await writeFile(join(folder, 'report.pdf'), Buffer.alloc(12_345, '%'));
+  const sent = await klatch(['chat', 'write', 'Lobby', 'The report', '--file', 'report.pdf']);
+  const read = await klatch(['chat', 'read', 'Lobby', '--last', '1', '--profile', 'bob']);
+  const id = /\[report\.pdf .*\] (\S+)$/m.exec(read.stdout)![1]!;
+  const options = ['--output', 'copy.pdf', '--profile', 'bob', '--server', httpUrl];
+  const saved = await klatch(['chat', 'download', id, ...options]);
+  const files = [
+    `$ klatch chat write Lobby "The report" --file report.pdf\n${sent.stdout}${sent.stderr}`,
+    `$ klatch chat read Lobby --last 1 --profile bob\n${read.stdout}${read.stderr}`,
+    `$ klatch chat download ${id} ${options.join(' ')}\n${saved.stdout}${saved.stderr}`,
+  ];
+  expectTranscript('files', files.join('\n').replaceAll(id, 'FILE'));
 }, 240_000);

@@ -29,6 +29,22 @@ describe('doctor looks at where files are kept', () => {
     expect(await readdir(location)).toEqual([]);
   });
 
+  test('a folder below the data directory is well before the first start, which makes that', async () => {
+    const dataDir = join(parent, 'above', 'data');
+    const at = (location: string) =>
+      examineFiles(testConfig(testServer('unused'), dataDir, { files: { location, s3: null } }), null);
+    for (const location of [join(dataDir, 'files'), dataDir, join(parent, 'above', 'files')]) {
+      expect(await at(location)).toMatchObject({
+        level: 'ok',
+        found: `${location} is not there yet: the server makes it`,
+      });
+    }
+    // The first start makes the data directory and this one folder, none between them.
+    expect(await at(join(dataDir, 'some', 'files'))).toMatchObject({ level: 'error' });
+    expect(await at(join(parent, 'above', 'data-2', 'files'))).toMatchObject({ level: 'error' });
+    expect(await readdir(parent)).toEqual([]);
+  });
+
   test('a folder of somebody else, on a disk that is not mounted, or none at all is an error', async () => {
     const location = join(parent, 'files');
     await mkdir(location);
