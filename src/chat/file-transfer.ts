@@ -2,6 +2,7 @@ import { request as requestPlain, type IncomingMessage } from 'node:http';
 import { request as requestTls } from 'node:https';
 import { Transform, type Readable, type TransformCallback } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import { setTimeout as wait } from 'node:timers/promises';
 import { z } from 'zod';
 import { ConnectionError, ProtocolError, ServerError } from './chat-error.ts';
 import { attachmentSchema, type Attachment } from './shapes.ts';
@@ -25,28 +26,46 @@ export interface OutgoingFile {
 
 /** After so long without a byte in either direction the server is taken for gone. */
 const QUIET_MS = 30_000;
+/** So long the server is given to ask for the body. */
+const CONTINUE_MS = 1_000;
 const MAX_ANSWER_BYTES = 64 * 1024;
 /** A server whose files are in a bucket sends its clients there: once, and not in a circle. */
 const MAX_REDIRECTS = 1;
 
 const refusalSchema = z.looseObject({ message: z.string(), code: z.string().optional() });
 
-/** Stores a file, which no message has yet. Throws ServerError, ConnectionError and ProtocolError. */
+/**
+ * Stores a file, which no message has yet. Throws ServerError, ConnectionError, ProtocolError, and whatever reading the
+ * file fails with.
+ */
 export async function uploadFile(server: FileServer, file: OutgoingFile): Promise<Attachment> {
   const url = new URL(`${server.base}/v1/files?name=${encodeURIComponent(file.name)}`);
   const request = open(url, 'POST', {
     authorization: `Bearer ${server.token}`,
     'content-type': 'application/octet-stream',
     'content-length': file.size,
+    // A refusal that comes while bytes are on their way can be lost with the connection.
+    expect: '100-continue',
   });
   const answered = answerOf(request);
-  // What the server says counts more than that it stopped reading.
   answered.catch(() => {});
-  const sent = pipeline(file.bytes, new Meter(file.onProgress), request);
+  let fault: { readonly error: unknown } | null = null;
+  const bytes = async function* (): AsyncGenerator<Buffer> {
+    try {
+      yield* file.bytes;
+    } catch (error) {
+      fault = { error };
+      throw error;
+    }
+  };
+  const sent = isAsked(request, answered).then((may) =>
+    may ? pipeline(bytes(), new Meter(file.onProgress), request) : void file.bytes.destroy(),
+  );
   sent.catch(() => {});
+  // What the server says counts more than that it stopped reading.
   const response = await Promise.race([answered, sent.then(() => answered)]).catch(async (error: unknown) => {
-    // Reading the file itself may have failed: that is no fault of the connection.
-    if (file.bytes.errored !== null && file.bytes.errored !== undefined) throw file.bytes.errored;
+    file.bytes.destroy();
+    if (fault !== null) throw fault.error;
     return answered.catch(() => {
       throw connectionError(url, error);
     });
@@ -57,6 +76,21 @@ export async function uploadFile(server: FileServer, file: OutgoingFile): Promis
   const stored = attachmentSchema.safeParse(parse(text));
   if (!stored.success) throw new ProtocolError('the server answers an upload in a way that this client does not know');
   return stored.data;
+}
+
+/** Resolves when the body is to be sent: true, or false where there is an answer without it. Rejects as `answered` does. */
+async function isAsked(request: ReturnType<typeof requestPlain>, answered: Promise<unknown>): Promise<boolean> {
+  const waited = new AbortController();
+  try {
+    return await Promise.race([
+      answered.then(() => false),
+      new Promise<boolean>((resolve) => request.once('continue', () => resolve(true))),
+      // Not everything in between passes it on.
+      wait(CONTINUE_MS, true, { signal: waited.signal }),
+    ]);
+  } finally {
+    waited.abort();
+  }
 }
 
 /** The bytes of a file, as they come; `size` null: not told. Throws ServerError, ConnectionError and ProtocolError. */
