@@ -15,8 +15,6 @@ export async function sendApart(parts: CourseParts): Promise<Rest | null> {
   const { apart, ledger, slots } = parts;
   const row = await apart.take(() => ledger.drain());
   if (row === null) return null;
-  // It dates from when the hook asked for no order. What lies ahead comes in its turn, or it would overtake the others.
-  if (row.seq > ledger.progress.cursor) return drop(parts, row);
   let sent: Sent | Unsent | 'nothing' = 'undecided';
   try {
     const slot = await slots.acquire();
@@ -43,6 +41,20 @@ export async function sendApart(parts: CourseParts): Promise<Rest | null> {
   // Requests in order have their own health: what was asked for again does not hold them back.
   ledger.settle({}, { epoch: sent.epoch, attempts: [record], retries });
   await ledger.room();
+  return null;
+}
+
+/**
+ * Ends the rows ahead of a lane that goes in order: they date from when its hook asked for none, and what they stand for
+ * comes in its turn. To be called before it goes on, when nobody else settles for the hook any more. Null: it is done.
+ */
+export async function dropAhead({ apart, ledger, sender }: CourseParts): Promise<Rest | null> {
+  const rows = await apart.behind(ledger.progress.cursor);
+  if (rows.length === 0) return null;
+  const epoch = sender.epoch;
+  if (epoch === null) return REST;
+  ledger.settle({}, { epoch, attempts: [], retries: rows.map((row) => ({ ...row, nextAt: null })) });
+  apart.dropped(rows.length);
   return null;
 }
 
@@ -91,7 +103,12 @@ function retryOf(parts: CourseParts, row: RetryRow, { outcome }: Sent): RetryRec
 }
 
 /** Its messages are left out by now, or are gone. */
-export function drop({ apart, ledger, sender }: CourseParts, row: RetryRow): Rest | null {
+export function drop({ apart, ledger, sender, mayGo }: CourseParts, row: RetryRow): Rest | null {
+  // What is left out may be another by now.
+  if (!mayGo()) {
+    apart.done('undecided');
+    return null;
+  }
   const epoch = sender.epoch;
   apart.done(epoch === null ? 'undecided' : 'over');
   if (epoch === null) return REST;

@@ -1,7 +1,9 @@
 import type { Pool } from '../storage/pool.ts';
-import { dueRetries, hastenRetries, type RetryRow } from '../storage/retries.ts';
+import type { Seq } from '../model/ids.ts';
+import { dueRetries, hastenRetries, retriesBehind, type RetryRow } from '../storage/retries.ts';
 import type { LaneRow } from '../storage/lanes.ts';
-import { longestDelayMs, NextAttempt, type RetrySchedule } from './retry.ts';
+import { HELD_MS } from './open-ranges.ts';
+import { longestDelayMs, NextAttempt, timeIn, type RetrySchedule } from './retry.ts';
 
 /** Read with one query. */
 const PAGE = 16;
@@ -20,8 +22,8 @@ export class Apart {
   /** Taken from the page and not over yet. */
   #taken = 0;
   #hastenFromMs = 0;
-  /** Became rows, or due, since the last read began: what it answers may not know of them. */
-  #sinceRead: { count: number; next: Date | null } = { count: 0, next: null };
+  /** Became rows, or due, or something else, since the last read began: what it answers may not know of them. */
+  #sinceRead = { count: 0, next: null as Date | null, replaced: new Set<Seq>() };
 
   constructor(pool: Pool, row: LaneRow, schedule: RetrySchedule) {
     this.#pool = pool;
@@ -55,19 +57,25 @@ export class Apart {
 
   /**
    * Takes one that is due, to be given back with `done`. `drain` has to write what became of the ones before: what is
-   * read next must not be what has just been sent. Null: none is due, or the hook was changed by somebody.
+   * read next must not be what has just been sent. What `isHeld` is looked at again later. Null: none is due, or the hook
+   * was changed by somebody.
    */
-  async take(drain: () => Promise<boolean>): Promise<RetryRow | null> {
+  async take(drain: () => Promise<boolean>, isHeld: (seq: Seq) => boolean = () => false): Promise<RetryRow | null> {
     if (this.#page.length === 0) {
       if (this.#taken > 0) return null;
-      this.#sinceRead = { count: 0, next: null };
+      this.#sinceRead = { count: 0, next: null, replaced: new Set() };
       if (!(await drain())) return null;
       await this.#read();
     }
-    const row = this.#page.shift();
-    if (row === undefined) return null;
-    this.#taken += 1;
-    return row;
+    for (let row = this.#page.shift(); row !== undefined; row = this.#page.shift()) {
+      if (isHeld(row.seq)) {
+        this.#expect(timeIn(HELD_MS));
+        continue;
+      }
+      this.#taken += 1;
+      return row;
+    }
+    return null;
   }
 
   async #read(): Promise<void> {
@@ -76,8 +84,8 @@ export class Apart {
     const nowMs = Math.max(Date.now(), isTime ? this.#next!.at.getTime() : 0);
     const bounds = { nowMs, longestMs: longestDelayMs(this.#schedule), limit: PAGE };
     const { due, count, nextAt } = await this.#pool.run((sql) => dueRetries(sql, this.#row.id, bounds));
-    this.#page = [...due];
-    const { count: added, next } = this.#sinceRead;
+    const { count: added, next, replaced } = this.#sinceRead;
+    this.#page = due.filter(({ seq }) => !replaced.has(seq));
     // Counted twice where the answer does know of them: the next read, which they make, puts that right.
     this.#count = count + added;
     // More of them than one page: those are due as well.
@@ -97,6 +105,23 @@ export class Apart {
     this.#count += count;
     this.#sinceRead.count += count;
     this.#expect(nextAt);
+  }
+
+  /** The row that begins here is another by now, or gone: what was read of it is not to be taken. */
+  replaced(seq: Seq): void {
+    this.#count -= 1;
+    this.#page = this.#page.filter((row) => row.seq !== seq);
+    this.#sinceRead.replaced.add(seq);
+  }
+
+  /** Rows that begin behind this seq, due or not. */
+  behind(seq: Seq): Promise<readonly RetryRow[]> {
+    return this.#pool.run((sql) => retriesBehind(sql, this.#row.id, seq));
+  }
+
+  /** So many that were not taken are over. */
+  dropped(count: number): void {
+    this.#count -= count;
   }
 
   /**

@@ -1,6 +1,6 @@
 import type { Seq } from '../model/ids.ts';
 import type { AttemptRecord } from '../storage/settlement.ts';
-import { sendApart } from './apart-request.ts';
+import { dropAhead, sendApart } from './apart-request.ts';
 import { follow, REST, type Course, type CourseParts, type Rest } from './course.ts';
 import { beyond, failed, HEALTHY, isRefusal, recordOf, type Sent } from './progress.ts';
 import type { RequestBounds } from './request.ts';
@@ -21,6 +21,8 @@ export class StrictCourse implements Course {
   /** Requests apart and those in order take turns, so that neither waits for the end of the other. */
   #apartLast = false;
   #next: NextAttempt | null = null;
+  /** No row lies ahead of the cursor. */
+  #isClear = false;
 
   constructor(parts: CourseParts) {
     this.#parts = parts;
@@ -35,6 +37,11 @@ export class StrictCourse implements Course {
 
   async run(): Promise<Rest | null> {
     const { apart, mayGo } = this.#parts;
+    if (!this.#isClear && apart.count > 0) {
+      const rest = await dropAhead(this.#parts);
+      if (rest !== null) return rest;
+    }
+    this.#isClear = true;
     while (mayGo()) {
       const waitMs = this.#isBehind ? this.#waitMs() : null;
       const apartMs = apart.waitMs;
@@ -101,8 +108,10 @@ export class StrictCourse implements Course {
     return 'nothing';
   }
 
-  #leaveOut(cursor: Seq): 'passed' | 'undecided' {
-    const { sender, ledger } = this.#parts;
+  #leaveOut(cursor: Seq): 'passed' | 'interrupted' | 'undecided' {
+    const { sender, ledger, mayGo } = this.#parts;
+    // What is left out may be another by now.
+    if (!mayGo()) return 'interrupted';
     const epoch = sender.epoch;
     if (epoch === null) return 'undecided';
     const batchLast = beyond(ledger.progress.batchLast, cursor);

@@ -1,11 +1,12 @@
 import type { Seq } from '../model/ids.ts';
 import { MAX_RETRIES, type RetryRow } from '../storage/retries.ts';
-import type { LaneProgress } from '../storage/settlement.ts';
+import type { LaneProgress, RetryRecord } from '../storage/settlement.ts';
 import { drop, retriesOf, sendRow, settleRow } from './apart-request.ts';
 import { follow, REST, type Course, type CourseParts, type Rest } from './course.ts';
 import type { Slot } from './lane-slots.ts';
+import { OpenRanges, type OpenRange, type Range } from './open-ranges.ts';
 import { beyond, failed, HEALTHY, recordOf, type Sent } from './progress.ts';
-import type { RequestBounds } from './request.ts';
+import type { DeliveryRequest, RequestBounds } from './request.ts';
 import { NextAttempt } from './retry.ts';
 import type { Unsent } from './sender.ts';
 
@@ -14,28 +15,20 @@ export const MAX_IN_FLIGHT = 16;
 /** After so many failures without a success nothing further is read: the hook is at fault, not a message (the contract). */
 const MAX_FAILURES = 20;
 
-/** What is on its way, or has to be sent again because nobody knows what became of it. */
-interface Range {
-  readonly first: Seq;
-  readonly last: Seq;
-}
-
 /**
  * In no order: several requests at once, and what fails becomes a row that is repeated apart, so that it holds back
- * nothing. The cursor stays below all that is on its way.
+ * nothing. The cursor stays below what is on its way, until too many have overtaken that.
  */
 export class UnorderedCourse implements Course {
   readonly #parts: CourseParts;
-  readonly #onItsWay = new Set<Range>();
-  readonly #again: Range[] = [];
-  #readTo: Seq;
+  readonly #open: OpenRanges;
   #active = 0;
   #turn = Promise.withResolvers<void>();
   #pause: Rest | null = null;
 
   constructor(parts: CourseParts) {
     this.#parts = parts;
-    this.#readTo = parts.ledger.progress.cursor;
+    this.#open = new OpenRanges(parts.ledger.progress.cursor);
   }
 
   get hasWork(): boolean {
@@ -78,7 +71,7 @@ export class UnorderedCourse implements Course {
   }
 
   get #isBehind(): boolean {
-    return this.#readTo < this.#parts.head() || this.#again.length > 0;
+    return this.#open.readTo < this.#parts.head() || this.#open.again !== undefined;
   }
 
   get #next(): 'apart' | 'further' | null {
@@ -90,7 +83,7 @@ export class UnorderedCourse implements Course {
   #waitMs(): number | null {
     const { ledger, apart } = this.#parts;
     const { failures, nextAttemptAt } = ledger.progress;
-    if (apart.count + this.#onItsWay.size >= MAX_RETRIES) return null;
+    if (apart.count + this.#open.count >= MAX_RETRIES) return null;
     if (failures < MAX_FAILURES) return 0;
     if (apart.count > 0 || this.#active > 0) return null;
     // Nothing is left to try it with, since the hook asked for order until now.
@@ -114,7 +107,10 @@ export class UnorderedCourse implements Course {
 
   async #beginApart(): Promise<void> {
     const { slots, apart, ledger } = this.#parts;
-    const row = await apart.take(() => ledger.drain());
+    const row = await apart.take(
+      () => ledger.drain(),
+      (seq) => this.#open.holds(seq),
+    );
     if (row === null) return;
     const slot = await slots.acquire();
     if (slot !== null) {
@@ -144,8 +140,8 @@ export class UnorderedCourse implements Course {
   async #sendFurther(slot: Slot): Promise<boolean> {
     const { requests, head, caughtUp } = this.#parts;
     // It stays where the cursor sees it until it is on its way.
-    const again = this.#again[0];
-    const after = again === undefined ? this.#readTo : ((again.first - 1) as Seq);
+    const { again, readTo } = this.#open;
+    const after = again === undefined ? readTo : ((again.first - 1) as Seq);
     const headBefore = head();
     const bounds = again === undefined ? this.#bounds() : { messages: Number.POSITIVE_INFINITY, last: again.last };
     const { passed, request } = await requests.next(after, bounds);
@@ -155,14 +151,7 @@ export class UnorderedCourse implements Course {
       else this.#pause = REST;
       return false;
     }
-    if (again === undefined) this.#readTo = request.last;
-    else this.#again.shift();
-    const range = { first: request.first, last: request.last };
-    this.#onItsWay.add(range);
-    this.#launch(
-      this.#send(range, () => this.#parts.sender.send(request, requests.idOf(request))),
-      slot,
-    );
+    this.#launch(this.#send(request, this.#open.begin(request, again)), slot);
     return true;
   }
 
@@ -170,15 +159,17 @@ export class UnorderedCourse implements Course {
   #bounds(): RequestBounds {
     const { batch, ledger, ramp } = this.#parts;
     const { batchLast, singlesLast } = ledger.progress;
-    if (batchLast !== null && this.#readTo < batchLast) return { messages: Number.POSITIVE_INFINITY, last: batchLast };
-    const isSingle = singlesLast !== null && this.#readTo < singlesLast;
+    const { readTo } = this.#open;
+    if (batchLast !== null && readTo < batchLast) return { messages: Number.POSITIVE_INFINITY, last: batchLast };
+    const isSingle = singlesLast !== null && readTo < singlesLast;
     return { messages: isSingle ? 1 : Math.min(batch, ramp.allowance), last: null };
   }
 
   #leaveOut(passed: Seq, again: Range | undefined): void {
-    const { ledger, sender } = this.#parts;
-    if (again === undefined) this.#readTo = passed;
-    else this.#again.splice(0, 1, ...(passed < again.last ? [{ first: (passed + 1) as Seq, last: again.last }] : []));
+    const { ledger, sender, mayGo } = this.#parts;
+    // What is left out may be another by now.
+    if (!mayGo()) return;
+    this.#open.leaveOut(passed, again);
     const epoch = sender.epoch;
     if (epoch === null) this.#pause = REST;
     // The cursor is written with the next settlement when not with this one.
@@ -202,40 +193,51 @@ export class UnorderedCourse implements Course {
       });
   }
 
-  async #send(range: Range, send: () => Promise<Sent | Unsent>): Promise<void> {
+  async #send(request: DeliveryRequest, range: OpenRange): Promise<void> {
+    const { sender, requests, unregister } = this.#parts;
     let isDecided = false;
     try {
-      const sent = await send();
+      const sent = await sender.send(request, requests.idOf(request));
       if (sent === 'undecided') this.#pause = REST;
-      isDecided = typeof sent !== 'string' && !(sent.outcome.code === 410 && (await this.#parts.unregister(sent)));
+      isDecided = typeof sent !== 'string' && !(sent.outcome.code === 410 && (await unregister(sent)));
+      if (!isDecided) return;
       // Before what it became is written, so that the cursor may pass it.
-      this.#onItsWay.delete(range);
-      if (isDecided) await this.#judge(sent as Sent);
+      this.#open.decided(range);
+      if (range.hasRow) this.#parts.apart.replaced(range.first);
+      await this.#judge(sent as Sent, range.hasRow);
     } finally {
-      this.#onItsWay.delete(range);
-      if (!isDecided) this.#again.push(range);
+      if (!isDecided) this.#open.undecided(range);
     }
   }
 
-  async #judge(sent: Sent): Promise<void> {
+  /** `hasRow`: it was written as a row while it was on its way. */
+  async #judge(sent: Sent, hasRow: boolean): Promise<void> {
     const { ledger, counts } = this.#parts;
     const record = recordOf(sent, 1);
     if (sent.outcome.code !== 410) counts.add(record);
     const { epoch } = sent;
+    const row = { seq: sent.request.first, lastSeq: sent.request.last, attempts: 0 };
     if (sent.outcome.delivered) {
       const isOver = follow(this.#parts.ramp, ledger.progress, true);
-      ledger.settle({ ...this.#place(), ...HEALTHY }, { epoch, attempts: [record] });
+      const retries = [...(hasRow ? retriesOf(this.#parts, row, sent) : []), ...this.#passOver()];
+      ledger.settle({ ...this.#place(), ...HEALTHY }, { epoch, attempts: [record], retries });
       if (isOver) await this.#hasten();
       return;
     }
-    const { first: seq, last: lastSeq } = sent.request;
-    const retries = retriesOf(this.#parts, { seq, lastSeq, attempts: 0 }, sent);
-    this.#parts.apart.add(retries.length, retries[0]!.nextAt!);
+    const repeats = retriesOf(this.#parts, row, sent);
+    this.#parts.apart.add(repeats.length, repeats[0]!.nextAt!);
+    const retries = [...repeats, ...this.#passOver()];
     const health = this.#unhealthy(sent);
     this.#parts.failed(
       sent.outcome,
       ledger.settle({ ...this.#place(), ...health }, { epoch, attempts: [record], retries }),
     );
+  }
+
+  #passOver(): readonly RetryRecord[] {
+    const rows = this.#open.passOver();
+    if (rows.length > 0) this.#parts.apart.add(rows.length, rows[0]!.nextAt!);
+    return rows;
   }
 
   async #sendApart(row: RetryRow): Promise<void> {
@@ -249,7 +251,7 @@ export class UnorderedCourse implements Course {
       if (sent === 'undecided' || sent === 'interrupted') apart.done('undecided');
     }
     if (sent === 'undecided') this.#pause = REST;
-    if (sent === 'nothing') this.#pause = drop(this.#parts, row);
+    if (sent === 'nothing') this.#pause = drop(this.#parts, row) ?? this.#pause;
     if (typeof sent === 'string') return;
     const record = recordOf(sent, row.attempts + 1);
     if (sent.outcome.code !== 410) counts.add(record);
@@ -279,8 +281,7 @@ export class UnorderedCourse implements Course {
   /** Everything below is delivered or a row. */
   #place(): Partial<LaneProgress> {
     const { batchLast, singlesLast } = this.#parts.ledger.progress;
-    const open = [...this.#onItsWay, ...this.#again].map((range) => range.first - 1);
-    const cursor = Math.min(this.#readTo, ...open) as Seq;
+    const { cursor } = this.#open;
     return { cursor, refusals: 0, batchLast: beyond(batchLast, cursor), singlesLast: beyond(singlesLast, cursor) };
   }
 }

@@ -77,10 +77,6 @@ export async function applyChanges(tx: Transaction, hook: LockedHook, changes: H
     (changes.paused === true && !hook.paused) ||
     (resumes && (hook.paused || hook.failures > 0 || hurried > 0));
   if (!differs) return false;
-  // Single messages that were asked for before their turn: from now on they come in their order.
-  if (order === 'strict' && hook.order === 'none') {
-    await tx`delete from delivery_retry where hook_id = ${hook.hookId} and seq > ${hook.cursor}`;
-  }
   await tx`
     update reverse_hook set generation = generation + 1, ordering = ${order}, batch = ${batch},
       signature = ${signature}, skip = ${[...skip]}::text[]

@@ -43,6 +43,13 @@ export async function dueRetries(
   return row!;
 }
 
+/** A hook's requests that begin behind a seq, in their order. */
+export async function retriesBehind(sql: Sql, hookId: HookId, seq: Seq): Promise<readonly RetryRow[]> {
+  return sql<RetryRow[]>`
+    select seq, last_seq as "lastSeq", attempts from delivery_retry
+    where hook_id = ${hookId} and seq > ${seq} order by seq limit ${MAX_RETRIES * 2}`;
+}
+
 /**
  * Makes every request of a hook due: its target takes deliveries again. `now` is the clock of whoever is going to send
  * them, which may differ from the database's.

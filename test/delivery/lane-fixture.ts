@@ -48,10 +48,16 @@ export class LaneFixture {
   }
 
   /** Pauses or resumes it as its owner does: holds by the time this resolves. */
-  async pause(paused: boolean): Promise<void> {
+  pause(paused: boolean): Promise<void> {
+    return this.patch({ paused });
+  }
+
+  /** Changes it as its owner does. */
+  async patch(changes: object): Promise<void> {
     const url = `${this.group.webhook}/reverse/${this.hook}`;
     const headers = { 'content-type': 'application/json' };
-    await fetch(url, { method: 'PATCH', headers, body: JSON.stringify({ paused }) });
+    const answer = await fetch(url, { method: 'PATCH', headers, body: JSON.stringify(changes) });
+    if (!answer.ok) throw new Error(`the change was answered ${answer.status}`);
   }
 
   async row(): Promise<Row> {

@@ -13,7 +13,7 @@ const row = {
   id: 1,
   conversationId: 1,
   url: 'http://receiver.test/',
-  order: 'strict',
+  order: 'none',
   batch: 1,
   signature: 'v1',
   skip: [],

@@ -32,13 +32,60 @@ describe('a hook with order none', () => {
     // Time for one more, if there were to be one.
     for (let n = 0; n < 5; n += 1) await fetch(other.webhook, { method: 'POST', body: 'time passes' });
     expect(open).toHaveLength(MAX_IN_FLIGHT);
-    // The first is the last to be answered: the cursor waits below it.
-    for (const answer of open.splice(1)) answer();
+    for (const answer of open.splice(0)) answer();
     await lane.receiver.received(MAX_IN_FLIGHT + 5);
-    expect(await lane.row()).toMatchObject({ cursor: 0 });
     for (const answer of open.splice(0)) answer();
     await lane.rowWhere((row) => row['cursor'] === MAX_IN_FLIGHT + 5);
     expect(sorted(arrived())).toEqual(upTo(MAX_IN_FLIGHT + 5));
+  });
+
+  test.each([200, 500])(
+    'whose first request hangs until it is answered %d has the others, once, and a cursor that follows',
+    async (status) => {
+      const held = Promise.withResolvers<number>();
+      let first = 0;
+      await lane.register({ order: 'none' }, (arrival) =>
+        seqs(arrival)[0] === 1 && ++first === 1 ? held.promise : 200,
+      );
+      await lane.post(1, 100);
+      await lane.receiver.received(100);
+      // A kill would repeat what lies above it, and what is a row.
+      await lane.rowWhere((row) => row['cursor'] === 100);
+      expect(await lane.retries()).toEqual([1]);
+      expect((await lane.health()).pending).toBe(1);
+      held.resolve(status);
+      await eventually(
+        () => lane.retries(),
+        (rows) => rows.length === 0,
+      );
+      expect(sorted(arrived())).toEqual(sorted([...upTo(100), ...(status === 200 ? [] : [1])]));
+      expect(await lane.health()).toMatchObject({ pending: 0, state: 'active' });
+    },
+  );
+
+  test('sends what is on its way no second time, though its row is due', async () => {
+    const held = Promise.withResolvers<number>();
+    let failing = true;
+    await lane.register({ order: 'none' }, (arrival) => {
+      if (seqs(arrival)[0] === 1) return held.promise;
+      return failing && seqs(arrival)[0] === 30 ? 500 : 200;
+    });
+    await lane.post(1, 40);
+    await eventually(
+      () => lane.retries(),
+      (rows) => rows.join() === '1,30',
+    );
+    await lane.server.database.query((sql) => sql`update delivery_retry set next_at = now() where seq = 1`);
+    const before = lane.receiver.arrivals.length;
+    // Each of these has read what is due.
+    await lane.receiver.received(before + 2);
+    failing = false;
+    held.resolve(200);
+    await eventually(
+      () => lane.retries(),
+      (rows) => rows.length === 0,
+    );
+    expect(arrived().filter((seq) => seq === 1)).toEqual([1]);
   });
 
   test('repeats a failing message apart, and nothing waits for it', async () => {
@@ -202,5 +249,57 @@ describe('a hook with order none', () => {
       (rows) => rows.length === 0,
     );
     expect(new Set(arrived()).size).toBe(24);
+  });
+
+  test('becomes strict with nothing lost while a request hangs before one that failed', async () => {
+    await lane.stop();
+    lane = await LaneFixture.start({ delivery: { retryMs: [3_600_000] } });
+    const held = Promise.withResolvers<number>();
+    let failing = true;
+    await lane.register({ order: 'none' }, (arrival) => {
+      if (seqs(arrival)[0] === 1) return held.promise;
+      return failing && seqs(arrival)[0] === 2 ? 500 : 200;
+    });
+    await lane.post(1, 3);
+    await eventually(
+      () => lane.retries(),
+      (rows) => rows.length === 1,
+    );
+    expect((await lane.row())['cursor']).toBe(0);
+    const changed = lane.patch({ order: 'strict' });
+    await eventually(
+      () => lane.row(),
+      (row) => row['ordering'] === 'strict',
+    );
+    held.resolve(200);
+    await changed;
+    await lane.rowWhere(({ cursor }) => cursor === 3);
+    expect(await lane.retries()).toEqual([2]);
+    failing = false;
+    // Makes it due.
+    await lane.pause(false);
+    await eventually(
+      () => lane.retries(),
+      (rows) => rows.length === 0,
+    );
+    expect(sorted(arrived())).toEqual([1, 2, 2, 3]);
+  });
+
+  test('that becomes strict has no message before its turn, and none twice', async () => {
+    await lane.register({ order: 'none', paused: true });
+    await lane.pause(true);
+    await lane.post(1, 4);
+    await lane.server.database.query(
+      (sql) => sql`insert into delivery_retry (hook_id, seq, last_seq, attempts, next_at)
+        select ${lane.hook}, seq, seq, 1, now() + wait * interval '1 hour' from (values (2, 0), (4, 1)) as rows (seq, wait)`,
+    );
+    await lane.patch({ order: 'strict' });
+    await lane.pause(false);
+    await lane.rowWhere(({ cursor }) => cursor === 4);
+    await eventually(
+      () => lane.retries(),
+      (rows) => rows.length === 0,
+    );
+    expect(arrived()).toEqual([1, 2, 3, 4]);
   });
 });

@@ -1,11 +1,13 @@
 import { expect, test } from '@jest/globals';
-import type { CourseParts } from '../../src/delivery/course.ts';
+import type { Course, CourseParts } from '../../src/delivery/course.ts';
 import { Ledger } from '../../src/delivery/ledger.ts';
 import { Ramp } from '../../src/delivery/ramp.ts';
 import type { Ahead } from '../../src/delivery/request.ts';
 import type { Sent } from '../../src/delivery/progress.ts';
 import type { Unsent } from '../../src/delivery/sender.ts';
+import { StrictCourse } from '../../src/delivery/strict-course.ts';
 import { UnorderedCourse } from '../../src/delivery/unordered-course.ts';
+import type { Seq } from '../../src/model/ids.ts';
 import type { LaneRow } from '../../src/storage/lanes.ts';
 import type { Settlement } from '../../src/storage/settlement.ts';
 
@@ -19,11 +21,12 @@ class HeldCourse {
   readonly reads: Open<Ahead>[] = [];
   readonly sends: Open<Sent | Unsent>[] = [];
   readonly settled: Settlement[] = [];
-  readonly course: UnorderedCourse;
+  readonly course: Course;
   mayGo = true;
 
-  constructor(head: number) {
-    const row = { id: 1, cursor: 0, generation: 1, failures: 0, batchLast: null, singlesLast: null };
+  constructor(head: number, course: new (parts: CourseParts) => Course = UnorderedCourse) {
+    const health = { failures: 0, nextAttemptAt: null, refusals: 0, batchLast: null, singlesLast: null };
+    const row = { id: 1, cursor: 0, generation: 1, ...health };
     const unsettled = { isFull: false, add: (settlement: Settlement) => this.settled.push(settlement) };
     const parts = {
       batch: 1,
@@ -31,6 +34,7 @@ class HeldCourse {
       slots: { acquire: async () => 'quick', release: () => {} },
       requests: {
         next: (after: number) => new Promise((end) => this.reads.push({ seq: after + 1, end })),
+        ready: () => null,
         idOf: () => '',
       },
       sender: {
@@ -45,7 +49,7 @@ class HeldCourse {
       head: () => head,
       caughtUp: () => {},
     };
-    this.course = new UnorderedCourse(parts as unknown as CourseParts);
+    this.course = new course(parts as unknown as CourseParts);
   }
 
   async read(seq: number): Promise<void> {
@@ -63,6 +67,22 @@ class HeldCourse {
     await turn();
   }
 }
+
+test.each([
+  ['none', UnorderedCourse],
+  ['strict', StrictCourse],
+] as const)(
+  'order %s leaves out nothing any more once it is told to stop: what is left out may be another by then',
+  async (_order, course) => {
+    const held = new HeldCourse(3, course);
+    const run = held.course.run();
+    await turn();
+    held.mayGo = false;
+    held.reads.splice(0, 1)[0]!.end({ passed: 3 as Seq, request: null });
+    expect(await run).toBeNull();
+    expect(held.settled).toEqual([]);
+  },
+);
 
 const turn = (): Promise<void> => new Promise(setImmediate);
 
