@@ -1,3 +1,4 @@
+import { MAX_OVERTAKING } from '../src/delivery/open-ranges.ts';
 import { MAX_IN_FLIGHT } from '../src/delivery/unordered-course.ts';
 import { CleanUp, within } from './clean-up.ts';
 import type { HookKind, Recovery, Stage } from './stage.ts';
@@ -134,10 +135,10 @@ function resultOf(fault: Fault, scene: Scene, recoveries: readonly Recovery[]): 
   };
 }
 
-/** In messages. With `order: none` those in flight come again beside those that are not settled. */
+/** In messages. With `order: none` those in flight, and what overtook them, come again beside what is not settled. */
 function repeatsOf({ order, batch }: HookKind, deliveries: number): number {
   if (deliveries === 0) return 0;
-  return (order === 'none' ? deliveries + MAX_IN_FLIGHT : deliveries) * batch;
+  return (order === 'none' ? deliveries + MAX_IN_FLIGHT + MAX_OVERTAKING : deliveries) * batch;
 }
 
 /** What is still missing when the time is up is lost: no failure here, the verdict counts it. */

@@ -106,7 +106,8 @@ function understand(status: number, text: string): GateAnswer {
   if (status >= 300 && status < 400) throw new ProviderError('answer', `status ${status}, a redirect`);
   if (status === 401 || status === 403) throw new ProviderError('login', `status ${status}`);
   const { type = null, hash = null } = typeOf(text);
-  if (type === null && status >= 502 && status <= 504) throw new ProviderError('refused', `status ${status}`);
+  // Whatever was asked: an answer that differed for codes that were sent would tell who has an account.
+  if (type === null && (status === 429 || status >= 500)) throw new ProviderError('refused', `status ${status}`);
   return { status, type, hash };
 }
 

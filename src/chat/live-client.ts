@@ -246,9 +246,10 @@ export class LiveClient {
     this.counts.connections += 1;
     this.#lastFailure = null;
     await this.#options.listener({ type: 'connected', account });
-    const followed = await this.#follower?.begin(session);
+    // Before the follower begins: what it hears may need a call, which would wait for a connection, and that one for it.
     this.#session = session;
     this.#wake();
+    const followed = await this.#follower?.begin(session);
     if (followed === undefined) return;
     await this.#follower?.place(session, followed);
     inbox.open(failed);

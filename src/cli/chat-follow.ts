@@ -54,7 +54,8 @@ async function follow(context: CommandContext, names: readonly string[], options
     listener: async (event) => {
       await printer.show(event);
       // What others followed, or this one before without them, stays as it was.
-      if (event.type === 'change') state.saveSoon(() => new Map([...saved, ...client.revs]));
+      if (event.type === 'left') saved.delete(event.conversation);
+      if (event.type === 'change' || event.type === 'left') state.saveSoon(() => new Map([...saved, ...client.revs]));
     },
   });
   const signals = new StopSignals(() => process.exit(exitCodes.operationFailed));

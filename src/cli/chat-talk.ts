@@ -44,7 +44,7 @@ async function talk(context: CommandContext, conversation: string | null, option
     follow: beginOf('last', { saved, only: null }),
     listener: async (event) => {
       await screen.hear(event);
-      if (event.type === 'change') state.saveSoon(() => client.revs);
+      if (event.type === 'change' || event.type === 'left') state.saveSoon(() => client.revs);
     },
   });
   try {

@@ -9,6 +9,8 @@ import type { LiveCounts } from './live-counts.ts';
 import { logFailure } from './log-failure.ts';
 
 const HEADS_AT_ONCE = 5_000;
+/** A commit whose answer was lost, or whose node died, is told by nobody: what is followed is looked at so often. */
+const LOOK_MS = 10_000;
 
 /** What was said of conversations while somebody read which ones there are. */
 export class Ear {
@@ -34,6 +36,7 @@ export class Feeds {
   readonly #feeds = new Map<ConversationId, Feed>();
   readonly #ears = new Set<Ear>();
   #unsubscribe: () => void = () => {};
+  #timer: NodeJS.Timeout | undefined;
   /** A look at all heads is under way, and whether another one has to follow. */
   #looking = false;
   #lookAgain = false;
@@ -67,10 +70,12 @@ export class Feeds {
         void this.#look();
       },
     });
+    this.#timer = setInterval(() => void this.#look(), LOOK_MS);
   }
 
   stop(): void {
     this.#unsubscribe();
+    clearInterval(this.#timer);
     this.reader.stop();
   }
 
@@ -104,7 +109,7 @@ export class Feeds {
       this.#feeds.set(conversationId, feed);
     }
     feed.users += 1;
-    if (isOld) feed.wake();
+    if (isOld || head > feed.rev) feed.wake();
     return feed;
   }
 
@@ -120,7 +125,7 @@ export class Feeds {
     return this.#feeds.get(id);
   }
 
-  /** Words may have been lost: asks which conversations have moved. */
+  /** Words may have been lost: asks which conversations have moved. What is remembered of these may be old as well. */
   async #look(): Promise<void> {
     this.#lookAgain = true;
     if (this.#looking) return;
@@ -138,7 +143,9 @@ export class Feeds {
   async #lookAt(feeds: readonly Feed[]): Promise<boolean> {
     try {
       for (const { conversationId } of await this.#pool.run((sql) => listMoved(sql, feeds))) {
-        this.#feeds.get(conversationId)?.wake();
+        const feed = this.#feeds.get(conversationId);
+        feed?.forget();
+        feed?.wake();
       }
       return true;
     } catch (error) {

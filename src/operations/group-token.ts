@@ -6,6 +6,7 @@ import { unknownOutcome } from './database-errors.ts';
 import { changeGroup } from './group-change.ts';
 import { readToken, webhookUrl } from './group-view.ts';
 import { definePlacedOperation } from './operation.ts';
+import { readAs } from './place.ts';
 import { groupReference } from './schemas.ts';
 import type { Services } from './services.ts';
 
@@ -20,8 +21,13 @@ export const showToken = definePlacedOperation({
   on: 'group',
   scope: 'hooks:manage',
   errors: [],
-  run: async (services, _input, _caller, { conversationId }) =>
-    tokenOf(services, conversationId, await readToken(services, conversationId)),
+  run: async (services, _input, caller, place) => {
+    const { conversationId } = place;
+    const token = await readAs(services, { place, caller, who: 'group-admin' }, (sql) =>
+      readToken(services, sql, conversationId),
+    );
+    return tokenOf(services, conversationId, token);
+  },
 });
 
 export const rotateToken = definePlacedOperation({

@@ -2,13 +2,13 @@ import { z } from 'zod';
 import { KlatchError } from '../errors.ts';
 import type { ConversationId } from '../model/ids.ts';
 import type { GroupRole } from '../model/roles.ts';
+import type { Sql } from '../storage/connection.ts';
 import { findGroup, type Group } from '../storage/groups.ts';
 import { findSealedToken } from '../storage/integrations.ts';
 import { openToken } from './access.ts';
 import { isAdministrator, type Caller } from './caller.ts';
-import { reading } from './database-errors.ts';
 import { absentGroup } from './group-change.ts';
-import { groupHooks, hookSummarySchema } from './hooks.ts';
+import { hookSummarySchema, readGroupHooks } from './hooks.ts';
 import { groupRoleSchema } from './schemas.ts';
 import type { Services } from './services.ts';
 
@@ -36,16 +36,17 @@ export const groupInfoSchema = groupSchema.extend({
 });
 
 /** A group as the caller with this role may see it. */
-export async function groupInfoOf(
+export async function readGroupInfo(
   services: Services,
-  id: ConversationId,
-  { caller, role }: { caller: Caller; role: GroupRole | null },
+  sql: Sql,
+  { id, caller, role }: { id: ConversationId; caller: Caller; role: GroupRole | null },
 ): Promise<z.infer<typeof groupInfoSchema>> {
-  const group = await reading(services.database.general.run((sql) => findGroup(sql, id)));
+  const group = await findGroup(sql, id);
   if (group === null) throw absentGroup(id);
   const shown = { ...presentGroup(group), role };
   if (!seesIntegration(caller, role)) return shown;
-  const [token, hooks] = await Promise.all([readToken(services, id), groupHooks(services, id)]);
+  const token = await readToken(services, sql, id);
+  const hooks = await readGroupHooks(services, sql, id);
   return { ...shown, webhook: webhookUrl(services, token), hooks };
 }
 
@@ -56,8 +57,8 @@ function seesIntegration(caller: Caller, role: GroupRole | null): boolean {
   return caller.scopes === null || caller.scopes.has('hooks:manage');
 }
 
-export async function readToken({ database, sealer }: Services, id: ConversationId): Promise<string> {
-  const sealed = await reading(database.general.run((sql) => findSealedToken(sql, id)));
+export async function readToken({ sealer }: Services, sql: Sql, id: ConversationId): Promise<string> {
+  const sealed = await findSealedToken(sql, id);
   if (sealed === null) throw new KlatchError('not_found', { sentence: `Group ${id} has no integration` });
   return openToken(sealer, sealed);
 }

@@ -12,9 +12,10 @@ import { lockAccount, requireAddressee, requireRoom } from './admission.ts';
 import { isAdministrator, type Caller } from './caller.ts';
 import { reading, unknownOutcome } from './database-errors.ts';
 import { changeGroup, committing, type ConversationNews, type LockedGroup } from './group-change.ts';
-import { groupInfoOf, groupInfoSchema, groupSchema, presentCounts, presentGroup } from './group-view.ts';
+import { groupInfoSchema, groupSchema, presentCounts, presentGroup, readGroupInfo } from './group-view.ts';
 import { defineOperation, definePlacedOperation } from './operation.ts';
 import { limitSchema, pageOf } from './page.ts';
+import { readAs } from './place.ts';
 import { aboutSchema, groupReference } from './schemas.ts';
 import type { Services } from './services.ts';
 import { nickSchema, titleSchema } from './users.ts';
@@ -53,7 +54,8 @@ export const createGroup = defineOperation({
     const actorId = caller.kind === 'account' ? caller.accountId : null;
     const described = { title, about: about || null, public: isPublic, actorId };
     const { id, ownerId } = await insertAll(services, caller, { ...described, named });
-    return groupInfoOf(services, id, { caller, role: actorId !== null && ownerId === actorId ? 'owner' : null });
+    const role = actorId !== null && ownerId === actorId ? ('owner' as const) : null;
+    return reading(services.database.general.run((sql) => readGroupInfo(services, sql, { id, caller, role })));
   },
 });
 
@@ -103,8 +105,12 @@ export const groupInfo = definePlacedOperation({
   on: 'group',
   scope: 'groups:read',
   errors: [],
-  run: async (services, _input, caller, { conversationId, role }) =>
-    groupInfoOf(services, conversationId, { caller, role: role === 'administrator' ? null : role }),
+  run: async (services, _input, caller, place) => {
+    const { conversationId: id } = place;
+    const role = place.role === 'administrator' ? null : place.role;
+    const who = role === 'member' ? ('member' as const) : ('group-admin' as const);
+    return readAs(services, { place, caller, who }, (sql) => readGroupInfo(services, sql, { id, caller, role }));
+  },
 });
 
 export const listAllGroups = defineOperation({

@@ -2,8 +2,8 @@ import { z } from 'zod';
 import { KlatchError } from '../errors.ts';
 import type { Seq } from '../model/ids.ts';
 import { readHistory } from '../storage/messages.ts';
-import { reading } from './database-errors.ts';
 import { definePlacedOperation } from './operation.ts';
+import { readAs } from './place.ts';
 import { conversationNumber, seqSchema } from './schemas.ts';
 import { messageSchema, presentMessage } from './shapes.ts';
 
@@ -31,14 +31,17 @@ export const messageHistory = definePlacedOperation({
   who: 'member',
   scope: 'messages:read',
   errors: [],
-  run: async ({ database }, { before, after, limit }, _caller, { conversationId }) => {
+  run: async (services, { before, after, limit }, caller, place) => {
+    const { conversationId } = place;
     if (before !== undefined && after !== undefined) {
       throw new KlatchError('invalid_input', { sentence: 'before, after: give one of them' });
     }
     const direction = after === undefined ? 'before' : 'after';
     const seq = (after ?? before ?? Number.MAX_SAFE_INTEGER) as Seq;
     const request = { conversationId, direction, seq, limit, maxBytes: PAGE_BYTES } as const;
-    const { messages, more } = await reading(database.general.run((sql) => readHistory(sql, request)));
+    const { messages, more } = await readAs(services, { place, caller, who: 'member' }, (sql) =>
+      readHistory(sql, request),
+    );
     const edge = direction === 'before' ? messages[0] : messages.at(-1);
     return {
       messages: messages.map((message) => presentMessage(conversationId, message)),

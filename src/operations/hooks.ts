@@ -3,6 +3,7 @@ import { KlatchError } from '../errors.ts';
 import { hookState } from '../model/hook.ts';
 import type { ConversationId, HookId } from '../model/ids.ts';
 import { newHookSecret } from '../model/hook-secret.ts';
+import type { Sql } from '../storage/connection.ts';
 import { violates } from '../storage/database-error.ts';
 import { lockGroup } from '../storage/groups.ts';
 import type { HookReference } from '../storage/hook-control.ts';
@@ -86,11 +87,20 @@ export function requireSigning({ serverKeys }: Services, signature: HookSignatur
 }
 
 /** The group's hooks, oldest first. */
-export async function groupHooks(
+export function groupHooks(
   services: Services,
   conversationId: ConversationId,
 ): Promise<z.infer<typeof hookSummarySchema>[]> {
-  const hooks = await reading(services.database.general.run((sql) => findHooks(sql, conversationId, null)));
+  return reading(services.database.general.run((sql) => readGroupHooks(services, sql, conversationId)));
+}
+
+/** The same beside other readings. */
+export async function readGroupHooks(
+  services: Services,
+  sql: Sql,
+  conversationId: ConversationId,
+): Promise<z.infer<typeof hookSummarySchema>[]> {
+  const hooks = await findHooks(sql, conversationId, null);
   return hooks.map((hook) => ({ id: hook.id, url: hook.url, state: stateOf(services, hook), pending: hook.pending }));
 }
 

@@ -1,6 +1,7 @@
 import { KlatchError } from '../errors.ts';
 import type { AccountId, ConversationId, HookId } from '../model/ids.ts';
 import type { GroupRole } from '../model/roles.ts';
+import type { Sql } from '../storage/connection.ts';
 import { findStanding } from '../storage/members.ts';
 import { resolveGroup, resolveHook } from './access.ts';
 import { isAdministrator, type Caller } from './caller.ts';
@@ -56,6 +57,33 @@ export async function findPlace(
     throw new KlatchError('forbidden', { sentence });
   }
   return { conversationId, kind, role, accountId, archived, hookId };
+}
+
+/**
+ * Reads what only who has a role in the place may see, and looks at the role once more behind it: where connections are
+ * rare, seconds lie between `findPlace` and the reading, and what is written after somebody was removed is not for them.
+ * Throws what `findPlace` throws.
+ */
+export function readAs<T>(
+  { database }: Services,
+  asked: { place: Place; caller: Caller; who: 'member' | 'group-admin' },
+  read: (sql: Sql) => Promise<T>,
+): Promise<T> {
+  const { conversationId, accountId, role, kind } = asked.place;
+  const isMember = role !== 'administrator';
+  return reading(
+    database.general.run(async (sql) => {
+      const found = await read(sql);
+      const now = isMember ? ((await findStanding(sql, { conversationId, accountId }))?.role ?? null) : role;
+      if (now === null) {
+        const on = kind === 'group' && asked.who !== 'member' ? 'group' : 'conversation';
+        throw new KlatchError('not_found', { sentence: ABSENT[on]({ [on]: conversationId }) });
+      }
+      const rank = asked.who !== 'member' && isAdministrator(asked.caller) ? RANKS.administrator : RANKS[now];
+      if (rank < NEEDED[asked.who]) throw new KlatchError('forbidden');
+      return found;
+    }),
+  );
 }
 
 const ABSENT: Readonly<Record<PlaceKind, (input: object) => string>> = {

@@ -4,6 +4,7 @@ import type { AccountId, Seq } from '../model/ids.ts';
 import type { StoredMessage } from '../storage/changes.ts';
 import { eraseMessage, isBlocked, lockMessage, rewriteMessage, type ChangeableMessage } from '../storage/messages.ts';
 import type { Transaction } from '../storage/connection.ts';
+import { DatabaseLostError } from '../storage/database-error.ts';
 import { insertNotice } from '../storage/notices.ts';
 import { unknownOutcome } from './database-errors.ts';
 import { checkMessageText } from './message-text.ts';
@@ -93,20 +94,20 @@ async function change(
   revise: Revise,
 ): Promise<MessageShape> {
   const { conversationId } = place;
-  let isNew = false;
+  // Also of what is so already: it may have been changed by a request whose answer was lost, and nobody have heard.
+  const publish = (): void => bus.publish('revised', [conversationId]);
   try {
     const message = await database.general.transaction(async (tx) => {
       const found = await lockMessage(tx, { conversationId, seq: seq as Seq, accountId });
       // Judged beneath the lock: who was a member when the request came may have been removed since.
       if (found !== null && found.role === null) throw notIn(conversationId);
       if (found === null) throw new KlatchError('not_found', { sentence: `There is no message ${seq} here` });
-      const revised = await revise(tx, found);
-      isNew = revised !== null;
-      return revised ?? found;
+      return (await revise(tx, found)) ?? found;
     });
-    if (isNew) bus.publish('revised', [conversationId]);
+    publish();
     return presentMessage(conversationId, message);
   } catch (error) {
+    if (error instanceof DatabaseLostError) publish();
     throw unknownOutcome(error, LOST);
   }
 }

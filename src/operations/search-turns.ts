@@ -4,25 +4,25 @@ import { Rate } from './rate.ts';
 
 const SEARCHES_PER_SECOND = 10;
 const SEARCHES_AT_ONCE = 100;
-const SEARCHING_ACCOUNTS = 10_000;
+const SEARCHING_PEOPLE = 10_000;
 
-/** Searches by account: so many in a time, and one after the other, so that nobody takes all the connections. */
+/** Searches by person, their bots included: so many in a time, and one after the other, so that nobody takes all the connections. */
 export class SearchTurns {
   readonly #rate = new Rate<number>({
     perSecond: SEARCHES_PER_SECOND,
     burst: SEARCHES_AT_ONCE,
-    keys: SEARCHING_ACCOUNTS,
+    keys: SEARCHING_PEOPLE,
   });
   readonly #searching = new Set<AccountId>();
 
-  /** Runs a search of the account. Throws `too_often` instead while another one of it is under way, or past the rate. */
-  async take<T>(account: AccountId, search: () => Promise<T>): Promise<T> {
-    if (this.#searching.has(account) || this.#rate.reserve(account, 0) === null) throw new KlatchError('too_often');
-    this.#searching.add(account);
+  /** Runs a search of the person. Throws `too_often` instead while another one of theirs is under way, or past the rate. */
+  async take<T>(person: AccountId, search: () => Promise<T>): Promise<T> {
+    if (this.#searching.has(person) || this.#rate.reserve(person, 0) === null) throw new KlatchError('too_often');
+    this.#searching.add(person);
     try {
       return await search();
     } finally {
-      this.#searching.delete(account);
+      this.#searching.delete(person);
     }
   }
 }

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { KlatchError } from '../errors.ts';
 import { messageId, type ConversationId, type Seq } from '../model/ids.ts';
+import { findOwner } from '../storage/bots.ts';
 import { findStanding } from '../storage/members.ts';
 import { SearchTimeoutError, searchMessageWords, type MessagePlace, type SearchPage } from '../storage/search.ts';
 import { reading } from './database-errors.ts';
@@ -37,9 +38,11 @@ export const searchMessages = defineOperation({
   who: 'account',
   scope: 'messages:read',
   errors: ['search_timeout', 'too_often', 'not_found'],
-  run: ({ database, searches }, { text, conversation, before, limit }, caller) => {
-    const { accountId } = requireAccount(caller);
-    return searches.take(accountId, async () => {
+  run: async ({ database, searches }, { text, conversation, before, limit }, caller) => {
+    const { accountId, accountKind } = requireAccount(caller);
+    const isBot = accountKind === 'bot';
+    const owner = isBot ? await reading(database.general.run((sql) => findOwner(sql, accountId))) : null;
+    return searches.take(owner ?? accountId, async () => {
       const conversationId = (conversation ?? null) as ConversationId | null;
       if (conversationId !== null) {
         const standing = await reading(database.general.run((sql) => findStanding(sql, { conversationId, accountId })));

@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import type { Rev } from '../model/ids.ts';
 import { readChanges } from '../storage/changes.ts';
-import { reading } from './database-errors.ts';
 import { notIn } from './messages.ts';
 import { definePlacedOperation } from './operation.ts';
+import { readAs } from './place.ts';
 import { conversationNumber } from './schemas.ts';
 import { changeSchema, presentChange } from './shapes.ts';
 
@@ -29,9 +29,10 @@ export const syncChanges = definePlacedOperation({
   who: 'member',
   scope: 'messages:read',
   errors: [],
-  run: async ({ database }, { after_rev: afterRev, limit }, _caller, { conversationId }) => {
+  run: async (services, { after_rev: afterRev, limit }, caller, place) => {
+    const { conversationId } = place;
     const request = { conversationId, afterRev: afterRev as Rev, limit, maxBytes: PAGE_BYTES };
-    const page = await reading(database.general.run((sql) => readChanges(sql, request)));
+    const page = await readAs(services, { place, caller, who: 'member' }, (sql) => readChanges(sql, request));
     if (page === null) throw notIn(conversationId);
     const { changes, rev, more } = page;
     return { changes: changes.map((change) => presentChange(conversationId, change)), rev, more };

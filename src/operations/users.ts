@@ -23,7 +23,8 @@ export const titleSchema = z
   .regex(/^\P{Cc}*$/u, 'holds no control characters')
   // A name is shown beside others: it must neither turn the direction of what follows nor be invisible.
   .regex(/^[^\u2028\u2029\u202a-\u202e\u2066-\u2069]*$/u, 'holds no signs that break a line or turn its direction')
-  .regex(/[\p{L}\p{N}\p{P}\p{S}]/u, 'must hold something that can be seen');
+  // Fillers of Hangul and the empty pattern of Braille count as letters and signs, and show nothing.
+  .regex(/(?![\u115f\u1160\u2800\u3164\uffa0])[\p{L}\p{N}\p{P}\p{S}]/u, 'must hold something that can be seen');
 
 export const createUser = defineOperation({
   name: 'users.create',

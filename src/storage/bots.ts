@@ -45,6 +45,12 @@ export async function findOwnBot(
   return row ?? null;
 }
 
+/** Whose bot it is; null when it is no bot. */
+export async function findOwner(sql: Sql, bot: AccountId): Promise<AccountId | null> {
+  const [row] = await sql<{ ownerId: AccountId | null }[]>`select owner_id as "ownerId" from account where id = ${bot}`;
+  return row?.ownerId ?? null;
+}
+
 /** Active bots of a person, by number. */
 export async function listBots(
   sql: Sql,

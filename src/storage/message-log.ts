@@ -23,7 +23,10 @@ export interface MessageLogOptions {
   readonly flushBytes: number;
   /** How long a post may wait for its flush to begin. */
   readonly waitMs: number;
-  /** Told after each commit which conversations advanced and to which seq. Must not throw. */
+  /**
+   * Told after each commit which conversations advanced and to which seq; of a post that was there already as well, since
+   * whoever repeats one may be the first to hear that it was written. Must not throw.
+   */
   readonly onCommitted: (advanced: ReadonlyMap<ConversationId, Seq>) => void;
 }
 
@@ -194,11 +197,11 @@ export class MessageLog {
     const advanced = new Map<ConversationId, Seq>();
     batch.forEach((entry, index) => {
       const answer = answers[index]!;
-      if (answer.outcome === 'new') {
-        this.counts.posted += 1;
-        const { conversationId } = entry.post;
-        if (answer.seq > (advanced.get(conversationId) ?? 0)) advanced.set(conversationId, answer.seq);
-      } else if (answer.outcome === 'repeat') this.counts.repeats += 1;
+      if (answer.outcome === 'refused') return;
+      if (answer.outcome === 'new') this.counts.posted += 1;
+      else this.counts.repeats += 1;
+      const { conversationId } = entry.post;
+      if (answer.seq > (advanced.get(conversationId) ?? 0)) advanced.set(conversationId, answer.seq);
     });
     this.counts.commits += 1;
     batch.forEach((entry, index) => this.#unanswered.push({ entry, answer: answers[index]! }));

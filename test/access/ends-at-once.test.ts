@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { callAs } from '../support/call.ts';
+import { waitingSessions } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
 import { TestServer } from '../support/server.ts';
 import { Stage } from './stage.ts';
@@ -28,6 +29,16 @@ async function expectRefused(code: string, work: Promise<unknown>): Promise<void
 
 const inGroup = (): { group: number } => ({ group: situation.group.id });
 const inConversation = (): { conversation: number } => ({ conversation: situation.group.id });
+
+/** What `work` resolves with, after nobody could read the table while it did. */
+function whileLocked<T>(table: string, work: () => Promise<T>): Promise<T> {
+  return stage.server.database.query((sql) =>
+    sql.begin(async (tx) => {
+      await tx`lock table ${tx(table)}`;
+      return work();
+    }),
+  ) as Promise<T>;
+}
 
 describe('what somebody may no longer do ends with the answer that says so', () => {
   test('a member who was removed reads, finds, writes and sees nothing of the group', async () => {
@@ -59,6 +70,37 @@ describe('what somebody may no longer do ends with the answer that says so', () 
     const info = await call('admin', 'groups.info', inGroup());
     expect(Object.keys(info)).not.toContain('webhook');
     expect(Object.keys(info)).not.toContain('hooks');
+  });
+
+  test.each([
+    ['messages.history', 'message', {}],
+    ['sync.changes', 'message', { after_rev: 0 }],
+  ])('also what waits for its turn in the middle of %s', async (name, table, input) => {
+    const { database } = stage.server;
+    const asked = await whileLocked(table, async () => {
+      const answer = call('member', name, { ...inConversation(), ...input }).catch((error: unknown) => error);
+      await eventually(
+        () => waitingSessions(database),
+        (waiting) => waiting.length > 0,
+      );
+      await call('admin', 'groups.remove-member', { ...inGroup(), user: situation.people.member.nick });
+      return [answer];
+    });
+    expect(await Promise.all(asked)).toEqual([expect.objectContaining({ code: 'not_found' })]);
+  });
+
+  test.each(['groups.token', 'groups.info'])('also the token that waits for its turn in %s', async (name) => {
+    const { database } = stage.server;
+    const asked = await whileLocked('integration', async () => {
+      const answer = call('admin', name, inGroup()).catch((error: unknown) => error);
+      await eventually(
+        () => waitingSessions(database),
+        (waiting) => waiting.length > 0,
+      );
+      await call('owner', 'groups.set-role', { ...inGroup(), user: situation.people.admin.nick, role: 'member' });
+      return [answer];
+    });
+    expect(await Promise.all(asked)).toEqual([expect.objectContaining({ code: 'forbidden' })]);
   });
 
   test('an administrator of the installation who is one no longer administers nothing', async () => {

@@ -46,6 +46,17 @@ describe('the activation gate', () => {
     });
   });
 
+  test.each([429, 500, 501, 502, 504])(
+    'that answers %d in no words of its own is away, for a code that was sent and for one that was not',
+    async (status) => {
+      server.handle = (_request, res) => void res.writeHead(status, { 'content-type': 'text/html' }).end('<html>');
+      const away = { failure: 'refused', detail: `status ${status}` };
+      await expect(gate.judge('hash', '123456')).rejects.toMatchObject(away);
+      await expect(gate.judge(null, '123456')).rejects.toMatchObject(away);
+      await expect(gate.probe()).rejects.toMatchObject(away);
+    },
+  );
+
   test('says why it does not send, and of its words only the type is kept', async () => {
     for (const [type, failure] of [
       ['BadRequest', 'address'],

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { z } from 'zod';
 import { findServer } from '../../src/chat/address.ts';
 import { ServerError, SessionOverError, StoppedError } from '../../src/chat/chat-error.ts';
+import type { ChatEvent } from '../../src/chat/events.ts';
 import { LiveClient } from '../../src/chat/live-client.ts';
 import { eventually } from '../support/eventually.ts';
 import { FakeServer } from './fake-server.ts';
@@ -98,6 +99,31 @@ describe.each(['ws', 'tcp'] as const)('a client over %s', (kind) => {
     await listening.heard('change', 21);
     expect(listening.revs(7)).toEqual(Array.from({ length: 21 }, (_, i) => i + 2));
     expect(listening.events.filter(({ type }) => type === 'disconnected').length).toBe(10);
+  });
+
+  test('closes a gap that a cut left open, though its listener asks the server about each change', async () => {
+    server.change(7);
+    let cuts = 0;
+    server.override = ({ method }, peer) => {
+      if (method !== 'sync.changes' || cuts++ > 0) return undefined;
+      peer.cut();
+      return null;
+    };
+    const hear = async (event: ChatEvent): Promise<void> => {
+      const options = { schema: anything, isImmediate: true };
+      if (event.type === 'change') await listening!.client.call('conversations.show', { conversation: 7 }, options);
+    };
+    listening = await listen(server.url, { hear });
+    await listening.heard('following');
+    server.change(7, { lost: true });
+    server.change(7);
+    await listening.heard('following', 2);
+    await eventually(
+      async () => listening!.client.revs.get(7),
+      (rev) => rev === 3,
+    );
+    expect(listening.revs(7)).toEqual([2, 3]);
+    expect(asked('live.follow')).toBe(2);
   });
 
   test('comes again to what its listener was not done with', async () => {

@@ -346,6 +346,30 @@ describe('klatch chat', () => {
     expect(lines.map(({ conversation, message }) => [conversation, message.text])).toEqual([[1, 'meanwhile']]);
   }, 60_000);
 
+  test('says once that the account is out of a group, though that was while it did not follow', async () => {
+    await workspace.run(['user', 'create', 'leaver']);
+    await signIn('leaver', 'leaver');
+    await workspace.run(['group', 'create', 'Left']);
+    const group = ['Left', 'leaver'] as const;
+    await workspace.run(['group', 'add-member', ...group]);
+    const said: string[] = [];
+    for (const change of [null, ['group', 'remove-member', ...group], null]) {
+      if (change !== null) await workspace.run(change);
+      const follower = follow('--profile', 'leaver');
+      await follower.remark(/(following)/);
+      // So that there is something to remember.
+      if (said.length === 0) await workspace.run(['send', 'Left', 'hello', '--as', 'leaver']);
+      if (said.length === 0) await follower.text(/(hello)/);
+      follower.process.kill('SIGINT');
+      said.push((await follower.ended).stdout);
+    }
+    expect(said).toEqual([
+      expect.stringContaining('hello'),
+      expect.stringMatching(/^You are in conversation \d+ no more\.\n$/),
+      '',
+    ]);
+  }, 60_000);
+
   test('goes on writing over a server that is started again', async () => {
     running.process.kill('SIGKILL');
     await running.ended;

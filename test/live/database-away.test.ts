@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
-import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { callAs } from '../support/call.ts';
+import { createTestDatabase, waitingSessions, type TestDatabase } from '../support/database.ts';
 import { DatabaseProxy } from '../support/database-proxy.ts';
 import { eventually } from '../support/eventually.ts';
 import { TestServer } from '../support/server.ts';
@@ -62,3 +63,49 @@ test('who is removed while the database is away for this node is told nothing mo
   await client.call('live.ping');
   expect(client.notifications.slice(left + 1).filter(({ method }) => method === 'conversation.change')).toEqual([]);
 }, 60_000);
+
+/** Runs a change by the node behind the proxy, which commits and hears no answer. */
+async function changeUnheard(change: () => Promise<unknown>): Promise<void> {
+  const changes: Promise<unknown>[] = [];
+  await database.query((sql) =>
+    sql.begin(async (tx) => {
+      await tx`select pg_advisory_xact_lock(1)`;
+      changes.push(change().catch((error: unknown) => error));
+      await eventually(
+        () => waitingSessions(database),
+        (waiting) => waiting.length > 0,
+      );
+      proxy.hold('answers');
+    }),
+  );
+  expect(await Promise.all(changes)).toEqual([expect.objectContaining({ code: 'outcome_unknown' })]);
+  await proxy.forward();
+}
+
+test('what was committed and its answer lost is heard by those who follow, though nothing else is changed there', async () => {
+  const client = await live.follow(other.liveUrl);
+  const texts = (): string[] =>
+    client.changes(live.group.id).flatMap(({ message }) => (message?.deleted ? 'deleted' : (message?.text ?? [])));
+  const heard = (...expected: string[]) =>
+    eventually(
+      async () => texts(),
+      (all) => all.join() === expected.join(),
+      30_000,
+    );
+  const conversation = live.group.id;
+  const as = (name: string, input: object) => callAs(live.server, live.alice, name, { conversation, ...input });
+  await as('messages.send', { text: 'one' });
+  // What changes a conversation waits in its commit while the lock is held.
+  await database.query(
+    (sql) => sql`create function wait_in_commit() returns trigger language plpgsql
+      as 'begin perform pg_advisory_xact_lock(1); return null; end'`,
+  );
+  await database.query(
+    (sql) => sql`create constraint trigger wait_in_commit after update on conversation_head
+      deferrable initially deferred for each row execute function wait_in_commit()`,
+  );
+  await changeUnheard(() => as('messages.send', { text: 'two' }));
+  await heard('one', 'two');
+  await changeUnheard(() => as('messages.delete', { seq: 1 }));
+  await heard('one', 'two', 'deleted');
+}, 90_000);

@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { MessageShape } from '../../src/operations/shapes.ts';
 import { callAs } from '../support/call.ts';
+import { waitingSessions } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
-import { createPerson, type TestPerson } from '../support/people.ts';
+import { createPerson, signIn, type TestPerson } from '../support/people.ts';
 import { postJson, TestServer, type TestGroup } from '../support/server.ts';
 import { joined, privateOf, send, withScopes } from './talk.ts';
 
@@ -195,6 +196,26 @@ describe('messages.search', () => {
     for (const { reason } of refused as PromiseRejectedResult[]) expect(reason).toMatchObject({ code: 'too_often' });
     // Others are not held up by it.
     expect(await texts(bob, 'disk')).toHaveLength(4);
+  });
+
+  test('of a person and their bots goes one after the other', async () => {
+    const gina = await joined(server, 'gina', group.id);
+    const bot = await callAs(server, gina, 'bots.create', { nick: 'ginas-bot' });
+    const own = { ...gina, ...(await signIn(server, bot.id, ['messages:read'])) };
+    const searches: Promise<unknown>[] = [];
+    await server.database.query((sql) =>
+      sql.begin(async (tx) => {
+        await tx`lock table message`;
+        searches.push(search(gina, 'disk'));
+        await eventually(
+          () => waitingSessions(server.database),
+          (waiting) => waiting.length > 0,
+        );
+        await expect(search(own, 'disk')).rejects.toMatchObject({ code: 'too_often' });
+      }),
+    );
+    await Promise.all(searches);
+    await search(own, 'disk');
   });
 
   test('that takes too long is ended in the database, and says what to do', async () => {

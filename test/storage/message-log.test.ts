@@ -136,6 +136,11 @@ describe('MessageLog', () => {
         [second.id, 1],
       ],
     ]);
+    // Whoever repeats a post whose answer was lost may be the first to hear that it is there.
+    await told.append(keyedPost(first, 'k', 'once'));
+    await told.append(post(first, 'another'));
+    await told.append(keyedPost(first, 'k', 'once'));
+    expect(words.slice(1)).toEqual([[[first.id, 3]], [[first.id, 4]], [[first.id, 3]]]);
     await told.stop();
   });
 });
