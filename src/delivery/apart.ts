@@ -1,5 +1,5 @@
-import type { Pool } from '../storage/pool.ts';
 import type { Seq } from '../model/ids.ts';
+import type { Pool } from '../storage/pool.ts';
 import { dueRetries, hastenRetries, retriesBehind, type RetryRow } from '../storage/retries.ts';
 import type { LaneRow } from '../storage/lanes.ts';
 import { HELD_MS } from './open-ranges.ts';

@@ -82,7 +82,7 @@ export const conversationSchema = z.object({
   /** The caller has read up to here. */
   read_seq: z.int(),
   unread: z.int(),
-  /** Unread messages that mention the caller. */
+  /** Unread messages that mention the caller; 1000: or more. */
   unread_mentions: z.int(),
   /** What the caller's devices are told of. */
   notifications: z.object({ level: z.enum(['all', 'mentions', 'nothing']), muted_until: z.string().nullable() }),

@@ -30,6 +30,8 @@ export interface OwnConversation {
 }
 
 const MAX_LISTED = 1_001;
+/** Counted no further: who never reads, as some bots, may have any number. */
+const MAX_MENTIONS = 1_000;
 
 interface Row extends Omit<OwnConversation, 'peer'> {
   readonly peerId: AccountId | null;
@@ -56,9 +58,10 @@ export async function listConversations(
       a.id as "peerId", a.name as "peerName", a.nick as "peerNick", a.kind as "peerKind",
       c.created_at as "createdAt", h.last_seq as "lastSeq", h.last_rev as "lastRev",
       nullif(h.last_at, '-infinity') as "lastAt", m.read_seq as "readSeq",
-      (select count(*) from mention x
-        where x.account_id = m.account_id and x.conversation_id = m.conversation_id and x.seq > m.read_seq)
-        as "unreadMentions",
+      (select count(*) from (
+        select from mention x
+        where x.account_id = m.account_id and x.conversation_id = m.conversation_id and x.seq > m.read_seq
+        limit ${MAX_MENTIONS}) counted) as "unreadMentions",
       coalesce(s.level, 'all') as level, s.muted_until as "mutedUntil"
     from (select * from membership where account_id = ${asked.accountId} ${page}) m
     join conversation c on c.id = m.conversation_id

@@ -140,4 +140,15 @@ describe('the unread numbers of a conversation', () => {
     await send(server, hugo, group.id, 'yes, @hugo here');
     expect(await mine(hugo)).toMatchObject({ unread: 0, unread_mentions: 0 });
   });
+
+  test('count mentions up to 1,000', async () => {
+    const ivan = await joined(server, 'ivan', group.id);
+    await server.database.query(
+      (sql) => sql`
+        insert into mention (account_id, conversation_id, seq)
+        select ${ivan.id}, ${group.id}, last_seq + n from conversation_head, generate_series(1, 1500) n
+        where conversation_id = ${group.id}`,
+    );
+    expect(await mine(ivan)).toMatchObject({ unread_mentions: 1_000 });
+  });
 });
