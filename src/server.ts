@@ -152,7 +152,8 @@ export class Server {
       this.#connecting = database;
       if (this.#refusing) void database.stop();
     };
-    const opened = await openDatabase(config, { sealer, log, onConnecting });
+    const abandoned = (): boolean => this.#stopping !== null;
+    const opened = await openDatabase(config, { sealer, log, onConnecting, abandoned });
     this.#connecting = null;
     this.#keep('database', () => opened.stop());
     const node = await readNodeId(config.dataDir);

@@ -38,29 +38,39 @@ const refusalSchema = z.looseObject({ message: z.string(), code: z.string().opti
  * Stores a file, which no message has yet. Throws ServerError, ConnectionError, ProtocolError, and whatever reading the
  * file fails with.
  */
-export async function uploadFile(server: FileServer, file: OutgoingFile): Promise<Attachment> {
+export function uploadFile(server: FileServer, file: OutgoingFile): Promise<Attachment> {
+  return upload(server, file, true);
+}
+
+/** `waits`: for the server to ask for the body. A refusal that comes while bytes are on their way can be lost. */
+async function upload(server: FileServer, file: OutgoingFile, waits: boolean): Promise<Attachment> {
   const url = new URL(`${server.base}/v1/files?name=${encodeURIComponent(file.name)}`);
   const request = open(url, 'POST', {
     authorization: `Bearer ${server.token}`,
     'content-type': 'application/octet-stream',
     'content-length': file.size,
-    // A refusal that comes while bytes are on their way can be lost with the connection.
-    expect: '100-continue',
+    ...(waits ? { expect: '100-continue' } : {}),
   });
   const answered = answerOf(request);
   answered.catch(() => {});
   let fault: { readonly error: unknown } | null = null;
+  // Nobody may read it yet, and it opens at once.
+  file.bytes.once('error', (error) => {
+    fault ??= { error };
+    request.destroy();
+  });
   const bytes = async function* (): AsyncGenerator<Buffer> {
     try {
       yield* file.bytes;
     } catch (error) {
-      fault = { error };
+      fault ??= { error };
       throw error;
     }
   };
-  const sent = isAsked(request, answered).then((may) =>
-    may ? pipeline(bytes(), new Meter(file.onProgress), request) : void file.bytes.destroy(),
-  );
+  const asked = waits ? isAsked(request, answered) : Promise.resolve(true);
+  const sent = asked.then(async (may) => {
+    if (may) await pipeline(bytes(), new Meter(file.onProgress), request);
+  });
   sent.catch(() => {});
   // What the server says counts more than that it stopped reading.
   const response = await Promise.race([answered, sent.then(() => answered)]).catch(async (error: unknown) => {
@@ -72,10 +82,22 @@ export async function uploadFile(server: FileServer, file: OutgoingFile): Promis
   });
   const text = await readAnswer(response);
   request.destroy();
+  // Something in between does not know what it is to wait for (RFC 9110, 10.1.1).
+  if (response.statusCode === 417 && waits && !(await asked)) return upload(server, file, false);
+  file.bytes.destroy();
   if (response.statusCode !== 201) throw refusal(response, text);
   const stored = attachmentSchema.safeParse(parse(text));
   if (!stored.success) throw new ProtocolError('the server answers an upload in a way that this client does not know');
   return stored.data;
+}
+
+/** Resolves when the request has its connection; never, where there comes to be none. */
+function connected(request: ReturnType<typeof requestPlain>): Promise<void> {
+  return new Promise((resolve) => {
+    request.once('socket', (socket) =>
+      socket.once(request.protocol === 'https:' ? 'secureConnect' : 'connect', () => resolve()),
+    );
+  });
 }
 
 /** Resolves when the body is to be sent: true, or false where there is an answer without it. Rejects as `answered` does. */
@@ -86,7 +108,7 @@ async function isAsked(request: ReturnType<typeof requestPlain>, answered: Promi
       answered.then(() => false),
       new Promise<boolean>((resolve) => request.once('continue', () => resolve(true))),
       // Not everything in between passes it on.
-      wait(CONTINUE_MS, true, { signal: waited.signal }),
+      connected(request).then(() => wait(CONTINUE_MS, true, { signal: waited.signal })),
     ]);
   } finally {
     waited.abort();

@@ -38,9 +38,9 @@ export class Apart {
     return this.#count;
   }
 
-  /** Whether there is anything to do, now or later. */
+  /** Whether there is anything to do, now or later. By when, not by how many: what is counted may have been counted twice. */
   get hasWork(): boolean {
-    return this.#count > 0 && (this.#taken > 0 || this.#page.length > 0 || this.#next !== null);
+    return this.#taken > 0 || this.#page.length > 0 || this.#next !== null;
   }
 
   /** When the next of them is due; null when there is none that waits. */
@@ -51,7 +51,7 @@ export class Apart {
   /** How long until one may be taken, in ms; null when none is waiting, or those taken have to be over first. */
   get waitMs(): number | null {
     if (this.#page.length > 0) return 0;
-    if (this.#taken > 0 || this.#count === 0) return null;
+    if (this.#taken > 0) return null;
     return this.#next?.waitMs() ?? null;
   }
 

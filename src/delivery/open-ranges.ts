@@ -14,6 +14,8 @@ export interface Range {
 
 /** A request without a verdict. */
 export interface OpenRange extends Range {
+  /** It has left: who stops the lane now does not keep it from its receiver. */
+  isWritten: boolean;
   /** It is in `delivery_retry` as well, so that the cursor may pass it. */
   hasRow: boolean;
 }
@@ -57,7 +59,7 @@ export class OpenRanges {
   begin({ first, last }: Range, again: Range | undefined): OpenRange {
     if (again === undefined) this.#readTo = last;
     else this.#remove(again);
-    const range = { first, last, hasRow: false };
+    const range = { first, last, isWritten: false, hasRow: false };
     this.#onItsWay.add(range);
     return range;
   }
@@ -83,6 +85,11 @@ export class OpenRanges {
     if (!range.hasRow) this.#again.push({ first: range.first, last: range.last });
   }
 
+  /** Whether nothing further may begin: too much has overtaken a request that is not written yet. */
+  get isCrowded(): boolean {
+    return this.#overtaking.length > MAX_OVERTAKING && this.#first?.isWritten === false;
+  }
+
   /** Whether the row that begins here stands for a request that is on its way. */
   holds(seq: Seq): boolean {
     for (const { first, hasRow } of this.#onItsWay) if (hasRow && first === seq) return true;
@@ -91,7 +98,7 @@ export class OpenRanges {
 
   /**
    * The rows for what is overtaken by too many: the oldest on their way, so that the cursor may pass them. To be written
-   * with the settlement that does.
+   * with the settlement that does. What is not written waits for it: stopped then, it would come behind the others.
    */
   passOver(): readonly RetryRecord[] {
     const rows: RetryRecord[] = [];
@@ -99,12 +106,19 @@ export class OpenRanges {
       const { cursor } = this;
       this.#overtaking = this.#overtaking.filter((seq) => seq > cursor);
       if (this.#overtaking.length <= MAX_OVERTAKING) return rows;
-      const held = [...this.#onItsWay].find(({ first, hasRow }) => !hasRow && first === cursor + 1);
+      const held = this.#first;
       // What is to be sent again comes next.
-      if (held === undefined) return rows;
+      if (held === undefined || !held.isWritten) return rows;
       held.hasRow = true;
       rows.push({ seq: held.first, lastSeq: held.last, attempts: 0, nextAt: new Date(Date.now() + HELD_MS) });
     }
+  }
+
+  /** What keeps the cursor, where that is on its way. */
+  get #first(): OpenRange | undefined {
+    const { cursor } = this;
+    for (const range of this.#onItsWay) if (!range.hasRow && range.first === cursor + 1) return range;
+    return undefined;
   }
 
   #remove(again: Range): void {

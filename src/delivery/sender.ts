@@ -41,7 +41,8 @@ export class Sender {
     return this.#leases.epochOf(this.#row.id % PARTITIONS);
   }
 
-  async send(request: DeliveryRequest, id: string): Promise<Sent | Unsent> {
+  /** `onWrite`: called in the tick in which it is written; until then nothing of it has left. */
+  async send(request: DeliveryRequest, id: string, onWrite: () => void = () => {}): Promise<Sent | Unsent> {
     let interrupted = false;
     const mayTry = (): number | null => {
       interrupted = !this.#mayGo();
@@ -57,6 +58,7 @@ export class Sender {
     // Asked again in the tick of the write: a lane that lost its partition, or was told to stop, sends nothing more.
     const outcome = await this.#client.post(url, headers, request.body, () => {
       epoch = mayTry();
+      if (epoch !== null) onWrite();
       return epoch !== null;
     });
     if (interrupted) return 'interrupted';

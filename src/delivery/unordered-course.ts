@@ -83,7 +83,7 @@ export class UnorderedCourse implements Course {
   #waitMs(): number | null {
     const { ledger, apart } = this.#parts;
     const { failures, nextAttemptAt } = ledger.progress;
-    if (apart.count + this.#open.count >= MAX_RETRIES) return null;
+    if (apart.count + this.#open.count >= MAX_RETRIES || this.#open.isCrowded) return null;
     if (failures < MAX_FAILURES) return 0;
     if (apart.count > 0 || this.#active > 0) return null;
     // Nothing is left to try it with, since the hook asked for order until now.
@@ -197,7 +197,7 @@ export class UnorderedCourse implements Course {
     const { sender, requests, unregister } = this.#parts;
     let isDecided = false;
     try {
-      const sent = await sender.send(request, requests.idOf(request));
+      const sent = await sender.send(request, requests.idOf(request), () => this.#written(range));
       if (sent === 'undecided') this.#pause = REST;
       isDecided = typeof sent !== 'string' && !(sent.outcome.code === 410 && (await unregister(sent)));
       if (!isDecided) return;
@@ -208,6 +208,12 @@ export class UnorderedCourse implements Course {
     } finally {
       if (!isDecided) this.#open.undecided(range);
     }
+  }
+
+  #written(range: OpenRange): void {
+    const wasCrowded = this.#open.isCrowded;
+    range.isWritten = true;
+    if (wasCrowded) this.#turn.resolve();
   }
 
   /** `hasRow`: it was written as a row while it was on its way. */

@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { promisify } from 'node:util';
 import { brotliDecompress, gunzip, inflate, type ZlibOptions } from 'node:zlib';
 import { KlatchError } from '../errors.ts';
+import { Gathered } from './gathered.ts';
 
 type Decompress = (body: Buffer, options: ZlibOptions) => Promise<Buffer>;
 
@@ -45,19 +46,19 @@ export function askForBody(req: IncomingMessage, res: ServerResponse): void {
 
 function readSent(req: IncomingMessage, maxBytes: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
-    let chunks: Buffer[] = [];
+    let body: Gathered | null = new Gathered();
     let bytes = 0;
     req.on('data', (chunk: Buffer) => {
       bytes += chunk.length;
       if (bytes <= maxBytes) {
-        chunks.push(chunk);
+        body?.add(chunk);
         return;
       }
       // The rest is read past, so that the sender comes to read the answer; the request's time-out bounds it.
-      chunks = [];
+      body = null;
       reject(tooLarge(maxBytes));
     });
-    req.once('end', () => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)));
+    req.once('end', () => resolve(body?.whole() ?? Buffer.alloc(0)));
     const ended = (cause?: Error): void => {
       // Every request closes; this one was read whole.
       if (req.complete) return;

@@ -7,6 +7,7 @@ import { Busboy, type BusboyFileStream, type BusboyHeaders } from '@fastify/busb
 import { KlatchError } from '../errors.ts';
 import type { Attachment } from '../model/attachment.ts';
 import { tooLarge } from './body.ts';
+import { Gathered } from './gathered.ts';
 
 /** A file of a form on its way into the store. */
 export interface FormFile {
@@ -45,7 +46,7 @@ export interface ReceivedForm {
 }
 
 /** A form is text, a name, an icon and files; what else is sent is read past. */
-const MAX_PARTS = 1_000;
+export const MAX_PARTS = 1_000;
 const MAX_PART_HEADER_BYTES = 16 * 1024;
 const FILE_FIELD = /^files?(?:\[\d{0,3}\])?$/;
 
@@ -65,7 +66,7 @@ export class FormReading {
   readonly #failed: Promise<never>;
   readonly #parsed: Promise<void>;
   /** The body so far; null from the first file on. */
-  #chunks: Buffer[] | null = [];
+  #body: Gathered | null = new Gathered();
   #bytes = 0;
   #fieldBytes = 0;
   #fileCount = 0;
@@ -103,7 +104,7 @@ export class FormReading {
   async read(req: IncomingMessage): Promise<Buffer | ReceivedForm> {
     try {
       await this.#readAll(req);
-      if (this.#chunks !== null) return Buffer.concat(this.#chunks);
+      if (this.#body !== null) return this.#body.whole();
       await this.#finish();
       return { fields: this.#fields, files: this.#files };
     } catch (error) {
@@ -151,7 +152,7 @@ export class FormReading {
   /** Null: it takes more at once. */
   #take(chunk: Buffer): Promise<void> | null {
     this.#bytes += chunk.length;
-    this.#chunks?.push(chunk);
+    this.#body?.add(chunk);
     if (!this.#isBroken && !this.#parser.write(chunk)) return this.#taken();
     this.#bound();
     return null;
@@ -159,15 +160,15 @@ export class FormReading {
 
   async #taken(): Promise<void> {
     // Without a file the parser waits for nobody: in the next turn it has looked at all of it.
-    if (this.#chunks !== null) await setImmediate();
-    if (this.#chunks === null) await this.#drained();
+    if (this.#body !== null) await setImmediate();
+    if (this.#body === null) await this.#drained();
     this.#bound();
   }
 
   /** Once it is known whether the bytes are those of files. */
   #bound(): void {
     const { maxBodyBytes, maxFileBytes, maxFiles } = this.#options;
-    if (this.#chunks !== null && this.#bytes > maxBodyBytes) this.#fail(tooLarge(maxBodyBytes));
+    if (this.#body !== null && this.#bytes > maxBodyBytes) this.#fail(tooLarge(maxBodyBytes));
     else if (this.#bytes > maxBodyBytes + maxFiles * maxFileBytes) this.#fail(fieldsTooLarge(maxBodyBytes));
   }
 
@@ -206,8 +207,8 @@ export class FormReading {
   #takeFile(field: string | undefined, stream: BusboyFileStream, name: string): void {
     // It fails with the form; who reads it hears of that as well.
     stream.on('error', () => {});
-    if (this.#chunks !== null) {
-      this.#chunks = null;
+    if (this.#body !== null) {
+      this.#body = null;
       this.#begins();
     }
     if (field === 'text' || field === 'payload') {
@@ -264,7 +265,7 @@ export class FormReading {
 
   /** The parser is done for: without a file so far, what the body is shows when it is read whole. */
   #breaks(error: KlatchError): void {
-    if (this.#chunks === null) this.#fail(error);
+    if (this.#body === null) this.#fail(error);
     else this.#isBroken = true;
   }
 

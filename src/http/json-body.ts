@@ -33,6 +33,9 @@ export function parseJson(source: string): ParsedJson {
   }
 }
 
+/** As many characters as a message may have at most; a million of them took half a second. */
+const MAX_REPAIRED = 200_000;
+
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 const SPACE = 0x20;
@@ -44,12 +47,15 @@ const SPACE = 0x20;
 function repairControls(source: string): string {
   let repaired = '';
   let from = 0;
+  let count = 0;
   let inString = false;
   for (let at = 0; at < source.length; at += 1) {
     const unit = source.charCodeAt(at);
     if (unit === QUOTE) inString = !inString;
     else if (unit === BACKSLASH && inString) at += 1;
     else if (unit < SPACE && inString) {
+      count += 1;
+      if (count > MAX_REPAIRED) return source;
       repaired += `${source.slice(from, at)}\\u${unit.toString(16).padStart(4, '0')}`;
       from = at + 1;
     }

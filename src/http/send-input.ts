@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { KlatchError } from '../errors.ts';
 import { checkMessageText, codePoints } from '../operations/message-text.ts';
+import { MAX_PARTS } from './form-reading.ts';
 import { mediaType, parseJson } from './json-body.ts';
 
 /** What a post says, before it is known who posts it. */
@@ -44,12 +45,22 @@ function readText(body: Buffer, contentType: string | undefined, type: string): 
     if (isJson) throw invalid(parsed.problem ?? 'The body must be a JSON object with text, such as {"text": "hello"}');
   }
   if (type === 'application/x-www-form-urlencoded') {
-    const fields = new URLSearchParams(source);
-    // A name without its sign is a word of a plain text.
-    const form = fromForm((name) => (`&${source}`.includes(`&${name}=`) ? fields.get(name) : null));
+    const form = fromForm((name) => fieldOf(source, name));
     if (form !== null) return form;
   }
   return { text: source, label: null, iconUrl: null };
+}
+
+/**
+ * The first field of this name in a form; null without one, and a name without its sign is a word of a plain text. Only
+ * that field is decoded: URLSearchParams took seconds for 1 MiB of fields without a value.
+ */
+function fieldOf(source: string, name: string): string | null {
+  const sign = `${name}=`;
+  const at = source.startsWith(sign) ? 0 : source.indexOf(`&${sign}`) + 1;
+  if (at === 0 && !source.startsWith(sign)) return null;
+  const end = source.indexOf('&', at);
+  return new URLSearchParams(source.slice(at, end === -1 ? undefined : end)).get(name);
 }
 
 /** A byte order mark is dropped; what is not valid in its charset is refused instead of being stored garbled. */
@@ -110,6 +121,7 @@ function fromForm(
 }
 
 async function readMultipart(body: Buffer, contentType: string): Promise<SendInput> {
+  boundParts(body, contentType);
   let fields: FormData;
   try {
     fields = await new Response(new Uint8Array(body), { headers: { 'content-type': contentType } }).formData();
@@ -123,6 +135,17 @@ async function readMultipart(body: Buffer, contentType: string): Promise<SendInp
   const form = fromForm((name) => fields.get(name) as string | null);
   if (form === null) throw noText();
   return form;
+}
+
+/** Before it is read: 20,000 parts that are nearly empty took a fifth of a second. */
+function boundParts(body: Buffer, contentType: string): void {
+  const boundary = /;\s*boundary\s*=\s*"?([^";\s]+)/i.exec(contentType)?.[1];
+  if (boundary === undefined) return;
+  let parts = 0;
+  for (let at = body.indexOf(`--${boundary}`); at !== -1; at = body.indexOf(`--${boundary}`, at + 1)) {
+    parts += 1;
+    if (parts > MAX_PARTS + 1) throw invalid(`The form has more than ${MAX_PARTS} parts`);
+  }
 }
 
 function noText(): KlatchError {

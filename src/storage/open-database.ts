@@ -25,6 +25,8 @@ export interface OpenParts {
   readonly log: Log;
   /** Given the pools before they are used: stopping them ends the opening, which may wait for another node's migration. */
   readonly onConnecting?: (database: Database) => void;
+  /** True once nobody waits for it any more. */
+  readonly abandoned?: () => boolean;
 }
 
 /**
@@ -32,9 +34,9 @@ export interface OpenParts {
  * Rejects with EmbeddedError, DatabaseAwayError, DatabaseTooOldError, SchemaTooNewError or WrongSecretError.
  */
 export async function openDatabase(config: Config, parts: OpenParts): Promise<OpenDatabase> {
-  const { sealer, log, onConnecting } = parts;
+  const { sealer, log, onConnecting, abandoned = () => false } = parts;
   const { target, stopServer, supervise } = config.postgresql.embedded
-    ? await openEmbedded(config, log)
+    ? await openEmbedded(config, log, abandoned)
     : { target: externalTarget(config), stopServer: async () => {}, supervise: () => async () => {} };
   const database = new Database(target, config.postgresql, log);
   onConnecting?.(database);
@@ -73,13 +75,13 @@ interface EmbeddedTarget {
   readonly supervise: (database: Database) => () => Promise<void>;
 }
 
-async function openEmbedded(config: Config, log: Log): Promise<EmbeddedTarget> {
+async function openEmbedded(config: Config, log: Log, abandoned: () => boolean): Promise<EmbeddedTarget> {
   const options: EmbeddedOptions = {
     dataDir: config.dataDir,
     binDir: config.postgresql.binDir,
     log: (event, fields) => log.info(event, fields),
   };
-  const server = await startEmbedded(options);
+  const server = await startEmbedded({ ...options, abandoned });
   const { socketDir, port, database, user } = server;
   const { connectTimeoutMs, lockTimeoutMs } = config.postgresql;
   return {

@@ -55,19 +55,62 @@ export interface Round {
   readonly beforeStep?: () => Promise<void>;
 }
 
-/** Drops what is past its time: whole days of the delivery log, idempotency keys, removed hooks, the log of pushes. */
+/**
+ * Drops what is past its time: whole days of the delivery log, idempotency keys, removed hooks, the log of pushes. What
+ * fails holds up nothing behind it; then the first failure is thrown at the end.
+ */
 export async function removeExpired(pool: Pool, retention: RetentionConfig, round: Round): Promise<Removed> {
   const { nowMs, beforeStep = () => Promise.resolve() } = round;
+  const steps = new Steps(beforeStep);
   const before = (ms: number): Date => new Date(nowMs - ms);
-  const inPages = (page: (sql: Sql) => Promise<number>): Promise<number> => deleteInPages(pool, page, beforeStep);
-  await beforeStep();
-  const days = await pool.transaction((tx) => dropOldDays(tx, before(retention.deliveryLogMs)));
-  const keys = await inPages((sql) => deleteKeys(sql, before(retention.idempotencyKeysMs)));
-  const hooks = await inPages((sql) => deleteHooks(sql, before(retention.removedHooksMs)));
-  const pushes = await inPages((sql) => deletePushLog(sql, before(retention.pushLogMs), DELETE_PAGE));
-  await beforeStep();
-  const attempts = await pool.run((sql) => deleteSurplusAttempts(sql, retention.deliveryLogRows), LONG_MS);
-  return { days, attempts, keys, hooks, pushes };
+  const inPages = (page: (sql: Sql) => Promise<number>): Promise<number> =>
+    steps.take(() => deleteInPages(pool, page, steps.before));
+  const single = (work: () => Promise<number>): Promise<number> =>
+    steps.take(async () => {
+      await steps.before();
+      return work();
+    });
+  const removed = {
+    days: await single(() => pool.transaction((tx) => dropOldDays(tx, before(retention.deliveryLogMs)))),
+    keys: await inPages((sql) => deleteKeys(sql, before(retention.idempotencyKeysMs))),
+    hooks: await inPages((sql) => deleteHooks(sql, before(retention.removedHooksMs))),
+    pushes: await inPages((sql) => deletePushLog(sql, before(retention.pushLogMs), DELETE_PAGE)),
+    attempts: await single(() => pool.run((sql) => deleteSurplusAttempts(sql, retention.deliveryLogRows), LONG_MS)),
+  };
+  steps.end();
+  return removed;
+}
+
+/** Steps that are taken whatever becomes of the ones before, until there may be no more. */
+class Steps {
+  readonly #beforeStep: () => Promise<void>;
+  readonly #failures: unknown[] = [];
+  #isOver = false;
+
+  constructor(beforeStep: () => Promise<void>) {
+    this.#beforeStep = beforeStep;
+  }
+
+  /** To be awaited before each statement: what it rejects with is the end of all. */
+  readonly before = async (): Promise<void> => {
+    this.#isOver = true;
+    await this.#beforeStep();
+    this.#isOver = false;
+  };
+
+  async take(step: () => Promise<number>): Promise<number> {
+    try {
+      return await step();
+    } catch (error) {
+      if (this.#isOver) throw error;
+      this.#failures.push(error);
+      return 0;
+    }
+  }
+
+  end(): void {
+    if (this.#failures.length > 0) throw this.#failures[0];
+  }
 }
 
 async function dropOldDays(tx: Transaction, before: Date): Promise<number> {
@@ -118,7 +161,8 @@ export async function deleteInPages(
   let total = 0;
   for (let pages = 0; pages < MAX_PAGES; pages += 1) {
     await beforeStep();
-    const count = await pool.run(page);
+    // The last one finds too few, and may read the whole table for that.
+    const count = await pool.run(page, LONG_MS);
     total += count;
     if (count < DELETE_PAGE) break;
   }

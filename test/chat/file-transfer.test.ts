@@ -11,7 +11,7 @@ afterEach(() => {
 });
 
 /** A server that does this with a request whose headers have come. */
-async function serve(answer: (socket: Socket) => void): Promise<string> {
+async function serve(answer: (socket: Socket, head: string) => void): Promise<string> {
   const server = createServer((socket) => {
     let head = '';
     socket.on('error', () => {});
@@ -20,7 +20,7 @@ async function serve(answer: (socket: Socket) => void): Promise<string> {
       if (!head.includes('\r\n\r\n')) return;
       socket.off('data', read);
       socket.pause();
-      answer(socket);
+      answer(socket, head);
     });
   });
   servers.push(server);
@@ -84,4 +84,26 @@ test('the body is sent as well where nobody asks for it', async () => {
   const { done, sent } = upload(base, Readable.from([Buffer.from('abc')]), 3);
   await expect(done).resolves.toMatchObject({ size: 3 });
   expect(sent()).toBe(3);
+});
+
+test('a file that cannot be opened is said to be that, though nothing was asked for yet', async () => {
+  const base = await serve(() => {});
+  const broken = new Readable({ read: () => {} });
+  const { done } = upload(base, broken);
+  broken.destroy(new Error('it went away'));
+  await expect(done).rejects.toThrow('it went away');
+});
+
+test('something in between that cannot wait gets the body without being asked to', async () => {
+  const stored = JSON.stringify({ id: 'x'.repeat(22), name: 'a', type: 'text/plain', size: 3 });
+  const heads: string[] = [];
+  const base = await serve((socket, head) => {
+    heads.push(head);
+    const [status, body] = /expect:/i.test(head) ? ['417 No', ''] : ['201 Created', stored];
+    const answer = `HTTP/1.1 ${status}\r\ncontent-length: ${body.length}\r\nconnection: close\r\n\r\n${body}`;
+    if (body === '' || head.endsWith('abc')) socket.end(answer);
+    else socket.once('data', () => socket.end(answer)).resume();
+  });
+  await expect(upload(base, Readable.from([Buffer.from('abc')]), 3).done).resolves.toMatchObject({ size: 3 });
+  expect(heads).toHaveLength(2);
 });

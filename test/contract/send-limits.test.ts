@@ -168,6 +168,25 @@ describe('the body', () => {
     await expectRefused({ status: 413, body: TOO_LARGE }, await post(bomb, { 'content-encoding': encoding }));
   });
 
+  test('of 1 MiB is read whatever it is made of, or refused in words', async () => {
+    const gzip = { 'content-encoding': 'gzip' };
+    const form = { ...gzip, 'content-type': 'application/x-www-form-urlencoded' };
+    expect((await post(gzipSync(`text=short&${'a&'.repeat(500_000)}`), form)).status).toBe(200);
+    expect(await newestText(server, group)).toBe('short');
+    const part = '--B\r\ncontent-disposition: form-data; name="a"\r\n\r\n\r\n';
+    const parts = { ...gzip, 'content-type': 'multipart/form-data; boundary=B' };
+    const message = 'The form has more than 1000 parts';
+    await expectRefused(
+      { status: 400, body: { message } },
+      await post(gzipSync(`${part.repeat(15_000)}--B--\r\n`), parts),
+    );
+    const raw = await post(gzipSync(`{"text":"${'\n'.repeat(MIB - 20)}"}`), {
+      ...gzip,
+      'content-type': 'application/json',
+    });
+    await expectRefused({ status: 400, body: { message: 'The body is not valid JSON at line 1, column 10' } }, raw);
+  });
+
   test.each([
     ['cut', gzipSync('{"text":"x"}').subarray(0, 20)],
     ['not gzip', Buffer.from('{"text":"x"}')],

@@ -208,6 +208,8 @@ describe('a form', () => {
     ['x=1&text=second', 'second'],
     ['text=90%', '90%'],
     ['text=a=b', 'a=b'],
+    ['xtext=no&text&text=third&text=fourth', 'third'],
+    ['text=first&context=no', 'first'],
     [`payload=${encodeURIComponent('{"text":"from payload"}')}`, 'from payload'],
     ['payload={"text":"not encoded"}', 'not encoded'],
     [`payload=${encodeURIComponent('{"text":"raw\nline"}')}&text=no`, 'raw\nline'],

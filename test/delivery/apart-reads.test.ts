@@ -1,5 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { Apart } from '../../src/delivery/apart.ts';
+import type { Seq } from '../../src/model/ids.ts';
 import type { LaneRow } from '../../src/storage/lanes.ts';
 import type { Pool } from '../../src/storage/pool.ts';
 import type { DueRetries } from '../../src/storage/retries.ts';
@@ -33,4 +34,27 @@ test('what fails while the requests that are due are read is not forgotten', asy
   reads[1]!({ due: [{ seq: 2, lastSeq: 2, attempts: 1 } as never], count: 1, nextAt: null });
   expect(await next).toMatchObject({ seq: 2 });
   expect(apart.count).toBe(1);
+});
+
+test('what is due is due, however often something was counted twice', () => {
+  const apart = new Apart(slowReads().pool, { ...row, retries: 0, retryAt: null }, schedule);
+  apart.replaced(1 as Seq);
+  apart.add(1, new Date());
+  expect(apart.hasWork).toBe(true);
+  expect(apart.waitMs).toBe(0);
+});
+
+test('what is held or replaced while it is read is not taken', async () => {
+  const { pool, reads } = slowReads();
+  const apart = new Apart(pool, { ...row, retries: 3 }, schedule);
+  const taken = apart.take(written, (seq) => seq === 2);
+  await new Promise(setImmediate);
+  apart.replaced(1 as Seq);
+  const due = [1, 2, 3].map((seq) => ({ seq, lastSeq: seq, attempts: 0 }) as never);
+  reads[0]!({ due, count: 3, nextAt: null });
+  expect(await taken).toMatchObject({ seq: 3 });
+  apart.done('over');
+  // What is held is looked at again.
+  expect(apart.hasWork).toBe(true);
+  expect(apart.waitMs).toBeGreaterThan(0);
 });

@@ -2,6 +2,7 @@ import { expect, test } from '@jest/globals';
 import type { Course, CourseParts } from '../../src/delivery/course.ts';
 import { Ledger } from '../../src/delivery/ledger.ts';
 import { Ramp } from '../../src/delivery/ramp.ts';
+import { MAX_OVERTAKING } from '../../src/delivery/open-ranges.ts';
 import type { Ahead } from '../../src/delivery/request.ts';
 import type { Sent } from '../../src/delivery/progress.ts';
 import type { Unsent } from '../../src/delivery/sender.ts';
@@ -23,6 +24,9 @@ class HeldCourse {
   readonly settled: Settlement[] = [];
   readonly course: Course;
   mayGo = true;
+  /** The message whose request waits for its connection, until `written` is called. */
+  connecting: number | null = null;
+  written: () => void = () => {};
 
   constructor(head: number, course: new (parts: CourseParts) => Course = UnorderedCourse) {
     const health = { failures: 0, nextAttemptAt: null, refusals: 0, batchLast: null, singlesLast: null };
@@ -39,10 +43,14 @@ class HeldCourse {
       },
       sender: {
         epoch: 1,
-        send: ({ first: seq }: { first: number }) => new Promise((end) => this.sends.push({ seq, end })),
+        send: ({ first: seq }: { first: number }, _id: string, onWrite: () => void) => {
+          if (this.connecting === seq) this.written = onWrite;
+          else onWrite();
+          return new Promise((end) => this.sends.push({ seq, end }));
+        },
       },
       ledger: new Ledger(row as unknown as LaneRow, unsettled as never),
-      apart: { count: 0, hasWork: false, waitMs: null, nextAt: null },
+      apart: { count: 0, hasWork: false, waitMs: null, nextAt: null, add: () => {}, replaced: () => {} },
       ramp: new Ramp(),
       counts: { add: () => {} },
       mayGo: () => this.mayGo,
@@ -83,6 +91,27 @@ test.each([
     expect(held.settled).toEqual([]);
   },
 );
+
+test('what waits for its connection is passed over by nobody: others wait for it, and go on once it is written', async () => {
+  const held = new HeldCourse(100);
+  held.connecting = 1;
+  void held.course.run();
+  await turn();
+  await held.read(1);
+  let next = 2;
+  for (; held.reads.length > 0; next += 1) {
+    await held.read(next);
+    await held.end(next, 'delivered');
+  }
+  // One more was being read by then.
+  expect(next - 2).toBe(MAX_OVERTAKING + 2);
+  expect(held.settled.every(({ cursor, retries }) => cursor === 0 && retries.length === 0)).toBe(true);
+  held.written();
+  await turn();
+  await held.read(next);
+  await held.end(next, 'delivered');
+  expect(held.settled.at(-1)).toMatchObject({ cursor: next, retries: [{ seq: 1, lastSeq: 1, attempts: 0 }] });
+});
 
 const turn = (): Promise<void> => new Promise(setImmediate);
 

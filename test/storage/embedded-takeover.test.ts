@@ -6,9 +6,11 @@ import { chmod, mkdir, mkdtemp, readdir, readFile, rm, unlink, writeFile } from 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { setTimeout as delay } from 'node:timers/promises';
 import postgres from 'postgres';
 import { startEmbedded, type EmbeddedOptions, type EmbeddedServer } from '../../src/storage/embedded/embedded.ts';
 import { servesCluster, waitUntilGone } from '../../src/storage/embedded/postmaster.ts';
+import { waitUntilReady } from '../../src/storage/embedded/readiness.ts';
 
 const MODULE = new URL('../../src/storage/embedded/embedded.ts', import.meta.url).href;
 const FAST = { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' };
@@ -193,6 +195,45 @@ describe('after the server itself was killed', () => {
     const second = await start();
     expect(second.adopted).toBe(false);
     expect(await query(second, (sql) => sql`select 1 as one`)).toEqual([{ one: 1 }]);
+  });
+});
+
+describe('a server that recovers', () => {
+  /** Its pid file says so, until the text is put back. */
+  async function recovering(): Promise<{ pid: number; isReady: () => Promise<void> }> {
+    await start();
+    const file = join(clusterDir, 'postmaster.pid');
+    const ready = await readFile(file, 'utf8');
+    await writeFile(file, ready.replace(/^ready/m, 'starting'));
+    return { pid: await postmasterPid(), isReady: () => writeFile(file, ready) };
+  }
+  const options = (abandoned: () => boolean) => ({
+    clusterDir,
+    ended: () => false,
+    // Over already: it is for what else keeps a server from answering.
+    deadlineMs: performance.now(),
+    recoveryDeadlineMs: performance.now() + 30_000,
+    abandoned,
+    progress: () => {},
+  });
+
+  test('is waited for longer than one that starts', async () => {
+    const { pid, isReady } = await recovering();
+    const waiting = waitUntilReady(
+      pid,
+      options(() => false),
+    );
+    expect(await Promise.race([waiting, delay(500, 'waits')])).toBe('waits');
+    await isReady();
+    expect(await waiting).toMatchObject({ kind: 'ready' });
+  });
+
+  test('is left to it by who is told to stop', async () => {
+    const { pid, isReady } = await recovering();
+    const error = await start({ abandoned: () => true }).catch((each: unknown) => each);
+    expect(error).toMatchObject({ code: 'start-timeout', message: expect.stringContaining('is still starting') });
+    expect(await servesCluster(pid, clusterDir)).toBe(true);
+    await isReady();
   });
 });
 

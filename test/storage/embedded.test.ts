@@ -1,6 +1,19 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { existsSync } from 'node:fs';
-import { chmod, cp, lstat, mkdir, mkdtemp, readdir, readFile, rm, writeFile, chown } from 'node:fs/promises';
+import {
+  chmod,
+  chown,
+  cp,
+  lstat,
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  symlink,
+  writeFile,
+} from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import postgres from 'postgres';
@@ -261,6 +274,16 @@ describe('what is refused, in a sentence', () => {
     const error = await refusal(join(root, 'data'));
     expect(error.code).toBe('cluster-invalid');
     expect(await readFile(join(root, 'data/postgresql/letter.txt'), 'utf8')).toBe('dear');
+  });
+
+  test('a database folder that is a link', async () => {
+    const server = await start(join(root, 'data'));
+    await server.stop();
+    await rename(join(root, 'data/postgresql'), join(root, 'elsewhere'));
+    await symlink(join(root, 'elsewhere'), join(root, 'data/postgresql'));
+    const error = await refusal(join(root, 'data'));
+    expect(error.code).toBe('cluster-linked');
+    expect(error.message).toContain(`${join(root, 'data/postgresql')} is a link`);
   });
 
   test('a server that ends while it is being started: the last lines of its log say why', async () => {

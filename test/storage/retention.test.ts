@@ -44,6 +44,28 @@ const logAttempt = (at: string): Promise<unknown> =>
     values (1, 1, 1, 1, ${at}::timestamptz, 'delivered', 1)`,
   );
 
+test('what cannot be removed holds up nothing behind it, and is said', async () => {
+  const [group] = await makeGroups(database, 1);
+  const hook = await makeHook(database, group!);
+  await database.query(
+    (sql) =>
+      sql`update reverse_hook set removed_by = 'client', removed_at = now() - interval '1 year' where id = ${hook}`,
+  );
+  await database.query((sql) => sql`alter table idempotency_key rename to not_there`);
+  await expect(removeExpired(pool, retention, { nowMs: Date.now() })).rejects.toThrow('idempotency_key');
+  expect(await database.query((sql) => sql`select from reverse_hook where id = ${hook}`)).toEqual([]);
+});
+
+test("nothing more is removed once the round is somebody else's", async () => {
+  const steps: string[] = [];
+  const beforeStep = async (): Promise<void> => {
+    steps.push('asked');
+    throw new Error('over');
+  };
+  await expect(removeExpired(pool, retention, { nowMs: Date.now(), beforeStep })).rejects.toThrow('over');
+  expect(steps).toEqual(['asked']);
+});
+
 describe('the partitions of the delivery log', () => {
   test('are made for today and three days ahead, once, however many ask', async () => {
     await Promise.all([ensure(), ensure(), ensure()]);

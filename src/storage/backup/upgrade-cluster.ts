@@ -1,4 +1,4 @@
-import { chown, mkdtemp, readdir, realpath, rename, rm, stat, statfs } from 'node:fs/promises';
+import { lchown, mkdtemp, readdir, realpath, rename, rm, stat, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Config } from '../../config/config.ts';
 import { syncFolder } from '../../config/durable-file.ts';
@@ -140,7 +140,7 @@ async function copyCluster(place: Place, options: UpgradeOptions): Promise<{ row
     staging = await mkdtemp(join(dataDir, UNFINISHED_PREFIX));
     // As root the new files belong to whom the old ones belong.
     const { uid, gid } = await stat(clusterDir);
-    if (process.geteuid?.() === 0) await chown(staging, uid, gid);
+    if (process.geteuid?.() === 0) await lchown(staging, uid, gid);
     const fresh = await startEmbedded({ dataDir: staging, binDir: programs.binDir, log });
     servers.unshift(fresh);
     const { rows } = await copyDatabase(targetOf(old, config), targetOf(fresh, config), options);

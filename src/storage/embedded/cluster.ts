@@ -1,4 +1,4 @@
-import { chown, mkdtemp, open, readdir, readFile, rename, rm } from 'node:fs/promises';
+import { lchown, lstat, mkdtemp, open, readdir, readFile, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { commandAs, type Account } from './account.ts';
 import { EmbeddedError } from './embedded-error.ts';
@@ -59,6 +59,20 @@ export async function refuseUnfinishedUpgrade(dataDir: string): Promise<void> {
 }
 
 /**
+ * Throws where the cluster's folder is a link. Which processes are at work in it is told by the folder that they are in,
+ * and that one has another name: a living server would be taken for none.
+ */
+export async function refuseLink(clusterDir: string): Promise<void> {
+  const found = await lstat(clusterDir).catch(absent);
+  if (found?.isSymbolicLink() !== true) return;
+  throw new EmbeddedError(
+    'cluster-linked',
+    `The database folder ${clusterDir} is a link, which Klatch does not follow: mount the other disk there, or move all ` +
+      'of the data directory and set data-dir to it.',
+  );
+}
+
+/**
  * Makes a cluster: into a folder of its own, which takes the final name only when it is complete and on disk. A start
  * that is killed before that leaves nothing that looks like a cluster.
  */
@@ -67,7 +81,8 @@ export async function createCluster(options: ClusterOptions): Promise<void> {
   // The name is new each time: an initdb that outlived its killed starter may still be writing into the last one.
   const unfinished = await mkdtemp(join(dataDir, UNFINISHED_PREFIX));
   try {
-    if (account.kind === 'switch') await chown(unfinished, account.uid, account.gid);
+    // The folder around it may be its owner's to change: what stands there by now is not followed.
+    if (account.kind === 'switch') await lchown(unfinished, account.uid, account.gid);
     await initialize(unfinished, options);
     // An empty folder of this name may be there already: rename replaces it.
     await rename(unfinished, clusterDir);

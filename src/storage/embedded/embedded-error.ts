@@ -5,6 +5,7 @@ export const embeddedErrorCodes = [
   'version-unsupported',
   'version-mismatch',
   'cluster-invalid',
+  'cluster-linked',
   'owner-mismatch',
   'folder-closed',
   'namespace-refused',

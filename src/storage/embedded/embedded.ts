@@ -3,7 +3,13 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { openDataDir } from '../data-dir-lock.ts';
 import { chooseAccount, commandAs, type Account } from './account.ts';
-import { createCluster, readClusterMajor, refuseUnfinishedUpgrade, removeUnfinishedClusters } from './cluster.ts';
+import {
+  createCluster,
+  readClusterMajor,
+  refuseLink,
+  refuseUnfinishedUpgrade,
+  removeUnfinishedClusters,
+} from './cluster.ts';
 import { EmbeddedError } from './embedded-error.ts';
 import { findPostmaster, removeForeignLocks, stopPostmaster, waitForOrphans, waitUntilGone } from './postmaster.ts';
 import { findPrograms, type Programs } from './programs.ts';
@@ -15,8 +21,13 @@ import { makeSocketFolder, removeSocketFolder, SOCKET_PORT } from './socket-fold
 
 export { EmbeddedError } from './embedded-error.ts';
 
-/** From finding or starting the server until it answers. Recovery after a crash is most of it. */
+/** From finding or starting the server until it answers, but for the time that it recovers. */
 const START_TIMEOUT_MS = 60_000;
+/**
+ * So long a server may recover after a crash: on a slow disk it takes many minutes, and who gives it up makes it begin
+ * again, since a service manager ends what a failed start leaves.
+ */
+const RECOVERY_MS = 6 * 60 * 60_000;
 /** A server that ends, or turns up, while we look at it makes us look again; more often than this it is a failure. */
 const MAX_ATTEMPTS = 5;
 
@@ -29,6 +40,8 @@ export interface EmbeddedOptions {
   readonly log: (event: string, fields?: Record<string, unknown>) => void;
   /** Further settings for PostgreSQL, which win over ours. With `fsync: 'off'` creation does not wait for the disk. */
   readonly settings?: Readonly<Record<string, string>>;
+  /** True once nobody waits for it any more: then a start that waits for a recovery ends, and leaves the server to it. */
+  readonly abandoned?: () => boolean;
 }
 
 /** A running private server. It is reached through `socketDir` (a folder) and `port`, without a password. */
@@ -52,6 +65,7 @@ interface Start {
   readonly dataDir: string;
   readonly clusterDir: string;
   readonly options: EmbeddedOptions;
+  readonly startedMs: number;
   readonly deadlineMs: number;
 }
 
@@ -64,10 +78,12 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<EmbeddedS
   try {
     const dataDir = await openDataDir(options.dataDir);
     const clusterDir = join(dataDir, 'postgresql');
+    await refuseLink(clusterDir);
     for (const folder of await removeUnfinishedClusters(dataDir)) {
       options.log('cannot remove an unfinished cluster', { folder });
     }
-    return await startOrAdopt({ dataDir, clusterDir, options, deadlineMs: performance.now() + START_TIMEOUT_MS });
+    const startedMs = performance.now();
+    return await startOrAdopt({ dataDir, clusterDir, options, startedMs, deadlineMs: startedMs + START_TIMEOUT_MS });
   } catch (error) {
     throw explain(error, options.dataDir);
   }
@@ -186,8 +202,10 @@ async function launch(start: Start, { programs, account, socketDir }: Prepared):
 }
 
 function readinessOptions({ clusterDir, deadlineMs, options }: Start, ended: () => boolean | Promise<boolean>) {
+  const { abandoned = () => false } = options;
+  const recoveryDeadlineMs = performance.now() + RECOVERY_MS;
   const progress = (fields: Record<string, unknown>) => options.log('waiting for the database server', fields);
-  return { clusterDir, deadlineMs, ended, progress };
+  return { clusterDir, deadlineMs, recoveryDeadlineMs, abandoned, ended, progress };
 }
 
 function runningServer(
@@ -215,10 +233,11 @@ function runningServer(
 }
 
 /** A server in recovery is left to it: stopped now it would begin again at the next start, and never end. */
-function timedOut({ clusterDir, dataDir }: Start, pid: number, status: string): EmbeddedError {
+function timedOut({ clusterDir, dataDir, startedMs }: Start, pid: number, status: string): EmbeddedError {
+  const seconds = Math.round((performance.now() - startedMs) / 1000);
   return new EmbeddedError(
     'start-timeout',
-    `The database server of ${clusterDir} (pid ${pid}) is still ${status} after ${START_TIMEOUT_MS / 1000} s. It goes on ` +
+    `The database server of ${clusterDir} (pid ${pid}) is still ${status} after ${seconds} s. It goes on ` +
       `by itself: start Klatch again in a while. Its log is ${join(dataDir, 'postgresql.log')}.`,
   );
 }

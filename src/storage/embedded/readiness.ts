@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Connection, type Sql } from '../connection.ts';
-import { DatabaseAwayError } from '../database-error.ts';
+import { DatabaseAwayError, sqlState } from '../database-error.ts';
 import { SUPERUSER } from './cluster.ts';
 import { findPostmaster, type Postmaster } from './postmaster.ts';
 
@@ -14,12 +14,18 @@ const PROGRESS_MS = 5_000;
 const QUERY_TIMEOUT_MS = 30_000;
 /** A server that says it is ready and cannot be reached for this long has lost its socket. */
 const UNREACHABLE_MS = 2_000;
+/** `cannot_connect_now`: it starts, recovers or stops. */
+const CANNOT_CONNECT_NOW = '57P03';
 
 export interface ReadinessOptions {
   readonly clusterDir: string;
   /** True once the server's process has ended. */
   readonly ended: () => boolean | Promise<boolean>;
   readonly deadlineMs: number;
+  /** A server that recovers is waited for until then: it has more to do the longer it could not. */
+  readonly recoveryDeadlineMs: number;
+  /** True once nobody wants it any more. */
+  readonly abandoned: () => boolean;
   /** Called every few seconds while the wait lasts. */
   readonly progress: (fields: Record<string, unknown>) => void;
 }
@@ -49,13 +55,18 @@ export async function waitUntilReady(pid: number, options: ReadinessOptions): Pr
         return { kind: 'ready', postmaster, version: await prepareDatabase(postmaster) };
       } catch (error) {
         if (!(error instanceof DatabaseAwayError)) throw error;
-        unreachableSince ??= performance.now();
-        if (performance.now() - unreachableSince >= UNREACHABLE_MS)
+        // One of its sessions crashed: it recovers in place, and its file goes on saying that it is ready.
+        if (sqlState(error.cause) === CANNOT_CONNECT_NOW) {
+          status = 'starting';
+          unreachableSince = null;
+        } else unreachableSince ??= performance.now();
+        if (unreachableSince !== null && performance.now() - unreachableSince >= UNREACHABLE_MS)
           return { kind: 'unreachable', reason: error.message };
       }
     }
     const now = performance.now();
-    if (now >= options.deadlineMs) return { kind: 'timeout', status };
+    const deadlineMs = status === 'starting' ? options.recoveryDeadlineMs : options.deadlineMs;
+    if (now >= deadlineMs || options.abandoned()) return { kind: 'timeout', status };
     if (now >= nextProgress) {
       options.progress({ pid, status, elapsedMs: Math.round(now - started) });
       nextProgress = now + PROGRESS_MS;
