@@ -29,6 +29,8 @@ const MAX_SETTLE_FAILURES = 5;
 const FREE_SHARE = 0.4;
 /** Rows that are taken at once: each with up to 13 KB of texts, where no two are of one conversation. */
 const MAX_CLAIMED = 500;
+/** And while nothing is under way: the sooner they are there, the sooner the first is sent (15 ms, of a thousand devices). */
+const FIRST_CLAIMED = 100;
 /** What became of pushes is noted together with what comes within this, while others are under way. */
 const GATHER_MS = 20;
 /** Rows are asked for in so many statements at once: while one is answered, what another brought is sent. */
@@ -146,7 +148,8 @@ export class VendorQueue {
   }
 
   async #take(): Promise<number> {
-    const limit = Math.min(this.#room, MAX_CLAIMED);
+    const isIdle = this.#inFlight + this.#asked === 0;
+    const limit = Math.min(this.#room, isIdle ? FIRST_CLAIMED : MAX_CLAIMED);
     if (limit === 0 || performance.now() < this.#lookAtMs) return this.#untilLookMs;
     // Whoever is at it finds all that there is, and looks again where there is a word meanwhile.
     if (this.#asked > 0 && !this.#hasMore) return LOOK_MS;
