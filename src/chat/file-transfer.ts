@@ -56,16 +56,12 @@ async function upload(server: FileServer, file: OutgoingFile, waits: boolean): P
   let fault: { readonly error: unknown } | null = null;
   // Nobody may read it yet, and it opens at once.
   file.bytes.once('error', (error) => {
-    fault ??= { error };
+    fault = { error };
     request.destroy();
   });
+  // What fails behind it ends this, and not the file with an error that is none of it.
   const bytes = async function* (): AsyncGenerator<Buffer> {
-    try {
-      yield* file.bytes;
-    } catch (error) {
-      fault ??= { error };
-      throw error;
-    }
+    yield* file.bytes;
   };
   const asked = waits ? isAsked(request, answered) : Promise.resolve(true);
   const sent = asked.then(async (may) => {

@@ -56,9 +56,8 @@ function readText(body: Buffer, contentType: string | undefined, type: string): 
  * that field is decoded: URLSearchParams took seconds for 1 MiB of fields without a value.
  */
 function fieldOf(source: string, name: string): string | null {
-  const sign = `${name}=`;
-  const at = source.startsWith(sign) ? 0 : source.indexOf(`&${sign}`) + 1;
-  if (at === 0 && !source.startsWith(sign)) return null;
+  const at = `&${source}`.indexOf(`&${name}=`);
+  if (at === -1) return null;
   const end = source.indexOf('&', at);
   return new URLSearchParams(source.slice(at, end === -1 ? undefined : end)).get(name);
 }

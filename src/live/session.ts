@@ -3,7 +3,14 @@ import type { LiveConfig } from '../config/config.ts';
 import { KlatchError } from '../errors.ts';
 import type { Log } from '../log.ts';
 import type { AccountId, ConversationId } from '../model/ids.ts';
-import type { AccountCaller, Caller, Following, FollowRequest, LiveSession } from '../operations/caller.ts';
+import {
+  MAX_FOLLOWED,
+  type AccountCaller,
+  type Caller,
+  type Following,
+  type FollowRequest,
+  type LiveSession,
+} from '../operations/caller.ts';
 import { reading } from '../operations/database-errors.ts';
 import type { Operation } from '../operations/operation.ts';
 import type { Services } from '../operations/services.ts';
@@ -15,7 +22,7 @@ import { readJson, serveRequest } from './json-rpc.ts';
 import type { LiveCounts, LiveEnding } from './live-counts.ts';
 import type { Prepared } from './prepared.ts';
 import type { Feeds } from './feeds.ts';
-import { MAX_FOLLOWED, Stream } from './stream.ts';
+import { Stream } from './stream.ts';
 
 /** Requests, and bytes of them, that may wait for their turn before the connection is read no further. */
 const MAX_PENDING = 256;

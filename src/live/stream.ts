@@ -1,14 +1,11 @@
 import type { ConversationId, Rev } from '../model/ids.ts';
-import type { FollowRequest, Followed } from '../operations/caller.ts';
+import { MAX_FOLLOWED, type FollowRequest, type Followed } from '../operations/caller.ts';
 import type { ConversationHead, FoundMembership } from '../storage/following.ts';
 import type { Feed, Follower } from './feed.ts';
 import type { Feeds } from './feeds.ts';
 import { joinedText, leftText } from './frames.ts';
 import type { StreamSession } from './stream-session.ts';
 import type { Stretch } from './stretch.ts';
-
-/** Conversations of one session. */
-export const MAX_FOLLOWED = 20_000;
 
 /** What a session gets of one conversation. */
 class Subscription implements Follower {

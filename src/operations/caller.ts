@@ -45,6 +45,9 @@ export interface Followed {
   readonly rev: Rev;
 }
 
+/** Conversations that one connection follows. */
+export const MAX_FOLLOWED = 20_000;
+
 /** What a connection follows. */
 export interface Following {
   readonly conversations: readonly Followed[];

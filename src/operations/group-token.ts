@@ -23,7 +23,7 @@ export const showToken = definePlacedOperation({
   errors: [],
   run: async (services, _input, caller, place) => {
     const { conversationId } = place;
-    const token = await readAs(services, { place, caller, who: 'group-admin' }, (sql) =>
+    const token = await readAs(services, { place, caller, on: 'group', who: 'group-admin' }, (sql) =>
       readToken(services, sql, conversationId),
     );
     return tokenOf(services, conversationId, token);

@@ -109,7 +109,9 @@ export const groupInfo = definePlacedOperation({
     const { conversationId: id } = place;
     const role = place.role === 'administrator' ? null : place.role;
     const who = role === 'member' ? ('member' as const) : ('group-admin' as const);
-    return readAs(services, { place, caller, who }, (sql) => readGroupInfo(services, sql, { id, caller, role }));
+    return readAs(services, { place, caller, on: 'group', who }, (sql) =>
+      readGroupInfo(services, sql, { id, caller, role }),
+    );
   },
 });
 

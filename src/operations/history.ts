@@ -39,7 +39,7 @@ export const messageHistory = definePlacedOperation({
     const direction = after === undefined ? 'before' : 'after';
     const seq = (after ?? before ?? Number.MAX_SAFE_INTEGER) as Seq;
     const request = { conversationId, direction, seq, limit, maxBytes: PAGE_BYTES } as const;
-    const { messages, more } = await readAs(services, { place, caller, who: 'member' }, (sql) =>
+    const { messages, more } = await readAs(services, { place, caller, on: 'conversation', who: 'member' }, (sql) =>
       readHistory(sql, request),
     );
     const edge = direction === 'before' ? messages[0] : messages.at(-1);

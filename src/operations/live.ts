@@ -1,14 +1,12 @@
 import { z } from 'zod';
 import { KlatchError } from '../errors.ts';
 import type { ConversationId, Rev } from '../model/ids.ts';
-import type { Caller, LiveSession } from './caller.ts';
+import { MAX_FOLLOWED, type Caller, type LiveSession } from './caller.ts';
 import { listMembersAmong } from '../storage/presence.ts';
 import { reading } from './database-errors.ts';
 import { defineOperation, definePlacedOperation, requireAccount } from './operation.ts';
 import { conversationNumber } from './schemas.ts';
 
-/** Conversations that one request may name. */
-const MAX_KNOWN = 20_000;
 const MAX_TOKEN = 200;
 const MAX_PRESENT = 1_000;
 
@@ -42,7 +40,7 @@ export const followLive = defineOperation({
     /** By conversation, up to which rev you have it: `{"7": 43}`. */
     known: z
       .record(z.string().regex(/^[1-9]\d{0,15}$/), z.int().min(0))
-      .refine((known) => Object.keys(known).length <= MAX_KNOWN, `names more than ${MAX_KNOWN} conversations`)
+      .refine((known) => Object.keys(known).length <= MAX_FOLLOWED, `names more than ${MAX_FOLLOWED} conversations`)
       .default({}),
     /** Where those begin that `known` does not name: with what comes, or with their first change. */
     others: z.enum(['now', 'start']).default('now'),

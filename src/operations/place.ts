@@ -2,7 +2,7 @@ import { KlatchError } from '../errors.ts';
 import type { AccountId, ConversationId, HookId } from '../model/ids.ts';
 import type { GroupRole } from '../model/roles.ts';
 import type { Sql } from '../storage/connection.ts';
-import { findStanding } from '../storage/members.ts';
+import { findStanding, type Standing } from '../storage/members.ts';
 import { resolveGroup, resolveHook } from './access.ts';
 import { isAdministrator, type Caller } from './caller.ts';
 import { reading } from './database-errors.ts';
@@ -36,12 +36,46 @@ export async function findPlace(
   caller: Caller,
   asked: { on: PlaceKind; who: string; input: object },
 ): Promise<Place> {
-  const { on, who, input } = asked;
+  const { on, input } = asked;
   const { conversationId, hookId } = await resolvePlace(services, caller, { on, input });
   const accountId = caller.kind === 'account' ? caller.accountId : null;
   const standing = await reading(
     services.database.general.run((sql) => findStanding(sql, { conversationId, accountId })),
   );
+  return { conversationId, accountId, hookId, ...judge(standing, caller, asked) };
+}
+
+/**
+ * Reads what only who has a role in the place may see, and looks at the role once more behind it: where connections are
+ * rare, seconds lie between `findPlace` and the reading, and what is written after somebody was removed is not for them.
+ * Throws what `findPlace` throws.
+ */
+export function readAs<T>(
+  { database }: Services,
+  asked: { place: Place; caller: Caller; on: 'conversation' | 'group'; who: keyof typeof NEEDED },
+  read: (sql: Sql) => Promise<T>,
+): Promise<T> {
+  const { place, caller, on, who } = asked;
+  const { conversationId, accountId } = place;
+  return reading(
+    database.general.run(async (sql) => {
+      const found = await read(sql);
+      judge(await findStanding(sql, { conversationId, accountId }), caller, {
+        on,
+        who,
+        input: { [on]: conversationId },
+      });
+      return found;
+    }),
+  );
+}
+
+/** What the caller is there, by what the database says of them; throws what `findPlace` throws. */
+function judge(
+  standing: Standing | null,
+  caller: Caller,
+  { on, who, input }: { on: PlaceKind; who: string; input: object },
+): Pick<Place, 'kind' | 'role' | 'archived'> {
   const absent = (): KlatchError => new KlatchError('not_found', { sentence: ABSENT[on](input) });
   if (standing === null) throw absent();
   const { kind, archived } = standing;
@@ -56,34 +90,7 @@ export async function findPlace(
     const sentence = `Only ${needed === NEEDED['group-owner'] ? 'the owner' : 'owners and admins'} of the group may do this`;
     throw new KlatchError('forbidden', { sentence });
   }
-  return { conversationId, kind, role, accountId, archived, hookId };
-}
-
-/**
- * Reads what only who has a role in the place may see, and looks at the role once more behind it: where connections are
- * rare, seconds lie between `findPlace` and the reading, and what is written after somebody was removed is not for them.
- * Throws what `findPlace` throws.
- */
-export function readAs<T>(
-  { database }: Services,
-  asked: { place: Place; caller: Caller; who: 'member' | 'group-admin' },
-  read: (sql: Sql) => Promise<T>,
-): Promise<T> {
-  const { conversationId, accountId, role, kind } = asked.place;
-  const isMember = role !== 'administrator';
-  return reading(
-    database.general.run(async (sql) => {
-      const found = await read(sql);
-      const now = isMember ? ((await findStanding(sql, { conversationId, accountId }))?.role ?? null) : role;
-      if (now === null) {
-        const on = kind === 'group' && asked.who !== 'member' ? 'group' : 'conversation';
-        throw new KlatchError('not_found', { sentence: ABSENT[on]({ [on]: conversationId }) });
-      }
-      const rank = asked.who !== 'member' && isAdministrator(asked.caller) ? RANKS.administrator : RANKS[now];
-      if (rank < NEEDED[asked.who]) throw new KlatchError('forbidden');
-      return found;
-    }),
-  );
+  return { kind, role, archived };
 }
 
 const ABSENT: Readonly<Record<PlaceKind, (input: object) => string>> = {

@@ -32,7 +32,9 @@ export const syncChanges = definePlacedOperation({
   run: async (services, { after_rev: afterRev, limit }, caller, place) => {
     const { conversationId } = place;
     const request = { conversationId, afterRev: afterRev as Rev, limit, maxBytes: PAGE_BYTES };
-    const page = await readAs(services, { place, caller, who: 'member' }, (sql) => readChanges(sql, request));
+    const page = await readAs(services, { place, caller, on: 'conversation', who: 'member' }, (sql) =>
+      readChanges(sql, request),
+    );
     if (page === null) throw notIn(conversationId);
     const { changes, rev, more } = page;
     return { changes: changes.map((change) => presentChange(conversationId, change)), rev, more };
