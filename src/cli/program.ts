@@ -46,6 +46,14 @@ function endWithoutReader(error: NodeJS.ErrnoException): never {
   process.exit(error.code === 'EPIPE' ? exitCodes.ok : exitCodes.outputLost);
 }
 
+/** What the parser says, as everything else is said; and how a text is given that looks like an option ("-5 degrees"). */
+function sentenceOf(text: string): string {
+  const hint = /^error: unknown option '-[^-]/.test(text)
+    ? '(If it is no option but a text, put -- in front of it.)\n'
+    : '';
+  return `${text.replace(/^error: /, 'klatch: ')}${hint}`;
+}
+
 /** Every command with its options and help. */
 export function createProgram(context: CommandContext): Command {
   const program = new Command('klatch');
@@ -63,7 +71,7 @@ export function createProgram(context: CommandContext): Command {
     .configureOutput({
       writeOut: (text) => context.output.write(text),
       writeErr: (text) => context.errors.write(text),
-      outputError: (text, write) => write(text.replace(/^error: /, 'klatch: ')),
+      outputError: (text, write) => write(sentenceOf(text)),
     })
     .showHelpAfterError('(klatch --help lists the commands, klatch help COMMAND explains one)')
     .action(async (_, self: Command) => {

@@ -22,9 +22,15 @@ export interface NewFile {
   readonly signal?: AbortSignal;
 }
 
-/** A new name of a file in the store, and everywhere else. */
+/**
+ * A new name of a file in the store, and everywhere else. It does not begin with a dash: people give it to commands, which
+ * would take it for an option.
+ */
 export function newFileId(): string {
-  return randomBytes(16).toString('base64url');
+  for (;;) {
+    const id = randomBytes(16).toString('base64url');
+    if (!id.startsWith('-')) return id;
+  }
 }
 
 /**

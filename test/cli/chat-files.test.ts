@@ -93,7 +93,7 @@ describe('klatch chat', () => {
       expect(await chat(bob, 'download', id, '--output', output)).toMatchObject({ code: 1, stdout: '', stderr });
     }
     const piped = await chat(bob, 'download', lines[2]!.split(' ').at(-1)!, '--output', '-');
-    expect(piped.stdout.trimEnd()).toBe('hello');
+    expect(piped).toMatchObject({ code: 0, stderr: '', stdout: 'hello\n' });
   }, 60_000);
 
   test('writes a message that is a file and nothing else', async () => {

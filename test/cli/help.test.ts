@@ -125,6 +125,14 @@ describe('the help', () => {
     expect(nested).toMatchObject({ code: 64, stderr: expect.stringContaining('there is no command group fly\n') });
     expect(argument).toMatchObject({ code: 64, stderr: expect.stringContaining("missing required argument 'nick'") });
   });
+
+  test('says how a text is given that looks like an option', async () => {
+    const { code, stderr } = await runKlatch(['send', '--as', 'bot', 'Lobby', '-5 degrees']);
+    expect(code).toBe(64);
+    expect(stderr).toContain("unknown option '-5 degrees'\n(If it is no option but a text, put -- in front of it.)\n");
+    const other = await runKlatch(['serve', '--fast']);
+    expect(other.stderr).not.toContain('-- in front');
+  });
 });
 
 describe('a command that there is not', () => {
