@@ -199,6 +199,17 @@ function ranked(stretches: readonly Stretch[]): Stretch[] {
   });
 }
 
+/** As a table `w`. What is for all and what mentions one are two: a condition that tells them apart is taken for a rare one. */
+function rowsOf(tx: Transaction, stretches: readonly Stretch[]): ReturnType<Transaction> {
+  return tx`
+    unnest(
+      ${stretches.map((each) => each.conversationId)}::bigint[], ${stretches.map((each) => each.senderId)}::bigint[],
+      ${stretches.map((each) => each.nick)}::text[], ${stretches.map((each) => each.firstSeq)}::bigint[],
+      ${stretches.map((each) => each.lastSeq)}::bigint[], ${stretches.map((each) => each.lastAt.toISOString())}::timestamptz[],
+      ${stretches.map(({ rank }) => rank)}::int[]
+    ) as w(conversation_id, sender_id, nick, first_seq, last_seq, last_at, rank)`;
+}
+
 /**
  * One statement, however many messages and devices there are. The devices of a conversation's members are looked up
  * once, and held against the two newest stretches: one of them is somebody else's, and it decides. Only for members who
@@ -213,47 +224,30 @@ async function upsertRows(tx: Transaction, messages: readonly NewMessage[], rule
     stretches.filter(({ nick }) => nick !== null),
   ];
   const rows = await tx`
-    with
-    -- By themselves and not as one table: of a condition that tells them apart the planner believes that it leaves one row.
-    written as (
-      select * from unnest(
-        ${toAll.map((each) => each.conversationId)}::bigint[], ${toAll.map((each) => each.senderId)}::bigint[],
-        ${toAll.map((each) => each.firstSeq)}::bigint[], ${toAll.map((each) => each.lastSeq)}::bigint[],
-        ${toAll.map((each) => each.lastAt.toISOString())}::timestamptz[], ${toAll.map(({ rank }) => rank)}::int[]
-      ) as w(conversation_id, sender_id, first_seq, last_seq, last_at, rank)
-    ), mention as materialized (
-      select w.*, a.id as account_id
-      from unnest(
-        ${mentioning.map((each) => each.conversationId)}::bigint[], ${mentioning.map((each) => each.senderId)}::bigint[],
-        ${mentioning.map((each) => each.nick)}::text[], ${mentioning.map((each) => each.firstSeq)}::bigint[],
-        ${mentioning.map((each) => each.lastSeq)}::bigint[],
-        ${mentioning.map((each) => each.lastAt.toISOString())}::timestamptz[]
-      ) as w(conversation_id, sender_id, nick, first_seq, last_seq, last_at)
-      join account a on a.nick = w.nick
-    ), listener as materialized (
-      select m.conversation_id, m.account_id, m.read_seq, coalesce(s.level, 'all') as level,
+    with written as (
+      select * from ${rowsOf(tx, toAll)}
+    ), mention as (
+      -- The offset keeps it a step of its own, which is not repeated for each device.
+      select w.*, a.id as account_id from ${rowsOf(tx, mentioning)} join account a on a.nick = w.nick offset 0
+    ), audience as (
+      select d.id as device_id, d.kind, d.created_at, m.conversation_id, m.account_id, m.read_seq,
+        -- As a truth, of which the planner expects half: of a text that it knows nothing of it expects a single row.
+        coalesce(s.level, 'all') = 'all' as wants_all,
+        exists (select from block b where b.account_id = m.account_id) as blocks,
         m.account_id in (select * from unnest(${[...rules.foreground]}::bigint[])) as watches
       from membership m
+      join device d on d.account_id = m.account_id
       left join notification_setting s on s.conversation_id = m.conversation_id and s.account_id = m.account_id
-      where m.conversation_id = any(${conversations}::bigint[])
+      where m.conversation_id = any(${conversations}::bigint[]) and d.kind = any(${[...rules.kinds]}::text[])
         and coalesce(s.level, 'all') <> 'nothing' and (s.muted_until is null or s.muted_until <= now())
-    ),
-    -- As an array, whose length the planner takes for ten: it goes by the index, however many devices there are.
-    target as materialized (
-      select id, kind, created_at, account_id from device
-      where account_id = any(array(select account_id from listener)) and kind = any(${[...rules.kinds]}::text[])
-    ), audience as (
-      select d.id as device_id, d.kind, d.created_at, l.*,
-        exists (select from block b where b.account_id = l.account_id) as blocks
-      from listener l join target d on d.account_id = l.account_id
     ), concerned as (
       select a.*, w.sender_id, w.first_seq, w.last_seq, w.last_at
       from audience a join written w on w.conversation_id = a.conversation_id
-      where a.level = 'all' and (w.rank <= 2 or a.blocks)
+      where a.wants_all and (w.rank <= 2 or a.blocks)
       union all
       select a.*, w.sender_id, w.first_seq, w.last_seq, w.last_at
       from audience a join mention w on w.conversation_id = a.conversation_id and w.account_id = a.account_id
-      where a.level = 'mentions'
+      where not a.wants_all
     )
     insert into push_pending (device_id, conversation_id, kind, first_seq, last_seq, created_at, next_at)
     select c.device_id, c.conversation_id, c.kind, min(greatest(c.first_seq, c.read_seq + 1)), max(c.last_seq),
