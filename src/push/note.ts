@@ -11,8 +11,8 @@ export interface NoteRules {
 }
 
 /** What a device is told of a subject: of several messages the newest, for one who wants mentions the newest of those. */
-export function noteOf({ claim, title, messages, ageMs, unread }: Subject, rules: NoteRules): PushNote {
-  const { conversationId, firstSeq, lastSeq, nick, level } = claim;
+export function noteOf({ claim, title, messages, ageMs }: Subject, rules: NoteRules): PushNote {
+  const { conversationId, firstSeq, lastSeq, nick, level, unread } = claim;
   const mentioning = messages.filter(({ mentions }) => mentions.includes(nick));
   const shown = (level === 'mentions' ? mentioning[0] : undefined) ?? messages[0]!;
   return {

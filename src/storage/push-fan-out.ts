@@ -229,17 +229,24 @@ async function upsertRows(tx: Transaction, messages: readonly NewMessage[], rule
     ), mention as (
       -- The offset keeps it a step of its own, which is not repeated for each device.
       select w.*, a.id as account_id from ${rowsOf(tx, mentioning)} join account a on a.nick = w.nick offset 0
-    ), audience as (
-      select d.id as device_id, d.kind, d.created_at, m.conversation_id, m.account_id, m.read_seq,
+    ), listener as (
+      select m.conversation_id, m.account_id, m.read_seq,
         -- As a truth, of which the planner expects half: of a text that it knows nothing of it expects a single row.
         coalesce(s.level, 'all') = 'all' as wants_all,
         exists (select from block b where b.account_id = m.account_id) as blocks,
         m.account_id in (select * from unnest(${[...rules.foreground]}::bigint[])) as watches
       from membership m
-      join device d on d.account_id = m.account_id
       left join notification_setting s on s.conversation_id = m.conversation_id and s.account_id = m.account_id
-      where m.conversation_id = any(${conversations}::bigint[]) and d.kind = any(${[...rules.kinds]}::text[])
+      where m.conversation_id = any(${conversations}::bigint[])
         and coalesce(s.level, 'all') <> 'nothing' and (s.muted_until is null or s.muted_until <= now())
+    ), target as (
+      -- By an array, of which the planner expects ten: it goes by the index, however many devices there are.
+      select id as device_id, kind, created_at, account_id as owner_id from device
+      where account_id = any(array(select account_id from listener)) and kind = any(${[...rules.kinds]}::text[])
+    ), audience as (
+      -- Full, though each device has a listener: only such a join is never made by holding each against each. What is asked
+      -- of both sides behind it must not tell the planner that the other joins would do.
+      select * from listener l full join target d on d.owner_id = l.account_id where coalesce(d.device_id, 0) <> 0
     ), concerned as (
       select a.*, w.sender_id, w.first_seq, w.last_seq, w.last_at
       from audience a join written w on w.conversation_id = a.conversation_id

@@ -30,8 +30,6 @@ export interface Subject {
   readonly messages: readonly ShownMessage[];
   /** Of the newest of them, by the database's clock. */
   readonly ageMs: number;
-  /** Unread messages of all the account's conversations: the number on the app. */
-  readonly unread: number;
 }
 
 /**
@@ -43,16 +41,14 @@ export async function readSubjects(sql: Sql, claims: readonly Taken[]): Promise<
   const wanted = claims.map((claim) => (hasRecipient(claim) ? wantedBy(claim) : null));
   const found = wanted.filter((each) => each !== null);
   if (found.length === 0) return claims.map(() => null);
-  const [shared, unread] = await Promise.all([readStretches(sql, sharedBy(found)), readUnread(sql, found)]);
+  const shared = await readStretches(sql, sharedBy(found));
   const apart = found.filter(({ claim, key }) => isApart(claim, shared.get(key) ?? []));
   const own = await readApart(sql, apart);
   return wanted.map((each) => {
     if (each === null) return null;
     const messages = own.get(each) ?? since(shared.get(each.key) ?? [], each.stretch.firstSeq);
     const [newest] = messages;
-    if (newest === undefined) return null;
-    const { title, ageMs } = newest;
-    return { claim: each.claim, title, messages, ageMs, unread: unread.get(each.claim.accountId) ?? 0 };
+    return newest === undefined ? null : { claim: each.claim, title: newest.title, messages, ageMs: newest.ageMs };
   });
 }
 
@@ -111,17 +107,6 @@ function since(messages: readonly ReadMessage[], firstSeq: Seq): readonly ReadMe
 
 async function readApart(sql: Sql, apart: readonly Wanted[]): Promise<ReadonlyMap<Wanted, readonly ReadMessage[]>> {
   return apart.length === 0 ? new Map() : readStretches(sql, new Map(apart.map((each) => [each, each.stretch])));
-}
-
-/** Of each account in all its conversations. */
-async function readUnread(sql: Sql, wanted: readonly Wanted[]): Promise<ReadonlyMap<AccountId, number>> {
-  const accounts = [...new Set(wanted.map(({ claim }) => claim.accountId))];
-  const rows = await sql<{ id: AccountId; unread: number }[]>`
-    select m.account_id as id, sum(greatest(h.last_seq - m.read_seq, 0))::bigint as unread
-    from membership m join conversation_head h on h.conversation_id = m.conversation_id
-    -- As a value that the planner does not know: for many it would read the tables through, and plan anew each time.
-    where m.account_id = any((select ${accounts}::bigint[])::bigint[]) group by m.account_id`;
-  return new Map(rows.map(({ id, unread }) => [id, unread]));
 }
 
 /** The newest of each stretch that are not deleted, newest first. */
