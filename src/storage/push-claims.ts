@@ -74,9 +74,9 @@ export async function claimDue(
     )
     select p.device_id as "deviceId", p.conversation_id as "conversationId", p.claim, p.attempts,
       p.first_seq as "firstSeq", p.last_seq as "lastSeq", now()::text as "claimedAt",
-      case when signed_in.id is not null and m.read_seq < p.last_seq and coalesce(s.level, 'all') <> 'nothing'
-        and (s.muted_until is null or s.muted_until <= now()) then owner.id end as "accountId",
-      d.token_sealed as "tokenSealed", d.app, owner.nick, coalesce(s.level, 'all') as level, m.read_seq as "readSeq",
+      case when signed_in.id is not null and m.read_seq < p.last_seq and m.level <> 'nothing'
+        and (m.muted_until is null or m.muted_until <= now()) then owner.id end as "accountId",
+      d.token_sealed as "tokenSealed", d.app, owner.nick, m.level, m.read_seq as "readSeq",
       badge.unread, blocking.id is not null as "hasBlocked"
     from taken p
     -- Full, though nothing on their right is without something on their left: only such a join is never made by holding
@@ -86,8 +86,14 @@ export async function claimDue(
     full join owner on owner.id = d.account_id
     full join badge on badge.id = d.account_id
     full join blocking on blocking.id = d.account_id
-    left join membership m on m.conversation_id = p.conversation_id and m.account_id = d.account_id
-    left join notification_setting s on s.conversation_id = p.conversation_id and s.account_id = d.account_id`;
+    -- By itself for each, as the offset has it: as joins they may go by the group alone, which is taken for a small one.
+    left join lateral (
+      select o.read_seq, coalesce(s.level, 'all') as level, s.muted_until
+      from membership o
+      left join notification_setting s on s.conversation_id = o.conversation_id and s.account_id = o.account_id
+      where o.conversation_id = p.conversation_id and o.account_id = d.account_id
+      offset 0
+    ) m on true`;
 }
 
 /** In how many ms the next row of a vendor that nobody has taken is due, 0 when one is; null: none waits. */
