@@ -16,7 +16,7 @@ import { median, report, round } from './report.ts';
 
 /** Rounds until V8 has compiled what is hot, in all of them. */
 const WARM_UP_ROUNDS = 2;
-const ROUNDS = 7;
+const ROUNDS = 15;
 const GROUPS = 10;
 const PEOPLE = 1_000;
 /** A push for each of the people, who have a device each. */
