@@ -228,6 +228,13 @@ logged() {
 # Whether the last command said something of this kind (an extended regular expression).
 is_said() { grep -Eq "$1" "$output"; }
 
+# Whether apt or dpkg complained of this. What else they say is not looked at, nor the addresses in it: the port of an
+# address, a size and a rate may hold 404, and the names of packages gnutls.
+is_complaint() {
+  awk '/^[^ ]/ { told = /^(E|W|Err|WARNING|dpkg[a-z-]*)[: ]/ } told' "$output" |
+    sed "s|[a-z][a-z]*:/[^ ]*||g; s|$work[^ ]*||g" | grep -Eq "$1"
+}
+
 # The line that tells most of what the last command said; its last errors only sum up.
 apt_reason() {
   summary='Some index files|Sub-process /usr/bin/dpkg|list of sources could not be read|Errors were encountered'
@@ -244,21 +251,21 @@ explain() {
     fail $NO_SPACE "$1: the disk is full. Make room and run this again." "$(apt_reason)" "$(free_space)"
   elif is_said 'Read-only file system'; then
     fail $NO_SPACE "$1: a file system of this machine is read-only." "$(apt_reason)"
-  elif is_said 'network require authentication'; then
+  elif is_complaint 'network require authentication'; then
     fail $UNREACHABLE "$1: something else answered at $REPO, such as the login page of a network." "$(apt_reason)"
-  elif is_said 'SSL|TLS|gnutls|No system certificates|ertificate verif'; then
+  elif is_complaint 'SSL|TLS|gnutls|No system certificates|ertificate verif'; then
     fail $UNREACHABLE "$1: TLS does not work with it. The http:// address does as well, since packages are signed." "$(apt_reason)"
-  elif is_said 'not valid yet|Not live until|is expired|has expired'; then
+  elif is_complaint 'not valid yet|Not live until|is expired|has expired'; then
     fail $BAD_SIGNATURE "$1: by the clock of this machine ($(date)) its signature is not valid." "$(apt_reason)"
-  elif is_said 'NO_PUBKEY|Missing key|not signed by|No good signature'; then
+  elif is_complaint 'NO_PUBKEY|Missing key|not signed by|No good signature'; then
     refuse_signature "$1: it is not signed with the key that this script brings ($KEY_FINGERPRINT)."
-  elif is_said 'GPG error|BADSIG|KEYSIG|KEYEXPIRED|not signed|invalid signature|signatures? (was|were|could)|[Vv]erif|--force-yes|authenticated'; then
+  elif is_complaint 'GPG error|BADSIG|KEYSIG|KEYEXPIRED|not signed|invalid signature|signatures? (was|were|could)|[Vv]erif|--force-yes|authenticated'; then
     refuse_signature "$1: its signature is wrong."
-  elif is_said 'Hash Sum mismatch|unexpected size|Hashes of|does not match'; then
+  elif is_complaint 'Hash Sum mismatch|unexpected size|Hashes of|does not match'; then
     refuse_signature "$1: a file of it is not the one that was signed."
-  elif is_said 'Failed to fetch|Unable to fetch|Could not (resolve|connect)|Cannot initiate|Unable to connect|does not have a Release|404|timed out'; then
+  elif is_complaint 'Failed to fetch|Unable to fetch|Could not (resolve|connect)|Cannot initiate|Unable to connect|does not have a Release|404 +Not Found|timed out'; then
     fail $UNREACHABLE "$1: $REPO cannot be reached, or is no package repository." "$(apt_reason)"
-  elif is_said 'Malformed|list of sources could not be read|Conflicting values|Syntax error'; then
+  elif is_complaint 'Malformed|list of sources could not be read|Conflicting values|Syntax error'; then
     fail $APT_CONFIGURATION "$1: the configuration of apt on this machine is in the way; mend it and run this again." "$(apt_reason)"
   fi
   printf 'install.sh: %s. The end of %s:\n' "$1" "$LOG" >&2

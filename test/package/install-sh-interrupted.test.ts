@@ -108,10 +108,10 @@ kill -9 "$SCRIPT" $(sed -n 's/^PPid:\\t//p' /proc/$PPID/status) $PPID
   test('by a package that cannot be configured shows what it said, and goes on when that is mended', async () => {
     const at = await machine();
     const postinst = '#!/bin/sh\n[ -e /root/mended ] && exit 0\necho "klatch: the moon is full" >&2\nexit 3\n';
-    await publisher.publish(klatch('0.5.0', { scripts: { postinst } }));
+    // What apt says of it holds words that would be a reason in an error of its own.
+    await publisher.publish(klatch('0.5.404+gnutls.SSL.verified', { scripts: { postinst } }));
     const ran = await installTold(at);
-    expect(ran.code).toBe(1);
-    expect(ran.stderr).toContain('  | klatch: the moon is full\n');
+    expect(ran).toMatchObject({ code: 1, stderr: expect.stringContaining('  | klatch: the moon is full\n') });
     expect(ran.stderr).toContain('/var/log/klatch-install.log');
     await at.machine.must('touch /root/mended');
     expect((await installTold(at)).code).toBe(0);
