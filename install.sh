@@ -232,7 +232,7 @@ is_said() { grep -Eq "$1" "$output"; }
 # address, a size and a rate may hold 404, and the names of packages gnutls.
 is_complaint() {
   awk '/^[^ ]/ { told = /^(E|W|Err|WARNING|dpkg[a-z-]*)[: ]/ } told' "$output" |
-    sed "s|[a-z][a-z]*:/[^ ]*||g; s|$work[^ ]*||g" | grep -Eq "$1"
+    sed "s|[a-z][a-z]*:/[^ ]*||g; s|${work}[^ ]*||g" | grep -Eq "$1"
 }
 
 # The line that tells most of what the last command said; its last errors only sum up.

@@ -8,6 +8,7 @@ import { exitCodes } from './exit-codes.ts';
 import { CommandError } from './failure.ts';
 import { describeRows, ProgressLine, runInterruptibly } from './long-work.ts';
 import { configFlag, withExamples, withJson } from './options.ts';
+import { becomeOwner } from './root.ts';
 
 interface UpgradeFlags {
   readonly oldBinDir?: string;
@@ -42,6 +43,7 @@ export function addDatabase(program: Command, context: CommandContext): void {
 }
 
 async function upgrade(context: CommandContext, config: Config, flags: UpgradeFlags): Promise<void> {
+  becomeOwner(config.dataDir);
   const progress = new ProgressLine(context);
   const [upgraded, removed] = await runInterruptibly(context, async (signal) => {
     const done = await upgradeCluster(config, {

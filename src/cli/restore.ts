@@ -1,6 +1,7 @@
 import { createReadStream } from 'node:fs';
+import { open as openFile, type FileHandle } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import { addAbortSignal, type Readable } from 'node:stream';
+import { addAbortSignal, Readable } from 'node:stream';
 import type { Command } from 'commander';
 import type { Config } from '../config/config.ts';
 import { placeConfiguration } from '../config/export.ts';
@@ -17,6 +18,9 @@ import { CommandError } from './failure.ts';
 import { formatFields, formatTable, oneLine } from './layout.ts';
 import { describeRows, ProgressLine, runInterruptibly } from './long-work.ts';
 import { configFlag, withExamples, withJson } from './options.ts';
+import { becomeOwner } from './root.ts';
+
+const CHUNK_BYTES = 256 * 1024;
 
 interface RestoreOptions {
   readonly check?: boolean;
@@ -135,6 +139,36 @@ async function restoreDatabase(
   );
 }
 
+/** A backup to be read from its beginning, more than once unless it is a pipe; opened while this process may still be root. */
+interface Source {
+  readonly isPipe: boolean;
+  read(): Readable;
+  close(): Promise<void>;
+}
+
+async function openSource({ input }: CommandContext, file: string, signal: AbortSignal): Promise<Source> {
+  if (file === '-') {
+    return { isPipe: true, read: () => addAbortSignal(signal, input), close: async () => {} };
+  }
+  const handle = await openFile(file);
+  const isPipe = (await handle.stat()).isFIFO();
+  return {
+    isPipe,
+    read: () => addAbortSignal(signal, Readable.from(chunksOf(handle, isPipe ? null : 0), { objectMode: false })),
+    close: () => handle.close(),
+  };
+}
+
+/** Not `handle.createReadStream`, whose end closes the handle. `from`: a position; null is where the handle stands. */
+async function* chunksOf(handle: FileHandle, from: number | null): AsyncGenerator<Buffer> {
+  for (let position = from; ;) {
+    const { buffer, bytesRead } = await handle.read({ buffer: Buffer.allocUnsafe(CHUNK_BYTES), position });
+    if (bytesRead === 0) return;
+    yield buffer.subarray(0, bytesRead);
+    if (position !== null) position += bytesRead;
+  }
+}
+
 interface Task {
   readonly config: Config;
   readonly file: string;
@@ -145,9 +179,23 @@ async function load(
   context: CommandContext,
   { config, file, signal }: Task,
 ): Promise<{ loaded: Loaded; header: BackupHeader }> {
-  // A file is read twice: what is wrong with it is told as that, before anything is done. A pipe can be read but once,
-  // and is checked while it is loaded.
-  if (file !== '-') await readBackup(open(context, file, signal), {});
+  const source = await openSource(context, file, signal);
+  try {
+    // A file is read twice: what is wrong with it is told as that, before anything is done. A pipe can be read but once,
+    // and is checked while it is loaded.
+    if (!source.isPipe) await readBackup(source.read(), {});
+    becomeOwner(config.dataDir);
+    return await loadFrom(context, source, { config, signal });
+  } finally {
+    await source.close();
+  }
+}
+
+async function loadFrom(
+  context: CommandContext,
+  source: Source,
+  { config, signal }: Omit<Task, 'file'>,
+): Promise<{ loaded: Loaded; header: BackupHeader }> {
   const database = await reachForLoading(config, () => {});
   const progress = new ProgressLine(context);
   try {
@@ -155,7 +203,7 @@ async function load(
     const loaded = await loadDatabase(
       database.target,
       async (into) => {
-        const read = await readBackup(open(context, file, signal), {
+        const read = await readBackup(source.read(), {
           header: (found) => into.begin(found),
           rows: (table, content) => into.rows(table, content),
         });

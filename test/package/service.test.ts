@@ -89,6 +89,7 @@ describe.each(systems)('a service with the private database on %s with %s', (sui
     expect(await host.service('status', 'running')).toMatchObject({ code: 0 });
     expect(await host.service('start', 'running')).toMatchObject({ code: 0 });
     expect(await host.act('klatch status, running', 'klatch status')).toMatchObject({ code: 0 });
+    expect(await host.act('klatch doctor, running', 'klatch doctor')).toMatchObject({ code: 0, stderr: '' });
     expect(await host.machine.must(`stat -c %U /proc/${await pidOfServer()}`)).toBe('klatch\n');
   });
 
@@ -170,6 +171,21 @@ describe.each(systems)('a service with the private database on %s with %s', (sui
     expect(ran).toMatchObject({ code: 77 });
     expect(ran.stderr).toMatch(/service klatch start/);
     expect(await host.service('start')).toMatchObject({ code: 0 });
+  });
+
+  test('what root does with its database by hand is done as its user, who may not touch what is not its own', async () => {
+    await host.machine.must('klatch backup /root/backup.tar.gz');
+    await host.service('stop');
+    const kept = ['new', 'old'].map((what) => `/var/lib/klatch/postgresql.${what}-0`);
+    for (const folder of kept) await host.machine.must(`mkdir ${folder} && touch ${folder}/file`);
+    const restored = await host.act('klatch restore, a database with rows', 'klatch restore /root/backup.tar.gz');
+    expect(restored).toMatchObject({ code: 1, stderr: expect.stringContaining('not empty') });
+    const upgraded = await host.act('klatch db upgrade --remove-old', 'klatch db upgrade --remove-old');
+    expect(upgraded).toMatchObject({ code: 73, stderr: expect.stringContaining('postgresql.old-0') });
+    for (const folder of kept) await host.machine.must(`test -e ${folder}/file && rm -r ${folder}`);
+    expect(await host.act('klatch db upgrade', 'klatch db upgrade')).toMatchObject({ code: 0, stderr: '' });
+    expect(await host.service('start')).toMatchObject({ code: 0 });
+    await conversation.say();
   });
 
   test('every message arrived, in the order in which it was posted', () => {

@@ -51,8 +51,9 @@ export class PushStage {
     );
   }
 
-  static async open(): Promise<PushStage> {
-    const database = await createTestDatabase();
+  /** Drops the given database at its end, as one of its own. */
+  static async open(given?: TestDatabase): Promise<PushStage> {
+    const database = given ?? (await createTestDatabase());
     const [group] = await makeGroups(database, 1);
     const services = await Promise.all(deviceKinds.map(async (kind) => [kind, await Receiver.start()] as const));
     return new PushStage(database, { group: group!, services: new Map(services) });

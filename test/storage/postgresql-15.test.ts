@@ -18,7 +18,9 @@ import { moveReadPosition } from '../../src/storage/read-positions.ts';
 import { searchMessageWords } from '../../src/storage/search.ts';
 import { ensureAttemptPartitions } from '../../src/storage/retention.ts';
 import type { AccountId, HookId, Rev, Seq } from '../../src/model/ids.ts';
+import { PushStage } from '../push/stage.ts';
 import { postgresqlConfig, type TestDatabase } from '../support/database.ts';
+import { eventually } from '../support/eventually.ts';
 import {
   keyedPost,
   logOptions,
@@ -130,5 +132,41 @@ const SNAPSHOT = fileURLToPath(new URL('schema.snapshot.txt', import.meta.url));
     expect(await asTest.query((sql) => sql`select seq from delivery_attempt`)).toHaveLength(1);
     const report = await database.general.run((sql) => laneReport(sql, Date.now(), 1_000));
     expect(report.hooks).toEqual({ active: 1, failing: 0, parked: 0, paused: 0 });
+  });
+
+  test('pushes are fanned out, claimed, tried again, collapsed, settled and withdrawn', async () => {
+    const stage = await PushStage.open(asTest);
+    try {
+      const [carol, dave] = (await stage.members('carol', 'dave')) as [AccountId, AccountId];
+      for (const [account, kind] of [
+        [carol, 'google'],
+        [carol, 'web'],
+        [dave, 'apple'],
+      ] as const) {
+        await stage.device(account, kind);
+      }
+      stage.service('apple').answer = () => 429;
+      stage.service('google').answer = () => 410;
+      stage.start();
+      await stage.post('first');
+      await eventually(
+        () => stage.pending(),
+        (rows) => rows.length === 1 && rows[0]!.attempts > 0,
+      );
+      const last = await stage.post('second, of carol', carol);
+      await stage.lookedAt(last);
+      stage.service('apple').answer = () => 200;
+      await stage.settled(last);
+      expect(stage.got('web').map(({ note }) => note.text)).toEqual(['Sender 0: first']);
+      expect(stage.got('apple').at(-1)!.note.text).toContain('second, of carol');
+      expect(await stage.logged()).toContainEqual(expect.objectContaining({ account: carol, kind: 'google' }));
+      stage.service('apple').answer = () => 429;
+      const unread = await stage.post('third');
+      await stage.waits(1);
+      await stage.read(dave, unread);
+      await stage.settled(unread);
+    } finally {
+      await stage.close();
+    }
   });
 });

@@ -59,8 +59,8 @@ export async function refuseUnfinishedUpgrade(dataDir: string): Promise<void> {
 }
 
 /**
- * Throws where the cluster's folder is a link. Which processes are at work in it is told by the folder that they are in,
- * and that one has another name: a living server would be taken for none.
+ * Throws where the cluster's folder is a link. A new cluster takes its name by a rename, beside the link and not where it
+ * leads: an upgrade would move the database to another disk.
  */
 export async function refuseLink(clusterDir: string): Promise<void> {
   const found = await lstat(clusterDir).catch(absent);

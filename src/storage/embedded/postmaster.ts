@@ -1,4 +1,4 @@
-import { readdir, readFile, readlink, unlink } from 'node:fs/promises';
+import { readdir, readFile, stat, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { EmbeddedError } from './embedded-error.ts';
@@ -27,12 +27,14 @@ export async function findPostmaster(clusterDir: string): Promise<Postmaster | n
 
 /**
  * True if the process is a PostgreSQL process of this cluster. The number in a pid file proves nothing: after a reboot
- * it may be anyone's. Each PostgreSQL process works in its cluster's folder, and the kernel says so.
+ * it may be anyone's. Each PostgreSQL process works in its cluster's folder, and the kernel says so. Folders are told
+ * apart by their inodes: in a mount namespace of its own (a service of systemd) a folder may go by another path.
  */
 export async function servesCluster(pid: number, clusterDir: string): Promise<boolean> {
   try {
-    const [name, folder] = await Promise.all([readFile(`/proc/${pid}/comm`, 'utf8'), readlink(`/proc/${pid}/cwd`)]);
-    return PROCESS_NAME.test(name.trim()) && folder === clusterDir;
+    if (!PROCESS_NAME.test((await readFile(`/proc/${pid}/comm`, 'utf8')).trim())) return false;
+    const [folder, cluster] = await Promise.all([stat(`/proc/${pid}/cwd`), stat(clusterDir)]);
+    return folder.dev === cluster.dev && folder.ino === cluster.ino;
   } catch {
     // The process is gone (also: a zombie has no folder), or it is another user's and so not one that we started.
     return false;
