@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { chmod, copyFile, cp, readdir, readFile, stat, writeFile } from 'node:fs/promises';
@@ -242,6 +243,11 @@ describe('an end in the middle', () => {
       }
       const truncated = await target.pipe(bytes.subarray(0, -100), ['restore', '-']);
       expect(truncated).toMatchObject({ code: 1, stderr: expect.stringContaining('This backup is truncated') });
+      // A pipe with a name is read as one, once.
+      const pipe = join(target.folder, 'pipe');
+      execFileSync('mkfifo', [pipe]);
+      const [named] = await Promise.all([target.run(['restore', pipe]), writeFile(pipe, bytes.subarray(0, -100))]);
+      expect(named).toEqual(truncated);
       expect(await empty.query(describeSchema)).toBe('');
       expect(await target.pipe(bytes, ['restore', '-'])).toMatchObject({ code: 0, stderr: '' });
       expect(await empty.query(describeSchema)).toBe(schema);
