@@ -146,10 +146,8 @@ interface Source {
   close(): Promise<void>;
 }
 
-async function openSource({ input }: CommandContext, file: string, signal: AbortSignal): Promise<Source> {
-  if (file === '-') {
-    return { isPipe: true, read: () => addAbortSignal(signal, input), close: async () => {} };
-  }
+async function openSource(context: CommandContext, file: string, signal: AbortSignal): Promise<Source> {
+  if (file === '-') return { isPipe: true, read: () => open(context, file, signal), close: async () => {} };
   const handle = await openFile(file);
   const isPipe = (await handle.stat()).isFIFO();
   return {
