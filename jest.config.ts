@@ -14,7 +14,8 @@ const config: Config = {
   modulePathIgnorePatterns: ['<rootDir>/build', '<rootDir>/dist', '<rootDir>/var'],
   globalSetup: '<rootDir>/test/support/global-setup.ts',
   globalTeardown: '<rootDir>/test/support/global-teardown.ts',
-  testTimeout: 30_000,
+  // Catches a hang. It is no measure of speed: a slow machine must pass, too.
+  testTimeout: 300_000,
   maxWorkers: 2,
 };
 
