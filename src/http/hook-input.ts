@@ -46,7 +46,7 @@ const update = z.object({
 const redelivery = z.object({
   from: fromSchema.optional(),
   only: onlySchema.optional(),
-  skip: z.literal(true, { error: 'can only be true' }).optional(),
+  discard_backlog: z.literal(true, { error: 'can only be true' }).optional(),
 });
 
 /** The number of a hook in the path. What is no id of a hook has no hook: 410, as for an unknown one. */
@@ -80,16 +80,17 @@ export function parseUpdate(body: Buffer): HookUpdate {
   return { ...rest, skip: kinds === undefined ? undefined : [...new Set(kinds)], rotateSecret };
 }
 
-/** What a body wants sent again; `skip` drops the backlog instead. Throws `invalid_input`. */
-export function parseRedelivery(body: Buffer): Redelivery | 'skip' {
-  const { from, only, skip: skips } = parseBody(body, redelivery, '{"from": "7:42"}');
-  const given = [from, only, skips].filter((value) => value !== undefined);
+/** The range or the messages that a body asks to redeliver, or the order to discard the backlog. Throws `invalid_input`. */
+export function parseRedelivery(body: Buffer): Redelivery | 'discard_backlog' {
+  const { from, only, discard_backlog: discard } = parseBody(body, redelivery, '{"from": "7:42"}');
+  const given = [from, only, discard].filter((value) => value !== undefined);
   if (given.length !== 1) {
-    const sentence = 'Give one of "from" (a message id or a time), "only" (a list of message ids) and "skip" (true)';
+    const sentence =
+      'Give one of "from" (a message id or a time), "only" (a list of message ids) and "discard_backlog" (true)';
     throw new KlatchError('invalid_input', { sentence });
   }
   if (from !== undefined) return { from };
-  return only === undefined ? 'skip' : { only };
+  return only === undefined ? 'discard_backlog' : { only };
 }
 
 /** Which part of a delivery log a query asks for; what is empty is not asked for. Throws `invalid_input`. */

@@ -94,8 +94,9 @@ function addLogRoutes(router: Router, services: Services, withToken: WithToken):
       onHook(withToken, async (req, res, hook) => {
         countHookChange(services, hook);
         const asked = parseRedelivery(await readBody(req, res, services.config.http.maxBodyBytes));
-        if (asked === 'skip') answer(res, 202, { status: 'Ok', skipped: await skipHookBacklog(services, hook) });
-        else answer(res, 202, { status: 'Ok', ...(await redeliver(services, hook, asked)) });
+        if (asked === 'discard_backlog') {
+          answer(res, 202, { status: 'Ok', skipped: await skipHookBacklog(services, hook) });
+        } else answer(res, 202, { status: 'Ok', ...(await redeliver(services, hook, asked)) });
       }),
     )
     .all(withToken(async (req, res) => refuseMethod(req, res, ['POST'])));

@@ -70,7 +70,7 @@ describe('hostile bodies', () => {
     ['tens of thousands of keys', `{${Array.from({ length: 60_000 }, (_, n) => `"k${n}":1`).join(',')}}`],
     [
       'what every object has',
-      '{"__proto__":{"url":"http://a.example/","paused":true,"skip":true},"constructor":{"prototype":{}}}',
+      '{"__proto__":{"url":"http://a.example/","paused":true,"discard_backlog":true},"constructor":{"prototype":{}}}',
     ],
     ['a key twice', '{"url":"http://a.example/","url":1,"paused":true,"paused":1,"from":"1:1","from":1}'],
     ['NaN', '{"batch":NaN}'],
@@ -176,10 +176,10 @@ describe('hostile bodies', () => {
   }, 60_000);
 
   test.each([
-    '{"skip":false}',
+    '{"discard_backlog":false}',
     '{"skip":1}',
     '{"skip":"true"}',
-    '{"skip":true,"from":"1:1"}',
+    '{"discard_backlog":true,"from":"1:1"}',
     '{"only":[]}',
     '{"only":"1:1"}',
   ])('redeliver refuses %s', async (body) => {
@@ -276,7 +276,7 @@ describe('hostile ids', () => {
       const answer = await request(server.port, {
         method,
         path: base + to,
-        ...(method === 'GET' ? {} : { body: '{"paused":true,"skip":true}' }),
+        ...(method === 'GET' ? {} : { body: '{"paused":true,"discard_backlog":true}' }),
       });
       expect([method, to, answer.status, answer.body]).toEqual([method, to, 410, NOT_FOUND]);
       expectAnswerHeaders(answer);
@@ -290,7 +290,7 @@ describe('hostile ids', () => {
     for (const [method, to, body] of [
       ['PATCH', '', '{"paused":true,"rotate_secret":true}'],
       ['POST', '/ping', '{}'],
-      ['POST', '/redeliver', '{"skip":true}'],
+      ['POST', '/redeliver', '{"discard_backlog":true}'],
       ['POST', '/redeliver', '{"from":"2020-01-01T00:00:00Z"}'],
       ['DELETE', '', '{}'],
     ] as const) {

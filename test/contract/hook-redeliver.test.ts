@@ -244,7 +244,7 @@ describe('skipping the backlog', () => {
     receiver.answer = () => 503;
     for (const text of ['three', 'four', 'five']) await post(text);
     await healthWhen(hook, ({ state, pending }) => state === 'failing' && pending === 3);
-    const answer = await redeliver({ skip: true });
+    const answer = await redeliver({ discard_backlog: true });
     expect([answer.status, answer.body]).toEqual([202, { status: 'Ok', skipped: 3 }]);
     const after = await ask('GET', hook.url);
     expect(after.body).toMatchObject({ state: 'active', pending: 0, oldest_pending_at: null, next_attempt_at: null });
@@ -275,7 +275,7 @@ describe('skipping the backlog', () => {
     await deliverThree();
     await ask('PATCH', hook.url, { paused: true });
     await redeliver({ only: [id(4)] });
-    expect((await redeliver({ skip: true })).body).toEqual({ status: 'Ok', skipped: 1 });
+    expect((await redeliver({ discard_backlog: true })).body).toEqual({ status: 'Ok', skipped: 1 });
     expect(await retriesOf(server, hook)).toEqual([]);
     const { body: log } = await ask('GET', `${hook.url}/deliveries`);
     expect(log[0]).toMatchObject({ outcome: 'skipped', seq: 4, message_id: id(4) });
@@ -286,20 +286,24 @@ describe('skipping the backlog', () => {
   test('with nothing pending is 202 and leaves no trace', async () => {
     await deliverThree();
     const before = await rowOf(server, hook);
-    expect(await redeliver({ skip: true })).toMatchObject({ status: 202, body: { status: 'Ok', skipped: 0 } });
+    expect(await redeliver({ discard_backlog: true })).toMatchObject({
+      status: 202,
+      body: { status: 'Ok', skipped: 0 },
+    });
     expect(await rowOf(server, hook)).toEqual(before);
   });
 });
 
 describe('a redelivery', () => {
-  const GIVE_ONE = 'Give one of "from" (a message id or a time), "only" (a list of message ids) and "skip" (true)';
+  const GIVE_ONE =
+    'Give one of "from" (a message id or a time), "only" (a list of message ids) and "discard_backlog" (true)';
   const FROM =
     'from: must be the id of a message such as "7:42", or a time with its zone such as "2026-11-20T08:00:00Z"';
   test.each([
     ['', 'The body is not valid JSON: it ends too early; send such as {"from": "7:42"}'],
     ['{}', GIVE_ONE],
-    ['{"from":"7:1","skip":true}', GIVE_ONE],
-    ['{"skip":false}', 'skip: can only be true'],
+    ['{"from":"7:1","discard_backlog":true}', GIVE_ONE],
+    ['{"discard_backlog":false}', 'discard_backlog: can only be true'],
     ['{"from":42}', 'from: Invalid input: expected string, received number'],
     ['{"from":""}', FROM],
     ['{"from":"yesterday"}', FROM],
@@ -330,7 +334,7 @@ describe('a redelivery', () => {
   test('is 410 for an unknown hook or one of another group, 404 for a wrong token, 405 for another method', async () => {
     const other = await server.createGroup('Other');
     for (const url of [`${group.webhook}/reverse/0`, `${other.webhook}/reverse/${hook.id}`]) {
-      const answer = await ask('POST', `${url}/redeliver`, { skip: true });
+      const answer = await ask('POST', `${url}/redeliver`, { discard_backlog: true });
       expect([answer.status, answer.body]).toEqual([410, NOT_FOUND]);
     }
     const wrong = await ask('POST', `${hook.url.replace(group.token, 'x'.repeat(43))}/redeliver`, 'no json');

@@ -55,7 +55,7 @@ describe('PATCH of a hook', () => {
 
   test.each([
     ['PATCH', '', { paused: true }],
-    ['POST', '/redeliver', { skip: true }],
+    ['POST', '/redeliver', { discard_backlog: true }],
   ])('is refused when the token is replaced while its body arrives (%s %s)', async (method, path, body) => {
     const before = await rowOf(server, hook);
     const begun = request(`${hook.url}${path}`, { method, headers: { 'content-type': 'application/json' } });

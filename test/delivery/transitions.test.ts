@@ -70,7 +70,7 @@ const happenings: Record<HookEvent, () => Promise<unknown>> = {
   pause: () => change(true),
   resume: () => change(false),
   'redeliver from': () => postJson(`${url()}/redeliver`, { from: `${group.id}:1` }),
-  'skip the backlog': () => postJson(`${url()}/redeliver`, { skip: true }),
+  'skip the backlog': () => postJson(`${url()}/redeliver`, { discard_backlog: true }),
   delete: () => fetch(url(), { method: 'DELETE' }),
   restore: () => server.operate('hooks.restore', { hook }).catch(() => {}),
 };
