@@ -32,9 +32,10 @@ import { prepareSigning } from './operations/server-keys.ts';
 import type { Services } from './operations/services.ts';
 import { SessionDirectory } from './operations/sessions.ts';
 import { operationTable } from './operations/table.ts';
-import { AddressPolicy } from './outbound/address-policy.ts';
+import type { AddressPolicy } from './outbound/address-policy.ts';
 import { DeliveryClient } from './outbound/delivery-client.ts';
 import { NameLookup } from './outbound/name-lookup.ts';
+import { openPolicy } from './outbound/open-policy.ts';
 import { Parts, type Part } from './parts.ts';
 import { PushQueue, type PushParts } from './push/queue.ts';
 import { createVendors } from './push/vendors.ts';
@@ -205,7 +206,7 @@ export class Server {
     const { bus } = parts;
     const messageLog = openMessageLog(database, bus, limits);
     const log = this.#log;
-    const policy = new AddressPolicy(delivery.allow);
+    const policy = openPolicy(config, this.#lookup, log);
     const postsWaiting = (): number => messageLog.depth;
     return {
       ...parts,

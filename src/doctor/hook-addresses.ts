@@ -1,7 +1,9 @@
 import { isIP } from 'node:net';
 import type { Config } from '../config/config.ts';
-import { AddressPolicy } from '../outbound/address-policy.ts';
+import { silentLog } from '../log.ts';
+import type { AddressPolicy } from '../outbound/address-policy.ts';
 import { NameLookup, NameLookupError } from '../outbound/name-lookup.ts';
+import { openPolicy } from '../outbound/open-policy.ts';
 import type { HookHost } from '../storage/hook-targets.ts';
 import { counted, ok, warning, type Verdict } from './finding.ts';
 
@@ -18,14 +20,17 @@ interface Judged {
 }
 
 /** Asks the address policy about the hosts of hooks, by what their names resolve to right now. */
-export async function examineHookAddresses(hosts: readonly HookHost[], { delivery }: Config): Promise<Verdict[]> {
-  const policy = new AddressPolicy(delivery.allow);
+export async function examineHookAddresses(hosts: readonly HookHost[], config: Config): Promise<Verdict[]> {
+  const { delivery } = config;
   const lookup = new NameLookup({
     timeoutMs: Math.min(LOOKUP_MS, delivery.lookupTimeoutMs),
     cacheMs: 0,
     failureCacheMs: 0,
     concurrency: delivery.lookups,
   });
+  // A base-uri that cannot be resolved is a finding of its own (base-uri.ts).
+  const policy = openPolicy(config, lookup, silentLog());
+  await policy.refresh();
   const looked = hosts.slice(0, MAX_HOSTS);
   const judged = await Promise.all(looked.map(async (host) => judge(host, policy, lookup)));
   const wrong = [...tell(judged, 'refused'), ...tell(judged, 'unknown')];

@@ -1,8 +1,10 @@
 import { isIP } from 'node:net';
 import { domainToASCII } from 'node:url';
 import ipaddr from 'ipaddr.js';
+import { MachineNetwork } from './machine-network.ts';
+import { OWN_RULE, type Address, type OwnAddresses } from './own-addresses.ts';
+import type { PublicNames } from './public-names.ts';
 
-type Address = ipaddr.IPv4 | ipaddr.IPv6;
 type Range<A extends Address> = readonly [A, number];
 
 /** An entry of `delivery.allow` that cannot be read; the message is a sentence for the administrator. */
@@ -52,9 +54,17 @@ const HOST_NAME = new RegExp(`^${HOST_LABEL}(?:\\.${HOST_LABEL})*$`);
 /** WHATWG URLs read a host whose last label is a number as an IPv4 address, so such an entry could never match a name. */
 const ENDS_IN_NUMBER = /(?:^|\.)(?:\d+|0x[0-9a-f]*)$/;
 
+/** The addresses that are public and still refused, because they lead to this server or to its neighbours. */
+export interface OwnNetwork {
+  /** Default: the machine's interfaces and on-link prefixes, read at run time. */
+  readonly machine?: OwnAddresses;
+  /** What `http.base-uri` and `public-endpoints` resolve to. */
+  readonly publicNames?: PublicNames;
+}
+
 /**
- * Decides which addresses outgoing requests may connect to: public unicast ones, and what `delivery.allow` lists
- * (the contract's "Address policy"). It is pure and immutable; another configuration is another policy.
+ * Decides which addresses outgoing requests may connect to: public unicast ones that are neither the server's own nor
+ * its neighbours', and what `delivery.allow` lists (the contract's "Address policy").
  *
  * An IPv4-mapped IPv6 address reaches an IPv4 host, so IPv4 entries decide about it, but it has to be listed even where
  * the IPv4 address is a public one: no receiver needs that spelling, and it is how filters are bypassed. All other
@@ -65,14 +75,23 @@ export class AddressPolicy {
   readonly #allowed6: Range<ipaddr.IPv6>[] = [];
   readonly #allowedHosts = new Set<string>();
   readonly #allowedSuffixes: string[] = [];
+  readonly #machine: OwnAddresses;
+  readonly #publicNames: PublicNames | null;
 
   /**
    * @param allow entries of `delivery.allow`: `10.1.0.0/16`, `fd00::/8`, one address, `loopback`, `private`, a host name
    *   (`hooks.local`) or the names below one (`*.corp.example`, which does not match `corp.example` itself).
    * @throws AddressPolicyError for an entry that is none of these.
    */
-  constructor(allow: readonly string[]) {
+  constructor(allow: readonly string[], { machine = new MachineNetwork(), publicNames }: OwnNetwork = {}) {
+    this.#machine = machine;
+    this.#publicNames = publicNames ?? null;
     for (const entry of allow) this.#add(entry);
+  }
+
+  /** To be awaited before `refuses` decides about a connection: the server's own names have been looked up then. */
+  async refresh(): Promise<void> {
+    await this.#publicNames?.refresh();
   }
 
   /**
@@ -82,14 +101,20 @@ export class AddressPolicy {
   refuses(address: string, host: string): string | null {
     if (isIP(address) === 0) return 'not an address';
     const parsed = parseAddress(address);
-    const rule = ruleOf(parsed);
+    const rule = ruleOf(parsed) ?? this.#ownRuleOf(parsed, host);
     if (rule === null || this.#listsHost(host) || this.#listsAddress(parsed)) return null;
     return rule;
   }
 
+  #ownRuleOf(address: Address, host: string): string | null {
+    if (this.#publicNames?.names(host) === true) return OWN_RULE;
+    return this.#machine.ruleOf(address) ?? this.#publicNames?.ruleOf(address) ?? null;
+  }
+
   /**
-   * The check at registration, for the host of a URL: null for a name (the look-up at each attempt decides) and for a
-   * literal address that is allowed, else the rule that refuses it. Spellings such as `0x7f.1` are read as URLs do.
+   * The check at registration, for the host of a URL: null for a literal address that is allowed and for a name but the
+   * server's own (the look-up at each attempt decides), else the rule that refuses it. Spellings such as `0x7f.1` are
+   * read as URLs do.
    */
   refusesHost(host: string): string | null {
     const literal = literalOf(host);
@@ -97,7 +122,8 @@ export class AddressPolicy {
     const normalised = URL.parse(`http://${host}/`)?.hostname;
     if (normalised === undefined) return 'not a host';
     const spelled = literalOf(normalised);
-    return spelled === null ? null : this.refuses(spelled, host);
+    if (spelled !== null) return this.refuses(spelled, host);
+    return this.#publicNames?.names(normalised) === true && !this.#listsHost(host) ? OWN_RULE : null;
   }
 
   /**

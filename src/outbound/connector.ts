@@ -71,7 +71,10 @@ export class Connector {
   }
 
   async #allowedAddresses(host: string): Promise<readonly string[]> {
-    const addresses = isIP(host) === 0 ? await this.#resolve(host) : [host];
+    const [addresses] = await Promise.all([
+      isIP(host) === 0 ? this.#resolve(host) : [host],
+      this.#options.policy.refresh(),
+    ]);
     let rule: string | null = null;
     const allowed = addresses.filter((address) => {
       const refusal = this.#options.policy.refuses(address, host);

@@ -46,6 +46,11 @@ export class Fixture {
     return client;
   }
 
+  /** Stops at the end what the test has opened. */
+  opened(part: { stop(): Promise<void> }): void {
+    this.#opened.push(part);
+  }
+
   async close(): Promise<void> {
     await Promise.all(this.#opened.splice(0).map((opened) => opened.stop()));
   }

@@ -1,0 +1,46 @@
+import type { Mutant } from './mutant.ts';
+
+const TESTS = 'test/outbound/own-addresses';
+
+export const OUTBOUND_MUTANTS: readonly Mutant[] = [
+  {
+    name: 'policy-ignores-machine',
+    promise: 'A delivery never connects to a public address of one of the machine’s interfaces.',
+    file: 'src/outbound/address-policy.ts',
+    find: 'return this.#machine.ruleOf(address) ?? this.#publicNames?.ruleOf(address) ?? null;',
+    replace: 'return this.#publicNames?.ruleOf(address) ?? null;',
+    tests: [TESTS, '-t', 'this machine'],
+  },
+  {
+    name: 'machine-network-read-once',
+    promise: 'The policy sees an interface address that the machine got after the server started.',
+    file: 'src/outbound/machine-network.ts',
+    find: 'if (this.#now() - this.#readAt < REFRESH_MS) return;',
+    replace: 'if (this.#readAt > 0 || this.#links.length + this.#own.size > 0) return;',
+    tests: [TESTS, '-t', '10 s old'],
+  },
+  {
+    name: 'on-link-routes-ignored',
+    promise: 'An IPv6 network that a router announces as on-link is refused.',
+    file: 'src/outbound/machine-network.ts',
+    find: ', ...linksIn(routes)]',
+    replace: ']',
+    tests: [TESTS, '-t', 'refuses 2a01:4f8:10:30::1'],
+  },
+  {
+    name: 'first-connection-does-not-wait',
+    promise: 'No connection is opened before the addresses of http.base-uri are known.',
+    file: 'src/outbound/connector.ts',
+    find: 'this.#options.policy.refresh(),',
+    replace: 'void this.#options.policy.refresh(),',
+    tests: [TESTS, '-t', 'the first connection waits'],
+  },
+  {
+    name: 'failed-look-up-forgets',
+    promise: 'The addresses of http.base-uri stay refused while its name server is away.',
+    file: 'src/outbound/public-names.ts',
+    find: 'if (!this.#failing.has(host)) this.#options.onFailure?.(host, error as Error);',
+    replace: 'this.#addresses.delete(host);',
+    tests: [TESTS, '-t', 'keeps the addresses'],
+  },
+];

@@ -1,0 +1,114 @@
+import { closeSync, openSync, readSync } from 'node:fs';
+import { networkInterfaces } from 'node:os';
+import ipaddr from 'ipaddr.js';
+import { OWN_RULE, type Address, type OwnAddresses } from './own-addresses.ts';
+
+/** What the operating system says about the network: `routes` has the format of /proc/net/ipv6_route. */
+export interface MachineNetworkFacts {
+  readonly interfaces: readonly { readonly address: string; readonly cidr: string | null }[];
+  readonly routes: string;
+}
+
+/** How to read the facts, and a monotonic clock in milliseconds. Tests replace both. */
+export interface MachineNetworkOptions {
+  readonly read?: () => MachineNetworkFacts;
+  readonly now?: () => number;
+}
+
+/** The policy knows a new interface address after at most this time. One read takes about 0.1 ms. */
+const REFRESH_MS = 10_000;
+/** About 7,000 routes. A router with more is still protected by the prefixes of its interfaces. */
+const MAX_ROUTE_BYTES = 1024 * 1024;
+/**
+ * Registries assign at most a /32 to one network. A wider route without a gateway is a default route through a tunnel,
+ * and would make the whole internet a neighbour.
+ */
+const WIDEST_LINK_PREFIX = 32;
+const ROUTES_FILE = '/proc/net/ipv6_route';
+const NO_GATEWAY = '0'.repeat(32);
+/** RTF_GATEWAY and RTF_REJECT of the kernel: the route leads elsewhere, or nowhere. */
+const NOT_ON_LINK = 0x2 | 0x200;
+
+type Prefix = readonly [ipaddr.IPv6, number];
+
+/**
+ * The addresses of this machine's interfaces, and the IPv6 prefixes that it reaches without a router. Services that are
+ * closed to the internet often trust both. The operating system is asked again when the answer is 10 s old.
+ */
+export class MachineNetwork implements OwnAddresses {
+  readonly #read: () => MachineNetworkFacts;
+  readonly #now: () => number;
+  #own: ReadonlySet<string> = new Set();
+  #links: readonly Prefix[] = [];
+  #readAt = Number.NEGATIVE_INFINITY;
+
+  constructor({ read = readFacts, now = () => performance.now() }: MachineNetworkOptions = {}) {
+    this.#read = read;
+    this.#now = now;
+  }
+
+  ruleOf(address: Address): string | null {
+    this.#refresh();
+    if (this.#own.has(address.toNormalizedString())) return OWN_RULE;
+    if (address.kind() !== 'ipv6') return null;
+    return this.#links.some((link) => (address as ipaddr.IPv6).match(...link)) ? 'on-link IPv6' : null;
+  }
+
+  #refresh(): void {
+    if (this.#now() - this.#readAt < REFRESH_MS) return;
+    const { interfaces, routes } = this.#read();
+    this.#own = new Set(interfaces.map(({ address }) => parse(address).toNormalizedString()));
+    this.#links = [...interfaces.flatMap(({ cidr }) => prefixOf(cidr)), ...linksIn(routes)].filter(
+      ([, length]) => length >= WIDEST_LINK_PREFIX,
+    );
+    this.#readAt = this.#now();
+  }
+}
+
+function readFacts(): MachineNetworkFacts {
+  const interfaces = Object.values(networkInterfaces()).flatMap((addresses) => addresses ?? []);
+  return { interfaces, routes: readRoutes() };
+}
+
+/** Without IPv6 the kernel has no such file, and then there are no routes. */
+function readRoutes(): string {
+  let file: number;
+  try {
+    file = openSync(ROUTES_FILE, 'r');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return '';
+    throw error;
+  }
+  try {
+    const buffer = Buffer.allocUnsafe(MAX_ROUTE_BYTES);
+    let length = 0;
+    for (let read = -1; read !== 0 && length < buffer.length; length += read) {
+      read = readSync(file, buffer, length, buffer.length - length, null);
+    }
+    return buffer.toString('latin1', 0, length);
+  } finally {
+    closeSync(file);
+  }
+}
+
+function prefixOf(cidr: string | null): Prefix[] {
+  if (cidr === null || !cidr.includes(':')) return [];
+  const [address = '', length] = cidr.split('/');
+  return [[parse(address) as ipaddr.IPv6, Number(length)]];
+}
+
+/** Columns: destination, length, source, length, next hop, metric, references, uses, flags, interface. */
+function linksIn(routes: string): Prefix[] {
+  return routes.split('\n').flatMap((line): Prefix[] => {
+    const [destination, length, , , nextHop, , , , flags] = line.trim().split(/\s+/);
+    if (destination?.length !== 32 || nextHop !== NO_GATEWAY || (parseInt(flags ?? '', 16) & NOT_ON_LINK) !== 0) {
+      return [];
+    }
+    const text = destination.match(/.{4}/g)!.join(':');
+    return [[ipaddr.IPv6.parse(text), parseInt(length ?? '', 16)]];
+  });
+}
+
+function parse(address: string): Address {
+  return ipaddr.parse(address.split('%')[0]!);
+}
