@@ -1,7 +1,7 @@
 # Klatch. `make` lists what can be made. Everything needs only make and any Node >= 18 with npm:
 # `npm ci` brings the pinned Node and a private PostgreSQL, and npm scripts run on that Node.
 .DEFAULT_GOAL := help
-.PHONY: help install run test faults bench check types lint format docs build binary deb zip repo install-sh release package-test clean
+.PHONY: help install run test faults mutants bench check types lint format docs build binary deb zip repo install-sh release package-test clean
 
 INSTALLED := node_modules/.installed
 
@@ -23,6 +23,9 @@ test: $(INSTALLED) ## run all tests (one file: make test ARGS=test/hocon)
 
 faults: $(INSTALLED) ## kill, cut off and mislead the server; docs/fault-report.md (QUICK=1, ONLY=kill,hang, OUT=file.json)
 	@QUICK='$(QUICK)' ONLY='$(ONLY)' OUT='$(OUT)' HOOKS='$(HOOKS)' npm run --silent faults
+
+mutants: $(INSTALLED) ## plant faults in a copy of the sources and see whether the tests notice (ONLY=name,name AREA=log,live)
+	@ONLY='$(ONLY)' AREA='$(AREA)' npm run --silent mutants
 
 bench: $(INSTALLED) ## measure, as ratios to a baseline (ONLY=intake,forward,growth,isolation,backlog,latency,fan-out,idle,sync,files,push)
 	@npm run --silent bench -- $(ONLY)

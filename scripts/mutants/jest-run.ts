@@ -1,0 +1,89 @@
+import { spawn } from 'node:child_process';
+import { existsSync, readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+
+/** What one run of jest showed. `broken` says why its result proves nothing. */
+export interface TestRun {
+  readonly passed: number;
+  readonly failed: readonly string[];
+  readonly broken: string | null;
+  readonly seconds: number;
+}
+
+interface JestJson {
+  readonly numPassedTests: number;
+  readonly numRuntimeErrorTestSuites: number;
+  readonly testResults: readonly {
+    readonly assertionResults: readonly { readonly status: string; readonly fullName: string }[];
+  }[];
+}
+
+/** Limits of a run that catch a hang; without them jest's own hold. */
+export interface Limits {
+  readonly testMs: number;
+  readonly runMs: number;
+}
+
+/** Runs these tests in a tree. Compiled files are kept within the tree, for the next run. */
+export async function runTests(root: string, tests: readonly string[], limits: Limits | null): Promise<TestRun> {
+  const outputFile = join(root, 'jest-result.json');
+  rmSync(outputFile, { force: true });
+  const startedMs = performance.now();
+  const ended = await runJest(root, tests, outputFile, limits);
+  const seconds = (performance.now() - startedMs) / 1000;
+  const nothing = { passed: 0, failed: [], seconds };
+  if (ended !== null) return { ...nothing, broken: ended };
+  if (!existsSync(outputFile)) return { ...nothing, broken: 'jest left no result' };
+  return { ...resultOf(JSON.parse(readFileSync(outputFile, 'utf8')) as JestJson), seconds };
+}
+
+function resultOf(json: JestJson): Omit<TestRun, 'seconds'> {
+  const cases = json.testResults.flatMap(({ assertionResults }) => assertionResults);
+  const failed = cases.filter(({ status }) => status === 'failed').map(({ fullName }) => fullName);
+  const broken =
+    json.numRuntimeErrorTestSuites > 0
+      ? 'a test file did not load'
+      : json.numPassedTests + failed.length === 0
+        ? 'no test matched'
+        : null;
+  return { passed: json.numPassedTests, failed, broken };
+}
+
+/** Resolves with null once jest ended, or with the reason why its result does not count. */
+async function runJest(
+  root: string,
+  tests: readonly string[],
+  outputFile: string,
+  limits: Limits | null,
+): Promise<string | null> {
+  const args = [
+    '--experimental-vm-modules',
+    '--disable-warning=ExperimentalWarning',
+    join(root, 'node_modules/jest/bin/jest.js'),
+    '--json',
+    `--outputFile=${outputFile}`,
+    `--cacheDirectory=${join(root, 'jest-cache')}`,
+    // What a fault leaves open must not keep the run.
+    '--forceExit',
+    ...(limits === null ? [] : [`--testTimeout=${Math.ceil(limits.testMs)}`]),
+    ...tests,
+  ];
+  return new Promise((resolve, reject) => {
+    // In a process group of its own, so that a hanging run ends together with the programs that its tests started.
+    const jest = spawn(process.execPath, args, { cwd: root, stdio: 'ignore', detached: true });
+    let reason: string | null = null;
+    const kill = (why: string): void => {
+      reason = why;
+      if (jest.pid !== undefined) process.kill(-jest.pid, 'SIGKILL');
+    };
+    const onExit = (): void => kill('interrupted');
+    process.once('exit', onExit);
+    const limit = limits === null ? undefined : setTimeout(kill, limits.runMs, 'jest did not end');
+    jest.once('error', reject);
+    jest.once('exit', () => {
+      clearTimeout(limit);
+      process.off('exit', onExit);
+      resolve(reason);
+    });
+  });
+}
