@@ -1,4 +1,5 @@
 import { createHmac, hkdfSync, randomInt, timingSafeEqual } from 'node:crypto';
+import type { SourceKey } from '../model/source-key.ts';
 
 const DIGITS = 6;
 
@@ -33,9 +34,9 @@ export class ActivationHasher {
     return expected.length === given.length && timingSafeEqual(expected, given) && verifier !== null;
   }
 
-  /** What a source address is counted by. */
-  source(address: string): string {
-    return this.#hash('source', address).toString('hex');
+  /** What activations of a source are counted by. */
+  source(source: SourceKey | 'control socket'): string {
+    return this.#hash('source', source).toString('hex');
   }
 
   #hash(...parts: readonly string[]): Buffer {

@@ -1,11 +1,13 @@
 import type { Request, Response } from 'express';
 import { KlatchError, type ErrorCode } from '../errors.ts';
-import { sourceOf, type Caller, type NobodyCaller } from '../operations/caller.ts';
+import type { SourceKey } from '../model/source-key.ts';
+import type { Caller, NobodyCaller } from '../operations/caller.ts';
 import { Rate } from '../operations/rate.ts';
 import type { Services } from '../operations/services.ts';
+import { requestSource } from './request-source.ts';
 import { UnknownTokens } from './unknown-tokens.ts';
 
-/** Addresses whose callers without a session are counted. */
+/** Sources whose callers without a session are counted. */
 const SOURCES = 10_000;
 const BEARER = /^bearer +([^\s,]{1,200}) *$/i;
 const WRONG_TOKEN: ReadonlySet<ErrorCode> = new Set(['unauthenticated']);
@@ -16,7 +18,7 @@ const GUESSES: ReadonlySet<ErrorCode> = new Set(['code_wrong', 'activation_over'
 export class Door {
   readonly #services: Services;
   readonly #unknown: UnknownTokens;
-  readonly #nobodies: Rate<string>;
+  readonly #nobodies: Rate<SourceKey>;
 
   constructor(services: Services) {
     const { unknownTokenRate, sessionRate, sessionBurst } = services.config.limits;
@@ -31,7 +33,7 @@ export class Door {
     const { authorization } = req.headers;
     const { sessions, sessionRate } = this.#services;
     if (authorization === undefined) {
-      if (this.#nobodies.reserve(networkOf(nobody), 0) === null) throw new KlatchError('too_often');
+      if (this.#nobodies.reserve(nobody.source, 0) === null) throw new KlatchError('too_often');
       return nobody;
     }
     const token = BEARER.exec(authorization)?.[1] ?? '';
@@ -50,19 +52,14 @@ export class Door {
     try {
       return await work;
     } catch (error) {
-      if (error instanceof KlatchError && codes.has(error.code)) await this.#unknown.holdBack(networkOf(from));
+      if (error instanceof KlatchError && codes.has(error.code)) await this.#unknown.holdBack(from.source);
       throw error;
     }
   }
 }
 
 function nobodyOf(req: Request): NobodyCaller {
-  return { kind: 'nobody', source: req.ip ?? '', live: null };
-}
-
-/** What one customer has is one source: an address of IPv4, a network of IPv6. */
-function networkOf(caller: NobodyCaller): string {
-  return sourceOf(caller) ?? '';
+  return { kind: 'nobody', source: requestSource(req), live: null };
 }
 
 /** RFC 6750: what a 401 has to say; other errors have nothing to say here. */

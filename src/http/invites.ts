@@ -4,6 +4,7 @@ import { showInvite } from '../operations/invite-preview.ts';
 import type { Services } from '../operations/services.ts';
 import { pageHeaders, renderInvite, renderNoInvite } from './invite-page.ts';
 import { answer, answerHeaders, noteRefusal, refuseMethod, showError } from './problems.ts';
+import { requestSource } from './request-source.ts';
 import { UnknownTokens } from './unknown-tokens.ts';
 
 /** `GET /v1/groups/invites/<token>`: to which group an invitation is, as JSON for programs and as a page for people. */
@@ -31,7 +32,7 @@ export function inviteRoutes(services: Services): Router {
       else answer(res, 200, preview);
     } catch (error) {
       const shown = publicError(error);
-      if (shown.code === 'invite_invalid') await unknown.holdBack(req.ip ?? '');
+      if (shown.code === 'invite_invalid') await unknown.holdBack(requestSource(req));
       if (!wantsPage || shown.code === 'internal') {
         showError(res, error, { log });
         return;

@@ -2,6 +2,7 @@ import type { Request, RequestHandler, Response } from 'express';
 import { KlatchError } from '../errors.ts';
 import type { Services } from '../operations/services.ts';
 import type { Integration } from '../storage/integrations.ts';
+import { requestSource } from './request-source.ts';
 import { UnknownTokens } from './unknown-tokens.ts';
 
 /** What a valid token in the path gives a handler. */
@@ -39,7 +40,7 @@ export class TokenAccess {
   /** The request's integration as the database knows it; null for an unknown token, after holding back who tries many. */
   async confirm(req: Request): Promise<Integration | null> {
     const integration = await this.#services.tokens.confirm(tokenOf(req));
-    if (integration === null) await this.#unknown.holdBack(req.ip ?? '');
+    if (integration === null) await this.#unknown.holdBack(requestSource(req));
     return integration;
   }
 
@@ -50,7 +51,7 @@ export class TokenAccess {
       // A remembered token costs no turn of the event loop.
       const integration = found instanceof Promise ? await found : found;
       if (integration === null) {
-        await this.#unknown.holdBack(req.ip ?? '');
+        await this.#unknown.holdBack(requestSource(req));
         throw new KlatchError('wrong_token');
       }
       await handler(req, res, { token, integration });

@@ -1,13 +1,14 @@
 import type { LiveConfig } from '../config/config.ts';
+import type { SourceKey } from '../model/source-key.ts';
 import type { Refusal } from './live-counts.ts';
 
-/** Waiting connections that one source address may have: a quarter of them. */
+/** Waiting connections that one source may have: a quarter of them. */
 const SOURCE_SHARE = 4;
 
 /** Who may connect: bounds on connections in all, on those that have not said who they are, and of one source. */
 export class Admission {
   readonly #config: LiveConfig;
-  readonly #waitingBySource = new Map<string, number>();
+  readonly #waitingBySource = new Map<SourceKey, number>();
   #waiting = 0;
   #all = 0;
 
@@ -24,8 +25,8 @@ export class Admission {
     return this.#all;
   }
 
-  /** Counts a connection, or says why it is refused. `isProxy`: many clients come from this address. */
-  enter(source: string, isProxy: boolean): Refusal | null {
+  /** Counts a connection, or says why it is refused. `isProxy`: many clients come from this source. */
+  enter(source: SourceKey, isProxy: boolean): Refusal | null {
     const { connections, waitingConnections } = this.#config;
     if (this.#all >= connections) return 'too many';
     if (this.#waiting >= waitingConnections) return 'too many waiting';
@@ -38,7 +39,7 @@ export class Admission {
   }
 
   /** A counted connection waits no longer. */
-  settled(source: string): void {
+  settled(source: SourceKey): void {
     this.#waiting -= 1;
     const left = (this.#waitingBySource.get(source) ?? 1) - 1;
     if (left === 0) this.#waitingBySource.delete(source);

@@ -1,12 +1,13 @@
 import type { CloseReason } from './close-codes.ts';
+import type { SourceKey } from '../model/source-key.ts';
 import type { ConnectionKind } from './connection-kind.ts';
 import type { Prepared } from './prepared.ts';
 
 /** Texts to and from one client, whatever carries them. Nothing here throws; what cannot be sent any more is dropped. */
 export interface Connection {
   readonly kind: ConnectionKind;
-  /** The client's address, behind trusted proxies the one that they name. */
-  readonly source: string;
+  /** The network that the client comes from, behind trusted proxies the one that they name. */
+  readonly source: SourceKey;
   /** Bytes that were given to the connection and not yet taken by the operating system. */
   readonly bytesWaiting: number;
   /** Bytes that have arrived: when they grow, the client lives. */

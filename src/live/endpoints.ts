@@ -5,8 +5,9 @@ import { createServer as createTlsServer } from 'node:tls';
 import type { Config, EndpointConfig } from '../config/config.ts';
 import type { EndpointTls } from '../config/endpoint-tls.ts';
 import { listen } from '../listen.ts';
+import { sourceKey, type SourceKey } from '../model/source-key.ts';
 import type { LiveSessions } from './live-sessions.ts';
-import { plain, type TrustedProxies } from './source-address.ts';
+import type { TrustedProxies } from './trusted-proxies.ts';
 import { TcpConnection } from './tcp-connection.ts';
 import type { Upgrades } from './upgrades.ts';
 
@@ -28,7 +29,7 @@ export class Endpoint {
   readonly #parts: EndpointParts;
   readonly #server: Server;
   /** Connections that are not sessions yet, by the client's address and port. */
-  readonly #arriving = new Map<string, Socket>();
+  readonly #arriving = new Map<string, { readonly socket: Socket; readonly source: SourceKey }>();
   #port = 0;
 
   constructor(endpoint: EndpointConfig, tls: EndpointTls | null, parts: EndpointParts & { name: string }) {
@@ -59,7 +60,7 @@ export class Endpoint {
   async stop(): Promise<void> {
     if (!this.#server.listening) return;
     const closed = new Promise((resolve) => this.#server.close(resolve));
-    for (const socket of this.#arriving.values()) socket.destroy();
+    for (const { socket } of this.#arriving.values()) socket.destroy();
     await closed;
   }
 
@@ -97,8 +98,9 @@ export class Endpoint {
   #openLine(socket: Socket): void {
     this.#release(nameOf(socket));
     const { sessions, proxies, config } = this.#parts;
-    const source = plain(socket.remoteAddress ?? '');
-    const refusal = sessions.admission.enter(source, proxies.has(source));
+    const { remoteAddress: address = '' } = socket;
+    const source = sourceKey(address);
+    const refusal = sessions.admission.enter(source, proxies.has(address));
     if (refusal !== null) {
       sessions.counts.refused[refusal] += 1;
       TcpConnection.refuse(socket, 'tooMany');
@@ -111,35 +113,32 @@ export class Endpoint {
   /** A connection that has to get through a handshake first counts as one that has not said who it is. */
   #arrived(socket: Socket): void {
     const { sessions, proxies } = this.#parts;
-    const source = plain(socket.remoteAddress ?? '');
-    const refusal = sessions.admission.enter(source, proxies.has(source));
+    const { remoteAddress: address = '' } = socket;
+    const source = sourceKey(address);
+    const refusal = sessions.admission.enter(source, proxies.has(address));
     if (refusal !== null) {
       sessions.counts.refused[refusal] += 1;
       socket.destroy();
       return;
     }
     const name = nameOf(socket);
-    this.#arriving.set(name, socket);
+    this.#arriving.set(name, { socket, source });
     socket.once('close', () => this.#release(name));
   }
 
   #release(name: string): void {
-    const socket = this.#arriving.get(name);
-    if (socket === undefined) return;
+    const arrived = this.#arriving.get(name);
+    if (arrived === undefined) return;
     this.#arriving.delete(name);
     const { admission } = this.#parts.sessions;
-    admission.settled(sourceIn(name));
+    admission.settled(arrived.source);
     admission.leave();
   }
 }
 
 /** The same for a socket and for the one that its TLS runs on. */
 function nameOf({ remoteAddress, remotePort }: Socket): string {
-  return `${plain(remoteAddress ?? '')} ${remotePort}`;
-}
-
-function sourceIn(name: string): string {
-  return name.slice(0, name.lastIndexOf(' '));
+  return `${remoteAddress ?? ''} ${remotePort}`;
 }
 
 /** Requests that do not ask for WebSocket. */

@@ -2,6 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import type { LiveConfig } from '../config/config.ts';
 import type { Log } from '../log.ts';
 import type { AccountId, ConversationId, SessionId } from '../model/ids.ts';
+import type { SourceKey } from '../model/source-key.ts';
 import type { AccountCaller } from '../operations/caller.ts';
 import type { Operation } from '../operations/operation.ts';
 import { Rate } from '../operations/rate.ts';
@@ -16,7 +17,7 @@ import type { LiveCounts, LiveEnding } from './live-counts.ts';
 import { Session, type SessionHome, type SessionState } from './session.ts';
 
 /**
- * Requests of those who have not said who they are, by source address: a thousand clients of one network come back at
+ * Requests of those who have not said who they are, by source: a thousand clients of one network come back at
  * once after a restart. Who presents tokens that hold nothing is slowed by another rate.
  */
 const STRANGERS = { perSecond: 500, burst: 5_000, keys: 10_000 };
@@ -53,8 +54,8 @@ export class LiveSessions implements SessionHome {
   readonly #all = new Set<Session>();
   readonly #byAccount = new Map<AccountId, Session[]>();
   readonly #bySession = new Map<SessionId, Session[]>();
-  readonly #strangers = new Rate<string>(STRANGERS);
-  readonly #rejections: Rate<string>;
+  readonly #strangers = new Rate<SourceKey>(STRANGERS);
+  readonly #rejections: Rate<SourceKey>;
   #nowMs = 0;
   #lookedAtMs = performance.now();
   #onEmpty: (() => void) | null = null;
@@ -122,12 +123,12 @@ export class LiveSessions implements SessionHome {
     } else if (foreground.leave(accountId)) this.#news.turnedAway(accountId);
   }
 
-  reserve(caller: AccountCaller | null, source: string, maxMs: number): number | null {
+  reserve(caller: AccountCaller | null, source: SourceKey, maxMs: number): number | null {
     if (caller === null) return this.#strangers.reserve(source, maxMs);
     return this.services.sessionRate.reserve(caller.sessionId, maxMs);
   }
 
-  async holdBack(source: string): Promise<void> {
+  async holdBack(source: SourceKey): Promise<void> {
     const waitMs = this.#rejections.reserve(source, MAX_HOLD_BACK_MS) ?? MAX_HOLD_BACK_MS;
     if (waitMs > 0) await wait(waitMs, undefined, { ref: false });
   }

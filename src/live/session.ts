@@ -3,6 +3,7 @@ import type { LiveConfig } from '../config/config.ts';
 import { KlatchError } from '../errors.ts';
 import type { Log } from '../log.ts';
 import type { AccountId, ConversationId } from '../model/ids.ts';
+import type { SourceKey } from '../model/source-key.ts';
 import {
   MAX_FOLLOWED,
   type AccountCaller,
@@ -51,9 +52,9 @@ export interface SessionHome {
   /** Takes a session up as one of the caller's account; false: that has too many. */
   admit(session: Session, caller: AccountCaller): boolean;
   /** Reserves a request's turn: in how many ms it is, or null when that is too long. */
-  reserve(caller: AccountCaller | null, source: string, maxMs: number): number | null;
+  reserve(caller: AccountCaller | null, source: SourceKey, maxMs: number): number | null;
   /** Resolves when somebody who tries tokens may be told that this one was none. */
-  holdBack(source: string): Promise<void>;
+  holdBack(source: SourceKey): Promise<void>;
   /** Resolves when it is known that the session still holds. */
   certain(session: Session): Promise<void> | null;
   /** Whether somebody looks at a session that is open has changed. */

@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net';
+import type { SourceKey } from '../model/source-key.ts';
 import { closeCodes, endingText, type CloseReason } from './close-codes.ts';
 import type { Connection, ConnectionListener } from './connection.ts';
 import { LineReader } from './line-reader.ts';
@@ -10,14 +11,14 @@ const ASKING = `${JSON.stringify({ jsonrpc: '2.0', method: 'ping' })}\n`;
 /** JSON texts as lines, on a TCP or TLS socket: `nc` is a client. */
 export class TcpConnection implements Connection {
   readonly kind = 'tcp';
-  readonly source: string;
+  readonly source: SourceKey;
   readonly #socket: Socket;
   readonly #lines: LineReader;
   #listener: ConnectionListener | null = null;
   #code = 0;
   #isOpen = true;
 
-  constructor(socket: Socket, options: { source: string; maxFrameBytes: number }) {
+  constructor(socket: Socket, options: { source: SourceKey; maxFrameBytes: number }) {
     this.source = options.source;
     this.#socket = socket;
     this.#lines = new LineReader(options.maxFrameBytes);

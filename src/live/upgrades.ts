@@ -2,9 +2,10 @@ import { STATUS_CODES, type IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { WebSocketServer } from 'ws';
 import type { Config } from '../config/config.ts';
+import { sourceKey, type SourceKey } from '../model/source-key.ts';
 import type { LiveSessions } from './live-sessions.ts';
 import type { Refusal } from './live-counts.ts';
-import type { TrustedProxies } from './source-address.ts';
+import type { TrustedProxies } from './trusted-proxies.ts';
 import { ClientSocket, WebSocketConnection } from './websocket-connection.ts';
 
 /** How long the client's half of the closing handshake may take. */
@@ -14,7 +15,7 @@ const FRAGMENTS = 1_024;
 const SENTENCES: Readonly<Record<Refusal, readonly [status: number, sentence: string]>> = {
   'too many': [503, 'There are too many connections; please try again later'],
   'too many waiting': [503, 'Too many connections have not said who they are; please try again later'],
-  'too many of one source': [503, 'Too many connections from your address have not said who they are'],
+  'too many of one source': [503, 'Too many connections from your network have not said who they are'],
   stopping: [503, 'The server is stopping; please try again'],
   origin: [403, 'Web pages of this origin may not connect: live.origins lists those that may'],
 };
@@ -52,8 +53,9 @@ export class Upgrades {
   /** Takes over a request's socket. */
   take(request: IncomingMessage, socket: Socket, head: Buffer): void {
     socket.on('error', ignore);
-    const source = this.#proxies.sourceOf(request);
-    const refusal = this.#refusal(request, source);
+    const address = this.#proxies.clientAddress(request);
+    const source = sourceKey(address);
+    const refusal = this.#refusal(request, source, this.#proxies.has(address));
     if (refusal !== null) {
       this.#sessions.counts.refused[refusal] += 1;
       refuse(socket, refusal);
@@ -74,11 +76,11 @@ export class Upgrades {
     }
   }
 
-  #refusal(request: IncomingMessage, source: string): Refusal | null {
+  #refusal(request: IncomingMessage, source: SourceKey, isProxy: boolean): Refusal | null {
     if (this.#stopping) return 'stopping';
     const { origin } = request.headers;
     if (origin !== undefined && !this.#origins.has('*') && !this.#origins.has(origin)) return 'origin';
-    return this.#sessions.admission.enter(source, this.#proxies.has(source));
+    return this.#sessions.admission.enter(source, isProxy);
   }
 }
 

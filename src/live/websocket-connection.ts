@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net';
 import { WebSocket } from 'ws';
+import type { SourceKey } from '../model/source-key.ts';
 import { closeCodes, closeSentences, endingText, type CloseReason } from './close-codes.ts';
 import type { Connection, ConnectionListener } from './connection.ts';
 import type { Prepared } from './prepared.ts';
@@ -47,13 +48,13 @@ export class ClientSocket extends WebSocket {
  */
 export class WebSocketConnection implements Connection {
   readonly kind = 'websocket';
-  readonly source: string;
+  readonly source: SourceKey;
   readonly #client: ClientSocket;
   readonly #socket: Socket;
   #listener: ConnectionListener | null = null;
   #code = 0;
 
-  constructor(client: ClientSocket, socket: Socket, source: string) {
+  constructor(client: ClientSocket, socket: Socket, source: SourceKey) {
     this.source = source;
     this.#client = client;
     this.#socket = socket;

@@ -4,6 +4,7 @@ import { KlatchError } from '../errors.ts';
 import type { Log } from '../log.ts';
 import type { AddressKind } from '../model/proof-address.ts';
 import { setVerifier } from '../storage/activations.ts';
+import type { SourceKey } from '../model/source-key.ts';
 import type { Pool } from '../storage/pool.ts';
 import { Rate } from './rate.ts';
 
@@ -47,7 +48,7 @@ export class Activations {
   readonly providers: readonly CodeProvider[];
   readonly #pool: Pool;
   readonly #log: Log;
-  readonly #steps = new Rate<string>({ perSecond: STEPS_PER_SECOND, burst: STEPS_BURST, keys: SOURCES });
+  readonly #steps = new Rate<SourceKey>({ perSecond: STEPS_PER_SECOND, burst: STEPS_BURST, keys: SOURCES });
   readonly #health = new Map<CodeProvider, Health>();
   readonly #sending = new Set<Promise<void>>();
   #judging = 0;
@@ -61,7 +62,7 @@ export class Activations {
   }
 
   /** Counts a step of signing in. Throws `too_often` for a source that takes too many. */
-  admit(source: string): void {
+  admit(source: SourceKey): void {
     if (this.#steps.reserve(source, 0) === null) throw new KlatchError('too_often');
   }
 

@@ -6,7 +6,7 @@ import { findAddressHolder, insertAddress } from '../storage/addresses.ts';
 import type { Transaction } from '../storage/connection.ts';
 import { violates } from '../storage/database-error.ts';
 import { transactionSchema } from './auth-verify.ts';
-import { sourceOf } from './caller.ts';
+import { callerSource } from './caller.ts';
 import { committing, type ConversationNews } from './group-change.ts';
 import { acceptInvite, inviteSchema } from './joining.ts';
 import { defineOperation } from './operation.ts';
@@ -56,7 +56,7 @@ export const signUp = defineOperation({
   ],
   run: async (services, { transaction, nick, name = nick, invite, label }, caller) => {
     const { config, activations } = services;
-    const source = sourceOf(caller);
+    const source = callerSource(caller);
     if (source !== null) activations.admit(source);
     const { registration } = config;
     if (registration === 'closed' || (registration === 'invite' && invite === undefined)) {

@@ -7,7 +7,7 @@ import { countActivations, insertActivation, type ActivationCounts } from '../st
 import { findAddressHolder } from '../storage/addresses.ts';
 import type { Transaction } from '../storage/connection.ts';
 import type { ActivationNumbers } from './activations.ts';
-import { sourceOf } from './caller.ts';
+import { callerSource } from './caller.ts';
 import { reading } from './database-errors.ts';
 import { requireInvite } from './invites.ts';
 import { inviteSchema } from './joining.ts';
@@ -46,7 +46,7 @@ export const startSignIn = defineOperation({
   errors: ['invite_invalid', 'provider_away', 'too_often'],
   run: async (services, { address: text, provider: name, invite }, caller) => {
     const { activations, database, config } = services;
-    const source = sourceOf(caller);
+    const source = callerSource(caller);
     if (source !== null) activations.admit(source);
     const address = parseProofAddress(text);
     if (typeof address === 'string') throw new KlatchError('invalid_input', { sentence: `address: ${address}` });

@@ -13,7 +13,7 @@ import {
 import { findAddressHolder } from '../storage/addresses.ts';
 import { consumeSignInLink } from '../storage/sign-in-links.ts';
 import { ATTEMPTS } from './auth-start.ts';
-import { sourceOf } from './caller.ts';
+import { callerSource } from './caller.ts';
 import { defineOperation } from './operation.ts';
 import type { Services } from './services.ts';
 import { endingSessions } from './session-ends.ts';
@@ -63,7 +63,7 @@ export const verifySignIn = defineOperation({
   scope: null,
   errors: ['activation_over', 'code_wrong', 'forbidden', 'provider_away', 'too_often'],
   run: (services, { transaction, code, link, label }, caller) => {
-    const source = sourceOf(caller);
+    const source = callerSource(caller);
     if (source !== null) services.activations.admit(source);
     if (link !== undefined) return signInByLink(services, link, label);
     return signInByCode(services, { transaction: transaction!, code: code! }, label);

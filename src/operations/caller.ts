@@ -1,7 +1,7 @@
-import ipaddr from 'ipaddr.js';
 import type { AccountId, ConversationId, Rev, SessionId } from '../model/ids.ts';
 import type { InstallationRole } from '../model/roles.ts';
 import type { Scope } from '../model/scopes.ts';
+import type { SourceKey } from '../model/source-key.ts';
 
 /** The administrator on the server's own machine, through the control socket. */
 export interface SystemCaller {
@@ -11,8 +11,8 @@ export interface SystemCaller {
 /** Somebody who has not said who they are. */
 export interface NobodyCaller {
   readonly kind: 'nobody';
-  /** The address that the request comes from, behind trusted proxies the client's. */
-  readonly source: string;
+  /** The network that the request comes from, behind trusted proxies the client's. */
+  readonly source: SourceKey;
   readonly live: LiveSession | null;
 }
 
@@ -27,7 +27,7 @@ export interface AccountCaller {
   readonly sessionId: SessionId;
   /** Null: a person's session, which is good for everything. */
   readonly scopes: ReadonlySet<Scope> | null;
-  readonly source: string;
+  readonly source: SourceKey;
   readonly live: LiveSession | null;
 }
 
@@ -78,13 +78,7 @@ export function isAdministrator(caller: Caller): boolean {
   return caller.kind === 'system' || (caller.kind === 'account' && caller.role === 'admin' && caller.scopes === null);
 }
 
-/**
- * The network that a call comes from, for counting: an IPv4 address, or the first half of an IPv6 address, since one
- * customer has all the rest. Null on the server's own machine, which nobody bounds.
- */
-export function sourceOf(caller: Caller): string | null {
-  if (caller.kind === 'system') return null;
-  if (!ipaddr.isValid(caller.source)) return caller.source;
-  const address = ipaddr.process(caller.source);
-  return address instanceof ipaddr.IPv6 ? address.parts.slice(0, 4).join(':') : address.toString();
+/** The network that a call counts for; null on the server's own machine, which nothing bounds. */
+export function callerSource(caller: Caller): SourceKey | null {
+  return caller.kind === 'system' ? null : caller.source;
 }

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { KlatchError } from '../errors.ts';
 import type { ConversationId, Rev } from '../model/ids.ts';
+import type { SourceKey } from '../model/source-key.ts';
 import { MAX_FOLLOWED, type Caller, type LiveSession } from './caller.ts';
 import { listMembersAmong } from '../storage/presence.ts';
 import { reading } from './database-errors.ts';
@@ -119,7 +120,7 @@ export const listPresence = definePlacedOperation({
   },
 });
 
-function requireLive(caller: Caller): { readonly live: LiveSession; readonly source: string } {
+function requireLive(caller: Caller): { readonly live: LiveSession; readonly source: SourceKey } {
   if (caller.kind === 'system' || caller.live === null) throw new KlatchError('live_only');
   return { live: caller.live, source: caller.source };
 }

@@ -1,10 +1,15 @@
 import { LRUCache } from 'lru-cache';
+import type { SourceKey } from '../model/source-key.ts';
+
+/** Two numbers as one key. */
+export type NumberPair = `${number}:${number}`;
 
 /**
  * A rate with a burst for each key, by the generic cell rate algorithm: one number per key says when the next use would
- * be due at the steady rate. Bounded: the keys used longest ago are forgotten, which only ever forgives.
+ * be due at the steady rate. Bounded: the keys used longest ago are forgotten, which only ever forgives. A key is never an address,
+ * of which one customer may have 2^64: see `SourceKey`.
  */
-export class Rate<Key extends string | number> {
+export class Rate<Key extends number | NumberPair | SourceKey> {
   readonly #intervalMs: number;
   readonly #burstMs: number;
   readonly #due: LRUCache<Key, number>;

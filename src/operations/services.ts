@@ -14,7 +14,7 @@ import type { Sealer } from '../storage/sealed.ts';
 import type { TokenDirectory } from './access.ts';
 import type { Activations } from './activations.ts';
 import type { DeliveryReport } from './delivery-report.ts';
-import type { Rate } from './rate.ts';
+import type { NumberPair, Rate } from './rate.ts';
 import type { SearchTurns } from './search-turns.ts';
 import type { SessionDirectory } from './sessions.ts';
 
@@ -46,7 +46,7 @@ export interface Services extends FileServices {
   /** Requests by session. */
   readonly sessionRate: Rate<number>;
   /** The word that somebody is writing, by conversation and account. */
-  readonly typingRate: Rate<string>;
+  readonly typingRate: Rate<NumberPair>;
   readonly searches: SearchTurns;
   /** Who has a live connection in the foreground, as far as this node knows. */
   readonly onlineAccounts: () => readonly AccountId[];

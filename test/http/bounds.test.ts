@@ -103,6 +103,18 @@ describe('answers about unknown tokens', () => {
     const [, claimed] = await timed(Promise.all(Array.from({ length: 9 }, (_, i) => from(`192.0.2.${i}`))));
     expect(claimed).toBeGreaterThan(3_500);
   });
+
+  test.each([
+    ['a token in the path', 'POST', paths[0]!],
+    ['an invitation', 'GET', `/v1/groups/invites/${'x'.repeat(43)}`],
+  ])('are counted for the whole network of one IPv6 customer: %s', async (_what, method, path) => {
+    await start({ limits: { unknownTokenRate: 1 }, http: { trustedProxies: ['127.0.0.1'] } });
+    const from = (client: string): Promise<unknown> =>
+      request(server.port, { method, path, headers: { 'x-forwarded-for': client } });
+    // A burst of five is free; the last of these waits for four seconds.
+    const [, ms] = await timed(Promise.all(Array.from({ length: 9 }, (_, i) => from(`2001:db8:1:2::${i + 1}`))));
+    expect(ms).toBeGreaterThan(3_500);
+  });
 });
 
 describe('the intake queue', () => {

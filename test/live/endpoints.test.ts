@@ -188,6 +188,16 @@ describe('requests', () => {
     expect(await live.metric('klatch_live_refusals_total{reason="too many of one source"}')).toBe(1);
   });
 
+  test('count for the whole network of one IPv6 customer', async () => {
+    live = await LiveFixture.start({ live: { waitingConnections: 8 }, http: { trustedProxies: ['127.0.0.0/8'] } });
+    const from = (address: string): Promise<LiveClient> =>
+      live!.connect(live!.urls[0], { headers: { 'x-forwarded-for': address } });
+    await from('2001:db8:1:2::1');
+    await from('2001:db8:1:2:ffff::2');
+    await expect(from('2001:db8:1:2:3:4:5:6')).rejects.toThrow('503');
+    await from('2001:db8:1:3::1');
+  });
+
   test('are not believed about where they come from without a trusted proxy', async () => {
     live = await LiveFixture.start({ live: { waitingConnections: 4 } });
     await live.connect(live.urls[0], { headers: { 'x-forwarded-for': '203.0.113.7' } });

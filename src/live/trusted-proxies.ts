@@ -26,7 +26,7 @@ export class TrustedProxies {
    * Where a request comes from: the address nearest to us that is no trusted proxy. What stands before it in the header
    * was written by whoever is there.
    */
-  sourceOf(request: IncomingMessage): string {
+  clientAddress(request: IncomingMessage): string {
     const header = request.headers['x-forwarded-for'];
     const forwarded = (Array.isArray(header) ? header.join(',') : (header ?? '')).split(',').map((each) => each.trim());
     let source = plain(request.socket.remoteAddress ?? '');
