@@ -39,7 +39,7 @@ import { openPolicy } from './outbound/open-policy.ts';
 import { Parts, type Part } from './parts.ts';
 import { PushQueue, type PushParts } from './push/queue.ts';
 import { createVendors } from './push/vendors.ts';
-import { controlSocketPath } from './storage/control-path.ts';
+import { prepareControlSocket } from './storage/control-path.ts';
 import { DataDirLock } from './storage/data-dir-lock.ts';
 import { Database } from './storage/database.ts';
 import { openDatabase, type OpenDatabase } from './storage/open-database.ts';
@@ -329,7 +329,7 @@ export class Server {
 
   async #startControl(services: Services): Promise<void> {
     const { config, log } = services;
-    const path = controlSocketPath(config.dataDir);
+    const path = prepareControlSocket(config.dataDir);
     const control = new ControlSocket({ path, services, operations: operationTable(), log });
     this.#keep('control socket', () => control.stop(), true);
     await control.start();

@@ -2,7 +2,7 @@ import { connect, type Socket } from 'node:net';
 import { z } from 'zod';
 import { startCommand, thisInstallation } from '../installation.ts';
 import type { Operation } from '../operations/operation.ts';
-import { controlSocketPath } from '../storage/control-path.ts';
+import { ControlFolderError, findControlSocket } from '../storage/control-path.ts';
 import { exitCodes } from './exit-codes.ts';
 import { CommandError } from './failure.ts';
 
@@ -48,7 +48,7 @@ export async function callServer<Input, Output>(call: ControlCall<Input, Output>
   }
   let line: string;
   try {
-    line = await exchange(controlSocketPath(dataDir), request, timeoutMs);
+    line = await exchange(findControlSocket(dataDir), request, timeoutMs);
   } catch (error) {
     throw explain(error, dataDir);
   }
@@ -101,6 +101,9 @@ function refused({ message, data }: { message: string; data?: { code: string } |
 function explain(error: unknown, dataDir: string): unknown {
   if (error instanceof CommandError) {
     return new CommandError(error.exitCode, `the Klatch with the data directory ${dataDir} ${error.message}`);
+  }
+  if (error instanceof ControlFolderError) {
+    return new CommandError(exitCodes.notPermitted, error.message, { cause: error });
   }
   const { code } = error as NodeJS.ErrnoException;
   const place = `the data directory ${dataDir}`;

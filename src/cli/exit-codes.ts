@@ -22,8 +22,8 @@ export const exitCodes = {
   /** The database was made by a newer program (EX_PROTOCOL). */
   schemaTooNew: 76,
   /**
-   * The secret does not open this database, the user may not speak to the running server, or root would be the service
-   * by hand (EX_NOPERM).
+   * The secret does not open this database, the user may not speak to the running server, another user may have made
+   * the folder of its control socket, or root would be the service by hand (EX_NOPERM).
    */
   notPermitted: 77,
   /** There is no configuration, it still holds placeholders, or it has mistakes (EX_CONFIG). */
@@ -43,6 +43,6 @@ export const exitCodeMeanings: Readonly<Record<ExitCode, string>> = {
   74: 'standard output was closed',
   75: 'another Klatch uses the data directory, or the database that is to be resealed',
   76: 'the database was made by a newer Klatch',
-  77: '`secret` is not the one of this database, the control socket is closed to this user, root may not serve with `/etc/klatch`, or only root may make a local database',
+  77: '`secret` is not the one of this database, the control socket is closed to this user or in a folder that another user controls, root may not serve with `/etc/klatch`, or only root may make a local database',
   78: 'not configured, or the configuration is wrong',
 };

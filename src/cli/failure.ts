@@ -1,6 +1,7 @@
 import { ConfigError, ConfigNotFoundError, NotConfiguredError } from '../config/problem.ts';
 import { ListenError } from '../listen.ts';
 import { describeError } from '../log.ts';
+import { ControlFolderError } from '../storage/control-path.ts';
 import { DataDirError, DataDirLockedError } from '../storage/data-dir-lock.ts';
 import { DatabaseAwayError, DatabaseLostError } from '../storage/database-error.ts';
 import { EmbeddedError } from '../storage/embedded/embedded-error.ts';
@@ -35,7 +36,7 @@ export const expectedFailures: readonly (readonly [ExitCode, readonly ErrorClass
   [exitCodes.notConfigured, [NotConfiguredError, ConfigError, ConfigNotFoundError]],
   [exitCodes.dataDirInUse, [DataDirLockedError, DatabaseInUseError]],
   [exitCodes.schemaTooNew, [SchemaTooNewError]],
-  [exitCodes.notPermitted, [WrongSecretError]],
+  [exitCodes.notPermitted, [WrongSecretError, ControlFolderError]],
   [exitCodes.unavailable, [EmbeddedError, DatabaseAwayError, DatabaseLostError, DatabaseTooOldError]],
   [exitCodes.internal, [MigrationFailedError]],
   [exitCodes.cannotCreate, [ListenError, DataDirError]],

@@ -1,4 +1,3 @@
-import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Config } from '../config/config.ts';
 import type { Environment } from '../config/load.ts';
@@ -79,7 +78,7 @@ async function withoutConfig(options: ExaminationOptions, names: readonly CheckN
 type Check = (subject: Subject) => Promise<readonly Verdict[]>;
 
 const checks: Readonly<Record<Exclude<CheckName, 'configuration'>, Check>> = {
-  'data directory': async ({ config, holder }) => [await examineDataDirectory(config.dataDir, uidOf(holder))],
+  'data directory': async ({ config, holder }) => [await examineDataDirectory(config.dataDir, holder?.uid ?? null)],
   server: examineServer,
   database: async ({ database }) => (await database).verdicts,
   disk: async ({ config: { dataDir, postgresql, files } }) =>
@@ -111,7 +110,7 @@ const checks: Readonly<Record<Exclude<CheckName, 'configuration'>, Check>> = {
     return hooks === null ? [skipped('the hooks could not be read')] : judgeHooks(hooks, config);
   },
   push: async ({ database, config }) => judgePush(config, await findPushProblems(config), (await database).push),
-  files: async ({ config, holder }) => [await examineFiles(config, uidOf(holder))],
+  files: async ({ config, holder }) => [await examineFiles(config, holder?.uid ?? null)],
 };
 
 /** Where none runs, what of it is in the way of a start and how the last one failed belong to it. */
@@ -149,10 +148,4 @@ async function within<T>(work: Promise<T>, late: T): Promise<T> {
 
 function named(check: CheckName, verdicts: readonly Verdict[]): Finding[] {
   return verdicts.map((verdict) => ({ check, ...verdict }));
-}
-
-/** The user that a process runs as; null where it is not known. */
-function uidOf(holder: LockHolder | null): number | null {
-  if (holder === null || holder.pid === null) return null;
-  return statSync(`/proc/${holder.pid}`, { throwIfNoEntry: false })?.uid ?? null;
 }

@@ -1,6 +1,5 @@
-import { chmod, mkdir, rm } from 'node:fs/promises';
+import { chmod, rm } from 'node:fs/promises';
 import { createServer, type Server, type Socket } from 'node:net';
-import { dirname } from 'node:path';
 import type { Log } from '../log.ts';
 import type { Operation } from '../operations/operation.ts';
 import type { Services } from '../operations/services.ts';
@@ -23,6 +22,7 @@ export class ControlSocket {
   readonly #server: Server;
   readonly #open = new Set<Socket>();
 
+  /** `path`: from `prepareControlSocket`, which looks after the folder. */
   constructor(options: { path: string; services: Services; operations: ReadonlyMap<string, Operation>; log: Log }) {
     this.#path = options.path;
     this.#services = options.services;
@@ -33,7 +33,6 @@ export class ControlSocket {
   }
 
   async start(): Promise<void> {
-    await mkdir(dirname(this.#path), { recursive: true, mode: 0o700 });
     await rm(this.#path, { force: true });
     // Nobody may connect between bind and chmod.
     const umask = process.umask(0o177);

@@ -1,19 +1,52 @@
 import { createHash } from 'node:crypto';
-import { realpathSync } from 'node:fs';
+import { existsSync, mkdirSync, realpathSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
+import { findFolderProblem } from './private-folder.ts';
 
 /** sockaddr_un holds 108 bytes, the last of which is the terminating zero. */
 const MAX_BYTES = 107;
 
+/** Another user can reach into the folder of the control socket. The message is a sentence that says what to do. */
+export class ControlFolderError extends Error {
+  override readonly name = 'ControlFolderError';
+}
+
 /**
- * The path of a data directory's control socket: inside it, or, where that is too long for a Unix socket, in a folder
- * named after it in `$XDG_RUNTIME_DIR`, else in the temporary folder. Server and command line come to the same path.
+ * The path of a data directory's control socket, for connecting to it. It is inside the data directory, or, where that
+ * path is too long for a Unix socket, in a folder named after it in `$XDG_RUNTIME_DIR`, else in the temporary folder.
+ * Throws ControlFolderError where another user could have made that folder: the socket might be a stranger's.
  */
-export function controlSocketPath(dataDir: string, env: NodeJS.ProcessEnv = process.env): string {
+export function findControlSocket(dataDir: string, env: NodeJS.ProcessEnv = process.env): string {
+  const { path, isInside } = locate(dataDir, env);
+  if (!isInside && existsSync(dirname(path))) requirePrivate(dirname(path), dataDir);
+  return path;
+}
+
+/** The same path for the server, which makes the folder where it is missing. Throws ControlFolderError. */
+export function prepareControlSocket(dataDir: string, env: NodeJS.ProcessEnv = process.env): string {
+  const { path, isInside } = locate(dataDir, env);
+  if (isInside) return path;
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  requirePrivate(dirname(path), dataDir);
+  return path;
+}
+
+function locate(dataDir: string, env: NodeJS.ProcessEnv): { readonly path: string; readonly isInside: boolean } {
   const inside = join(dataDir, 'control.sock');
-  if (Buffer.byteLength(inside) <= MAX_BYTES) return inside;
+  if (Buffer.byteLength(inside) <= MAX_BYTES) return { path: inside, isInside: true };
   const runtime = env['XDG_RUNTIME_DIR'];
   const name = createHash('sha256').update(realpathSync(dataDir)).digest('hex').slice(0, 16);
-  return join(runtime?.startsWith('/') === true ? runtime : tmpdir(), `klatch-control-${name}`, 'control.sock');
+  const parent = runtime?.startsWith('/') === true ? runtime : tmpdir();
+  return { path: join(parent, `klatch-control-${name}`, 'control.sock'), isInside: false };
+}
+
+/** Root can do anything already, and so can the owner of the data directory with the server in it. */
+function requirePrivate(folder: string, dataDir: string): void {
+  const problem = findFolderProblem(folder, [0, process.geteuid?.() ?? 0, statSync(dataDir).uid]);
+  if (problem === null) return;
+  throw new ControlFolderError(
+    `The control socket of the data directory ${dataDir} cannot be trusted: ${problem}, so another user could answer ` +
+      'in place of the server. Remove that folder, or set data-dir to a shorter path.',
+  );
 }

@@ -21,3 +21,9 @@ export function readPasswd(): PasswdEntry[] {
     return name && uid && gid ? [{ name, uid: Number(uid), gid: Number(gid) }] : [];
   });
 }
+
+/** A user for a sentence: "the user klatch", or "the user with uid 1234" where no name is known. */
+export function describeUser(uid: number): string {
+  const name = readPasswd().find((entry) => entry.uid === uid)?.name;
+  return name === undefined ? `the user with uid ${uid}` : `the user ${name}`;
+}

@@ -146,7 +146,9 @@ describe('commands to the running server', () => {
   test('migrate refuses while the server runs, and names it', async () => {
     const { code, stderr } = await workspace.run(['migrate']);
     expect(code).toBe(75);
-    expect(stderr).toMatch(/^klatch: The data directory .* is in use by another Klatch process \(pid \d+\)/);
+    expect(stderr).toMatch(
+      /^klatch: The data directory .* is in use by another Klatch process \(pid \d+, the user \S+\)/,
+    );
   });
 });
 

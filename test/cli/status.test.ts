@@ -266,9 +266,9 @@ describe('the status of a server that does not answer says why', () => {
     server.process.kill('SIGSTOP');
     try {
       const { line, json, reason } = await down();
-      expect(line).toBe('runs and does not answer on its control socket');
+      expect(line).toMatch(/^runs \(pid \d+\) and does not answer on its control socket$/);
       expect(json).toMatchObject({ state: 'silent' });
-      expect(reason).toMatch(/is not ready: it runs and does not answer/);
+      expect(reason).toMatch(/is not ready: it runs \(pid \d+\) and does not answer/);
     } finally {
       server.process.kill('SIGCONT');
     }

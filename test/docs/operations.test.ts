@@ -85,6 +85,7 @@ describe('docs/operations.md', () => {
     SchemaTooNewError: 'and this Klatch knows',
     MigrationFailedError: 'nothing was changed, the database is at schema',
     WrongSecretError: 'secret differs from the one this database was made with',
+    ControlFolderError: 'The control socket of the data directory',
     DatabaseAwayError: 'cannot connect to the database',
     DatabaseLostError: 'the connection to the database was lost',
     DatabaseTooOldError: 'is too old: Klatch needs 11 or newer',

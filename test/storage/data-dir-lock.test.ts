@@ -1,12 +1,17 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { createHash } from 'node:crypto';
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, rm, symlink } from 'node:fs/promises';
+import { chmod, chown, lstat, mkdir, mkdtemp, readdir, rm, symlink, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { DataDirLock, DataDirLockedError } from '../../src/storage/data-dir-lock.ts';
+import { DataDirError, DataDirLock, DataDirLockedError, findHolder } from '../../src/storage/data-dir-lock.ts';
+import { describeUser } from '../../src/storage/passwd.ts';
 
 const MODULE = new URL('../../src/storage/data-dir-lock.ts', import.meta.url).href;
+
+const asRoot = process.geteuid?.() === 0 ? test : test.skip;
 
 let root: string;
 let holder: ChildProcess | null = null;
@@ -47,7 +52,7 @@ describe('DataDirLock', () => {
     const refused = await DataDirLock.acquire(root).catch((error: unknown) => error);
     expect(refused).toBeInstanceOf(DataDirLockedError);
     expect((refused as Error).message).toContain(root);
-    expect((refused as Error).message).toContain(`(pid ${child.pid})`);
+    expect((refused as Error).message).toContain(`(pid ${child.pid}, ${describeUser(process.geteuid!())})`);
   });
 
   test('kill -9 of the holder frees the lock', async () => {
@@ -59,7 +64,7 @@ describe('DataDirLock', () => {
 
   test('a released lock can be taken again, and releasing twice is harmless', async () => {
     const first = await DataDirLock.acquire(root);
-    await expect(DataDirLock.acquire(root)).rejects.toThrow(`(pid ${process.pid})`);
+    await expect(DataDirLock.acquire(root)).rejects.toThrow(`(pid ${process.pid}, `);
     await Promise.all([first.release(), first.release()]);
     const second = await DataDirLock.acquire(root);
     await first.release();
@@ -96,5 +101,56 @@ describe('DataDirLock', () => {
     holder = spawn(process.execPath, ['--input-type=module', '-e', script, root], { stdio: 'ignore' });
     const [code] = await once(holder, 'exit');
     expect(code).toBe(0);
+  });
+
+  test('who holds it is known from outside, by pid and user, and nobody is once it is free', async () => {
+    await expect(findHolder(root)).resolves.toBeNull();
+    const child = await startHolder(root);
+    await expect(findHolder(root)).resolves.toEqual({ pid: child.pid, uid: process.geteuid!() });
+    await kill(child);
+    await expect(findHolder(root)).resolves.toBeNull();
+    // Looking made nothing and took nothing.
+    await (await DataDirLock.acquire(root)).release();
+    await expect(findHolder(join(root, 'missing'))).resolves.toBeNull();
+    await expect(readdir(root)).resolves.toEqual(['klatch.lock']);
+  });
+
+  test('nobody holds it who cannot open its file, which is the owner of the directory alone', async () => {
+    // The name that the lock had, which any local user could bind first.
+    const stranger = createServer();
+    const name = createHash('sha256').update(root).digest('hex');
+    await new Promise<void>((resolve) => stranger.listen({ path: `\0klatch:${name}` }, resolve));
+    try {
+      await using cleanUp = new AsyncDisposableStack();
+      const lock = await DataDirLock.acquire(root);
+      cleanUp.defer(() => lock.release());
+      const { mode, uid } = await lstat(join(root, 'klatch.lock'));
+      expect({ mode: mode & 0o777, uid }).toEqual({ mode: 0o600, uid: process.geteuid!() });
+    } finally {
+      stranger.close();
+    }
+  });
+
+  test('what stands in the place of its file is refused in a sentence', async () => {
+    await mkdir(join(root, 'klatch.lock'));
+    await expect(DataDirLock.acquire(root)).rejects.toThrow(/klatch\.lock is not a file\. Remove it/);
+    await rm(join(root, 'klatch.lock'), { recursive: true });
+    // Where a link leads may be a file that root alone can open.
+    await writeFile(join(root, 'elsewhere'), '');
+    await symlink(join(root, 'elsewhere'), join(root, 'klatch.lock'));
+    await expect(DataDirLock.acquire(root)).rejects.toThrow(DataDirError);
+  });
+
+  asRoot('a file of a third user in a directory that others write to is refused with that user’s name', async () => {
+    await chmod(root, 0o777);
+    await writeFile(join(root, 'klatch.lock'), '');
+    await chown(join(root, 'klatch.lock'), 4_321, 4_321);
+    await expect(DataDirLock.acquire(root)).rejects.toThrow('klatch.lock belongs to the user with uid 4321. Remove it');
+  });
+
+  asRoot('root leaves a file that the owner of the directory can open', async () => {
+    await chown(root, 4_321, 4_322);
+    await (await DataDirLock.acquire(root)).release();
+    expect(await lstat(join(root, 'klatch.lock'))).toMatchObject({ uid: 4_321, gid: 4_322 });
   });
 });

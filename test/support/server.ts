@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { silentLog, type Log } from '../../src/log.ts';
 import { Server } from '../../src/server.ts';
-import { controlSocketPath } from '../../src/storage/control-path.ts';
+import { findControlSocket } from '../../src/storage/control-path.ts';
 import { testConfig, type ConfigChanges } from './config.ts';
 import { askControl } from './control.ts';
 import { createTestDatabase, type TestDatabase } from './database.ts';
@@ -69,7 +69,7 @@ export class TestServer {
 
   /** Calls an operation as the administrator; rejects with the public sentence. */
   operate<Result>(method: string, params: unknown = {}): Promise<Result> {
-    return askControl<Result>(controlSocketPath(this.#dataDir), method, params);
+    return askControl<Result>(findControlSocket(this.#dataDir), method, params);
   }
 
   async createGroup(title = 'Lobby'): Promise<TestGroup> {

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { chmod, lchown, lstat, mkdir, rmdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { findFolderProblem } from '../private-folder.ts';
 import { firstClosed, type Account } from './account.ts';
 import { EmbeddedError } from './embedded-error.ts';
 
@@ -75,12 +76,11 @@ async function makeOutside(folder: string, account: Account): Promise<string | n
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') return (error as Error).message;
     made = false;
   }
-  const found = await lstat(folder);
-  if (!found.isDirectory()) return `${folder} is not a folder`;
-  if ((found.mode & 0o777) !== 0o700) return `${folder} does not have mode 0700`;
+  const owners = [account.uid, ...(account.kind === 'switch' ? [0] : [])];
+  const problem = findFolderProblem(folder, owners);
+  if (problem !== null) return problem;
   // Root's own may be left from a start that was killed right here; the sticky bit keeps others from replacing it.
-  if (found.uid === 0 && account.kind === 'switch') await lchown(folder, account.uid, account.gid);
-  else if (found.uid !== account.uid) return `${folder} belongs to the user with uid ${found.uid}`;
+  if (account.kind === 'switch' && (await lstat(folder)).uid === 0) await lchown(folder, account.uid, account.gid);
   const closed = await firstClosed(account, [dirname(folder), folder]);
   if (closed === null) return null;
   if (made) await rmdir(folder);
