@@ -1,3 +1,4 @@
+import { asArray } from '../hocon/array.ts';
 import type { Value } from '../hocon/value.ts';
 
 /** Where mistakes go while values are read; every value is read, so that all mistakes show at once. */
@@ -109,15 +110,16 @@ export function list<T>(expected: string, items: Kind<T>, options: ListOptions<T
   const { min = 0, max, rule } = options;
   const read = (key: string, value: Value, reading: Reading): readonly T[] | undefined => {
     if (isPlaceholder(value)) return undefined;
-    if (value.kind !== 'array') {
+    const found = asArray(value);
+    if (found === null) {
       reading.refuse(key, value, `expected ${expected}, got ${describeValue(value, items.hidden)}`);
       return undefined;
     }
-    if (value.items.length < min || value.items.length > max) {
-      reading.refuse(key, value, `expected a list of ${min} to ${max} items, got ${value.items.length}`);
+    if (found.items.length < min || found.items.length > max) {
+      reading.refuse(key, value, `expected a list of ${min} to ${max} items, got ${found.items.length}`);
       return undefined;
     }
-    const results = value.items.map((item, index) => items.read(`${key}[${index}]`, item, reading));
+    const results = found.items.map((item, index) => items.read(`${key}[${index}]`, item, reading));
     const good = results.filter((result) => result !== undefined);
     if (good.length < results.length) return undefined;
     const wrong = rule?.(good) ?? null;

@@ -1,3 +1,4 @@
+import { asArray } from '../hocon/array.ts';
 import { valueAt } from '../hocon/path.ts';
 import type { ObjectValue, Value } from '../hocon/value.ts';
 import { scalarText } from './kind.ts';
@@ -43,7 +44,8 @@ export function formatConfig(settings: readonly ShownSetting[]): string {
 
 function show(value: Value, kind: Kind<unknown>): Shown {
   if (value.kind === 'null') return null;
-  if (value.kind === 'array') return value.items.map((item) => (kind.items === null ? HIDDEN : show(item, kind.items)));
+  if (kind.items !== null) return asArray(value)?.items.map((item) => show(item, kind.items!)) ?? HIDDEN;
+  if (value.kind === 'array') return value.items.map(() => HIDDEN);
   if (value.kind === 'object') return showFields(value, kind);
   // That a password is empty is no secret, and is what one looks for when the database refuses.
   if (kind.hidden) return scalarText(value) === '' ? '' : HIDDEN;

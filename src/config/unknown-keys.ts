@@ -1,3 +1,4 @@
+import { asArray } from '../hocon/array.ts';
 import type { ObjectValue, Value } from '../hocon/value.ts';
 import { editDistance } from './edit-distance.ts';
 import type { Entry } from './kind.ts';
@@ -60,9 +61,10 @@ function findMisplaced(path: string, value: Value, known: ReadonlyMap<string, un
 /** Unknown fields of the objects in a list. */
 function unknownFields(key: string, value: Value, entry: Entry<unknown>): UnknownKey[] {
   const fields = entry.kind.items?.fields ?? null;
-  if (fields === null || value.kind !== 'array') return [];
+  const list = asArray(value);
+  if (fields === null || list === null) return [];
   const known = Object.keys(fields);
-  return value.items.flatMap((item, index) => {
+  return list.items.flatMap((item, index) => {
     if (item.kind !== 'object') return [];
     return [...item.entries]
       .filter(([name]) => !known.includes(name))

@@ -2,15 +2,39 @@ import { fail } from './error.ts';
 import type { ListNode, Node, ObjectNode, Scalar } from './node.ts';
 import type { Origin } from './value.ts';
 
+/**
+ * What a substitution brings into another object. A `+=` inside adds to the value within these layers only: it must not
+ * see the object that they are merged over.
+ */
+export interface IsolatedLayers {
+  readonly kind: 'isolated';
+  readonly layers: readonly Layer[];
+}
+
+export type Layer = ObjectNode | IsolatedLayers;
+
 /** An object known by the literals it is merged from, a later one over an earlier one; its fields are not resolved. */
 export interface Layers {
   readonly kind: 'layers';
   readonly origin: Origin;
-  readonly layers: readonly ObjectNode[];
+  readonly layers: readonly Layer[];
+}
+
+/** The definitions of one key within isolated layers. */
+export interface IsolatedDefinitions {
+  readonly kind: 'isolated';
+  readonly definitions: readonly Definition[];
+}
+
+export type Definition = Node | IsolatedDefinitions;
+
+/** An array whose items are not resolved yet. */
+export interface Items extends Omit<ListNode, 'items'> {
+  readonly items: readonly Definition[];
 }
 
 /** A value whose kind is known while what it holds may not be resolved yet. */
-export type Head = Scalar | ListNode | Layers;
+export type Head = Scalar | Items | Layers;
 
 /** A value in a concatenation; a null head is an optional substitution without a value. */
 export interface Piece {
@@ -34,9 +58,18 @@ export function join(origin: Origin, pieces: readonly Piece[]): Head | null {
   return { kind: 'string', origin, text: pieces.map(({ space, head }) => space + textOf(head)).join('') };
 }
 
+/**
+ * The keys of an object that stand for positions in an array, in ascending order: the specification reads such an object
+ * as an array where an array is needed. Other keys do not count; without any such key the object stays an object.
+ */
+export function indexKeys(keys: Iterable<string>): string[] {
+  return [...keys].filter((key) => /^\d{1,9}$/.test(key)).sort((a, b) => Number(a) - Number(b));
+}
+
 /** Fails at `origin` unless the two can stand side by side. */
 export function checkJoin(first: Head | Node, other: Head | Node, origin: Origin): void {
   if (family(first) === family(other)) return;
+  if (mayBeArray(first) && mayBeArray(other)) return;
   fail(
     origin,
     `Cannot join ${kindName(first)} and ${kindName(other)}: only text with text, arrays with arrays and objects with objects can stand side by side.`,
@@ -56,6 +89,11 @@ export function kindName({ kind }: Head | Node): string {
   if (kind === 'items' || kind === 'append') return 'an array';
   if (kind === 'layers' || kind === 'fields') return 'an object';
   return kind === 'null' ? 'null' : `a ${kind}`;
+}
+
+/** Whether a value is an array, or an object literal with the keys of one. */
+function mayBeArray(value: Head | Node): boolean {
+  return value.kind === 'items' || (value.kind === 'fields' && indexKeys(value.fields.keys()).length > 0);
 }
 
 function family({ kind }: Head | Node): string {

@@ -85,7 +85,14 @@ export class Cursor {
   unquoted(): string {
     const start = this.offset;
     this.offset = this.#wordEnd();
-    return this.text.slice(start, this.offset);
+    const word = this.text.slice(start, this.offset);
+    const [number = ''] = /^[-+.\deE]*/.exec(word) ?? [];
+    // The + of an exponent is read as part of the word: it may stand there in a number only.
+    if (number.includes('+') && !Number.isFinite(Number(number))) {
+      const plus = start + word.indexOf('+');
+      this.fail("Found '+', which cannot stand outside quotes; put the text in double quotes.", plus);
+    }
+    return word;
   }
 
   /** Reads a text in quotes or in triple quotes; the offset is at the first quote. */

@@ -1,6 +1,16 @@
-import { type Head, join, kindName, type Layers, textOf } from './concatenation.ts';
+import {
+  type Definition,
+  type Head,
+  indexKeys,
+  type Items,
+  join,
+  kindName,
+  type Layer,
+  type Layers,
+  textOf,
+} from './concatenation.ts';
 import { fail, HoconError, type Problem } from './error.ts';
-import type { Concatenation, ListNode, Node, ObjectNode, Substitution } from './node.ts';
+import type { Concatenation, Node, ObjectNode, Substitution } from './node.ts';
 import type { ObjectValue, Origin, Value } from './value.ts';
 
 /** Stands for a value that a reported problem left without one, so that nothing more is said about what uses it. */
@@ -34,6 +44,8 @@ class Resolver {
   #innermost: Node | null = null;
   /** Substitutions whose value is being written out; to meet one again in there would never end. */
   readonly #expanding = new Set<Substitution>();
+  /** Optional substitutions that were met within their own value: they have no value. */
+  readonly #recursive = new Set<Substitution>();
   /** Where the last look-up went round in a circle. */
   #circle: readonly Node[] = [];
   #depth = 0;
@@ -60,14 +72,18 @@ class Resolver {
   }
 
   /** The whole value of a key or item with these definitions; null: it has none. */
-  #expand(definitions: readonly Node[]): Value | null {
+  #expand(definitions: readonly Definition[]): Value | null {
     const used: Substitution[] = [];
     const head = this.#merge(definitions, used);
     if (head === null) return null;
     for (const substitution of used) this.#expanding.add(substitution);
     const value = this.#value(head);
     for (const substitution of used) this.#expanding.delete(substitution);
-    return value;
+    const recursive = used.filter((each) => this.#recursive.has(each) && this.#heads.get(each) !== null);
+    if (recursive.length === 0) return value;
+    // The value was written out before it turned out to hold its own substitution: write it again without.
+    for (const substitution of recursive) this.#heads.set(substitution, null);
+    return this.#expand(definitions);
   }
 
   #value(head: Head): Value {
@@ -78,7 +94,7 @@ class Resolver {
     return head;
   }
 
-  #items(list: ListNode): Value[] {
+  #items(list: Items): Value[] {
     return this.#deeper(list.origin, () =>
       list.items.map((item) => this.#expand([item])).filter((item) => item !== null),
     );
@@ -87,12 +103,7 @@ class Resolver {
   #entries(object: Layers): Map<string, Value> {
     return this.#deeper(object.origin, () => {
       const entries = new Map<string, Value>();
-      const keys = new Set<string>();
-      for (const { fields, origin } of object.layers) {
-        this.#spend(fields.size, origin);
-        for (const key of fields.keys()) keys.add(key);
-      }
-      for (const key of keys) {
+      for (const key of this.#keys(object.layers)) {
         const value = this.#expand(this.#definitions(object, key));
         if (value !== null) entries.set(key, value);
       }
@@ -100,23 +111,49 @@ class Resolver {
     });
   }
 
-  #definitions(object: Layers, key: string): Node[] {
-    this.#spend(object.layers.length, object.origin);
-    const definitions: Node[] = [];
-    for (const { fields, origin } of object.layers) {
-      const added = fields.get(key) ?? [];
-      this.#spend(added.length, origin);
+  #keys(layers: readonly Layer[], keys = new Set<string>()): Set<string> {
+    for (const layer of layers) {
+      if (layer.kind === 'isolated') {
+        this.#keys(layer.layers, keys);
+        continue;
+      }
+      this.#spend(layer.fields.size, layer.origin);
+      for (const key of layer.fields.keys()) keys.add(key);
+    }
+    return keys;
+  }
+
+  #definitions({ origin, layers }: Layers, key: string): Definition[] {
+    this.#spend(layers.length, origin);
+    const definitions: Definition[] = [];
+    for (const layer of layers) {
+      if (layer.kind === 'isolated') {
+        const inner = this.#definitions({ kind: 'layers', origin, layers: layer.layers }, key);
+        if (inner.length > 0) definitions.push({ kind: 'isolated', definitions: inner });
+        continue;
+      }
+      const added = layer.fields.get(key) ?? [];
+      this.#spend(added.length, layer.origin);
       for (const node of added) definitions.push(node);
     }
     return definitions;
+  }
+
+  /** An object whose keys are positions, as an array; anything else as it is. */
+  #asItems(head: Head): Head {
+    if (head.kind !== 'layers') return head;
+    const keys = indexKeys(this.#keys(head.layers));
+    if (keys.length === 0) return head;
+    const items = keys.map((key) => ({ kind: 'isolated', definitions: this.#definitions(head, key) }) as const);
+    return { kind: 'items', origin: head.origin, items };
   }
 
   /**
    * The head of a key with these definitions, read from the last one down as far as earlier ones still show.
    * `used` collects the substitutions that it is made of; it is null for a mere look-up.
    */
-  #merge(definitions: readonly Node[], used: Substitution[] | null): Head | null {
-    const layers: ObjectNode[][] = [];
+  #merge(definitions: readonly Definition[], used: Substitution[] | null): Head | null {
+    const layers: Layer[][] = [];
     const appended: Node[] = [];
     let origin: Origin | null = null;
     for (let index = this.#visible(definitions) - 1; index >= 0; index--) {
@@ -143,8 +180,9 @@ class Resolver {
     return { kind: 'layers', origin, layers: layers.reverse().flat() };
   }
 
-  #append(head: Head, appended: Node[], origin: Origin): Head {
-    if (head === BROKEN) return head;
+  #append(before: Head, appended: Node[], origin: Origin): Head {
+    if (before === BROKEN) return before;
+    const head = this.#asItems(before);
     if (head.kind !== 'items') fail(origin, `+= adds an item to an array, but the value so far is ${kindName(head)}.`);
     this.#spend(head.items.length, origin);
     return { kind: 'items', origin, items: [...head.items, ...appended.reverse()] };
@@ -154,16 +192,29 @@ class Resolver {
    * How many of the definitions may be looked at. A definition that refers to its own key sees the earlier ones only;
    * one that comes back to itself by way of another key sees nothing, since the answer would hang on where one began.
    */
-  #visible(definitions: readonly Node[]): number {
-    const index = definitions.findIndex((node) => this.#open.has(node));
+  #visible(definitions: readonly Definition[]): number {
+    const found = definitions.map((definition) => this.#openWithin(definition));
+    const index = found.findIndex((node) => node !== null);
     if (index < 0) return definitions.length;
     const open = [...this.#open];
-    const [node] = definitions.slice(index);
+    const node = found[index];
     this.#circle = open.slice(open.findIndex((other) => other === node));
-    return node === this.#innermost ? index : 0;
+    if (node !== this.#innermost) return 0;
+    // Isolated definitions hide what of them may not be seen when they are merged in turn.
+    return definitions[index]?.kind === 'isolated' ? index + 1 : index;
   }
 
-  #opened(node: Node, used: Substitution[] | null): Head | null {
+  #openWithin(definition: Definition): Node | null {
+    if (definition.kind !== 'isolated') return this.#open.has(definition) ? definition : null;
+    for (const inner of definition.definitions) {
+      const node = this.#openWithin(inner);
+      if (node !== null) return node;
+    }
+    return null;
+  }
+
+  #opened(node: Definition, used: Substitution[] | null): Head | null {
+    if (node.kind === 'isolated') return isolate(this.#merge(node.definitions, used));
     if (node.kind !== 'substitution' && node.kind !== 'concatenation') return this.#head(node, used);
     const outer = this.#innermost;
     this.#open.add(node);
@@ -187,12 +238,20 @@ class Resolver {
       this.#spend(head === null ? 1 : size(head), part.node.origin);
       return { space: part.space, origin: part.node.origin, head };
     });
-    return pieces.some(({ head }) => head === BROKEN) ? BROKEN : join(node.origin, pieces);
+    if (pieces.some(({ head }) => head === BROKEN)) return BROKEN;
+    if (!pieces.some(({ head }) => head?.kind === 'items')) return join(node.origin, pieces);
+    return join(
+      node.origin,
+      pieces.map((piece) => ({ ...piece, head: piece.head === null ? null : this.#asItems(piece.head) })),
+    );
   }
 
   #substituted(node: Substitution, used: Substitution[] | null): Head | null {
     if (used !== null && this.#expanding.has(node)) {
-      if (node.optional) return null;
+      if (node.optional) {
+        this.#recursive.add(node);
+        return null;
+      }
       return this.#report(node, 'would have to contain itself: the value it stands for holds this very place.');
     }
     used?.push(node);
@@ -201,7 +260,7 @@ class Resolver {
     const outer = this.#circle;
     this.#circle = [];
     const found = this.#lookUp(node);
-    const head = found !== null || node.optional ? found : this.#report(node, this.#whyMissing(node));
+    const head = found !== null || node.optional ? isolate(found) : this.#report(node, this.#whyMissing(node));
     this.#circle = outer;
     this.#heads.set(node, head);
     return head;
@@ -259,6 +318,12 @@ class Resolver {
       );
     }
   }
+}
+
+/** The value of a substitution, so that a `+=` in it stays within it. */
+function isolate(head: Head | null): Head | null {
+  if (head?.kind !== 'layers' || (head.layers.length === 1 && head.layers[0]?.kind === 'isolated')) return head;
+  return { ...head, layers: [{ kind: 'isolated', layers: head.layers }] };
 }
 
 function size(head: Head): number {

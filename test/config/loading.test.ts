@@ -2,6 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { chmodSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { loadConfig } from '../../src/config/load.ts';
+import { describeConfig } from '../../src/config/show.ts';
 import { Folder, MINIMAL, SECRET } from './folder.ts';
 import { load } from './load.ts';
 import { createServiceAccount } from '../push/keys.ts';
@@ -141,6 +142,13 @@ describe('a configuration that loads', () => {
     const two = 'http { interface = "127.0.0.1", port = 9090 }\nmetrics { interface = "127.0.0.2", port = 9090 }';
     expect(() => load(`${MINIMAL}${two}`)).not.toThrow();
     expect(() => load(`${MINIMAL}http.port = 0\nmetrics.port = 0`)).not.toThrow();
+  });
+
+  test('takes an object with positions for keys as a list, as the specification has it', () => {
+    const { config, root } = load(`${MINIMAL}delivery.retry { 10 = 3s, 0 = 1s, 2 = 2s, last = 9s }`);
+    expect(config.delivery.retryMs).toEqual([1000, 2000, 3000]);
+    expect(describeConfig(root).find(({ key }) => key === 'delivery.retry')?.value).toEqual(['1s', '2s', '3s']);
+    expect(() => load(`${MINIMAL}delivery.retry { last = 9s }`)).toThrow(/delivery\.retry: expected a list/);
   });
 
   test('takes null for an optional key as not set', () => {

@@ -37,6 +37,8 @@ describe('A syntax error names its line, its column, what was found and what was
     ['a = ["x" : 1]', "t:1:10: Found ':'; expected a comma, a new line or ]. Text that holds : needs double quotes."],
     ['a = x@y', "t:1:6: Found '@', which cannot stand outside quotes; put the text in double quotes."],
     ['a = $x', "t:1:5: Found '$', which cannot stand outside quotes; put the text in double quotes."],
+    ['a = 10e+3e', "t:1:8: Found '+', which cannot stand outside quotes; put the text in double quotes."],
+    ['a = 1e+3-', "t:1:7: Found '+', which cannot stand outside quotes; put the text in double quotes."],
     ['a = `x`', "t:1:5: Found '`', which cannot stand outside quotes; put the text in double quotes."],
     [
       'a = C:\\x',
