@@ -1,5 +1,5 @@
 import { spawn, type ChildProcess } from 'node:child_process';
-import { chmod, mkdtemp } from 'node:fs/promises';
+import { chmod, mkdtemp, statfs } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { SUPERUSER } from '../../src/storage/embedded/cluster.ts';
@@ -26,8 +26,26 @@ read -r pid < "$1/postgresql/postmaster.pid" && kill -QUIT "$pid"
 while test -e "$1/postgresql/postmaster.pid" && kill -0 "$pid"; do sleep 0.1; done
 rm -rf "$1"`;
 
-/** Options for tests: nothing waits for the disk, and many tests connect at once. */
-const SETTINGS = { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off', max_connections: '200' };
+/** Options for tests: nothing waits for the disk, many tests connect at once, and the WAL stays small in memory. */
+const SETTINGS = {
+  fsync: 'off',
+  synchronous_commit: 'off',
+  full_page_writes: 'off',
+  max_connections: '200',
+  max_wal_size: '256MB',
+};
+
+/** The databases of a run hold about 100 MB at a time, and the WAL 256 MB. */
+const MEMORY_BYTES = 2 * 1024 ** 3;
+
+/**
+ * Where the cluster is made: in memory where there is room. To copy the template creates 470 files, which costs 265 ms
+ * of CPU time on ext4 and 20 ms on tmpfs, for each of more than a thousand databases.
+ */
+async function clusterParent(): Promise<string> {
+  const memory = await statfs('/dev/shm').catch(() => null);
+  return memory !== null && memory.bavail * memory.bsize >= MEMORY_BYTES ? '/dev/shm' : tmpdir();
+}
 
 /**
  * Starts one private PostgreSQL server for the whole run. Tests find it in KLATCH_TEST_POSTGRES: JSON with `socketDir`,
@@ -35,7 +53,7 @@ const SETTINGS = { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'o
  */
 // oxlint-disable-next-line import/no-default-export -- jest calls the default export.
 export default async function globalSetup(): Promise<void> {
-  const dataDir = await mkdtemp(join(tmpdir(), 'klatch-test-'));
+  const dataDir = await mkdtemp(join(await clusterParent(), 'klatch-test-'));
   // Passable, so that as root the server can run as another user, also where user namespaces are not allowed.
   await chmod(dataDir, 0o711);
   // Before the server, so that there is no moment in which nobody would stop it. Detached: Ctrl-C must not reach it.
