@@ -4,6 +4,8 @@ import { exitCodeMeanings } from '../src/cli/exit-codes.ts';
 import { createProgram } from '../src/cli/program.ts';
 import { plain } from './markdown.ts';
 
+const documented = await createProgram({ env: {}, programDir: '' } as unknown as CommandContext);
+
 const INTRODUCTION = `\`klatch\` without a command is \`klatch serve\`. The commands about users, groups, hooks and messages talk to the running
 server through the control socket in its data directory: they need its configuration (for \`data-dir\`) and the right to
 open the socket, as root or as the user that the server runs as.
@@ -42,7 +44,7 @@ export function renderCommandLine(program: Command = documentedProgram()): strin
 
 /** The program as it describes itself; nothing of it is run. */
 export function documentedProgram(): Command {
-  return createProgram({ env: {}, programDir: '' } as unknown as CommandContext);
+  return documented;
 }
 
 /** A command, or those below it. */

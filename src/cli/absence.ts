@@ -1,4 +1,3 @@
-import { findObstacles } from '../doctor/obstacles.ts';
 import type { Finding } from '../doctor/finding.ts';
 import { findHolder } from '../storage/data-dir-lock.ts';
 import { readLastRun, type LastRun } from '../storage/run-record.ts';
@@ -53,9 +52,16 @@ export function isFree({ state }: Absence): boolean {
   return ['stopped', 'failed', 'killed', 'never started'].includes(state);
 }
 
+/** Finds what would keep a server that is started now from its work; only to be called while none runs. */
+export async function findStartObstacles(file: string, env: Environment): Promise<readonly Finding[]> {
+  // Imported here: the checks load most of the server, which a command that reaches a running one does not need.
+  const { findObstacles } = await import('../doctor/obstacles.ts');
+  return findObstacles(file, env);
+}
+
 /** What would keep it from starting now; nothing is looked for where a process has the directory already. */
 export async function obstaclesOf(absence: Absence, file: string, env: Environment): Promise<readonly Finding[]> {
-  return isFree(absence) ? findObstacles(file, env) : [];
+  return isFree(absence) ? findStartObstacles(file, env) : [];
 }
 
 /** The absence in one sentence without a full stop. */

@@ -1,40 +1,23 @@
 import { Command, CommanderError } from 'commander';
 import { readVersion } from '../version.ts';
-import { addApi } from './api.ts';
-import { addBackup } from './backup.ts';
-import { addChat } from './chat.ts';
-import { addCompletion } from './completion.ts';
-import { addConfig } from './config.ts';
+import { addCommands, COMMAND_NAMES, neededCommands } from './commands.ts';
 import { printError, type CommandContext } from './context.ts';
-import { addDatabase } from './db-upgrade.ts';
-import { addDoctor } from './doctor.ts';
 import { exitCodes } from './exit-codes.ts';
-import { explainFailure } from './failure.ts';
-import { addFiles } from './files.ts';
-import { addGroup } from './group.ts';
-import { addHook } from './hook.ts';
-import { addKeys } from './keys.ts';
-import { addMigrate } from './migrate.ts';
 import { configFlag, withExamples } from './options.ts';
-import { addPush } from './push.ts';
-import { addReady } from './ready.ts';
-import { addRestore } from './restore.ts';
-import { addSend } from './send.ts';
-import { addServe, serve } from './serve.ts';
-import { addSetup } from './setup.ts';
-import { addStatus } from './status.ts';
 import { refuseCommand, refuseUnknownCommands } from './unknown-command.ts';
-import { addUser } from './user.ts';
 
 /** Runs one command line (without the program's name) and resolves with the exit status; it never rejects. */
 export async function runCommandLine(args: readonly string[], context: CommandContext): Promise<number> {
   context.output.on('error', endWithoutReader);
   try {
-    await createProgram(context).parseAsync(args, { from: 'user' });
+    const program = await createProgram(context, neededCommands(args));
+    await program.parseAsync(args, { from: 'user' });
     return exitCodes.ok;
   } catch (error) {
     // Commander has printed its own sentence, or the help that was asked for.
     if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.ok : exitCodes.usage;
+    // Here, because it knows the errors of the whole program, and a command that succeeds needs none of them.
+    const { explainFailure } = await import('./explain-failure.ts');
     const { exitCode, text } = explainFailure(error);
     printError(context, `klatch: ${text}`);
     return exitCode;
@@ -54,8 +37,8 @@ function sentenceOf(text: string): string {
   return `${text.replace(/^error: /, 'klatch: ')}${hint}`;
 }
 
-/** Every command with its options and help. */
-export function createProgram(context: CommandContext): Command {
+/** The program with these commands (by default all), each with its options and help. */
+export async function createProgram(context: CommandContext, names = COMMAND_NAMES): Promise<Command> {
   const program = new Command('klatch');
   program
     .description('Klatch, a group messaging server with durable incoming and outgoing webhooks.')
@@ -76,32 +59,11 @@ export function createProgram(context: CommandContext): Command {
     .showHelpAfterError('(klatch --help lists the commands, klatch help COMMAND explains one)')
     .action(async (_, self: Command) => {
       if (self.args[0] !== undefined) refuseCommand(self, self.args[0]);
+      const { serve } = await import('./serve.ts');
       await serve(context, configFlag(self));
     });
   withExamples(program, ['klatch setup --embedded --base-uri https://chat.example.org', 'klatch serve']);
-  for (const add of [
-    addServe,
-    addSetup,
-    addConfig,
-    addMigrate,
-    addBackup,
-    addRestore,
-    addDatabase,
-    addStatus,
-    addReady,
-    addDoctor,
-    addUser,
-    addGroup,
-    addHook,
-    addFiles,
-    addPush,
-    addKeys,
-    addSend,
-    addChat,
-    addApi,
-    addCompletion,
-  ])
-    add(program, context);
+  await addCommands(program, context, names);
   // After the commands, which would inherit it. What is left over is refused above by name, not as "too many arguments".
   program.allowExcessArguments();
   refuseUnknownCommands(program);

@@ -3,9 +3,8 @@ import { setTimeout as wait } from 'node:timers/promises';
 import type { Command } from 'commander';
 import { findConfigFile } from '../config/load.ts';
 import type { Finding } from '../doctor/finding.ts';
-import { findObstacles } from '../doctor/obstacles.ts';
 import { startIdOf, type LastRun } from '../storage/run-record.ts';
-import { explainAbsence, type Absence } from './absence.ts';
+import { explainAbsence, findStartObstacles, type Absence } from './absence.ts';
 import type { CommandContext } from './context.ts';
 import { OtherVersionError } from './control-client.ts';
 import { readDataDir } from './data-dir.ts';
@@ -109,7 +108,7 @@ async function explainEnd(asked: Wait, holder: number | null = null): Promise<Co
   }
   // It has not come as far as to a record.
   if (holder !== null) return anotherRuns(asked, holder);
-  const obstacles = await findObstacles(file, context.env);
+  const obstacles = await findStartObstacles(file, context.env);
   if (obstacles.length > 0) return inTheWay(obstacles);
   return new StartFailure(exitCodes.unavailable, 'the server has ended without a word; its log may say more');
 }
@@ -123,7 +122,7 @@ function failed({ reason, exit_code }: LastRun): StartFailure {
 /** The server knows the user of a port that is taken; root, who waits for it, can be told the program. */
 async function seenByRoot({ context, file }: Wait, failure: StartFailure): Promise<StartFailure> {
   if (failure.exitCode !== exitCodes.cannotCreate || process.geteuid?.() !== 0) return failure;
-  const obstacles = await findObstacles(file, context.env);
+  const obstacles = await findStartObstacles(file, context.env);
   const ports = obstacles.filter(({ check }) => check === 'server');
   return ports.length === 0 ? failure : new StartFailure(failure.exitCode, linesOf(ports).join('\n'));
 }

@@ -6,7 +6,7 @@ import { createLog, type Log } from '../log.ts';
 import type { Server } from '../server.ts';
 import { printError, type CommandContext } from './context.ts';
 import { exitCodes } from './exit-codes.ts';
-import { explainFailure } from './failure.ts';
+import { explainFailure } from './explain-failure.ts';
 import { applyHeap, type HeapProcess } from './heap.ts';
 import { configFlag, withExamples } from './options.ts';
 import { refuseRoot } from './root.ts';

@@ -14,7 +14,7 @@ function contextOf(output: PassThrough, errors: PassThrough): CommandContext {
   return { env: {}, programDir: '/nowhere/bin', input: process.stdin, output, errors } as unknown as CommandContext;
 }
 
-const program = createProgram(contextOf(new PassThrough(), new PassThrough()));
+const program = await createProgram(contextOf(new PassThrough(), new PassThrough()));
 
 function commandsBelow(command: Command, path: readonly string[]): { command: Command; path: readonly string[] }[] {
   const below = command.commands.flatMap((each) => commandsBelow(each, [...path, each.name()]));

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 import { exitCodes } from '../../src/cli/exit-codes.ts';
-import { expectedFailures } from '../../src/cli/failure.ts';
+import { expectedFailures } from '../../src/cli/explain-failure.ts';
 import { checkNames } from '../../src/doctor/finding.ts';
 import { errorKinds } from '../../src/errors.ts';
 import { embeddedErrorCodes } from '../../src/storage/embedded/embedded-error.ts';

@@ -1,0 +1,54 @@
+import type { Command } from 'commander';
+import type { CommandContext } from './context.ts';
+
+type AddCommand = (program: Command, context: CommandContext) => void;
+
+/**
+ * The commands in the order of the help, each with the import of its module. A module is loaded when its command runs:
+ * all of them together hold nearly the whole program, and evaluating that took six times the start of Node.
+ */
+const COMMANDS: Readonly<Record<string, () => Promise<AddCommand>>> = {
+  serve: async () => (await import('./serve.ts')).addServe,
+  setup: async () => (await import('./setup.ts')).addSetup,
+  config: async () => (await import('./config.ts')).addConfig,
+  migrate: async () => (await import('./migrate.ts')).addMigrate,
+  backup: async () => (await import('./backup.ts')).addBackup,
+  restore: async () => (await import('./restore.ts')).addRestore,
+  db: async () => (await import('./db-upgrade.ts')).addDatabase,
+  status: async () => (await import('./status.ts')).addStatus,
+  ready: async () => (await import('./ready.ts')).addReady,
+  doctor: async () => (await import('./doctor.ts')).addDoctor,
+  user: async () => (await import('./user.ts')).addUser,
+  group: async () => (await import('./group.ts')).addGroup,
+  hook: async () => (await import('./hook.ts')).addHook,
+  files: async () => (await import('./files.ts')).addFiles,
+  push: async () => (await import('./push.ts')).addPush,
+  keys: async () => (await import('./keys.ts')).addKeys,
+  send: async () => (await import('./send.ts')).addSend,
+  chat: async () => (await import('./chat.ts')).addChat,
+  api: async () => (await import('./api.ts')).addApi,
+  completion: async () => (await import('./completion.ts')).addCompletion,
+};
+
+/** Names of the commands, in the order of the help. */
+export const COMMAND_NAMES: readonly string[] = Object.keys(COMMANDS);
+
+/** Loads the modules of these commands and adds the commands to the program. */
+export async function addCommands(program: Command, context: CommandContext, names: readonly string[]): Promise<void> {
+  const adders = await Promise.all(names.map((name) => COMMANDS[name]!()));
+  for (const add of adders) add(program, context);
+}
+
+/**
+ * The commands that a command line needs: the one that it names; none where it only asks for the version or starts the
+ * server; all where it asks for help, completes names, or names no command, so that the answer can list or suggest them.
+ */
+export function neededCommands(args: readonly string[]): readonly string[] {
+  let at = 0;
+  while (args[at] === '--config' || args[at]?.startsWith('--config=')) at += args[at] === '--config' ? 2 : 1;
+  const first = args[at];
+  if (first === undefined || first === '--version') return [];
+  // A shell completes the names of all commands, by a script that this one prints.
+  if (first === 'completion' || !Object.hasOwn(COMMANDS, first)) return COMMAND_NAMES;
+  return [first];
+}

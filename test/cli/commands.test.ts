@@ -1,0 +1,94 @@
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { COMMAND_NAMES, neededCommands } from '../../src/cli/commands.ts';
+import type { CommandContext } from '../../src/cli/context.ts';
+import { createProgram } from '../../src/cli/program.ts';
+import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { runKlatch, Workspace, root } from './program.ts';
+
+const context = { env: {}, programDir: '' } as unknown as CommandContext;
+
+describe('the table of commands', () => {
+  test.each(COMMAND_NAMES)('adds the command %s under its own name, alone', async (name) => {
+    const program = await createProgram(context, [name]);
+    expect(program.commands.map((each) => each.name())).toEqual([name]);
+  });
+
+  test('makes the whole program when no names are given, in its own order', async () => {
+    const program = await createProgram(context);
+    expect(program.commands.map((each) => each.name())).toEqual(COMMAND_NAMES);
+  });
+
+  test.each([
+    [['status'], ['status']],
+    [['--config', 'serve', 'status', '--json'], ['status']],
+    [['--config=a.conf', 'group', 'list'], ['group']],
+    [['group', '--help'], ['group']],
+    [[], []],
+    [['--config', 'a.conf'], []],
+    [['--version'], []],
+    [['--help'], 'all'],
+    [['help', 'status'], 'all'],
+    [['completion', 'bash'], 'all'],
+    [['statsu'], 'all'],
+    [['toString'], 'all'],
+    [['--configure', 'status'], 'all'],
+    [['--json', 'status'], 'all'],
+  ])('for the command line %j adds %j', (args, names) => {
+    expect(neededCommands(args)).toEqual(names === 'all' ? COMMAND_NAMES : names);
+  });
+});
+
+describe('a command of the command line', () => {
+  let folder: string;
+  let database: TestDatabase;
+  let workspace: Workspace;
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'klatch-modules-'));
+    database = await createTestDatabase();
+    workspace = await Workspace.create();
+    await workspace.configure(database.target);
+  });
+  afterAll(async () => {
+    await workspace.remove();
+    await database.drop();
+    await rm(folder, { recursive: true });
+  });
+
+  /** Libraries and folders of the sources that a command line loads. */
+  async function loadedBy(args: readonly string[]): Promise<Set<string>> {
+    const file = join(folder, 'modules');
+    const preload = pathToFileURL(join(root, 'test/support/note-modules.ts')).href;
+    const { code, stderr } = await runKlatch(args, { NODE_OPTIONS: `--import=${preload}`, MODULES_FILE: file });
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    const urls = (await readFile(file, 'utf8')).split('\n').filter((url) => url.startsWith('file:'));
+    return new Set(urls.map((url) => /.*\/(?:node_modules|src)\/([^/]+)/.exec(url)?.[1] ?? url));
+  }
+
+  test('loads the parser of command lines and nothing of the server for the version', async () => {
+    const loaded = await loadedBy(['--version']);
+    expect([...loaded].sort()).toEqual(['assets.ts', 'cli', 'commander', 'config', 'main.ts', 'version.ts']);
+  });
+
+  test('loads neither the server nor its libraries to show the status of a running one', async () => {
+    await workspace.serve();
+    const loaded = await loadedBy(['status', '--config', workspace.file]);
+    expect(loaded).toContain('zod');
+    for (const part of [
+      'server.ts',
+      'http',
+      'live',
+      'delivery',
+      'doctor',
+      'undici',
+      'ws',
+      'express',
+      'pino',
+      'nodemailer',
+    ])
+      expect(loaded).not.toContain(part);
+  });
+});
