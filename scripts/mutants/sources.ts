@@ -10,4 +10,20 @@ export const SOURCES_MUTANTS: readonly Mutant[] = [
     replace: 'const PARTS_OF_64 = 8;',
     tests: ['test/model/source-key', 'test/live/endpoints', '-t', 'network of one .*customer'],
   },
+  {
+    name: 'session-expiry-timer',
+    promise: 'A connection whose session expires lives until the next look-up of all sessions.',
+    file: 'src/live/session-expiry.ts',
+    find: 'const waitMs = Math.min(MAX_TIMER_MS',
+    replace: 'const waitMs = Math.max(MAX_TIMER_MS',
+    tests: ['test/live/session-expiry', '-t', 'ends its connection then'],
+  },
+  {
+    name: 'session-expiry-turn',
+    promise: 'A request of an expired session is answered while the timer is late.',
+    file: 'src/live/session.ts',
+    find: "      if (this.#expiry?.isPast === true) this.close('sessionEnded');",
+    replace: '',
+    tests: ['test/live/session-expiry', '-t', 'has no request answered'],
+  },
 ];

@@ -23,6 +23,7 @@ import { readJson, serveRequest } from './json-rpc.ts';
 import type { LiveCounts, LiveEnding } from './live-counts.ts';
 import type { Prepared } from './prepared.ts';
 import type { Feeds } from './feeds.ts';
+import { SessionExpiry } from './session-expiry.ts';
 import { Stream } from './stream.ts';
 
 /** Requests, and bytes of them, that may wait for their turn before the connection is read no further. */
@@ -78,6 +79,7 @@ export class Session implements LiveSession, ConnectionListener {
   #state: SessionState = 'waiting';
   #caller: AccountCaller | null = null;
   #stream: Stream | null = null;
+  #expiry: SessionExpiry | null = null;
   #pending: Pending[] = NO_REQUESTS as Pending[];
   #pendingBytes = 0;
   #isWorking = false;
@@ -137,6 +139,9 @@ export class Session implements LiveSession, ConnectionListener {
     }
     this.#caller = caller;
     this.#state = 'authenticated';
+    if (caller.expiresAt !== null) {
+      this.#expiry = new SessionExpiry(caller.expiresAt, () => this.close('sessionEnded'));
+    }
   }
 
   /** Whether somebody looks at it, as far as its client says. */
@@ -301,6 +306,7 @@ export class Session implements LiveSession, ConnectionListener {
     for (let next = this.#pending.shift(); next !== undefined && this.isOpen; next = this.#pending.shift()) {
       this.#pendingBytes -= next.text.length;
       await this.#turn(next);
+      if (this.#expiry?.isPast === true) this.close('sessionEnded');
       if (this.isOpen && this.#ending === null) await this.#answer(next.text);
       if (this.#ending !== null) this.close(this.#ending);
       if (this.#isPaused && this.isOpen && !this.#hasMuchToDo) {
@@ -357,6 +363,7 @@ export class Session implements LiveSession, ConnectionListener {
     this.#state = state;
     this.#sinceMs = this.#home.nowMs;
     this.#stream?.stop();
+    this.#expiry?.stop();
     this.#home.left(this, { before, endedBy: this.#endedBy });
   }
 }

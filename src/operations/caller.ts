@@ -25,6 +25,8 @@ export interface AccountCaller {
   readonly nick: string;
   readonly name: string;
   readonly sessionId: SessionId;
+  /** When the session expires; null: never. */
+  readonly expiresAt: Date | null;
   /** Null: a person's session, which is good for everything. */
   readonly scopes: ReadonlySet<Scope> | null;
   readonly source: SourceKey;

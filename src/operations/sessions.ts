@@ -55,8 +55,8 @@ export class SessionDirectory {
       this.counts.unknown += 1;
       throw new KlatchError('unauthenticated');
     }
-    const { id: sessionId, accountId, accountKind, role, nick, name, scopes } = session;
-    const account = { accountId, accountKind, role, nick, name, sessionId };
+    const { id: sessionId, accountId, accountKind, role, nick, name, scopes, expiresAt } = session;
+    const account = { accountId, accountKind, role, nick, name, sessionId, expiresAt };
     return { kind: 'account', ...account, scopes: scopes === null ? null : new Set(scopes), ...caller };
   }
 

@@ -1,0 +1,33 @@
+/** What setTimeout holds; it takes a longer wait for none at all. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
+
+/** When a session expires, by the wall clock: a timer, and a comparison for whoever may be ahead of the timer. */
+export class SessionExpiry {
+  readonly #atMs: number;
+  readonly #onExpired: () => void;
+  #timer: NodeJS.Timeout | null = null;
+
+  constructor(expiresAt: Date, onExpired: () => void) {
+    this.#atMs = expiresAt.getTime();
+    this.#onExpired = onExpired;
+    this.#start();
+  }
+
+  /** The clock may have been set since the timer was started, and a busy process runs timers late. */
+  get isPast(): boolean {
+    return this.#atMs <= Date.now();
+  }
+
+  stop(): void {
+    if (this.#timer !== null) clearTimeout(this.#timer);
+  }
+
+  #start(): void {
+    const waitMs = Math.min(MAX_TIMER_MS, Math.max(0, this.#atMs - Date.now()));
+    this.#timer = setTimeout(() => {
+      if (this.isPast) this.#onExpired();
+      else this.#start();
+    }, waitMs);
+    this.#timer.unref();
+  }
+}
