@@ -206,7 +206,9 @@ export class Server {
     const { bus } = parts;
     const messageLog = openMessageLog(database, bus, limits);
     const log = this.#log;
-    const policy = openPolicy(config, this.#lookup, log);
+    const policy = openPolicy(config, this.#lookup, (host, error) => {
+      log.warn('own host name not resolved', { host, error });
+    });
     const postsWaiting = (): number => messageLog.depth;
     return {
       ...parts,

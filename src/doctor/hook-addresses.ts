@@ -1,6 +1,5 @@
 import { isIP } from 'node:net';
 import type { Config } from '../config/config.ts';
-import { silentLog } from '../log.ts';
 import type { AddressPolicy } from '../outbound/address-policy.ts';
 import { NameLookup, NameLookupError } from '../outbound/name-lookup.ts';
 import { openPolicy } from '../outbound/open-policy.ts';
@@ -29,7 +28,7 @@ export async function examineHookAddresses(hosts: readonly HookHost[], config: C
     concurrency: delivery.lookups,
   });
   // A base-uri that cannot be resolved is a finding of its own (base-uri.ts).
-  const policy = openPolicy(config, lookup, silentLog());
+  const policy = openPolicy(config, lookup, undefined);
   await policy.refresh();
   const looked = hosts.slice(0, MAX_HOSTS);
   const judged = await Promise.all(looked.map(async (host) => judge(host, policy, lookup)));

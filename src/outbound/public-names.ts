@@ -15,7 +15,7 @@ export interface PublicNamesOptions {
   /**
    * A look-up failed, which is reported once until one succeeds. The addresses of the last successful look-up count on.
    */
-  readonly onFailure?: (host: string, error: Error) => void;
+  readonly onFailure?: ((host: string, error: Error) => void) | undefined;
   /** A monotonic clock in milliseconds. */
   readonly now?: () => number;
 }
