@@ -201,21 +201,23 @@ describe('a push that fails', () => {
   });
 
   test('and stands for something younger too is not given up with what is old', async () => {
-    await stage.device(alice, 'web');
-    stage.service('web').answer = () => 500;
-    stage.start({ giveUpAfterMs: 10_000 });
+    const devices = [await stage.device(alice, 'web'), await stage.device(bob, 'web')];
     await stage.post('old');
-    await stage.waits(1);
     await stage.post('young');
-    await stage.lookedAt(2);
     await stage.database.query(async (sql) => {
+      for (const [index, { id }] of devices.entries()) {
+        await sql`
+          insert into push_pending (device_id, conversation_id, kind, first_seq, last_seq, created_at)
+          values (${id}, ${stage.group.id}, 'web', 1, ${2 - index}, now() - interval '1 hour')`;
+      }
+      await sql`insert into push_cursor (conversation_id, pushed_seq) values (${stage.group.id}, 2)`;
       await sql`update message set sent_at = sent_at - interval '1 hour' where seq = 1`;
-      await sql`update push_pending set created_at = created_at - interval '1 hour'`;
     });
-    stage.service('web').answer = () => 200;
+    stage.start({ giveUpAfterMs: 600_000 });
+    // Bob's row stands for the old message alone.
     await stage.settled(2);
-    expect(await stage.logged()).toEqual([]);
-    expect(stage.got().at(-1)!.note).toMatchObject({ lastSeq: 2, text: 'Sender 0: young' });
+    expect(await stage.logged()).toMatchObject([{ account: bob, event: 'expired' }]);
+    expect(stage.told()).toEqual([['web-1', 'Sender 0: young']]);
   });
 });
 
