@@ -164,6 +164,13 @@ const catalogue = {
     sentence: 'This token is used faster than it may be; nothing was done, please repeat it later',
     retryAfterS: 5,
   },
+  source_rate_limited: {
+    status: 503,
+    rpcCode: -32067,
+    sentence:
+      'Requests from your network take too much of the time of the server; nothing was done, please repeat it later',
+    retryAfterS: 2,
+  },
   ping_refused: {
     status: 503,
     rpcCode: -32039,

@@ -1,11 +1,13 @@
 import { Router, type Request, type RequestHandler, type Response } from 'express';
 import { KlatchError } from '../errors.ts';
-import { boundJson } from '../operations/json-bounds.ts';
+import { callerSource } from '../operations/caller.ts';
+import { limitsOf, type BodyLimits } from '../operations/input-limits.ts';
 import { admitCaller, callOperation, type Operation } from '../operations/operation.ts';
+import { parseLenientJson } from '../operations/parse-json.ts';
 import type { Services } from '../operations/services.ts';
-import { readBody } from './body.ts';
+import { bodySize, readBody } from './body.ts';
 import { challenge, type Door } from './door.ts';
-import { decodeUtf8, mediaType, parseJson } from './json-body.ts';
+import { decodeUtf8, mediaType } from './json-body.ts';
 import { answer, answerHeaders, refuseMethod, showError } from './problems.ts';
 
 /**
@@ -17,7 +19,10 @@ export function apiRoutes(services: Services, door: Door, operations: ReadonlyMa
     const caller = await door.admit(req);
     // Before the body is read: who may not is not worth it.
     admitCaller(operation, caller);
-    const input = parseInput(req, await readBody(req, res, services.config.http.maxBodyBytes));
+    const limits = limitsOf(operation);
+    const body = await readBody(req, res, bodySize(services.config.http, limits));
+    const refusal = (): KlatchError => new KlatchError('too_often');
+    const input = await services.parseBudget.run(callerSource(caller), refusal, () => parseInput(req, body, limits));
     const output = await door.slowingGuesses(req, callOperation(operation, { services, caller, input }));
     answer(res, 200, output);
   };
@@ -41,16 +46,14 @@ export function apiRoutes(services: Services, door: Door, operations: ReadonlyMa
 }
 
 /** The value of a body; an empty one asks for nothing in particular. Throws `unsupported_media`, `invalid_input`. */
-function parseInput(req: Request, body: Buffer): object {
+function parseInput(req: Request, body: Buffer, limits: BodyLimits): object {
   if (body.length === 0) return {};
   const type = mediaType(req.headers['content-type']);
   if (type !== '' && type !== 'application/json' && !type.endsWith('+json')) {
     const sentence = `The body is the input as JSON: send it with Content-Type: ${answerHeaders['content-type']}`;
     throw new KlatchError('unsupported_media', { sentence });
   }
-  const text = decodeUtf8(body);
-  boundJson(text);
-  const { value, problem } = parseJson(text);
+  const { value, problem } = parseLenientJson(decodeUtf8(body), limits);
   if (problem !== undefined) throw new KlatchError('invalid_input', { sentence: problem });
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     throw new KlatchError('invalid_input', { sentence: 'The body must be a JSON object: the input of the operation' });

@@ -8,6 +8,7 @@ import { operationTable } from '../operations/table.ts';
 import { aboutRoutes } from './about.ts';
 import { apiRoutes } from './api.ts';
 import { endInTime } from './deadline.ts';
+import { ClientSources, type TrustProxy } from './client-sources.ts';
 import { Door } from './door.ts';
 import { exposedFileHeaders, fileRoutes } from './files.ts';
 import { healthRoutes } from './health.ts';
@@ -33,24 +34,36 @@ export function createStartingApp(log: Log): Express {
 
 /** The HTTP interface: this is the whole order of things. */
 export function createApp(services: Services, life: { stopping: () => boolean }): RequestListener {
-  const send = createSend(services);
+  const app = createExpress(services);
+  const sources = new ClientSources(app.get('trust proxy fn') as TrustProxy);
+  const send = createSend(services, sources);
   const direct = directSend(services, send);
-  const app = createExpress(services, { send, stopping: life.stopping });
+  addRoutes(app, services, { send, sources, stopping: life.stopping });
   return (req, res) => {
     if (life.stopping() || !direct(req, res)) app(req, res);
   };
 }
 
-function createExpress(services: Services, options: { send: Send; stopping: () => boolean }): Express {
-  const { config, log } = services;
-  const access = new TokenAccess(services);
-  const door = new Door(services);
+function createExpress({ config }: Services): Express {
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
   app.set('case sensitive routing', true);
   app.set('query parser', false);
   app.set('trust proxy', [...config.http.trustedProxies]);
+  return app;
+}
+
+interface RouteParts {
+  readonly send: Send;
+  readonly sources: ClientSources;
+  readonly stopping: () => boolean;
+}
+
+function addRoutes(app: Express, services: Services, options: RouteParts): void {
+  const { config, log } = services;
+  const access = new TokenAccess(services);
+  const door = new Door(services);
   app.use(refuseWhileStopping(options.stopping));
   app.use((req, res, next) => {
     endInTime(req, res, config.http.requestTimeoutMs);
@@ -60,7 +73,7 @@ function createExpress(services: Services, options: { send: Send; stopping: () =
   app.use(requireHost);
   app.use(readablePath);
   app.use('/v1/webhooks', webhookRoutes({ access, send: options.send, log }));
-  app.use('/v1/webhooks', reverseWebhookRoutes(services, access));
+  app.use('/v1/webhooks', reverseWebhookRoutes(services, access, options.sources));
   app.use('/v1/groups/invites', inviteRoutes(services));
   app.use('/v1/sign-in', signInPage(config));
   app.use('/v1/api', apiRoutes(services, door, operationTable()));
@@ -71,7 +84,6 @@ function createExpress(services: Services, options: { send: Send; stopping: () =
     throw new KlatchError('not_found');
   });
   app.use(renderErrors(log));
-  return app;
 }
 
 function corsFor(origins: readonly string[]): RequestHandler {

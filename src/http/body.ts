@@ -2,7 +2,11 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { promisify } from 'node:util';
 import { brotliDecompress, gunzip, inflate, type ZlibOptions } from 'node:zlib';
 import { KlatchError } from '../errors.ts';
+import { maxExpandedBytes, type BodyLimits } from '../operations/input-limits.ts';
 import { Gathered } from './gathered.ts';
+
+/** Output comes in pieces of this size, each of which takes a turn of the event loop. */
+const CHUNK_BYTES = 128 * 1_024;
 
 type Decompress = (body: Buffer, options: ZlibOptions) => Promise<Buffer>;
 
@@ -13,28 +17,45 @@ const DECOMPRESS: ReadonlyMap<string, Decompress> = new Map([
   ['br', promisify<Buffer, ZlibOptions, Buffer>(brotliDecompress)],
 ]);
 
+/** The most bytes that a body may have. */
+export interface BodySize {
+  /** Before decompression and after it. */
+  readonly bytes: number;
+  /** Whether `http.max-body` says so, or the request takes less than that. */
+  readonly isConfigured: boolean;
+  /** Whether the body may come compressed. */
+  readonly compressed: boolean;
+}
+
 /**
- * Reads a body whole, whatever its type, and decompresses it where the sender says so; at most `maxBytes` before and
- * after. Throws `too_large`, `unsupported_media` and `invalid_input`.
+ * Reads a body whole, whatever its type, and decompresses it where the sender says so. Throws `too_large`,
+ * `unsupported_media` and `invalid_input`.
  *
  * Not body-parser: it answers a body that is too large only after it has read all of it, and asks a client that waits
  * for 100 Continue to send it.
  */
-export async function readBody(req: IncomingMessage, res: ServerResponse, maxBytes: number): Promise<Buffer> {
-  if (Number(req.headers['content-length'] ?? 0) > maxBytes) throw tooLarge(maxBytes);
+export async function readBody(req: IncomingMessage, res: ServerResponse, size: BodySize): Promise<Buffer> {
+  const { bytes: maxBytes, compressed } = size;
+  if (Number(req.headers['content-length'] ?? 0) > maxBytes) throw pastSize(size);
   const encoding = (req.headers['content-encoding'] ?? 'identity').trim().toLowerCase();
   const decompress = DECOMPRESS.get(encoding);
   if (decompress === undefined && encoding !== 'identity') {
     const sentence = 'The Content-Encoding is not supported: use gzip, deflate, br or none';
     throw new KlatchError('unsupported_media', { sentence });
   }
+  if (decompress !== undefined && !compressed) {
+    throw new KlatchError('unsupported_media', { sentence: 'Send this body without a Content-Encoding' });
+  }
   askForBody(req, res);
-  const sent = await readSent(req, maxBytes);
+  const sent = await readSent(req, size);
   if (decompress === undefined) return sent;
+  const maxExpanded = maxExpandedBytes(sent.length);
   try {
-    return await decompress(sent, { maxOutputLength: maxBytes });
+    return await decompress(sent, { maxOutputLength: Math.min(maxBytes, maxExpanded), chunkSize: CHUNK_BYTES });
   } catch (cause) {
-    if ((cause as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE') throw tooLarge(maxBytes);
+    if ((cause as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE') {
+      throw maxExpanded < maxBytes ? expandsTooFar(sent.length, maxExpanded) : pastSize(size);
+    }
     throw new KlatchError('invalid_input', { sentence: 'The body is not what its Content-Encoding says', cause });
   }
 }
@@ -44,19 +65,19 @@ export function askForBody(req: IncomingMessage, res: ServerResponse): void {
   if (req.httpVersion === '1.1' && req.headers.expect?.toLowerCase() === '100-continue') res.writeContinue();
 }
 
-function readSent(req: IncomingMessage, maxBytes: number): Promise<Buffer> {
+function readSent(req: IncomingMessage, size: BodySize): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     let body: Gathered | null = new Gathered();
     let bytes = 0;
     req.on('data', (chunk: Buffer) => {
       bytes += chunk.length;
-      if (bytes <= maxBytes) {
+      if (bytes <= size.bytes) {
         body?.add(chunk);
         return;
       }
       // The rest is read past, so that the sender comes to read the answer; the request's time-out bounds it.
       body = null;
-      reject(tooLarge(maxBytes));
+      reject(pastSize(size));
     });
     req.once('end', () => resolve(body?.whole() ?? Buffer.alloc(0)));
     const ended = (cause?: Error): void => {
@@ -69,7 +90,24 @@ function readSent(req: IncomingMessage, maxBytes: number): Promise<Buffer> {
   });
 }
 
+/** How far the configuration and the limits of a request let its body go. */
+export function bodySize({ maxBodyBytes }: { maxBodyBytes: number }, limits: BodyLimits): BodySize {
+  const isConfigured = maxBodyBytes <= limits.bytes;
+  return { bytes: isConfigured ? maxBodyBytes : limits.bytes, isConfigured, compressed: limits.compressed };
+}
+
+function pastSize({ bytes, isConfigured }: BodySize): KlatchError {
+  if (isConfigured) return tooLarge(bytes);
+  const sentence = `The body is larger than ${bytes} bytes, which is the most that this request takes`;
+  return new KlatchError('too_large', { sentence });
+}
+
 /** A body past `http.max-body`. */
 export function tooLarge(maxBytes: number): KlatchError {
   return new KlatchError('too_large', { sentence: `The body is larger than ${maxBytes} bytes (http.max-body)` });
+}
+
+function expandsTooFar(sentBytes: number, maxExpanded: number): KlatchError {
+  const sentence = `The body expands from ${sentBytes} bytes to more than ${maxExpanded}: send it uncompressed`;
+  return new KlatchError('too_large', { sentence });
 }

@@ -3,10 +3,11 @@ import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { pipeline, Transform, type Readable, type TransformCallback } from 'node:stream';
 import { setImmediate } from 'node:timers/promises';
-import { Busboy, type BusboyFileStream, type BusboyHeaders } from '@fastify/busboy';
+import type { Busboy, BusboyFileStream, BusboyHeaders } from '@fastify/busboy';
 import { KlatchError } from '../errors.ts';
 import type { Attachment } from '../model/attachment.ts';
 import { tooLarge } from './body.ts';
+import { createFormParser, tooManyParts } from './form-fields.ts';
 import { Gathered } from './gathered.ts';
 
 /** A file of a form on its way into the store. */
@@ -28,6 +29,8 @@ export interface FormOptions {
   readonly restMs: number;
   /** The form has a file: from here on it is an upload. Called once; what it throws ends the reading. */
   readonly onUpload: () => void;
+  /** Does what takes time to parse, and counts it for the sender. */
+  readonly measure: <T>(work: () => T) => T;
   readonly store: (file: FormFile) => Promise<Attachment>;
   /** Gives up a file that was stored. Does not reject. */
   readonly discard: (id: string) => Promise<void>;
@@ -45,9 +48,6 @@ export interface ReceivedForm {
   readonly files: readonly ReceivedFile[];
 }
 
-/** A form is text, a name, an icon and files; what else is sent is read past. */
-export const MAX_PARTS = 1_000;
-const MAX_PART_HEADER_BYTES = 16 * 1024;
 const FILE_FIELD = /^files?(?:\[\d{0,3}\])?$/;
 
 const invalid = (sentence: string): KlatchError => new KlatchError('invalid_input', { sentence });
@@ -86,15 +86,10 @@ export class FormReading {
     });
     // It is looked at where something is waited for; that may be later, or never.
     this.#failed.catch(() => {});
-    this.#parser = new Busboy({
-      headers,
-      // As browsers and everybody else have it: what has a name is a file, whatever its type.
-      isPartAFile: (_field, _type, name) => name !== undefined,
-      limits: { fieldSize: options.maxBodyBytes, parts: MAX_PARTS, headerSize: MAX_PART_HEADER_BYTES },
-    });
+    this.#parser = createFormParser(headers, options.maxBodyBytes);
     this.#parser.on('field', (name, value, _isNameCut, isCut) => this.#takeField(name, value, isCut));
     this.#parser.on('file', (field, stream, name) => this.#takeFile(field, stream, name));
-    this.#parser.on('partsLimit', () => this.#breaks(invalid(`The form has more than ${MAX_PARTS} parts`)));
+    this.#parser.on('partsLimit', () => this.#breaks(tooManyParts()));
     this.#parser.on('error', () => this.#breaks(invalid('The body is not a valid multipart form')));
     // From here on: with more delimiters behind the closing one it finishes while the body is still being read.
     this.#parsed = new Promise((resolve) => this.#parser.once('finish', () => resolve()));
@@ -153,9 +148,15 @@ export class FormReading {
   #take(chunk: Buffer): Promise<void> | null {
     this.#bytes += chunk.length;
     this.#body?.add(chunk);
-    if (!this.#isBroken && !this.#parser.write(chunk)) return this.#taken();
+    if (!this.#isBroken && !this.#parse(chunk)) return this.#taken();
     this.#bound();
     return null;
+  }
+
+  /** The bytes of a file are bounded by its upload, and count for no budget. */
+  #parse(chunk: Buffer): boolean {
+    const write = (): boolean => this.#parser.write(chunk);
+    return this.#body === null ? write() : this.#options.measure(write);
   }
 
   async #taken(): Promise<void> {

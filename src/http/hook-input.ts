@@ -5,11 +5,15 @@ import type { HookUpdate } from '../operations/hook-control.ts';
 import { MAX_LOG_PAGE, type LogRequest } from '../operations/hook-log.ts';
 import { fromSchema, onlySchema, type Redelivery } from '../operations/hook-redelivery.ts';
 import type { HookRequest } from '../operations/hooks.ts';
+import { HOOK_LIMITS } from '../operations/input-limits.ts';
 import { codePoints } from '../operations/message-text.ts';
-import { decodeUtf8, parseJson } from './json-body.ts';
+import { parseLenientJson } from '../operations/parse-json.ts';
+import { decodeUtf8 } from './json-body.ts';
 
 const MAX_BATCH = 100;
 const MAX_DESCRIPTION = 200;
+/** Mistakes of a body that its answer names. */
+const MAX_ISSUES = 5;
 const MAX_INT32 = 2_147_483_647;
 
 const oneOf = <const Value extends string>(values: readonly Value[]) =>
@@ -106,12 +110,15 @@ export function parseLogRequest(req: Request): LogRequest {
 }
 
 function parseBody<Schema extends z.ZodType>(body: Buffer, schema: Schema, example: string): z.infer<Schema> {
-  const json = parseJson(decodeUtf8(body));
+  const json = parseLenientJson(decodeUtf8(body), HOOK_LIMITS, 'The body');
   if (json.problem !== undefined) {
     throw new KlatchError('invalid_input', { sentence: `${json.problem}; send such as ${example}` });
   }
   const parsed = schema.safeParse(json.value);
   if (parsed.success) return parsed.data;
-  const sentence = parsed.error.issues.map((i) => `${i.path.join('.') || 'body'}: ${i.message}`).join('; ');
+  const { issues } = parsed.error;
+  const told = issues.slice(0, MAX_ISSUES).map((i) => `${i.path.join('.') || 'body'}: ${i.message}`);
+  if (issues.length > MAX_ISSUES) told.push(`and ${issues.length - MAX_ISSUES} more`);
+  const sentence = told.join('; ');
   throw new KlatchError('invalid_input', { sentence });
 }

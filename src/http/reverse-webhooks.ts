@@ -1,20 +1,24 @@
-import { Router, type Response } from 'express';
+import { Router, type Request, type Response } from 'express';
 import { byToken, countHookChange, hookOfGroup, type HookAccess } from '../operations/hook-access.ts';
 import { unregisterHook, updateHook } from '../operations/hook-control.ts';
 import { hookLog, type LogAnswer } from '../operations/hook-log.ts';
 import { pingHook } from '../operations/hook-ping.ts';
 import { redeliver, skipHookBacklog } from '../operations/hook-redelivery.ts';
-import { checkHook, groupHooks, registerHook } from '../operations/hooks.ts';
+import { checkHook, countRegistration, groupHooks, registerHook } from '../operations/hooks.ts';
+import { HOOK_LIMITS } from '../operations/input-limits.ts';
 import type { Services } from '../operations/services.ts';
-import { readBody } from './body.ts';
+import { bodySize, readBody } from './body.ts';
+import type { ClientSources } from './client-sources.ts';
 import { hookIdOf, parseLogRequest, parseRedelivery, parseRegistration, parseUpdate } from './hook-input.ts';
 import { answer, refuseMethod } from './problems.ts';
+import { sourceLimited } from './send.ts';
 import type { Admission, TokenAccess, TokenHandler, WithToken } from './token-access.ts';
 
 /** The routes below `/v1/webhooks/:token/reverse`. */
-export function reverseWebhookRoutes(services: Services, access: TokenAccess): Router {
+export function reverseWebhookRoutes(services: Services, access: TokenAccess, sources: ClientSources): Router {
   const router = Router({ caseSensitive: true });
   const withToken = access.confirmed();
+  const readInput = inputReader(services, sources);
   router
     .route('/:token/reverse')
     .get(
@@ -24,14 +28,36 @@ export function reverseWebhookRoutes(services: Services, access: TokenAccess): R
     )
     .post(
       withToken(async (req, res, { integration }) => {
-        const request = parseRegistration(await readBody(req, res, services.config.http.maxBodyBytes));
-        answer(res, 201, await registerHook(services, byToken(integration), request));
+        const actor = byToken(integration);
+        // Before the body: what comes too often is neither read nor parsed.
+        countRegistration(services, actor);
+        const request = await readInput(req, res, parseRegistration);
+        answer(res, 201, await registerHook(services, actor, request));
       }),
     )
     .all(withToken(async (req, res) => refuseMethod(req, res, ['GET', 'HEAD', 'POST'])));
-  addHookRoutes(router, services, withToken);
-  addLogRoutes(router, services, withToken);
+  addHookRoutes(router, services, { withToken, readInput });
+  addLogRoutes(router, services, { withToken, readInput });
   return router;
+}
+
+/** Reads a body and parses it within the limits and the time of its source. */
+type ReadInput = <T>(req: Request, res: Response, parse: (body: Buffer) => T) => Promise<T>;
+
+function inputReader({ config, parseBudget }: Services, sources: ClientSources): ReadInput {
+  const size = bodySize(config.http, HOOK_LIMITS);
+  return async (req, res, parse) => {
+    const source = sources.of(req);
+    if (!parseBudget.admits(source)) throw sourceLimited();
+    const body = await readBody(req, res, size);
+    return parseBudget.run(source, sourceLimited, () => parse(body));
+  };
+}
+
+/** What the routes of one hook are made with. */
+interface RouteParts {
+  readonly withToken: WithToken;
+  readonly readInput: ReadInput;
 }
 
 type HookHandler = (req: Parameters<TokenHandler>[0], res: Response, hook: HookAccess) => Promise<void>;
@@ -44,7 +70,7 @@ function onHook(withToken: WithToken, handler: HookHandler): ReturnType<WithToke
 }
 
 /** One hook: its health, its settings, its end. */
-function addHookRoutes(router: Router, services: Services, withToken: WithToken): void {
+function addHookRoutes(router: Router, services: Services, { withToken, readInput }: RouteParts): void {
   router
     .route('/:token/reverse/:id')
     .get(
@@ -55,7 +81,7 @@ function addHookRoutes(router: Router, services: Services, withToken: WithToken)
     .patch(
       onHook(withToken, async (req, res, hook) => {
         countHookChange(services, hook);
-        const update = parseUpdate(await readBody(req, res, services.config.http.maxBodyBytes));
+        const update = await readInput(req, res, parseUpdate);
         const { health, secret } = await updateHook(services, hook, update);
         answer(res, 200, { status: 'Ok', ...health, ...(secret === null ? {} : { secret }) });
       }),
@@ -70,7 +96,7 @@ function addHookRoutes(router: Router, services: Services, withToken: WithToken)
 }
 
 /** What a hook has sent and is to send: ping, delivery log, redelivery. */
-function addLogRoutes(router: Router, services: Services, withToken: WithToken): void {
+function addLogRoutes(router: Router, services: Services, { withToken, readInput }: RouteParts): void {
   router
     .route('/:token/reverse/:id/ping')
     .post(
@@ -93,7 +119,7 @@ function addLogRoutes(router: Router, services: Services, withToken: WithToken):
     .post(
       onHook(withToken, async (req, res, hook) => {
         countHookChange(services, hook);
-        const asked = parseRedelivery(await readBody(req, res, services.config.http.maxBodyBytes));
+        const asked = await readInput(req, res, parseRedelivery);
         if (asked === 'discard_backlog') {
           answer(res, 202, { status: 'Ok', skipped: await skipHookBacklog(services, hook) });
         } else answer(res, 202, { status: 'Ok', ...(await redeliver(services, hook, asked)) });

@@ -1,8 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Seq } from '../model/ids.ts';
+import type { SourceKey } from '../model/source-key.ts';
+import { POST_LIMITS } from '../operations/input-limits.ts';
 import type { Services } from '../operations/services.ts';
 import { postFiles, type WebhookMessage } from '../operations/webhooks.ts';
-import { askForBody, readBody, tooLarge } from './body.ts';
+import { askForBody, bodySize, readBody, tooLarge } from './body.ts';
 import { liftUploadDeadline } from './deadline.ts';
 import { FormReading, type FormOptions, type ReceivedForm } from './form-reading.ts';
 import { hopsOf, idempotencyKey } from './send-headers.ts';
@@ -15,6 +17,13 @@ const IDENTITY = /^\s*(?:identity\s*)?$/i;
 /** True for what may be a form with files. What is compressed is read whole, like everything else. */
 export function mayHaveFiles({ headers }: IncomingMessage): boolean {
   return MULTIPART.test(headers['content-type'] ?? '') && IDENTITY.test(headers['content-encoding'] ?? '');
+}
+
+/** A request with the network that it counts for. */
+interface FormRequest {
+  readonly req: IncomingMessage;
+  readonly res: ServerResponse;
+  readonly source: SourceKey;
 }
 
 /** A form with files, which are stored by now. */
@@ -30,15 +39,15 @@ export interface FormMessage {
  */
 export async function readForm(
   services: Services,
-  { req, res }: { req: IncomingMessage; res: ServerResponse },
+  { req, res, source }: FormRequest,
   access: Admission,
 ): Promise<Buffer | FormMessage> {
   const { limits, http } = services.config;
   if (Number(req.headers['content-length'] ?? 0) > http.maxBodyBytes + limits.attachments * limits.fileBytes) {
     throw tooLarge(http.maxBodyBytes);
   }
-  const reading = openReading(req, formOptions(services, { req, res }, access));
-  if (reading === null) return readBody(req, res, http.maxBodyBytes);
+  const reading = openReading(req, formOptions(services, { req, res, source }, access));
+  if (reading === null) return readBody(req, res, bodySize(http, POST_LIMITS));
   askForBody(req, res);
   const form = await reading.read(req).catch((error: unknown) => {
     cutLater(req, http.requestTimeoutMs);
@@ -71,8 +80,8 @@ export async function postForm(services: Services, access: Admission, form: Form
 }
 
 function formOptions(
-  { uploads, config }: Services,
-  { req, res }: { req: IncomingMessage; res: ServerResponse },
+  { uploads, config, parseBudget }: Services,
+  { req, res, source }: FormRequest,
   { integration }: Admission,
 ): FormOptions {
   const { limits, http } = config;
@@ -87,6 +96,7 @@ function formOptions(
       idempotencyKey(req.headers, Buffer.alloc(0));
       liftUploadDeadline(req, res);
     },
+    measure: (work) => parseBudget.measure(source, work),
     store: (file) => uploads.storeFile({ ...file, accountId: integration.accountId, announcedBytes: null }),
     discard: (id) => uploads.discardFile(id),
   };

@@ -2,10 +2,12 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { KlatchError } from '../errors.ts';
 import type { Log } from '../log.ts';
 import { messageId } from '../model/ids.ts';
+import { POST_LIMITS } from '../operations/input-limits.ts';
 import { Rate } from '../operations/rate.ts';
 import type { Services } from '../operations/services.ts';
 import { awaitTurn, postMessage, type WebhookMessage } from '../operations/webhooks.ts';
-import { readBody } from './body.ts';
+import { bodySize, readBody } from './body.ts';
+import type { ClientSources } from './client-sources.ts';
 import { endInTime } from './deadline.ts';
 import { answer, showError } from './problems.ts';
 import { mayHaveFiles, postForm, readForm } from './send-form.ts';
@@ -19,8 +21,10 @@ const PLAIN_PATH = /^\/v1\/webhooks\/([\w-]{16,128})\/?$/;
 /** Handles a post whose token is known, from its body to its answer. Rejects with what it could not do. */
 export type Send = (req: IncomingMessage, res: ServerResponse, admission: Admission) => Promise<void>;
 
-export function createSend(services: Services): Send {
-  const { limits, http } = services.config;
+export function createSend(services: Services, sources: ClientSources): Send {
+  const { parseBudget, config } = services;
+  const { limits, http } = config;
+  const size = bodySize(http, POST_LIMITS);
   const rate = new Rate<number>({ perSecond: limits.tokenRate, burst: limits.tokenBurst, keys: GROUPS_WITH_A_RATE });
   const read = async (req: IncomingMessage, body: Buffer): Promise<WebhookMessage> => {
     const input = await parseSend(body, req.headers['content-type'], limits);
@@ -29,20 +33,26 @@ export function createSend(services: Services): Send {
   };
   return async (req, res, access) => {
     if (access.integration.archived) throw new KlatchError('group_archived');
+    const source = sources.of(req);
+    // Before the body is read as well: to decompress it costs something, too.
+    if (!parseBudget.admits(source)) throw sourceLimited();
     await awaitTurn(rate, access.integration, limits.tokenWaitMs);
     const refused = (error: unknown): Promise<never> => refuse(services, access, error);
-    const receiving = mayHaveFiles(req)
-      ? readForm(services, { req, res }, access)
-      : readBody(req, res, http.maxBodyBytes);
+    const receiving = mayHaveFiles(req) ? readForm(services, { req, res, source }, access) : readBody(req, res, size);
     const received = await receiving.catch(refused);
+    const parse = (body: Buffer): Promise<WebhookMessage> =>
+      parseBudget.run(source, sourceLimited, () => read(req, body)).catch(refused);
     const seq = Buffer.isBuffer(received)
-      ? await postMessage(services, access, await read(req, received).catch(refused))
+      ? await postMessage(services, access, await parse(received))
       : await postForm(services, access, received);
     const id = messageId(access.integration.conversationId, seq);
     // One body that passes every known caller's check.
     answer(res, 200, { status: 'Ok', ok: true, success: true, id });
   };
 }
+
+/** Refuses what is not parsed, since its source has used up its time. */
+export const sourceLimited = (): KlatchError => new KlatchError('source_rate_limited');
 
 /**
  * A post that cannot be read never comes to the log, which admits all others by the database: it is admitted here, so

@@ -16,6 +16,8 @@ export interface Connection {
   readonly bytesTaken: number;
   /** Whether more should wait with being sent until `drained` resolves. */
   readonly isFull: boolean;
+  /** Takes frames of so many bytes from now on; before that a connection takes those of one that has not signed in. */
+  allowFrames(maxBytes: number): void;
   send(text: string): void;
   /** Sends frames that are the same for many; `behind` of them are passed over. */
   sendPrepared(prepared: Prepared, behind: number): void;

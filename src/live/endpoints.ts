@@ -6,6 +6,7 @@ import type { Config, EndpointConfig } from '../config/config.ts';
 import type { EndpointTls } from '../config/endpoint-tls.ts';
 import { listen } from '../listen.ts';
 import { sourceKey, type SourceKey } from '../model/source-key.ts';
+import { ANONYMOUS_FRAME_BYTES } from '../operations/input-limits.ts';
 import type { LiveSessions } from './live-sessions.ts';
 import type { TrustedProxies } from './trusted-proxies.ts';
 import { TcpConnection } from './tcp-connection.ts';
@@ -106,7 +107,10 @@ export class Endpoint {
       TcpConnection.refuse(socket, 'tooMany');
       return;
     }
-    const connection = new TcpConnection(socket, { source, maxFrameBytes: config.live.maxFrameBytes });
+    const connection = new TcpConnection(socket, {
+      source,
+      maxFrameBytes: Math.min(ANONYMOUS_FRAME_BYTES, config.live.maxFrameBytes),
+    });
     connection.open(sessions.open(connection));
   }
 

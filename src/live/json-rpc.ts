@@ -3,8 +3,10 @@ import { KlatchError } from '../errors.ts';
 import type { Log } from '../log.ts';
 import { publicError } from '../operations/database-errors.ts';
 import type { Caller } from '../operations/caller.ts';
-import { jsonExcess } from '../operations/json-bounds.ts';
+import { FRAME_LIMITS } from '../operations/input-limits.ts';
+import type { JsonLimits } from '../operations/json-bounds.ts';
 import { callOperation, type Operation } from '../operations/operation.ts';
+import { parseJson } from '../operations/parse-json.ts';
 import type { Services } from '../operations/services.ts';
 
 const requestSchema = z.object({
@@ -37,17 +39,16 @@ export interface RpcCall {
 
 /** Serves one JSON-RPC 2.0 request in text form. Resolves to the answer's text, or null for a notification. */
 export async function serveRpc(text: string, call: RpcCall): Promise<string | null> {
-  const json = readJson(text);
+  const json = readJson(text, FRAME_LIMITS);
   return json === undefined ? failure(null, PARSE_ERROR) : serveRequest(json, call);
 }
 
 /** The value of a JSON text; undefined when it is none, is nested too deep, or holds too many values. */
-export function readJson(text: string): unknown {
-  if (jsonExcess(text) !== null) return undefined;
+export function readJson(text: string, limits: JsonLimits): unknown {
   try {
-    return JSON.parse(text) as unknown;
+    return parseJson(text, limits).value;
   } catch (error) {
-    if (error instanceof SyntaxError) return undefined;
+    if (error instanceof KlatchError) return undefined;
     throw error;
   }
 }

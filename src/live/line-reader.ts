@@ -13,25 +13,26 @@ export type LineEvent = { readonly text: string } | { readonly problem: 'tooLarg
  * many small chunks nor a long line cost more than a few copies, and no slice keeps a whole chunk.
  */
 export class LineReader {
-  readonly #maxBytes: number;
+  /** The longest line from now on. */
+  maxBytes: number;
   #unfinished: Buffer | null = null;
   #length = 0;
 
   constructor(maxBytes: number) {
-    this.#maxBytes = maxBytes;
+    this.maxBytes = maxBytes;
   }
 
   /** Takes a chunk and gives the lines that it ended, one after the other; a problem is the last thing. */
   *take(chunk: Buffer): Generator<LineEvent> {
     let start = 0;
     for (let end = chunk.indexOf(LF); end !== -1; end = chunk.indexOf(LF, start)) {
-      const event = this.#lengthWith(end - start) > this.#maxBytes + 1 ? TOO_LARGE : this.#finish(chunk, start, end);
+      const event = this.#lengthWith(end - start) > this.maxBytes + 1 ? TOO_LARGE : this.#finish(chunk, start, end);
       yield event;
       if ('problem' in event) return;
       start = end + 1;
     }
     // One byte more than a line may have: it could be the CR before its end.
-    if (this.#lengthWith(chunk.length - start) > this.#maxBytes + 1) yield TOO_LARGE;
+    if (this.#lengthWith(chunk.length - start) > this.maxBytes + 1) yield TOO_LARGE;
     else if (start < chunk.length) this.#keep(chunk.subarray(start));
   }
 
@@ -42,7 +43,7 @@ export class LineReader {
   /** The line that ends at `end`. */
   #finish(chunk: Buffer, start: number, end: number): LineEvent {
     const line = this.#whole(chunk.subarray(start, end));
-    if (line.length > this.#maxBytes) return TOO_LARGE;
+    if (line.length > this.maxBytes) return TOO_LARGE;
     return isUtf8(line) ? { text: line.toString('utf8') } : { problem: 'notJson' };
   }
 

@@ -13,6 +13,7 @@ import {
   type LiveSession,
 } from '../operations/caller.ts';
 import { reading } from '../operations/database-errors.ts';
+import { ANONYMOUS_FRAME_BYTES, ANONYMOUS_FRAME_LIMITS, FRAME_LIMITS } from '../operations/input-limits.ts';
 import type { Operation } from '../operations/operation.ts';
 import type { Services } from '../operations/services.ts';
 import { listFollowed } from '../storage/following.ts';
@@ -139,6 +140,7 @@ export class Session implements LiveSession, ConnectionListener {
     }
     this.#caller = caller;
     this.#state = 'authenticated';
+    this.connection.allowFrames(this.#home.config.maxFrameBytes);
     if (caller.expiresAt !== null) {
       this.#expiry = new SessionExpiry(caller.expiresAt, () => this.close('sessionEnded'));
     }
@@ -285,7 +287,8 @@ export class Session implements LiveSession, ConnectionListener {
   }
 
   get #hasMuchToDo(): boolean {
-    return this.#pending.length >= MAX_PENDING || this.#pendingBytes >= this.#home.config.maxFrameBytes;
+    const maxBytes = this.#caller === null ? ANONYMOUS_FRAME_BYTES : this.#home.config.maxFrameBytes;
+    return this.#pending.length >= MAX_PENDING || this.#pendingBytes >= maxBytes;
   }
 
   /** In how many ms the next request has its turn; null: too many came, and the connection was closed. */
@@ -331,16 +334,36 @@ export class Session implements LiveSession, ConnectionListener {
   async #answer(text: string): Promise<void> {
     // An empty line is a sign of life.
     if (text.trim() === '') return;
-    const json = readJson(text);
+    const { services, operations, log } = this.#home;
+    const json = await this.#parse(text);
+    if (!this.isOpen) return;
     if (json === undefined) {
       this.close('notJson');
       return;
     }
-    const { services, operations, log } = this.#home;
     const caller: Caller = this.#caller ?? { kind: 'nobody', source: this.connection.source, live: this };
     const answer = await serveRequest(json, { services, operations, log, caller });
     if (answer !== null) this.send(answer);
     if (this.#stream !== null && this.#state === 'authenticated') this.#begin(this.#stream);
+  }
+
+  /** Its turn comes once its network has time left; a network that takes too much floods. */
+  async #parse(text: string): Promise<unknown> {
+    const { parseBudget } = this.#home.services;
+    const { source } = this.connection;
+    const limits = this.#caller === null ? ANONYMOUS_FRAME_LIMITS : FRAME_LIMITS;
+    try {
+      if (!(await parseBudget.awaits(source, MAX_TURN_MS))) throw new KlatchError('too_often');
+      return await parseBudget.run(
+        source,
+        () => new KlatchError('too_often'),
+        () => readJson(text, limits),
+      );
+    } catch (error) {
+      if (!(error instanceof KlatchError)) throw error;
+      this.close('flood');
+      return undefined;
+    }
   }
 
   #begin(stream: Stream): void {

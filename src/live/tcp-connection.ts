@@ -60,6 +60,10 @@ export class TcpConnection implements Connection {
     return this.#socket.writableNeedDrain;
   }
 
+  allowFrames(maxBytes: number): void {
+    this.#lines.maxBytes = maxBytes;
+  }
+
   send(text: string): void {
     if (this.#isOpen) this.#socket.write(`${text}\n`);
   }

@@ -3,6 +3,7 @@ import type { Socket } from 'node:net';
 import { WebSocketServer } from 'ws';
 import type { Config } from '../config/config.ts';
 import { sourceKey, type SourceKey } from '../model/source-key.ts';
+import { ANONYMOUS_FRAME_BYTES } from '../operations/input-limits.ts';
 import type { LiveSessions } from './live-sessions.ts';
 import type { Refusal } from './live-counts.ts';
 import type { TrustedProxies } from './trusted-proxies.ts';
@@ -37,7 +38,7 @@ export class Upgrades {
       noServer: true,
       clientTracking: false,
       perMessageDeflate: false,
-      maxPayload: config.live.maxFrameBytes,
+      maxPayload: Math.min(ANONYMOUS_FRAME_BYTES, config.live.maxFrameBytes),
       maxFragments: FRAGMENTS,
       closeTimeout: CLOSING_MS,
       WebSocket: ClientSocket,

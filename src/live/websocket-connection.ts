@@ -22,6 +22,15 @@ const PROTOCOL_FAILURES: Readonly<Record<number, CloseReason>> = {
 export class ClientSocket extends WebSocket {
   connection: WebSocketConnection | null = null;
 
+  /**
+   * The library has one bound for all connections of a server and for all of their time. Its receiver keeps it in a field
+   * that is not public; a test sends frames of both sizes.
+   */
+  allowFrames(maxBytes: number): void {
+    const receiver = Reflect.get(this, '_receiver') as { _maxPayload: number } | null;
+    if (receiver !== null) receiver._maxPayload = maxBytes;
+  }
+
   override emit(event: string | symbol, ...args: unknown[]): boolean {
     const { connection } = this;
     if (connection === null) return super.emit(event, ...args);
@@ -80,6 +89,10 @@ export class WebSocketConnection implements Connection {
 
   get isFull(): boolean {
     return this.#socket.writableNeedDrain;
+  }
+
+  allowFrames(maxBytes: number): void {
+    this.#client.allowFrames(maxBytes);
   }
 
   send(text: string): void {

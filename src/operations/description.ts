@@ -94,7 +94,10 @@ function schemaOf(
 ): { schema: JsonSchema; shapes: Record<string, JsonSchema> } {
   const named = z.registry<{ id: string }>();
   for (const [id, each] of Object.entries(NAMED)) named.add(each, { id });
-  const override = ({ jsonSchema }: { jsonSchema: { additionalProperties?: unknown } }): void => {
+  const override = (made: { jsonSchema: { additionalProperties?: unknown }; zodSchema: z.core.$ZodType }): void => {
+    const { jsonSchema, zodSchema } = made;
+    // A field that is checked by hand says itself what it looks like.
+    Object.assign(jsonSchema, z.globalRegistry.get(zodSchema));
     // An answer may get more fields one day: clients leave alone what they do not know.
     if (io === 'output' && jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties;
   };

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { byPlace } from './hook-access.ts';
 import { hookChangesSchema } from './hook-control.ts';
-import { registerHook } from './hooks.ts';
+import { countRegistration, registerHook } from './hooks.ts';
 import { codePoints } from './message-text.ts';
 import { definePlacedOperation } from './operation.ts';
 import { groupReference } from './schemas.ts';
@@ -39,7 +39,9 @@ export const createHook = definePlacedOperation({
   run: async (services, { url, description = null, ...asked }, caller, place) => {
     const { order = 'strict', batch = 1, signature = 'v1', skip = [] } = asked;
     const request = { url, description, order, batch, signature, skip: [...new Set(skip)] };
-    const { id, secret } = await registerHook(services, byPlace(place, caller), request);
+    const actor = byPlace(place, caller);
+    countRegistration(services, actor);
+    const { id, secret } = await registerHook(services, actor, request);
     return { id, group: place.conversationId, secret };
   },
 });

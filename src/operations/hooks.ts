@@ -35,21 +35,24 @@ export type HookHealthReport = z.infer<typeof hookHealthSchema>;
 /** What a registration asks for, checked by its edge except for the URL. */
 export type HookRequest = Pick<NewHook, 'url' | 'description' | 'order' | 'batch' | 'signature' | 'skip'>;
 
+/** Counts a registration, before its input is read. Throws `rate_exceeded`. */
+export function countRegistration({ config, registrations }: Services, actor: HookActor): void {
+  if (!actor.counted || registrations.reserve(actor.conversationId, 0) !== null) return;
+  const sentence = `A group takes ${config.limits.registrationsPerMinute} registrations a minute, refused ones too; please repeat it later`;
+  throw new KlatchError('rate_exceeded', { sentence });
+}
+
 /**
- * Registers a reverse webhook; forwarding starts with the first message committed after it. Throws what `admit` throws,
- * `rate_exceeded`, `hook_url`, `hook_address`, `no_server_key`, `hooks_full` and `hook_exists`.
+ * Registers a reverse webhook that was counted; forwarding starts with the first message committed after it. Throws what
+ * `admit` throws, `hook_url`, `hook_address`, `no_server_key`, `hooks_full` and `hook_exists`.
  */
 export async function registerHook(
   services: Services,
   actor: HookActor,
   request: HookRequest,
 ): Promise<{ id: HookId; secret: string }> {
-  const { database, sealer, bus, config, policy, registrations } = services;
+  const { database, sealer, bus, config, policy } = services;
   const { conversationId, actorId } = actor;
-  if (actor.counted && registrations.reserve(conversationId, 0) === null) {
-    const sentence = `A group takes ${config.limits.registrationsPerMinute} registrations a minute, refused ones too; please repeat it later`;
-    throw new KlatchError('rate_exceeded', { sentence });
-  }
   const url = parseHookUrl(request.url, policy);
   requireSigning(services, request.signature);
   const secret = newHookSecret();

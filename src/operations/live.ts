@@ -5,6 +5,7 @@ import type { SourceKey } from '../model/source-key.ts';
 import { MAX_FOLLOWED, type Caller, type LiveSession } from './caller.ts';
 import { listMembersAmong } from '../storage/presence.ts';
 import { reading } from './database-errors.ts';
+import { FOLLOW_LIMITS } from './input-limits.ts';
 import { defineOperation, definePlacedOperation, requireAccount } from './operation.ts';
 import { conversationNumber } from './schemas.ts';
 
@@ -34,15 +35,45 @@ export const authenticateLive = defineOperation({
   },
 });
 
+const CONVERSATION_NUMBER = /^[1-9]\d{0,15}$/;
+
+/**
+ * An object of revs by the number of the conversation. A loop that ends at the first mistake and not `z.record`, which
+ * takes 12 ms for 20,000 entries, and 250 ms where each of them is wrong.
+ */
+const knownRevs = z
+  .unknown()
+  .transform((known, context): ReadonlyMap<ConversationId, Rev> => {
+    const mistake = (message: string, path: string[] = []): never => {
+      context.addIssue({ code: 'custom', message, path, continue: false });
+      return z.NEVER;
+    };
+    if (typeof known !== 'object' || known === null || Array.isArray(known)) return mistake('must be an object');
+    const ids = Object.keys(known);
+    if (ids.length > MAX_FOLLOWED) return mistake(`names more than ${MAX_FOLLOWED} conversations`);
+    const revs = new Map<ConversationId, Rev>();
+    for (const id of ids) {
+      const rev = (known as Record<string, unknown>)[id];
+      if (!CONVERSATION_NUMBER.test(id)) return mistake('is not the number of a conversation', [id]);
+      if (typeof rev !== 'number' || !Number.isSafeInteger(rev) || rev < 0) return mistake('is not a rev', [id]);
+      revs.set(Number(id) as ConversationId, rev as Rev);
+    }
+    return revs;
+  })
+  .default(new Map())
+  .meta({
+    type: 'object',
+    propertyNames: { type: 'string', pattern: CONVERSATION_NUMBER.source },
+    additionalProperties: { type: 'integer', minimum: 0, maximum: Number.MAX_SAFE_INTEGER },
+    default: {},
+  });
+
 export const followLive = defineOperation({
   name: 'live.follow',
   summary: 'Get every change of your conversations from now on, behind what you have of them already.',
   input: z.strictObject({
     /** By conversation, up to which rev you have it: `{"7": 43}`. */
-    known: z
-      .record(z.string().regex(/^[1-9]\d{0,15}$/), z.int().min(0))
-      .refine((known) => Object.keys(known).length <= MAX_FOLLOWED, `names more than ${MAX_FOLLOWED} conversations`)
-      .default({}),
+    known: knownRevs,
     /** Where those begin that `known` does not name: with what comes, or with their first change. */
     others: z.enum(['now', 'start']).default('now'),
   }),
@@ -60,11 +91,11 @@ export const followLive = defineOperation({
   who: 'account',
   scope: 'messages:read',
   errors: ['live_only'],
+  limits: FOLLOW_LIMITS,
   run: async (_services, { known, others }, caller) => {
     requireAccount(caller);
     const { live } = requireLive(caller);
-    const revs = new Map(Object.entries(known).map(([id, rev]) => [Number(id) as ConversationId, rev as Rev]));
-    const { conversations, isComplete } = await live.follow({ known: revs, others });
+    const { conversations, isComplete } = await live.follow({ known, others });
     return { conversations: conversations.map(({ conversationId: id, rev }) => ({ id, rev })), complete: isComplete };
   },
 });

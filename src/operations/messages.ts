@@ -10,6 +10,7 @@ import { resolveAccount } from './access.ts';
 import { checkAttachments, explainFiles } from './attachments.ts';
 import type { Caller } from './caller.ts';
 import { reading } from './database-errors.ts';
+import { MESSAGE_LIMITS } from './input-limits.ts';
 import { checkMessageText } from './message-text.ts';
 import { definePlacedOperation } from './operation.ts';
 import type { Place } from './place.ts';
@@ -41,6 +42,7 @@ export const sendMessage = definePlacedOperation({
   on: 'conversation',
   who: 'member',
   scope: 'messages:write',
+  limits: MESSAGE_LIMITS,
   errors: [
     'group_archived',
     'blocked',

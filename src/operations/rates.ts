@@ -1,4 +1,5 @@
 import type { LimitsConfig } from '../config/config.ts';
+import { ParseBudget } from './parse-budget.ts';
 import { Rate } from './rate.ts';
 import type { Services } from './services.ts';
 
@@ -9,13 +10,14 @@ const SESSIONS_WITH_A_RATE = 100_000;
 const TYPING_PER_SECOND = 1;
 const WRITING_AT_ONCE = 10_000;
 
-/** How often things may be done. */
+/** How often things may be done, and how long callers may be parsed. */
 export function createRates(
   limits: LimitsConfig,
-): Pick<Services, 'sessionRate' | 'typingRate' | 'registrations' | 'hookChanges'> {
+): Pick<Services, 'sessionRate' | 'typingRate' | 'parseBudget' | 'registrations' | 'hookChanges'> {
   const { sessionRate, sessionBurst, registrationsPerMinute, hookChangesPerMinute } = limits;
   return {
     sessionRate: new Rate({ perSecond: sessionRate, burst: sessionBurst, keys: SESSIONS_WITH_A_RATE }),
+    parseBudget: new ParseBudget(),
     typingRate: new Rate({ perSecond: TYPING_PER_SECOND, burst: TYPING_PER_SECOND, keys: WRITING_AT_ONCE }),
     registrations: perMinute(registrationsPerMinute, GROUPS_REGISTERING),
     hookChanges: perMinute(hookChangesPerMinute, GROUPS_CHANGING),

@@ -7,6 +7,7 @@ import type { Transaction } from '../storage/connection.ts';
 import { DatabaseLostError } from '../storage/database-error.ts';
 import { insertNotice } from '../storage/notices.ts';
 import { unknownOutcome } from './database-errors.ts';
+import { MESSAGE_LIMITS } from './input-limits.ts';
 import { checkMessageText } from './message-text.ts';
 import { notIn, requireOpen } from './messages.ts';
 import { definePlacedOperation, requireAccount } from './operation.ts';
@@ -26,6 +27,7 @@ export const editMessage = definePlacedOperation({
   on: 'conversation',
   who: 'member',
   scope: 'messages:write',
+  limits: MESSAGE_LIMITS,
   errors: ['group_archived', 'blocked', 'too_large', 'outcome_unknown'],
   run: (services, { seq, text: given }, caller, place) => {
     const { accountId } = requireAccount(caller);

@@ -14,6 +14,7 @@ import type { Sealer } from '../storage/sealed.ts';
 import type { TokenDirectory } from './access.ts';
 import type { Activations } from './activations.ts';
 import type { DeliveryReport } from './delivery-report.ts';
+import type { ParseBudget } from './parse-budget.ts';
 import type { NumberPair, Rate } from './rate.ts';
 import type { SearchTurns } from './search-turns.ts';
 import type { SessionDirectory } from './sessions.ts';
@@ -47,6 +48,8 @@ export interface Services extends FileServices {
   readonly sessionRate: Rate<number>;
   /** The word that somebody is writing, by conversation and account. */
   readonly typingRate: Rate<NumberPair>;
+  /** How long the event loop parses what each source sends. */
+  readonly parseBudget: ParseBudget;
   readonly searches: SearchTurns;
   /** Who has a live connection in the foreground, as far as this node knows. */
   readonly onlineAccounts: () => readonly AccountId[];

@@ -6,22 +6,28 @@ const MAX_ISSUES = 5;
 const MAX_ISSUE_LENGTH = 300;
 
 /**
- * Throws `invalid_input` where a string of the input, a key too, is no text that PostgreSQL can keep. A loop with a
- * stack of its own: what arrives may be nested a hundred thousand deep.
+ * Throws `invalid_input` where the input holds more than `maxValues` values, or a string of it, a key too, is no text that
+ * PostgreSQL can keep. A loop with a stack of its own: what arrives may be nested a hundred thousand deep.
  */
-export function checkInputText(input: unknown): void {
+export function checkInputText(input: unknown, maxValues: number): void {
   const open: [field: string, value: unknown][] = [['', input]];
+  let values = 0;
+  const add = (field: string, value: unknown): void => {
+    values += 1;
+    if (values > maxValues) throw invalid(`input: holds more than ${maxValues} values`);
+    if (typeof value === 'string') checkString(field, value);
+    else if (typeof value === 'object' && value !== null) open.push([field, value]);
+  };
   for (let next = open.pop(); next !== undefined; next = open.pop()) {
     const [field, value] = next;
-    if (typeof value === 'string') checkString(field, value);
-    else if (Array.isArray(value)) for (const item of value) open.push([field, item]);
+    if (Array.isArray(value)) for (const item of value) add(field, item);
     else if (typeof value === 'object' && value !== null) {
-      for (const [key, item] of Object.entries(value)) {
+      for (const key of Object.keys(value)) {
         checkString('a key', key);
         // Of what is nested the outermost key is told, which is the caller's own word for it.
-        open.push([field === '' ? key : field, item]);
+        add(field === '' ? key : field, (value as Record<string, unknown>)[key]);
       }
-    }
+    } else if (typeof value === 'string') checkString(field, value);
   }
 }
 

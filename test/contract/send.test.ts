@@ -102,8 +102,8 @@ describe('a body with a JSON content type', () => {
   test('takes the last of two keys of one name, as JSON.parse does', () =>
     expectPosted('second', '{"text":"first","text":"second"}', JSON_TYPE));
 
-  test('may be nested as deep as its size allows', () =>
-    expectPosted('deep', `{"text":"deep","x":${'['.repeat(400_000)}${']'.repeat(400_000)}}`, JSON_TYPE));
+  test('may be nested 64 levels deep', () =>
+    expectPosted('deep', `{"text":"deep","x":${'['.repeat(63)}${']'.repeat(63)}}`, JSON_TYPE));
 
   test.each([
     ['42', 'The body must be a JSON object with text, such as {"text": "hello"}'],

@@ -1,0 +1,63 @@
+import type { JsonLimits } from './json-bounds.ts';
+
+/** The most that a body may be, checked before it is parsed. */
+export interface BodyLimits extends JsonLimits {
+  /** After decompression; `http.max-body` where that is less. */
+  readonly bytes: number;
+  /** Whether it may come compressed; then it may expand as far as `maxExpandedBytes` says. */
+  readonly compressed: boolean;
+}
+
+const KIB = 1_024;
+const NO_LIMIT = Infinity;
+
+/** Operations that need no token: what one takes is a few short strings. */
+export const ANONYMOUS_LIMITS: BodyLimits = { bytes: 16 * KIB, compressed: false, depth: 8, values: 50, shapes: 50 };
+
+/** Operations with a token that say nothing else. The longest list that one of them takes has 100 items. */
+export const SESSION_LIMITS: BodyLimits = { bytes: 64 * KIB, compressed: true, depth: 8, values: 500, shapes: 500 };
+
+/** Operations that take the text of a message: as `limits.text` allows, each character an escape of twelve bytes. */
+export const MESSAGE_LIMITS: BodyLimits = { ...SESSION_LIMITS, bytes: NO_LIMIT };
+
+/**
+ * Posts at `/v1/webhooks/<token>`: a GitHub push of 2,048 commits holds 43,000 values, an alert of Sentry is nested some
+ * ten levels deep.
+ */
+export const POST_LIMITS: BodyLimits = {
+  bytes: NO_LIMIT,
+  compressed: true,
+  depth: 64,
+  values: 60_000,
+  shapes: 2_000,
+};
+
+/** What registers and changes a reverse webhook; the longest list has 100 message ids. */
+export const HOOK_LIMITS: BodyLimits = { bytes: NO_LIMIT, compressed: true, depth: 8, values: 500, shapes: 500 };
+
+/** JSON-RPC texts, of which nobody knows the method yet: `live.follow` names up to 20,000 conversations. */
+export const FRAME_LIMITS: JsonLimits = { depth: 16, values: 25_000, shapes: 1_000 };
+
+/** `live.follow`, which takes as much as a frame may be. */
+export const FOLLOW_LIMITS: BodyLimits = { ...SESSION_LIMITS, ...FRAME_LIMITS, bytes: NO_LIMIT };
+
+/** Frames before signing in. */
+export const ANONYMOUS_FRAME_LIMITS: JsonLimits = { depth: 8, values: 60, shapes: 60 };
+/** Bytes of a frame, and of those that wait, before signing in. */
+export const ANONYMOUS_FRAME_BYTES = 16 * KIB;
+
+/** What an operation takes, as it says or by who may call it. */
+export function limitsOf(operation: { readonly who: string; readonly limits?: BodyLimits }): BodyLimits {
+  const { who, limits } = operation;
+  return limits ?? (who === 'anybody' ? ANONYMOUS_LIMITS : SESSION_LIMITS);
+}
+
+/** Texts repeat themselves; up to here nobody asks how much. */
+const FREE_EXPANSION = 64 * KIB;
+/** JSON of machines expands 10 to 30 times, and a bomb of deflate 1,000 times. */
+const MAX_RATIO = 50;
+
+/** As far as a compressed body may expand: its sender pays a fiftieth of what the server does. */
+export function maxExpandedBytes(sentBytes: number): number {
+  return Math.max(FREE_EXPANSION, sentBytes * MAX_RATIO);
+}

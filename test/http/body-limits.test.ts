@@ -1,0 +1,271 @@
+import { randomBytes } from 'node:crypto';
+import { gzipSync } from 'node:zlib';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import {
+  ANONYMOUS_LIMITS,
+  FRAME_LIMITS,
+  limitsOf,
+  MESSAGE_LIMITS,
+  SESSION_LIMITS,
+} from '../../src/operations/input-limits.ts';
+import { operationTable } from '../../src/operations/table.ts';
+import { createPerson, type TestPerson } from '../support/people.ts';
+import { TestServer, type TestGroup } from '../support/server.ts';
+import { expectAnswerHeaders, request, storedMessages, type WireAnswer } from './wire.ts';
+
+const MIB = 1024 * 1024;
+const JSON_TYPE = { 'content-type': 'application/json' };
+
+let server: TestServer;
+let group: TestGroup;
+let person: TestPerson;
+beforeAll(async () => {
+  server = await TestServer.start({
+    http: { trustedProxies: ['127.0.0.1'] },
+    limits: { registrationsPerMinute: 1_000, hookChangesPerMinute: 1_000 },
+  });
+  group = await server.createGroup();
+  person = await createPerson(server, 'anna', { admin: true });
+});
+afterAll(() => server.stop());
+
+let sources = 0;
+/** Each request comes from a network of its own: none of these tests is about what one of them may take in all. */
+function ask(path: string, body: string | Buffer, headers: Record<string, string> = JSON_TYPE): Promise<WireAnswer> {
+  sources += 1;
+  const from = { 'x-forwarded-for': `10.0.${sources >> 8}.${sources & 255}` };
+  return request(server.port, { path, body, headers: { ...from, ...headers } });
+}
+
+const post = (body: string | Buffer, headers?: Record<string, string>): Promise<WireAnswer> =>
+  ask(`/v1/webhooks/${group.token}`, body, headers);
+
+function expectRefusal(answer: WireAnswer, status: number, message: string | RegExp): void {
+  expect([answer.status, answer.body.message]).toEqual([status, expect.stringMatching(message)]);
+  expectAnswerHeaders(answer);
+}
+
+const nested = (depth: number): string => `${'['.repeat(depth)}${']'.repeat(depth)}`;
+const keys = (count: number): string => Array.from({ length: count }, (_, n) => `"k${n}":1`).join();
+const values = (count: number): string => Array.from({ length: count }, () => '1').join();
+
+/** A push as GitHub describes it, of the most commits that one names. */
+function githubPush(commits: number): string {
+  const person = { name: 'Anna', email: 'anna@example.com', username: 'anna' };
+  const commit = (): object => {
+    const id = randomBytes(20).toString('hex');
+    const url = `https://github.com/o/r/commit/${id}`;
+    const files = { added: [], removed: [], modified: ['a.c'] };
+    const timestamp = '2026-11-22T22:36:01Z';
+    return {
+      id,
+      tree_id: id,
+      distinct: true,
+      message: 'm',
+      timestamp,
+      url,
+      author: person,
+      committer: person,
+      ...files,
+    };
+  };
+  return JSON.stringify({ text: 'pushed', ref: 'refs/heads/main', commits: Array.from({ length: commits }, commit) });
+}
+
+describe('a post', () => {
+  test('may be a push of 2,048 commits, which holds more than 25,000 values', async () => {
+    const push = githubPush(2_048);
+    expect(push.length).toBeLessThan(MIB);
+    expect(push.match(/[,[{]/g)!.length).toBeGreaterThan(25_000);
+    expect((await post(push)).status).toBe(200);
+    expect((await post(gzipSync(push), { ...JSON_TYPE, 'content-encoding': 'gzip' })).status).toBe(200);
+  });
+
+  test.each<[string, string, string]>([
+    ['nested 524,000 deep', `{"text":"x","a":${nested(524_000)}}`, 'The body is nested deeper than 64 levels'],
+    ['nested 65 deep', `{"text":"x","a":${nested(64)}}`, 'The body is nested deeper than 64 levels'],
+    ['of 24,000 keys', `{"text":"x",${keys(24_000)}}`, 'The body holds more than 2000 different keys'],
+    ['of 500,000 values', `{"text":"x","a":[${values(500_000)}]}`, 'The body holds more than 60000 values'],
+  ])('%s is refused, whatever its type', async (_, body, message) => {
+    const before = (await storedMessages(server, group)).length;
+    for (const type of ['application/json', 'text/plain', 'application/x-www-form-urlencoded']) {
+      expectRefusal(await post(body, { 'content-type': type }), 400, message);
+    }
+    const multipart = { 'content-type': 'multipart/form-data; boundary=B' };
+    const payload = message.replace('The body', 'payload:');
+    const part = `--B\r\ncontent-disposition: form-data; name="payload"\r\n\r\n${body}\r\n--B--\r\n`;
+    if (part.length <= MIB) expectRefusal(await post(part, multipart), 400, payload);
+    const field = `payload=${body.replaceAll('"', '%22').slice(0, MIB - 8)}`;
+    const form = { 'content-type': 'application/x-www-form-urlencoded' };
+    expectRefusal(await post(field, form), 400, payload);
+    expect(await storedMessages(server, group)).toHaveLength(before);
+  });
+
+  test('of a kilobyte that expands to a megabyte is refused', async () => {
+    const bomb = gzipSync(`{"text":"x","a":${nested(524_000)}}`, { level: 9 });
+    expect(bomb.length).toBeLessThan(1_100);
+    const answer = await post(bomb, { ...JSON_TYPE, 'content-encoding': 'gzip' });
+    expectRefusal(answer, 413, /^The body expands from \d+ bytes to more than 65536: send it uncompressed$/);
+  });
+
+  test('that only begins like an object is text, however many brackets it has', async () => {
+    const text = `{${'{'.repeat(1_000)} template }`;
+    expect((await post(text, { 'content-type': 'text/plain' })).status).toBe(200);
+    expect((await storedMessages(server, group)).at(-1)?.text).toBe(text);
+  });
+
+  test('is decoded as a form is, however it is escaped', async () => {
+    const form = { 'content-type': 'application/x-www-form-urlencoded' };
+    expect((await post('text=a+b%2Bc%20%e4%bd%A0%zz%4&x=1', form)).status).toBe(200);
+    expect((await storedMessages(server, group)).at(-1)?.text).toBe('a b+c 你%zz%4');
+  });
+});
+
+describe('a multipart form', () => {
+  const parts = (boundary: string, count: number): string =>
+    `--${boundary}\r\ncontent-disposition: form-data; name="a"\r\n\r\n\r\n`.repeat(count);
+
+  test.each([
+    ['a quoted boundary with an escape', String.raw`multipart/form-data; boundary="\x"`, 'x'],
+    ['another parameter that holds one', 'multipart/form-data; a="; boundary=zzz"; boundary=x', 'x'],
+    ['a boundary in capitals', 'multipart/form-data; BOUNDARY=x', 'x'],
+    ['two boundaries', 'multipart/form-data; boundary=x; boundary=zzz', 'x'],
+    ['two boundaries', 'multipart/form-data; boundary=zzz; boundary=x', 'x'],
+  ])('with %s has at most 200 parts', async (_, type, boundary) => {
+    const answer = await post(`${parts(boundary, 17_000)}--${boundary}--\r\n`, { 'content-type': type });
+    // Which of two it is does not matter, as long as the one that counts is the one that is read.
+    expectRefusal(answer, 400, /^The form has more than 200 parts$|^The body is not a valid multipart form$/);
+    const packed = gzipSync(`${parts(boundary, 1_000)}--${boundary}--\r\n`);
+    const small = await post(packed, { 'content-type': type, 'content-encoding': 'gzip' });
+    expectRefusal(small, 400, /^The form has more than 200 parts$|^The body is not a valid multipart form$/);
+  });
+
+  test('with 200 parts is read', async () => {
+    const text = '--B\r\ncontent-disposition: form-data; name="text"\r\n\r\nlast of many\r\n';
+    const type = { 'content-type': 'multipart/form-data; boundary=B' };
+    expect((await post(`${parts('B', 199)}${text}--B--\r\n`, type)).status).toBe(200);
+    expect((await storedMessages(server, group)).at(-1)?.text).toBe('last of many');
+  });
+});
+
+describe('a request about reverse webhooks', () => {
+  const routes = async (): Promise<[string, string][]> => {
+    const url = `http://127.0.0.1:9/${sources}`;
+    const made = await ask(`/v1/webhooks/${group.token}/reverse`, JSON.stringify({ url }));
+    const hook = `/v1/webhooks/${group.token}/reverse/${made.body.id}`;
+    return [
+      ['POST', `/v1/webhooks/${group.token}/reverse`],
+      ['PATCH', hook],
+      ['POST', `${hook}/redeliver`],
+    ];
+  };
+
+  test('is refused before it is parsed when it is deep, or holds many keys or values', async () => {
+    for (const [method, path] of await routes()) {
+      for (const [body, message] of [
+        [`{"url":${nested(500_000)}}`, 'The body is nested deeper than 8 levels'],
+        [`{"url":1,${keys(600)}}`, 'The body holds more than 500'],
+        [`{"only":[${values(501)}]}`, 'The body holds more than 500 values'],
+      ] as const) {
+        const answer = await request(server.port, { method, path, body, headers: JSON_TYPE });
+        expectRefusal(answer, 400, message);
+      }
+      const headers = { ...JSON_TYPE, 'content-encoding': 'gzip' };
+      const bomb = gzipSync(`{"url":"${'a'.repeat(MIB - 20)}"}`);
+      expectRefusal(await request(server.port, { method, path, body: bomb, headers }), 413, 'The body expands from');
+    }
+  });
+
+  test('past the registrations of a minute is not parsed', async () => {
+    const limited = await TestServer.start({ limits: { registrationsPerMinute: 1 } });
+    try {
+      const { token } = await limited.createGroup();
+      const register = (body: string): Promise<WireAnswer> =>
+        request(limited.port, { path: `/v1/webhooks/${token}/reverse`, body, headers: JSON_TYPE });
+      expect((await register('{')).status).toBe(400);
+      const answer = await register('{');
+      expectRefusal(answer, 503, 'A group takes 1 registrations a minute');
+      expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0);
+    } finally {
+      await limited.stop();
+    }
+  });
+});
+
+describe('an operation', () => {
+  const served = [...operationTable().values()].filter(({ who }) => who !== 'system');
+  const open = served.filter(({ who }) => who === 'anybody');
+
+  test('takes more than others only where it has to', () => {
+    expect(open.map((operation) => limitsOf(operation))).toEqual(open.map(() => ANONYMOUS_LIMITS));
+    const large = served.filter((operation) => limitsOf(operation) !== SESSION_LIMITS && operation.who !== 'anybody');
+    expect(Object.fromEntries(large.map((each) => [each.name, limitsOf(each)]))).toEqual({
+      'messages.send': MESSAGE_LIMITS,
+      'messages.edit': MESSAGE_LIMITS,
+      'live.follow': expect.objectContaining(FRAME_LIMITS),
+    });
+  });
+
+  test.each(open)('for anybody takes 16 KiB of 50 values that are not compressed: $name', async ({ name }) => {
+    const path = `/v1/api/${name}`;
+    expectRefusal(await ask(path, `{"x":"${'x'.repeat(16_384)}"}`), 413, /larger than 16384 bytes/);
+    expectRefusal(await ask(path, `{"x":[${values(50)}]}`), 400, 'input: holds more than 50 values');
+    expectRefusal(await ask(path, `{${keys(51)}}`), 400, 'input: holds more than 50');
+    expectRefusal(await ask(path, `{"x":${nested(8)}}`), 400, 'input: is nested deeper than 8 levels');
+    const packed = await ask(path, gzipSync('{}'), { ...JSON_TYPE, 'content-encoding': 'gzip' });
+    expectRefusal(packed, 415, 'Send this body without a Content-Encoding');
+  });
+
+  test.each(served.filter((operation) => limitsOf(operation).values === SESSION_LIMITS.values))(
+    'with a session takes 500 values: $name',
+    async ({ name }) => {
+      const headers = { ...JSON_TYPE, authorization: `Bearer ${person.token}` };
+      expectRefusal(await ask(`/v1/api/${name}`, `{${keys(501)}}`, headers), 400, 'input: holds more than 500');
+      expectRefusal(await ask(`/v1/api/${name}`, `{"x":${nested(8)}}`, headers), 400, 'nested deeper than 8 levels');
+    },
+  );
+
+  test('that is compressed may expand fifty times', async () => {
+    const headers = { ...JSON_TYPE, authorization: `Bearer ${person.token}`, 'content-encoding': 'gzip' };
+    const bomb = gzipSync(`{"conversation":1,"text":"${'a'.repeat(500_000)}"}`);
+    expectRefusal(await ask('/v1/api/messages.send', bomb, headers), 413, 'The body expands from');
+    expect((await ask('/v1/api/profile.show', gzipSync('{}'), headers)).status).toBe(200);
+  });
+});
+
+describe('a source that has used up its time', () => {
+  const costly = `{"text":"x","a":[${Array.from({ length: 25_000 }, () => '{}').join()}]}`;
+  const from = (source: string): Record<string, string> => ({ ...JSON_TYPE, 'x-forwarded-for': source });
+
+  /** Sends until one is refused: more than a quarter of the server's time is spent with these, however quick it is. */
+  async function exhaust(send: () => Promise<WireAnswer>, status: number): Promise<WireAnswer> {
+    for (;;) {
+      const answers = await Promise.all(Array.from({ length: 50 }, send));
+      const refused = answers.find((answer) => answer.status === status);
+      if (refused !== undefined) return refused;
+    }
+  }
+
+  test('is refused below /v1/webhooks with 503 and when to repeat it, and no other source is', async () => {
+    const path = `/v1/webhooks/${group.token}`;
+    const refused = await exhaust(() => ask(path, costly, from('192.0.2.1')), 503);
+    expectRefusal(refused, 503, 'Requests from your network take too much of the time of the server');
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
+    expect((await ask(path, '{"text":"another source"}', from('192.0.2.2'))).status).toBe(200);
+  });
+
+  test('is one /64 of IPv6', async () => {
+    const path = `/v1/webhooks/${group.token}`;
+    let host = 0;
+    const refused = await exhaust(() => ask(path, costly, from(`2001:db8:1:2::${(host += 1).toString(16)}`)), 503);
+    expectRefusal(refused, 503, 'Requests from your network');
+    expect((await ask(path, '{"text":"another network"}', from('2001:db8:1:3::1'))).status).toBe(200);
+  });
+
+  test('is refused by the operations with 429', async () => {
+    const headers = { ...from('192.0.2.3'), authorization: `Bearer ${person.token}` };
+    const body = `{"x":"${'é'.repeat(30_000)}",${keys(400)}}`;
+    const refused = await exhaust(() => ask('/v1/api/profile.update', body, headers), 429);
+    expect([refused.status, refused.body.code]).toEqual([429, 'too_often']);
+  });
+});

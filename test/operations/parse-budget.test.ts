@@ -1,0 +1,110 @@
+import { expect, test } from '@jest/globals';
+import { sourceKey, type SourceKey } from '../../src/model/source-key.ts';
+import { ParseBudget } from '../../src/operations/parse-budget.ts';
+
+const [a, b, first] = [sourceKey('192.0.2.1'), sourceKey('192.0.2.2'), sourceKey('192.0.2.3')];
+const refusal = (): Error => new Error('refused');
+
+/** The budget of a second, in pieces that count whole. */
+function spend(budget: ParseBudget, source: SourceKey, atMs: number): void {
+  for (let piece = 0; piece < 10; piece += 1) budget.charge(source, 25, atMs);
+}
+
+test('a source has 250 ms in any second, and gets them again as the second passes', () => {
+  const budget = new ParseBudget();
+  expect(budget.admits(a, 10_000)).toBe(true);
+  for (let piece = 0; piece < 9; piece += 1) budget.charge(a, 25, 10_050);
+  expect(budget.admits(a, 10_050)).toBe(true);
+  budget.charge(a, 25, 10_450);
+  expect(budget.admits(a, 10_450)).toBe(false);
+  // No second that begins at the first piece holds more.
+  expect(budget.admits(a, 11_050)).toBe(false);
+  expect(budget.admits(a, 11_150)).toBe(true);
+  for (let piece = 0; piece < 9; piece += 1) budget.charge(a, 25, 11_150);
+  expect(budget.admits(a, 11_150)).toBe(false);
+  expect(budget.admits(a, 60_000)).toBe(true);
+});
+
+test('one source takes nothing from another one, and the machine itself has no bound', () => {
+  const budget = new ParseBudget();
+  spend(budget, a, 10_000);
+  expect([budget.admits(a, 10_000), budget.admits(b, 10_000), budget.admits(null, 10_000)]).toEqual([
+    false,
+    true,
+    true,
+  ]);
+});
+
+test('a pause of the machine within one piece of work shuts nobody out', () => {
+  const budget = new ParseBudget();
+  budget.charge(a, 5_000, 10_000);
+  expect(budget.admits(a, 10_000)).toBe(true);
+});
+
+test('work of a source without time is refused and not done', async () => {
+  const budget = new ParseBudget();
+  expect(await budget.run(a, refusal, () => 'done')).toBe('done');
+  spend(budget, a, performance.now());
+  let isDone = false;
+  const work = (): void => {
+    isDone = true;
+  };
+  await expect(budget.run(a, refusal, work)).rejects.toThrow('refused');
+  expect(isDone).toBe(false);
+  expect(await budget.run(b, refusal, () => 'other')).toBe('other');
+});
+
+test('what work throws is what its caller gets, and it is counted', async () => {
+  const budget = new ParseBudget();
+  const work = (): never => {
+    throw new Error('from the work');
+  };
+  await expect(budget.run(a, refusal, work)).rejects.toThrow('from the work');
+});
+
+test('after long work everything else has a turn before more is parsed, in the order in which it came', async () => {
+  const budget = new ParseBudget();
+  const order: string[] = [];
+  const long = (name: string) => (): void => {
+    order.push(name);
+    const untilMs = performance.now() + 10;
+    while (performance.now() < untilMs);
+  };
+  setImmediate(() => order.push('something else'));
+  await Promise.all(['1', '2', '3'].map((name) => budget.run(sourceKey(name), refusal, long(name))));
+  expect(order[0]).toBe('1');
+  expect(order.indexOf('something else')).toBe(1);
+  expect(order.filter((each) => each !== 'something else')).toEqual(['1', '2', '3']);
+});
+
+test('so many wait for the next turn, and no more', async () => {
+  const budget = new ParseBudget();
+  const long = (): void => {
+    const untilMs = performance.now() + 10;
+    while (performance.now() < untilMs);
+  };
+  await budget.run(a, refusal, long);
+  const outcomes = Array.from({ length: 1_100 }, () =>
+    budget.run(b, refusal, () => 'done').catch((error: Error) => error.message),
+  );
+  const counted = await Promise.all(outcomes);
+  expect(counted.filter((outcome) => outcome === 'done')).toHaveLength(1_000);
+  expect(counted.slice(1_000)).toEqual(Array.from({ length: 100 }, () => 'refused'));
+});
+
+test('who waits for time gets it, or hears within the given time that there is none', async () => {
+  const budget = new ParseBudget();
+  expect(await budget.awaits(a, 0)).toBe(true);
+  spend(budget, a, performance.now());
+  expect(await budget.awaits(a, 0)).toBe(false);
+  expect(await budget.awaits(a, 60_000)).toBe(true);
+});
+
+test('sources that were quiet longest are forgotten first', () => {
+  const budget = new ParseBudget();
+  spend(budget, first, 10_000);
+  for (let other = 0; other < 9_999; other += 1) budget.charge(sourceKey(`${other}`), 1, 10_000);
+  expect(budget.admits(first, 10_000)).toBe(false);
+  for (let other = 0; other < 10_000; other += 1) budget.charge(sourceKey(`more ${other}`), 1, 10_000);
+  expect(budget.admits(first, 10_000)).toBe(true);
+});
