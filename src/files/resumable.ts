@@ -15,7 +15,7 @@ import {
   refuseBytes,
 } from './reception.ts';
 import { NotInStoreError, type Progress } from './store.ts';
-import { newFileId, type Uploads } from './uploads.ts';
+import { newFileId, type Uploads, type UploadWatch } from './uploads.ts';
 
 /** A request that has sent nothing for so long makes room for one that goes on: its client's network has changed. */
 const QUIET_MS = 5_000;
@@ -91,11 +91,11 @@ export class ResumableUploads {
    * the upload is, and what `find` and Uploads.storeFile throw. What arrived stays, however it ends.
    */
   async append(id: string, accountId: AccountId, part: Part): Promise<UploadStatus> {
-    return this.#uploads.counting(accountId, async (stop) => {
+    return this.#uploads.counting({ accountId, conversationId: null }, async (watch) => {
       const writer = await this.#lock(id);
       try {
         const file = await this.#upload(id, accountId);
-        const status = await this.#take(file, part, { writer, stop }).catch(async (error: unknown) => {
+        const status = await this.#take(file, part, { writer, watch }).catch(async (error: unknown) => {
           await clearBehindWriter(this.#uploads.parts, id);
           throw error;
         });
@@ -126,7 +126,7 @@ export class ResumableUploads {
     for (const { ending } of this.#writers.values()) ending.abort(new KlatchError('stopping'));
   }
 
-  async #take(file: StoredFile, part: Part, by: { writer: Writer; stop: AbortSignal }): Promise<UploadStatus> {
+  async #take(file: StoredFile, part: Part, by: { writer: Writer; watch: UploadWatch }): Promise<UploadStatus> {
     const { parts } = this.#uploads;
     const { id, size } = file;
     const remaining = size - file.received;
@@ -135,8 +135,11 @@ export class ResumableUploads {
       const sentence = `The upload was announced with ${size} bytes: only ${remaining} are missing`;
       throw new KlatchError('too_large', { sentence });
     }
-    const signal = AbortSignal.any([by.stop, by.writer.ending.signal]);
-    const onFlow = (flow: Inflow): void => void (by.writer.flow = flow);
+    const signal = AbortSignal.any([by.watch.signal, by.writer.ending.signal]);
+    const onFlow = (flow: Inflow): void => {
+      by.writer.flow = flow;
+      by.watch.onFlow(flow);
+    };
     const isWhole = file.state === 'stored' || (remaining === 0 && size > 0);
     // Without a length only its body tells whether a part brings more than the upload has room for.
     if (isWhole && part.announcedBytes === null) {

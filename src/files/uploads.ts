@@ -3,15 +3,15 @@ import type { Readable } from 'node:stream';
 import { KlatchError } from '../errors.ts';
 import type { Attachment } from '../model/attachment.ts';
 import type { AccountId } from '../model/ids.ts';
+import { findUploadOwner, type Uploader } from '../storage/upload-owner.ts';
 import { outcomeOf, type FileCounts, type UploadOutcome } from './file-counts.ts';
-import { FLOW } from './inflow.ts';
+import { FLOW, type Inflow } from './inflow.ts';
 import { cleanName } from './names.ts';
 import { completeUpload, giveUp, giveUpQuietly, openUpload, receive, type UploadParts } from './reception.ts';
-import { Slots } from './slots.ts';
+import { UploadPlaces, type UploadPlace } from './upload-places.ts';
 
 /** A file that comes in one piece. */
-export interface NewFile {
-  readonly accountId: AccountId;
+export interface NewFile extends Uploader {
   /** As it was given; it is cleaned here. */
   readonly name: string;
   /** Null: nobody knows; it may not be longer than announced. */
@@ -20,6 +20,12 @@ export interface NewFile {
   readonly bytes: () => Readable;
   /** Ends the upload with its reason. */
   readonly signal?: AbortSignal;
+}
+
+/** By what an upload is ended from outside, and what measures how fast it is. */
+export interface UploadWatch {
+  readonly signal: AbortSignal;
+  readonly onFlow: (flow: Inflow) => void;
 }
 
 /**
@@ -39,15 +45,15 @@ export function newFileId(): string {
  */
 export class Uploads {
   readonly parts: UploadParts;
-  readonly #slots: Slots<AccountId>;
+  readonly #places: UploadPlaces;
   readonly #stopping = new AbortController();
   readonly #running = new Set<Promise<unknown>>();
   #isRefusing = false;
 
   constructor(parts: Omit<UploadParts, 'bounds'> & Partial<Pick<UploadParts, 'bounds'>>) {
     this.parts = { bounds: FLOW, ...parts };
-    const { uploads: total, uploadsPerUser: perKey } = parts.limits;
-    this.#slots = new Slots({ total, perKey });
+    const { uploads: total, uploadsPerUser: perOwner } = parts.limits;
+    this.#places = new UploadPlaces({ total, perOwner });
   }
 
   /** What was counted, for metrics. */
@@ -57,7 +63,7 @@ export class Uploads {
 
   /** Uploads that bytes come of right now. */
   get running(): number {
-    return this.#slots.running;
+    return this.#places.running;
   }
 
   /** Says at once, to who looks after the server, when the store cannot be worked with: messages flow without it. */
@@ -72,14 +78,14 @@ export class Uploads {
    * what store and database failed with.
    */
   async storeFile(file: NewFile): Promise<Attachment> {
-    return this.counting(file.accountId, async (stop) => {
+    return this.counting(file, async ({ signal: stop, onFlow }) => {
       const { accountId, announcedBytes } = file;
       const name = cleanName(file.name);
       const upload = await openUpload(this.parts, { id: newFileId(), accountId, name, announcedBytes });
       const { id } = upload;
       try {
         const signal = file.signal === undefined ? stop : AbortSignal.any([stop, file.signal]);
-        const source = { bytes: file.bytes(), isLast: true, isResumable: false, signal };
+        const source = { bytes: file.bytes(), isLast: true, isResumable: false, signal, onFlow };
         const { progress, head } = await receive(this.parts, upload, source);
         const complete = await completeUpload(this.parts, { id, progress }, head);
         return { outcome: 'stored', result: { id, name, ...complete } };
@@ -100,25 +106,26 @@ export class Uploads {
     return giveUp(this.parts, id, accountId);
   }
 
-  /** Runs an upload in a place of its account's and counts how it ends. Throws `uploads_full` and `stopping`. */
+  /** Runs an upload in a place of its owner's and counts how it ends. Throws `uploads_full` and `stopping`. */
   async counting<Result>(
-    accountId: AccountId,
-    work: (stop: AbortSignal) => Promise<{ outcome: UploadOutcome; result: Result }>,
+    uploader: Uploader,
+    work: (watch: UploadWatch) => Promise<{ outcome: UploadOutcome; result: Result }>,
   ): Promise<Result> {
     const { uploads } = this.parts.counts;
-    let leave: (() => void) | null = null;
+    let place: UploadPlace | null = null;
     try {
       if (this.#isRefusing) throw new KlatchError('stopping');
-      leave = this.#slots.take(accountId);
-      if (leave === null) throw new KlatchError('uploads_full');
-      const { outcome, result } = await this.#keeping(work(this.#stopping.signal));
+      place = await this.#places.take(await this.parts.pool.run((sql) => findUploadOwner(sql, uploader)));
+      if (this.#isRefusing) throw new KlatchError('stopping');
+      const signal = AbortSignal.any([this.#stopping.signal, place.signal]);
+      const { outcome, result } = await this.#keeping(work({ signal, onFlow: place.measure }));
       uploads[outcome] += 1;
       return result;
     } catch (error) {
       uploads[outcomeOf(error)] += 1;
       throw error;
     } finally {
-      leave?.();
+      if (place !== null) this.#places.leave(place);
     }
   }
 

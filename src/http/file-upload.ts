@@ -18,6 +18,7 @@ export async function uploadFile(services: Services, door: Door, req: Request, r
   const name = new URLSearchParams(req.url.split('?', 2)[1] ?? '').get('name') ?? '';
   const file = await services.uploads.storeFile({
     accountId,
+    conversationId: null,
     name,
     announcedBytes: announcedBytes(req),
     bytes: () => openBody(req, res),

@@ -97,7 +97,10 @@ function formOptions(
       liftUploadDeadline(req, res);
     },
     measure: (work) => parseBudget.measure(source, work),
-    store: (file) => uploads.storeFile({ ...file, accountId: integration.accountId, announcedBytes: null }),
+    store: (file) => {
+      const { accountId, conversationId } = integration;
+      return uploads.storeFile({ ...file, accountId, conversationId, announcedBytes: null });
+    },
     discard: (id) => uploads.discardFile(id),
   };
 }
