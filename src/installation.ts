@@ -39,6 +39,28 @@ export function thisInstallation(): Installation {
   return describeInstallation({ execPath: process.execPath, launcher: process.env['KLATCH_LAUNCHER'] });
 }
 
+/** The first word of the command line of a child that names a backup with root's rights; no command for people. */
+export const NAMING = '--name-backup';
+
+/** How a process of this program was started; `process` has it. */
+export interface ProgramStart {
+  readonly argv: readonly string[];
+  readonly execArgv: readonly string[];
+  readonly execPath: string;
+}
+
+/** How to run this program once more with other arguments; `name` is what it is called in lists of processes. */
+export function commandOf(
+  { kind, command }: Installation,
+  { argv, execArgv, execPath }: ProgramStart,
+  args: readonly string[],
+): { readonly file: string; readonly name: string; readonly args: readonly string[] } {
+  if (kind === 'source') return { file: execPath, name: 'klatch', args: [...execArgv, argv[1]!, ...args] };
+  if (kind === 'package') return { file: execPath, name: 'klatch', args };
+  // Not the program itself, which is started by a loader.
+  return { file: command, name: command, args };
+}
+
 /** What to do, as the end of a sentence, to get the private PostgreSQL programs where none were found. */
 export function howToGetPrograms({ kind, companionBinDir }: Installation): string {
   if (kind === 'package') return 'Install them with "sudo apt-get install klatch-postgresql"';

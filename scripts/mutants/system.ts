@@ -34,4 +34,12 @@ export const SYSTEM_MUTANTS: readonly Mutant[] = [
     replace: 'false',
     tests: ['test/storage/data-dir-lock', '-t', 'third user'],
   },
+  {
+    name: 'backup-as-owner',
+    promise: 'A backup that root takes works with root’s rights in the folder of another user.',
+    file: 'src/cli/backup.ts',
+    find: '  becomeOwner(loaded.config.dataDir);\n',
+    replace: '',
+    tests: ['test/cli/backup-as-root'],
+  },
 ];

@@ -12,7 +12,9 @@ import { print, printError, type CommandContext } from './context.ts';
 import { exitCodes } from './exit-codes.ts';
 import { CommandError } from './failure.ts';
 import { describeAmount, ProgressLine, runInterruptibly } from './long-work.ts';
+import { nameAsRoot } from './backup-naming.ts';
 import { configFlag, withExamples, withJson } from './options.ts';
+import { becomeOwner, ownerToBecome } from './root.ts';
 
 interface BackupOptions {
   readonly withSecrets?: boolean;
@@ -63,7 +65,8 @@ async function write(context: CommandContext, task: Task): Promise<WrittenBackup
   const { loaded, path, options, signal } = task;
   const configuration = readConfiguration(context, loaded, options);
   // Before the database is looked for: a name that is taken is told at once.
-  const file = path === null ? null : await PartialFile.create(path, { overwrite: options.force === true });
+  const file = path === null ? null : await createFile(path, { loaded, overwrite: options.force === true });
+  becomeOwner(loaded.config.dataDir);
   const progress = new ProgressLine(context);
   try {
     const database = await reachForReading(loaded.config, () => {});
@@ -88,6 +91,15 @@ async function write(context: CommandContext, task: Task): Promise<WrittenBackup
   } finally {
     progress.clear();
   }
+}
+
+/** In a folder of root's the name stays root's business, although the rest of the work is done by the owner. */
+async function createFile(
+  path: string,
+  { loaded, overwrite }: { loaded: LoadedConfig; overwrite: boolean },
+): Promise<PartialFile> {
+  if (ownerToBecome(loaded.config.dataDir) === null) return PartialFile.create(path, { overwrite });
+  return PartialFile.create(path, { overwrite, naming: (descriptor) => nameAsRoot(descriptor, { path, overwrite }) });
 }
 
 /** Without the rule for other commands, that a reader who has seen enough is no failure. */

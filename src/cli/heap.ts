@@ -1,5 +1,5 @@
 import { accessSync, constants } from 'node:fs';
-import type { Installation } from '../installation.ts';
+import { commandOf, type Installation, type ProgramStart } from '../installation.ts';
 
 /** Says that this process was started anew for this many MiB, so that it happens once. */
 const GUARD = 'KLATCH_HEAP_MIB';
@@ -11,10 +11,7 @@ const SEMI_SPACES = 3;
 const SMALLEST_SHARE = 1 / 16;
 
 /** The process as `applyHeap` sees and replaces it. */
-export interface HeapProcess {
-  readonly argv: readonly string[];
-  readonly execArgv: readonly string[];
-  readonly execPath: string;
+export interface HeapProcess extends ProgramStart {
   readonly env: Record<string, string | undefined>;
   /** Replaces the program of this process and keeps its id; the process ends where that fails. */
   readonly execve: (file: string, args: string[], env: Record<string, string>) => void;
@@ -25,21 +22,15 @@ export interface HeapProcess {
  * this process, once, before it has opened anything. `bytes` null leaves V8 its own bound. Returns where the bound is in
  * force already. Throws the system's error where the program's file cannot be run.
  */
-export function applyHeap(bytes: number | null, { kind, command }: Installation, process: HeapProcess): void {
+export function applyHeap(bytes: number | null, installation: Installation, process: HeapProcess): void {
   if (bytes === null) return;
   const heapMib = String(Math.floor(bytes / MIB));
   if (process.env[GUARD] === heapMib) return;
-  const args = process.argv.slice(2);
-  const [file, ...words] = {
-    source: [process.execPath, 'klatch', ...process.execArgv, process.argv[1]!, ...args],
-    package: [process.execPath, 'klatch', ...args],
-    // Not the program itself, which is started by a loader.
-    archive: [command, command, ...args],
-  }[kind] as [string, ...string[]];
+  const { file, name, args } = commandOf(installation, process, process.argv.slice(2));
   // Asked first: what fails in execve ends the process without a word that a person understands.
   accessSync(file, constants.X_OK);
   const options = [process.env['NODE_OPTIONS'], heapOptions(Number(heapMib))].filter(Boolean).join(' ');
-  process.execve(file, words, { ...definedOnly(process.env), [GUARD]: heapMib, NODE_OPTIONS: options });
+  process.execve(file, [name, ...args], { ...definedOnly(process.env), [GUARD]: heapMib, NODE_OPTIONS: options });
 }
 
 /**

@@ -1,4 +1,5 @@
 import { Command, CommanderError } from 'commander';
+import { NAMING } from '../installation.ts';
 import { readVersion } from '../version.ts';
 import { addCommands, COMMAND_NAMES, neededCommands } from './commands.ts';
 import { printError, type CommandContext } from './context.ts';
@@ -10,6 +11,11 @@ import { refuseCommand, refuseUnknownCommands } from './unknown-command.ts';
 export async function runCommandLine(args: readonly string[], context: CommandContext): Promise<number> {
   context.output.on('error', endWithoutReader);
   try {
+    if (args[0] === NAMING) {
+      const { runNaming } = await import('./backup-naming.ts');
+      await runNaming(args, context);
+      return exitCodes.ok;
+    }
     const program = await createProgram(context, neededCommands(args));
     await program.parseAsync(args, { from: 'user' });
     return exitCodes.ok;

@@ -1,5 +1,6 @@
 import { realpathSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
+import type { Owner } from '../config/durable-file.ts';
 import { ownerOf } from './configure.ts';
 import { exitCodes } from './exit-codes.ts';
 import { CommandError } from './failure.ts';
@@ -41,10 +42,14 @@ export interface Identity {
  * after everything that takes root was read, and before the directory is touched.
  */
 export function becomeOwner(dataDir: string, identity: Identity = process): void {
-  if (identity.geteuid?.() !== 0) return;
-  const owner = ownerOf(dataDir);
+  const owner = ownerToBecome(dataDir, identity);
   if (owner === null) return;
   identity.setgroups?.([owner.gid]);
   identity.setgid?.(owner.gid);
   identity.setuid?.(owner.uid);
+}
+
+/** Whom `becomeOwner` makes of this process; null: it changes nothing. */
+export function ownerToBecome(dataDir: string, identity: Identity = process): Owner | null {
+  return identity.geteuid?.() === 0 ? ownerOf(dataDir) : null;
 }

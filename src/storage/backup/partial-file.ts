@@ -1,32 +1,45 @@
-import { existsSync, lstatSync } from 'node:fs';
-import { lstat, open, rename, rm, type FileHandle } from 'node:fs/promises';
+import { existsSync, fstatSync, lstatSync } from 'node:fs';
+import { open, rename, rm, type FileHandle } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { Writable } from 'node:stream';
 import { callbackify } from 'node:util';
 import { syncFolder } from '../../config/durable-file.ts';
 import { BackupError } from './format.ts';
 
+/** Whoever has the rights to it gives a partial file its name, or removes it. */
+export interface Naming {
+  /** Rejects with BackupError where another process writes the file by now, or one of that name must not be overwritten. */
+  name(): Promise<void>;
+  /** Removes the partial file, unless it is another process's by now. */
+  remove(): Promise<void>;
+}
+
+interface CreateOptions {
+  readonly overwrite: boolean;
+  /** Who names the file with this descriptor; by default this process. */
+  readonly naming?: (descriptor: number) => Naming;
+}
+
 /**
  * A file that gets its name when it is whole and on disk: until then it is `<name>.partial`, for its owner alone. A kill
  * leaves that, and the next backup into the same file takes its place.
  */
 export class PartialFile {
-  readonly #path: string;
   readonly #handle: FileHandle;
-  readonly #overwrite: boolean;
+  readonly #naming: Naming;
   #isNamed = false;
 
-  private constructor(path: string, handle: FileHandle, overwrite: boolean) {
-    this.#path = path;
+  private constructor(handle: FileHandle, naming: Naming) {
     this.#handle = handle;
-    this.#overwrite = overwrite;
+    this.#naming = naming;
   }
 
   /** Rejects with BackupError where the file is there already and must not be overwritten, and with the system's errors. */
-  static async create(path: string, { overwrite }: { readonly overwrite: boolean }): Promise<PartialFile> {
+  static async create(path: string, { overwrite, naming }: CreateOptions): Promise<PartialFile> {
     refuseExisting(path, overwrite);
     await rm(partialPath(path), { force: true });
-    return new PartialFile(path, await open(partialPath(path), 'wx', 0o600), overwrite);
+    const handle = await open(partialPath(path), 'wx', 0o600);
+    return new PartialFile(handle, naming?.(handle.fd) ?? namingOf(handle.fd, { path, overwrite }));
   }
 
   /** Not the system's own streams: one that fails closes the file, which we still have to look at. */
@@ -38,31 +51,41 @@ export class PartialFile {
   /** Gives it its name, durably. */
   async finish(): Promise<void> {
     await this.#handle.sync();
-    if (!(await this.#isOurs())) {
-      throw new BackupError(`Another process writes ${partialPath(this.#path)}: this backup was given up.`);
-    }
-    refuseExisting(this.#path, this.#overwrite);
-    await rename(partialPath(this.#path), this.#path);
+    await this.#naming.name();
     this.#isNamed = true;
     await this.#handle.close();
-    syncFolder(dirname(this.#path));
   }
 
   /** Removes what was written, unless it has its name, or is another process's by now. */
   async discard(): Promise<void> {
     if (this.#isNamed) return;
-    if (await this.#isOurs()) await rm(partialPath(this.#path), { force: true });
+    await this.#naming.remove();
     await this.#handle.close();
   }
 
   async #write(chunk: Buffer): Promise<void> {
     for (let at = 0; at < chunk.length;) at += (await this.#handle.write(chunk, at)).bytesWritten;
   }
+}
 
-  async #isOurs(): Promise<boolean> {
-    const [ours, named] = await Promise.all([this.#handle.stat(), lstat(partialPath(this.#path)).catch(() => null)]);
-    return named !== null && ours.ino === named.ino && ours.dev === named.dev;
-  }
+/** Names the open file of a descriptor with the rights of this process. */
+export function namingOf(descriptor: number, { path, overwrite }: { path: string; overwrite: boolean }): Naming {
+  const partial = partialPath(path);
+  const isOurs = (): boolean => {
+    const [ours, named] = [fstatSync(descriptor), lstatSync(partial, { throwIfNoEntry: false })];
+    return named !== undefined && ours.ino === named.ino && ours.dev === named.dev;
+  };
+  return {
+    name: async () => {
+      if (!isOurs()) throw new BackupError(`Another process writes ${partial}: this backup was given up.`);
+      refuseExisting(path, overwrite);
+      await rename(partial, path);
+      syncFolder(dirname(path));
+    },
+    remove: async () => {
+      if (isOurs()) await rm(partial, { force: true });
+    },
+  };
 }
 
 function partialPath(path: string): string {
