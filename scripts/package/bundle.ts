@@ -13,10 +13,9 @@ export interface Bundle {
 
 /**
  * Bundles the server into one script, `build/bundle/klatch.cjs`, with the files it reads beside it. In CommonJS: that is
- * what a single binary starts, and what a thread runs out of a text.
+ * what a single binary starts, and what a thread runs out of a text. What was in the folder before is removed.
  */
-export async function bundle(): Promise<Bundle> {
-  const folder = join(BUILD, 'bundle');
+export async function bundle(folder = join(BUILD, 'bundle')): Promise<Bundle> {
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
   const inputs = [

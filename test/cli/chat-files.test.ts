@@ -8,11 +8,11 @@ import { fileNameOf } from '../../src/cli/chat-files.ts';
 import { formatBytes } from '../../src/cli/chat-text.ts';
 import { callAs } from '../support/call.ts';
 import { createPerson, type TestPerson } from '../support/people.ts';
+import { LAUNCHER } from '../support/program-files.ts';
 import { TestServer } from '../support/server.ts';
 import { Terminal } from '../support/terminal.ts';
-import { Program, root, type Ended } from './program.ts';
+import { Program, type Ended } from './program.ts';
 
-const KLATCH = join(root, 'bin/klatch');
 const MAX_FILE = 1_000_000;
 
 let server: TestServer;
@@ -46,7 +46,7 @@ const env = (): NodeJS.ProcessEnv => ({
 });
 
 function chat(person: TestPerson, ...args: string[]): Promise<Ended> {
-  return new Program([KLATCH, 'chat', ...args, '--profile', person.nick], { env: env(), cwd: folder }).ended;
+  return new Program([LAUNCHER, 'chat', ...args, '--profile', person.nick], { env: env(), cwd: folder }).ended;
 }
 
 async function file(name: string, content: string | Buffer): Promise<string> {
@@ -136,7 +136,7 @@ describe('klatch chat', () => {
 
   test('shows on a terminal how far it is, and takes that away', async () => {
     const path = await file('slow.bin', randomBytes(900_000));
-    const terminal = new Terminal([KLATCH, 'chat', 'write', 'Lobby', '--file', path, '--profile', 'alice'], {
+    const terminal = new Terminal([LAUNCHER, 'chat', 'write', 'Lobby', '--file', path, '--profile', 'alice'], {
       env: env(),
     });
     try {

@@ -8,11 +8,9 @@ import { callAs } from '../support/call.ts';
 import { eventually } from '../support/eventually.ts';
 import { TestMailServer } from '../support/mail-server.ts';
 import { createPerson, type TestPerson } from '../support/people.ts';
+import { LAUNCHER } from '../support/program-files.ts';
 import { postJson, TestServer, type TestGroup } from '../support/server.ts';
 import { Terminal } from '../support/terminal.ts';
-import { root } from './program.ts';
-
-const KLATCH = join(root, 'bin/klatch');
 
 let mail: TestMailServer;
 let server: TestServer;
@@ -43,7 +41,7 @@ afterAll(async () => {
 
 function open(profile: string, ...args: string[]): Terminal {
   const env = { XDG_CONFIG_HOME: join(folder, profile), XDG_STATE_HOME: join(folder, profile) };
-  const terminal = new Terminal([KLATCH, 'chat', ...args], { env });
+  const terminal = new Terminal([LAUNCHER, 'chat', ...args], { env });
   terminals.push(terminal);
   return terminal;
 }

@@ -5,11 +5,10 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/gl
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
 import { freePort } from '../support/ports.ts';
+import { LAUNCHER, MAIN } from '../support/program-files.ts';
 import { postJson } from '../support/server.ts';
 import { Terminal } from '../support/terminal.ts';
-import { Program, root, runKlatch, Workspace, type Ended } from './program.ts';
-
-const KLATCH = join(root, 'bin/klatch');
+import { Program, runKlatch, Workspace, type Ended } from './program.ts';
 
 let workspace: Workspace;
 let database: TestDatabase;
@@ -64,14 +63,14 @@ async function chat(...args: string[]): Promise<Ended> {
 
 /** A `klatch chat follow`, which runs until it is stopped, at latest behind the test. */
 function follow(...args: string[]): Program {
-  const program = new Program([KLATCH, 'chat', 'follow', ...args], { env: env() });
+  const program = new Program([LAUNCHER, 'chat', 'follow', ...args], { env: env() });
   followers.push(program);
   return program;
 }
 
 /** The same with something on standard input. */
 async function piped(input: string | Buffer, ...args: string[]): Promise<Ended> {
-  const program = new Program([KLATCH, 'chat', ...args], { env: env(), input });
+  const program = new Program([LAUNCHER, 'chat', ...args], { env: env(), input });
   return program.ended;
 }
 
@@ -96,7 +95,7 @@ describe('klatch chat sign-in', () => {
 
   test('shows neither the link nor the token, on the screen or in the list of processes', async () => {
     const text = await link('alice');
-    const terminal = new Terminal([KLATCH, 'chat', 'sign-in', '--server', http, '--link', '--profile', 'unseen'], {
+    const terminal = new Terminal([LAUNCHER, 'chat', 'sign-in', '--server', http, '--link', '--profile', 'unseen'], {
       env: env(),
     });
     try {
@@ -114,10 +113,9 @@ describe('klatch chat sign-in', () => {
       await terminal.stop();
     }
     // A link on the command line is gone from there as soon as the program runs, and is good for one use.
-    const shown = new Program(
-      [process.execPath, join(root, 'src/main.ts'), 'chat', 'follow', '--profile', 'unseen', '--server', http],
-      { env: env() },
-    );
+    const shown = new Program([process.execPath, MAIN, 'chat', 'follow', '--profile', 'unseen', '--server', http], {
+      env: env(),
+    });
     await eventually(
       () => readFileSync(`/proc/${shown.pid}/cmdline`, 'utf8'),
       (line) => !line.includes('follow') && !line.includes('node'),
@@ -250,7 +248,7 @@ describe('klatch chat', () => {
     for (let i = 0; i < 3; i += 1) expect(await postJson(webhook, { text })).toMatchObject({ status: 200 });
     const read = `"$1" chat read Lobby --last 3 --keep-unread --profile b`;
     // The pipe is full long before its reader begins.
-    const pipeline = ['sh', '-c', `${read} | { dd bs=1 count=1; sleep 1; cat; }`, 'sh', KLATCH] as const;
+    const pipeline = ['sh', '-c', `${read} | { dd bs=1 count=1; sleep 1; cat; }`, 'sh', LAUNCHER] as const;
     const { stdout } = await new Program([...pipeline], { env: env() }).ended;
     expect(stdout.match(/long /g)).toHaveLength(3 * 8_000);
   });

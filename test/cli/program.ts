@@ -5,9 +5,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { ConnectionTarget } from '../../src/storage/connection.ts';
+import { MAIN } from '../support/program-files.ts';
 
 export const root = join(import.meta.dirname, '../..');
-const MAIN = join(root, 'src/main.ts');
 export const SECRET = 'QpE7mVt3xkLr9sWzYb2nHd8fJc4gUa6o';
 
 /** How a run of the program ended. */

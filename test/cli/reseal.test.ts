@@ -7,10 +7,11 @@ import { Connection } from '../../src/storage/connection.ts';
 import { SUPERUSER } from '../../src/storage/embedded/cluster.ts';
 import { SOCKET_PORT } from '../../src/storage/embedded/socket-folder.ts';
 import { eventually } from '../support/eventually.ts';
+import { MAIN } from '../support/program-files.ts';
 import { Receiver } from '../support/receiver.ts';
 import { postJson, type TestGroup } from '../support/server.ts';
 import { ServerProcess } from '../support/server-process.ts';
-import { Program, root, runKlatch, type Ended } from './program.ts';
+import { Program, runKlatch, type Ended } from './program.ts';
 
 const OLD = 'a secret for tests that is long enough to be taken';
 /** Each start of the program takes a second, and the database is started anew with most of them. */
@@ -49,7 +50,7 @@ async function useSecret(secret: string): Promise<void> {
 function startReseal(oldSecret: string): Program {
   // Not through a pipe: the shell has to become the program, so that a signal reaches it.
   const line = 'exec "$@" <<END\n$OLD\nEND';
-  const command = [process.execPath, join(root, 'src/main.ts'), 'keys', 'reseal', '--old-secret-file', '-'];
+  const command = [process.execPath, MAIN, 'keys', 'reseal', '--old-secret-file', '-'];
   return new Program(['/bin/sh', '-c', line, 'sh', ...command, '--config', config()], { env: { OLD: oldSecret } });
 }
 

@@ -8,7 +8,8 @@ import { CommandError } from '../../src/cli/failure.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { eventually } from '../support/eventually.ts';
 import { LocalPostgres, localPrograms } from '../support/local-postgres.ts';
-import { Program, root, Workspace } from './program.ts';
+import { MAIN } from '../support/program-files.ts';
+import { Program, Workspace } from './program.ts';
 
 const isRoot = process.geteuid?.() === 0;
 const programs = await localPrograms();
@@ -192,21 +193,21 @@ const programs = await localPrograms();
     const mayRead = ['--inh-caps=+dac_read_search', '--ambient-caps=+dac_read_search'];
     const user = ['--reuid=65534', '--regid=65534', '--clear-groups'];
     const command = ['setpriv', ...user, ...mayRead, process.execPath] as const;
-    const nobody = new Program([...command, join(root, 'src/main.ts'), ...flags(), '--config', workspace.file]);
+    const nobody = new Program([...command, MAIN, ...flags(), '--config', workspace.file]);
     const { code, stderr } = await nobody.ended;
     expect({ code, stderr }).toEqual({
       code: 77,
       stderr: expect.stringMatching(/needs root: repeat this command with sudo/),
     });
     await chmod(workspace.folder, 0o755);
-    const closed = new Program([...command, join(root, 'src/main.ts'), 'setup', '--config', workspace.file]);
+    const closed = new Program([...command, MAIN, 'setup', '--config', workspace.file]);
     expect(await closed.ended).toMatchObject({ code: 73, stderr: expect.stringContaining('can be written only by') });
   });
 
   describe('at a terminal', () => {
     /** Types each line when the program waits for it, at a pseudoterminal. */
     async function converse(args: readonly string[], lines: readonly string[]) {
-      const words = [process.execPath, join(root, 'src/main.ts'), ...args, '--config', workspace.file];
+      const words = [process.execPath, MAIN, ...args, '--config', workspace.file];
       const command = words.map((word) => `'${word}'`).join(' ');
       const child = spawn('script', ['-qec', command, '/dev/null'], {
         env: { ...process.env, KLATCH_CONFIG: '', NODE_OPTIONS: '', TERM: 'dumb' },

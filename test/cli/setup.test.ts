@@ -8,7 +8,8 @@ import { askMissing, findMissing, withDatabase, type DatabaseOffers } from '../.
 import { nextStep } from '../../src/cli/setup-report.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { describeInstallation } from '../../src/installation.ts';
-import { Program, root, Workspace } from './program.ts';
+import { MAIN } from '../support/program-files.ts';
+import { Program, Workspace } from './program.ts';
 
 let workspace: Workspace;
 
@@ -275,8 +276,7 @@ describe('the unpacked archive', () => {
     const launcher = join(folder, 'bin/klatch');
     await mkdir(join(folder, 'bin'), { recursive: true });
     await writeFile(launcher, '');
-    const main = join(root, 'src/main.ts');
-    const command = [process.execPath, main, 'setup', '--embedded', '--base-uri', 'https://one.example'] as const;
+    const command = [process.execPath, MAIN, 'setup', '--embedded', '--base-uri', 'https://one.example'] as const;
     const { code, stdout } = await new Program(command, { env: { KLATCH_LAUNCHER: launcher } }).ended;
     expect({ code, stdout }).toEqual({
       code: 0,

@@ -1,15 +1,15 @@
 import { once } from 'node:events';
 import { rm } from 'node:fs/promises';
-import { HANDLE, type TestPostgres } from './global-setup.ts';
+import { HANDLE, type TestRun } from './global-setup.ts';
 
-/** Stops the server of global-setup.ts and removes its folder. */
+/** Stops the server of global-setup.ts and removes its folder and the program's. */
 // oxlint-disable-next-line import/no-default-export -- jest calls the default export.
 export default async function globalTeardown(): Promise<void> {
-  const handle = Reflect.get(globalThis, HANDLE) as TestPostgres | undefined;
+  const handle = Reflect.get(globalThis, HANDLE) as TestRun | undefined;
   if (handle === undefined) return;
-  const { dataDir, server, watchdog } = handle;
+  const { dataDir, programDir, server, watchdog } = handle;
   await server.stop();
-  await rm(dataDir, { recursive: true, force: true });
+  for (const folder of [dataDir, programDir]) await rm(folder, { recursive: true, force: true });
   // Last, so that it still cleans up when stopping fails.
   const exited = once(watchdog, 'exit');
   watchdog.kill('SIGKILL');

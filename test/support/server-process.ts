@@ -2,16 +2,16 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { pathToFileURL } from 'node:url';
 import { findPostmaster, waitUntilGone } from '../../src/storage/embedded/postmaster.ts';
 import { askControl } from './control.ts';
 import { eventually } from './eventually.ts';
 import { freePort } from './ports.ts';
+import { LAUNCHER } from './program-files.ts';
 import type { TestGroup } from './server.ts';
 
-const PROGRAM = resolve(import.meta.dirname, '../../bin/klatch');
 const KEPT_LINES = 200;
 const GONE_MS = 20_000;
 /** What its database is sealed with, for what is put into it past the server. */
@@ -83,7 +83,7 @@ export class ServerProcess {
   async start(): Promise<void> {
     const { within = [], env, preload } = this.#options;
     const loading = preload === undefined ? {} : { NODE_OPTIONS: `--import=${pathToFileURL(preload).href}` };
-    const [command, ...args] = [...within, PROGRAM, 'serve', '--config', this.#configFile];
+    const [command, ...args] = [...within, LAUNCHER, 'serve', '--config', this.#configFile];
     const child = spawn(command, args, {
       stdio: ['ignore', 'pipe', 'pipe', ...(preload === undefined ? [] : (['ipc'] as const))],
       env: { ...process.env, ...env, ...loading },
