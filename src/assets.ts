@@ -1,9 +1,10 @@
 import { readFileSync, readdirSync, statSync } from 'node:fs';
+import { getAsset, getAssetKeys, isSea } from 'node:sea';
 import { fileURLToPath } from 'node:url';
 import { Worker, type WorkerOptions } from 'node:worker_threads';
 
 /**
- * Where a file that ships with the program stands. In the bundle everything is beside it; in the source tree
+ * Where a file that ships with the program stands, unless it is inside the single binary. In the bundle everything is beside it; in the source tree
  * `etc/` and `package.json` are one level up.
  */
 function locate(name: string): string {
@@ -12,14 +13,19 @@ function locate(name: string): string {
   return fileURLToPath(new URL(`../${name}`, import.meta.url));
 }
 
-/** The text of a file that ships with the program, such as `config/reference.conf`; throws ENOENT for any other. */
+/** The text of a file that ships with the program, such as `config/reference.conf`; throws for any other. */
 export function readAsset(name: string): string {
-  return readFileSync(locate(name), 'utf8');
+  return isSea() ? getAsset(name, 'utf8') : readFileSync(locate(name), 'utf8');
 }
 
-/** Names of the files in a folder that ships with the program, sorted; throws ENOENT for any other. */
+/** Names of the files in a folder that ships with the program, sorted. */
 export function listAssets(folder: string): string[] {
-  return readdirSync(locate(folder)).sort();
+  if (!isSea()) return readdirSync(locate(folder)).sort();
+  const start = `${folder}/`;
+  return getAssetKeys()
+    .filter((key) => key.startsWith(start))
+    .map((key) => key.slice(start.length))
+    .sort();
 }
 
 /**
@@ -29,6 +35,7 @@ export function listAssets(folder: string): string[] {
  * Throws when the system gives no thread; what goes wrong later is an `error` of the thread.
  */
 export function startThread(name: string, options: WorkerOptions): Worker {
+  if (isSea()) return new Worker(getAsset(`${name}.cjs`, 'utf8'), { ...options, eval: true });
   const bundled = fileURLToPath(new URL(`./${name}.cjs`, import.meta.url));
   const isBundled = statSync(bundled, { throwIfNoEntry: false }) !== undefined;
   if (isBundled) return new Worker(readFileSync(bundled, 'utf8'), { ...options, eval: true });

@@ -1,4 +1,5 @@
 import { dirname, join } from 'node:path';
+import { isSea } from 'node:sea';
 
 /**
  * Threads for name look-ups, files and scrypt. libuv reads the variable when it makes its pool, that is at the first
@@ -14,7 +15,7 @@ const THREADS = '16';
 function programDir(): string {
   const launcher = process.env['KLATCH_LAUNCHER'];
   if (launcher !== undefined && launcher !== '') return dirname(launcher);
-  return 'pkg' in process ? join(dirname(process.execPath), 'bin') : join(import.meta.dirname, '../bin');
+  return isSea() ? join(dirname(process.execPath), 'bin') : join(import.meta.dirname, '../bin');
 }
 
 async function main(): Promise<void> {

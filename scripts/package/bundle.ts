@@ -1,27 +1,31 @@
+import { isAscii } from 'node:buffer';
 import { cpSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { build } from 'esbuild';
+import { basename, join } from 'node:path';
+import { build, transform, type BuildOptions, type TransformOptions } from 'esbuild';
 import { BUILD, buildVersion, readJson, ROOT } from './paths.ts';
 
 /** A bundle and what is in it. */
 export interface Bundle {
-  /** Holds klatch.cjs and the files that it reads. */
+  /** Holds klatch.cjs, the scripts that it loads, and the files that it reads. */
   readonly folder: string;
   /** Names of the npm packages whose code is in it, sorted. */
   readonly libraries: readonly string[];
 }
 
+const COMMON = { platform: 'node', target: 'node24' } as const;
+/** CommonJS has no import.meta. */
+const DEFINE = { 'import.meta.url': 'moduleUrl', 'import.meta.dirname': '__dirname' };
+const MODULE_URL = "const moduleUrl = require('node:url').pathToFileURL(__filename).href;";
+
 /**
- * Bundles the server into one script, `build/bundle/klatch.cjs`, with the files it reads beside it. In CommonJS: that is
- * what a single binary starts, and what a thread runs out of a text. What was in the folder before is removed.
+ * Bundles the server into `build/bundle`: klatch.cjs and the scripts that it loads when they are needed, with the files
+ * that it reads beside them. In CommonJS: that is what a single binary starts, and what a thread runs out of a text.
+ * What was in the folder before is removed.
  */
 export async function bundle(folder = join(BUILD, 'bundle')): Promise<Bundle> {
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
-  const inputs = [
-    ...(await bundleScript('src/main.ts', join(folder, 'klatch.cjs'))),
-    ...(await bundleScript('src/storage/settlement-thread.ts', join(folder, 'storage/settlement-thread.cjs'))),
-  ];
+  const inputs = [...(await bundleProgram(folder)), ...(await bundleThread(folder, 'storage/settlement-thread'))];
   for (const [from, to] of [
     ['src/config/reference.conf', 'config/reference.conf'],
     ['src/storage/migrations', 'storage/migrations'],
@@ -34,18 +38,59 @@ export async function bundle(folder = join(BUILD, 'bundle')): Promise<Bundle> {
   return { folder, libraries: [...new Set(inputs.map(libraryOf).filter((each) => each !== null))].sort() };
 }
 
-async function bundleScript(entry: string, outfile: string): Promise<string[]> {
-  const { metafile } = await build({
+/**
+ * Splits the program at its dynamic imports, so that a command evaluates only what it needs. esbuild splits ES modules
+ * alone; each one is made into CommonJS afterwards.
+ */
+async function bundleProgram(folder: string): Promise<string[]> {
+  const { metafile, outputFiles } = await build({
+    ...COMMON,
     absWorkingDir: ROOT,
-    entryPoints: [entry],
-    outfile,
+    entryPoints: { klatch: 'src/main.ts' },
+    outdir: folder,
+    outExtension: { '.js': '.cjs' },
     bundle: true,
-    platform: 'node',
-    target: 'node24',
+    splitting: true,
+    format: 'esm',
+    define: DEFINE,
+    metafile: true,
+    write: false,
+    logLevel: 'warning',
+  } satisfies BuildOptions);
+  for (const { path, text } of outputFiles) {
+    const { code } = await transform(text, {
+      ...COMMON,
+      format: 'cjs',
+      // The loader of the single binary takes require() alone (module-loader.ts).
+      supported: { 'dynamic-import': false },
+      banner: text.includes('moduleUrl') ? MODULE_URL : '',
+    } satisfies TransformOptions);
+    writeFileSync(join(folder, basename(path)), await asciiOf(code));
+  }
+  return Object.keys(metafile.inputs);
+}
+
+/**
+ * A script in ASCII, for which V8 takes half of the memory. esbuild escapes what is in texts and expressions; it leaves
+ * some comments, where question marks do no harm. Throws where that is not all.
+ */
+async function asciiOf(code: string): Promise<string> {
+  const withoutComments = await transform(code, { minifyWhitespace: true, legalComments: 'none' });
+  if (!isAscii(Buffer.from(withoutComments.code))) throw new Error('esbuild has left code that is not ASCII');
+  return code.replaceAll(/[^\0-\x7f]/g, '?');
+}
+
+/** Bundles a thread, named by its place in src without the ending, into one script. */
+async function bundleThread(folder: string, name: string): Promise<string[]> {
+  const { metafile } = await build({
+    ...COMMON,
+    absWorkingDir: ROOT,
+    entryPoints: [`src/${name}.ts`],
+    outfile: join(folder, `${name}.cjs`),
+    bundle: true,
     format: 'cjs',
-    // CommonJS has no import.meta.
-    define: { 'import.meta.url': 'moduleUrl', 'import.meta.dirname': '__dirname' },
-    banner: { js: "const moduleUrl = require('node:url').pathToFileURL(__filename).href;" },
+    define: DEFINE,
+    banner: { js: MODULE_URL },
     metafile: true,
     logLevel: 'warning',
   });

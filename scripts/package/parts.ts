@@ -16,5 +16,5 @@ export async function makeParts(): Promise<Parts> {
   requireTools(['patchelf', 'strip', 'dpkg-query']);
   const runtime = collectRuntime();
   const made = await bundle();
-  return { bundle: made, runtime, binary: makeBinary(made) };
+  return { bundle: made, runtime, binary: await makeBinary(made) };
 }

@@ -146,7 +146,7 @@ async function makeLater(steps: number, migrations: readonly string[]): Promise<
       const number = String(readdirSync(folder).length + 1).padStart(3, '0');
       writeFileSync(join(folder, `${number}-trial.sql`), migration);
     }
-    return keep(makeDeb({ runtime: collectRuntime(), bundle: made, binary: makeBinary(made) }));
+    return keep(makeDeb({ runtime: collectRuntime(), bundle: made, binary: await makeBinary(made) }));
   } finally {
     process.env = before;
   }
