@@ -53,6 +53,19 @@ describe('messages that are asked for again', () => {
     await isServed();
   });
 
+  test.each(['strict', 'none'])('remove a hook with order %s whose target answers 410 to them', async (order) => {
+    let isGone = false;
+    await lane.register({ order }, () => (isGone ? 410 : 200));
+    await lane.post(1, 3);
+    await lane.rowWhere(({ cursor }) => cursor === 3);
+    isGone = true;
+    await askAgain([2]);
+    const row = await lane.rowWhere(({ removed_at: removedAt }) => removedAt !== null);
+    expect(row).toMatchObject({ removed_by: 'target', cursor: 3 });
+    expect(arrived()).toEqual([1, 2, 3, 2]);
+    expect((await lane.log()).at(-1)).toBe('2 unregistered');
+  });
+
   test('come between the others of a strict hook, whose order stays', async () => {
     await lane.register();
     await lane.post(1, 5);

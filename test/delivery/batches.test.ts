@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { postJson } from '../support/server.ts';
 import { LaneFixture, rangeOf, seqs, upTo } from './lane-fixture.ts';
 
 let lane: LaneFixture;
@@ -36,6 +37,14 @@ describe('a hook with batch', () => {
     expect(rangeOf(arrival!)).toBe('1');
     expect(arrival!.body).toHaveLength(1);
     expect(arrival!.headers['klatch-hops']).toBe('0');
+  });
+
+  test('gets the highest hops of its messages, wherever that one stands', async () => {
+    await backlog(1, { batch: 10 });
+    for (const hops of ['2', '0']) await postJson(lane.group.webhook, { text: 'on its way' }, { 'klatch-hops': hops });
+    await begin();
+    const [arrival] = await lane.receiver.received(1);
+    expect([rangeOf(arrival!), arrival!.headers['klatch-hops']]).toEqual(['1-3', '3']);
   });
 
   test('gets a range that failed again as it was, though more has come meanwhile', async () => {

@@ -1,0 +1,182 @@
+import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
+import { openSigningKeys } from '../../src/delivery/headers.ts';
+import { Leases, type LeaseEvents } from '../../src/delivery/leases.ts';
+import { Sender } from '../../src/delivery/sender.ts';
+import { Settler } from '../../src/delivery/settler.ts';
+import { Unsettled } from '../../src/delivery/unsettled.ts';
+import { silentLog } from '../../src/log.ts';
+import type { Seq } from '../../src/model/ids.ts';
+import { lanesOfConversations } from '../../src/storage/lanes.ts';
+import type { Settlement } from '../../src/storage/settlement.ts';
+import { Fixture } from '../outbound/fixture.ts';
+import { holdOpen, isWaiting, makeGroups, makeHook, post, UNTROUBLED, until } from '../storage/fixture.ts';
+import type { StoredGroup } from '../storage/fixture.ts';
+import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { Receiver } from '../support/receiver.ts';
+import { HeldLookups, LanesFixture, patientClient, PATIENT_MS, SEALER } from './lanes-fixture.ts';
+
+// What keeps a lane from sending, and its settlements from counting, once the hook is not its own any more.
+
+let close: (() => Promise<unknown>)[];
+beforeEach(() => {
+  close = [];
+});
+afterEach(async () => {
+  jest.restoreAllMocks();
+  for (const each of close.reverse()) await each();
+});
+
+async function openDatabase(): Promise<TestDatabase> {
+  const database = await createTestDatabase();
+  close.push(() => database.drop());
+  return database;
+}
+
+async function openReceiver(): Promise<Receiver> {
+  const receiver = await Receiver.start();
+  close.push(() => receiver.stop());
+  return receiver;
+}
+
+const QUIET: LeaseEvents = {
+  onGained: () => {},
+  onLost: () => {},
+  onGive: (partitions) => new Map(partitions.map((partition) => [partition, Promise.resolve()])),
+  busy: () => new Map(),
+  onMoved: () => {},
+  onOutdated: () => {},
+};
+
+async function openLeases(database: TestDatabase): Promise<Leases> {
+  const leases = new Leases({ pool: database.open().lease, holder: 'us', events: QUIET, log: silentLog() });
+  close.push(() => leases.stop());
+  await leases.start();
+  return leases;
+}
+
+describe('a lease', () => {
+  const CLOCKS = { monotonic: performance, wall: Date } as const;
+  // Of 10 s, the last 2 are for writes that left in time to arrive in time.
+  const USED_MS = 8_000;
+
+  test.each(['monotonic', 'wall'] as const)('is used for 8 of its 10 s by the %s clock', async (name) => {
+    const database = await openDatabase();
+    const clock = CLOCKS[name];
+    const askedAfter = clock.now();
+    const leases = await openLeases(database);
+    const askedBefore = clock.now();
+    // Within one tick, so that no renewal comes between.
+    const epochAt = (ms: number): number | null => {
+      const stopped = jest.spyOn(clock, 'now').mockReturnValue(ms);
+      try {
+        return leases.epochOf(7);
+      } finally {
+        stopped.mockRestore();
+      }
+    };
+    expect(epochAt(askedAfter + USED_MS - 1)).toBe(1);
+    expect(epochAt(askedBefore + USED_MS)).toBeNull();
+  });
+});
+
+describe('settlements that gathered under two epochs', () => {
+  test('count under the oldest, which another owner has fenced off', async () => {
+    const database = await openDatabase();
+    const pools = database.open({ flushTimeoutMs: PATIENT_MS, lockTimeoutMs: PATIENT_MS });
+    const hook = await makeHook(database, (await makeGroups(database, 1))[0]!);
+    await database.query((sql) => sql`update lease set holder = 'us', epoch = 2, expires_at = 'infinity'`);
+    const settler = new Settler(pools.settle, silentLog());
+    close.push(async () => settler.stop());
+    let refusals = 0;
+    const unsettled = new Unsettled(settler, 8, () => (refusals += 1));
+    const settlement = (epoch: number, cursor: number): Settlement => {
+      return { hookId: hook, generation: 0, epoch, ...UNTROUBLED, cursor: cursor as Seq, attempts: [] };
+    };
+    const row = await holdOpen(database.target, (tx) => tx`select from reverse_hook where id = ${hook} for update`);
+    unsettled.add(settlement(2, 1));
+    await until(database, (sql) => isWaiting(sql, 'settle'));
+    for (const [epoch, cursor] of [
+      [1, 2],
+      [2, 3],
+    ] as const) {
+      unsettled.add(settlement(epoch, cursor));
+    }
+    await row.release();
+    expect(await unsettled.drain()).toBe(false);
+    expect(refusals).toBe(1);
+    const [stored] = await database.query((sql) => sql<{ cursor: number }[]>`select cursor from reverse_hook`);
+    expect(stored).toEqual({ cursor: 1 });
+  });
+});
+
+describe('while the connection to a target is being made', () => {
+  /** A sender whose connection waits for its name, and how to go on. */
+  async function connecting() {
+    const database = await openDatabase();
+    const receiver = await openReceiver();
+    const outbound = new Fixture();
+    close.push(() => outbound.close());
+    const lookups = new HeldLookups();
+    const [group] = (await makeGroups(database, 1)) as [StoredGroup];
+    const secretSealed = SEALER.seal('hook-secret', 'whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIz');
+    await makeHook(database, group, { secretSealed, url: `http://target.test:${receiver.port}/` });
+    const pools = database.open();
+    const [row] = await pools.general.run((sql) => lanesOfConversations(sql, [group.id]));
+    const leases = await openLeases(database);
+    const may = { go: true };
+    const client = patientClient(outbound, lookups.resolve);
+    const parts = { client, leases, mayGo: () => may.go, learn: () => {} };
+    const sender = new Sender(row!, openSigningKeys(SEALER, [], row!), parts);
+    const request = { first: 1 as Seq, last: 1 as Seq, body: Buffer.from('{}'), hops: 0 };
+    let writes = 0;
+    const sent = sender.send(request, 'id', () => (writes += 1));
+    await lookups.begun;
+    const finish = async () => {
+      lookups.release();
+      return { sent: await sent, writes, arrivals: receiver.arrivals.length };
+    };
+    return { may, leases, finish };
+  }
+
+  test('nothing stands in the way of a request that may go', async () => {
+    const { finish } = await connecting();
+    expect(await finish()).toMatchObject({ sent: { outcome: { delivered: true }, epoch: 1 }, writes: 1, arrivals: 1 });
+  });
+
+  test('a pause keeps the request from being sent', async () => {
+    const { may, finish } = await connecting();
+    may.go = false;
+    expect(await finish()).toEqual({ sent: 'interrupted', writes: 0, arrivals: 0 });
+  });
+
+  test('the end of the lease keeps it from being sent', async () => {
+    const { leases, finish } = await connecting();
+    leases.leave();
+    expect(await finish()).toEqual({ sent: 'undecided', writes: 0, arrivals: 0 });
+  });
+});
+
+describe('from the moment in which a change of a hook is announced', () => {
+  test('its lane starts no attempt until the row was read again', async () => {
+    const fixture = await LanesFixture.start();
+    close.push(() => fixture.stop());
+    const [receiver, other] = [await openReceiver(), await openReceiver()];
+    const [group, apart] = (await makeGroups(fixture.database, 2)) as [StoredGroup, StoredGroup];
+    await fixture.hook(group, { url: receiver.url() });
+    await fixture.hook(apart, { url: other.url() });
+    const first = Promise.withResolvers<number>();
+    receiver.answer = ({ body }) => (body.data.message.seq === 1 ? first.promise : 200);
+    await fixture.tick(apart, other, 1);
+    for (const text of ['one', 'two']) await fixture.log.append(post(group, text));
+    await receiver.received(1);
+    // Nothing can be read of a hook, and nothing settled: both lanes may run ahead of that.
+    const table = await holdOpen(fixture.database.target, (tx) => tx`lock table reverse_hook in access exclusive mode`);
+    fixture.bus.publish('hooksChanged', [group.id]);
+    first.resolve(200);
+    await fixture.tick(apart, other, 5);
+    expect(receiver.seqs()).toEqual([1]);
+    await table.release();
+    await receiver.received(2);
+    expect(receiver.seqs()).toEqual([1, 2]);
+  });
+});
