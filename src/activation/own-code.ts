@@ -1,5 +1,5 @@
 import { createHmac, hkdfSync, randomInt, timingSafeEqual } from 'node:crypto';
-import type { SourceKey } from '../model/source-key.ts';
+import { siteKey, type SourceKey } from '../model/source-key.ts';
 
 const DIGITS = 6;
 
@@ -34,9 +34,11 @@ export class ActivationHasher {
     return expected.length === given.length && timingSafeEqual(expected, given) && verifier !== null;
   }
 
-  /** What activations of a source are counted by. */
-  source(source: SourceKey | 'control socket'): string {
-    return this.#hash('source', source).toString('hex');
+  /** What activations of a source are counted by; null: the control socket. */
+  source(source: SourceKey | null): { readonly sourceHash: string; readonly siteHash: string } {
+    const [own, site] = source === null ? ['control socket', 'control socket'] : [source, siteKey(source)];
+    const hash = (key: string): string => this.#hash('source', key).toString('hex');
+    return { sourceHash: hash(own), siteHash: hash(site) };
   }
 
   #hash(...parts: readonly string[]): Buffer {

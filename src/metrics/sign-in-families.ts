@@ -10,7 +10,7 @@ export function signInFamilies({ numbers }: Activations): Family[] {
     counter(
       {
         name: 'klatch_activation_refusals_total',
-        help: 'Proofs of an address that were not begun: too many of a source, an address or the installation, too early again, or the provider was away.',
+        help: 'Proofs of an address that were not begun, or sent no code: too many of a source, an address or the installation, too early again, or the provider was away.',
         labels: ['reason'],
       },
       () => byLabel('reason', numbers.refused),

@@ -17,6 +17,8 @@ const MAX_IN_FLIGHT = 32;
 const STEPS_BURST = 100;
 const STEPS_PER_SECOND = 5;
 const SOURCES = 10_000;
+/** The log says so often that codes are not sent since their budget is used up. */
+const BUDGET_LOG_MS = 10 * 60_000;
 
 /** Numbers since the start, for metrics. */
 export interface ActivationNumbers {
@@ -52,6 +54,7 @@ export class Activations {
   readonly #health = new Map<CodeProvider, Health>();
   readonly #sending = new Set<Promise<void>>();
   #judging = 0;
+  #budgetLoggedAt = -Infinity;
   #stopped = false;
 
   constructor(providers: readonly CodeProvider[], parts: { secret: string; pool: Pool; log: Log }) {
@@ -111,6 +114,15 @@ export class Activations {
     });
     this.#sending.add(sending);
     void sending.finally(() => this.#sending.delete(sending));
+  }
+
+  /** Counts an activation whose code is not sent, since the hour's budget for such addresses is used up. */
+  noteOverBudget(): void {
+    this.numbers.refused.installation += 1;
+    const now = performance.now();
+    if (now - this.#budgetLoggedAt < BUDGET_LOG_MS) return;
+    this.#budgetLoggedAt = now;
+    this.#log.warn('codes are not sent: as many were sent in the last hour as limits.codes-per-hour allows');
   }
 
   /** Whether the code is right. Throws `provider_away` when the gate cannot say. */

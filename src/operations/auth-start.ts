@@ -3,7 +3,12 @@ import type { CodeProvider } from '../activation/provider.ts';
 import type { Config } from '../config/config.ts';
 import { KlatchError } from '../errors.ts';
 import { parseProofAddress, type ProofAddress } from '../model/proof-address.ts';
-import { countActivations, insertActivation, type ActivationCounts } from '../storage/activations.ts';
+import {
+  countActivations,
+  deleteOldestUnsent,
+  insertActivation,
+  type ActivationCounts,
+} from '../storage/activations.ts';
 import { findAddressHolder } from '../storage/addresses.ts';
 import type { Transaction } from '../storage/connection.ts';
 import type { ActivationNumbers } from './activations.ts';
@@ -19,8 +24,12 @@ import { hashSecretName, newSecretName } from './sign-in.ts';
 export const ATTEMPTS = 3;
 const CODE_MS = 24 * 60 * 60_000;
 const RESEND_MS = 60_000;
-/** So many are begun for each code that may be sent, most of them for nobody: each is a row that is kept for a day. */
-const BEGUN_PER_CODE = 100;
+/** Activations without a code that are kept of an hour, for each code that may be sent: each is a row. */
+const UNSENT_PER_CODE = 100;
+/** A /48 may begin as many as so many of its /64. */
+const SOURCES_OF_SITE = 4;
+/** An address is sent as many codes as so many sites may ask for. */
+const SITES_OF_ADDRESS = 4;
 
 export const startSignIn = defineOperation({
   name: 'auth.start',
@@ -58,16 +67,20 @@ export const startSignIn = defineOperation({
     const transaction = newSecretName();
     const transactionHash = hashSecretName(transaction);
     const { code, verifier } = activations.newCode(provider, transactionHash);
-    const sourceHash = activations.hasher.source(source ?? 'control socket');
+    const hashes = activations.hasher.source(source);
     const begun = await database.general.transaction(async (tx) => {
-      const counts = await countActivations(tx, address, sourceHash);
-      refuseTooMany(counts, config, activations.numbers);
-      const sends = await mayHaveCode(tx, address, { config, isInvited });
-      const fields = { transactionHash, provider: provider.name, sourceHash, sends, verifier: sends ? verifier : null };
+      const counts = await countActivations(tx, address, hashes);
+      const budgets = budgetsOf(counts, config, isInvited);
+      refuseTooMany(counts, { config, budgets, refused: activations.numbers.refused });
+      const { toAccount, isOverBudget, sends } = await recipientOf(tx, address, budgets);
+      if (!sends && counts.unsent >= config.limits.codesPerHour * UNSENT_PER_CODE) await deleteOldestUnsent(tx);
+      const known = { transactionHash, provider: provider.name, ...hashes, toAccount };
+      const fields = { ...known, sends, verifier: sends ? verifier : null };
       const times = await insertActivation(tx, { ...address, ...fields, attempts: ATTEMPTS, validMs: CODE_MS });
-      return { sends, ...times };
+      return { sends, isOverBudget, ...times };
     });
     activations.numbers.begun += 1;
+    if (begun.isOverBudget) activations.noteOverBudget();
     if (begun.sends)
       activations.sendLater(provider, transactionHash, { address: address.address, code, validMs: CODE_MS });
     return {
@@ -79,36 +92,73 @@ export const startSignIn = defineOperation({
   },
 });
 
-/** Whether a code is sent: to who has an active account, and to strangers where they may sign up. */
-async function mayHaveCode(
-  tx: Transaction,
-  address: ProofAddress,
-  { config, isInvited }: { config: Config; isInvited: boolean },
-): Promise<boolean> {
-  const holder = await findAddressHolder(tx, address);
-  if (holder !== null) return !holder.deactivated;
-  return config.registration === 'open' || (config.registration === 'invite' && isInvited);
+/** Whether a code may still be sent in this hour, by whose the address is. */
+interface Budgets {
+  readonly accounts: boolean;
+  readonly strangers: boolean;
+  /** Whether strangers get codes at all. */
+  readonly maySignUp: boolean;
 }
 
-function refuseTooMany(counts: ActivationCounts, { limits }: Config, { refused }: ActivationNumbers): void {
+/** Strangers and accounts have a budget each, so that strangers cannot use up the codes that people sign in with. */
+function budgetsOf(counts: ActivationCounts, config: Config, isInvited: boolean): Budgets {
+  const { registration, limits } = config;
+  const maySignUp = registration === 'open' || (registration === 'invite' && isInvited);
+  return {
+    accounts: counts.sentToAccounts < limits.codesPerHour,
+    strangers: counts.sentToStrangers < limits.codesPerHour,
+    maySignUp,
+  };
+}
+
+/**
+ * Whose the address is, and whether a code is sent. Where the budget of its kind alone is used up, the answer says
+ * nothing of it: an error would tell whether somebody has this address.
+ */
+async function recipientOf(
+  tx: Transaction,
+  address: ProofAddress,
+  budgets: Budgets,
+): Promise<{ toAccount: boolean; isOverBudget: boolean; sends: boolean }> {
+  const holder = await findAddressHolder(tx, address);
+  const toAccount = holder !== null;
+  const mayHave = toAccount ? !holder.deactivated : budgets.maySignUp;
+  const isOverBudget = mayHave && !(toAccount ? budgets.accounts : budgets.strangers);
+  return { toAccount, isOverBudget, sends: mayHave && !isOverBudget };
+}
+
+/**
+ * Refuses by what the caller knows: the own network, and the address as it was given. Whether a code would be sent makes
+ * no difference, or the limits would tell who has an account. A network that asks for somebody else's address shuts out
+ * itself: waiting times and bounds of an address are counted by site.
+ */
+function refuseTooMany(
+  counts: ActivationCounts,
+  { config, budgets, refused }: { config: Config; budgets: Budgets; refused: ActivationNumbers['refused'] },
+): void {
+  const { codesPerSource, codesPerAddress } = config.limits;
   const refuse = (reason: keyof ActivationNumbers['refused'], sentence: string): never => {
     refused[reason] += 1;
     throw new KlatchError('too_often', { sentence });
   };
-  if (counts.ofSource >= limits.codesPerSource) {
+  if (counts.ofSource >= codesPerSource || counts.ofSite >= codesPerSource * SOURCES_OF_SITE) {
     refuse('source', 'Too many codes were asked for from your network in the last hour; please try again later');
   }
   if (counts.sinceLastMs !== null && counts.sinceLastMs < RESEND_MS) {
     const seconds = Math.ceil((RESEND_MS - counts.sinceLastMs) / 1000);
     refuse('resend', `A code was asked for this address a moment ago; another one can be sent in ${seconds} s`);
   }
-  if (counts.ofAddress >= limits.codesPerAddress) {
+  if (counts.ofAddressBySite >= codesPerAddress) {
     refuse(
       'address',
-      `At most ${limits.codesPerAddress} codes are sent to one address in 24 hours; try again tomorrow`,
+      `At most ${codesPerAddress} codes are sent to one address in 24 hours for one network; try again tomorrow`,
     );
   }
-  if (counts.ofAll >= limits.codesPerHour || counts.begun >= limits.codesPerHour * BEGUN_PER_CODE) {
+  if (counts.ofAddress >= codesPerAddress * SITES_OF_ADDRESS) {
+    const sentence = `At most ${codesPerAddress * SITES_OF_ADDRESS} codes are sent to one address in 24 hours; try again tomorrow`;
+    refuse('address', sentence);
+  }
+  if (!budgets.accounts && !(budgets.maySignUp && budgets.strangers)) {
     refuse('installation', 'This server sends no more codes in this hour; please try again later');
   }
 }

@@ -4,17 +4,31 @@ import type { Sql, Transaction } from './connection.ts';
 /** 'activ' in ASCII: activations are counted and begun one after the other, on all nodes. */
 const ADVISORY_LOCK = 0x6163746976;
 
-/** How many activations there were already. */
+/** The networks that an activation counts for, as keyed hashes. */
+export interface HashedSource {
+  /** An IPv4 address, or a /64 of IPv6. */
+  readonly sourceHash: string;
+  /** The /48 around it; of IPv4 the same as the source. */
+  readonly siteHash: string;
+}
+
+/** How many activations there were already, whether a code was sent or not. */
 export interface ActivationCounts {
-  /** Of this address in 24 hours. */
+  /** For this address, in 24 hours. */
   readonly ofAddress: number;
-  /** By this source in an hour. */
+  /** The same, begun from this site. */
+  readonly ofAddressBySite: number;
+  /** By this source, in an hour. */
   readonly ofSource: number;
-  /** With a code, in an hour, all together. */
-  readonly ofAll: number;
-  /** The same with those that no code was sent for. */
-  readonly begun: number;
-  /** Ms since the last one of this address; null when there was none in 24 hours. */
+  /** By this site, in an hour. */
+  readonly ofSite: number;
+  /** Codes that were sent to addresses of accounts, in an hour. */
+  readonly sentToAccounts: number;
+  /** Codes that were sent to other addresses, in an hour. */
+  readonly sentToStrangers: number;
+  /** Without a code, in an hour. */
+  readonly unsent: number;
+  /** Ms since this site last began one for this address; null when it did not in 24 hours. */
   readonly sinceLastMs: number | null;
 }
 
@@ -25,29 +39,49 @@ export interface ActivationCounts {
 export async function countActivations(
   tx: Transaction,
   { kind, address }: ProofAddress,
-  sourceHash: string,
+  { sourceHash, siteHash }: HashedSource,
 ): Promise<ActivationCounts> {
   await tx`select pg_advisory_xact_lock(${ADVISORY_LOCK})`;
   const [row] = await tx<ActivationCounts[]>`
+    with of_address as (
+      select sent_at, site_hash from activation
+      where kind = ${kind} and address = ${address} and sent_at > clock_timestamp() - interval '24 hours'
+    ), in_hour as (
+      select
+        count(*) filter (where sends and to_account)::int as accounts,
+        count(*) filter (where sends and not to_account)::int as strangers,
+        count(*) filter (where not sends)::int as unsent
+      from activation where sent_at > clock_timestamp() - interval '1 hour'
+    )
     select
-      (select count(*) from activation
-        where kind = ${kind} and address = ${address} and sent_at > clock_timestamp() - interval '24 hours')::int as "ofAddress",
+      (select count(*) from of_address)::int as "ofAddress",
+      (select count(*) from of_address where site_hash = ${siteHash})::int as "ofAddressBySite",
       (select count(*) from activation
         where source_hash = ${sourceHash} and sent_at > clock_timestamp() - interval '1 hour')::int as "ofSource",
       (select count(*) from activation
-        where sends and sent_at > clock_timestamp() - interval '1 hour')::int as "ofAll",
-      (select count(*) from activation where sent_at > clock_timestamp() - interval '1 hour')::int as begun,
-      (select extract(epoch from clock_timestamp() - max(sent_at)) * 1000 from activation
-        where kind = ${kind} and address = ${address} and sent_at > clock_timestamp() - interval '24 hours'
-      )::float8 as "sinceLastMs"`;
+        where site_hash = ${siteHash} and sent_at > clock_timestamp() - interval '1 hour')::int as "ofSite",
+      accounts as "sentToAccounts", strangers as "sentToStrangers", unsent,
+      (select extract(epoch from clock_timestamp() - max(sent_at)) * 1000 from of_address
+        where site_hash = ${siteHash})::float8 as "sinceLastMs"
+    from in_hour`;
   return row!;
 }
 
+/** Removes the oldest activation of the last hour that no code was sent for. */
+export async function deleteOldestUnsent(tx: Transaction): Promise<void> {
+  await tx`
+    delete from activation where transaction_hash = (
+      select transaction_hash from activation
+      where not sends and sent_at > clock_timestamp() - interval '1 hour'
+      order by sent_at limit 1)`;
+}
+
 /** An activation to be written. */
-export interface NewActivation extends ProofAddress {
+export interface NewActivation extends ProofAddress, HashedSource {
   readonly transactionHash: string;
   readonly provider: string;
-  readonly sourceHash: string;
+  /** Whether the address belongs to an account. */
+  readonly toAccount: boolean;
   readonly sends: boolean;
   readonly verifier: string | null;
   readonly attempts: number;
@@ -59,12 +93,13 @@ export async function insertActivation(
   tx: Transaction,
   activation: NewActivation,
 ): Promise<{ sentAt: Date; expiresAt: Date }> {
-  const { transactionHash, provider, kind, address, sourceHash, sends, verifier, attempts, validMs } = activation;
+  const { transactionHash, provider, kind, address, sourceHash, siteHash, toAccount, sends, verifier } = activation;
+  const { attempts, validMs } = activation;
   const [row] = await tx<{ sentAt: Date; expiresAt: Date }[]>`
-    insert into activation (transaction_hash, provider, kind, address, source_hash, sends, verifier, attempts_left,
-      sent_at, expires_at)
-    select ${transactionHash}, ${provider}, ${kind}, ${address}, ${sourceHash}, ${sends}, ${verifier}, ${attempts},
-      t.now, t.now + ${validMs} * interval '1 millisecond'
+    insert into activation (transaction_hash, provider, kind, address, source_hash, site_hash, to_account, sends,
+      verifier, attempts_left, sent_at, expires_at)
+    select ${transactionHash}, ${provider}, ${kind}, ${address}, ${sourceHash}, ${siteHash}, ${toAccount}, ${sends},
+      ${verifier}, ${attempts}, t.now, t.now + ${validMs} * interval '1 millisecond'
     from (select clock_timestamp() as now) t
     returning sent_at as "sentAt", expires_at as "expiresAt"`;
   return row!;
