@@ -81,9 +81,9 @@ function senderName({ nick, name, kind }: Actor, label: string | undefined): str
 const DESCRIBED: Readonly<Record<string, (who: string, actor: string, details: Notice['details']) => string>> = {
   created: (_, actor) => `${actor} opened this conversation`,
   joined: (who, actor) => (who === actor ? `${who} joined` : `${actor} added ${who}`),
-  left: (who) => `${who} left`,
-  removed: (who, actor) => `${actor} removed ${who}`,
-  role: (who, _, { role }) => `${who} is ${text(role)} now`,
+  left: (who, _, details) => `${who} left${secretsOf(who, details)}`,
+  removed: (who, actor, details) => `${actor} removed ${who}${secretsOf(who, details)}`,
+  role: (who, _, details) => `${who} is ${text(details['role'])} now${secretsOf(who, details)}`,
   renamed: (_, actor, { title }) => `${actor} changed the title to "${text(title)}"`,
   described: (_, actor) => `${actor} changed what the group is for`,
   published: (_, actor) => `${actor} made the group public`,
@@ -92,6 +92,15 @@ const DESCRIBED: Readonly<Record<string, (who: string, actor: string, details: N
   unarchived: (_, actor) => `${actor} opened the group again`,
   token_rotated: (_, actor) => `${actor} replaced the integration token`,
 };
+
+/** What somebody may still know who left a group or is admin no longer; nothing where they know nothing. */
+function secretsOf(who: string, { token, invites_seen: invites }: Notice['details']): string {
+  const known = [
+    ...(token === 'seen' ? ['the integration token'] : []),
+    ...(typeof invites === 'number' && invites > 0 ? [`${invites} open invitation${invites === 1 ? '' : 's'}`] : []),
+  ];
+  return known.length === 0 ? '' : `; ${who} still knows ${known.join(' and ')}`;
+}
 
 /** What happened, in words; kinds that are newer than this client by their name. */
 export function noticeText({ kind, actor, details }: Notice): string {

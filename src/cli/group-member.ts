@@ -2,13 +2,16 @@ import { Option, type Command } from 'commander';
 import { addMember, removeMember } from '../operations/members.ts';
 import { groupRoleSchema } from '../operations/schemas.ts';
 import type { CommandContext } from './context.ts';
+import { departureInput, departureLines, withDeparture, type DepartureOptions } from './departure-lines.ts';
 import { GROUP } from './group-argument.ts';
 import { withExamples, withJson } from './options.ts';
 import { ask } from './result.ts';
 
 type Member = Awaited<ReturnType<(typeof addMember)['run']>>;
 
-interface AddOptions {
+type Removed = Awaited<ReturnType<(typeof removeMember)['run']>>;
+
+interface AddOptions extends DepartureOptions {
   readonly role?: Member['role'];
   readonly json?: boolean;
 }
@@ -24,27 +27,43 @@ export function addMembers(group: Command, context: CommandContext): void {
         groupRoleSchema.options,
       ),
     )
-    .action((name: string, user: string, { role, json }: AddOptions, self: Command) =>
-      ask(context, self, { operation: addMember, input: { group: name, user, role }, json, lines: addedLines }),
+    .action((name: string, user: string, { role, json, ...options }: AddOptions, self: Command) =>
+      ask(context, self, {
+        operation: addMember,
+        input: { group: name, user, role, ...departureInput(options) },
+        json,
+        lines: addedLines,
+      }),
     );
-  withExamples(withJson(add), [
+  withExamples(withJson(withDeparture(add)), [
     'klatch group add-member Operations alice',
     'klatch group add-member Operations alice --role admin',
+    'klatch group add-member Operations alice --role member --rotate-token',
   ]);
   const remove = group
     .command('remove-member')
-    .description('end a membership; what the member has written stays')
+    .description("end a membership, with those of the member's bots; what they have written stays")
     .argument('<group>', GROUP)
     .argument('<user>', 'the nick of the account')
-    .action((name: string, user: string, { json }: { json?: boolean }, self: Command) => {
-      const lines = (left: { group: number; user: string }) => [
-        `${left.user} is no member of group ${left.group} now.`,
-      ];
-      return ask(context, self, { operation: removeMember, input: { group: name, user }, json, lines });
-    });
-  withExamples(withJson(remove), ['klatch group remove-member Operations alice']);
+    .action((name: string, user: string, { json, ...options }: DepartureOptions & { json?: boolean }, self: Command) =>
+      ask(context, self, {
+        operation: removeMember,
+        input: { group: name, user, ...departureInput(options) },
+        json,
+        lines: removedLines,
+      }),
+    );
+  withExamples(withJson(withDeparture(remove)), [
+    'klatch group remove-member Operations alice',
+    'klatch group remove-member Operations alice --rotate-token --revoke-invites',
+  ]);
 }
 
-function addedLines({ group, user, role, added }: Member): string[] {
-  return [`${user} is ${added ? 'now ' : ''}a member of group ${group} with the role ${role}.`];
+function addedLines({ group, user, role, added, ...departure }: Member): string[] {
+  const line = `${user} is ${added ? 'now ' : ''}a member of group ${group} with the role ${role}.`;
+  return [line, ...departureLines(group, user, departure)];
+}
+
+function removedLines({ group, user, ...departure }: Removed): string[] {
+  return [`${user} is no member of group ${group} now.`, ...departureLines(group, user, departure)];
 }

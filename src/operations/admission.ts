@@ -4,7 +4,14 @@ import { KlatchError } from '../errors.ts';
 import type { AccountId } from '../model/ids.ts';
 import type { GroupRole } from '../model/roles.ts';
 import type { Sql, Transaction } from '../storage/connection.ts';
-import { countMembers, findAddressee, insertMember, lockMemberships, type Addressee } from '../storage/members.ts';
+import {
+  countMembers,
+  findAddressee,
+  insertMember,
+  lockMemberships,
+  type Addressee,
+  type MembershipCounts,
+} from '../storage/members.ts';
 import type { LockedGroup } from './group-change.ts';
 import { nickSchema } from './users.ts';
 
@@ -31,15 +38,15 @@ export function absentUser(user: string | number): KlatchError {
 export async function admitMember(
   { limits, group }: { limits: LimitsConfig; group: LockedGroup },
   account: { id: AccountId; nick: string },
-  role: GroupRole,
+  { role, requested }: { role: GroupRole; requested: boolean },
 ): Promise<void> {
   const { tx, conversationId, head } = group;
   if ((await countMembers(tx, conversationId)) >= limits.membersPerGroup) {
     const sentence = `A group has at most ${limits.membersPerGroup} members (limits.members-per-group)`;
     throw new KlatchError('limit_reached', { sentence });
   }
-  requireRoom(limits, account.nick, await lockAccount(tx, account));
-  await insertMember(tx, { conversationId, accountId: account.id, role, readSeq: head.lastSeq });
+  requireRoom(limits, account.nick, { counts: await lockAccount(tx, account), requested });
+  await insertMember(tx, { conversationId, accountId: account.id, role, readSeq: head.lastSeq, requested });
   group.memberChanged(account.id);
   await group.notice('joined', { account: account.id, nick: account.nick });
 }
@@ -48,15 +55,33 @@ export async function admitMember(
  * In how many conversations an account is, whose row stays locked until the commit. Throws `not_found` for a deactivated
  * one.
  */
-export async function lockAccount(tx: Transaction, account: { id: AccountId; nick: string }): Promise<number> {
+export async function lockAccount(
+  tx: Transaction,
+  account: { id: AccountId; nick: string },
+): Promise<MembershipCounts> {
   const conversations = await lockMemberships(tx, account.id);
   if (conversations === null) throw absentUser(account.nick);
   return conversations;
 }
 
+/**
+ * Groups that others may add an account to, as a multiple of `limits.groups-per-user`. They have a bound of their own, so
+ * that nobody can use up what the account may create and join. One owner cannot fill it: its own bound is smaller.
+ */
+const ADDED_FACTOR = 10;
+
 /** Throws `limit_reached` for an account that is in as many conversations as it may be. */
-export function requireRoom(limits: LimitsConfig, nick: string, conversations: number): void {
-  if (conversations < limits.groupsPerUser) return;
-  const sentence = `${nick} is in ${conversations} groups and conversations already, as many as one may be in (limits.groups-per-user)`;
+export function requireRoom(
+  { groupsPerUser }: LimitsConfig,
+  nick: string,
+  { counts, requested }: { counts: MembershipCounts; requested: boolean },
+): void {
+  if (requested) {
+    if (counts.requested < groupsPerUser) return;
+    const sentence = `${nick} is in ${counts.requested} groups and conversations already, as many as one may be in (limits.groups-per-user)`;
+    throw new KlatchError('limit_reached', { sentence });
+  }
+  if (counts.added < groupsPerUser * ADDED_FACTOR) return;
+  const sentence = `Others have added ${nick} to ${counts.added} groups already, as many as they may (${ADDED_FACTOR} times limits.groups-per-user): send an invitation instead`;
   throw new KlatchError('limit_reached', { sentence });
 }

@@ -23,6 +23,8 @@ export interface LockedGroup {
   notice(kind: string, details?: NoticeDetails): Promise<void>;
   /** Tells everybody, after the commit, that what they remember of this membership is old. */
   memberChanged(accountId: AccountId): void;
+  /** Tells every node, after the commit, that the integration token with this hash works no longer. */
+  tokenRevoked(hash: string): void;
 }
 
 /** What the caller may do in the group that is changed. */
@@ -32,6 +34,7 @@ export type Authority = GroupRole | 'administrator';
 export class ConversationNews {
   readonly #noticed = new Set<ConversationId>();
   readonly #members: Membership[] = [];
+  readonly #tokens: string[] = [];
 
   noticed(conversationId: ConversationId): void {
     this.#noticed.add(conversationId);
@@ -41,8 +44,13 @@ export class ConversationNews {
     this.#members.push(membership);
   }
 
+  tokenRevoked(hash: string): void {
+    this.#tokens.push(hash);
+  }
+
   /** To be called behind the commit, and where its answer was lost: a change whose answer was lost may be one. */
   publish(bus: Bus): void {
+    if (this.#tokens.length > 0) bus.publish('tokensRevoked', this.#tokens);
     if (this.#members.length > 0) bus.publish('membersChanged', this.#members);
     if (this.#noticed.size > 0) bus.publish('revised', [...this.#noticed]);
   }
@@ -66,6 +74,7 @@ export async function lockConversation(
       await insertNotice(tx, { conversationId, kind, actorId, details });
     },
     memberChanged: (accountId) => news.memberChanged({ conversationId, accountId }),
+    tokenRevoked: (hash) => news.tokenRevoked(hash),
   };
 }
 

@@ -3,7 +3,7 @@ import type { ConversationId } from '../model/ids.ts';
 import { replaceToken } from '../storage/integrations.ts';
 import { newToken } from './access.ts';
 import { unknownOutcome } from './database-errors.ts';
-import { changeGroup } from './group-change.ts';
+import { changeGroup, type LockedGroup } from './group-change.ts';
 import { readToken, webhookUrl } from './group-view.ts';
 import { definePlacedOperation } from './operation.ts';
 import { readAs } from './place.ts';
@@ -40,20 +40,26 @@ export const rotateToken = definePlacedOperation({
   scope: 'hooks:manage',
   errors: [],
   run: async (services, _input, caller, place) => {
-    const token = newToken(services.sealer);
+    let token: string;
     try {
-      // Beneath the head's lock: behind every flush that was admitted with the old token.
-      const old = await changeGroup(services, { place, caller, who: 'group-admin' }, async (group) => {
-        await group.notice('token_rotated');
-        return replaceToken(group.tx, group.conversationId, token);
-      });
-      if (old !== null) services.bus.publish('tokensRevoked', [old]);
+      token = await changeGroup(services, { place, caller, who: 'group-admin' }, (group) =>
+        replaceGroupToken(services, group),
+      );
     } catch (error) {
       throw unknownOutcome(error, 'The token may have been replaced: look at it before you repeat it (groups.token)');
     }
-    return tokenOf(services, place.conversationId, token.token);
+    return tokenOf(services, place.conversationId, token);
   },
 });
+
+/** Replaces the token under the head's lock: after every flush that was admitted with the old one. Returns the new one. */
+export async function replaceGroupToken({ sealer }: Pick<Services, 'sealer'>, group: LockedGroup): Promise<string> {
+  const token = newToken(sealer);
+  await group.notice('token_rotated');
+  const old = await replaceToken(group.tx, group.conversationId, token);
+  if (old !== null) group.tokenRevoked(old);
+  return token.token;
+}
 
 function tokenOf(services: Services, id: ConversationId, token: string): z.infer<typeof tokenSchema> {
   return { group: id, token, webhook: webhookUrl(services, token) };

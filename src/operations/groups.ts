@@ -83,12 +83,13 @@ async function insert(
   group: NewGroup,
 ): Promise<ConversationId> {
   const { owner, actorId, title } = group;
-  if (owner !== null) requireRoom(config.limits, owner.nick, await lockAccount(tx, owner));
+  const requested = owner !== null && owner.id === actorId;
+  if (owner !== null) requireRoom(config.limits, owner.nick, { requested, counts: await lockAccount(tx, owner) });
   const conversationId = await insertGroup(tx, group);
   const accountId = await insertAccount(tx, { kind: 'webhook', nick: null, name: 'Webhook', role: 'bot' });
   await insertIntegration(tx, { conversationId, accountId, token: newToken(sealer) });
   if (owner !== null) {
-    await insertMember(tx, { conversationId, accountId: owner.id, role: 'owner', readSeq: 0 });
+    await insertMember(tx, { conversationId, accountId: owner.id, role: 'owner', readSeq: 0, requested });
     news.memberChanged({ conversationId, accountId: owner.id });
   }
   news.noticed(conversationId);

@@ -120,7 +120,7 @@ async function join(
   const joined = { group: conversationId, title: group.title, joined: role === null };
   if (role !== null) return joined;
   if (head.archived) throw new KlatchError('group_archived');
-  if (invite !== null && !(await useInvite(tx, invite.id))) throw new KlatchError('invite_invalid');
-  await admitMember({ limits, group: locked }, account, 'member');
+  if (invite !== null && !(await useInvite(tx, invite.id, account.id))) throw new KlatchError('invite_invalid');
+  await admitMember({ limits, group: locked }, account, { role: 'member', requested: true });
   return joined;
 }

@@ -1,9 +1,7 @@
 import { z } from 'zod';
 import { KlatchError } from '../errors.ts';
 import type { GroupRole } from '../model/roles.ts';
-import { deleteInvitesOf } from '../storage/invites.ts';
 import {
-  deleteMember,
   findAddressee,
   findGroupRole,
   findOwner,
@@ -11,9 +9,19 @@ import {
   updateRole,
   type Addressee,
 } from '../storage/members.ts';
+import type { ActingMember } from '../storage/departures.ts';
 import { findBlocks } from '../storage/private-conversations.ts';
 import { absentUser, admitMember, requireAddressee, userReference } from './admission.ts';
 import { reading } from './database-errors.ts';
+import {
+  actingMembers,
+  departureRequest,
+  departureSchema,
+  endAdminRole,
+  endMembership,
+  requireNoDepartureRequest,
+  requireTokenScope,
+} from './departures.ts';
 import { changeGroup, type Authority, type LockedGroup } from './group-change.ts';
 import { definePlacedOperation } from './operation.ts';
 import { limitSchema, pageOf } from './page.ts';
@@ -50,23 +58,37 @@ export const listGroupMembers = definePlacedOperation({
 export const addMember = definePlacedOperation({
   name: 'groups.add-member',
   summary: 'Make an account a member of a group, or give a member another role.',
-  input: z.strictObject({ group: groupReference, user: userReference, role: groupRoleSchema.optional() }),
-  output: z.object({ group: z.int(), user: z.string(), role: groupRoleSchema, added: z.boolean() }),
+  input: z.strictObject({
+    group: groupReference,
+    user: userReference,
+    role: groupRoleSchema.optional(),
+    ...departureRequest,
+  }),
+  output: departureSchema
+    .partial()
+    .extend({ group: z.int(), user: z.string(), role: groupRoleSchema, added: z.boolean() }),
   who: 'group-admin',
   on: 'group',
   scope: 'groups:write',
-  errors: ['blocked', 'limit_reached', 'group_archived'],
-  run: async (services, { user, role }, caller, place) =>
-    changeGroup(services, { place, caller, who: 'group-admin' }, async (group) => {
+  errors: ['blocked', 'limit_reached', 'group_archived', 'last_owner'],
+  run: async (services, { user, role, ...request }, caller, place) => {
+    requireTokenScope(caller, request);
+    return changeGroup(services, { place, caller, who: 'group-admin' }, async (group) => {
       const { tx, conversationId, authority } = group;
       const account = await requireAddressee(tx, user);
       const old = await findGroupRole(tx, { conversationId, accountId: account.id });
       const next = role ?? old ?? 'member';
       if (next !== (old ?? 'member')) requirePower(authority, { old, next });
+      const done = { group: conversationId, user: account.nick, role: next, added: old === null };
+      if (old === 'admin' && next === 'member') {
+        return { ...done, ...(await endAdminRole(services, group, { account, request })) };
+      }
+      requireNoDepartureRequest(request);
       if (old !== null) await changeRole(group, account, { old, next });
       else await add(services, { group, place }, { account, role: next });
-      return { group: conversationId, user: account.nick, role: next, added: old === null };
-    }),
+      return done;
+    });
+  },
 });
 
 async function add(
@@ -84,7 +106,8 @@ async function add(
     }
   }
   if (role === 'owner') await giveUpOwnership(group);
-  await admitMember({ limits, group }, account, role);
+  // Whoever adds others decides without them; only an administrator can add itself.
+  await admitMember({ limits, group }, account, { role, requested: account.id === place.accountId });
 }
 
 /** Only the owner makes admins of members, and members of admins; only an administrator makes owners past the owner. */
@@ -98,57 +121,72 @@ function requirePower(authority: Authority, { old, next }: { old: GroupRole | nu
   throw new KlatchError('forbidden', { sentence: 'Only the owner of the group changes who its admins are' });
 }
 
-/** Gives a member another role, and the members a notice; the owner until now becomes an admin when there is a new one. */
+/**
+ * Gives a member another role, and the members a notice; the owner until now becomes an admin when there is a new one.
+ * Throws `last_owner` for another role of the owner: a group loses its owner to the next one alone.
+ */
 export async function changeRole(
   group: LockedGroup,
   account: { id: Addressee['id']; nick: string },
   { old, next }: { old: GroupRole; next: GroupRole },
 ): Promise<boolean> {
   if (old === next) return false;
-  const { tx, conversationId } = group;
+  if (old === 'owner') throw new KlatchError('last_owner');
   // First: of two owners at a time there is not even a moment.
   if (next === 'owner') await giveUpOwnership(group);
-  await updateRole(tx, { conversationId, accountId: account.id }, next);
-  group.memberChanged(account.id);
-  await group.notice('role', { account: account.id, nick: account.nick, role: next });
+  await writeRole(group, account, next);
   return true;
+}
+
+async function writeRole(
+  group: LockedGroup,
+  account: { id: Addressee['id']; nick: string },
+  role: GroupRole,
+): Promise<void> {
+  const { tx, conversationId } = group;
+  await updateRole(tx, { conversationId, accountId: account.id }, role);
+  group.memberChanged(account.id);
+  await group.notice('role', { account: account.id, nick: account.nick, role });
 }
 
 async function giveUpOwnership(group: LockedGroup): Promise<void> {
   const owner = await findOwner(group.tx, group.conversationId);
-  if (owner !== null) await changeRole(group, owner, { old: 'owner', next: 'admin' });
+  if (owner !== null) await writeRole(group, owner, 'admin');
 }
 
 export const removeMember = definePlacedOperation({
   name: 'groups.remove-member',
-  summary: 'End a membership; what the member has written stays.',
-  input: z.strictObject({ group: groupReference, user: userReference }),
-  output: z.object({ group: z.int(), user: z.string() }),
+  summary: "End a membership, with those of the member's bots; what they have written stays.",
+  input: z.strictObject({ group: groupReference, user: userReference, ...departureRequest }),
+  output: departureSchema.extend({ group: z.int(), user: z.string() }),
   who: 'group-admin',
   on: 'group',
   scope: 'groups:write',
   errors: [],
-  run: async (services, { user }, caller, place) =>
-    changeGroup(services, { place, caller, who: 'group-admin' }, async (group) => {
-      const { tx, conversationId, authority } = group;
+  run: async (services, { user, ...request }, caller, place) => {
+    requireTokenScope(caller, request);
+    return changeGroup(services, { place, caller, who: 'group-admin' }, async (group) => {
+      const { authority } = group;
       const account = await requireMember(group, user);
       if (account.id === place.accountId) {
         const sentence = 'This is you: leave the group with groups.leave';
         throw new KlatchError('forbidden', { sentence });
       }
-      const isAbove = authority === 'administrator' || authority === 'owner' || account.role === 'member';
-      if (!isAbove) {
-        const sentence = 'Admins remove members; admins are removed by the owner';
-        throw new KlatchError('forbidden', { sentence });
-      }
-      await deleteMember(tx, { conversationId, accountId: account.id });
-      // Links that were theirs to give away would be a way back in.
-      await deleteInvitesOf(tx, { conversationId, accountId: account.id });
-      group.memberChanged(account.id);
-      await group.notice('removed', { account: account.id, nick: account.nick });
-      return { group: conversationId, user: account.nick };
-    }),
+      requireAbove(authority, await actingMembers(group, account.id));
+      const departure = await endMembership(services, group, { account, request, kind: 'removed' });
+      return { group: group.conversationId, user: account.nick, ...departure };
+    });
+  },
 });
+
+/** The bots of a member leave with it, so that the highest role among them counts. Throws `forbidden`. */
+function requireAbove(authority: Authority, leaving: readonly ActingMember[]): void {
+  if (authority === 'administrator') return;
+  const isOwner = leaving.some(({ role }) => role === 'owner');
+  if (!isOwner && (authority === 'owner' || leaving.every(({ role }) => role === 'member'))) return;
+  const sentence = 'Admins remove members; admins, and members whose bots are admins, are removed by the owner';
+  throw new KlatchError('forbidden', { sentence });
+}
 
 /** A member by nick or number, a deactivated one too. Throws `not_found`. */
 export async function requireMember(

@@ -9,7 +9,7 @@ import {
   insertPrivateConversation,
   type Pair,
 } from '../storage/private-conversations.ts';
-import type { Addressee } from '../storage/members.ts';
+import type { Addressee, MembershipCounts } from '../storage/members.ts';
 import { lockAccount, requireAddressee, requireRoom, userReference } from './admission.ts';
 import type { AccountCaller } from './caller.ts';
 import { showConversation } from './conversations.ts';
@@ -67,12 +67,14 @@ async function open(services: Services, self: AccountCaller, peer: Addressee): P
   return committing(services, async (tx, news) => {
     // The lower number first, as everybody who locks two accounts; who of two is second finds the first one's.
     const both = me.id < peer.id ? [me, peer] : [peer, me];
-    const counts: number[] = [];
+    const counts: MembershipCounts[] = [];
     for (const one of both) counts.push(await lockAccount(tx, one));
     await requireNoBlock(tx, self, peer);
     const found = await findPrivateConversation(tx, pair);
     if (found !== null) return found;
-    both.forEach(({ nick }, index) => requireRoom(services.config.limits, nick, counts[index]!));
+    for (const [index, { nick }] of both.entries()) {
+      requireRoom(services.config.limits, nick, { counts: counts[index]!, requested: true });
+    }
     const conversationId = await insertPrivateConversation(tx, pair);
     for (const accountId of pair) news.memberChanged({ conversationId, accountId });
     news.noticed(conversationId);

@@ -1,5 +1,6 @@
 import type { AccountId, ConversationId } from '../model/ids.ts';
 import type { Sql, Transaction } from './connection.ts';
+import { forgetTokenKnowledge } from './departures.ts';
 
 /** What a valid token gives access to. */
 export interface Integration {
@@ -68,5 +69,6 @@ export async function replaceToken(
   await tx`
     update integration set token_hash = ${token.hash}, token_sealed = ${token.sealed}, rotated_at = now()
     where conversation_id = ${conversationId}`;
+  await forgetTokenKnowledge(tx, conversationId);
   return old.hash;
 }

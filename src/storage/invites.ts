@@ -26,8 +26,17 @@ export interface NewInvite {
 
 const MAX_LISTED = 1_001;
 
+/**
+ * Neither expired nor used up, and whoever made it may still make one: departures delete the invitations of an account,
+ * and a deactivated one has its own here.
+ */
 const isOpen = (sql: Sql | Transaction) => sql`
-  (i.expires_at is null or i.expires_at > now()) and (i.max_uses is null or i.uses < i.max_uses)`;
+  (i.expires_at is null or i.expires_at > now()) and (i.max_uses is null or i.uses < i.max_uses)
+  and (i.created_by is null or exists (
+    select from account maker left join membership m
+      on m.account_id = maker.id and m.conversation_id = i.conversation_id
+    where maker.id = i.created_by and maker.deactivated_at is null
+      and (m.role in ('owner', 'admin') or maker.role = 'admin')))`;
 
 const columns = (sql: Sql | Transaction) => sql`
   i.id, i.conversation_id as "conversationId", i.token_sealed as sealed, i.created_at as "createdAt",
@@ -79,11 +88,17 @@ export async function findInvite(sql: Sql | Transaction, tokenHash: string): Pro
 }
 
 /**
- * Counts a use of an invitation; false when it is over, used up or revoked. One statement: of two that come at once for
- * the last use, the second waits and then finds none.
+ * Counts a use of an invitation by an account. False when it is not open, and when the account, or the owner of a bot,
+ * was removed from the group since the invitation was made. One statement: of two that come at once for the last use,
+ * the second waits and then finds none.
  */
-export async function useInvite(tx: Transaction, id: number): Promise<boolean> {
-  const rows = await tx`update group_invite i set uses = uses + 1 where i.id = ${id} and ${isOpen(tx)} returning i.id`;
+export async function useInvite(tx: Transaction, id: number, accountId: AccountId): Promise<boolean> {
+  const rows = await tx`
+    update group_invite i set uses = uses + 1
+    where i.id = ${id} and ${isOpen(tx)} and not exists (
+      select from account a join group_removal r on r.account_id in (a.id, a.owner_id)
+      where a.id = ${accountId} and r.conversation_id = i.conversation_id and r.last_invite >= i.id)
+    returning i.id`;
   return rows.length > 0;
 }
 
@@ -95,10 +110,28 @@ export async function deleteInvite(tx: Transaction, conversationId: Conversation
   return rows.length > 0;
 }
 
-/** Revokes what an account has made of a group's invitations. */
+/** Revokes the invitations of a group that one of the accounts made. Returns how many of them were open. */
 export async function deleteInvitesOf(
   tx: Transaction,
-  { conversationId, accountId }: { conversationId: ConversationId; accountId: AccountId },
-): Promise<void> {
-  await tx`delete from group_invite where conversation_id = ${conversationId} and created_by = ${accountId}`;
+  { conversationId, accountIds }: { conversationId: ConversationId; accountIds: readonly AccountId[] },
+): Promise<number> {
+  const rows = await tx<{ open: boolean }[]>`
+    delete from group_invite i
+    where i.conversation_id = ${conversationId} and i.created_by = any(${[...accountIds]}::bigint[])
+    returning ${isOpen(tx)} as open`;
+  return rows.filter(({ open }) => open).length;
+}
+
+/** Revokes all invitations of a group. Returns how many of them were open. */
+export async function deleteInvites(tx: Transaction, conversationId: ConversationId): Promise<number> {
+  const rows = await tx<{ open: boolean }[]>`
+    delete from group_invite i where i.conversation_id = ${conversationId} returning ${isOpen(tx)} as open`;
+  return rows.filter(({ open }) => open).length;
+}
+
+/** The numbers of the open invitations of a group, of which there are at most `limits.invites-per-group`. */
+export async function listInviteIds(tx: Transaction, conversationId: ConversationId): Promise<number[]> {
+  const rows = await tx<{ id: number }[]>`
+    select i.id from group_invite i where i.conversation_id = ${conversationId} and ${isOpen(tx)} order by i.id`;
+  return rows.map(({ id }) => id);
 }

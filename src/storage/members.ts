@@ -49,18 +49,24 @@ export async function holdGroupRole(tx: Transaction, key: MemberKey): Promise<Gr
  */
 export async function insertMember(
   tx: Transaction,
-  member: MemberKey & { readonly role: GroupRole; readonly readSeq: Seq | 0 },
+  member: MemberKey & {
+    readonly role: GroupRole;
+    readonly readSeq: Seq | 0;
+    /** Whether the account itself asked for it. */
+    readonly requested: boolean;
+  },
 ): Promise<void> {
-  const { conversationId, accountId, role, readSeq } = member;
+  const { conversationId, accountId, role, readSeq, requested } = member;
   await tx`
-    insert into membership (conversation_id, account_id, role, read_seq)
-    values (${conversationId}, ${accountId}, ${role}, ${readSeq})`;
+    insert into membership (conversation_id, account_id, role, read_seq, requested)
+    values (${conversationId}, ${accountId}, ${role}, ${readSeq}, ${requested})`;
 }
 
-/** Gives a member another role. Rejects for a second owner. */
+/** Gives a member another role; one that is owner or admin no longer knows the token on. Rejects for a second owner. */
 export async function updateRole(tx: Transaction, key: MemberKey, role: GroupRole): Promise<void> {
   await tx`
-    update membership set role = ${role}
+    update membership set role = ${role},
+      knows_token = ${role === 'member'} and (knows_token or role <> 'member')
     where conversation_id = ${key.conversationId} and account_id = ${key.accountId}`;
 }
 
@@ -82,19 +88,29 @@ export async function countMembers(sql: Sql | Transaction, conversationId: Conve
   return row!.count;
 }
 
+/** In how many conversations an account is, an archived group counting for its owner alone. */
+export interface MembershipCounts {
+  /** Those that the account itself created, joined or opened, and those that somebody opened with it. */
+  readonly requested: number;
+  /** Groups that others added it to. */
+  readonly added: number;
+}
+
 /**
- * In how many conversations an account is; null for one that is deactivated, an integration's, or not there. Locks the
- * account until the transaction ends, so that nobody else counts and adds meanwhile: behind the head, and of several
+ * Counts the memberships of an account; null for one that is deactivated, an integration's, or not there. Locks the
+ * account until the transaction ends, so that nobody else counts and adds meanwhile: after the head, and of several
  * accounts in the order of their ids.
  */
-export async function lockMemberships(tx: Transaction, accountId: AccountId): Promise<number | null> {
+export async function lockMemberships(tx: Transaction, accountId: AccountId): Promise<MembershipCounts | null> {
   const [account] = await tx`
     select from account where id = ${accountId} and deactivated_at is null and kind <> 'webhook' for no key update`;
   if (account === undefined) return null;
   // A statement of its own: the one above sees what was there before it had to wait.
-  const [row] = await tx<{ count: number }[]>`
-    select count(*) as count from membership where account_id = ${accountId}`;
-  return row!.count;
+  const [row] = await tx<MembershipCounts[]>`
+    select count(*) filter (where m.requested) as requested, count(*) filter (where not m.requested) as added
+    from membership m join conversation_head h on h.conversation_id = m.conversation_id
+    where m.account_id = ${accountId} and (h.archived_at is null or m.role = 'owner')`;
+  return row!;
 }
 
 /** A person or bot by nick or number. */

@@ -78,6 +78,20 @@ describe('a notice', () => {
     expect(changeLines({ rev: 1, notice: joined }, place)[0]).toMatch(/^\d\d:\d\d Lobby \* alice added bob$/);
   });
 
+  test.each([
+    [
+      'removed',
+      { token: 'seen', invites_seen: 2 },
+      'alice removed bob; bob still knows the integration token and 2 open invitations',
+    ],
+    ['left', { invites_seen: 1 }, 'bob left; bob still knows 1 open invitation'],
+    ['role', { role: 'member', token: 'seen' }, 'bob is member now; bob still knows the integration token'],
+    ['removed', { token: 'rotated' }, 'alice removed bob'],
+  ])('of kind %s with %j say what the account may still know', (kind, more, expected) => {
+    const details = { account: 6, nick: 'bob', ...more };
+    expect(noticeText({ kind, actor: alice, details, at: '' })).toBe(expected);
+  });
+
   test('of a kind that is newer than the client is told by its name', () => {
     const details = { colour: 'b\u001blue' };
     expect(noticeText({ kind: 'hue_changed', actor: null, details, at: '' })).toBe('hue changed (colour b lue)');

@@ -49,6 +49,18 @@ describe('the commands about members and messages', () => {
     await workspace.run(['group', 'add-member', 'Ops', 'bob']);
     const removed = await workspace.run(['group', 'remove-member', 'Ops', 'bob']);
     expect(removed).toMatchObject({ code: 0, stdout: `bob is no member of group ${group} now.\n` });
+    await workspace.run(['group', 'add-member', 'Ops', 'bob', '--role', 'admin']);
+    const demoted = await workspace.run(['group', 'add-member', 'Ops', 'bob', '--role', 'member']);
+    expect(demoted.stdout).toBe(
+      `bob is a member of group ${group} with the role member.\n` +
+        `bob could see the integration token, which still works: klatch group token rotate ${group} replaces it.\n`,
+    );
+    const gone = await workspace.run(['group', 'remove-member', 'Ops', 'bob', '--revoke-invites']);
+    expect(gone.stdout.split('\n')).toEqual([
+      `bob is no member of group ${group} now.`,
+      demoted.stdout.split('\n')[1],
+      '',
+    ]);
     const again = await workspace.run(['group', 'remove-member', 'Ops', 'bob']);
     expect(again).toMatchObject({ code: 1, stderr: `klatch: bob is not a member of group ${group}\n` });
     expect(await workspace.run(['group', 'add-member', 'Ops', 'bob', '--role', 'king'])).toMatchObject({ code: 64 });

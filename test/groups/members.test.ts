@@ -257,6 +257,54 @@ describe('bounds', () => {
   });
 });
 
+describe('what others do to an account', () => {
+  test('uses up nothing of what the account may create, join and open', async () => {
+    const { victim } = await createPeople(server, 'victim');
+    for (let each = 0; each < 41; each += 1) {
+      const group = await createGroup(server, people['dave']!, { members: { victim: 'member' } });
+      // An archived group counts for its owner, who leaves it.
+      if (each % 2 === 0) {
+        await as('dave', 'groups.archive', { group });
+        await as('dave', 'groups.leave', { group });
+      }
+    }
+    const made = Array.from({ length: 41 }, (_, each) =>
+      callAs(server, victim!, 'groups.create', { title: `${each}` }),
+    );
+    expect(await outcomesOf(made)).toEqual({ done: 40, limit_reached: 1 });
+  });
+
+  test('has a bound of its own', async () => {
+    const limits = { groupsPerUser: 1 };
+    const small = await TestServer.start({ limits });
+    try {
+      const owners = Array.from({ length: 11 }, (_, each) => `owner-${each}`);
+      const all = await createPeople(small, 'popular', ...owners);
+      const add = async (owner: string) => createGroup(small, all[owner]!, { members: { popular: 'member' } });
+      for (const owner of owners.slice(0, 10)) await add(owner);
+      await expect(add('owner-10')).rejects.toThrow(
+        'Others have added popular to 10 groups already, as many as they may (10 times limits.groups-per-user): ' +
+          'send an invitation instead',
+      );
+      await callAs(small, all['popular']!, 'groups.create', { title: 'Own' });
+    } finally {
+      await small.stop();
+    }
+  });
+
+  test('an archived group counts for its owner alone', async () => {
+    const { collector, joiner } = await createPeople(server, 'collector', 'joiner');
+    const groups: number[] = [];
+    for (let each = 0; each < 40; each += 1) groups.push(await createGroup(server, collector!, { public: true }));
+    for (const group of groups) await callAs(server, joiner!, 'groups.join', { group });
+    const next = await createGroup(server, people['bob']!, { public: true });
+    await expect(callAs(server, joiner!, 'groups.join', { group: next })).rejects.toEqual(refused('limit_reached'));
+    await callAs(server, collector!, 'groups.archive', { group: groups[0] });
+    expect(await callAs(server, joiner!, 'groups.join', { group: next })).toMatchObject({ joined: true });
+    await expect(callAs(server, collector!, 'groups.join', { group: next })).rejects.toEqual(refused('limit_reached'));
+  });
+});
+
 describe('a bot', () => {
   test('with the scope for groups, and without the one for hooks, sees no integration, not even of its own group', async () => {
     const bot = { token: (await signIn(server, people['dave']!.id, ['groups:read', 'groups:write'])).token };

@@ -26,7 +26,7 @@ describe('the members of a group', () => {
     expect(await put('alice')).toEqual({ group: group.id, user: 'alice', role: 'member', added: true });
     expect(await put('ALICE', 'owner')).toEqual({ group: group.id, user: 'alice', role: 'owner', added: false });
     expect(await put('alice')).toEqual({ group: group.id, user: 'alice', role: 'owner', added: false });
-    expect(await put('alice', 'member')).toMatchObject({ role: 'member' });
+    await expect(put('alice', 'member')).rejects.toThrow('A group has an owner: hand it over');
     expect(await server.operate('groups.info', { group: group.id })).toMatchObject({ members: 1 });
   });
 
@@ -34,7 +34,7 @@ describe('the members of a group', () => {
     await put('carl', 'admin');
     const { users } = await list({ group: group.id });
     expect(users).toEqual([
-      expect.objectContaining({ nick: 'alice', group_role: 'member', groups: 1 }),
+      expect.objectContaining({ nick: 'alice', group_role: 'owner', groups: 1 }),
       expect.objectContaining({ nick: 'carl', group_role: 'admin', groups: 1 }),
     ]);
     await server.operate('groups.remove-member', { group: group.id, user: 'carl' });

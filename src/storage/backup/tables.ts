@@ -13,6 +13,7 @@ export const CARRIED_TABLES = [
   'membership',
   'integration',
   'group_invite',
+  'group_removal',
   'message',
   'notice',
   'idempotency_key',
