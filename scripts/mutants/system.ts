@@ -42,4 +42,20 @@ export const SYSTEM_MUTANTS: readonly Mutant[] = [
     replace: '',
     tests: ['test/cli/backup-as-root'],
   },
+  {
+    name: 'synchronous-commit-off',
+    promise: 'A session commits without waiting for the disk because the database says so.',
+    file: 'src/storage/connection.ts',
+    find: "when setting in ('off', 'local') then 'on'",
+    replace: "when setting in ('local') then 'on'",
+    tests: ['test/storage/durability'],
+  },
+  {
+    name: 'fsync-off',
+    promise: 'A server starts on a database that loses everything in a crash.',
+    file: 'src/storage/open-database.ts',
+    find: 'if (!config.postgresql.unsafe) await',
+    replace: 'if (config.postgresql.unsafe) await',
+    tests: ['test/storage/durability', '-t', 'fsync'],
+  },
 ];

@@ -8,7 +8,7 @@ import { EmbeddedError } from '../storage/embedded/embedded-error.ts';
 import { MigrationFailedError, SchemaTooNewError } from '../storage/migrate.ts';
 import { DatabaseInUseError } from '../storage/reseal.ts';
 import { WrongSecretError } from '../storage/sealed.ts';
-import { DatabaseTooOldError } from '../storage/server-version.ts';
+import { DatabaseTooOldError, DatabaseUnsafeError } from '../storage/server-version.ts';
 import { exitCodes, type ExitCode } from './exit-codes.ts';
 import { CommandError, type Failure } from './failure.ts';
 
@@ -20,7 +20,7 @@ export const expectedFailures: readonly (readonly [ExitCode, readonly ErrorClass
   [exitCodes.dataDirInUse, [DataDirLockedError, DatabaseInUseError]],
   [exitCodes.schemaTooNew, [SchemaTooNewError]],
   [exitCodes.notPermitted, [WrongSecretError, ControlFolderError]],
-  [exitCodes.unavailable, [EmbeddedError, DatabaseAwayError, DatabaseLostError, DatabaseTooOldError]],
+  [exitCodes.unavailable, [EmbeddedError, DatabaseAwayError, DatabaseLostError, DatabaseTooOldError, DatabaseUnsafeError]],
   [exitCodes.internal, [MigrationFailedError]],
   [exitCodes.cannotCreate, [ListenError, DataDirError]],
 ];

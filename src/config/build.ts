@@ -192,6 +192,7 @@ function buildPostgresql(settings: Settings): PostgresqlConfig {
     db: settings['services.postgresql.db'],
     user: settings['services.postgresql.user'],
     password: settings['services.postgresql.password'],
+    unsafe: settings['services.postgresql.unsafe'],
     poolSize: settings['services.postgresql.pool-size'],
     poolWaiting: settings['services.postgresql.pool-waiting'],
     connectTimeoutMs: settings['services.postgresql.connect-timeout'],

@@ -189,6 +189,8 @@ export interface PostgresqlConfig {
   readonly db: string;
   readonly user: string;
   readonly password: string;
+  /** True: a database that runs with `fsync = off` is accepted. */
+  readonly unsafe: boolean;
   /** Connections of the general pool; intake, settling and listening have their own. */
   readonly poolSize: number;
   /** Calls that may wait for a connection of one pool; one more is refused. */

@@ -162,6 +162,7 @@ export const SCHEMA = {
   'services.postgresql.db': preset(identifier('name of a database')),
   'services.postgresql.user': preset(identifier('name of a database user')),
   'services.postgresql.password': preset(password('a password')),
+  'services.postgresql.unsafe': preset(flag()),
   'services.postgresql.pool-size': preset(integer({ min: 1, max: 500 })),
   'services.postgresql.pool-waiting': preset(integer({ min: 0, max: 1_000_000 })),
   'services.postgresql.connect-timeout': preset(duration({ min: 100, max: MS.minute })),

@@ -5,9 +5,7 @@ import { counted, error, ok, warning, type Verdict } from './finding.ts';
 import { DATABASE_CONNECTIONS } from './open-files.ts';
 
 const OLDEST = 110_000;
-/** Settings without which a confirmed message can be lost. */
-const DURABLE = ['fsync', 'fullPageWrites', 'synchronousCommit'] as const;
-const NAMES = { fsync: 'fsync', fullPageWrites: 'full_page_writes', synchronousCommit: 'synchronous_commit' } as const;
+const LOSES = 'a crash can lose messages that were confirmed';
 
 /** What the report is judged by. */
 export interface Expectation {
@@ -19,14 +17,20 @@ export interface Expectation {
 
 /** What about a database that answers keeps a server from starting on it. */
 export function judgeStart(report: DatabaseReport, expected: Expectation): Verdict[] {
-  return [...judgeVersions(report, expected), ...judgeSecret(report), ...judgeWrites(report)];
+  const { unsafe } = expected.config.postgresql;
+  return [
+    ...judgeVersions(report, expected),
+    ...judgeSecret(report),
+    ...judgeWrites(report),
+    ...(unsafe ? [] : judgeFsync(report)),
+  ];
 }
 
 /** Everything that is wrong with a database that answers; one `ok` when nothing is. */
 export function judgeDatabase(report: DatabaseReport, expected: Expectation): Verdict[] {
   const found = [
     ...judgeStart(report, expected),
-    ...judgeSafety(report),
+    ...judgeSafety(report, expected),
     ...judgeConnections(report, expected),
     ...judgeLocks(report),
   ];
@@ -65,11 +69,21 @@ function judgeWrites({ readOnly }: DatabaseReport): Verdict[] {
   return [error('the database takes no writes: it is a standby, or read-only', todo)];
 }
 
-function judgeSafety(report: DatabaseReport): Verdict[] {
-  const found = DURABLE.filter((setting) => report[setting] === 'off').map((setting) => {
-    const name = NAMES[setting];
-    return error(`${name} is off: a crash can lose messages that were confirmed`, `Set ${name} = on in PostgreSQL.`);
-  });
+function judgeFsync({ fsync }: DatabaseReport): Verdict[] {
+  if (fsync !== 'off') return [];
+  const todo = 'Set fsync = on in PostgreSQL; services.postgresql.unsafe = true is for tests.';
+  return [error(`fsync is off: ${LOSES}, and the server does not start`, todo)];
+}
+
+function judgeSafety(report: DatabaseReport, { config }: Expectation): Verdict[] {
+  const found: Verdict[] = [];
+  if (report.fsync === 'off' && config.postgresql.unsafe) {
+    const todo = 'Set fsync = on in PostgreSQL, and take services.postgresql.unsafe out of server.conf.';
+    found.push(error(`fsync is off, which services.postgresql.unsafe accepts: ${LOSES}`, todo));
+  }
+  if (report.fullPageWrites === 'off') {
+    found.push(error(`full_page_writes is off: ${LOSES}`, 'Set full_page_writes = on in PostgreSQL.'));
+  }
   if (report.encoding !== 'UTF8') {
     const todo = "Make the database with encoding 'UTF8' and move the data with pg_dump.";
     found.push(error(`the database's encoding is ${report.encoding}: not every message can be stored`, todo));

@@ -131,11 +131,18 @@ export class Connection {
   /** One round trip before the first work of a session, so that a failure to connect is told apart from a lost commit. */
   async #greet(session: Session): Promise<void> {
     try {
-      // PostgreSQL would plan a statement anew for each length of its arrays: a third of a small flush. The name is
-      // looked up because version 11 has no such setting.
+      // PostgreSQL would plan a statement for each length of its arrays: a third of a small flush. The name is looked up
+      // because version 11 has no such setting.
+      // A commit that is answered before it is on disk can be lost in a crash: what the database, the role or a reload
+      // says is overruled. Transactions that write what can be derived again turn it off for themselves.
       await session.client`
-        select set_config(name, 'force_generic_plan', false) from pg_settings
-        where name = 'plan_cache_mode' and ${this.#options.genericPlans === true}`;
+        select set_config(name, case
+            when name = 'plan_cache_mode' then 'force_generic_plan'
+            when setting in ('off', 'local') then 'on'
+            else setting
+          end, false)
+        from pg_settings
+        where name = 'synchronous_commit' or (name = 'plan_cache_mode' and ${this.#options.genericPlans === true})`;
     } catch (error) {
       this.#end(session);
       throw new DatabaseAwayError(`cannot connect to the database: ${reason(error)}`, { cause: error });

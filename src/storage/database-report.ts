@@ -15,7 +15,6 @@ export interface DatabaseReport {
   /** As they are for Klatch's sessions. */
   readonly fsync: string;
   readonly fullPageWrites: string;
-  readonly synchronousCommit: string;
   /** Connections that an ordinary user may have in all, and how many of the server's are taken. */
   readonly connections: number;
   readonly connectionsTaken: number;
@@ -79,7 +78,6 @@ async function readRow(tx: Transaction, longTransactionS: number): Promise<Row> 
       pg_is_in_recovery() or (select setting = 'on' from pg_settings where name = 'default_transaction_read_only')
         as "readOnly",
       current_setting('fsync') as fsync, current_setting('full_page_writes') as "fullPageWrites",
-      current_setting('synchronous_commit') as "synchronousCommit",
       (select min(bound) from role) as connections,
       (select coalesce(sum(numbackends), 0)::int from pg_stat_database) as "connectionsTaken",
       (select count(*)::int from pg_stat_activity

@@ -6,7 +6,7 @@ import { startEmbedded, type EmbeddedOptions } from './embedded/embedded.ts';
 import { EmbeddedSupervisor } from './embedded/supervisor.ts';
 import { migrate } from './migrate.ts';
 import { checkCanary, type Sealer } from './sealed.ts';
-import { readServerVersion } from './server-version.ts';
+import { readServerVersion, requireFsync } from './server-version.ts';
 
 const PING_MS = 1_000;
 
@@ -31,7 +31,7 @@ export interface OpenParts {
 
 /**
  * Reaches the configured database, or starts the embedded one; brings its schema up to date and checks the secret.
- * Rejects with EmbeddedError, DatabaseAwayError, DatabaseTooOldError, SchemaTooNewError or WrongSecretError.
+ * Rejects with EmbeddedError, DatabaseAwayError, DatabaseTooOldError, DatabaseUnsafeError, SchemaTooNewError or WrongSecretError.
  */
 export async function openDatabase(config: Config, parts: OpenParts): Promise<OpenDatabase> {
   const { sealer, log, onConnecting, abandoned = () => false } = parts;
@@ -43,6 +43,7 @@ export async function openDatabase(config: Config, parts: OpenParts): Promise<Op
   try {
     // Before the migrations, which an older server would refuse with a syntax error.
     const version = await database.general.run(readServerVersion);
+    if (!config.postgresql.unsafe) await database.general.run(requireFsync);
     const applied = await migrate(database.intake, { onWaiting: (reason) => log.warn('waiting', { reason }) });
     for (const name of applied) log.info('the database schema was brought up to date', { migration: name });
     if (sealer !== null) await database.general.run((sql) => checkCanary(sql, sealer));

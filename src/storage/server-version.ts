@@ -5,6 +5,21 @@ export class DatabaseTooOldError extends Error {
   override readonly name = 'DatabaseTooOldError';
 }
 
+/** The database can lose or damage everything in a crash. */
+export class DatabaseUnsafeError extends Error {
+  override readonly name = 'DatabaseUnsafeError';
+}
+
+/** Rejects with DatabaseUnsafeError where PostgreSQL does not wait for the disk at all; no session can change that. */
+export async function requireFsync(sql: Sql): Promise<void> {
+  const [row] = await sql<{ fsync: string }[]>`select current_setting('fsync') as fsync`;
+  if (row!.fsync !== 'off') return;
+  throw new DatabaseUnsafeError(
+    'PostgreSQL runs with fsync = off: a crash can lose every message that was confirmed. Set fsync = on in PostgreSQL, ' +
+      'or services.postgresql.unsafe = true where that is acceptable, as for tests.',
+  );
+}
+
 /** The version of PostgreSQL, such as "18.4". Rejects with DatabaseTooOldError. */
 export async function readServerVersion(sql: Sql | Transaction): Promise<string> {
   const [row] = await sql<{ version: string; number: number }[]>`

@@ -53,7 +53,6 @@ describe('doctor beside a running server', () => {
     expect(found('database').map((each) => each.found)).toEqual([
       expect.stringMatching(/^fsync is off/),
       expect.stringMatching(/^full_page_writes is off/),
-      expect.stringMatching(/^synchronous_commit is off/),
     ]);
     expect(found('server')).toMatchObject([{ level: 'ok', found: expect.stringMatching(/runs \(pid \d+\)/) }]);
     expect(found('open files')).toMatchObject([{ found: expect.stringMatching(/^\d+ files open, at most \d+;/) }]);

@@ -133,7 +133,7 @@ export class Workspace {
       'metrics.port = 0',
       'endpoints = []',
       'data-dir = "data"',
-      `services.postgresql = ${JSON.stringify({ ...database, password: '' })}`,
+      `services.postgresql = ${JSON.stringify({ ...database, password: '', unsafe: true })}`,
       'delivery.allow = ["loopback"]',
       ...lines,
     ]);

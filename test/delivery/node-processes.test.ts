@@ -33,7 +33,7 @@ afterEach(async () => {
 async function startNode(): Promise<ServerProcess> {
   const { host, port, user, database: db } = database.target;
   const node = await ServerProcess.create(`
-    services.postgresql { embedded = false, host = "${host}", port = ${port}, user = "${user}", db = "${db}" }
+    services.postgresql { embedded = false, host = "${host}", port = ${port}, user = "${user}", db = "${db}", unsafe = true }
     services.postgresql.flush-timeout = 20s
     delivery.retry = [300ms]
     limits.registrations-per-minute = 1000`);

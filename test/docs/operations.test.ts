@@ -89,6 +89,7 @@ describe('docs/operations.md', () => {
     DatabaseAwayError: 'cannot connect to the database',
     DatabaseLostError: 'the connection to the database was lost',
     DatabaseTooOldError: 'is too old: Klatch needs 11 or newer',
+    DatabaseUnsafeError: 'PostgreSQL runs with fsync = off',
     ListenError: 'another program listens on',
     DataDirError: 'cannot be made or reached',
   };

@@ -132,7 +132,7 @@ describe('the transcript with a database of its own', () => {
 
   test('is what the program prints when the database is away', async () => {
     const { database: db, user } = database.target;
-    const place = { embedded: false, ...proxy.address, db, user, password: '' };
+    const place = { embedded: false, unsafe: true, ...proxy.address, db, user, password: '' };
     await configure(`services.postgresql = ${JSON.stringify(place)}`);
     await workspace.serve();
     await createGroup('Alerts');

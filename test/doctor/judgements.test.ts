@@ -116,7 +116,6 @@ describe('the database', () => {
     readOnly: false,
     fsync: 'on',
     fullPageWrites: 'on',
-    synchronousCommit: 'on',
     connections: 37,
     connectionsTaken: 6,
     connectionsOfKlatch: 5,
@@ -143,7 +142,6 @@ describe('the database', () => {
     ['of another secret', { secretFits: false }, /^secret differs/],
     ['without fsync', { fsync: 'off' }, /^fsync is off/],
     ['without full pages', { fullPageWrites: 'off' }, /^full_page_writes is off/],
-    ['without synchronous commits', { synchronousCommit: 'off' }, /^synchronous_commit is off/],
     ['a standby', { readOnly: true }, /takes no writes/],
     ['too small', { connections: 5 }, /needs 12 connections/],
   ])('is an error when it is %s', (_, changes, found) => {

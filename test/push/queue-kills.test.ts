@@ -25,7 +25,7 @@ beforeEach(async () => {
   fcm = await FcmServer.start([account]);
   const { host, port, user, database: db } = database.target;
   server = await ServerProcess.create(`
-    services.postgresql { embedded = false, host = "${host}", port = ${port}, user = "${user}", db = "${db}" }
+    services.postgresql { embedded = false, host = "${host}", port = ${port}, user = "${user}", db = "${db}", unsafe = true }
     services.google.push {
       keys = [{ project-id = "${account.projectId}", key = ${JSON.stringify(account.json)} }]
       endpoint = "${fcm.endpoint}", token-endpoint = "${fcm.tokenEndpoint}"

@@ -29,7 +29,6 @@ describe('the report about a database', () => {
       // What the tests run with.
       fsync: 'off',
       fullPageWrites: 'off',
-      synchronousCommit: 'off',
       schema: newestVersion(),
       secretFits: null,
       longTransactions: 0,

@@ -26,6 +26,8 @@ export const postgresqlConfig: PostgresqlConfig = {
   db: '',
   user: '',
   password: '',
+  // The server of the tests does not wait for the disk.
+  unsafe: true,
   poolSize: 4,
   poolWaiting: 1_000,
   // Long enough for a machine that stands still for a moment; a test about a time-out sets its own.
