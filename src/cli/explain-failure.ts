@@ -20,7 +20,10 @@ export const expectedFailures: readonly (readonly [ExitCode, readonly ErrorClass
   [exitCodes.dataDirInUse, [DataDirLockedError, DatabaseInUseError]],
   [exitCodes.schemaTooNew, [SchemaTooNewError]],
   [exitCodes.notPermitted, [WrongSecretError, ControlFolderError]],
-  [exitCodes.unavailable, [EmbeddedError, DatabaseAwayError, DatabaseLostError, DatabaseTooOldError, DatabaseUnsafeError]],
+  [
+    exitCodes.unavailable,
+    [EmbeddedError, DatabaseAwayError, DatabaseLostError, DatabaseTooOldError, DatabaseUnsafeError],
+  ],
   [exitCodes.internal, [MigrationFailedError]],
   [exitCodes.cannotCreate, [ListenError, DataDirError]],
 ];

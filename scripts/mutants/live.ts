@@ -1,0 +1,63 @@
+import type { Mutant } from './mutant.ts';
+
+const RACES = 'test/live/stream-races';
+
+/** What live clients are sent, and what not. */
+export const LIVE_MUTANTS: readonly Mutant[] = [
+  {
+    name: 'live-removal-tick',
+    promise: 'A removed member is sent changes until the database has said that it was removed.',
+    file: 'src/live/memberships.ts',
+    find: '          for (const { stream } of followers) stream!.hold(conversationId);\n',
+    replace: '',
+    tests: [RACES, '-t', 'from the tick'],
+  },
+  {
+    name: 'live-older-membership',
+    promise: 'An answer about a membership that is older than a removal brings the member back.',
+    file: 'src/live/memberships.ts',
+    find: '      if (this.#open.has(name)) continue;\n',
+    replace: '',
+    tests: [RACES, '-t', 'older than the removal'],
+  },
+  {
+    name: 'live-ahead-of-feed',
+    promise: 'A client that is ahead of its feed gets changes twice.',
+    file: 'src/live/stream.ts',
+    find: 'const behind = stretch.countUpTo(subscription.rev);',
+    replace: 'const behind = 0;',
+    tests: [RACES, '-t', 'nothing twice'],
+  },
+  {
+    name: 'live-gap-while-following',
+    promise: 'A gap in the notifications while following begins costs a client 10 s.',
+    file: 'src/live/feeds.ts',
+    find: '        for (const ear of this.#ears) ear.hear(null);\n',
+    replace: '',
+    tests: [RACES, '-t', 'no notification of it came'],
+  },
+  {
+    name: 'live-notified-while-following',
+    promise: 'A notification while following begins is missed.',
+    file: 'src/live/feeds.ts',
+    find: '    for (const ear of this.#ears) ear.hear(id);\n',
+    replace: '',
+    tests: [RACES, '-t', 'notified of meanwhile'],
+  },
+  {
+    name: 'live-deleted-catch-up',
+    promise: 'A text that is deleted while it is read for one client is sent to later ones.',
+    file: 'src/live/feed.ts',
+    find: "typeof stretch !== 'string' && generation === this.#generation",
+    replace: "typeof stretch !== 'string'",
+    tests: [RACES, '-t', 'for one client'],
+  },
+  {
+    name: 'live-deleted-fan-out',
+    promise: 'A text that is deleted while it is read for all followers is sent to later ones.',
+    file: 'src/live/feed.ts',
+    find: '        if (generation === this.#generation) this.#remember(page.stretch);',
+    replace: '        this.#remember(page.stretch);',
+    tests: [RACES, '-t', 'for all followers'],
+  },
+];
