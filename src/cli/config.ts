@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { findConfigFile, loadConfig } from '../config/load.ts';
-import { ConfigError, formatProblem, NotConfiguredError } from '../config/problem.ts';
+import { ConfigError, formatProblem, formatWithExcerpt, NotConfiguredError, type ConfigProblem } from '../config/problem.ts';
 import { describeConfig, formatConfig } from '../config/show.ts';
 import { print, type CommandContext } from './context.ts';
 import { exitCodes } from './exit-codes.ts';
@@ -30,23 +30,24 @@ function checkConfig(context: CommandContext, flag: string | undefined, { json }
   const file = findConfigFile({ flag, env: context.env, programDir: context.programDir });
   const { warnings, problems } = check(file, context.env);
   const ok = problems.length === 0;
-  if (json === true) print(context, JSON.stringify({ file, ok, problems, warnings }, null, 2));
+  const sentences = problems.map(formatProblem);
+  if (json === true) print(context, JSON.stringify({ file, ok, problems: sentences, warnings }, null, 2));
   else print(context, ...warnings.map((warning) => `warning: ${warning}`), ...(ok ? [`${file}: OK`] : []));
   if (!ok) {
     const count = problems.length === 1 ? 'has a problem' : `has ${problems.length} problems`;
-    const lines = json === true ? [] : problems;
+    const lines = json === true ? [] : problems.map(formatWithExcerpt);
     throw new CommandError(exitCodes.notConfigured, [`${file} ${count}`, ...lines].join('\n'));
   }
 }
 
-/** Everything there is to say about a configuration, one line each. */
-function check(file: string, env: CommandContext['env']): { warnings: readonly string[]; problems: readonly string[] } {
+/** Everything there is to say about a configuration. */
+function check(file: string, env: CommandContext['env']): { warnings: readonly string[]; problems: readonly ConfigProblem[] } {
   try {
     return { warnings: loadConfig(file, { env }).warnings, problems: [] };
   } catch (error) {
-    if (error instanceof ConfigError) return { warnings: [], problems: error.problems.map(formatProblem) };
+    if (error instanceof ConfigError) return { warnings: [], problems: error.problems };
     if (!(error instanceof NotConfiguredError)) throw error;
-    return { warnings: [], problems: [...error.missing, ...error.problems].map(formatProblem) };
+    return { warnings: [], problems: [...error.missing, ...error.problems] };
   }
 }
 

@@ -60,47 +60,71 @@ function judgeAddress(
   return schemes.includes(address.scheme) ? finish(value.text, address) : {};
 }
 
-/** An absolute http(s) address without query and fragment; it comes out normalised, without a trailing slash. */
-export function httpAddress(expected: string, schemes: readonly string[] = ['http', 'https']): Kind<string> {
-  return scalar(expected, (value) =>
+/**
+ * An absolute http(s) address without query and fragment; it comes out normalised, without a trailing slash. Only one
+ * that is public anyway is `quotable`: others may hold a token in their path.
+ */
+export function httpAddress(
+  expected: string,
+  {
+    schemes = ['http', 'https'],
+    quotable = false,
+  }: { readonly schemes?: readonly string[]; readonly quotable?: boolean } = {},
+): Kind<string> {
+  const judge = (value: Value): Verdict<string> =>
     judgeAddress(value, schemes, (text) => {
       const url = URL.parse(text);
       return url === null ? { because: 'the host cannot be read' } : { value: url.href.replace(/\/+$/, '') };
-    }),
-  );
+    });
+  return scalar(expected, judge, { quotable });
 }
 
 /** An address that clients connect to: WebSocket, or JSON lines over TCP, which has no default port and no path. */
 export function endpoint(): Kind<string> {
   const expected = 'an address that begins with ws://, wss://, tcp:// or tls://';
-  return scalar(expected, (value) =>
+  const judge = (value: Value): Verdict<string> =>
     judgeAddress(value, ['ws', 'wss', 'tcp', 'tls'], (text, { scheme, port, path }) => {
       if (scheme === 'ws' || scheme === 'wss') return { value: text };
       if (port === null) return { because: `${scheme}:// needs a port` };
       return path === '' || path === '/' ? { value: text.replace(/\/$/, '') } : { because: `${scheme}:// has no path` };
-    }),
-  );
+    });
+  return scalar(expected, judge, { quotable: true });
 }
 
 /** A browser origin, or `*` for any. */
 export function origin(): Kind<string> {
-  return scalar('an origin such as "https://chat.example.org", or "*"', (value) => {
+  const judge = (value: Value): Verdict<string> => {
     if (value.kind === 'string' && value.text === '*') return { value: '*' };
     return judgeAddress(value, ['http', 'https'], (text, { path }) => {
       if (path !== '' && path !== '/') return { because: 'an origin has no path' };
       const url = URL.parse(text);
       return url === null ? { because: 'the host cannot be read' } : { value: url.origin };
     });
-  });
+  };
+  return scalar('an origin such as "https://chat.example.org", or "*"', judge, { quotable: true });
 }
 
-/** A host to listen on or to connect to; `allowFolder`: also the folder of a Unix socket. */
+/** A host to listen on. */
+export function listenHost(): Kind<string> {
+  return hostKind('an address or host name to listen on', { allowFolder: false, quotable: true });
+}
+
+/** A host to connect to; `allowFolder`: also the folder of a Unix socket. People put whole addresses with passwords here. */
 export function host(expected: string, { allowFolder }: { readonly allowFolder: boolean }): Kind<string> {
-  return scalar(expected, (value) => {
+  return hostKind(expected, { allowFolder, quotable: false });
+}
+
+function hostKind(expected: string, options: { allowFolder: boolean; quotable: boolean }): Kind<string> {
+  const judge = (value: Value): Verdict<string> => {
     if (value.kind !== 'string') return {};
-    if (allowFolder && value.text.startsWith('/')) return value.text.includes('\0') ? {} : { value: value.text };
-    return isHost(value.text) ? { value: value.text } : {};
-  });
+    const { text } = value;
+    if (options.allowFolder && text.startsWith('/')) return text.includes('\0') ? {} : { value: text };
+    if (isHost(text)) return { value: text };
+    if (options.quotable) return {};
+    if (text.includes('://')) return { because: 'it is a whole address, and only its host belongs here' };
+    return text.includes(':') ? { because: 'the port has a key of its own' } : {};
+  };
+  return scalar(expected, judge, { quotable: options.quotable });
 }
 
 /** Whether a text is one address or a CIDR range. */
@@ -121,21 +145,23 @@ function misspelt(text: string): string | null {
 /** What the address policy can let through: a range, an address, two words, a host name or the names below one. */
 export function allowance(): Kind<string> {
   const expected = 'a CIDR range, an address, "loopback", "private" or a host name such as "*.corp.example"';
-  return scalar(expected, (value) => {
+  const judge = (value: Value): Verdict<string> => {
     if (value.kind !== 'string') return {};
     const entry = value.text.trim().toLowerCase();
     if (WORDS.some((word) => word === entry) || isRange(entry)) return { value: entry };
     const suggestion = misspelt(entry);
     if (suggestion !== null) return { because: suggestion };
     return isHost(entry.replace(/^\*\./, '')) && isIP(entry.replace(/^\*\./, '')) === 0 ? { value: entry } : {};
-  });
+  };
+  return scalar(expected, judge, { quotable: true });
 }
 
 /** A proxy whose `X-Forwarded-For` is believed. */
 export function proxy(): Kind<string> {
-  return scalar('a CIDR range, an address, "loopback" or "private"', (value) => {
+  const judge = (value: Value): Verdict<string> => {
     if (value.kind !== 'string') return {};
     const entry = value.text.trim().toLowerCase();
     return WORDS.some((word) => word === entry) || isRange(entry) ? { value: entry } : {};
-  });
+  };
+  return scalar('a CIDR range, an address, "loopback" or "private"', judge, { quotable: true });
 }

@@ -2,6 +2,7 @@ import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { createSecureContext } from 'node:tls';
 import type { EndpointConfig } from './config.ts';
+import { keyFileName } from './key-file-name.ts';
 import { ConfigError } from './problem.ts';
 
 /** What a listener with TLS needs, and what its certificate is known by. */
@@ -24,7 +25,9 @@ export function readEndpointTls(endpoints: readonly EndpointConfig[]): (Endpoint
     const found = readTls(endpoint);
     if (found === null || 'files' in found) return found;
     const { which, sentence } = found;
-    throw new ConfigError([{ file: endpoint.tls![which], line: null, key: `endpoints[${index}].${which}`, sentence }]);
+    throw new ConfigError([
+      { file: keyFileName(endpoint.tls![which]), line: null, key: `endpoints[${index}].${which}`, sentence },
+    ]);
   });
 }
 
@@ -32,7 +35,7 @@ export function readEndpointTls(endpoints: readonly EndpointConfig[]): (Endpoint
 export function readTls({ type, port, tls }: EndpointConfig): EndpointTls | EndpointTlsProblem | null {
   if (tls === null) return null;
   const refuse = (which: EndpointTlsProblem['which'], why: string): EndpointTlsProblem => {
-    return { which, sentence: `the ${type} endpoint of port ${port} cannot use ${tls[which]}: ${why}` };
+    return { which, sentence: `the ${type} endpoint of port ${port} cannot use ${keyFileName(tls[which])}: ${why}` };
   };
   const cert = readText(tls.certificate);
   if (cert === null) return refuse('certificate', 'it cannot be read');
@@ -42,7 +45,8 @@ export function readTls({ type, port, tls }: EndpointConfig): EndpointTls | Endp
   if (certificate === null) return refuse('certificate', 'it is no certificate in PEM');
   const privateKey = attempt(() => createPrivateKey(key));
   if (privateKey === null) return refuse('key', 'it is no private key in PEM without a password');
-  if (!certificate.checkPrivateKey(privateKey)) return refuse('key', `it does not belong to ${tls.certificate}`);
+  if (!certificate.checkPrivateKey(privateKey))
+    return refuse('key', `it does not belong to ${keyFileName(tls.certificate)}`);
   if (attempt(() => createSecureContext({ cert, key })) === null) return refuse('certificate', 'TLS refuses it');
   return { files: { cert, key }, fingerprint: certificate.fingerprint256 };
 }

@@ -4,14 +4,21 @@ import type { Value } from '../hocon/value.ts';
 /** Where mistakes go while values are read; every value is read, so that all mistakes show at once. */
 export interface Reading {
   refuse(key: string, value: Value, sentence: string): void;
+  /** For what is accepted and hardly meant. */
+  warn(key: string, value: Value, sentence: string): void;
 }
 
 /** What a key's value has to be, and how it becomes a typed one. */
 export interface Kind<T> {
   /** Completes "expected …", bounds included. */
   readonly expected: string;
-  /** True: the value appears in no message and no listing. */
+  /** True: the value appears in no listing, and in no message. */
   readonly hidden: boolean;
+  /**
+   * True: a wrong value may be quoted in a message, since no secret is ever meant for such a key. Nothing else is
+   * quoted: people put passwords, keys and whole addresses where a name belongs.
+   */
+  readonly quotable: boolean;
   /** True: a file name, relative to the folder of the file it stands in. */
   readonly path: boolean;
   /** The kind of a list's items. */
@@ -53,49 +60,65 @@ export function scalarText(value: Value): string | null {
 }
 
 const SHOWN_CHARACTERS = 60;
+const NOT_SHOWN = 'a value that is not shown';
 
-/** How a message names what it found. Credentials and queries of addresses are left out: they may be secrets. */
-export function describeValue(value: Value, hidden: boolean): string {
+/** Whether a text holds a key in PEM. */
+export function holdsKey(text: string): boolean {
+  return text.includes('-----BEGIN');
+}
+
+/** How a message names what it found. What may be a secret is not repeated: see `quotable`. */
+export function describeValue(value: Value, quotable: boolean): string {
   if (value.kind === 'object') return 'an object';
   if (value.kind === 'array') return 'a list';
   if (value.kind === 'null') return 'null';
-  if (hidden) return 'a value that is not shown';
+  if (value.kind === 'string' && holdsKey(value.text)) return 'a key, which is not shown';
+  if (!quotable) return scalarText(value) === '' ? '""' : NOT_SHOWN;
   if (value.kind === 'number') return value.text;
   if (value.kind === 'boolean') return String(value.value);
-  const safe = value.text.replace(/\/\/[^/?#]*@/, '//(hidden)@').replace(/(:\/\/[^?]*\?).+/s, '$1(hidden)');
-  const characters = Array.from(safe);
-  const cut = characters.length > SHOWN_CHARACTERS ? `${characters.slice(0, SHOWN_CHARACTERS).join('')}…` : safe;
+  // An address may hold a password before its @, and a token behind ? or #.
+  if (/[@?#]/.test(value.text)) return NOT_SHOWN;
+  const characters = Array.from(value.text);
+  const cut = characters.length > SHOWN_CHARACTERS ? `${characters.slice(0, SHOWN_CHARACTERS).join('')}…` : value.text;
   return JSON.stringify(cut);
 }
 
-/** What a scalar's rule says: a value, else it is refused. `expected` stands in for the kind's own words. */
+/**
+ * What a scalar's rule says: a value, else it is refused. `expected` stands in for the kind's own words. `warning` says
+ * what is odd about a value that is accepted.
+ */
 export interface Verdict<T> {
   readonly value?: T;
+  readonly warning?: string;
   readonly expected?: string;
   readonly because?: string;
 }
 
 interface ScalarOptions {
   readonly hidden?: boolean;
+  readonly quotable?: boolean;
   readonly path?: boolean;
 }
 
 /** A kind for one string, number or boolean. */
 export function scalar<T>(expected: string, judge: (value: Value) => Verdict<T>, options: ScalarOptions = {}): Kind<T> {
-  const { hidden = false, path = false } = options;
+  const { hidden = false, quotable = false, path = false } = options;
   const read = (key: string, value: Value, reading: Reading): T | undefined => {
     if (isPlaceholder(value)) return undefined;
     const verdict = judge(value);
-    if (verdict.value !== undefined) return verdict.value;
+    if (verdict.value !== undefined) {
+      if (verdict.warning !== undefined) reading.warn(key, value, verdict.warning);
+      return verdict.value;
+    }
     const because = verdict.because === undefined ? '' : `: ${verdict.because}`;
     reading.refuse(
       key,
       value,
-      `expected ${verdict.expected ?? expected}, got ${describeValue(value, hidden)}${because}`,
+      `expected ${verdict.expected ?? expected}, got ${describeValue(value, quotable)}${because}`,
     );
     return undefined;
   };
-  return { expected, hidden, path, items: null, fields: null, read };
+  return { expected, hidden, quotable: quotable && !hidden, path, items: null, fields: null, read };
 }
 
 /** Bounds of a list, and a rule over all of its items: null, or what is wrong with them together. */
@@ -112,7 +135,7 @@ export function list<T>(expected: string, items: Kind<T>, options: ListOptions<T
     if (isPlaceholder(value)) return undefined;
     const found = asArray(value);
     if (found === null) {
-      reading.refuse(key, value, `expected ${expected}, got ${describeValue(value, items.hidden)}`);
+      reading.refuse(key, value, `expected ${expected}, got ${describeValue(value, items.quotable)}`);
       return undefined;
     }
     if (found.items.length < min || found.items.length > max) {
@@ -127,7 +150,7 @@ export function list<T>(expected: string, items: Kind<T>, options: ListOptions<T
     reading.refuse(key, value, wrong);
     return undefined;
   };
-  return { expected, hidden: items.hidden, path: false, items, fields: null, read };
+  return { expected, hidden: items.hidden, quotable: items.quotable, path: false, items, fields: null, read };
 }
 
 /** The rule for a key's value in words, for documents: what a list may hold is part of it. */
@@ -148,7 +171,7 @@ export function record<T extends object>(
   const read = (key: string, value: Value, reading: Reading): T | undefined => {
     if (isPlaceholder(value)) return undefined;
     if (value.kind !== 'object') {
-      reading.refuse(key, value, `expected ${expected}, got ${describeValue(value, hidden)}`);
+      reading.refuse(key, value, `expected ${expected}, got ${describeValue(value, false)}`);
       return undefined;
     }
     const result: Partial<T> = {};
@@ -161,5 +184,5 @@ export function record<T extends object>(
     }
     return names.every((name) => result[name] !== undefined) ? (result as T) : undefined;
   };
-  return { expected, hidden, path: false, items: null, fields, read };
+  return { expected, hidden, quotable: false, path: false, items: null, fields, read };
 }

@@ -1,16 +1,19 @@
 import { statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { readAsset } from '../assets.ts';
-import { HoconError } from '../hocon/error.ts';
+import { HoconError, renderSentence } from '../hocon/error.ts';
 import { loadHocon } from '../hocon/load.ts';
-import type { Source } from '../hocon/load.ts';
+import type { LoadOptions, Source } from '../hocon/load.ts';
+import type { Oddity } from '../hocon/oddity.ts';
 import type { ObjectValue } from '../hocon/value.ts';
 import { SIGNING_KEYS } from '../model/server-key.ts';
 import { buildConfig, buildEndpoint } from './build.ts';
 import type { Config } from './config.ts';
 import { readTls } from './endpoint-tls.ts';
+import { presentProblem } from './excerpt.ts';
 import { ConfigError, ConfigNotFoundError, NotConfiguredError, formatProblem } from './problem.ts';
 import type { ConfigProblem } from './problem.ts';
+import { isOwnWord, SourceFile } from './public-text.ts';
 import { settingEntries } from './schema.ts';
 import { readLetter } from './letter.ts';
 import type { Settings } from './schema.ts';
@@ -18,6 +21,7 @@ import { checkServerKeys, isReadableByOthers } from './server-key-files.ts';
 import { checkServices } from './service-checks.ts';
 import type { KeyFindings } from './service-checks.ts';
 import { problemAt, readSettings } from './settings.ts';
+import { syntaxWarnings } from './syntax-warnings.ts';
 
 /** The environment as `process.env` has it. */
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -28,7 +32,7 @@ export const REFERENCE = '(reference.conf)';
 /** The configuration, what is odd about it, and the tree it was read from, for `klatch config show`. */
 export interface LoadedConfig {
   readonly config: Config;
-  /** One line each, `file:line: key: sentence`. */
+  /** One line each, `file:line:column: key: sentence`. */
   readonly warnings: readonly string[];
   readonly root: ObjectValue;
 }
@@ -71,21 +75,28 @@ function exists(path: string): boolean {
  * ConfigError, each with everything that is wrong.
  */
 export function loadConfig(file: string, options: { readonly env: Environment }): LoadedConfig {
-  const root = readTree([{ name: REFERENCE, text: readAsset('config/reference.conf') }, { path: file }], options.env);
+  const sources = new Map<string, SourceFile>();
+  const oddities: Oddity[] = [];
+  const root = readTree([{ name: REFERENCE, text: readAsset('config/reference.conf') }, { path: file }], options.env, {
+    onFile: (path, text) => sources.set(path, new SourceFile(text)),
+    onOddity: (oddity) => oddities.push(oddity),
+  });
+  const present = (found: readonly ConfigProblem[]): ConfigProblem[] =>
+    found.map((each) => presentProblem(each, sources));
   const reading = readSettings(root, file);
   const { settings } = reading;
   const keys = checkKeyFiles(settings);
   const services = checkServices(settings, root);
   const files = [...keys.problems, ...services.problems, ...checkLetter(settings), ...checkEndpoints(settings)];
-  const problems = [...reading.problems, ...files];
+  const problems = present([...reading.problems, ...files]);
   // A key that is missing may be there under a misspelt name: what is odd is told along with what is wrong.
-  const odd = reading.warnings;
-  if (reading.missing.length > 0) throw new NotConfiguredError(reading.missing, [...problems, ...odd]);
+  const odd = present([...reading.warnings, ...syntaxWarnings(oddities)]);
+  if (reading.missing.length > 0) throw new NotConfiguredError(present(reading.missing), [...problems, ...odd]);
   if (problems.length > 0) throw new ConfigError([...problems, ...odd]);
   if (!isComplete(settings)) throw new Error('A key of the configuration was neither read nor refused.');
   const clashes = portClashes(settings, file);
   if (clashes.length > 0) throw new ConfigError([...clashes, ...odd]);
-  const warnings = [...reading.warnings, ...keys.warnings, ...services.warnings, ...oddities(settings, file)];
+  const warnings = [...odd, ...present([...keys.warnings, ...services.warnings, ...valueOddities(settings, file)])];
   return { config: buildConfig(resolve(file), settings), warnings: warnings.map(formatProblem), root };
 }
 
@@ -93,47 +104,43 @@ export function loadConfig(file: string, options: { readonly env: Environment })
 export function configurationFiles(file: string, env: Environment): string[] {
   const files = new Set<string>();
   const sources = [{ name: REFERENCE, text: readAsset('config/reference.conf') }, { path: file }];
-  readTree(sources, env, (path) => files.add(resolve(path)));
+  readTree(sources, env, { onFile: (path) => files.add(resolve(path)) });
   return [...files];
 }
 
-/** Reads sources; mistakes in their text come out as a ConfigError that shows nothing of any value. */
+/** Reads sources; mistakes in their text come out as a ConfigError that shows nothing of a value that may be secret. */
 export function readTree(
   sources: readonly Source[],
   env: Environment,
-  onFile: (path: string) => void = () => {},
+  { onFile, onOddity }: Pick<LoadOptions, 'onFile' | 'onOddity'> = {},
 ): ObjectValue {
+  const files = new Map<string, SourceFile>();
+  for (const source of sources) if ('text' in source) files.set(source.name, new SourceFile(source.text));
   try {
-    return loadHocon(sources, { env, onFile });
+    return loadHocon(sources, {
+      env,
+      ...(onOddity === undefined ? {} : { onOddity }),
+      onFile: (path, text) => {
+        files.set(path, new SourceFile(text));
+        onFile?.(path, text);
+      },
+    });
   } catch (error) {
     if (!(error instanceof HoconError)) throw error;
     throw new ConfigError(
-      error.problems.map(({ origin, sentence }) => ({
-        file: origin.file,
-        line: origin.line,
-        key: '',
-        sentence: withoutValues(sentence),
-      })),
+      error.problems.map(({ origin, sentence }) => {
+        const { file, line, column } = origin;
+        const isPublic = files.get(file)?.isPublic(line) === true;
+        const shown = renderSentence(sentence, (text) => isPublic || isOwnWord(text) || isOwnVariable(text));
+        return presentProblem({ file, line, column, key: '', sentence: shown }, files);
+      }),
     );
   }
 }
 
-/**
- * A syntax error quotes the text it stumbled over, and where an equals sign was forgotten that text is
- * `password hunter2`. Only single characters and words of our own keys are let through.
- */
-function withoutValues(sentence: string): string {
-  const known = new Set(
-    settingEntries().flatMap(([key, { kind }]) => {
-      return [...key.split('.'), ...Object.keys(kind.items?.fields ?? {})];
-    }),
-  );
-  return sentence.replace(/'(.*)'/s, (_, quoted: string) => {
-    const words = quoted
-      .split(/([.\s]+)/)
-      .map((word) => (known.has(word) || /^(?:[.\s]*|.)$/su.test(word) ? word : '…'));
-    return `'${words.join('')}'`;
-  });
+/** A variable that our own service sets: nobody's password is spelled like it. */
+function isOwnVariable(text: string): boolean {
+  return /^KLATCH_[A-Z_]+$/.test(text);
 }
 
 function isComplete(settings: Partial<Settings>): settings is Settings {
@@ -206,7 +213,7 @@ function meet(one: string, other: string): boolean {
 }
 
 /** What works, but is hardly meant. */
-function oddities(settings: Settings, file: string): ConfigProblem[] {
+function valueOddities(settings: Settings, file: string): ConfigProblem[] {
   const found: ConfigProblem[] = [];
   const uri = settings['services.klatch-activation.uri'];
   const token = settings['services.klatch-activation.auth-token'];

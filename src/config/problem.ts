@@ -4,24 +4,34 @@ export interface ConfigProblem {
   readonly file: string;
   /** Null: the key stands nowhere yet. */
   readonly line: number | null;
+  /** Left out where the line is not known. */
+  readonly column?: number;
   /** Path of the key such as `http.port`; empty where the text could not be read at all. */
   readonly key: string;
   /** Never holds the value of a secret. */
   readonly sentence: string;
+  /** The line and a caret beneath the column; left out where a secret may stand in the line. */
+  readonly excerpt?: readonly string[];
 }
 
-/** `file:line: key: sentence`, without the parts that are not known. */
-export function formatProblem({ file, line, key, sentence }: ConfigProblem): string {
-  return `${line === null ? file : `${file}:${line}`}: ${key === '' ? '' : `${key}: `}${sentence}`;
+/** `file:line:column: key: sentence` on one line, without the parts that are not known. */
+export function formatProblem({ file, line, column, key, sentence }: ConfigProblem): string {
+  const position = [file, ...(line === null ? [] : [line, ...(column === undefined ? [] : [column])])];
+  return `${position.join(':')}: ${key === '' ? '' : `${key}: `}${sentence}`;
 }
 
-/** The configuration has mistakes. `problems` has all of them, and the message one per line. */
+/** The same with the line itself, where it may be shown. */
+export function formatWithExcerpt(problem: ConfigProblem): string {
+  return [formatProblem(problem), ...(problem.excerpt ?? [])].join('\n');
+}
+
+/** The configuration has mistakes. `problems` has all of them; the message has each with its line. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
   readonly problems: readonly ConfigProblem[];
 
   constructor(problems: readonly ConfigProblem[]) {
-    super(problems.map(formatProblem).join('\n'));
+    super(problems.map(formatWithExcerpt).join('\n'));
     this.problems = problems;
   }
 }
@@ -36,7 +46,7 @@ export class NotConfiguredError extends Error {
   readonly problems: readonly ConfigProblem[];
 
   constructor(missing: readonly ConfigProblem[], problems: readonly ConfigProblem[] = []) {
-    const lines = [...missing, ...problems].map(formatProblem);
+    const lines = [...missing, ...problems].map(formatWithExcerpt);
     super(['Klatch is not configured yet: run "klatch setup", or edit these keys:', ...lines].join('\n'));
     this.missing = missing;
     this.problems = problems;

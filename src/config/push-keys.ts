@@ -1,6 +1,7 @@
 import { createECDH, createPrivateKey, X509Certificate } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
 import { readFileSync, statSync } from 'node:fs';
+import { keyFileName } from './key-file-name.ts';
 
 /** An account of a program at Google, and the key that it signs with. */
 export interface ServiceAccount {
@@ -31,8 +32,7 @@ export function isJson(key: string): boolean {
 
 /** The service account of a key (JSON, or an absolute path), or a sentence without anything of a key in it. */
 export function readServiceAccount(projectId: string, key: string): ServiceAccount | string {
-  // What does not look like a file's name may be a secret that was put in the wrong place.
-  const name = isJson(key) ? 'the JSON' : /\.json$/i.test(key) ? key : 'the file that it names';
+  const name = isJson(key) ? 'the JSON' : keyFileName(key);
   const text = isJson(key) ? { content: key } : readText(key, name);
   if (typeof text === 'string') return text;
   const fields = parseObject(text.content);
@@ -61,27 +61,29 @@ function accountOf(fields: Record<string, unknown>, projectId: string, name: str
 
 /** The key in a .p8 file, or a sentence that says why it cannot be used. */
 export function readAppleKey(path: string): KeyObject | string {
-  const text = readText(path, path);
+  const name = keyFileName(path);
+  const text = readText(path, name);
   if (typeof text === 'string') return text;
-  if (!text.content.includes('-----BEGIN')) return `${path} is not a .p8 file: it begins with "BEGIN PRIVATE KEY"`;
+  if (!text.content.includes('-----BEGIN')) return `${name} is not a .p8 file: it begins with "BEGIN PRIVATE KEY"`;
   const key = parsePrivateKey(text.content);
-  if (typeof key === 'string') return `${path} ${key}`;
+  if (typeof key === 'string') return `${name} ${key}`;
   const { namedCurve = '' } = key.asymmetricKeyDetails ?? {};
   if (key.asymmetricKeyType === 'ec' && namedCurve === 'prime256v1') return key;
-  return `${path} holds a key of the type ${key.asymmetricKeyType} ${namedCurve}, expected ec prime256v1 (P-256)`;
+  return `${name} holds a key of the type ${key.asymmetricKeyType} ${namedCurve}, expected ec prime256v1 (P-256)`;
 }
 
 /** The certificates in a PEM file, or a sentence that says why it cannot be used. */
 export function readAuthority(path: string): { readonly pem: string } | string {
-  const text = readText(path, path);
+  const name = keyFileName(path);
+  const text = readText(path, name);
   if (typeof text === 'string') return text;
   try {
     const certificate = new X509Certificate(text.content);
     if (certificate.ca || certificate.issuer === certificate.subject) return { pem: text.content };
-    return `${path} is not the certificate of an authority`;
+    return `${name} is not the certificate of an authority`;
   } catch {
     // What of it does not parse may be a key that was taken for a certificate.
-    return `${path} is no certificate in PEM`;
+    return `${name} is no certificate in PEM`;
   }
 }
 

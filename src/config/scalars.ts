@@ -1,7 +1,7 @@
 import { resolve, dirname } from 'node:path';
 import { durationMs, sizeBytes } from '../hocon/units.ts';
 import type { Value } from '../hocon/value.ts';
-import { scalar, scalarText } from './kind.ts';
+import { holdsKey, scalar, scalarText } from './kind.ts';
 import type { Kind, Verdict } from './kind.ts';
 import { isJson, unfitGoogleKey } from './push-keys.ts';
 
@@ -35,6 +35,19 @@ function withUnit(amount: number, units: readonly (readonly [string, number])[],
   return `${amount / factor}${name}`;
 }
 
+const NO_HEADER = 'holds characters that no header of HTTP carries: only printable ASCII gets through';
+const QUOTED =
+  /^(?:"[^]*"|'[^]*'|`[^]*`|[\u201c-\u201e][^]*[\u201c-\u201e]|[\u2018\u2019][^]*[\u2018\u2019]|\u00ab[^]*\u00bb)$/;
+
+/** What is odd about a text that is accepted; null: nothing. */
+function oddText(text: string): string | null {
+  if (text.trim() === '') return 'is blank: it holds nothing but white space';
+  if (text.length > 1 && QUOTED.test(text)) {
+    return 'begins and ends with a quotation mark that is part of the value: only one pair of double quotes is taken off';
+  }
+  return null;
+}
+
 const CONTROL = /\p{Cc}/u;
 const UNPAIRED_SURROGATE = /\p{Cs}/u;
 
@@ -43,12 +56,15 @@ export interface TextOptions {
   readonly min: number;
   readonly max: number;
   readonly hidden?: boolean;
+  readonly quotable?: boolean;
   readonly pattern?: RegExp;
+  /** True: the text is sent in a header of HTTP, which carries printable ASCII only. */
+  readonly header?: boolean;
 }
 
 /** One line of text. Numbers are taken as they were written, so that a password of digits needs no quotes. */
 export function text(expected: string, options: TextOptions): Kind<string> {
-  const { min, max, hidden = false, pattern } = options;
+  const { min, max, hidden = false, quotable: isQuotable = false, pattern, header = false } = options;
   const judge = (value: Value): Verdict<string> => {
     const found = scalarText(value);
     if (found === null) return {};
@@ -57,9 +73,11 @@ export function text(expected: string, options: TextOptions): Kind<string> {
     const length = Array.from(found).length;
     if (length < min) return { because: length === 0 ? 'it is empty' : `it has ${length} characters` };
     if (length > max) return { because: `it has ${length} characters` };
-    return pattern === undefined || pattern.test(found) ? { value: found } : {};
+    if (pattern !== undefined && !pattern.test(found)) return {};
+    const warning = header && !/^[\x21-\x7e]+(?: +[\x21-\x7e]+)*$/.test(found) ? NO_HEADER : oddText(found);
+    return { value: found, ...(warning === null ? {} : { warning }) };
   };
-  return scalar(expected, judge, { hidden });
+  return scalar(expected, judge, { hidden, quotable: isQuotable });
 }
 
 /** Any text that can be typed, empty or not, that must never be shown: a password may hold every character but NUL. */
@@ -67,16 +85,23 @@ export function password(expected: string): Kind<string> {
   const judge = (value: Value): Verdict<string> => {
     const found = scalarText(value);
     if (found === null) return {};
-    return found.includes('\0') ? { because: 'it holds a NUL character' } : { value: found };
+    if (found.includes('\0')) return { because: 'it holds a NUL character' };
+    const warning = found === '' ? null : oddText(found);
+    return { value: found, ...(warning === null ? {} : { warning }) };
   };
   return scalar(expected, judge, { hidden: true });
+}
+
+/** A kind for numbers and single words, which nobody keeps a secret in. */
+function quotable<T>(expected: string, judge: (value: Value) => Verdict<T>): Kind<T> {
+  return scalar(expected, judge, { quotable: true });
 }
 
 /** One of a few words. */
 export function choice<T extends string>(words: readonly T[]): Kind<T> {
   const quoted = words.map((word) => `"${word}"`);
   const expected = `${quoted.slice(0, -1).join(', ')} or ${quoted.at(-1)}`;
-  return scalar(expected, (value) => {
+  return quotable(expected, (value) => {
     const word = words.find((each) => each === scalarText(value));
     return word === undefined ? {} : { value: word };
   });
@@ -93,7 +118,7 @@ const SPELLINGS = new Map([
 
 /** `true` or `false`, with HOCON's other spellings, which is how variables of the environment arrive. */
 export function flag(): Kind<boolean> {
-  return scalar('true or false', (value) => {
+  return quotable('true or false', (value) => {
     const found = SPELLINGS.get(scalarText(value) ?? '');
     return found === undefined ? {} : { value: found };
   });
@@ -107,7 +132,7 @@ function numberOf(value: Value): number | null {
 
 /** A whole number within bounds. */
 export function integer({ min, max }: Bounds): Kind<number> {
-  return scalar(`a whole number from ${min} to ${max}`, (value) => {
+  return quotable(`a whole number from ${min} to ${max}`, (value) => {
     const found = numberOf(value);
     return found !== null && Number.isInteger(found) && found >= min && found <= max ? { value: found } : {};
   });
@@ -115,7 +140,7 @@ export function integer({ min, max }: Bounds): Kind<number> {
 
 /** A TCP port; `min` 0 where "any free port" makes sense. */
 export function port(min: 0 | 1): Kind<number> {
-  return scalar(`a port number from ${min} to 65535`, (value) => {
+  return quotable(`a port number from ${min} to 65535`, (value) => {
     const found = numberOf(value);
     // Whoever wrote a word has no need of the bounds.
     if (found === null) return { expected: 'a port number' };
@@ -129,7 +154,7 @@ export function port(min: 0 | 1): Kind<number> {
  */
 export function duration({ min, max }: Bounds): Kind<number> {
   const bound = (ms: number): string => withUnit(ms, DURATION_UNITS, 'ms').replace(/^0ms$/, '0s');
-  return scalar(`a duration from ${bound(min)} to ${bound(max)}`, (value) => {
+  return quotable(`a duration from ${bound(min)} to ${bound(max)}`, (value) => {
     if (value.kind === 'number' || (value.kind === 'string' && numberOf(value) !== null)) {
       return { because: 'it needs a unit, as in 10s' };
     }
@@ -141,7 +166,7 @@ export function duration({ min, max }: Bounds): Kind<number> {
 /** A size in bytes; a bare number counts bytes. */
 export function size({ min, max }: Bounds): Kind<number> {
   const bound = (bytes: number): string => withUnit(bytes, SIZE_UNITS, bytes === 1 ? ' byte' : ' bytes');
-  return scalar(`a size from ${bound(min)} to ${bound(max)}`, (value) => {
+  return quotable(`a size from ${bound(min)} to ${bound(max)}`, (value) => {
     const found = sizeBytes(value);
     return found !== null && Number.isInteger(found) && found >= min && found <= max ? { value: found } : {};
   });
@@ -158,16 +183,28 @@ export function resolvePath(value: Value, path: string): string {
   return resolve(dirname(value.origin.file), path);
 }
 
-/** A path of a file or folder; whether it exists is asked by whoever uses it. */
-export function location(expected: string): Kind<LocatedPath> {
+/**
+ * A path of a file or folder; whether it exists is asked by whoever uses it. `ofKey`: the file holds a key, so that
+ * somebody may put the key itself here.
+ */
+export function location(expected: string, { ofKey = false } = {}): Kind<LocatedPath> {
   const judge = (value: Value): Verdict<LocatedPath> => {
     const found = value.kind === 'string' ? value.text : null;
     if (found === null) return {};
+    if (holdsKey(found)) return { because: 'write the key into a file, and the path of that file here' };
     if (found.trim() === '') return { because: 'it is empty' };
     if (found.includes('\0')) return { because: 'it holds a NUL character' };
-    return { value: { path: resolvePath(value, found), value } };
+    if (/[\r\n]/.test(found)) return { because: 'it holds a line end' };
+    return { value: { path: resolvePath(value, found), value }, ...oddPath(found) };
   };
-  return scalar(expected, judge, { path: true });
+  return scalar(expected, judge, { path: true, quotable: !ofKey });
+}
+
+function oddPath(path: string): { warning?: string } {
+  const warning = /^~[\w.-]*(?:\/|$)/.test(path)
+    ? 'begins with ~, which is not a home directory here: write the path in full'
+    : oddText(path);
+  return warning === null ? {} : { warning };
 }
 
 /**
@@ -184,7 +221,7 @@ export function serviceAccount(expected: string, max: number): Kind<LocatedPath>
     if (unfit !== null) return { because: unfit };
     if (isJson(found)) return { value: { path: found.trim(), value } };
     if (CONTROL.test(found)) return { because: 'it holds a control character' };
-    return { value: { path: resolvePath(value, found), value } };
+    return { value: { path: resolvePath(value, found), value }, ...oddPath(found) };
   };
   return scalar(expected, judge, { hidden: true });
 }

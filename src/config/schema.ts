@@ -1,4 +1,4 @@
-import { allowance, endpoint, host, httpAddress, origin, proxy } from './address.ts';
+import { allowance, endpoint, host, httpAddress, listenHost, origin, proxy } from './address.ts';
 import type {
   ActivationProvider,
   Config,
@@ -69,7 +69,7 @@ const applePushKey = record<ApplePushSetting>(
   {
     'key-id': appleId('a key id'),
     'team-id': appleId('a team id'),
-    path: location('the path of a .p8 file'),
+    path: location('the path of a .p8 file', { ofKey: true }),
     'bundle-id': text('a bundle id such as org.example.chat', { min: 1, max: 155, pattern: /^[A-Za-z0-9.-]+$/ }),
     sandbox: flag(),
   },
@@ -83,8 +83,8 @@ const webPushKey = (what: string, bytes: number, hidden: boolean): Kind<string> 
 };
 
 const serverKey = record('an object with public and private', {
-  public: location('the path of a PEM file'),
-  private: location('the path of a PEM file'),
+  public: location('the path of a PEM file', { ofKey: true }),
+  private: location('the path of a PEM file', { ofKey: true }),
 });
 
 /** A listener of `endpoints` as it is written. */
@@ -100,10 +100,10 @@ const listener = record<EndpointSetting>(
   'an object with type, port and, if wanted, interface, certificate and key',
   {
     type: choice<EndpointType>(['websocket', 'tcp']),
-    interface: host('an address or host name to listen on', { allowFolder: false }),
+    interface: listenHost(),
     port: port(0),
-    certificate: location('the path of a PEM file'),
-    key: location('the path of a PEM file'),
+    certificate: location('the path of a PEM file', { ofKey: true }),
+    key: location('the path of a PEM file', { ofKey: true }),
   },
   ['interface', 'certificate', 'key'],
 );
@@ -122,7 +122,7 @@ const corsRule = (origins: readonly string[]): string | null =>
  */
 export const SCHEMA = {
   secret: required(serverSecret(SECRET_CHARACTERS)),
-  'project-name': preset(text('a name of 1 to 80 characters', { min: 1, max: 80 })),
+  'project-name': preset(text('a name of 1 to 80 characters', { min: 1, max: 80, quotable: true })),
   'data-dir': preset(location('the path of a folder')),
   'public-endpoints': preset(list('a list of addresses', endpoint(), { max: 32 })),
   registration: preset(choice<Registration>(['open', 'invite', 'closed'])),
@@ -139,9 +139,11 @@ export const SCHEMA = {
 
   'memory.heap': optional(size({ min: 64 * BYTES.mib, max: 64 * BYTES.gib })),
 
-  'http.interface': preset(host('an address or host name to listen on', { allowFolder: false })),
+  'http.interface': preset(listenHost()),
   'http.port': preset(port(0)),
-  'http.base-uri': required(httpAddress('an absolute http:// or https:// address without query and fragment')),
+  'http.base-uri': required(
+    httpAddress('an absolute http:// or https:// address without query and fragment', { quotable: true }),
+  ),
   'http.cors': preset(list('a list of origins', origin(), { max: 1000, rule: corsRule })),
   'http.trusted-proxies': preset(list('a list of addresses', proxy(), { max: 1000 })),
   'http.max-body': preset(size({ min: BYTES.kib, max: 64 * BYTES.mib })),
@@ -150,7 +152,7 @@ export const SCHEMA = {
   'http.stop-timeout': preset(duration({ min: 0, max: 10 * MS.minute })),
 
   'metrics.enabled': preset(flag()),
-  'metrics.interface': preset(host('an address or host name to listen on', { allowFolder: false })),
+  'metrics.interface': preset(listenHost()),
   'metrics.port': preset(port(0)),
 
   'services.postgresql.embedded': preset(flag()),
@@ -173,7 +175,9 @@ export const SCHEMA = {
   'services.klatch-activation.uri': optional(
     httpAddress('an absolute http:// or https:// address without query and fragment'),
   ),
-  'services.klatch-activation.auth-token': optional(text('a token on one line', { min: 1, max: 4096, hidden: true })),
+  'services.klatch-activation.auth-token': optional(
+    text('a token on one line', { min: 1, max: 4096, hidden: true, header: true }),
+  ),
   'services.smtp.host': optional(host('a host name or an address', { allowFolder: false })),
   'services.smtp.port': preset(port(1)),
   'services.smtp.tls': preset(choice<SmtpTls>(['starttls', 'implicit', 'none'])),
@@ -195,9 +199,9 @@ export const SCHEMA = {
   ),
   'services.apple.push.keys': optional(list('a list of objects', applePushKey, { max: 100 })),
   'services.apple.push.endpoint': optional(
-    httpAddress('an absolute https:// address without query and fragment', ['https']),
+    httpAddress('an absolute https:// address without query and fragment', { schemes: ['https'] }),
   ),
-  'services.apple.push.authority': optional(location('the path of a PEM file')),
+  'services.apple.push.authority': optional(location('the path of a PEM file', { ofKey: true })),
   'services.web-push.public': optional(webPushKey('a public key', 65, false)),
   'services.web-push.private': optional(webPushKey('a private key', 32, true)),
   'services.web-push.subject': optional(
@@ -215,10 +219,12 @@ export const SCHEMA = {
       pattern: /^[a-z0-9][a-z0-9.-]+[a-z0-9]$/,
     }),
   ),
-  'services.aws.s3.access-key': optional(text('an access key on one line', { min: 1, max: 256 })),
+  'services.aws.s3.access-key': optional(text('an access key on one line', { min: 1, max: 256, header: true })),
   'services.aws.s3.secret-key': optional(text('a secret key on one line', { min: 1, max: 1024, hidden: true })),
   'services.aws.s3.endpoint': preset(httpAddress('an absolute http:// or https:// address without query and fragment')),
-  'services.aws.s3.region': preset(text('the name of a region', { min: 1, max: 64, pattern: /^[a-z0-9-]+$/ })),
+  'services.aws.s3.region': preset(
+    text('the name of a region', { min: 1, max: 64, pattern: /^[a-z0-9-]+$/, quotable: true }),
+  ),
   'services.aws.s3.path-style-access': preset(flag()),
   'services.aws.s3.downloads': preset(choice<S3Downloads>(['through', 'redirect'])),
   'push.content': preset(choice<PushContent>(['full', 'sender', 'none'])),
@@ -230,7 +236,7 @@ export const SCHEMA = {
   'modules.security.server-keys': optional(list('a list of objects', serverKey, { max: 16 })),
 
   'modules.messaging.groups.invite.base-uri': optional(
-    httpAddress('an absolute http:// or https:// address without query and fragment'),
+    httpAddress('an absolute http:// or https:// address without query and fragment', { quotable: true }),
   ),
 
   'limits.text-length': preset(integer({ min: 1, max: 200_000 })),

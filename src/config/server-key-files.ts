@@ -6,6 +6,7 @@ import { describePublicKey, type PublicServerKey, type ServerKey } from '../mode
 import type { ServerKeyFiles } from './config.ts';
 import { syncFolder, writeNewFile } from './durable-file.ts';
 import type { Owner } from './durable-file.ts';
+import { keyFileName } from './key-file-name.ts';
 import { ConfigError } from './problem.ts';
 
 /** What is wrong with one of the two files, as a sentence about it. */
@@ -31,7 +32,8 @@ export function checkServerKeys(files: ServerKeyFiles): readonly ServerKeyProble
   if (typeof privateKey === 'string') problems.push({ which: 'private', sentence: privateKey });
   if (typeof publicKey === 'string' || typeof privateKey === 'string') return problems;
   if (createPublicKey(privateKey).equals(publicKey)) return [];
-  return [{ which: 'private', sentence: `${files.private} does not belong to the public key in ${files.public}` }];
+  const sentence = `${keyFileName(files.private)} does not belong to the public key in ${keyFileName(files.public)}`;
+  return [{ which: 'private', sentence }];
 }
 
 /**
@@ -44,7 +46,7 @@ export function readServerKeys(pairs: readonly ServerKeyFiles[]): ServerKey[] {
     const privateKey = problem?.sentence ?? readKey(files.private, 'private');
     if (typeof privateKey === 'string') {
       const key = 'modules.security.server-keys';
-      throw new ConfigError([{ file: files.private, line: null, key, sentence: privateKey }]);
+      throw new ConfigError([{ file: keyFileName(files.private), line: null, key, sentence: privateKey }]);
     }
     return { ...describePublicKey(createPublicKey(privateKey)), privateKey };
   });
@@ -69,40 +71,41 @@ export function isReadableByOthers(path: string): boolean {
 
 /** The key in a file, or a sentence that says why it cannot be used. */
 function readKey(path: string, which: keyof ServerKeyFiles): KeyObject | string {
-  const bytes = readBytes(path);
+  const name = keyFileName(path);
+  const bytes = readBytes(path, name);
   if (typeof bytes === 'string') return bytes;
   const pem = bytes.toString('latin1');
   const label = /-----BEGIN ([A-Z0-9 ]+)-----/.exec(pem)?.[1];
   if (label === undefined && bytes.length === RAW_KEY_BYTES) {
-    return `${path} holds a raw 32-byte key as the original system wrote it, Klatch reads PEM: to make a new pair, ${NEW_PAIR}`;
+    return `${name} holds a raw 32-byte key as the original system wrote it, Klatch reads PEM: to make a new pair, ${NEW_PAIR}`;
   }
-  if (label === undefined) return `${path} is not a PEM file: to make a new pair, ${NEW_PAIR}`;
+  if (label === undefined) return `${name} is not a PEM file: to make a new pair, ${NEW_PAIR}`;
   if (label === 'ENCRYPTED PRIVATE KEY')
-    return `${path} is locked with a passphrase, which nobody could type at a start`;
-  if (label !== LABELS[which]) return `${path} holds "${label}", expected "${LABELS[which]}" in its first line`;
-  return parseKey(pem, path, which);
+    return `${name} is locked with a passphrase, which nobody could type at a start`;
+  if (label !== LABELS[which]) return `${name} holds "${label}", expected "${LABELS[which]}" in its first line`;
+  return parseKey(pem, name, which);
 }
 
-function parseKey(pem: string, path: string, which: keyof ServerKeyFiles): KeyObject | string {
+function parseKey(pem: string, name: string, which: keyof ServerKeyFiles): KeyObject | string {
   try {
     const key = which === 'public' ? createPublicKey(pem) : createPrivateKey(pem);
     if (key.asymmetricKeyType === 'ed25519') return key;
-    return `${path} holds a key of the type ${key.asymmetricKeyType ?? 'unknown'}, expected ed25519: ${NEW_PAIR}`;
+    return `${name} holds a key of the type ${key.asymmetricKeyType ?? 'unknown'}, expected ed25519: ${NEW_PAIR}`;
   } catch (error) {
     // OpenSSL's own words name internals of its decoder and can repeat input: its code says enough.
-    return `${path} is a damaged PEM file (${codeOf(error)})`;
+    return `${name} is a damaged PEM file (${codeOf(error)})`;
   }
 }
 
-function readBytes(path: string): Buffer | string {
+function readBytes(path: string, name: string): Buffer | string {
   try {
     const stat = statSync(path);
-    if (!stat.isFile()) return `${path} is not a file`;
-    return stat.size > MAX_BYTES ? `${path} is too large for a key` : readFileSync(path);
+    if (!stat.isFile()) return `${name} is not a file`;
+    return stat.size > MAX_BYTES ? `${name} is too large for a key` : readFileSync(path);
   } catch (error) {
     const code = codeOf(error);
-    if (code === 'ENOENT' || code === 'ENOTDIR') return `${path} does not exist`;
-    return `${path} cannot be read (${code})`;
+    if (code === 'ENOENT' || code === 'ENOTDIR') return `${name} does not exist`;
+    return `${name} cannot be read (${code})`;
   }
 }
 

@@ -14,7 +14,7 @@ export interface SettingsReading {
   /** Placeholders, and required keys that stand nowhere. */
   readonly missing: readonly ConfigProblem[];
   readonly problems: readonly ConfigProblem[];
-  /** Unknown keys. */
+  /** Unknown keys, and values that are accepted and hardly meant. */
   readonly warnings: readonly ConfigProblem[];
 }
 
@@ -25,7 +25,11 @@ export interface SettingsReading {
 export function readSettings(root: ObjectValue, file: string): SettingsReading {
   const problems: ConfigProblem[] = [];
   const missing = findPlaceholders(root, '');
-  const reading: Reading = { refuse: (key, value, sentence) => problems.push(problemAt(key, value, sentence)) };
+  const odd: ConfigProblem[] = [];
+  const reading: Reading = {
+    refuse: (key, value, sentence) => problems.push(problemAt(key, value, sentence)),
+    warn: (key, value, sentence) => odd.push(problemAt(key, value, sentence)),
+  };
   const settings: Partial<Record<SettingKey, unknown>> = {};
   const broken = readSections(root, reading);
   for (const [key, entry] of settingEntries()) {
@@ -43,13 +47,14 @@ export function readSettings(root: ObjectValue, file: string): SettingsReading {
     settings: settings as Partial<Settings>,
     missing: inFileOrder(missing, file),
     problems: inFileOrder(problems, file),
-    warnings: inFileOrder(warnings, file),
+    warnings: inFileOrder([...warnings, ...odd], file),
   };
 }
 
 /** A finding about a value, at the place where an administrator has to edit it. */
 export function problemAt(key: string, value: Value, sentence: string): ConfigProblem {
-  return { file: value.origin.file, line: value.origin.line, key, sentence };
+  const { file, line, column } = value.origin;
+  return { file, line, column, key, sentence };
 }
 
 /** Only an explicit null can hide a default. */
@@ -68,7 +73,7 @@ function readSections(root: ObjectValue, reading: Reading): string[] {
     broken.push(section);
     // A section's name often stands for its only secret, so what it holds instead is never shown.
     if (!isPlaceholder(value)) {
-      reading.refuse(section, value, `expected a section { … } of keys, got ${describeValue(value, true)}`);
+      reading.refuse(section, value, `expected a section { … } of keys, got ${describeValue(value, false)}`);
     }
   }
   return broken;

@@ -93,7 +93,7 @@ function answerProblem(key: SettingKey, literal: string): string | null {
   if (value === null) return 'cannot be written';
   if (isPlaceholder(value)) return 'looks like a placeholder: choose another value';
   const sentences: string[] = [];
-  SCHEMA[key].kind.read(key, value, { refuse: (_, __, sentence) => sentences.push(sentence) });
+  SCHEMA[key].kind.read(key, value, { refuse: (_, __, sentence) => sentences.push(sentence), warn: () => {} });
   return sentences[0] ?? null;
 }
 
@@ -115,15 +115,18 @@ export function findContradiction(source: ConfigText, key: SettingKey, literal: 
   if (current === null) return { line: null, text: null };
   const given = valueAt(loadHocon([{ name: source.file, text: `answer = ${literal}` }], { env: {} }), ['answer']);
   if (given !== null && meaning(key, current) === meaning(key, given)) return null;
-  const { hidden } = SCHEMA[key].kind;
+  const { kind } = SCHEMA[key];
+  // What is refused may be a whole address, with a password in it, in the place of a host.
+  const read: unknown = kind.read(key, current, { refuse: () => {}, warn: () => {} });
+  const isHidden = kind.hidden || (!kind.quotable && read === undefined);
   const line = current.origin.file === source.file ? current.origin.line : null;
-  return { line, text: hidden ? null : writtenText(current) };
+  return { line, text: isHidden ? null : writtenText(current) };
 }
 
 /** What a value means to the server, as text that can be compared. */
 function meaning(key: SettingKey, value: Value): string {
   const { kind } = SCHEMA[key];
-  const read: unknown = kind.read(key, value, { refuse: () => {} });
+  const read: unknown = kind.read(key, value, { refuse: () => {}, warn: () => {} });
   if (read === undefined) return `not understood: ${writtenText(value)}`;
   return JSON.stringify(kind.path ? (read as { path: string }).path : read);
 }

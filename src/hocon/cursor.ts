@@ -1,4 +1,4 @@
-import { fail } from './error.ts';
+import { fail, type Sentence } from './error.ts';
 import type { Origin } from './value.ts';
 
 /** The characters that unquoted text may not hold, besides white space and `//`. */
@@ -51,16 +51,26 @@ export class Cursor {
   }
 
   /** Throws a problem at an offset. */
-  fail(sentence: string, offset = this.offset): never {
+  fail(sentence: Sentence, offset = this.offset): never {
     fail(this.origin(offset), sentence);
   }
 
-  /** What stands at the offset, for a sentence. */
-  found(): string {
-    if (this.offset >= this.text.length) return 'the end of the file';
-    if (this.char === '\n') return 'the end of the line';
-    const word = this.#wordEnd() > this.offset ? this.text.slice(this.offset, this.#wordEnd()) : this.char;
-    return `'${word.length > 40 ? `${word.slice(0, 40)}…` : word}'`;
+  /** Throws a problem about what stands at an offset: `Found 'it' …`. */
+  failFound(rest: Sentence, offset = this.offset): never {
+    const found = this.#found(offset);
+    this.fail((quote) => {
+      const what = found.startsWith('the end of') ? found : `'${quote(found)}'`;
+      return `Found ${what}${typeof rest === 'string' ? rest : rest(quote)}`;
+    }, offset);
+  }
+
+  #found(offset: number): string {
+    if (offset >= this.text.length) return 'the end of the file';
+    const char = this.text.charAt(offset);
+    if (char === '\n' || this.text.startsWith('\r\n', offset)) return 'the end of the line';
+    const end = this.#wordEnd(offset);
+    const word = end > offset ? this.text.slice(offset, end) : char;
+    return word.length > 40 ? `${word.slice(0, 40)}…` : word;
   }
 
   /** Skips white space up to the end of the line and returns it. */
@@ -142,7 +152,8 @@ export class Cursor {
     if (plain !== undefined) return plain;
     if (letter !== 'u') {
       this.fail(
-        `Found the escape '\\${letter}'; expected one of \\" \\\\ \\/ \\b \\f \\n \\r \\t \\u. A backslash is written \\\\.`,
+        (quote) =>
+          `Found the escape '\\${quote(letter)}'; expected one of \\" \\\\ \\/ \\b \\f \\n \\r \\t \\u. A backslash is written \\\\.`,
         start,
       );
     }
@@ -150,7 +161,7 @@ export class Cursor {
     if (unit < 0xd800 || unit > 0xdfff) return String.fromCharCode(unit);
     const low = unit < 0xdc00 && this.at('\\u') ? this.#lowSurrogate() : 0;
     if (low < 0xdc00 || low > 0xdfff)
-      this.fail(`Found \\u${codeName(unit)}, one half of a surrogate pair without the other.`, start);
+      this.fail((quote) => `Found \\u${quote(codeName(unit))}, one half of a surrogate pair without the other.`, start);
     return String.fromCharCode(unit, low);
   }
 
@@ -171,20 +182,20 @@ export class Cursor {
     return end < 0 ? this.text.length : end;
   }
 
-  #wordEnd(): number {
-    let end = this.offset;
+  #wordEnd(start = this.offset): number {
+    let end = start;
     for (; end < this.text.length; end++) {
       const char = this.text.charAt(end);
       if (isSpace(this.text.charCodeAt(end)) || (char === '/' && this.text[end + 1] === '/')) break;
-      if (RESERVED.includes(char) && !(char === '+' && this.#inExponent(end))) break;
+      if (RESERVED.includes(char) && !(char === '+' && this.#inExponent(start, end))) break;
     }
     return end;
   }
 
   /** `1e+5` is a number though `+` may not stand in unquoted text. */
-  #inExponent(plus: number): boolean {
+  #inExponent(start: number, plus: number): boolean {
     const digit = /\d/.test(this.text.charAt(plus + 1));
-    return digit && /^-?\d[\d.]*[eE]$/.test(this.text.slice(this.offset, plus));
+    return digit && /^-?\d[\d.]*[eE]$/.test(this.text.slice(start, plus));
   }
 }
 

@@ -1,30 +1,44 @@
 import type { Origin } from './value.ts';
 
+/**
+ * A sentence about a problem. What it repeats of the text goes through `quote`, so that whoever shows the sentence can
+ * withhold it: the text may be a secret.
+ */
+export type Sentence = string | ((quote: (text: string) => string) => string);
+
 /** One thing that is wrong, and where. */
 export interface Problem {
   readonly origin: Origin;
-  readonly sentence: string;
+  readonly sentence: Sentence;
 }
 
-/** What loading throws; the message has one `file:line:column: sentence` per line. */
+/** What stands in the place of text that is withheld. */
+const WITHHELD = '…';
+
+/** The sentence on one line; text of the file is shown only where `isShown` says so. */
+export function renderSentence(sentence: Sentence, isShown: (text: string) => boolean): string {
+  const rendered = typeof sentence === 'string' ? sentence : sentence((text) => (isShown(text) ? text : WITHHELD));
+  return onOneLine(rendered);
+}
+
+/** What loading throws; the message has one `file:line:column: sentence` per line and withholds nothing. */
 export class HoconError extends Error {
   override readonly name = 'HoconError';
   readonly problems: readonly Problem[];
 
   constructor(problems: readonly Problem[]) {
-    const lines = problems.map(({ origin, sentence }) => ({ origin, sentence: onOneLine(sentence) }));
-    super(lines.map(describe).join('\n'));
-    this.problems = lines;
+    super(problems.map(describe).join('\n'));
+    this.problems = problems;
   }
 }
 
 /** Throws a HoconError of one problem. */
-export function fail(origin: Origin, sentence: string): never {
+export function fail(origin: Origin, sentence: Sentence): never {
   throw new HoconError([{ origin, sentence }]);
 }
 
 function describe({ origin, sentence }: Problem): string {
-  return `${origin.file}:${origin.line}:${origin.column}: ${sentence}`;
+  return `${origin.file}:${origin.line}:${origin.column}: ${renderSentence(sentence, () => true)}`;
 }
 
 /** A key or a file name may hold line ends, terminal control codes, or be as long as the file. */

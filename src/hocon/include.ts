@@ -1,4 +1,5 @@
 import { dirname, extname, isAbsolute, join } from 'node:path';
+import type { Sentence } from './error.ts';
 import type { Origin } from './value.ts';
 
 /** An include statement. */
@@ -10,12 +11,12 @@ export interface IncludeRequest {
   readonly origin: Origin;
 }
 
-/** What is wrong with the name in an include statement, as a sentence, or null. */
-export function includeProblem(name: string): string | null {
+/** What is wrong with the name in an include statement, or null. */
+export function includeProblem(name: string): Sentence | null {
   if (name === '') return 'The name of the file to include is empty.';
   if (name.includes('\0')) return 'The name of the file to include holds a NUL character.';
   if (!/^[a-z][a-z0-9+.-]*:\/\//i.test(name)) return null;
-  return `Found the address '${name}' after include: only files can be included, nothing is fetched.`;
+  return (quote) => `Found the address '${quote(name)}' after include: only files can be included, nothing is fetched.`;
 }
 
 /**

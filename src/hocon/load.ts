@@ -2,6 +2,7 @@ import { fail } from './error.ts';
 import { readTextFile } from './file.ts';
 import { includePaths, type IncludeRequest } from './include.ts';
 import type { ObjectNode, Scope } from './node.ts';
+import type { Oddity } from './oddity.ts';
 import { parseInto, type Position } from './parser.ts';
 import { resolve } from './resolver.ts';
 import type { ObjectValue, Origin } from './value.ts';
@@ -21,8 +22,10 @@ export interface LoadOptions {
   readonly maxIncludes?: number;
   /** Values written out and definitions looked at; 1,000,000. */
   readonly maxNodes?: number;
-  /** Called with the path of every file that is read, an included one too. */
-  readonly onFile?: (path: string) => void;
+  /** Called with the path and the text of every file that is read, an included one too, before it is parsed. */
+  readonly onFile?: (path: string, text: string) => void;
+  /** Called for what is valid and hardly meant. */
+  readonly onOddity?: (oddity: Oddity) => void;
 }
 
 /**
@@ -32,10 +35,10 @@ export interface LoadOptions {
  */
 export function loadHocon(sources: readonly Source[], options: LoadOptions): ObjectValue {
   const { env, maxDepth = 200, maxBytes = 2 ** 20, maxIncludes = 100, maxNodes = 1_000_000 } = options;
-  const { onFile = () => {} } = options;
+  const { onFile = () => {}, onOddity = () => {} } = options;
   const origin: Origin = { file: 'configuration', line: 1, column: 1 };
   const root: ObjectNode = { kind: 'fields', origin, fields: new Map() };
-  const reader = new Reader(root, { maxDepth, maxBytes, maxIncludes, onFile });
+  const reader = new Reader(root, { maxDepth, maxBytes, maxIncludes, onFile, onOddity });
   for (const source of sources) reader.read(source);
   return resolve(root, { env, maxDepth, maxNodes });
 }
@@ -44,7 +47,8 @@ interface ReadBounds {
   readonly maxDepth: number;
   readonly maxBytes: number;
   readonly maxIncludes: number;
-  readonly onFile: (path: string) => void;
+  readonly onFile: (path: string, text: string) => void;
+  readonly onOddity: (oddity: Oddity) => void;
 }
 
 /** A file that is being read: what it is, where it is, and where its substitutions are looked up. */
@@ -77,7 +81,7 @@ class Reader {
       const { origin } = this.#root;
       const file = readTextFile(path, this.#bounds.maxBytes - this.#bytes, origin);
       if (file === null) return fail(origin, `Cannot read ${path}: there is no such file (ENOENT).`);
-      this.#bounds.onFile(path);
+      this.#bounds.onFile(path, file.text);
       this.#parse(file.text, file.bytes, this.#root, position, {
         file: path,
         path,
@@ -107,6 +111,7 @@ class Reader {
       scopes: reading.scopes,
       maxDepth: this.#bounds.maxDepth,
       include,
+      onOddity: this.#bounds.onOddity,
     });
   }
 
@@ -115,11 +120,12 @@ class Reader {
     if (paths === null) {
       return fail(
         request.origin,
-        `'${request.name}' is relative, but this text has no folder; write an absolute path.`,
+        (quote) => `'${quote(request.name)}' is relative, but this text has no folder; write an absolute path.`,
       );
     }
     const guessed = paths.guesses.filter((path) => this.#includeFile(path, request, target, position, by));
     if (guessed.length > 0 || this.#includeFile(paths.exact, request, target, position, by)) return;
+    this.#bounds.onOddity({ kind: 'missing-include', origin: request.origin, path: position.path });
     if (request.required) {
       fail(
         request.origin,
@@ -132,7 +138,7 @@ class Reader {
   #includeFile(path: string, request: IncludeRequest, target: ObjectNode, position: Position, by: Reading): boolean {
     const file = readTextFile(path, this.#bounds.maxBytes - this.#bytes, request.origin);
     if (file === null) return false;
-    this.#bounds.onFile(path);
+    this.#bounds.onFile(path, file.text);
     for (let outer: Reading | null = by; outer !== null; outer = outer.by) {
       if (outer.identity === file.identity)
         fail(request.origin, `${path} would include itself: ${chain(path, by, outer)}.`);

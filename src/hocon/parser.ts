@@ -1,8 +1,10 @@
 import { checkJoin, textOf } from './concatenation.ts';
 import { Cursor } from './cursor.ts';
 import { fail } from './error.ts';
+import { failWithoutSeparator, type Gap, refuseForeignSyntax, requireValue, endBefore } from './foreign-syntax.ts';
 import { includeProblem, type IncludeRequest } from './include.ts';
 import { assign, type ListNode, type Node, type ObjectNode, type Part, type Scalar, type Scope } from './node.ts';
+import type { Oddity, OddityKind } from './oddity.ts';
 import type { Origin } from './value.ts';
 
 /** The JSON grammar of a number. */
@@ -23,6 +25,8 @@ export interface ParseOptions {
   readonly maxDepth: number;
   /** Reads the file that an include statement names into `target`. */
   readonly include: (request: IncludeRequest, target: ObjectNode, position: Position) => void;
+  /** Called for what is valid and hardly meant. */
+  readonly onOddity: (oddity: Oddity) => void;
 }
 
 /** Adds the definitions of a text to `target`, which stands at `position`. Throws HoconError at the first mistake. */
@@ -33,6 +37,12 @@ export function parseInto(target: ObjectNode, position: Position, text: string, 
 class Parser {
   readonly #cursor: Cursor;
   readonly #options: ParseOptions;
+  /** The path of the field that is being read. */
+  #keys: readonly string[] = [];
+  /** Where the last path has white space inside a key, and the path up to there. */
+  #gap: Gap | null = null;
+  /** Where a word of the value that is being read begins with a single quote. */
+  #singleQuote: number | null = null;
 
   constructor(text: string, options: ParseOptions) {
     this.#cursor = new Cursor(text, options.file);
@@ -41,13 +51,14 @@ class Parser {
 
   document(target: ObjectNode, position: Position): void {
     const cursor = this.#cursor;
+    this.#keys = position.path;
     cursor.skipBlank();
     if (cursor.char === '[')
       cursor.fail('Found an array; expected keys and values, since a configuration file holds an object.');
     if (!cursor.at('{')) return this.#fields(target, position, null);
     this.#fields(target, position, cursor.offset++);
     cursor.skipBlank();
-    if (cursor.char !== '') cursor.fail(`Found ${cursor.found()} after the } of the whole file; expected its end.`);
+    if (cursor.char !== '') cursor.failFound(' after the } of the whole file; expected its end.');
   }
 
   /** Reads fields up to the `}` for the `{` at `open`, or up to the end of the file where that is null. */
@@ -63,17 +74,22 @@ class Parser {
 
   #field(target: ObjectNode, position: Position, origin: Origin): void {
     const cursor = this.#cursor;
+    refuseForeignSyntax(cursor);
     const keys = this.#path('a key');
+    const key = { keys, end: endBefore(cursor), gap: this.#gap };
     const inner = { root: position.root, path: [...position.path, ...keys], depth: position.depth + keys.length };
     this.#checkDepth(inner.depth, origin);
-    cursor.skipBlank();
+    const newline = cursor.skipBlank();
     const append = cursor.at('+=');
     if (append) cursor.offset += 2;
     else if (cursor.char === '=' || cursor.char === ':') cursor.offset++;
-    else if (cursor.char !== '{')
-      cursor.fail(`Found ${cursor.found()} after the key '${keys.join('.')}'; expected =, :, += or {.`);
-    cursor.skipBlank();
+    else if (cursor.char !== '{') failWithoutSeparator(cursor, key, newline);
+    const start = cursor.offset;
+    if (cursor.skipBlank() || cursor.char === '') requireValue(cursor, key, start);
+    const outer = this.#keys;
+    this.#keys = [...outer, ...keys];
     const node = this.#value(append ? { depth: inner.depth } : inner);
+    this.#keys = outer;
     assign(target, keys, origin, append ? { kind: 'append', origin: node.origin, item: node } : node);
   }
 
@@ -86,8 +102,9 @@ class Parser {
       cursor.skipBlank();
       if (cursor.char === ',') cursor.fail('Found a second comma in a row; remove one.');
     } else if (!newline && cursor.char !== end && cursor.char !== '') {
+      this.#refuseSingleQuote();
       const hint = /[=:+]/.test(cursor.char) ? ` Text that holds ${cursor.char} needs double quotes.` : '';
-      cursor.fail(`Found ${cursor.found()}; expected a comma, a new line or ${end}.${hint}`);
+      cursor.failFound(`; expected a comma, a new line or ${end}.${hint}`);
     }
   }
 
@@ -108,6 +125,7 @@ class Parser {
     const cursor = this.#cursor;
     const parts: Part[] = [];
     let literal: Node | null = null;
+    this.#singleQuote = null;
     cursor.skipSpace();
     const origin = cursor.origin();
     for (;;) {
@@ -121,23 +139,53 @@ class Parser {
       }
       parts.push({ space, node });
     }
-    if (parts[0] === undefined) return cursor.fail(`Found ${cursor.found()}; expected a value.`);
+    if (parts[0] === undefined) return cursor.failFound('; expected a value.');
+    this.#noteOddities(parts, origin);
     if (parts.length === 1) return parts[0].node;
     if (!parts.every(({ node }) => isScalar(node))) return { kind: 'concatenation', origin, parts };
     return { kind: 'string', origin, text: parts.map(({ space, node }) => space + textOf(node)).join('') };
   }
 
+  /** Notes what of a value somebody may have meant otherwise; the cursor is behind the value. */
+  #noteOddities(parts: readonly Part[], origin: Origin): void {
+    const { text, offset } = this.#cursor;
+    const end = text.slice(offset, offset + 2);
+    const before = text.charAt(offset - 1);
+    const isText = parts.every(({ node }) => isScalar(node));
+    if (isText && (end.startsWith('#') || end === '//') && before !== '"' && before.trim() !== '')
+      this.#note('cut-by-comment', origin);
+    const adjoins = parts.slice(1).some(({ space }) => space === '');
+    if (isText && adjoins) this.#note('quotes-removed', origin);
+  }
+
+  #note(kind: OddityKind, origin: Origin): void {
+    this.#options.onOddity({ kind, origin, path: this.#keys });
+  }
+
+  #refuseSingleQuote(): void {
+    if (this.#singleQuote === null) return;
+    this.#cursor.fail('Found a single quote, which quotes nothing; put the text in double quotes.', this.#singleQuote);
+  }
+
   #part(position: Partial<Scope> & { depth: number }): Node | null {
     const cursor = this.#cursor;
     const origin = cursor.origin();
-    if (cursor.char === '"') return { kind: 'string', origin, text: cursor.quoted() };
+    if (cursor.char === '"') {
+      const text = cursor.quoted();
+      if (/\$\{\??\s*[\w."-][^{}]*\}/.test(text)) this.#note('quoted-substitution', origin);
+      return { kind: 'string', origin, text };
+    }
     if (cursor.char === '{') return this.#object(position, origin);
     if (cursor.char === '[') return this.#list(position.depth, origin);
     if (cursor.at('${')) return this.#substitution(origin);
+    const start = cursor.offset;
     const word = cursor.unquoted();
+    if (word.startsWith("'")) this.#singleQuote ??= start;
     if (word !== '') return scalar(word, origin);
     if (cursor.char === '' || '\n,}]#/:='.includes(cursor.char) || cursor.at('+=')) return null;
-    return cursor.fail(`Found ${cursor.found()}, which cannot stand outside quotes; put the text in double quotes.`);
+    refuseForeignSyntax(cursor);
+    this.#refuseSingleQuote();
+    return cursor.failFound(', which cannot stand outside quotes; put the text in double quotes.');
   }
 
   #object({ root, path = [], depth }: Partial<Scope> & { depth: number }, origin: Origin): ObjectNode {
@@ -153,6 +201,7 @@ class Parser {
     const items: Node[] = [];
     this.#cursor.skipBlank();
     while (!this.#ends(']', open)) {
+      refuseForeignSyntax(this.#cursor);
       items.push(this.#value({ depth: depth + 1 }));
       this.#separator(']');
     }
@@ -165,7 +214,7 @@ class Parser {
     const optional = cursor.char === '?';
     if (optional) cursor.offset++;
     const path = this.#path('the path of a value');
-    if (cursor.char !== '}') cursor.fail(`Found ${cursor.found()} in a substitution; expected the } that closes it.`);
+    if (cursor.char !== '}') cursor.failFound(' in a substitution; expected the } that closes it.');
     cursor.offset++;
     return { kind: 'substitution', origin, path, optional, scopes: this.#options.scopes };
   }
@@ -175,28 +224,38 @@ class Parser {
     const cursor = this.#cursor;
     const keys: string[] = [];
     let key: string | null = null;
+    this.#gap = null;
     cursor.skipSpace();
     for (;;) {
       const space = cursor.skipSpace();
       const start = cursor.offset;
+      const gap = key !== null && space !== '' ? { offset: start, keys: [...keys, key] } : null;
       if (cursor.char === '"') {
+        this.#gap ??= gap;
         key = (key ?? '') + space + cursor.quoted();
         continue;
       }
       const word = cursor.unquoted();
       if (word === '') break;
+      this.#gap ??= gap;
       const [head = '', ...rest] = (space + word).split('.');
       if (key !== null || head !== '') key = (key ?? '') + head;
       for (const piece of rest) {
         keys.push(
-          key ?? cursor.fail(`Found an empty key in '${word}'; remove the extra dot, or write "" for it.`, start),
+          key ??
+            cursor.fail(
+              (quote) => `Found an empty key in '${quote(word)}'; remove the extra dot, or write "" for it.`,
+              start,
+            ),
         );
         key = piece === '' ? null : piece;
       }
     }
     if (key !== null) return [...keys, key];
-    if (keys.length === 0) cursor.fail(`Found ${cursor.found()}; expected ${expected}.`);
-    return cursor.fail(`Found a dot at the end of the path '${keys.join('.')}.'; expected another key.`);
+    if (keys.length === 0) cursor.failFound(`; expected ${expected}.`);
+    return cursor.fail(
+      (quote) => `Found a dot at the end of the path '${quote(keys.join('.'))}.'; expected another key.`,
+    );
   }
 
   #atInclude(): boolean {
@@ -230,15 +289,14 @@ class Parser {
         `Found include ${word}(…), which is not supported: only files can be included, as in include "name.conf".`,
       );
     }
-    return cursor.fail(
-      `Found ${cursor.found()} after include; expected a file name in double quotes, file("…") or required("…"). A key named include needs double quotes.`,
+    return cursor.failFound(
+      ' after include; expected a file name in double quotes, file("…") or required("…"). A key named include needs double quotes.',
     );
   }
 
   #quotedName(): { name: string; start: number } {
     const start = this.#cursor.offset;
-    if (this.#cursor.char !== '"')
-      this.#cursor.fail(`Found ${this.#cursor.found()}; expected a file name in double quotes.`);
+    if (this.#cursor.char !== '"') this.#cursor.failFound('; expected a file name in double quotes.');
     return { name: this.#cursor.quoted(), start };
   }
 
@@ -246,12 +304,12 @@ class Parser {
     const cursor = this.#cursor;
     cursor.offset += word.length;
     cursor.skipBlank();
-    if (cursor.char !== '(') cursor.fail(`Found ${cursor.found()} after ${word}; expected (.`);
+    if (cursor.char !== '(') cursor.failFound(` after ${word}; expected (.`);
     cursor.offset++;
     cursor.skipBlank();
     const result = read();
     cursor.skipBlank();
-    if (cursor.char !== ')') cursor.fail(`Found ${cursor.found()}; expected the ) that closes ${word}(.`);
+    if (cursor.char !== ')') cursor.failFound(`; expected the ) that closes ${word}(.`);
     cursor.offset++;
     return result;
   }

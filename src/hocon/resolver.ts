@@ -9,7 +9,7 @@ import {
   type Layers,
   textOf,
 } from './concatenation.ts';
-import { fail, HoconError, type Problem } from './error.ts';
+import { fail, HoconError, type Problem, type Sentence } from './error.ts';
 import type { Concatenation, Node, ObjectNode, Substitution } from './node.ts';
 import type { ObjectValue, Origin, Value } from './value.ts';
 
@@ -286,14 +286,17 @@ class Resolver {
     return head;
   }
 
-  #report(node: Substitution, sentence: string): Head {
-    this.#problems.set(node, { origin: node.origin, sentence: `\${${node.path.join('.')}} ${sentence}` });
+  #report(node: Substitution, rest: Sentence): Head {
+    const sentence: Sentence = (quote) =>
+      `\${${quote(node.path.join('.'))}} ${typeof rest === 'string' ? rest : rest(quote)}`;
+    this.#problems.set(node, { origin: node.origin, sentence });
     return BROKEN;
   }
 
-  #whyMissing(node: Substitution): string {
+  #whyMissing(node: Substitution): Sentence {
     if (this.#circle.length === 0) {
-      return `is not defined, neither as a key nor as an environment variable; define it, or write \${?${node.path.join('.')}} where it may be missing.`;
+      return (quote) =>
+        `is not defined, neither as a key nor as an environment variable; define it, or write \${?${quote(node.path.join('.'))}} where it may be missing.`;
     }
     if (this.#circle.length === 1) return 'refers to the key it is a value of, and that key has no earlier value.';
     const places = this.#circle.map(({ origin }) => `${origin.file}:${origin.line}`).slice(0, 10);

@@ -16,10 +16,10 @@ describe('klatch config check', () => {
     await workspace.write([...complete, 'htpp.port = 1']);
     const { code, stdout, stderr } = await workspace.run(['config', 'check']);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-    expect(stdout).toMatch(/^warning: \S+server\.conf:3: htpp.*\n\S+server\.conf: OK\n$/);
+    expect(stdout).toMatch(/^warning: \S+server\.conf:3:\d+: htpp.*\n\S+server\.conf: OK\n$/);
   });
 
-  test('names every mistake on a line of its own, with its place, and ends with 78', async () => {
+  test('names every mistake with its position and its line, and ends with 78', async () => {
     await workspace.write([
       `secret = "${SECRET}"`,
       'http.base-uri = "<BASE_URI>"',
@@ -30,13 +30,20 @@ describe('klatch config check', () => {
     expect({ code, stdout }).toEqual({ code: 78, stdout: '' });
     expect(stderr.trimEnd().split('\n')).toEqual([
       expect.stringMatching(/^klatch: .*server\.conf has 3 problems$/),
-      expect.stringMatching(/server\.conf:2: http\.base-uri: still holds its placeholder/),
-      expect.stringMatching(/server\.conf:3: http\.port: /),
-      expect.stringMatching(/server\.conf:4: log\.level: /),
+      expect.stringMatching(/server\.conf:2:17: http\.base-uri: still holds its placeholder/),
+      '    http.base-uri = "<BASE_URI>"',
+      '                    ^',
+      expect.stringMatching(/server\.conf:3:13: http\.port: /),
+      '    http.port = 99999',
+      '                ^',
+      expect.stringMatching(/server\.conf:4:13: log\.level: /),
+      '    log.level = loud',
+      '                ^',
     ]);
     const json = await workspace.run(['config', 'check', '--json']);
     expect(json.code).toBe(78);
     expect(JSON.parse(json.stdout)).toMatchObject({ ok: false, problems: { length: 3 } });
+    expect(json.stdout).not.toContain('^');
   });
 
   test('never repeats a secret that it refuses', async () => {

@@ -168,8 +168,8 @@ describe('doctor without a server', () => {
     ]);
     const found = await examine();
     expect(found('configuration')).toMatchObject([
-      { level: 'error', found: expect.stringContaining('server.conf:1: secret:') },
-      { level: 'error', found: expect.stringContaining('server.conf:2: http.port:') },
+      { level: 'error', found: expect.stringContaining('server.conf:1:10: secret:') },
+      { level: 'error', found: expect.stringContaining('server.conf:2:13: http.port:') },
     ]);
     for (const check of checkNames.slice(1)) expect(found(check)).toMatchObject([{ level: 'skipped' }]);
     await workspace.write(['secret = "<SECRET>"', 'data-dir = [1]']);

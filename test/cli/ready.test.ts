@@ -59,8 +59,8 @@ describe('klatch ready --wait --pid', () => {
     const server = workspace.start(['serve']);
     const { code, stderr } = await workspace.run(['ready', '--wait', LONG_S, '--pid', String(server.pid)]);
     expect(code).toBe(78);
-    expect(stderr).toMatch(/server\.conf:1: secret: still holds its placeholder/);
-    expect(stderr).toMatch(/server\.conf:3: http\.base-uri: still holds its placeholder/);
+    expect(stderr).toMatch(/server\.conf:1:\d+: secret: still holds its placeholder/);
+    expect(stderr).toMatch(/server\.conf:3:\d+: http\.base-uri: still holds its placeholder/);
     expect(stderr.match(/-> /g)).toHaveLength(1);
   });
 

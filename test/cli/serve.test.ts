@@ -210,7 +210,7 @@ describe('a server that cannot start says why on standard error and in its log',
     const { code, stderr } = await refusal();
     expect(code).toBe(78);
     expect(stderr).toMatch(
-      /server\.conf:1: secret: [^]*server\.conf:2: http\.base-uri: [^]*:3: services\.google\.push\.keys/,
+      /server\.conf:1:\d+: secret: [^]*server\.conf:2:\d+: http\.base-uri: [^]*:3:\d+: services\.google\.push\.keys/,
     );
   });
 

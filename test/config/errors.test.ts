@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { loadConfig } from '../../src/config/load.ts';
-import { ConfigError } from '../../src/config/problem.ts';
+import { ConfigError, NotConfiguredError } from '../../src/config/problem.ts';
 import { Folder, MINIMAL, SECRET } from './folder.ts';
 import { failure, load, refusal } from './load.ts';
 
@@ -103,7 +103,16 @@ describe('a wrong value is named by file, line and key, with what was expected a
     } catch (error) {
       problems = (error as ConfigError).problems;
     }
-    expect(problems).toEqual([{ file, line: 3, key: 'http.port', sentence: 'expected a port number, got "abc"' }]);
+    expect(problems).toEqual([
+      {
+        file,
+        line: 3,
+        column: 13,
+        key: 'http.port',
+        sentence: 'expected a port number, got "abc"',
+        excerpt: ['    http.port = abc', '                ^'],
+      },
+    ]);
   });
 
   test('in the file that includes brought in', () => {
@@ -111,7 +120,8 @@ describe('a wrong value is named by file, line and key, with what was expected a
     const included = folder.write('more.conf', '\n\nhttp.port = abc\nhttp.prot = 1\n');
     const file = folder.write('server.conf', `${MINIMAL}include "more.conf"\nlimits.hops = 0`);
     expect(() => loadConfig(file, { env: {} })).toThrow(
-      `${file}:4: limits.hops: expected a whole number from 1 to 100, got 0\n${included}:3: http.port: expected a port number, got "abc"`,
+      `${file}:4:15: limits.hops: expected a whole number from 1 to 100, got 0\n    limits.hops = 0\n                  ^\n` +
+        `${included}:3:13: http.port: expected a port number, got "abc"\n    http.port = abc\n                ^\n`,
     );
   });
 
@@ -125,10 +135,10 @@ describe('a wrong value is named by file, line and key, with what was expected a
 describe('a file that cannot be read', () => {
   test.each([
     ['http {', 'server.conf:3: This { is never closed: the file ends before its }.'],
-    ['http.port', "server.conf:4: Found the end of the file after the key 'http.port'; expected =, :, += or {."],
+    ['http.port', "server.conf:3: Found the end of the line after the key 'http.port'; expected =, :, += or {."],
     [
       'a = ${NOWHERE}',
-      'server.conf:3: ${NOWHERE} is not defined, neither as a key nor as an environment variable; define it, or write ${?NOWHERE} where it may be missing.',
+      'server.conf:3: ${…} is not defined, neither as a key nor as an environment variable; define it, or write ${?…} where it may be missing.',
     ],
   ])('%s', (line, sentence) => {
     expect(refusal(line)).toBe(sentence);
@@ -137,10 +147,30 @@ describe('a file that cannot be read', () => {
   test('because it is a folder', () => {
     using folder = new Folder();
     expect(() => loadConfig(folder.path, { env: {} })).toThrow(
-      `${folder.path}:1: Cannot read ${folder.path}: it is a folder.`,
+      `${folder.path}:1:1: Cannot read ${folder.path}: it is a folder.`,
     );
   });
 });
+
+/** The whole message of a line that stands third. */
+function failureMessage(line: string): string {
+  using folder = new Folder();
+  const file = folder.write('server.conf', `${MINIMAL}${line}\n`);
+  try {
+    loadConfig(file, { env: {} });
+  } catch (error) {
+    if (error instanceof ConfigError || error instanceof NotConfiguredError) {
+      return error.message.replaceAll(`${folder.path}/`, '').replace(/^Klatch is not configured.*\n/, '');
+    }
+    throw error;
+  }
+  throw new Error('It loaded.');
+}
+
+/** Whether the key names the file of a key: there the body of a key must not be taken for a name. */
+function isOfKey(line: string): boolean {
+  return /private = KEY|key = KEY|path = KEY|authority = KEY|certificate = KEY/.test(line);
+}
 
 describe('no message holds a secret', () => {
   const hidden = 'hunter2-Tr0ub4dor';
@@ -172,11 +202,76 @@ describe('no message holds a secret', () => {
     `services.postgresql.password = a\n${hidden}..x = 1`,
     `services.postgresql.password = a\ninclude ${hidden}`,
     `include "http://${hidden}/"`,
+    'services.postgresql.password = ${hunter2}',
+    'services.postgresql.password = abc${Tr0ub4dor}',
+    'services { postgresql { user = x, password = ${hunter2} } }',
+    'services.postgresql.password =\n  ${hunter2}',
+    'services.postgresql.pasword = ${hunter2}',
+    'services.postgresql.password = "\\h unter2"\nhttp.port = hunter2@x',
+    `services.postgresql.host = "postgres://klatch:${hidden}/x@db/klatch"`,
+    `services.postgresql.host = "postgres://klatch:${hidden}"`,
+    `services.smtp.host = "smtp://klatch:${hidden}@mail"`,
+    `services.postgresql.db = "${hidden}${'x'.repeat(63)}"`,
+    `services.postgresql.user = "${hidden}\\n"`,
+    `services.klatch-activation.uri = "https://gate.example.org/#${hidden}"`,
+    `services.klatch-activation.uri = "https://gate.example.org:99999/${hidden}"`,
+    `services.aws.s3.endpoint = "${hidden}"`,
+    `services.aws.s3.access-key = "${hidden}\\n"`,
+    `services.apple.push.keys = [{ key-id = "${hidden}", team-id = x, bundle-id = y, path = z }]`,
+    `http.base-uri = "https://chat.example.org/?${hidden}"`,
+    `http.cors = ["https://x:${hidden}@a.example"]`,
+    `services.postgresql.password = abc,hunter2=9\nhttp.port = x`,
+    `services.postgresql.pasword = abc,hunter2=9\nhttp.port = x`,
+    `services { postgresql { password = abc,hunter2=9, port = x } }`,
+    `services.postgresql.password = a, hunter2 { x = "<Y>" }\nhttp.port = x`,
+    `services.postgresql.password : abc "\nhunter2`,
+    `services.postgresql.password = """\nhttp.port = ${hidden} """ x = 1`,
+    `http.port = x # password ${hidden}`,
+    `services.postgresql { password = ${hidden}, port = x }`,
   ])('%s', (line) => {
-    const message = refusal(line);
-    expect(message).toMatch(/^server\.conf:[345]: /);
+    const message = failureMessage(line);
+    expect(message).toMatch(/^server\.conf:[345]:\d+: /);
     expect(message).not.toContain('hunter2');
     expect(message).not.toContain('Tr0ub4dor');
+  });
+
+  const pem =
+    '-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEIHunter2Hunter2Hunter2Hunter2Hunter2Hunter\n-----END PRIVATE KEY-----';
+  const body = 'MC4CAQAwBQYDK2VwBCIEIHunter2Hunter2Hunter2Hunter2Hunter2Hunter2';
+
+  test.each([
+    ['modules.security.server-keys = [{ public = server.pem, private = KEY }]'],
+    ['endpoints = [{ type = tcp, port = 1, certificate = server.pem, key = KEY }]'],
+    ['endpoints = [{ type = tcp, port = 1, certificate = KEY, key = server.pem }]'],
+    ['services.apple.push.keys = [{ key-id = ABCDE12345, team-id = ABCDE12345, bundle-id = a.b, path = KEY }]'],
+    ['services.apple.push.authority = KEY'],
+    ['services.google.push.keys = [{ project-id = p, key = KEY }]'],
+    ['services.smtp.template = KEY\nhttp.port = x'],
+    ['data-dir = KEY\nhttp.port = x'],
+    ['services.file-storage.location = KEY\nhttp.port = x'],
+    ['project-name = KEY\nhttp.port = x'],
+    ['http.base-uri = KEY'],
+    ['http.port = KEY'],
+    ['delivery.allow = [KEY]'],
+    ['services.postgresql.host = KEY'],
+  ])('a key that is pasted where something else belongs is not repeated: %s', (line) => {
+    for (const key of [`"${pem.replaceAll('\n', '\\n')}"`, `"""${pem}"""`, ...(isOfKey(line) ? [`"${body}"`] : [])]) {
+      const message = failureMessage(line.replace('KEY', () => key));
+      expect(message).not.toMatch(/hunter/i);
+    }
+  });
+
+  test('what is a key is called one', () => {
+    expect(refusal(`modules.security.server-keys = [{ public = a.pem, private = """${pem}""" }]`)).toBe(
+      'server.conf:3: modules.security.server-keys[0].private: expected the path of a PEM file, got a key, which is not shown: write the key into a file, and the path of that file here',
+    );
+    expect(refusal(`http.interface = """${pem}"""`)).toContain('got a key, which is not shown');
+  });
+
+  test('nor does the name of a file that may be the key itself, while other names are told', () => {
+    const text = (path: string): string => `services.apple.push.authority = "${path}"`;
+    expect(refusal(text(body))).toContain('the file that it names does not exist');
+    expect(refusal(text('keys/apple.pem'))).toContain('keys/apple.pem does not exist');
   });
 
   test('nor does a warning', () => {

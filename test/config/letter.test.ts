@@ -4,6 +4,7 @@ import { describe, expect, test } from '@jest/globals';
 import { DEFAULT_LETTER, fillLetter, readLetter } from '../../src/config/letter.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { Folder, MINIMAL } from './folder.ts';
+import { withoutPositions } from './load.ts';
 
 const SMTP = 'services.smtp { host = "mail.example.org", from = "klatch@example.org", template = "letter.txt" }\n';
 
@@ -14,7 +15,7 @@ function said(folder: Folder): string | null {
     loadConfig(file, { env: {} });
     return null;
   } catch (error) {
-    return (error as Error).message.replaceAll(`${folder.path}/`, '');
+    return withoutPositions((error as Error).message, folder.path);
   }
 }
 

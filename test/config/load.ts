@@ -11,17 +11,27 @@ export function load(text: string, env: Environment = {}): LoadedConfig {
   return loadConfig(folder.write('server.conf', text), { env });
 }
 
-/** The message of the error that a text leads to, with the folder cut off; the kind of error is checked. */
+/**
+ * The message of the error that a text leads to, without the folder, columns and lines shown beneath: those have a test
+ * of their own. The kind of error is checked.
+ */
 export function failure(kind: typeof ConfigError | typeof NotConfiguredError, text: string, env: Environment = {}) {
   using folder = new Folder();
   const file = folder.write('server.conf', text);
   try {
     loadConfig(file, { env });
   } catch (error) {
-    if (error instanceof kind) return error.message.replaceAll(`${folder.path}/`, '');
+    if (error instanceof kind) return withoutPositions(error.message, folder.path);
     throw error;
   }
   throw new Error('It loaded.');
+}
+
+/** Lines as `file:line: sentence`, without the folder, columns and excerpts. */
+export function withoutPositions(message: string, folder: string): string {
+  const lines = message.replaceAll(`${folder}/`, '').split('\n');
+  const sentences = lines.filter((line) => !line.startsWith('    '));
+  return sentences.map((line) => line.replace(/^([^\s:]+:\d+):\d+: /, '$1: ')).join('\n');
 }
 
 /** The one problem of a line that stands third, after the two that every configuration needs. */

@@ -63,7 +63,7 @@ services.pear.push = [{ key = """<APPLE-PUSH key_1>""" }]`;
     const included = folder.write('db.conf', '\nservices.postgresql.password = "<DB_PASSWORD>"');
     const file = folder.write('server.conf', `${MINIMAL}include "db.conf"`);
     expect(() => loadConfig(file, { env: {} })).toThrow(
-      `${HEAD}\n${included}:2: services.postgresql.password: still holds its placeholder`,
+      `${HEAD}\n${included}:2:32: services.postgresql.password: still holds its placeholder`,
     );
   });
 

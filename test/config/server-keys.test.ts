@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { loadConfig } from '../../src/config/load.ts';
 import { createServerKeys } from '../../src/config/server-key-files.ts';
 import { Folder, MINIMAL } from './folder.ts';
+import { withoutPositions } from './load.ts';
 
 const pem = { type: 'pkcs8', format: 'pem' } as const;
 const KEYS = `${MINIMAL}modules.security.server-keys = [\n  { public = "server-key.public.pem"\n    private = "server-key.private.pem" }\n]`;
@@ -16,7 +17,7 @@ function said(folder: Folder): string | null {
     loadConfig(file, { env: {} });
     return null;
   } catch (error) {
-    return (error as Error).message.replaceAll(`${folder.path}/`, '');
+    return withoutPositions((error as Error).message, folder.path);
   }
 }
 
@@ -150,7 +151,7 @@ describe('server keys give a warning', () => {
     chmodSync(files.private, 0o644);
     const file = folder.write('server.conf', KEYS);
     expect(loadConfig(file, { env: {} }).warnings).toEqual([
-      `${file}:5: modules.security.server-keys[0].private: ${files.private} can be read by every user of this machine: chmod o-r`,
+      `${file}:5:15: modules.security.server-keys[0].private: ${files.private} can be read by every user of this machine: chmod o-r`,
     ]);
   });
 
@@ -163,7 +164,7 @@ describe('server keys give a warning', () => {
       `${MINIMAL}modules.security.server-keys = [${Array(4).fill(pair).join(', ')}]`,
     );
     expect(loadConfig(file, { env: {} }).warnings).toEqual([
-      `${file}:3: modules.security.server-keys[3]: only the first 3 pairs sign`,
+      `${file}:3:254: modules.security.server-keys[3]: only the first 3 pairs sign`,
     ]);
   });
 });

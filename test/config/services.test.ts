@@ -6,6 +6,7 @@ import { loadConfig, type LoadedConfig } from '../../src/config/load.ts';
 import { ConfigError } from '../../src/config/problem.ts';
 import { createAppleKey, createServiceAccount, createTls, type TestAccount } from '../push/keys.ts';
 import { Folder, MINIMAL } from './folder.ts';
+import { withoutPositions } from './load.ts';
 
 const pkcs8 = { type: 'pkcs8', format: 'pem' } as const;
 const SECRET_WORD = 'hunter2';
@@ -31,13 +32,13 @@ function said(text: string): string {
   try {
     load(text);
   } catch (error) {
-    if (error instanceof ConfigError) return error.message.replaceAll(`${folder.path}/`, '');
+    if (error instanceof ConfigError) return withoutPositions(error.message, folder.path);
     throw error;
   }
   throw new Error('It loaded.');
 }
 
-const warned = (text: string): string[] => load(text).warnings.map((line) => line.replaceAll(`${folder.path}/`, ''));
+const warned = (text: string): string[] => load(text).warnings.map((line) => withoutPositions(line, folder.path));
 const google = (key: string, project = 'klatch-test'): string =>
   `services.google.push.keys = [{\n  project-id = "${project}"\n  key = ${key} }]`;
 const changed = (change: object): string => JSON.stringify({ ...JSON.parse(account.json), ...change });

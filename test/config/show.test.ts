@@ -1,7 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import { join } from 'node:path';
 import { loadConfig } from '../../src/config/load.ts';
-import { SCHEMA } from '../../src/config/schema.ts';
+import { SCHEMA, settingEntries } from '../../src/config/schema.ts';
+import { loadHocon } from '../../src/hocon/load.ts';
 import { createServerKeys } from '../../src/config/server-key-files.ts';
 import { describeConfig, formatConfig } from '../../src/config/show.ts';
 import { createServiceAccount } from '../push/keys.ts';
@@ -60,6 +61,45 @@ describe('the effective configuration', () => {
       'services.postgresql.password',
       'services.klatch-activation.auth-token',
     ]);
+  });
+
+  /** Written by hand: what is secret must not follow from the code that hides it. */
+  const SECRETS = [
+    'secret',
+    'services.postgresql.password',
+    'services.klatch-activation.auth-token',
+    'services.smtp.password',
+    'services.google.push.keys[].key',
+    'services.web-push.private',
+    'services.aws.s3.secret-key',
+  ];
+  /** Paths of files that hold a key: the path is shown, and a key that stands there is refused. */
+  const KEY_FILES = ['endpoints[].key', 'services.apple.push.keys[].path', 'modules.security.server-keys[].private'];
+
+  test('hides every secret that the schema knows, with a key for each name that sounds like one', () => {
+    const leaves = settingEntries().flatMap(([key, { kind }]) =>
+      kind.items?.fields == null
+        ? [[key, kind] as const]
+        : Object.entries(kind.items.fields).map(([name, field]) => [`${key}[].${name}`, field.kind] as const),
+    );
+    const sounding = leaves.filter(
+      ([key, { path }]) => !path && /(?:^|[.-])(?:secret|password|private|token|key)$/.test(key),
+    );
+    expect(leaves.filter(([, { hidden }]) => hidden).map(([key]) => key)).toEqual(SECRETS);
+    expect(sounding.map(([key]) => key).filter((key) => !SECRETS.includes(key))).toEqual([
+      'services.aws.s3.access-key',
+    ]);
+    const kinds = new Map(leaves);
+    for (const key of [...SECRETS, ...KEY_FILES]) expect(kinds.get(key)?.quotable).toBe(false);
+  });
+
+  test('shows none of them, whatever they hold', () => {
+    const lines = SECRETS.map((key) =>
+      key.includes('[]') ? `${key.replace('[].', ' = [{ ')} = swordfish }]` : `${key} = swordfish`,
+    );
+    const settings = describeConfig(loadHocon([{ name: 'server.conf', text: lines.join('\n') }], { env: {} }));
+    expect(settings.filter(({ value }) => value !== null)).toHaveLength(SECRETS.length);
+    expect(JSON.stringify(settings) + formatConfig(settings)).not.toContain('swordfish');
   });
 
   test('is one line a key as text', () => {

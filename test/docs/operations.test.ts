@@ -78,7 +78,7 @@ describe('docs/operations.md', () => {
   /** What each failure says, as the page quotes it. */
   const words: Readonly<Record<string, string>> = {
     NotConfiguredError: 'Klatch is not configured yet',
-    ConfigError: 'server.conf:12: http.port: expected …',
+    ConfigError: 'server.conf:12:8: http.port: expected …',
     ConfigNotFoundError: 'There is no configuration file',
     DataDirLockedError: 'is in use by another Klatch process',
     DatabaseInUseError: 'uses this database. Stop it first',
@@ -102,7 +102,7 @@ describe('docs/operations.md', () => {
   });
 
   test('quotes what the program really says', () => {
-    const assembled = ['server.conf:12', 'is in use by another Klatch process'];
+    const assembled = ['server.conf:12:8', 'is in use by another Klatch process'];
     const quotes = Object.values(words).filter((quote) => !assembled.some((begin) => quote.startsWith(begin)));
     expect(quotes.filter((quote) => !sources.includes(quote))).toEqual([]);
   });

@@ -11,7 +11,7 @@ describe('A syntax error names its line, its column, what was found and what was
     ['{ a = 1 } b = 2', "t:1:11: Found 'b' after the } of the whole file; expected its end."],
     ['[1]', 't:1:1: Found an array; expected keys and values, since a configuration file holds an object.'],
     ['10', "t:1:3: Found the end of the file after the key '10'; expected =, :, += or {."],
-    ['a\nb = 1', "t:2:1: Found 'b' after the key 'a'; expected =, :, += or {."],
+    ['a\nb = 1', "t:1:2: Found the end of the line after the key 'a'; expected =, :, += or {."],
     ['a.b ]', "t:1:5: Found ']' after the key 'a.b'; expected =, :, += or {."],
     [',', "t:1:1: Found ','; expected a key."],
     ['{ , a = 1 }', "t:1:3: Found ','; expected a key."],
@@ -22,8 +22,8 @@ describe('A syntax error names its line, its column, what was found and what was
     ['a = [1}', "t:1:7: Found '}'; expected a comma, a new line or ]."],
     ['a = {b = 1]', "t:1:11: Found ']'; expected a comma, a new line or }."],
     ['{ a : }', "t:1:7: Found '}'; expected a value."],
-    ['a =', 't:1:4: Found the end of the file; expected a value.'],
-    ['a = \n\n, b = 2', "t:3:1: Found ','; expected a value."],
+    ['a =', "t:1:4: Found the end of the file after the key 'a'; expected a value on this line."],
+    ['a = \n\n, b = 2', "t:1:5: Found the end of the line after the key 'a'; expected a value on this line."],
     ['{ : 10 }', "t:1:3: Found ':'; expected a key."],
     ['{ 1, 2 }', "t:1:4: Found ',' after the key '1'; expected =, :, += or {."],
     [
@@ -86,6 +86,57 @@ describe('An error in quoted text or a substitution names the place', () => {
     ['a = ${b.}', "t:1:9: Found a dot at the end of the path 'b.'; expected another key."],
   ])('%j', (text, message) => {
     expect(messageOf(() => read(text))).toBe(message);
+  });
+});
+
+describe('A slip is named where it was made, and not where its consequences are', () => {
+  const comment = 'Found /*, which begins no comment; begin each line of it with # or //.';
+  const merge = 'Found a mark of an unfinished merge; keep one of the two versions and remove the marks.';
+  const single = 'Found a single quote, which quotes nothing; put the text in double quotes.';
+
+  test.each([
+    ['port 8080\nhost = x', "t:1:6: Found '8080' after the key 'port'; expected =, :, += or {."],
+    ['h {\n  port 8080\n}', "t:2:8: Found '8080' after the key 'port'; expected =, :, += or {."],
+    ['a.b "x y"\nhost = x', `t:1:5: Found '"' after the key 'a.b'; expected =, :, += or {.`],
+    ['"a" "x"\n', `t:1:5: Found '"' after the key 'a'; expected =, :, += or {.`],
+    ['uri http://x\nb = 1', "t:1:5: Found 'http' after the key 'uri'; expected =, :, += or {."],
+    ['port\n\nhost = x', "t:1:5: Found the end of the line after the key 'port'; expected =, :, += or {."],
+    ['port\r\nhost = x', "t:1:5: Found the end of the line after the key 'port'; expected =, :, += or {."],
+    ['port =\nhost = x', "t:1:7: Found the end of the line after the key 'port'; expected a value on this line."],
+    [
+      'port = \nhost { x = 1 }',
+      "t:1:8: Found the end of the line after the key 'port'; expected a value on this line.",
+    ],
+    ['h {\n  port =\n}', "t:2:9: Found the end of the line after the key 'port'; expected a value on this line."],
+    [
+      'port = # soon\nhost = x',
+      "t:1:8: Found '#' after the key 'port'; expected a value on this line. Text that holds # needs double quotes.",
+    ],
+    [
+      'http:\n  port: 8080\n',
+      "t:1:6: Found the end of the line after the key 'http'; expected a value on this line. A section is written in braces, not by indentation.",
+    ],
+    ['hosts:\n  - a\n  - b\n', 't:3:5: Found an item behind a dash; a list is written as [a, b].'],
+    ['/* a */\nb = 1', `t:1:1: ${comment}`],
+    ['a = 1 /* b */\nc = 2', `t:1:7: ${comment}`],
+    ['a = [\n  1 /* b */\n]', `t:2:5: ${comment}`],
+    ['<<<<<<< HEAD\na = 1\n=======\na = 2\n>>>>>>> other\n', `t:1:1: ${merge}`],
+    ['a = 1\n=======\na = 2\n>>>>>>> other\n', `t:2:1: ${merge}`],
+    ['a = [\n1\n>>>>>>> other\n]', `t:3:1: ${merge}`],
+    ["a = 'b:c'", `t:1:5: ${single}`],
+    ["a = 'b@c'", `t:1:5: ${single}`],
+    ["a = b 'c=d'\n", `t:1:7: ${single}`],
+  ])('%j', (text, message) => {
+    expect(messageOf(() => read(text))).toBe(message);
+  });
+
+  test.each([
+    ['a =\n  b\nc\n  = 1', { a: 'b', c: 1 }],
+    ['a = # comment\n{ b = 1 }', { a: { b: 1 } }],
+    ['a =\n[1]\nb:\n"x"', { a: [1], b: 'x' }],
+    ["a = '<<<<<<<'\nb = - 1, c = it's", { a: "'<<<<<<<'", b: '- 1', c: "it's" }],
+  ])('what the language allows stays allowed: %j', (text, json) => {
+    expect(read(text)).toEqual(json);
   });
 });
 

@@ -1,0 +1,17 @@
+import type { Oddity, OddityKind } from '../hocon/oddity.ts';
+import type { ConfigProblem } from './problem.ts';
+
+const SENTENCES: Readonly<Record<OddityKind, string>> = {
+  'cut-by-comment': 'ends where # or // begins a comment: put the value in double quotes if that is part of it',
+  'quotes-removed': 'is put together of text with quotes and without: the quotes are no part of the value',
+  'quoted-substitution': 'holds ${…} in quotes, where it stays as it is: write it outside of the quotes',
+  'missing-include': 'includes a file that is not there',
+};
+
+/** What is valid HOCON and hardly meant, as warnings. */
+export function syntaxWarnings(oddities: readonly Oddity[]): ConfigProblem[] {
+  return oddities.map(({ kind, origin: { file, line, column }, path }) => {
+    const key = path.map((name) => (name.includes('.') ? `"${name}"` : name)).join('.');
+    return { file, line, column, key, sentence: SENTENCES[kind] };
+  });
+}
