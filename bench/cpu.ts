@@ -30,3 +30,34 @@ function statOf(pid: string): string[] | null {
     return null;
   }
 }
+
+/** CPU seconds of the servers below a process: those named so, and what they have waited for. */
+const SERVER_NAMES = new Set(['klatch', 'postgres']);
+
+/**
+ * CPU seconds (user and system) of Klatch and PostgreSQL among the descendants of a process. Children that have ended
+ * are in the figures of the parent that waited for them, so that a connection's end loses nothing.
+ */
+export function serverCpuSeconds(root: number): number {
+  const processes = new Map<string, { name: string; parent: string; ticks: number }>();
+  for (const pid of readdirSync('/proc')) {
+    const fields = /^\d+$/.test(pid) ? statOf(pid) : null;
+    if (fields === null) continue;
+    const ticks = [11, 12, 13, 14].reduce((sum, index) => sum + Number(fields[index]), 0);
+    processes.set(pid, { name: nameOf(pid), parent: fields[1]!, ticks });
+  }
+  const isBelow = (pid: string | undefined): boolean =>
+    pid !== undefined && (pid === String(root) || isBelow(processes.get(pid)?.parent));
+  let ticks = 0;
+  for (const [pid, each] of processes) if (SERVER_NAMES.has(each.name) && isBelow(pid)) ticks += each.ticks;
+  return ticks / TICKS;
+}
+
+/** The name that a process gives itself; empty when the process is gone. */
+function nameOf(pid: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/comm`, 'utf8').trim();
+  } catch {
+    return '';
+  }
+}

@@ -1,4 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
+import { noPreparation, openOrStop, type BenchSession, type RoundResult } from './bench-session.ts';
 import { machineMs } from './clock.ts';
 import { LiveStage, Posters, type Side } from './live-stage.ts';
 import { median, percentile, report, round } from './report.ts';
@@ -46,6 +47,24 @@ export async function benchFanOut(): Promise<boolean> {
   } finally {
     await stage.stop();
   }
+}
+
+/** The server and its clients over WebSocket alone, a round at a time. */
+export async function openFanOut(): Promise<BenchSession> {
+  const stage = await LiveStage.start();
+  const stop = (): Promise<void> => stage.stop();
+  return openOrStop([stop], async () => {
+    const side = await stage.people('ws', CLIENTS, { others: 'now' });
+    await side.clients.ask('open');
+    await deliver(side, WARM_UP_MS);
+    const round = async (): Promise<RoundResult> => {
+      const started = performance.now();
+      const rate = await deliver(side, ROUND_MS);
+      const seconds = (performance.now() - started) / 1_000;
+      return { units: rate * seconds, seconds };
+    };
+    return { prepare: noPreparation, round, stop };
+  });
 }
 
 /** Delivered messages a second, all clients together, when nothing is posted before everybody has what was. */

@@ -1,6 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { postJson, type TestGroup } from '../test/support/server.ts';
 import { ServerProcess } from '../test/support/server-process.ts';
+import { openOrStop, stopAll, type BenchSession, type RoundResult } from './bench-session.ts';
 import { appendToLogs } from './filling.ts';
 import { SETTINGS } from './intake.ts';
 import { postMessages } from './load.ts';
@@ -61,6 +62,29 @@ export async function benchForward(): Promise<boolean> {
   } finally {
     for (const stop of stops) await stop();
   }
+}
+
+/** The server and its sink alone, a round at a time: what is in the log before the round is delivered. */
+export async function openForward(): Promise<BenchSession> {
+  const server = await ServerProcess.create(`${SETTINGS}\ndelivery { per-host = ${CONNECTIONS} }`);
+  const stops: (() => Promise<void>)[] = [() => server.remove()];
+  return openOrStop(stops, async () => {
+    const sink = await BenchProcess.start('sink.ts');
+    stops.unshift(() => sink.process.stop());
+    await server.start();
+    const groups: TestGroup[] = [];
+    for (let g = 0; g < GROUPS; g += 1) groups.push(await server.createGroup(`Group ${g}`));
+    await registerHooks(groups, sink.first);
+    const prepare = (): Promise<void> => appendToLogs(server, groups, MESSAGES - 1);
+    const round = async (): Promise<RoundResult> => {
+      return { units: DELIVERIES, seconds: await timeForward(groups, sink.process, 1) };
+    };
+    for (let n = 0; n < WARM_UP_ROUNDS; n += 1) {
+      await prepare();
+      await round();
+    }
+    return { prepare, round, stop: () => stopAll(stops) };
+  });
 }
 
 /** Gives each group its hooks, all of them at one sink. */

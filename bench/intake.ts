@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ServerProcess } from '../test/support/server-process.ts';
+import { noPreparation, openOrStop, type BenchSession, type RoundResult } from './bench-session.ts';
 import { cpuSeconds, residentMiB } from './cpu.ts';
 import { runLoad, type LoadResult } from './load.ts';
 import { countOf, metricsUrl } from './metrics.ts';
@@ -60,8 +61,7 @@ export async function benchIntake(): Promise<boolean> {
   const stops: (() => Promise<void>)[] = [() => server.remove()];
   try {
     await server.start();
-    const paths: string[] = [];
-    for (let n = 0; n < GROUPS; n += 1) paths.push(new URL((await server.createGroup(`Group ${n}`)).webhook).pathname);
+    const paths = await createGroups(server);
     const bare = await BenchProcess.start('bare-express.ts');
     const single = await BenchProcess.start('one-commit-each.ts', [join(server.dataDir, 'postgresql.run'), '5432']);
     stops.unshift(
@@ -91,6 +91,32 @@ export async function benchIntake(): Promise<boolean> {
   } finally {
     for (const stop of stops) await stop();
   }
+}
+
+/** The server alone, a round at a time. */
+export async function openIntake(): Promise<BenchSession> {
+  const server = await ServerProcess.create(SETTINGS);
+  const stop = (): Promise<void> => server.remove();
+  return openOrStop([stop], async () => {
+    await server.start();
+    const paths = await createGroups(server);
+    const load = (durationMs: number): Promise<LoadResult> =>
+      runLoad({ origin: server.url, paths, connections: CONNECTIONS, durationMs });
+    await load(WARM_UP_MS);
+    const round = async (): Promise<RoundResult> => {
+      const { answers, rate, failed } = await load(ROUND_MS);
+      if (failed > 0) throw new Error(`${failed} posts were not answered 200`);
+      return { units: answers, seconds: answers / rate };
+    };
+    return { prepare: noPreparation, round, stop };
+  });
+}
+
+/** The paths of the webhooks of as many groups as are posted to. */
+async function createGroups(server: ServerProcess): Promise<string[]> {
+  const paths: string[] = [];
+  for (let n = 0; n < GROUPS; n += 1) paths.push(new URL((await server.createGroup(`Group ${n}`)).webhook).pathname);
+  return paths;
 }
 
 function print(rounds: readonly Round[]): boolean {

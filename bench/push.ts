@@ -7,6 +7,7 @@ import { Sealer } from '../src/storage/sealed.ts';
 import { createAppleKey, createTls } from '../test/push/keys.ts';
 import type { TestGroup } from '../test/support/server.ts';
 import { SECRET, ServerProcess } from '../test/support/server-process.ts';
+import { noPreparation, openOrStop, stopAll, type BenchSession, type RoundResult } from './bench-session.ts';
 import { cpuSeconds } from './cpu.ts';
 import { crowd } from './crowd.ts';
 import { asSuperuser } from './filling.ts';
@@ -39,27 +40,16 @@ interface Rates {
  * loop of node:http2 that makes and posts as many; beside it the driver of Apple's service alone.
  */
 export async function benchPush(): Promise<boolean> {
-  const folder = mkdtempSync(join(tmpdir(), 'klatch-bench-push-'));
-  const stops: (() => Promise<void>)[] = [];
+  const stage = await openStage();
+  const { server, groups, sink } = stage;
   try {
-    const tls = createTls();
-    const file = (name: string, content: string): string => {
-      writeFileSync(join(folder, name), content, { mode: 0o600 });
-      return join(folder, name);
-    };
     const start = async (script: string, args: readonly string[]) => {
       const started = await BenchProcess.start(script, args);
-      stops.unshift(() => started.process.stop());
+      stage.stops.unshift(() => started.process.stop());
       return started;
     };
-    const [authority, p8] = [file('ca.pem', tls.authority), file('key.p8', createAppleKey().p8)];
-    const sink = await start('apns-sink.ts', [file('cert.pem', tls.cert), file('cert.key', tls.key)]);
-    const bare = await start('bare-h2.ts', [sink.first, authority, String(STREAMS)]);
-    const driver = await start('apple-driver.ts', [sink.first, authority, p8, String(STREAMS)]);
-    const server = await ServerProcess.create(settings(sink.first, authority, p8));
-    stops.unshift(() => server.remove());
-    await server.start();
-    const groups = await populate(server);
+    const bare = await start('bare-h2.ts', [sink.first, stage.authority, String(STREAMS)]);
+    const driver = await start('apple-driver.ts', [sink.first, stage.authority, stage.p8, String(STREAMS)]);
     const database = Number(readFileSync(join(server.dataDir, 'postgresql/postmaster.pid'), 'utf8').split('\n')[0]);
     const rate = async (process: BenchProcess): Promise<number> => {
       const done = sink.process.ask(`count ${PUSHES}`);
@@ -78,9 +68,51 @@ export async function benchPush(): Promise<boolean> {
     }
     return print(rows);
   } finally {
-    for (const stop of stops) await stop();
-    rmSync(folder, { recursive: true, force: true });
+    await stopAll(stage.stops);
   }
+}
+
+/** The server and its sink alone, a round at a time. */
+export async function openPush(): Promise<BenchSession> {
+  const { stops, server, groups, sink } = await openStage();
+  const round = async (): Promise<RoundResult> => {
+    return { units: PUSHES, seconds: await timePush(server, groups, sink.process) };
+  };
+  return openOrStop(stops, async () => {
+    for (let n = 0; n < WARM_UP_ROUNDS; n += 1) await round();
+    return { prepare: noPreparation, round, stop: () => stopAll(stops) };
+  });
+}
+
+interface Stage {
+  /** In the order to call them. */
+  readonly stops: (() => Promise<void>)[];
+  readonly server: ServerProcess;
+  readonly groups: readonly TestGroup[];
+  readonly sink: { readonly process: BenchProcess; readonly first: string };
+  /** Files: the authority that signed the sink's certificate, and Apple's key. */
+  readonly authority: string;
+  readonly p8: string;
+}
+
+/** A server with people who are away, and a sink in the place of Apple's service. */
+async function openStage(): Promise<Stage> {
+  const folder = mkdtempSync(join(tmpdir(), 'klatch-bench-push-'));
+  const stops = [async (): Promise<void> => rmSync(folder, { recursive: true, force: true })];
+  return openOrStop(stops, async () => {
+    const tls = createTls();
+    const file = (name: string, content: string): string => {
+      writeFileSync(join(folder, name), content, { mode: 0o600 });
+      return join(folder, name);
+    };
+    const [authority, p8] = [file('ca.pem', tls.authority), file('key.p8', createAppleKey().p8)];
+    const sink = await BenchProcess.start('apns-sink.ts', [file('cert.pem', tls.cert), file('cert.key', tls.key)]);
+    stops.unshift(() => sink.process.stop());
+    const server = await ServerProcess.create(settings(sink.first, authority, p8));
+    stops.unshift(() => server.remove());
+    await server.start();
+    return { stops, server, groups: await populate(server), sink, authority, p8 };
+  });
 }
 
 /** Messages are not gathered: a round is one message in each group, and waiting for more says nothing about work. */

@@ -1,6 +1,9 @@
-/** `make bench`, or `make bench ONLY=intake,forward`. Exits 1 when a target is missed. */
-import { readFileSync } from 'node:fs';
+/**
+ * `make bench`, or `make bench ONLY=intake,forward`: exits 1 when a target is missed. `make bench BASE=<commit>` compares
+ * with a former commit instead, MINUTES (30) a benchmark at most: exits 1 when a bar is not held.
+ */
 import { benchBacklog } from './backlog.ts';
+import { compareWith } from './compare/compare.ts';
 import { benchFanOut } from './fan-out.ts';
 import { benchFiles } from './files.ts';
 import { benchForward } from './forward.ts';
@@ -9,8 +12,11 @@ import { benchIdle } from './idle.ts';
 import { benchIntake } from './intake.ts';
 import { benchIsolation } from './isolation.ts';
 import { benchLatency } from './latency.ts';
+import { packagedOptions } from './packaged-options.ts';
 import { benchPush } from './push.ts';
 import { benchSync } from './sync.ts';
+
+const COMPARE_MINUTES = 30;
 
 const benches: Record<string, () => Promise<boolean>> = {
   intake: benchIntake,
@@ -25,23 +31,23 @@ const benches: Record<string, () => Promise<boolean>> = {
   files: benchFiles,
   push: benchPush,
 };
-const only =
-  process.argv[2] === undefined || process.argv[2] === '' ? Object.keys(benches) : process.argv[2].split(',');
-const unknown = only.filter((name) => benches[name] === undefined);
-if (unknown.length > 0) {
-  console.error(`there is no benchmark ${unknown.join(', ')}; there are ${Object.keys(benches).join(', ')}`);
-  process.exit(64);
+const given = (process.argv[2] ?? '').split(',').filter((name) => name !== '');
+const base = process.env['BASE'] ?? '';
+if (base === '') {
+  await measure(given.length === 0 ? Object.keys(benches) : given);
+} else {
+  const held = await compareWith(base, given, Number(process.env['MINUTES'] || COMPARE_MINUTES));
+  process.exitCode = held ? 0 : 1;
 }
-// Servers and baselines alike have the room for new objects that the packages give to the server.
-process.env['NODE_OPTIONS'] = packagedOptions();
-let reached = true;
-for (const name of only) reached = (await benches[name]!()) && reached;
-process.exitCode = reached ? 0 : 1;
 
-/** Options of V8, from the unit that the packages install. */
-function packagedOptions(): string {
-  const unit = readFileSync(new URL('../systemd/klatch.service', import.meta.url), 'utf8');
-  const options = /^Environment=NODE_OPTIONS=(.+)$/m.exec(unit)?.[1];
-  if (options === undefined) throw new Error('systemd/klatch.service sets no NODE_OPTIONS');
-  return options;
+async function measure(only: readonly string[]): Promise<void> {
+  const unknown = only.filter((name) => benches[name] === undefined);
+  if (unknown.length > 0) {
+    console.error(`there is no benchmark ${unknown.join(', ')}; there are ${Object.keys(benches).join(', ')}`);
+    process.exit(64);
+  }
+  process.env['NODE_OPTIONS'] = packagedOptions();
+  let reached = true;
+  for (const name of only) reached = (await benches[name]!()) && reached;
+  process.exitCode = reached ? 0 : 1;
 }

@@ -1,0 +1,116 @@
+/** `make bench BASE=<commit>`: this tree beside a former one, in turns on the same machine. */
+import { round } from '../report.ts';
+import { hasSessions, runWhole, Session, type Measurement } from './side.ts';
+import { isNarrow, judge, ratioInterval, type RatioInterval } from './statistics.ts';
+import { checkOut, THIS_TREE, type Tree } from './tree.ts';
+
+/** Benchmarks that can be compared; the others measure a ratio of their own, or memory. */
+const COMPARABLE = ['intake', 'forward', 'fan-out', 'push'] as const;
+/** At least this share of the former rate. */
+const BAR = 0.98;
+/** Rounds of both sides within a pair, on servers that were started for it. */
+const ORDER = 'ABBAABBA';
+/** Of the time that a comparison may take, what the run of A against A may. */
+const SELF_SHARE = 1 / 3;
+
+interface Pair {
+  readonly a: Measurement;
+  readonly b: Measurement;
+}
+
+interface Ratios {
+  readonly rate: RatioInterval | null;
+  /** Of CPU time for a unit: above 1 is dearer than before. */
+  readonly cpu: RatioInterval | null;
+}
+
+/** Compares benchmarks with a commit; resolves to whether every bar was held. `minutes` bounds each comparison. */
+export async function compareWith(commit: string, only: readonly string[], minutes: number): Promise<boolean> {
+  const names = only.length === 0 ? COMPARABLE : only;
+  const unknown = names.filter((name) => !(COMPARABLE as readonly string[]).includes(name));
+  if (unknown.length > 0) throw new Error(`${unknown.join(', ')} cannot be compared; ${COMPARABLE.join(', ')} can`);
+  const { tree, remove } = checkOut(commit);
+  // Ctrl-C reaches the benchmarks too, whose end ends this run; it must not end before its folder is removed.
+  process.on('SIGINT', () => {});
+  try {
+    let held = true;
+    for (const name of names) held = (await compare(name, tree, minutes)) && held;
+    return held;
+  } finally {
+    remove();
+  }
+}
+
+async function compare(bench: string, base: Tree, minutes: number): Promise<boolean> {
+  const bySession = hasSessions(base) && hasSessions(THIS_TREE);
+  const how = bySession ? `${ORDER} on servers started for each pair` : 'whole runs: the commit has no sessions';
+  console.log(`\n${bench}: ${base.name} (A) and this tree (B), ${how}`);
+  const self = await measure({ bench, a: base, b: base, bySession, minutes: minutes * SELF_SHARE });
+  const hasOne = self.rate !== null && self.rate.low <= 1 && self.rate.high >= 1;
+  print('A against A', self);
+  const ratios = await measure({ bench, a: base, b: THIS_TREE, bySession, minutes });
+  const verdict = hasOne ? judge(ratios.rate, BAR) : 'undecided';
+  print('B to A', ratios);
+  if (!hasOne)
+    console.log('A against A does not contain 1: the machine disturbs the measurement, so nothing is decided');
+  console.log(`at least ${BAR} of the rate before: ${verdict}`);
+  console.log(JSON.stringify({ bench, base: base.name, bySession, bar: BAR, verdict, self: self.rate, ...ratios }));
+  return verdict === 'held';
+}
+
+interface Plan {
+  readonly bench: string;
+  readonly a: Tree;
+  readonly b: Tree;
+  readonly bySession: boolean;
+  readonly minutes: number;
+}
+
+/** Measures pairs until the interval of the rate is narrow or the time is up. */
+async function measure({ bench, a, b, bySession, minutes }: Plan): Promise<Ratios> {
+  const end = performance.now() + minutes * 60_000;
+  const pairs: Pair[] = [];
+  for (;;) {
+    const pair = bySession ? await pairOfSessions(bench, a, b) : await pairOfRuns(bench, a, b, pairs.length);
+    pairs.push(pair);
+    const ratios = ratiosOf(pairs);
+    console.error(`  pair ${pairs.length}: ${round(pair.b.rate / pair.a.rate, 4)}; so far ${shown(ratios.rate)}`);
+    if ((ratios.rate !== null && isNarrow(ratios.rate)) || performance.now() >= end) return ratios;
+  }
+}
+
+/** A server of each side at a time, so that what differs from start to start is part of what is compared. */
+async function pairOfSessions(bench: string, a: Tree, b: Tree): Promise<Pair> {
+  const open: Session[] = [];
+  try {
+    for (const tree of [a, b]) open.push(await Session.open(tree, bench));
+    for (const side of ORDER) await open[side === 'A' ? 0 : 1]!.round();
+    return { a: open[0]!.measured, b: open[1]!.measured };
+  } finally {
+    for (const session of open) await session.close();
+  }
+}
+
+/** A and B, then B and A, so that a machine that slows down favours neither. */
+async function pairOfRuns(bench: string, a: Tree, b: Tree, number: number): Promise<Pair> {
+  if (number % 2 === 0) return { a: await runWhole(a, bench), b: await runWhole(b, bench) };
+  const second = await runWhole(b, bench);
+  return { a: await runWhole(a, bench), b: second };
+}
+
+function ratiosOf(pairs: readonly Pair[]): Ratios {
+  return {
+    rate: ratioInterval(pairs.map(({ a, b }) => ({ a: a.rate, b: b.rate }))),
+    cpu: ratioInterval(pairs.map(({ a, b }) => ({ a: a.cpu, b: b.cpu }))),
+  };
+}
+
+function print(title: string, { rate, cpu }: Ratios): void {
+  console.log(`${title}: rate ${shown(rate)}; CPU time for each ${shown(cpu)}`);
+}
+
+function shown(interval: RatioInterval | null): string {
+  if (interval === null) return 'unknown of one pair';
+  const { ratio, low, high, pairs } = interval;
+  return `${round(ratio, 4)} (95 %: ${round(low, 4)} to ${round(high, 4)}, ${pairs} pairs)`;
+}
