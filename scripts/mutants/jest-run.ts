@@ -2,16 +2,15 @@ import { spawn } from 'node:child_process';
 import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** What one run of jest showed. `broken` says why its result proves nothing. */
+/** What one run of jest showed: full names of tests. `broken` says why its result proves nothing. */
 export interface TestRun {
-  readonly passed: number;
+  readonly passed: readonly string[];
   readonly failed: readonly string[];
   readonly broken: string | null;
   readonly seconds: number;
 }
 
 interface JestJson {
-  readonly numPassedTests: number;
   readonly numRuntimeErrorTestSuites: number;
   readonly testResults: readonly {
     readonly assertionResults: readonly { readonly status: string; readonly fullName: string }[];
@@ -31,7 +30,7 @@ export async function runTests(root: string, tests: readonly string[], limits: L
   const startedMs = performance.now();
   const ended = await runJest(root, tests, outputFile, limits);
   const seconds = (performance.now() - startedMs) / 1000;
-  const nothing = { passed: 0, failed: [], seconds };
+  const nothing = { passed: [], failed: [], seconds };
   if (ended !== null) return { ...nothing, broken: ended };
   if (!existsSync(outputFile)) return { ...nothing, broken: 'jest left no result' };
   return { ...resultOf(JSON.parse(readFileSync(outputFile, 'utf8')) as JestJson), seconds };
@@ -39,14 +38,11 @@ export async function runTests(root: string, tests: readonly string[], limits: L
 
 function resultOf(json: JestJson): Omit<TestRun, 'seconds'> {
   const cases = json.testResults.flatMap(({ assertionResults }) => assertionResults);
-  const failed = cases.filter(({ status }) => status === 'failed').map(({ fullName }) => fullName);
-  const broken =
-    json.numRuntimeErrorTestSuites > 0
-      ? 'a test file did not load'
-      : json.numPassedTests + failed.length === 0
-        ? 'no test matched'
-        : null;
-  return { passed: json.numPassedTests, failed, broken };
+  const namesOf = (wanted: string): string[] =>
+    cases.filter(({ status }) => status === wanted).map(({ fullName }) => fullName);
+  const [passed, failed] = [namesOf('passed'), namesOf('failed')];
+  if (json.numRuntimeErrorTestSuites > 0) return { passed, failed, broken: 'a test file did not load' };
+  return { passed, failed, broken: passed.length + failed.length === 0 ? 'no test matched' : null };
 }
 
 /** Resolves with null once jest ended, or with the reason why its result does not count. */

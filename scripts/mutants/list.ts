@@ -9,7 +9,7 @@ export interface ListedMutant extends Mutant {
 }
 
 /** Files of this folder that list no mutants. */
-const TOOLS = ['jest-run.ts', 'list.ts', 'mutant.ts', 'run.ts', 'tree.ts'];
+const TOOLS = ['green-runs.ts', 'jest-run.ts', 'list.ts', 'mutant.ts', 'run.ts', 'tree.ts'];
 
 /**
  * All mutants: what the files of this folder export as `…_MUTANTS`. The folder is read, so that a new area needs no

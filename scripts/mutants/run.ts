@@ -3,6 +3,7 @@
  * notice it. `ONLY=name,name` and `AREA=log,live` run some. Exits 1 when the tests notice less than 57 of 60, 64 for a
  * name that does not exist, 130 when it was interrupted.
  */
+import { GreenRuns } from './green-runs.ts';
 import { runTests, type Limits, type TestRun } from './jest-run.ts';
 import { listMutants, type ListedMutant } from './list.ts';
 import { MutantTree, plantedText } from './tree.ts';
@@ -52,29 +53,12 @@ function whyUnfit({ broken, failed }: TestRun): string | null {
   return broken ?? (failed.length > 0 ? `fails without the fault: ${failed[0]}` : null);
 }
 
-/** Runs the tests of a mutant without any fault; mutants with the same tests share the run. */
-class GreenRuns {
-  readonly #runs = new Map<string, TestRun>();
-  readonly #tree: MutantTree;
-
-  constructor(tree: MutantTree) {
-    this.#tree = tree;
-  }
-
-  async of(tests: readonly string[]): Promise<TestRun> {
-    const key = JSON.stringify(tests);
-    const run = this.#runs.get(key) ?? (await runTests(this.#tree.root, tests, null));
-    this.#runs.set(key, run);
-    return run;
-  }
-}
-
 async function judge(mutant: ListedMutant, tree: MutantTree, green: GreenRuns): Promise<Result> {
   const without = await green.of(mutant.tests);
   const unfit = whyUnfit(without);
   if (unfit !== null) return { mutant, verdict: 'did not run', detail: unfit, seconds: without.seconds };
   const testMs = SPARE_MS + SLOWER * without.seconds * 1000;
-  const limits: Limits = { testMs, runMs: SPARE_MS + without.passed * testMs };
+  const limits: Limits = { testMs, runMs: SPARE_MS + without.passed.length * testMs };
   const restore = tree.plant(mutant);
   const run = await runTests(tree.root, mutant.tests, limits).finally(restore);
   const verdict = run.broken !== null ? 'did not run' : run.failed.length > 0 ? 'noticed' : 'NOT NOTICED';
@@ -86,7 +70,7 @@ function lineOf({ mutant, verdict, detail, seconds }: Result): string {
 }
 
 async function judgeAll(mutants: readonly ListedMutant[], tree: MutantTree): Promise<readonly Result[]> {
-  const green = new GreenRuns(tree);
+  const green = new GreenRuns(tree.root, mutants);
   const results: Result[] = [];
   for (const mutant of mutants) {
     const result = await judge(mutant, tree, green);

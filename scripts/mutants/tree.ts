@@ -20,8 +20,9 @@ export class MutantTree {
   /** Edits the file of the mutant and returns the function that restores it. */
   plant(mutant: Mutant): () => void {
     const path = join(this.root, mutant.file);
-    writeFileSync(path, plantedText(mutant));
-    return () => cpSync(join(ROOT, mutant.file), path);
+    const before = readFileSync(path, 'utf8');
+    writeFileSync(path, plantedText(mutant, this.root));
+    return () => writeFileSync(path, before);
   }
 
   remove(): void {
@@ -30,11 +31,11 @@ export class MutantTree {
 }
 
 /**
- * The file of a mutant with the fault in it. Throws when `find` does not occur exactly once, when the edit changes
+ * The file of a mutant in this tree, with the fault in it. Throws when `find` does not occur exactly once, when the edit changes
  * nothing, and when the result does not parse.
  */
-export function plantedText({ name, file, find, replace }: Mutant): string {
-  const pieces = readFileSync(join(ROOT, file), 'utf8').split(find);
+export function plantedText({ name, file, find, replace }: Mutant, root = ROOT): string {
+  const pieces = readFileSync(join(root, file), 'utf8').split(find);
   if (pieces.length !== 2) {
     throw new Error(`${name}: the text to replace occurs ${pieces.length - 1} times in ${file}; it must occur once`);
   }

@@ -179,4 +179,36 @@ describe('from the moment in which a change of a hook is announced', () => {
     await receiver.received(2);
     expect(receiver.seqs()).toEqual([1, 2]);
   });
+
+  test('it starts none either by rows that were read before the hook was changed again', async () => {
+    const fixture = await LanesFixture.start();
+    close.push(() => fixture.stop());
+    const [receiver, other] = [await openReceiver(), await openReceiver()];
+    const [group, apart] = (await makeGroups(fixture.database, 2)) as [StoredGroup, StoredGroup];
+    await fixture.hook(group, { url: receiver.url() });
+    await fixture.hook(apart, { url: other.url() });
+    await fixture.tick(group, receiver, 1);
+    await fixture.tick(apart, other, 1);
+    const lockTable = () =>
+      holdOpen(
+        { ...fixture.database.target, lockTimeoutMs: PATIENT_MS },
+        (tx) => tx`lock table reverse_hook in access exclusive mode`,
+      );
+    const first = await lockTable();
+    fixture.bus.publish('hooksChanged', [group.id]);
+    await until(fixture.database, (sql) => isWaiting(sql, 'general'));
+    fixture.bus.publish('hooksChanged', [group.id]);
+    await fixture.log.append(post(group, 'two'));
+    // Granted behind the read that waits, and before the next one.
+    const second = lockTable();
+    await until(fixture.database, (sql) => isWaiting(sql, 'test lock'));
+    await first.release();
+    const table = await second;
+    await until(fixture.database, (sql) => isWaiting(sql, 'general'));
+    await fixture.tick(apart, other, 5);
+    expect(receiver.seqs()).toEqual([1]);
+    await table.release();
+    await receiver.received(2);
+    expect(receiver.seqs()).toEqual([1, 2]);
+  });
 });

@@ -1,0 +1,77 @@
+import type { Mutant } from './mutant.ts';
+
+/** Faults in the words from node to node. */
+export const BUS_MUTANTS: readonly Mutant[] = [
+  {
+    name: 'question-answered-unheard',
+    promise: 'A node confirms a change only after its listeners have heard of it.',
+    file: 'src/bus/postgres-bus.ts',
+    find: "    this.#local.publish('hooksChanged', [Number(conversation) as ConversationId]);\n",
+    replace: '',
+    tests: ['test/bus/postgres-bus.test.ts', '-t', 'asks one node to confirm'],
+  },
+  {
+    name: 'question-answered-for-others',
+    promise: 'A node answers only questions that name it.',
+    file: 'src/bus/postgres-bus.ts',
+    find: '    if (node !== this.#node) return;\n    this.#local',
+    replace: '    this.#local',
+    tests: ['test/bus/postgres-bus.test.ts', '-t', 'hears no confirmation of a node'],
+  },
+  {
+    name: 'new-neighbour-told-nothing',
+    promise: 'A node that comes after a silence is told to look for itself.',
+    file: 'src/bus/postgres-bus.ts',
+    find: '    if (this.#alone) this.#outbox.more = true;\n',
+    replace: '',
+    tests: ['test/bus/postgres-bus.test.ts', '-t', 'once another node is heard'],
+  },
+  {
+    name: 'lost-word-forgotten',
+    promise: 'After a word that was lost the other nodes look for themselves.',
+    file: 'src/bus/postgres-bus.ts',
+    find: '        this.#outbox.more = true;\n',
+    replace: '',
+    tests: ['test/bus/postgres-bus.test.ts', '-t', 'when a word of it was lost'],
+  },
+  {
+    name: 'new-session-without-gap',
+    promise: 'A node that listens again looks for what it missed.',
+    file: 'src/bus/postgres-bus.ts',
+    find: "        this.#listeningSince = this.#heard;\n        this.#local.publish('gap');",
+    replace: '        this.#listeningSince = this.#heard;',
+    tests: ['test/bus/postgres-bus.test.ts', '-t', 'listens again when its session was killed'],
+  },
+  {
+    name: 'swallowed-heartbeat-unnoticed',
+    promise: 'A node notices that its own words do not come back.',
+    file: 'src/bus/postgres-bus.ts',
+    find: 'performance.now() - this.#heard > 2.5 * this.#heartbeatMs',
+    replace: 'performance.now() < this.#heard',
+    tests: ['test/bus/postgres-bus.test.ts', '-t', 'swallows packets'],
+  },
+  {
+    name: 'outbox-keeps-oldest-seq',
+    promise: 'The newest seq of a conversation goes into the next word.',
+    file: 'src/bus/words.ts',
+    find: 'this.#advanced.set(id, seq);\n',
+    replace: 'if (!this.#advanced.has(id)) this.#advanced.set(id, seq);\n',
+    tests: ['test/bus/postgres-bus.test.ts', '-t', 'the newest seq of each'],
+  },
+  {
+    name: 'outbox-without-bound',
+    promise: 'What does not fit into a word becomes "anything may have changed".',
+    file: 'src/bus/words.ts',
+    find: 'if (this.more || text.length > maxBytes) return',
+    replace: 'if (this.more) return',
+    tests: ['test/bus/postgres-bus.test.ts', '-t', 'anything may have changed'],
+  },
+  {
+    name: 'repeated-word-keeps-place',
+    promise: 'Of two words about one thing the later one is heard last.',
+    file: 'src/bus/words.ts',
+    find: '      set.delete(item);\n',
+    replace: '',
+    tests: ['test/bus/postgres-bus.test.ts'],
+  },
+];

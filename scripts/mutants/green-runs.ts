@@ -1,0 +1,45 @@
+import { runTests, type TestRun } from './jest-run.ts';
+import type { Mutant } from './mutant.ts';
+
+/** jest's option for the names of tests: a pattern. */
+const NAMES = '-t';
+
+/** Runs of tests without any fault. Mutants with tests of the same files share one run, which takes the tests of all. */
+export class GreenRuns {
+  readonly #root: string;
+  readonly #patterns: ReadonlyMap<string, readonly string[]>;
+  readonly #runs = new Map<string, TestRun>();
+
+  constructor(root: string, mutants: readonly Mutant[]) {
+    this.#root = root;
+    const selections = mutants.map(({ tests }) => selectionOf(tests));
+    const byFiles = Map.groupBy(selections, ({ files }) => JSON.stringify(files));
+    this.#patterns = new Map([...byFiles].map(([key, all]) => [key, all.map(({ pattern }) => pattern)]));
+  }
+
+  /** The run of these tests; of others that were run with them it says nothing. */
+  async of(tests: readonly string[]): Promise<TestRun> {
+    const { files, pattern } = selectionOf(tests);
+    const key = JSON.stringify(files);
+    const run = this.#runs.get(key) ?? (await this.#run(files, this.#patterns.get(key) ?? [pattern]));
+    this.#runs.set(key, run);
+    // As jest compares names.
+    const names = new RegExp(pattern, 'i');
+    const [passed, failed] = [run.passed, run.failed].map((all) => all.filter((name) => names.test(name)));
+    const isNone = passed!.length + failed!.length === 0;
+    return { ...run, passed: passed!, failed: failed!, broken: run.broken ?? (isNone ? 'no test matched' : null) };
+  }
+
+  #run(files: readonly string[], patterns: readonly string[]): Promise<TestRun> {
+    const isWhole = patterns.includes('');
+    const names = [...new Set(patterns)].map((pattern) => `(?:${pattern})`).join('|');
+    return runTests(this.#root, isWhole ? files : [...files, NAMES, names], null);
+  }
+}
+
+/** Without a pattern all tests of the files are meant. */
+function selectionOf(tests: readonly string[]): { files: readonly string[]; pattern: string } {
+  const at = tests.indexOf(NAMES);
+  if (at === -1) return { files: tests, pattern: '' };
+  return { files: tests.filter((_, index) => index !== at && index !== at + 1), pattern: tests[at + 1] ?? '' };
+}
