@@ -1,6 +1,12 @@
 import type { Command } from 'commander';
 import { findConfigFile, loadConfig } from '../config/load.ts';
-import { ConfigError, formatProblem, formatWithExcerpt, NotConfiguredError, type ConfigProblem } from '../config/problem.ts';
+import {
+  ConfigError,
+  formatProblem,
+  formatWithExcerpt,
+  NotConfiguredError,
+  type ConfigProblem,
+} from '../config/problem.ts';
 import { describeConfig, formatConfig } from '../config/show.ts';
 import { print, type CommandContext } from './context.ts';
 import { exitCodes } from './exit-codes.ts';
@@ -41,7 +47,10 @@ function checkConfig(context: CommandContext, flag: string | undefined, { json }
 }
 
 /** Everything there is to say about a configuration. */
-function check(file: string, env: CommandContext['env']): { warnings: readonly string[]; problems: readonly ConfigProblem[] } {
+function check(
+  file: string,
+  env: CommandContext['env'],
+): { warnings: readonly string[]; problems: readonly ConfigProblem[] } {
   try {
     return { warnings: loadConfig(file, { env }).warnings, problems: [] };
   } catch (error) {
