@@ -1,4 +1,5 @@
 import type { AddressInfo, Server } from 'node:net';
+import type { ConnectionLimit } from './connection-limit.ts';
 import { describeHolder, findPortHolder } from './port-holder.ts';
 
 const BACKLOG = 1_024;
@@ -9,12 +10,14 @@ export class ListenError extends Error {
 }
 
 /**
- * Opens a server's port and resolves to it. `keys` are those of the configuration that name it. Rejects with ListenError.
+ * Opens a server's port and resolves to it. `keys` are those of the configuration that name it, `limit` bounds its
+ * connections. Rejects with ListenError.
  */
 export async function listen(
   server: Server,
-  { host, port, keys }: { host: string; port: number; keys: string },
+  { host, port, keys, limit }: { host: string; port: number; keys: string; limit: ConnectionLimit },
 ): Promise<number> {
+  limit.watch(server);
   const failed = await new Promise<NodeJS.ErrnoException | null>((resolve) => {
     server.once('error', resolve);
     server.listen({ host, port, backlog: BACKLOG }, () => {

@@ -2,6 +2,7 @@ import { createProviders } from './activation/providers.ts';
 import { PostgresBus } from './bus/postgres-bus.ts';
 import type { Bus } from './bus/bus.ts';
 import type { Config, DeliveryConfig, LimitsConfig } from './config/config.ts';
+import { clientConnections, ConnectionLimit } from './connection-limit.ts';
 import { readEndpointTls, type EndpointTls } from './config/endpoint-tls.ts';
 import { readServerKeys } from './config/server-key-files.ts';
 import { linksForHooks } from './delivery/file-links.ts';
@@ -51,6 +52,8 @@ import { readVersion } from './version.ts';
 
 /** A scrape is answered within two seconds, so that a stop waits no longer for one. */
 const SCRAPE_MS = 2_000;
+/** Connections to the metrics at once. */
+const SCRAPERS = 64;
 
 /** `stop` was called before `start` was through. */
 export class StoppedError extends Error {
@@ -63,6 +66,7 @@ export class Server {
   readonly #log: Log;
   readonly #parts: Parts;
   readonly #requests = new RequestCounts();
+  readonly #limit: ConnectionLimit;
   /** Of the names of receivers, and of those that browsers' push services have. */
   readonly #lookup: NameLookup;
   readonly #failure = Promise.withResolvers<Error>();
@@ -84,6 +88,7 @@ export class Server {
     this.#config = config;
     this.#log = log;
     this.#parts = new Parts(log);
+    this.#limit = new ConnectionLimit(clientConnections(), log);
     this.#lookup = openNameLookup(config.delivery);
     this.#record = new RunRecord(config.dataDir, { version: readVersion(), startId: startIdOf(process.env), log });
     this.#explain = explain;
@@ -282,7 +287,9 @@ export class Server {
   /** Before anything that takes time: a port that is taken is told at once, and who asks is told to wait. */
   async #listen(): Promise<HttpListener> {
     const { http } = this.#config;
-    const listener = new HttpListener(http, this.#requests.counting(createStartingApp(this.#log)));
+    const listener = new HttpListener(http, this.#requests.counting(createStartingApp(this.#log)), {
+      limit: this.#limit,
+    });
     this.#keep('HTTP listener', () => listener.stop(http.stopTimeoutMs), true);
     this.#port = await listener.start();
     this.#listeners.push(httpUrl(http.interface, this.#port));
@@ -300,7 +307,10 @@ export class Server {
       requestTimeoutMs: http.requestTimeoutMs,
       maxHeaderBytes: http.maxHeaderBytes,
     };
-    const listener = new HttpListener(config, metricsListener(null, this.#log), 'metrics.interface, metrics.port');
+    // Of its own: whoever looks at the metrics gets through while all other connections are taken.
+    const limit = new ConnectionLimit(SCRAPERS, this.#log);
+    const keys = 'metrics.interface, metrics.port';
+    const listener = new HttpListener(config, metricsListener(null, this.#log), { limit, keys });
     this.#keep('metrics listener', () => listener.stop(SCRAPE_MS));
     this.#metricsPort = await listener.start();
     return listener;
@@ -308,19 +318,24 @@ export class Server {
 
   #startMetrics(
     scrapes: HttpListener,
-    parts: Omit<MetricSources, 'eventLoop' | 'connections'> & { readonly listener: HttpListener },
+    parts: Omit<MetricSources, 'eventLoop' | 'connections' | 'limit'> & { readonly listener: HttpListener },
   ): void {
     const { listener, ...sources } = parts;
     const eventLoop = new EventLoopDelay();
     this.#keep('event loop delay', () => eventLoop.stop());
     eventLoop.start();
-    const families = allFamilies({ ...sources, eventLoop, connections: () => listener.connections });
+    const families = allFamilies({
+      ...sources,
+      eventLoop,
+      connections: () => listener.connections,
+      limit: this.#limit,
+    });
     scrapes.handle(metricsListener(families, this.#log));
   }
 
   /** Last, when everything that clients ask for is there. */
   async #startLive(services: Services, tls: readonly (EndpointTls | null)[], listener: HttpListener): Promise<Live> {
-    const live = new Live(services, operationTable(), tls);
+    const live = new Live(services, operationTable(), { tls, limit: this.#limit });
     this.#live = live;
     this.#keep('live', () => live.stop(services.config.http.stopTimeoutMs), true);
     await live.start();

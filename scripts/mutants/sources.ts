@@ -99,4 +99,12 @@ export const SOURCES_MUTANTS: readonly Mutant[] = [
     replace: 'await Promise.resolve();',
     tests: ['test/operations/code-budgets', '-t', 'shut nobody out'],
   },
+  {
+    name: 'connections-unbounded',
+    promise: 'Clients hold all descriptors of the process.',
+    file: 'src/connection-limit.ts',
+    find: 'server.maxConnections = open + left;',
+    replace: 'server.maxConnections = open + this.#max!;',
+    tests: ['test/http/connection-limit'],
+  },
 ];

@@ -10,7 +10,7 @@ const IDLE_DELIVERY_CONNECTIONS = 256;
 const CONTROL_CONNECTIONS = 64;
 /** Files of the program and its libraries, pipes, logs, look-ups. */
 const PROGRAM_FILES = 100;
-/** Callers at the same time that a server should have room for. They are not bounded. */
+/** Callers at the same time that a server should have room for. */
 export const CALLERS = 1_000;
 const NEARLY_ALL = 0.8;
 

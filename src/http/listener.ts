@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { HttpConfig } from '../config/config.ts';
+import type { ConnectionLimit } from '../connection-limit.ts';
 import { errorKinds } from '../errors.ts';
 import { listen } from '../listen.ts';
 import { isUnhurried, STALLED_MS } from './deadline.ts';
@@ -27,6 +28,7 @@ const LIVE_PATH = '/v1/live';
 export class HttpListener {
   readonly #config: ListenConfig;
   readonly #keys: string;
+  readonly #limit: ConnectionLimit;
   readonly #server: Server;
   #stopping: Promise<void> | null = null;
   readonly #refused = new WeakSet<Socket>();
@@ -37,9 +39,14 @@ export class HttpListener {
   #upgrade: UpgradeListener | null = null;
 
   /** `keys` are those of the configuration that name the port, for an error about it. */
-  constructor(config: ListenConfig, first: RequestListener, keys = 'http.interface, http.port') {
+  constructor(
+    config: ListenConfig,
+    first: RequestListener,
+    { limit, keys = 'http.interface, http.port' }: { limit: ConnectionLimit; keys?: string },
+  ) {
     this.#config = config;
     this.#keys = keys;
+    this.#limit = limit;
     this.#handler = first;
     const sockets = this.#sockets;
     this.#forget = function (this: HttpSocket): void {
@@ -100,7 +107,7 @@ export class HttpListener {
   /** Resolves to the port once it is open. */
   async start(): Promise<number> {
     const { interface: host, port } = this.#config;
-    return listen(this.#server, { host, port, keys: this.#keys });
+    return listen(this.#server, { host, port, keys: this.#keys, limit: this.#limit });
   }
 
   /** Takes no more connections, lets requests in hand finish, and cuts what is left after `timeoutMs`. */

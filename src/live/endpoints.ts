@@ -4,6 +4,7 @@ import { createServer as createTcpServer, type Server, type Socket } from 'node:
 import { createServer as createTlsServer } from 'node:tls';
 import type { Config, EndpointConfig } from '../config/config.ts';
 import type { EndpointTls } from '../config/endpoint-tls.ts';
+import type { ConnectionLimit } from '../connection-limit.ts';
 import { listen } from '../listen.ts';
 import { sourceKey, type SourceKey } from '../model/source-key.ts';
 import { ANONYMOUS_FRAME_BYTES } from '../operations/input-limits.ts';
@@ -21,6 +22,7 @@ export interface EndpointParts {
   readonly sessions: LiveSessions;
   readonly upgrades: Upgrades;
   readonly proxies: TrustedProxies;
+  readonly limit: ConnectionLimit;
 }
 
 /** One listener of `endpoints`: WebSocket or lines, with TLS or without. */
@@ -54,7 +56,7 @@ export class Endpoint {
   /** Rejects with ListenError. */
   async start(): Promise<void> {
     const { interface: host, port } = this.#endpoint;
-    this.#port = await listen(this.#server, { host, port, keys: this.#name });
+    this.#port = await listen(this.#server, { host, port, keys: this.#name, limit: this.#parts.limit });
   }
 
   /** Takes no more connections; resolves when the last one is over. */

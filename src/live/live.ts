@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { EndpointTls } from '../config/endpoint-tls.ts';
+import type { ConnectionLimit } from '../connection-limit.ts';
 import type { Operation } from '../operations/operation.ts';
 import type { Services } from '../operations/services.ts';
 import { Endpoint } from './endpoints.ts';
@@ -43,7 +44,11 @@ export class Live {
   #unsubscribe: () => void = () => {};
   #stopping: Promise<void> | null = null;
 
-  constructor(services: Services, operations: ReadonlyMap<string, Operation>, tls: readonly (EndpointTls | null)[]) {
+  constructor(
+    services: Services,
+    operations: ReadonlyMap<string, Operation>,
+    { tls, limit }: { tls: readonly (EndpointTls | null)[]; limit: ConnectionLimit },
+  ) {
     const { config, bus, database, log } = services;
     this.#services = services;
     this.feeds = new Feeds({ bus, pool: database.live, counts: this.counts, log });
@@ -70,6 +75,7 @@ export class Live {
           sessions: this.sessions,
           upgrades: this.#upgrades,
           proxies,
+          limit,
           name: `endpoints[${index}]`,
         }),
     );

@@ -15,7 +15,7 @@ import { pushFamilies } from './push-families.ts';
 import { signInFamilies } from './sign-in-families.ts';
 
 /** Where the values are kept. */
-export interface MetricSources extends Pick<HttpSources, 'requests' | 'connections'> {
+export interface MetricSources extends Pick<HttpSources, 'requests' | 'connections' | 'limit'> {
   readonly services: Services;
   readonly live: Live;
   readonly lanes: Lanes;
@@ -25,14 +25,14 @@ export interface MetricSources extends Pick<HttpSources, 'requests' | 'connectio
 
 /** Every metric there is, in the order in which they are shown. */
 export function allFamilies(sources: MetricSources): Family[] {
-  const { services, live, lanes, lookup, eventLoop, requests, connections } = sources;
+  const { services, live, lanes, lookup, eventLoop, requests, connections, limit } = sources;
   const { version, messageLog, database, tokens, sessions, activations, deliveryReport, push } = services;
   return [
     gauge({ name: 'klatch_build_info', help: 'Always 1; the version is its label.', labels: ['version'] }, () => [
       { labels: { version }, value: 1 },
     ]),
     ...intakeFamilies(messageLog),
-    ...httpFamilies({ requests, connections, tokens, sessions }),
+    ...httpFamilies({ requests, connections, limit, tokens, sessions }),
     ...signInFamilies(activations),
     ...liveFamilies(live),
     ...fileFamilies(services.uploads),

@@ -1,3 +1,4 @@
+import type { ConnectionLimit } from '../connection-limit.ts';
 import { routes, statusClasses, type RequestCounts } from '../http/request-counts.ts';
 import type { TokenDirectory } from '../operations/access.ts';
 import type { SessionDirectory } from '../operations/sessions.ts';
@@ -6,12 +7,13 @@ import { byLabel, counter, gauge, histogram, one, type Family } from './family.t
 export interface HttpSources {
   readonly requests: RequestCounts;
   readonly connections: () => number;
+  readonly limit: ConnectionLimit;
   readonly tokens: TokenDirectory;
   readonly sessions: SessionDirectory;
 }
 
 /** The HTTP interface: what was asked, how it was answered, what was refused. */
-export function httpFamilies({ requests, connections, tokens, sessions }: HttpSources): Family[] {
+export function httpFamilies({ requests, connections, limit, tokens, sessions }: HttpSources): Family[] {
   const { byRoute, refusals } = requests;
   return [
     counter(
@@ -35,6 +37,13 @@ export function httpFamilies({ requests, connections, tokens, sessions }: HttpSo
     ),
     gauge({ name: 'klatch_http_connections', help: 'Open connections of the HTTP interface.' }, () =>
       one(connections()),
+    ),
+    counter(
+      {
+        name: 'klatch_connections_dropped_total',
+        help: 'Connections that were closed at once, since clients hold three quarters of the files that the process may open.',
+      },
+      () => one(limit.dropped),
     ),
     counter(
       {

@@ -1,4 +1,5 @@
 import { readdir, readFile } from 'node:fs/promises';
+import { descriptorLimit } from '../connection-limit.ts';
 import type { EventLoopDelay } from './event-loop-delay.ts';
 import { counter, gauge, histogram, one, type Family, type Sample } from './family.ts';
 
@@ -45,8 +46,8 @@ async function openFiles(): Promise<readonly Sample<number>[]> {
 
 async function maxFiles(): Promise<readonly Sample<number>[]> {
   try {
-    const limit = /^Max open files\s+(\d+)/m.exec(await readFile('/proc/self/limits', 'utf8'))?.[1];
-    return limit === undefined ? [] : one(Number(limit));
+    const limit = descriptorLimit(await readFile('/proc/self/limits', 'utf8'));
+    return limit === null ? [] : one(limit);
   } catch {
     return [];
   }

@@ -1,0 +1,60 @@
+import { readFileSync } from 'node:fs';
+import type { RequestListener } from 'node:http';
+import { afterEach, expect, test } from '@jest/globals';
+import { clientConnections, ConnectionLimit, descriptorLimit } from '../../src/connection-limit.ts';
+import { HttpListener } from '../../src/http/listener.ts';
+import { eventually } from '../support/eventually.ts';
+import { recordingLog } from '../support/recording-log.ts';
+import { requestBytes, Wire } from './wire.ts';
+
+const CONFIG = { interface: '127.0.0.1', port: 0, requestTimeoutMs: 60_000, maxHeaderBytes: 16 * 1024 };
+const answer: RequestListener = (_req, res) => void res.writeHead(200, { 'content-length': 0 }).end();
+
+const cleanups: (() => Promise<void> | void)[] = [];
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).toReversed()) await cleanup();
+});
+
+/** Opens a listener whose connections count for this limit; resolves to its port. */
+async function open(limit: ConnectionLimit): Promise<number> {
+  const listener = new HttpListener(CONFIG, answer, { limit });
+  cleanups.push(() => listener.stop(0));
+  return listener.start();
+}
+
+/** A new connection that had an answer and stays open; null: it was closed without one. */
+async function connect(port: number): Promise<Wire | null> {
+  const wire = await Wire.open(port);
+  cleanups.push(() => wire.close());
+  wire.write(requestBytes({ method: 'GET', path: '/' }));
+  return wire.answer().then(
+    () => wire,
+    () => null,
+  );
+}
+
+test('connections of all listeners together are bounded, and refused ones are logged once and counted', async () => {
+  const lines: string[] = [];
+  const limit = new ConnectionLimit(3, recordingLog(lines));
+  const ports = [await open(limit), await open(limit)];
+  const first = await connect(ports[0]!);
+  for (const port of ports) expect(await connect(port)).not.toBe(null);
+  for (const port of ports) expect(await connect(port)).toBe(null);
+  expect(limit.dropped).toBe(2);
+  expect(lines.filter((line) => line.includes('connections are refused'))).toHaveLength(1);
+  first!.close();
+  // The place is free for the other listener as well.
+  await eventually(
+    () => connect(ports[1]!),
+    (wire) => wire !== null,
+  );
+});
+
+test('the bound leaves a quarter of the descriptors of the process for all that is no client', () => {
+  const limits = (text: string): string =>
+    `Limit   Soft Limit  Hard Limit  Units\nMax open files            ${text}    files`;
+  expect(descriptorLimit(limits('300        4096'))).toBe(300);
+  expect(descriptorLimit(limits('unlimited  unlimited'))).toBe(null);
+  const own = descriptorLimit(readFileSync('/proc/self/limits', 'utf8'));
+  expect(clientConnections()).toBe(own === null ? null : Math.floor((own * 3) / 4));
+});
