@@ -60,4 +60,30 @@ export const LIVE_MUTANTS: readonly Mutant[] = [
     replace: '        this.#remember(page.stretch);',
     tests: [RACES, '-t', 'for all followers'],
   },
+  {
+    name: 'live-demoted-admin',
+    promise: 'A request that waits when its administrator is demoted is answered with the old role.',
+    file: 'src/live/session.ts',
+    find: '    await this.#home.certain(this);\n',
+    replace: '',
+    tests: ['test/live/words', '-t', 'demoted'],
+  },
+  {
+    name: 'live-send-queue',
+    promise: 'What waits for a client that reads nothing takes more memory than live.send-queue.',
+    file: 'src/live/session.ts',
+    find: 'this.connection.bytesWaiting <= this.#home.config.sendQueueBytes',
+    replace: 'this.connection.bytesWaiting <= 30 * this.#home.config.sendQueueBytes',
+    tests: ['test/live/hostile', '-t', 'costs no more'],
+  },
+  {
+    name: 'live-presence-agrees',
+    promise: 'An account that leaves one node is believed to be gone although it is with another.',
+    file: 'src/live/presence.ts',
+    find: `      if (!online && this.#here.has(accountId))
+        this.#bus.publish('signal', { kind: 'presence', accountId, online: true });
+`,
+    replace: '',
+    tests: ['test/live/presence', '-t', 'agree'],
+  },
 ];

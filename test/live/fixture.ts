@@ -78,6 +78,16 @@ export class LiveFixture {
     return Number(line.slice(series.length));
   }
 
+  /** The sum of the series of a family, whatever their labels. */
+  async total(family: string): Promise<number> {
+    const text = await (await fetch(this.server.metricsUrl)).text();
+    const values = [...text.matchAll(new RegExp(`^${family}(?:\\{.*\\})? (\\S+)$`, 'gm'))].map(([, value]) =>
+      Number(value),
+    );
+    if (values.length === 0) throw new Error(`there is no ${family}`);
+    return values.reduce((sum, value) => sum + value, 0);
+  }
+
   async stop(): Promise<void> {
     await Promise.all(this.#clients.map((client) => client.close()));
     await this.server.stop();

@@ -10,6 +10,8 @@ import { LiveFixture } from './fixture.ts';
 let live: LiveFixture;
 afterEach(async () => live.stop());
 
+/** The most that one read of changes brings, with its frames. */
+const READ_BYTES = 300 * 1024;
 const MAX_FRAME_BYTES = 64 * 1024;
 const small = { live: { maxFrameBytes: MAX_FRAME_BYTES } };
 
@@ -227,7 +229,10 @@ describe('what no client sends', () => {
   });
 
   test('a client that reads nothing is closed with "sync again" when too much waits, and costs no more', async () => {
-    live = await LiveFixture.start({ live: { sendQueueBytes: 64 * 1024 }, metrics: { enabled: true } });
+    const sendQueueBytes = 64 * 1024;
+    live = await LiveFixture.start({ live: { sendQueueBytes }, metrics: { enabled: true } });
+    // Beside what may wait, what one read of changes brings goes out; for each of the two clients.
+    const mostBytes = 2 * (sendQueueBytes + READ_BYTES);
     for (const url of [live.urls[0], live.urls[2]]) {
       const slow = await live.follow(url);
       const quick = await live.follow(url);
@@ -235,7 +240,10 @@ describe('what no client sends', () => {
       const ends = 'klatch_live_ends_total{ending="behind"}';
       const before = await live.metric(ends);
       // More than the kernel's buffers of both ends take.
-      for (let n = 0; n < 400 && (await live.metric(ends)) === before; n += 1) await live.post('x'.repeat(39_000));
+      for (let n = 0; n < 400 && (await live.metric(ends)) === before; n += 1) {
+        await live.post('x'.repeat(39_000));
+        expect(await live.total('klatch_live_waiting_bytes')).toBeLessThanOrEqual(mostBytes);
+      }
       expect(await live.metric(ends)).toBe(before + 1);
       slow.resume();
       expect(await slow.ended()).toBe(4000);

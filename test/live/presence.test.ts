@@ -1,4 +1,4 @@
-import { expect, jest, test } from '@jest/globals';
+import { describe, expect, jest, test } from '@jest/globals';
 import { LocalBus, type Signal } from '../../src/bus/bus.ts';
 import { certainAfterMs, Presence } from '../../src/live/presence.ts';
 import type { AccountId } from '../../src/model/ids.ts';
@@ -63,4 +63,100 @@ test.each([19, 1_000, 50_000])('each of %d accounts is told of again within a mi
   } finally {
     clock.mockRestore();
   }
+});
+
+/** Two nodes whose notifications reach each other in order, when the test delivers them. */
+class TwoNodes {
+  readonly nodes = [this.#node(0), this.#node(1)] as const;
+  readonly #queue: { to: number; signal: Signal }[] = [];
+  #isDelivering = false;
+
+  #node(index: number) {
+    const bus = new LocalBus();
+    const here = new Set<AccountId>();
+    const told: boolean[] = [];
+    const presence = new Presence(
+      bus,
+      { accounts: here, has: (id) => here.has(id) },
+      (_, online) => void told.push(online),
+    );
+    // A signal is heard by the node that says it, and by the other one.
+    bus.subscribe({
+      signal: (signal) => {
+        if (!this.#isDelivering) this.#queue.push({ to: 1 - index, signal });
+      },
+    });
+    presence.start();
+    return {
+      bus,
+      told,
+      presence,
+      come: (id: AccountId) => {
+        here.add(id);
+        presence.came(id);
+      },
+      go: (id: AccountId) => {
+        here.delete(id);
+        presence.turnedAway(id);
+        presence.look();
+      },
+    };
+  }
+
+  /** Delivers what was said, one after the other, and what is said in answer. */
+  deliver(): void {
+    for (let next = this.#queue.shift(); next !== undefined; next = this.#queue.shift()) {
+      const answers: Signal[] = [];
+      const { bus } = this.nodes[next.to as 0 | 1];
+      const unsubscribe = bus.subscribe({ signal: (signal) => answers.push(signal) });
+      this.#isDelivering = true;
+      bus.publish('signal', next.signal);
+      this.#isDelivering = false;
+      unsubscribe();
+      // The first is the delivered one itself.
+      for (const signal of answers.filter((each) => each !== next.signal)) {
+        this.#queue.push({ to: 1 - next.to, signal });
+      }
+    }
+  }
+}
+
+describe('two nodes agree on who is there', () => {
+  const alice = 1 as AccountId;
+  const believed = ({ nodes }: TwoNodes): AccountId[][] => nodes.map(({ presence }) => presence.accounts());
+
+  test('while somebody comes to both and leaves one after the other, and each change is told once', () => {
+    const net = new TwoNodes();
+    const [first, second] = net.nodes;
+    first.come(alice);
+    net.deliver();
+    second.come(alice);
+    net.deliver();
+    expect(believed(net)).toEqual([[alice], [alice]]);
+    first.go(alice);
+    net.deliver();
+    // The second node has said that the account is with it.
+    expect(believed(net)).toEqual([[alice], [alice]]);
+    second.go(alice);
+    net.deliver();
+    expect(believed(net)).toEqual([[], []]);
+    for (const { told } of net.nodes) expect(told.at(-1)).toBe(false);
+    expect(second.told).toEqual([true, false]);
+  });
+
+  test('when an account leaves one node in the moment in which it comes to the other', () => {
+    const net = new TwoNodes();
+    const [first, second] = net.nodes;
+    first.come(alice);
+    net.deliver();
+    // Neither has heard of the other's change.
+    first.go(alice);
+    second.come(alice);
+    net.deliver();
+    expect(believed(net)).toEqual([[alice], [alice]]);
+    second.go(alice);
+    first.come(alice);
+    net.deliver();
+    expect(believed(net)).toEqual([[alice], [alice]]);
+  });
 });

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { notify } from '../../src/storage/notifications.ts';
 import { eventually } from '../support/eventually.ts';
 import { createPerson, signIn, type TestPerson } from '../support/people.ts';
+import { holdOpen, isWaiting, until } from '../storage/fixture.ts';
 import { LiveFixture } from './fixture.ts';
 
 let live: LiveFixture;
@@ -47,6 +48,32 @@ describe('the end of a session', () => {
       ({ error }) => error === undefined,
     );
   });
+});
+
+test('a request that waits when its administrator is demoted is judged by the new role', async () => {
+  await live.stop();
+  // Locks are held for as long as the test needs.
+  live = await LiveFixture.start({ postgresql: { lockTimeoutMs: 120_000, queryTimeoutMs: 120_000 } });
+  const [root, other] = [
+    await createPerson(live.server, 'root', { admin: true }),
+    await createPerson(live.server, 'other', { admin: true }),
+  ];
+  const [client, fence] = [await live.signIn(live.urls[0], root.token), await live.signIn(live.urls[0], other.token)];
+  const held = await holdOpen(live.server.database.target, async (tx) => {
+    await tx`update account set role = 'user' where id = ${root.id}`;
+    await tx`lock table session in access exclusive mode`;
+  });
+  try {
+    await say(`u${root.id}`);
+    await until(live.server.database, (sql) => isWaiting(sql, 'general'));
+    const answer = client.ask('users.list');
+    // What this node could answer without knowing the role is answered by then.
+    for (let n = 0; n < 5; n += 1) await fence.call('users.list');
+    await held.release();
+    expect(await answer).toMatchObject({ error: { data: { code: 'forbidden' } } });
+  } finally {
+    await held.release();
+  }
 });
 
 test('a removal whose word was lost is found when words may have been lost', async () => {
