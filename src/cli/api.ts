@@ -10,7 +10,7 @@ import {
 import { alternativesOf, fieldsOf } from '../operations/fields.ts';
 import type { Operation } from '../operations/operation.ts';
 import { operationTable } from '../operations/table.ts';
-import { print, type CommandContext } from './context.ts';
+import { type CommandContext, print, printJson } from './context.ts';
 import { exitCodes } from './exit-codes.ts';
 import { CommandError } from './failure.ts';
 import { formatTable } from './layout.ts';
@@ -39,7 +39,7 @@ export function addApi(program: Command, context: CommandContext): void {
 function listOperations(context: CommandContext, json: boolean): void {
   const all = [...operationTable().values()];
   const rows = all.map(({ name, summary, who, scope }) => ({ name, summary, who, scope }));
-  if (json) print(context, JSON.stringify(rows, null, 2));
+  if (json) printJson(context, rows);
   else
     print(
       context,
@@ -56,7 +56,7 @@ function showOperation(context: CommandContext, name: string, json: boolean): vo
     throw new CommandError(exitCodes.usage, `There is no operation ${name}: "klatch api list" lists them`);
   }
   const description = describeOperation(operation);
-  if (json) print(context, JSON.stringify(schemas(operation, description), null, 2));
+  if (json) printJson(context, schemas(operation, description));
   else print(context, ...lines(operation, description));
 }
 

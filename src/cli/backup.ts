@@ -8,6 +8,7 @@ import { PartialFile } from '../storage/backup/partial-file.ts';
 import { reachForReading } from '../storage/backup/reach-database.ts';
 import { writeBackup, type ConfigurationFiles, type WrittenBackup } from '../storage/backup/write.ts';
 import { readVersion } from '../version.ts';
+import { toSafeJson } from '../model/invisible-text.ts';
 import { print, printError, type CommandContext } from './context.ts';
 import { exitCodes } from './exit-codes.ts';
 import { CommandError } from './failure.ts';
@@ -49,7 +50,7 @@ async function backup(
   // Standard output is the backup.
   const tell = path === null ? printError : print;
   const report = { file: path, ...written.header, rows: written.manifest.rows };
-  if (options.json === true) tell(context, JSON.stringify(report, null, 2));
+  if (options.json === true) tell(context, toSafeJson(report, 2));
   else tell(context, ...reportLines(written, path ?? 'standard output'));
 }
 

@@ -8,7 +8,8 @@ import { asMember, findUse, followerOf, running, withProfile, type ChatOptions }
 import { CONVERSATION, ConversationNames, findConversation } from './chat-directory.ts';
 import { withJsonLines } from './chat-groups.ts';
 import { statePath } from './chat-profile.ts';
-import { changeLines, harmless, jsonLine } from './chat-text.ts';
+import { changeLines, jsonLine } from './chat-text.ts';
+import { harmless } from './layout.ts';
 import { printError, type CommandContext } from './context.ts';
 import { exitCodes } from './exit-codes.ts';
 import { formatDuration } from './layout.ts';

@@ -7,7 +7,7 @@ import { ServerError, SessionOverError } from '../chat/chat-error.ts';
 import { accountSchema, authenticatedSchema } from '../chat/shapes.ts';
 import { print, printError, type CommandContext } from './context.ts';
 import { anything, asMember, explainChat, findAddress, withProfile, type ChatOptions } from './chat-client.ts';
-import { harmless } from './chat-text.ts';
+import { harmless } from './layout.ts';
 import { hasProfile, loadProfile, profileName, profilePath, removeProfile, saveProfile } from './chat-profile.ts';
 import { exitCodes } from './exit-codes.ts';
 import { CommandError } from './failure.ts';

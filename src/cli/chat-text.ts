@@ -1,29 +1,12 @@
 import type { Attachment, Actor, Change, Conversation, Message, Notice } from '../chat/shapes.ts';
-import { oneLine } from './layout.ts';
+import { toSafeJson } from '../model/invisible-text.ts';
+import { harmless } from './layout.ts';
 
-/**
- * What turns the direction of the text around it, or is not seen at all: marks, embeddings, overrides, isolates, zero
- * width signs, tags, and what only some terminals show. Joiners stay, which emoji and some scripts are written with.
- */
-const HIDDEN =
-  /[\u00AD\u061C\u115F\u1160\u180E\u200B\u200E\u200F\u202A-\u202E\u2060-\u206F\u3164\uFEFF\uFFA0\uFFF9-\uFFFB\u{E0000}-\u{E0FFF}]/gu;
-/** The same with the control characters beyond ASCII, as JSON lets them through. */
-const UNSAFE = new RegExp(`[\\u007F-\\u009F\\u2028\\u2029]|${HIDDEN.source}`, 'gu');
 const LINE_BREAK = /\r\n|[\n\r\u2028\u2029\u0085\v\f]/;
-
-/** Others' text as one line that neither commands a terminal nor deceives its reader. */
-export function harmless(text: string): string {
-  return oneLine(text).replace(HIDDEN, '\uFFFD');
-}
 
 /** A value as one line of JSON that is safe on a terminal and reads back as it was. */
 export function jsonLine(value: unknown): string {
-  return JSON.stringify(value).replace(UNSAFE, (sign) =>
-    sign
-      .split('')
-      .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
-      .join(''),
-  );
+  return toSafeJson(value);
 }
 
 /** A conversation as it is written beside its messages. */

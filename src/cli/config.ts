@@ -8,7 +8,7 @@ import {
   type ConfigProblem,
 } from '../config/problem.ts';
 import { describeConfig, formatConfig } from '../config/show.ts';
-import { print, type CommandContext } from './context.ts';
+import { type CommandContext, print, printJson } from './context.ts';
 import { exitCodes } from './exit-codes.ts';
 import { CommandError } from './failure.ts';
 import { configFlag, withExamples, withJson } from './options.ts';
@@ -37,7 +37,7 @@ function checkConfig(context: CommandContext, flag: string | undefined, { json }
   const { warnings, problems } = check(file, context.env);
   const ok = problems.length === 0;
   const sentences = problems.map(formatProblem);
-  if (json === true) print(context, JSON.stringify({ file, ok, problems: sentences, warnings }, null, 2));
+  if (json === true) printJson(context, { file, ok, problems: sentences, warnings });
   else print(context, ...warnings.map((warning) => `warning: ${warning}`), ...(ok ? [`${file}: OK`] : []));
   if (!ok) {
     const count = problems.length === 1 ? 'has a problem' : `has ${problems.length} problems`;
@@ -63,6 +63,6 @@ function check(
 function showConfig(context: CommandContext, flag: string | undefined, { json }: OutputOptions): void {
   const file = findConfigFile({ flag, env: context.env, programDir: context.programDir });
   const settings = describeConfig(loadConfig(file, { env: context.env }).root);
-  if (json === true) print(context, JSON.stringify({ file, settings }, null, 2));
+  if (json === true) printJson(context, { file, settings });
   else context.output.write(formatConfig(settings));
 }

@@ -1,4 +1,5 @@
 import type { Environment } from '../config/load.ts';
+import { toSafeJson } from '../model/invisible-text.ts';
 import type { LocalPlaces } from '../storage/local/clusters.ts';
 
 /** What a command sees of the process it runs in. */
@@ -21,4 +22,9 @@ export function print(context: CommandContext, ...lines: readonly string[]): voi
 /** Prints lines about what went wrong or goes on. */
 export function printError(context: CommandContext, ...lines: readonly string[]): void {
   for (const line of lines) context.errors.write(`${line}\n`);
+}
+
+/** Prints a result as JSON for programs; others' text in it is harmless on a terminal too. */
+export function printJson(context: CommandContext, value: unknown): void {
+  print(context, toSafeJson(value, 2));
 }

@@ -3,7 +3,7 @@ import type { Config } from '../config/config.ts';
 import { findConfigFile, loadConfig } from '../config/load.ts';
 import { removeOldClusters, upgradeCluster, type Upgraded } from '../storage/backup/upgrade-cluster.ts';
 import { readVersion } from '../version.ts';
-import { print, printError, type CommandContext } from './context.ts';
+import { type CommandContext, print, printError, printJson } from './context.ts';
 import { exitCodes } from './exit-codes.ts';
 import { CommandError } from './failure.ts';
 import { describeRows, ProgressLine, runInterruptibly } from './long-work.ts';
@@ -55,7 +55,7 @@ async function upgrade(context: CommandContext, config: Config, flags: UpgradeFl
     });
     return [done, flags.removeOld === true ? await removeOldClusters(config.dataDir) : []] as const;
   }).finally(() => progress.clear());
-  if (flags.json === true) print(context, JSON.stringify({ ...upgraded, removed }, null, 2));
+  if (flags.json === true) printJson(context, { ...upgraded, removed });
   else print(context, ...lines(upgraded, removed));
   const { binDir } = config.postgresql;
   if (upgraded.kind === 'upgraded' && binDir !== null) {

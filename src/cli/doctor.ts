@@ -16,7 +16,7 @@ import type { ServerAnswer, ServerSilence } from '../doctor/server.ts';
 import { serverStatus } from '../operations/server-status.ts';
 import { readVersion } from '../version.ts';
 import { absenceSentence, explainAbsence, isFree, type Absence } from './absence.ts';
-import { print, type CommandContext } from './context.ts';
+import { type CommandContext, print, printJson } from './context.ts';
 import { callServer, OtherVersionError } from './control-client.ts';
 import { readDataDir } from './data-dir.ts';
 import { exitCodes } from './exit-codes.ts';
@@ -37,7 +37,7 @@ export function addDoctor(program: Command, context: CommandContext): void {
       const findings = await examine({ file, env, dataDir: findDataDir(file, env), version: readVersion(), askServer });
       const errors = findings.filter(({ level }) => level === 'error').length;
       const warnings = findings.filter(({ level }) => level === 'warning').length;
-      if (json === true) print(context, JSON.stringify({ ok: errors === 0, errors, warnings, findings }, null, 2));
+      if (json === true) printJson(context, { ok: errors === 0, errors, warnings, findings });
       else print(context, ...findingLines(findings), '', summary(errors, warnings));
       if (errors > 0) throw new CommandError(exitCodes.operationFailed, `doctor found ${counted(errors, 'error')}`);
     });

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { checkFiles } from '../operations/files-check.ts';
-import { print, type CommandContext } from './context.ts';
+import { type CommandContext, print, printJson } from './context.ts';
 import { callServer } from './control-client.ts';
 import { dataDirOf } from './data-dir.ts';
 import { exitCodes } from './exit-codes.ts';
@@ -58,7 +58,7 @@ async function check(context: CommandContext, flag: string | undefined, options:
   const { store, files, uploads, found, problems, repaired, isEmpty } = result;
   const left = problems - repaired;
   if (json === true) {
-    print(context, JSON.stringify({ ok: left === 0, store, files, uploads, problems, repaired, found }, null, 2));
+    printJson(context, { ok: left === 0, store, files, uploads, problems, repaired, found });
   } else {
     print(context, ...lines(result));
   }

@@ -10,7 +10,7 @@ import { checkServerKeys, createServerKeys } from '../config/server-key-files.ts
 import { describePublicFile, isReadableByOthers, serverKeyFiles } from '../config/server-key-files.ts';
 import { SIGNING_KEYS } from '../model/server-key.ts';
 import { ownerOf } from './configure.ts';
-import { print, printError, type CommandContext } from './context.ts';
+import { type CommandContext, print, printError, printJson } from './context.ts';
 import { readDataDir, readSetting } from './data-dir.ts';
 import { exitCodes } from './exit-codes.ts';
 import { CommandError } from './failure.ts';
@@ -57,7 +57,7 @@ function generateKeys(context: CommandContext, flag: string | undefined, { dir, 
   if (shown === null) throw new CommandError(exitCodes.cannotCreate, `${files.public} cannot be read back`);
   const setting = settingText(file, [files, ...others]);
   if (json === true) {
-    print(context, JSON.stringify({ ...shown, files, setting }, null, 2));
+    printJson(context, { ...shown, files, setting });
     return;
   }
   const fields = formatFields([
@@ -141,7 +141,7 @@ interface ListedKey {
 function listKeys(context: CommandContext, flag: string | undefined, { json }: { json?: boolean }): void {
   const file = findFile(context, flag);
   const keys = configuredPairs(context, file).map(inspect);
-  if (json === true) print(context, JSON.stringify({ file, keys }, null, 2));
+  if (json === true) printJson(context, { file, keys });
   else if (keys.length === 0) print(context, 'There are no server keys: "klatch keys generate" makes a pair.');
   else print(context, ...keyLines(keys));
   const found = keys.flatMap(({ problems }) => problems);

@@ -1,3 +1,5 @@
+import { HIDDEN_CHARACTER } from '../model/invisible-text.ts';
+
 /** What a terminal would obey instead of show, and what would break a line. */
 const CONTROL = /[\p{Cc}\u2028\u2029]/gu;
 
@@ -6,15 +8,20 @@ export function oneLine(text: string): string {
   return text.replace(CONTROL, ' ');
 }
 
+/** Others' text as one line that neither commands a terminal nor deceives its reader. */
+export function harmless(text: string): string {
+  return oneLine(text).replace(HIDDEN_CHARACTER, '\uFFFD');
+}
+
 /** `key: value` lines with the values beneath each other; null is shown as `-`. */
 export function formatFields(fields: readonly (readonly [string, string | number | boolean | null])[]): string[] {
   const width = Math.max(...fields.map(([key]) => key.length)) + 2;
-  return fields.map(([key, value]) => `${`${key}:`.padEnd(width)}${value === null ? '-' : oneLine(String(value))}`);
+  return fields.map(([key, value]) => `${`${key}:`.padEnd(width)}${value === null ? '-' : harmless(String(value))}`);
 }
 
 /** A table with a heading; the last column is as wide as its text. */
 export function formatTable(heading: readonly string[], rows: readonly (readonly (string | number)[])[]): string[] {
-  const cells = [heading, ...rows].map((row) => row.map((cell) => oneLine(String(cell))));
+  const cells = [heading, ...rows].map((row) => row.map((cell) => harmless(String(cell))));
   const widths = heading.map((_, column) => Math.max(...cells.map((row) => row[column]?.length ?? 0)));
   return cells.map((row) =>
     row

@@ -6,7 +6,7 @@ import { DataDirLock } from '../storage/data-dir-lock.ts';
 import { newestVersion } from '../storage/migrate.ts';
 import { openDatabase } from '../storage/open-database.ts';
 import { Sealer } from '../storage/sealed.ts';
-import { print, printError, type CommandContext } from './context.ts';
+import { type CommandContext, print, printError, printJson } from './context.ts';
 import { configFlag, withExamples, withJson } from './options.ts';
 import { becomeOwner } from './root.ts';
 
@@ -18,7 +18,7 @@ export function addMigrate(program: Command, context: CommandContext): void {
       const file = findConfigFile({ flag: configFlag(self), env: context.env, programDir: context.programDir });
       const applied = await migrateDatabase(context, loadConfig(file, { env: context.env }).config);
       const version = newestVersion();
-      if (json === true) print(context, JSON.stringify({ version, applied }, null, 2));
+      if (json === true) printJson(context, { version, applied });
       else if (applied.length === 0) print(context, `Nothing to do: the database is at schema ${version}.`);
       else print(context, ...applied.map((name) => `applied ${name}`), `The database is at schema ${version}.`);
     });

@@ -9,7 +9,7 @@ import { DataDirLock } from '../storage/data-dir-lock.ts';
 import { openDatabase } from '../storage/open-database.ts';
 import { reseal } from '../storage/reseal.ts';
 import { Sealer } from '../storage/sealed.ts';
-import { print, type CommandContext } from './context.ts';
+import { type CommandContext, print, printJson } from './context.ts';
 import { exitCodes } from './exit-codes.ts';
 import { CommandError } from './failure.ts';
 import { configFlag, withExamples, withJson } from './options.ts';
@@ -115,7 +115,7 @@ function report(context: CommandContext, moved: ReadonlyMap<string, number>, { j
   const devices = moved.get(DEVICE_TOKEN) ?? 0;
   if (json === true) {
     const counts = { integration_tokens: tokens, hook_secrets: hookSecrets, invitations, devices };
-    print(context, JSON.stringify(counts, null, 2));
+    printJson(context, counts);
     return;
   }
   if (tokens + hookSecrets + invitations + devices === 0) {

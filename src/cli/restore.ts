@@ -12,7 +12,7 @@ import { reachForLoading } from '../storage/backup/reach-database.ts';
 import { readBackup, type ReadBackupResult } from '../storage/backup/read.ts';
 import { Sealer } from '../storage/sealed.ts';
 import { totalOf } from './backup.ts';
-import { print, type CommandContext } from './context.ts';
+import { type CommandContext, print, printJson } from './context.ts';
 import { exitCodes } from './exit-codes.ts';
 import { CommandError } from './failure.ts';
 import { formatFields, formatTable, oneLine } from './layout.ts';
@@ -55,7 +55,7 @@ function open({ input }: CommandContext, file: string, signal: AbortSignal): Rea
 async function check(context: CommandContext, file: string, { json }: RestoreOptions): Promise<void> {
   const read = await runInterruptibly(context, (signal) => readBackup(open(context, file, signal), {}));
   const { header, manifest } = read;
-  if (json === true) print(context, JSON.stringify({ ...header, rows: manifest.rows }, null, 2));
+  if (json === true) printJson(context, { ...header, rows: manifest.rows });
   else print(context, ...contentLines(read));
 }
 
@@ -97,7 +97,7 @@ async function restoreConfiguration(context: CommandContext, file: string, optio
     const sentence = `nothing was written, these files are there already: ${existing.join(', ')}. Give another folder.`;
     throw new CommandError(exitCodes.cannotCreate, sentence);
   }
-  if (options.json === true) print(context, JSON.stringify({ placed, missing }, null, 2));
+  if (options.json === true) printJson(context, { placed, missing });
   else print(context, ...placedLines(placed, missing));
 }
 
@@ -124,10 +124,7 @@ async function restoreDatabase(
   const { config } = loadConfig(configFile, { env: context.env });
   const { loaded, header } = await runInterruptibly(context, (signal) => load(context, { config, file, signal }));
   if (options.json === true) {
-    print(
-      context,
-      JSON.stringify({ rows: loaded.rows, migrated: loaded.migrated, taken_at: header.taken_at }, null, 2),
-    );
+    printJson(context, { rows: loaded.rows, migrated: loaded.migrated, taken_at: header.taken_at });
     return;
   }
   const upgraded = loaded.migrated.length === 0 ? [] : [`Brought it up to date: ${loaded.migrated.join(', ')}.`];

@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import type { Operation } from '../operations/operation.ts';
+import { toSafeJson } from '../model/invisible-text.ts';
 import { print, type CommandContext } from './context.ts';
 import { callServer } from './control-client.ts';
 import { dataDirOf } from './data-dir.ts';
@@ -31,7 +32,7 @@ export async function askFor<Input, Output>(
   const { operation, input, json, lines } = question;
   const dataDir = dataDirOf(context, configFlag(command));
   const result = await callServer({ dataDir, operation, input });
-  print(context, ...(json === true ? [JSON.stringify(result, null, 2)] : lines(result)));
+  print(context, ...(json === true ? [toSafeJson(result, 2)] : lines(result)));
   return result;
 }
 

@@ -6,7 +6,7 @@ import type { SettingKey } from '../config/schema.ts';
 import { describeConfig, formatConfig } from '../config/show.ts';
 import { thisInstallation, type Installation } from '../installation.ts';
 import { SYSTEM_CONFIG, type Configured } from './configure.ts';
-import { print, printError, type CommandContext } from './context.ts';
+import { type CommandContext, print, printError, printJson } from './context.ts';
 import type { LocalDatabase } from './setup-local.ts';
 
 /** What starts the server of the package. */
@@ -21,10 +21,7 @@ export function report(
   const { file, set, kept, keysMadeIn } = done;
   if (json === true) {
     const { password: _, ...database } = local?.made ?? { password: '' };
-    print(
-      context,
-      JSON.stringify({ ...done, ...(local !== null && { database }), next: nextStep(context, file) }, null, 2),
-    );
+    printJson(context, { ...done, ...(local !== null && { database }), next: nextStep(context, file) });
   } else {
     const settings = describeConfig(readReport(file, context));
     const lines = (keys: readonly SettingKey[]): string =>

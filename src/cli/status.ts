@@ -2,6 +2,7 @@ import type { Command } from 'commander';
 import { findConfigFile } from '../config/load.ts';
 import { startCommand, thisInstallation } from '../installation.ts';
 import { serverStatus } from '../operations/server-status.ts';
+import { toSafeJson } from '../model/invisible-text.ts';
 import { absenceSentence, explainAbsence, obstaclesOf, type Absence } from './absence.ts';
 import { print, type CommandContext } from './context.ts';
 import { callServer, OtherVersionError } from './control-client.ts';
@@ -29,7 +30,7 @@ async function showStatus(context: CommandContext, flag: string | undefined, jso
   const asked = await askStatus(dataDir);
   if ('version' in asked) {
     const state = asked.ready ? 'ready' : 'database away';
-    print(context, ...(json ? [JSON.stringify({ state, ...asked }, null, 2)] : statusLines(asked)));
+    print(context, ...(json ? [toSafeJson({ state, ...asked }, 2)] : statusLines(asked)));
     if (!asked.ready) throw notReady();
     return;
   }
@@ -37,7 +38,7 @@ async function showStatus(context: CommandContext, flag: string | undefined, jso
   const obstacles = await obstaclesOf(asked, file, context.env);
   const { state, pid, lastRun } = asked;
   const found = { state, ready: false, data_dir: dataDir, pid, last_run: presentRun(lastRun), obstacles };
-  print(context, ...(json ? [JSON.stringify(found, null, 2)] : absenceLines(asked, obstacles)));
+  print(context, ...(json ? [toSafeJson(found, 2)] : absenceLines(asked, obstacles)));
   throw absent(dataDir, asked);
 }
 

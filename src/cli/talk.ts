@@ -8,7 +8,8 @@ import { chooseConversation, ConversationNames, findConversation, listConversati
 import { disconnectedLine, INCOMPLETE_LINE, rewoundLine } from './chat-follow.ts';
 import { joinedLine, joinedSchema, joinParams, listLines } from './chat-groups.ts';
 import { lastMessages, markRead, send } from './chat-messages.ts';
-import { changeLines, harmless, messageLines, nameOf } from './chat-text.ts';
+import { changeLines, messageLines, nameOf } from './chat-text.ts';
+import { harmless } from './layout.ts';
 import { exitCodes } from './exit-codes.ts';
 import { CommandError } from './failure.ts';
 import { formatTable } from './layout.ts';

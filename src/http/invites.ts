@@ -1,6 +1,7 @@
 import { Router, type Request, type Response } from 'express';
 import { publicError } from '../operations/database-errors.ts';
 import { showInvite } from '../operations/invite-preview.ts';
+import { inviteTokenOf } from '../operations/invites.ts';
 import type { Services } from '../operations/services.ts';
 import { pageHeaders, renderInvite, renderNoInvite } from './invite-page.ts';
 import { answer, answerHeaders, noteRefusal, refuseMethod, showError } from './problems.ts';
@@ -28,7 +29,8 @@ export function inviteRoutes(services: Services): Router {
     const wantsPage = req.accepts(['application/json', 'text/html']) === 'text/html';
     try {
       const preview = await showInvite(services, token);
-      if (wantsPage) sendPage(res, 200, renderInvite(config, preview, `${config.inviteBaseUri}/${token}`));
+      if (wantsPage)
+        sendPage(res, 200, renderInvite(config, preview, `${config.inviteBaseUri}/${inviteTokenOf(token)}`));
       else answer(res, 200, preview);
     } catch (error) {
       const shown = publicError(error);

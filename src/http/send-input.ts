@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { KlatchError } from '../errors.ts';
-import { checkMessageText, codePoints } from '../operations/message-text.ts';
+import { holdsInvisible, removeInvisible } from '../model/invisible-text.ts';
+import { checkMessageText } from '../operations/message-text.ts';
 import { POST_LIMITS } from '../operations/input-limits.ts';
 import { parseLenientJson } from '../operations/parse-json.ts';
 import { readFields } from './form-fields.ts';
@@ -14,8 +15,9 @@ export interface SendInput {
 }
 
 const MAX_LABEL = 80;
+/** What of a longer label is looked at, in UTF-16 units for each character that is kept. */
+const LABEL_SLACK = 10;
 const MAX_ICON_URL = 2_048;
-const CONTROL = /\p{Cc}/u;
 /** Text that begins like an object and goes on like none: a post of a template, or of code. */
 const NO_OBJECT = /^\s*\{\s*[^\s"}]/;
 /** A multipart form begins with a boundary; this is JSON with a wrong type. */
@@ -173,8 +175,8 @@ function fromObject(object: Record<string, unknown>): SendInput {
   if (typeof text !== 'string') throw invalid(`text: must be a string, got ${nameOf(text)}`);
   return {
     text,
-    label: optionalString(object['username'], { field: 'username', max: MAX_LABEL }),
-    iconUrl: optionalString(object['icon_url'], { field: 'icon_url', max: MAX_ICON_URL }),
+    label: labelOf(object['username']),
+    iconUrl: iconUrlOf(object['icon_url']),
   };
 }
 
@@ -183,11 +185,15 @@ function nameOf(value: unknown): string {
   return Array.isArray(value) ? 'an array' : `a ${typeof value}`.replace('a object', 'an object');
 }
 
-function optionalString(value: unknown, bound: { field: string; max: number }): string | null {
-  if (value === undefined || value === null || value === '') return null;
-  const { field, max } = bound;
-  if (typeof value !== 'string') throw invalid(`${field}: must be a string, got ${nameOf(value)}`);
-  if (codePoints(value) > max) throw invalid(`${field}: has more than ${max} characters`);
-  if (CONTROL.test(value) || !value.isWellFormed()) throw invalid(`${field}: must not hold control characters`);
-  return value;
+/** A label is no reason to refuse a message: what cannot be a name is left out, and the rest is cleaned and cut. */
+function labelOf(value: unknown): string | null {
+  if (typeof value !== 'string') return null;
+  const label = removeInvisible(value.slice(0, MAX_LABEL * LABEL_SLACK)).trim();
+  return label === '' ? null : Array.from(label).slice(0, MAX_LABEL).join('');
+}
+
+/** Clients may open it or fetch it: anything but an address of the web is left out. */
+function iconUrlOf(value: unknown): string | null {
+  if (typeof value !== 'string' || value.length > MAX_ICON_URL || !/^https?:\/\/[^\s\\]+$/i.test(value)) return null;
+  return !holdsInvisible(value) && URL.canParse(value) ? value : null;
 }

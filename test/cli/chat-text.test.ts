@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import type { Message } from '../../src/chat/shapes.ts';
-import { changeLines, harmless, jsonLine, messageLines, noticeText } from '../../src/cli/chat-text.ts';
+import { changeLines, jsonLine, messageLines, noticeText } from '../../src/cli/chat-text.ts';
+import { harmless } from '../../src/cli/layout.ts';
 
 const now = new Date('2026-11-20T12:00:00Z');
 const place = { name: 'Lobby', now };

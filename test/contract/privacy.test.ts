@@ -47,7 +47,7 @@ function failingRequests(): (WireRequest & { status: number })[] {
     { status: 400, path: send, headers: { 'idempotency-key': `${TEXT} x` }, body: 'x' },
     { status: 400, path: send, headers: { 'klatch-hops': TEXT }, body: 'x' },
     { status: 400, path: send, headers: { 'content-encoding': 'gzip' }, body: TEXT },
-    { status: 400, path: send, headers: json, body: `{"text":"x","username":"${TEXT.repeat(10)}"}` },
+    { status: 400, path: send, headers: json, body: `{"text":7,"username":"${TEXT.repeat(10)}"}` },
     { status: 415, path: send, headers: { 'content-encoding': TEXT }, body: 'x' },
     { status: 415, path: send, headers: { 'content-type': `text/plain; charset=${TEXT}` }, body: 'x' },
     { status: 413, path: send, body: TEXT.repeat(10_000) },

@@ -97,6 +97,19 @@ describe("an invitation's link", () => {
     ]);
   });
 
+  test('shows nothing of what somebody puts into its path beside the token', async () => {
+    const { token } = await invite({ title: 'Clean' });
+    for (const path of [`Call%20555-1234%2F${token}`, `evil.example%2F${token}%2F`, `%20${token}`]) {
+      const answer = await get(path, { accept: BROWSER });
+      expect(answer.status).toBe(200);
+      expect(textOf(answer.text)).toContain(`Join with this link: http://klatch.example/v1/groups/invites/${token} `);
+      expect(answer.text).not.toMatch(/555|evil/);
+    }
+    const none = await get('Call%20555-1234', { accept: BROWSER });
+    expect(none.status).toBe(410);
+    expect(none.text).not.toContain('555');
+  });
+
   test('of a group that is not public names nobody, on neither', async () => {
     const { token } = await invite({ title: 'Inner circle' });
     expect((await get(token)).body).toMatchObject({ group: { title: 'Inner circle', members: 1 }, invited_by: null });
