@@ -25,9 +25,10 @@ export class GreenRuns {
     this.#runs.set(key, run);
     // As jest compares names.
     const names = new RegExp(pattern, 'i');
-    const [passed, failed] = [run.passed, run.failed].map((all) => all.filter((name) => names.test(name)));
-    const isNone = passed!.length + failed!.length === 0;
-    return { ...run, passed: passed!, failed: failed!, broken: run.broken ?? (isNone ? 'no test matched' : null) };
+    const passedMs = new Map([...run.passedMs].filter(([name]) => names.test(name)));
+    const failed = run.failed.filter((name) => names.test(name));
+    const isNone = passedMs.size + failed.length === 0;
+    return { ...run, passedMs, failed, broken: run.broken ?? (isNone ? 'no test matched' : null) };
   }
 
   #run(files: readonly string[], patterns: readonly string[]): Promise<TestRun> {

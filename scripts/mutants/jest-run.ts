@@ -2,19 +2,26 @@ import { spawn } from 'node:child_process';
 import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** What one run of jest showed: full names of tests. `broken` says why its result proves nothing. */
+/** What one run of jest showed. */
 export interface TestRun {
-  readonly passed: readonly string[];
+  /** How long each test took that passed, by its full name. */
+  readonly passedMs: ReadonlyMap<string, number>;
+  /** Full names. */
   readonly failed: readonly string[];
+  /** Why the result proves nothing. */
   readonly broken: string | null;
   readonly seconds: number;
 }
 
+interface JestCase {
+  readonly status: string;
+  readonly fullName: string;
+  readonly duration?: number | null;
+}
+
 interface JestJson {
   readonly numRuntimeErrorTestSuites: number;
-  readonly testResults: readonly {
-    readonly assertionResults: readonly { readonly status: string; readonly fullName: string }[];
-  }[];
+  readonly testResults: readonly { readonly assertionResults: readonly JestCase[] }[];
 }
 
 /** Limits of a run that catch a hang; without them jest's own hold. */
@@ -30,7 +37,7 @@ export async function runTests(root: string, tests: readonly string[], limits: L
   const startedMs = performance.now();
   const ended = await runJest(root, tests, outputFile, limits);
   const seconds = (performance.now() - startedMs) / 1000;
-  const nothing = { passed: [], failed: [], seconds };
+  const nothing = { passedMs: new Map<string, number>(), failed: [], seconds };
   if (ended !== null) return { ...nothing, broken: ended };
   if (!existsSync(outputFile)) return { ...nothing, broken: 'jest left no result' };
   return { ...resultOf(JSON.parse(readFileSync(outputFile, 'utf8')) as JestJson), seconds };
@@ -38,11 +45,11 @@ export async function runTests(root: string, tests: readonly string[], limits: L
 
 function resultOf(json: JestJson): Omit<TestRun, 'seconds'> {
   const cases = json.testResults.flatMap(({ assertionResults }) => assertionResults);
-  const namesOf = (wanted: string): string[] =>
-    cases.filter(({ status }) => status === wanted).map(({ fullName }) => fullName);
-  const [passed, failed] = [namesOf('passed'), namesOf('failed')];
-  if (json.numRuntimeErrorTestSuites > 0) return { passed, failed, broken: 'a test file did not load' };
-  return { passed, failed, broken: passed.length + failed.length === 0 ? 'no test matched' : null };
+  const passed = cases.filter(({ status }) => status === 'passed');
+  const passedMs = new Map(passed.map(({ fullName, duration }) => [fullName, duration ?? 0]));
+  const failed = cases.filter(({ status }) => status === 'failed').map(({ fullName }) => fullName);
+  if (json.numRuntimeErrorTestSuites > 0) return { passedMs, failed, broken: 'a test file did not load' };
+  return { passedMs, failed, broken: passed.length + failed.length === 0 ? 'no test matched' : null };
 }
 
 /** Resolves with null once jest ended, or with the reason why its result does not count. */

@@ -1,0 +1,59 @@
+import type { Mutant } from './mutant.ts';
+
+const STREAM = 'src/live/stream.ts';
+const FOLLOW = 'test/live/follow.test.ts';
+const MEMBERSHIPS = 'src/live/memberships.ts';
+const WORDS = 'test/live/words.test.ts';
+
+/** Faults in what live clients follow: feeds, pages, memberships. */
+export const LIVE_FEED_MUTANTS: readonly Mutant[] = [
+  {
+    name: 'client-gets-its-last-change-again',
+    promise: 'A client gets the changes behind the one that it has.',
+    file: 'src/live/stretch.ts',
+    find: 'while (count > 0 && this.#revs[count - 1]! > rev) count -= 1;',
+    replace: 'while (count > 0 && this.#revs[count - 1]! >= rev) count -= 1;',
+    tests: [FOLLOW, '-t', 'gets what it lacks first'],
+  },
+  {
+    name: 'follows-one-conversation-too-many',
+    promise: 'A connection follows a bounded number of conversations.',
+    file: STREAM,
+    find: 'return this.#subscriptions.size >= MAX_FOLLOWED;',
+    replace: 'return this.#subscriptions.size > MAX_FOLLOWED;',
+    tests: [FOLLOW, '-t', 'until there is room for it'],
+  },
+  {
+    name: 'new-member-misses-own-notice',
+    promise: 'A new member gets the conversation from the notice on that says so.',
+    file: STREAM,
+    find: '(joinedRev === null ? head : joinedRev - 1)',
+    replace: '(joinedRev === null ? head : joinedRev)',
+    tests: [FOLLOW, '-t', 'who is added gets'],
+  },
+  {
+    name: 'removed-member-follows-on',
+    promise: 'What a removed member follows ends.',
+    file: STREAM,
+    find: '      this.#drop(subscription);\n      this.session.send(leftText(conversationId));',
+    replace:
+      '      this.session.send(leftText(conversationId));\n      subscription.isHeld = false;\n      this.#goOn(subscription);',
+    tests: [FOLLOW, '-t', 'what a removed member follows'],
+  },
+  {
+    name: 'lost-word-of-removal-not-found',
+    promise: 'A removal whose word was lost is found.',
+    file: MEMBERSHIPS,
+    find: 'for (const id of stream.conversations) if (!held.has(id)) this.ask(id, accountId);',
+    replace: '',
+    tests: [WORDS, '-t', 'a removal whose word was lost'],
+  },
+  {
+    name: 'second-page-never-read',
+    promise: 'A feed reads on while there is more than one page.',
+    file: 'src/live/feed.ts',
+    find: '      this.#isBehind ||= page.more;\n',
+    replace: '',
+    tests: ['test/live/exactly-once.test.ts'],
+  },
+];
