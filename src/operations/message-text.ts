@@ -35,9 +35,8 @@ const LOW = 0xdc00;
 /** How many characters a text has, an emoji beyond the basic plane being one. */
 export function codePoints(text: string): number {
   let count = text.length;
-  for (let at = 1; at < text.length; at += 1) {
-    const isPair = (text.charCodeAt(at) & 0xfc00) === LOW && (text.charCodeAt(at - 1) & 0xfc00) === HIGH;
-    if (isPair) count -= 1;
+  for (let at = 0; at < text.length; at += 1) {
+    if ((text.charCodeAt(at) & 0xfc00) === HIGH && (text.charCodeAt(at + 1) & 0xfc00) === LOW) count -= 1;
   }
   return count;
 }

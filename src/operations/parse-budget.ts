@@ -8,10 +8,10 @@ const BUDGET_MS = 250;
 const SLOTS = 11;
 const SLOT_MS = 100;
 /**
- * What one piece of work counts at most. No input within its limits takes longer: what was measured beyond that is the
- * operating system, which ran something else.
+ * What one piece of work counts at most. No input within its limits takes a fifth of that: what was measured beyond it is
+ * the operating system, which ran something else.
  */
-const MAX_CHARGE_MS = 25;
+const MAX_CHARGE_MS = 50;
 /** Two MiB of memory at most. */
 const SOURCES = 10_000;
 /** Parsing of all sources that follows each other holds the event loop so long; then everything else has a turn. */

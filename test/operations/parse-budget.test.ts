@@ -7,20 +7,20 @@ const refusal = (): Error => new Error('refused');
 
 /** The budget of a second, in pieces that count whole. */
 function spend(budget: ParseBudget, source: SourceKey, atMs: number): void {
-  for (let piece = 0; piece < 10; piece += 1) budget.charge(source, 25, atMs);
+  for (let piece = 0; piece < 5; piece += 1) budget.charge(source, 50, atMs);
 }
 
 test('a source has 250 ms in any second, and gets them again as the second passes', () => {
   const budget = new ParseBudget();
   expect(budget.admits(a, 10_000)).toBe(true);
-  for (let piece = 0; piece < 9; piece += 1) budget.charge(a, 25, 10_050);
+  for (let piece = 0; piece < 4; piece += 1) budget.charge(a, 50, 10_050);
   expect(budget.admits(a, 10_050)).toBe(true);
-  budget.charge(a, 25, 10_450);
+  budget.charge(a, 50, 10_450);
   expect(budget.admits(a, 10_450)).toBe(false);
   // No second that begins at the first piece holds more.
   expect(budget.admits(a, 11_050)).toBe(false);
   expect(budget.admits(a, 11_150)).toBe(true);
-  for (let piece = 0; piece < 9; piece += 1) budget.charge(a, 25, 11_150);
+  for (let piece = 0; piece < 4; piece += 1) budget.charge(a, 50, 11_150);
   expect(budget.admits(a, 11_150)).toBe(false);
   expect(budget.admits(a, 60_000)).toBe(true);
 });

@@ -1,0 +1,25 @@
+/**
+ * Preloaded into a server: measures the longest time for which its event loop did nothing else, and the processor time of
+ * its main thread, from one message to the next one. The result goes into the file that the message names.
+ */
+import { writeFileSync } from 'node:fs';
+import { monitorEventLoopDelay } from 'node:perf_hooks';
+import { isMainThread } from 'node:worker_threads';
+
+const RESOLUTION_MS = 1;
+
+if (isMainThread && process.send !== undefined) {
+  const delay = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
+  delay.enable();
+  let before = process.threadCpuUsage();
+  process.on('message', ({ result }: { result: string }) => {
+    const { user, system } = process.threadCpuUsage(before);
+    // A timer that is due each millisecond is late by as long as the loop was held.
+    writeFileSync(result, JSON.stringify({ holdMs: delay.max / 1e6 - RESOLUTION_MS, cpuMs: (user + system) / 1_000 }));
+    delay.reset();
+    before = process.threadCpuUsage();
+    process.send!('measured');
+  });
+  // The channel alone keeps nobody alive.
+  process.channel?.unref();
+}
