@@ -107,4 +107,12 @@ export const SOURCES_MUTANTS: readonly Mutant[] = [
     replace: 'server.maxConnections = open + this.#max!;',
     tests: ['test/http/connection-limit'],
   },
+  {
+    name: 'download-without-least-speed',
+    promise: 'A client that takes a download byte by byte holds its place for ever.',
+    file: 'src/files/chunk-memory.ts',
+    find: 'return length !== undefined && performance.now()',
+    replace: 'return length === -1 && performance.now()',
+    tests: ['test/files/pour', '-t', 'too slowly|bounded as well'],
+  },
 ];

@@ -1,5 +1,6 @@
 import type { Readable, Writable } from 'node:stream';
 import { finished } from 'node:stream/promises';
+import { FLOW, type FlowBounds } from './inflow.ts';
 
 /**
  * Gives the memory of a chunk back at once, which nobody may read any more. V8 collects the whole heap for each 40 MiB
@@ -13,11 +14,13 @@ export function releaseChunk(chunk: Buffer): void {
 
 /**
  * Writes all that a stream gives, which has to be `length` bytes, and ends what it writes to. The chunks have to be
- * nobody else's: each is released when it is written. Rejects when either fails, or the length is another one, before a
- * byte too many is written, and destroys the source then; the other one is the caller's.
+ * nobody else's: each is released when it is written. Rejects when either fails, the length is another one, before a
+ * byte too many is written, or the sink takes fewer bytes than `bounds` ask for while the source waits for it. Destroys
+ * the source then; the sink is the caller's.
  */
-export async function pour(source: Readable, sink: Writable, length: number): Promise<void> {
+export async function pour(source: Readable, sink: Writable, length: number, bounds: FlowBounds = FLOW): Promise<void> {
   let left = length;
+  const pace = new Pace(bounds);
   const resume = (): void => void source.resume();
   source.on('data', (chunk: Buffer) => {
     left -= chunk.length;
@@ -25,7 +28,12 @@ export async function pour(source: Readable, sink: Writable, length: number): Pr
       source.destroy(new Error('it is longer than it should be'));
       return;
     }
-    if (!sink.write(chunk, () => releaseChunk(chunk))) source.pause();
+    pace.begin(chunk.length);
+    const isReady = sink.write(chunk, () => {
+      pace.end();
+      releaseChunk(chunk);
+    });
+    if (!isReady) source.pause();
   });
   sink.on('drain', resume);
   const gone = finished(sink, { cleanup: true });
@@ -35,12 +43,58 @@ export async function pour(source: Readable, sink: Writable, length: number): Pr
     await Promise.race([
       finished(source, { cleanup: true }),
       gone.then(() => Promise.reject(new Error('it was ended'))),
+      pace.tooSlow,
     ]);
     if (left > 0) throw new Error('it is shorter than it should be');
     sink.end();
-    await gone;
+    await Promise.race([gone, pace.tooSlow]);
   } finally {
+    pace.stop();
     sink.off('drain', resume);
     source.destroy();
+  }
+}
+
+/**
+ * Whether chunks are taken fast enough. A chunk is known to be taken only as a whole, so that each has the time that the
+ * least speed gives to its length, and one window more.
+ */
+class Pace {
+  /** Rejects when a chunk takes too long. */
+  readonly tooSlow: Promise<never>;
+  readonly #bounds: FlowBounds;
+  readonly #timer: NodeJS.Timeout;
+  readonly #lengths: number[] = [];
+  #sinceMs = 0;
+
+  constructor(bounds: FlowBounds) {
+    this.#bounds = bounds;
+    const { promise, reject } = Promise.withResolvers<never>();
+    // Nobody awaits it when the transfer ends otherwise.
+    promise.catch(() => {});
+    this.tooSlow = promise;
+    this.#timer = setInterval(() => {
+      if (this.#isLate()) reject(new Error('its client takes it too slowly'));
+    }, bounds.windowMs);
+  }
+
+  begin(length: number): void {
+    if (this.#lengths.length === 0) this.#sinceMs = performance.now();
+    this.#lengths.push(length);
+  }
+
+  end(): void {
+    this.#lengths.shift();
+    this.#sinceMs = performance.now();
+  }
+
+  stop(): void {
+    clearInterval(this.#timer);
+  }
+
+  #isLate(): boolean {
+    const [length] = this.#lengths;
+    const { windowMs, windowBytes } = this.#bounds;
+    return length !== undefined && performance.now() - this.#sinceMs > windowMs + (length * windowMs) / windowBytes;
   }
 }
