@@ -1,5 +1,5 @@
-import { callerMeanings, matrix } from '../test/access/matrix.ts';
-import { callers, readMatrix } from '../test/access/read-matrix.ts';
+import { callerMeanings, matrix, scopesByHand } from '../test/access/matrix.ts';
+import { callers, readMatrix, readScopes } from '../test/access/read-matrix.ts';
 
 const HEAD = `Who may call which [operation](api.md), as it is meant: the table is written by hand, in \`test/access/matrix.ts\`, and a
 test calls every operation as everybody, over HTTP, and holds each answer against it. An operation without its line
@@ -16,8 +16,10 @@ export function renderAccess(): string {
     ['Caller', 'Who that is'],
     Object.entries(callerMeanings).map(([caller, meaning]) => [`**${caller}**`, meaning]),
   );
+  const scopes = readScopes(scopesByHand);
   const rows = readMatrix(matrix).map(({ operation, about, cells }) => [
     `[\`${operation}\`](api.md#${operation.replaceAll('.', '')})${about === null ? '' : ` ${about}`}`,
+    scopes.get(operation) === null ? '' : `\`${scopes.get(operation)}\``,
     ...callers.map((caller) => (cells[caller] === 'yes' ? '**yes**' : `\`${cells[caller]}\``)),
   ]);
   return `${[
@@ -26,7 +28,7 @@ export function renderAccess(): string {
     HEAD,
     meanings,
     '## Operations',
-    table(['Operation', ...callers], rows),
+    table(['Operation', 'Scope', ...callers], rows),
   ].join('\n\n')}\n`;
 }
 

@@ -45,13 +45,13 @@ function hashToken(token: string): string {
 export class TokenDirectory {
   /** Requests with a token that is not known, for metrics. */
   readonly counts = { unknown: 0 };
-  readonly #pool: Pool;
+  readonly #pool: Pick<Pool, 'run'>;
   readonly #known = new LRUCache<string, Integration>({ max: KNOWN_TOKENS, ttl: KNOWN_MS, ttlResolution: 1_000 });
   readonly #unknown: LRUCache<string, true>;
   readonly #asking = new Map<string, Promise<Integration | null>>();
   #revocations = 0;
 
-  constructor(pool: Pool, bus: Bus, limits: LimitsConfig) {
+  constructor(pool: Pick<Pool, 'run'>, bus: Bus, limits: LimitsConfig) {
     this.#pool = pool;
     this.#unknown = new LRUCache({ max: limits.unknownTokens, ttl: limits.unknownTokenMemoryMs });
     bus.subscribe({

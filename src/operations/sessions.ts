@@ -33,13 +33,13 @@ export function hashSessionToken(token: string): string {
 export class SessionDirectory {
   /** Tokens that were presented and hold nothing, for metrics. */
   readonly counts = { unknown: 0 };
-  readonly #pool: Pool;
+  readonly #pool: Pick<Pool, 'run'>;
   /** By the hash of the token. */
   readonly #known = new LRUCache<string, FoundSession>({ max: KNOWN_SESSIONS, ttl: KNOWN_MS, ttlResolution: 1_000 });
   readonly #unknown = new LRUCache<string, true>({ max: UNKNOWN_TOKENS, ttl: UNKNOWN_MS });
   #ends = 0;
 
-  constructor(pool: Pool, bus: Bus) {
+  constructor(pool: Pick<Pool, 'run'>, bus: Bus) {
     this.#pool = pool;
     bus.subscribe({
       sessionsEnded: (ids) => this.#forget((session) => ids.includes(session.id)),

@@ -124,9 +124,13 @@ const members: Record<string, Call> = {
     changes: true,
   },
   'groups.remove-member (the owner)': { input: withUser('owner'), changes: true },
+  'groups.remove-member (with a new token)': { input: withUser('bystander', { rotate_token: true }), changes: true },
+  'groups.add-member (the owner as an admin)': { input: withUser('owner', { role: 'admin' }) },
+  'groups.set-role (of the owner)': { input: withUser('owner', { role: 'admin' }) },
   'groups.set-role': { input: withUser('bystander', { role: 'admin' }), changes: true },
   'groups.transfer': { input: withUser('bystander'), changes: true },
   'groups.leave': { input: ofGroup, changes: true },
+  'groups.leave (with a new token)': { input: (at) => ({ ...ofGroup(at), rotate_token: true }), changes: true },
   'groups.join (a public one)': {
     input: async (situation) => {
       await situation.server.operate('groups.update', { ...ofGroup(situation), public: true });

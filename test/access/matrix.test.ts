@@ -3,13 +3,14 @@ import type { Operation } from '../../src/operations/operation.ts';
 import { operationTable } from '../../src/operations/table.ts';
 import { CallError, callAs } from '../support/call.ts';
 import { calls, type Call } from './calls.ts';
-import { matrix } from './matrix.ts';
-import { callers, readMatrix, type AccessRow, type Caller } from './read-matrix.ts';
+import { matrix, scopesByHand } from './matrix.ts';
+import { callers, readMatrix, readScopes, type AccessRow, type Caller } from './read-matrix.ts';
 import type { Situation } from './situation.ts';
 import { Stage } from './stage.ts';
 
 const operations = operationTable();
 const rows = readMatrix(matrix);
+const scopes = readScopes(scopesByHand);
 
 let stage: Stage;
 beforeAll(async () => {
@@ -40,7 +41,7 @@ async function outcomes({ label, operation: name }: AccessRow): Promise<Record<s
   const found: Record<string, string> = {};
   let situation: Situation | null = null;
   for (const caller of callers) {
-    situation ??= await stage.situation(operation.scope);
+    situation ??= await stage.situation(scopes.get(name) ?? null);
     found[caller] = await outcome(situation, operation, { caller, call });
     if (found[caller] === 'yes' && call.changes === true) situation = null;
   }
@@ -51,6 +52,12 @@ describe('the matrix', () => {
   test('has a line for every operation that is served to clients, and for no other', () => {
     const served = [...operations.values()].filter(({ who }) => who !== 'system').map(({ name }) => name);
     expect([...new Set(rows.map(({ operation }) => operation))].sort()).toEqual([...served].sort());
+  });
+
+  test('has the scope of every operation, and the operations ask for that one', () => {
+    const served = [...operations.values()].filter(({ who }) => who !== 'system');
+    const asked = served.map(({ name, scope }) => [name, scope] as const);
+    expect(Object.fromEntries(asked)).toEqual(Object.fromEntries(scopes));
   });
 
   test('has each line once, and a call for it', () => {

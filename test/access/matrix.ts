@@ -61,12 +61,16 @@ groups.members                             | unauthenticated | not_found | not_f
 groups.add-member                          | unauthenticated | not_found | not_found | forbidden   | yes            | yes            | yes            | forbidden | missing_scope
 groups.add-member (as an admin)            | unauthenticated | not_found | not_found | forbidden   | forbidden      | yes            | yes            | forbidden | missing_scope
 groups.add-member (as the owner)           | unauthenticated | not_found | not_found | forbidden   | forbidden      | forbidden      | yes            | forbidden | missing_scope
+groups.add-member (the owner as an admin)  | unauthenticated | not_found | not_found | forbidden   | forbidden      | forbidden      | last_owner     | forbidden | missing_scope
 groups.remove-member                       | unauthenticated | not_found | not_found | forbidden   | yes            | yes            | yes            | forbidden | missing_scope
 groups.remove-member (an admin)            | unauthenticated | not_found | not_found | forbidden   | forbidden      | yes            | yes            | forbidden | missing_scope
 groups.remove-member (the owner)           | unauthenticated | not_found | not_found | forbidden   | forbidden      | forbidden      | yes            | forbidden | missing_scope
+groups.remove-member (with a new token)    | unauthenticated | not_found | not_found | forbidden   | yes            | yes            | yes            | forbidden | missing_scope
 groups.set-role                            | unauthenticated | not_found | not_found | forbidden   | forbidden      | yes            | yes            | forbidden | missing_scope
+groups.set-role (of the owner)             | unauthenticated | not_found | not_found | forbidden   | forbidden      | last_owner     | last_owner     | forbidden | missing_scope
 groups.transfer                            | unauthenticated | not_found | not_found | forbidden   | forbidden      | yes            | yes            | forbidden | missing_scope
 groups.leave                               | unauthenticated | not_found | not_found | yes         | yes            | last_owner     | not_member     | yes       | missing_scope
+groups.leave (with a new token)            | unauthenticated | not_found | not_found | forbidden   | yes            | last_owner     | not_member     | missing_scope | missing_scope
 groups.find                                | unauthenticated | yes       | yes       | yes         | yes            | yes            | yes            | yes       | missing_scope
 groups.join (a public one)                 | unauthenticated | yes       | yes       | yes         | yes            | yes            | yes            | yes       | missing_scope
 groups.join (one that is not)              | unauthenticated | not_found | not_found | yes         | yes            | yes            | not_found      | yes       | missing_scope
@@ -137,4 +141,25 @@ live.ping                                  | live_only       | live_only | live_
 push.status                                | unauthenticated | forbidden | forbidden | forbidden   | forbidden      | forbidden      | yes            | forbidden | forbidden
 push.test                                  | unauthenticated | forbidden | forbidden | forbidden   | forbidden      | forbidden      | yes            | forbidden | forbidden
 server.status                              | unauthenticated | forbidden | forbidden | forbidden   | forbidden      | forbidden      | yes            | forbidden | forbidden
+`;
+
+/**
+ * The scope that a bot's token needs for an operation, written by hand as well: the tests give the scopes of this table
+ * to their bots, and do not ask the code that they judge. `none`: no token of a bot is enough, or no scope is needed.
+ */
+export const scopesByHand = `
+messages:read  | conversations.list conversations.show messages.history messages.search sync.changes live.follow
+messages:read  | files.link files.list
+messages:write | messages.send messages.edit messages.delete messages.read messages.typing private.open files.remove
+groups:read    | groups.info groups.members groups.find accounts.find presence.list
+groups:write   | groups.create groups.update groups.archive groups.unarchive groups.add-member groups.remove-member
+groups:write   | groups.set-role groups.transfer groups.leave groups.join invites.create invites.list invites.revoke
+hooks:manage   | groups.token groups.rotate-token hooks.create hooks.list hooks.info hooks.log hooks.update hooks.ping
+hooks:manage   | hooks.redeliver hooks.skip hooks.remove hooks.restore
+account        | profile.show profile.update sessions.list sessions.end sessions.end-others
+none           | auth.start auth.verify auth.sign-up invites.preview live.authenticate live.ping
+none           | blocks.add blocks.remove blocks.list devices.register devices.list devices.remove live.foreground
+none           | bots.create bots.list bots.remove tokens.create tokens.list tokens.revoke notifications.update
+none           | users.create users.list users.invite users.update users.deactivate users.activate groups.list
+none           | hooks.list-all push.status push.test server.status
 `;

@@ -1,3 +1,4 @@
+import { scopes, type Scope } from '../../src/model/scopes.ts';
 import { callerMeanings } from './matrix.ts';
 
 /** The kinds of caller, in the order of the matrix. */
@@ -30,3 +31,18 @@ export function readMatrix(text: string): readonly AccessRow[] {
 }
 
 const cellsOf = (line: string): string[] => line.split('|').map((cell) => cell.trim());
+
+/** Takes the table of scopes apart. Throws for an unknown scope, and for an operation that has two. */
+export function readScopes(text: string): ReadonlyMap<string, Scope | null> {
+  const found = new Map<string, Scope | null>();
+  for (const line of text.trim().split('\n')) {
+    const [name = '', operations = ''] = cellsOf(line);
+    const scope = scopes.find((each) => each === name) ?? null;
+    if (scope === null && name !== 'none') throw new Error(`${name}: is no scope`);
+    for (const operation of operations.split(' ')) {
+      if (found.has(operation)) throw new Error(`${operation}: has two scopes`);
+      found.set(operation, scope);
+    }
+  }
+  return found;
+}
