@@ -212,11 +212,18 @@ describe('a push that fails', () => {
       }
       await sql`insert into push_cursor (conversation_id, pushed_seq) values (${stage.group.id}, 2)`;
       await sql`update message set sent_at = sent_at - interval '1 hour' where seq = 1`;
+      // Younger than what is given up, however slow this machine is.
+      await sql`update message set sent_at = sent_at + interval '1 hour' where seq = 2`;
     });
-    stage.start({ giveUpAfterMs: 600_000 });
+    // Without a vendor a row can only be given up: no push that goes out first hides that.
+    stage.start({ giveUpAfterMs: 10_000 }, { vendors: new Map() });
     // Bob's row stands for the old message alone.
-    await stage.settled(2);
+    const [left] = await stage.waits(1);
+    expect(left).toMatchObject({ lastSeq: 2 });
     expect(await stage.logged()).toMatchObject([{ account: bob, event: 'expired' }]);
+    stage.start({ giveUpAfterMs: 600_000 });
+    await stage.settled(2);
+    expect(await stage.logged()).toHaveLength(1);
     expect(stage.told()).toEqual([['web-1', 'Sender 0: young']]);
   });
 });
