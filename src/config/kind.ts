@@ -78,8 +78,10 @@ export function describeValue(value: Value, quotable: boolean): string {
   if (value.kind === 'boolean') return String(value.value);
   // An address may hold a password before its @, and a token behind ? or #.
   if (/[@?#]/.test(value.text)) return NOT_SHOWN;
-  const characters = Array.from(value.text);
-  const cut = characters.length > SHOWN_CHARACTERS ? `${characters.slice(0, SHOWN_CHARACTERS).join('')}…` : value.text;
+  // The path of a webhook's address is its secret.
+  const text = value.text.replace(/(:\/\/[^/]*\/).+$/s, '$1…');
+  const characters = Array.from(text);
+  const cut = characters.length > SHOWN_CHARACTERS ? `${characters.slice(0, SHOWN_CHARACTERS).join('')}…` : text;
   return JSON.stringify(cut);
 }
 

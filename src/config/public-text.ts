@@ -3,8 +3,8 @@ import { settingEntries } from './schema.ts';
 
 /** Words beside which a secret stands, in keys that are misspelt too, and in remarks. */
 const SENSITIVE = /pas+w|pwd|secret|token|key|auth|private|credential/i;
-/** Credentials, queries and fragments of addresses. */
-const ADDRESS_SECRET = /@|\?[^{]|#/;
+/** Credentials, paths, queries and fragments of addresses; `${?NAME}` is none. */
+const ADDRESS_SECRET = /@|(?<!\$\{)\?|#|:\/\/[^/\s"]*\/[^\s"]/;
 const MERGE_MARK = /^(?:<{7}|\|{7}|={7}|>{7})/;
 const OPENING = /^[\s{}[\],"]+/;
 const NAME = String.raw`[\w.-]+`;

@@ -87,7 +87,6 @@ describe('public-endpoints', () => {
     ['chat.example.org:9070', ': it does not begin with a scheme and "://"'],
     ['tcp://chat.example.org', ': tcp:// needs a port'],
     ['tls://chat.example.org', ': tls:// needs a port'],
-    ['tcp://chat.example.org:9070/x', ': tcp:// has no path'],
     ['tcp://:9070', ': the host cannot be read'],
     ['tcp://chat.example.org:99999', ': the port is not from 1 to 65535'],
     ['udp://chat.example.org:1', ''],
@@ -102,6 +101,15 @@ describe('public-endpoints', () => {
 test('an endpoint with a fragment is refused, and not repeated', () => {
   expect(refusal('public-endpoints = ["ws://chat.example.org/#hunter2"]')).toBe(
     'server.conf:3: public-endpoints[0]: expected an address that begins with ws://, wss://, tcp:// or tls://, got a value that is not shown: a query or fragment does not belong in it',
+  );
+});
+
+test('the path of an address is not repeated, which is the secret of a webhook', () => {
+  expect(refusal('public-endpoints = ["tcp://chat.example.org:9070/hunter2"]')).toMatch(
+    /got "tcp:\/\/chat\.example\.org:9070\/…": tcp:\/\/ has no path$/,
+  );
+  expect(refusal('delivery.allow = ["https://hooks.example/services/hunter2"]')).toMatch(
+    /got "https:\/\/hooks\.example\/…"$/,
   );
 });
 

@@ -227,6 +227,8 @@ describe('no message holds a secret', () => {
     `services.postgresql.password : abc "\nhunter2`,
     `services.postgresql.password = """\nhttp.port = ${hidden} """ x = 1`,
     `http.port = x # password ${hidden}`,
+    `delivery.allow = ["https://hooks.example/services/${hidden}"]`,
+    `public-endpoints = ["wss://a.example:99999/${hidden}"]`,
     `services.postgresql { password = ${hidden}, port = x }`,
   ])('%s', (line) => {
     const message = failureMessage(line);
