@@ -9,7 +9,7 @@ interface Step {
 }
 
 /** No step of cleaning up may take longer. */
-const STEP_MS = 40_000;
+const STEP_MS = 240_000;
 
 /** What was opened and has to be closed again, in the opposite order, also after a failure and on Ctrl-C. */
 export class CleanUp {

@@ -59,11 +59,16 @@ export interface FaultResult {
   readonly notRun: Lack;
 }
 
-const SET_UP_MS = 60_000;
-const DRAIN_MS = 60_000;
+// These catch hangs, also on a machine that is a quarter as fast: none of them measures speed.
+const SET_UP_MS = 240_000;
+const DRAIN_MS = 240_000;
+const SLOW_MACHINE = 4;
 const DRAIN_AFTER_FAILURE_MS = 5_000;
 /** A run begins when each hook got so many further messages, and up to as many again at random. */
 const WARM_UP_MESSAGES = 40;
+
+/** So many runs of a fault take no longer unless something hangs. */
+export const hangLimitMs = (fault: Fault, runs: number): number => SET_UP_MS + runs * fault.runMs * SLOW_MACHINE;
 
 /**
  * Strikes a fault `runs` times and judges what came out. Closes what it opened, whatever happens; whoever ends `cleanUp`
@@ -79,7 +84,7 @@ export async function runFault(
   const started = performance.now();
   let result: FaultResult;
   try {
-    result = await within(Math.min(limitMs, SET_UP_MS + runs * fault.runMs), play(fault, runs, cleanUp));
+    result = await within(Math.min(limitMs, hangLimitMs(fault, runs)), play(fault, runs, cleanUp));
   } catch (error) {
     result = emptyResult(fault, { notRun: null, violations: [(error as Error).message] });
   }

@@ -17,7 +17,7 @@ export interface LoadOptions {
 const POST_TIMEOUT_MS = 3_000;
 const REPEAT_MS = 20;
 /** A server that takes no post for this long has not survived. */
-const GIVE_UP_MS = 90_000;
+const GIVE_UP_MS = 240_000;
 
 /**
  * Clients that post without a pause, through every fault: each repeats a post with its Idempotency-Key until it is

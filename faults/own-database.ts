@@ -5,7 +5,7 @@ import { startEmbedded, type EmbeddedServer } from '../src/storage/embedded/embe
 import { findPostmaster, waitUntilGone } from '../src/storage/embedded/postmaster.ts';
 import type { CleanUp } from './clean-up.ts';
 
-const GONE_MS = 20_000;
+const GONE_MS = 240_000;
 
 /** A PostgreSQL server beside Klatch, as where an administrator runs one: Klatch neither starts nor stops it. */
 export class OwnDatabase {

@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 
-/** No condition of a run may take longer to come true. */
-const UNTIL_MS = 60_000;
+/** Catches a hang: no condition of a run takes longer to come true, on slow machines too. */
+const UNTIL_MS = 240_000;
 const POLL_MS = 20;
 
 /** Asks until it is so; rejects with what was waited for. */

@@ -176,6 +176,16 @@ describe('the structure of the source', () => {
     expect(long.map((file) => relative(root, file))).toEqual([]);
   });
 
+  test('no test has a limit of its own: jest catches hangs, and no limit measures the speed of the machine', () => {
+    const limit = /^( *)(?:test|beforeAll|beforeEach|afterAll|afterEach)\(.*\n(?:(?!\1\S).*\n)*\1\}, [\w*+ ]+\);$/gm;
+    const limited = sourceFiles(join(root, 'test')).flatMap((file) =>
+      [...readFileSync(file, 'utf8').matchAll(limit)].map(
+        ([text]) => `${relative(root, file)}: ${text.split('\n')[0]}`,
+      ),
+    );
+    expect(limited).toEqual([]);
+  });
+
   test('SQL stands in storage only', () => {
     const statement = /\b(?:sql|tx)(?:<[^`]*>)?`/;
     const outside = files.filter((f) => layerOf(f) !== 'storage' && statement.test(readFileSync(f, 'utf8')));

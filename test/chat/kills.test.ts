@@ -25,7 +25,7 @@ beforeAll(async () => {
     `endpoints = [{ type = websocket, port = ${ports.ws} }, { type = tcp, port = ${ports.tcp} }]`,
   );
   await server.start();
-}, 60_000);
+});
 
 afterAll(() => server.discard());
 
@@ -58,7 +58,6 @@ async function post(webhook: string, isOver: () => boolean): Promise<number> {
     await eventually(
       () => postJson(webhook, { text: `webhook ${count}` }, headers).catch(() => null),
       (answer) => answer?.status === 200,
-      60_000,
     );
   }
   return count;
@@ -88,7 +87,6 @@ test('a server that is killed again and again costs the clients nothing: what wa
       await eventually(
         () => clients.every(({ client }, index) => client.revs.get(group.id)! > before[index]! + 20),
         (all) => all,
-        30_000,
       );
       await wait(kills * 7);
       await server.end('SIGKILL');
@@ -106,7 +104,6 @@ test('a server that is killed again and again costs the clients nothing: what wa
       await eventually(
         () => client.revs.get(group.id),
         (rev) => rev! >= head,
-        30_000,
       );
     }
     for (const { events, client } of clients) {
@@ -116,4 +113,4 @@ test('a server that is killed again and again costs the clients nothing: what wa
   } finally {
     await Promise.all(clients.map(({ client }) => client.stop()));
   }
-}, 180_000);
+});

@@ -42,7 +42,6 @@ export async function listen(
       await eventually(
         async () => count(type),
         (heard) => heard >= times,
-        20_000,
       );
     },
   };

@@ -94,7 +94,7 @@ describe('klatch chat', () => {
     }
     const piped = await chat(bob, 'download', lines[2]!.split(' ').at(-1)!, '--output', '-');
     expect(piped).toMatchObject({ code: 0, stderr: '', stdout: 'hello\n' });
-  }, 60_000);
+  });
 
   test('writes a message that is a file and nothing else', async () => {
     const written = await chat(alice, 'write', 'Lobby', '--file', await file('alone.txt', ''), '--json');
@@ -103,7 +103,7 @@ describe('klatch chat', () => {
     expect(messages[0]).toMatchObject({ text: '', attachments: [{ name: 'alone.txt', size: 0 }] });
     const read = await chat(bob, 'read', 'Lobby', '--last', '1');
     expect(read.stdout).toMatch(/ alice:\n {4}\[alone\.txt 0 B\] [\w-]{22}\n$/);
-  }, 30_000);
+  });
 
   test('says what is wrong with a file, and leaves nothing on the server where the message is refused', async () => {
     const missing = await chat(alice, 'write', 'Lobby', 'x', '--file', join(folder, 'none'));
@@ -118,13 +118,13 @@ describe('klatch chat', () => {
     expect(long).toMatchObject({ code: 1, stdout: '' });
     expect(await loose()).toBe(0);
     expect((await chat(alice, 'write', 'Lobby')).stderr).toContain('give the text of the message, or a --file');
-  }, 60_000);
+  });
 
   test('downloads nothing for who may not, and keeps no half of it', async () => {
     const refused = await chat(alice, 'download', 'x'.repeat(22));
     expect(refused).toMatchObject({ code: 1, stdout: '', stderr: expect.stringMatching(/no such file/) });
     expect(readdirSync(folder)).not.toContain('x'.repeat(22));
-  }, 30_000);
+  });
 
   test('asks for an address of HTTP where the session has none', async () => {
     const elsewhere = ['--server', 'tcp://127.0.0.1:1'];
@@ -132,7 +132,7 @@ describe('klatch chat', () => {
     expect(ended).toMatchObject({ code: 64 });
     expect(ended.stderr).toContain('files go over HTTP');
     expect(ended.stderr).toContain('--server http://… or https://…');
-  }, 30_000);
+  });
 
   test('shows on a terminal how far it is, and takes that away', async () => {
     const path = await file('slow.bin', randomBytes(900_000));
@@ -147,7 +147,7 @@ describe('klatch chat', () => {
     }
     expect(terminal.output).toMatch(/slow\.bin: .* of 879 KiB/);
     expect(terminal.screen).not.toContain('slow.bin');
-  }, 30_000);
+  });
 });
 
 test.each([

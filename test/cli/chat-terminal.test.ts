@@ -81,7 +81,7 @@ test('somebody new signs up with a code from a letter, after a wrong one and a n
   expect(await callAs(server, { token }, 'conversations.list')).toMatchObject({ conversations: [] });
   const opened = open('carol', 'open', 'bob');
   expect(await opened.ended()).toBe(0);
-}, 60_000);
+});
 
 test('what comes leaves the line that is being typed as it is, and no text of others commands the terminal', async () => {
   const terminal = await talk(alice, 'line');
@@ -98,7 +98,7 @@ test('what comes leaves the line that is being typed as it is, and no text of ot
       (await callAs(server, bob, 'messages.history', { conversation: group.id })).messages.at(-1).text as string,
     (last) => last === 'half a sentence',
   );
-}, 60_000);
+});
 
 test('the commands of the screen list, go, open, read and leave; what is not understood is said', async () => {
   const terminal = await talk(bob, 'commands');
@@ -131,11 +131,11 @@ test('the commands of the screen list, go, open, read and leave; what is not und
   await terminal.shows('choose a conversation first');
   terminal.type('\u0004');
   expect(await terminal.ended()).toBe(0);
-}, 60_000);
+});
 
 test('a session that is ended elsewhere ends the screen with a sentence', async () => {
   const terminal = await talk(alice, 'ended');
   await callAs(server, alice, 'sessions.end', { session: alice.session });
   await terminal.shows('sign in again with `klatch chat sign-in`');
   expect(await terminal.ended()).toBe(1);
-}, 60_000);
+});

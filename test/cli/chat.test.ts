@@ -34,7 +34,7 @@ beforeAll(async () => {
   const { stdout } = await workspace.run(['group', 'create', 'Lobby', '--owner', 'alice', '--json']);
   webhook = `${http}/v1/webhooks/${(JSON.parse(stdout) as { webhook: string }).webhook.split('/').at(-1)!}`;
   await workspace.run(['group', 'add-member', 'Lobby', 'bob']);
-}, 60_000);
+});
 
 afterEach(async () => {
   for (const follower of followers.splice(0)) await follower.stop();
@@ -210,7 +210,7 @@ describe('klatch chat', () => {
   beforeAll(async () => {
     await signIn('alice', 'a');
     await signIn('bob', 'b', `tcp://127.0.0.1:${ports.tcp}`);
-  }, 30_000);
+  });
 
   test('writes by number, title and nick, prints the id, and reads it back; once for a client id', async () => {
     const { stdout: id } = await chat('write', 'Lobby', 'one', '--profile', 'a');
@@ -241,7 +241,7 @@ describe('klatch chat', () => {
     expect(await unread()).toBeGreaterThanOrEqual(250);
     await chat('read', 'Lobby', '--profile', 'b');
     expect(await unread()).toBe(0);
-  }, 30_000);
+  });
 
   test('prints everything to a reader that takes its time, however much there is', async () => {
     const text = 'long '.repeat(8_000);
@@ -269,7 +269,7 @@ describe('klatch chat', () => {
     });
     const list = await chat('list', '--profile', 'b');
     expect(list.stdout).toMatch(/Lobby\n.*@alice\n.*Release 2\n$/);
-  }, 30_000);
+  });
 
   test('says in a sentence what it cannot do', async () => {
     const cases = [
@@ -291,7 +291,7 @@ describe('klatch chat', () => {
           : ['--profile', 'a'];
       expect(await chat(...args, ...profile)).toMatchObject({ code, stdout: '', stderr });
     }
-  }, 30_000);
+  });
 
   test('takes a terminal without a command, and names the others where there is none', async () => {
     expect(await chat('--profile', 'a')).toMatchObject({
@@ -321,7 +321,7 @@ describe('klatch chat', () => {
         'klatch: following 20000 conversations\n' +
         'klatch: this account is in more conversations than can be followed: those with the highest numbers are left out\n',
     });
-  }, 60_000);
+  });
 
   test('follows from where the last one stopped, in lines and in JSON, and tells of the end of a session', async () => {
     const first = follow('1', '--profile', 'a');
@@ -342,7 +342,7 @@ describe('klatch chat', () => {
       .split('\n')
       .map((line) => JSON.parse(line) as { conversation: number; message: { text: string } });
     expect(lines.map(({ conversation, message }) => [conversation, message.text])).toEqual([[1, 'meanwhile']]);
-  }, 60_000);
+  });
 
   test('says once that the account is out of a group, though that was while it did not follow', async () => {
     await workspace.run(['user', 'create', 'leaver']);
@@ -366,7 +366,7 @@ describe('klatch chat', () => {
       expect.stringMatching(/^You are in conversation \d+ no more\.\n$/),
       '',
     ]);
-  }, 60_000);
+  });
 
   test('goes on writing over a server that is started again', async () => {
     running.process.kill('SIGKILL');
@@ -378,5 +378,5 @@ describe('klatch chat', () => {
     const writing = chat('write', '1', 'patient', '--profile', 'a', '--wait', '60');
     running = (await workspace.serve()).server;
     expect(await writing).toMatchObject({ code: 0, stdout: expect.stringMatching(/^1:\d+\n$/) });
-  }, 60_000);
+  });
 });

@@ -198,7 +198,7 @@ describe('klatch hook', () => {
     expect((await klatch(['hook', 'info', hook])).stdout).toMatch(
       /^removed: +\S+Z, by its group or an administrator$/m,
     );
-  }, 20_000);
+  });
 
   test.each([
     [['pause'], "missing required argument 'hook'"],

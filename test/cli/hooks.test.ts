@@ -46,7 +46,6 @@ describe('the commands about reverse webhooks', () => {
     const { stdout } = await eventually(
       () => workspace.run(args),
       (ended) => pattern.test(ended.stdout),
-      20_000,
     );
     return stdout;
   }

@@ -22,7 +22,7 @@ const programs = await localPrograms();
 
   beforeAll(async () => {
     server = await LocalPostgres.start(programs[0]!);
-  }, 60_000);
+  });
   afterAll(async () => server.stop());
   beforeEach(async () => {
     workspace = await Workspace.create();

@@ -72,7 +72,6 @@ describe('the status of a server that runs', () => {
       const { stdout } = await eventually(
         () => workspace.run(['status']),
         (status) => status.stdout.includes('last errors'),
-        25_000,
       );
       expect(stdout).toMatch(/\nhooks: +0 active, 1 failing, 0 parked, 0 paused\n/);
       expect(stdout).toMatch(/\npending: +1 hook has messages to deliver; the oldest has waited for \d+ s\n/);

@@ -2,6 +2,7 @@ import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { Webhook } from 'standardwebhooks';
+import { within } from '../support/machine-speed.ts';
 import { Receiver } from '../support/receiver.ts';
 import { postJson, TestServer, type TestGroup } from '../support/server.ts';
 import { ask, healthWhen, NOT_FOUND, registerHook, rowOf, type TestHook } from './hook-fixture.ts';
@@ -113,11 +114,11 @@ describe('a ping', () => {
         { delivered: false, category: 'timeout', code: null, duration_ms: expect.any(Number) },
       ]);
       // 6 s; a delivery would be waited for for 15.
-      expect(performance.now() - started).toBeLessThan(9_900);
+      expect(performance.now() - started).toBeLessThan(within(9_900));
     } finally {
       silent.close();
     }
-  }, 20_000);
+  });
 
   test('is one in 5 s for each hook; the next is told when', async () => {
     const other = await registerHook(group, { url: receiver.url('/other') });

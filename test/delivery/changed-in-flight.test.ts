@@ -35,4 +35,4 @@ test('what is answered after a hook was paused counts, though what was answered 
     await server.stop();
     await receiver.stop();
   }
-}, 20_000);
+});

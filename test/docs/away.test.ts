@@ -67,7 +67,7 @@ beforeAll(async () => {
     'push.retry = [1h]',
   ]);
   await writeFile(join(workspace.folder, FILE), 'Disk 1: full\nDisk 2: fine\n');
-}, 60_000);
+});
 
 afterAll(async () => {
   await workspace.remove();
@@ -208,4 +208,4 @@ test('three devices of somebody who is away, a post with a file, and what was re
   expect(before).toEqual([2, 2, 2]);
   expectTranscript('trying it', [trial]);
   expect(await readFile(join(workspace.folder, FILE), 'utf8')).toContain('Disk 1: full');
-}, 120_000);
+});

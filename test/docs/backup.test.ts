@@ -112,7 +112,7 @@ test('a backup of the running server is restored on another machine, as the page
   await target.write([text.replace('<SERVER_SECRET>', SECRET)]);
   await runFromPage('restore', target);
   await stop(await expectRestored(pathname));
-}, 60_000);
+});
 
 test('a copy of the stopped data directory makes the same server elsewhere', async () => {
   await configure();

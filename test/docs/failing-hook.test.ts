@@ -105,4 +105,4 @@ test('the life of a failing hook in docs/reverse-webhooks.md is what the program
     .replaceAll(/\b\d+ ms\b/g, '12 ms');
   const actual = alignTables(text);
   expect(actual).toBe(transcriptOf('failing hook', actual, 'docs/reverse-webhooks.md'));
-}, 60_000);
+});

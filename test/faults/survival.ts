@@ -1,7 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { runFault, type Fault } from '../../faults/fault.ts';
-
-const SET_UP_MS = 60_000;
+import { hangLimitMs, runFault, type Fault } from '../../faults/fault.ts';
 
 /**
  * The short form of faults: each is a test. `make faults` strikes the same ones at full length. What this machine lacks
@@ -20,7 +18,7 @@ export async function testSurvival(faults: readonly Fault[]): Promise<void> {
         expect(result.messages).toBeGreaterThan(0);
         expect(result.recoveries).toHaveLength(runs);
       },
-      SET_UP_MS + runs * fault.runMs,
+      hangLimitMs(fault, runs),
     );
   }
 }

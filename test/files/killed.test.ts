@@ -21,7 +21,7 @@ beforeAll(async () => {
   server = await ServerProcess.create('limits { uploads = 300, uploads-per-user = 300 }');
   await server.start();
   token = await tokenOf(server, 'anna');
-}, 120_000);
+});
 
 afterAll(() => server.discard());
 
@@ -91,7 +91,7 @@ test('kill -9 during 200 uploads leaves no file without a row and no row without
   for (const id of [...ids, ...stored]) expect(inPlace).toContain(id);
   const known = new Set(rows.map(({ id }) => id));
   expect([...inPlace, ...underWay].filter((id) => !known.has(id))).toEqual([]);
-}, 120_000);
+});
 
 /** All pages of the check. */
 async function checkAll(repair: boolean): Promise<{ repaired: boolean }[]> {

@@ -127,11 +127,10 @@ export class LiveClient {
   }
 
   /** Resolves when it is over, with the code. */
-  async ended(timeoutMs = 10_000): Promise<number> {
+  async ended(): Promise<number> {
     return (await eventually(
       () => this.code,
       (code) => code !== null,
-      timeoutMs,
     ))!;
   }
 

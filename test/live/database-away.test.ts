@@ -39,14 +39,13 @@ test('a node that loses the database keeps its clients, and they miss and repeat
     const changes = await eventually(
       () => client.changes(live.group.id),
       (all) => all.at(-1)?.notice?.kind === 'renamed',
-      30_000,
     );
     const revs = changes.map(({ rev }) => rev);
     expect(revs).toEqual(revs.map((_, index) => revs[0] + index));
     expect(changes.flatMap(({ message }) => message?.text ?? [])).toEqual(['before', 'one', 'two', 'three']);
     expect(client.code).toBe(null);
   }
-}, 60_000);
+});
 
 test('who is removed while the database is away for this node is told nothing more when it is back', async () => {
   const client = await live.follow(live.urls[0]);
@@ -56,13 +55,12 @@ test('who is removed while the database is away for this node is told nothing mo
   await eventually(
     () => client.of('conversation.left').length,
     (count) => count === 1,
-    30_000,
   );
   const left = client.notifications.findIndex(({ method }) => method === 'conversation.left');
   await live.post('after', live.group);
   await client.call('live.ping');
   expect(client.notifications.slice(left + 1).filter(({ method }) => method === 'conversation.change')).toEqual([]);
-}, 60_000);
+});
 
 /** Runs a change by the node behind the proxy, which commits and hears no answer. */
 async function changeUnheard(change: () => Promise<unknown>): Promise<void> {
@@ -90,7 +88,6 @@ test('what was committed and its answer lost is heard by those who follow, thoug
     eventually(
       async () => texts(),
       (all) => all.join() === expected.join(),
-      30_000,
     );
   const conversation = live.group.id;
   const as = (name: string, input: object) => callAs(live.server, live.alice, name, { conversation, ...input });
@@ -108,4 +105,4 @@ test('what was committed and its answer lost is heard by those who follow, thoug
   await heard('one', 'two');
   await changeUnheard(() => as('messages.delete', { seq: 1 }));
   await heard('one', 'two', 'deleted');
-}, 90_000);
+});

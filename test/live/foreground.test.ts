@@ -39,7 +39,7 @@ const told = (): boolean[] =>
 const heard = (): boolean[] =>
   signals.flatMap((each) => (each.kind === 'presence' && each.accountId === bob.id ? [each.online] : []));
 const toldIs = (...expected: boolean[]): Promise<boolean[]> =>
-  eventually(told, (all) => JSON.stringify(all) === JSON.stringify(expected), 15_000);
+  eventually(told, (all) => JSON.stringify(all) === JSON.stringify(expected));
 const isListed = async (): Promise<boolean> =>
   (await alice.call('presence.list', { conversation: live.group.id })).accounts.some(
     ({ id }: { id: number }) => id === bob.id,

@@ -260,7 +260,7 @@ describe('what no client sends', () => {
       const revs = [...changes, ...again.changes(live.group.id)].map(({ rev }) => rev);
       expect(revs).toEqual(revs.map((_, index) => revs[0] + index));
     }
-  }, 60_000);
+  });
 });
 
 describe('bounds on connections', () => {
@@ -281,7 +281,7 @@ describe('bounds on connections', () => {
     expect(await live.metric('klatch_live_refusals_total{reason="too many of one source"}')).toBeGreaterThan(1_000);
     await (await live.signIn(live.urls[2])).call('live.ping');
     expect(await live.metric('klatch_live_sessions{transport="tcp",state="waiting"}')).toBe(0);
-  }, 30_000);
+  });
 
   test('so many connections in all, and of one account', async () => {
     live = await LiveFixture.start({ live: { connections: 3, connectionsPerUser: 2 } });

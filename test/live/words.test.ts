@@ -132,7 +132,7 @@ describe('what passes', () => {
     expect(accounts.map(({ nick }: { nick: string }) => nick)).toEqual(['alice', 'bob']);
     await first.close();
     await second.close();
-    await eventually(ofBob, (all) => all.length === 2, 15_000);
+    await eventually(ofBob, (all) => all.length === 2);
     expect(ofBob()).toEqual([told(true), told(false)]);
     expect(carol.of('presence')).toEqual([]);
     expect(await carol.ask('presence.list', { conversation: live.group.id })).toMatchObject({

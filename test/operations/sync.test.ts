@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { AccountId, ConversationId } from '../../src/model/ids.ts';
 import { insertNotice } from '../../src/storage/notices.ts';
 import { callAs } from '../support/call.ts';
+import { PATIENT } from '../support/config.ts';
 import type { TestPerson } from '../support/people.ts';
 import { TestServer } from '../support/server.ts';
 import { changes, history, joined, send } from './talk.ts';
@@ -11,7 +12,7 @@ let server: TestServer;
 let alice: TestPerson;
 let bob: TestPerson;
 beforeAll(async () => {
-  server = await TestServer.start({ limits: { sessionRate: 10_000, sessionBurst: 10_000 } });
+  server = await TestServer.start({ ...PATIENT, limits: { sessionRate: 10_000, sessionBurst: 10_000 } });
   const lobby = await server.createGroup('Lobby');
   alice = await joined(server, 'alice', lobby.id);
   bob = await joined(server, 'bob', lobby.id);

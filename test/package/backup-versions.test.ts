@@ -7,9 +7,6 @@ import { loadBackup, takeBackup } from '../storage/backup/fixture.ts';
 import type { TestDatabase } from '../support/database.ts';
 import { VersionServer } from '../support/version-server.ts';
 
-/** A server that is started, and made, for each version, on a machine that may be busy. */
-const START_MS = 300_000;
-
 describe('a backup', () => {
   const servers = new Map<number, VersionServer>();
   /** A filled database on each, and its backup. */
@@ -30,11 +27,11 @@ describe('a backup', () => {
       await fillDatabase(database);
       filled.set(major, { database, bytes: (await takeBackup(database.target)).bytes });
     }
-  }, START_MS);
+  });
   afterAll(async () => {
     for (const { database } of filled.values()) await database.drop();
     for (const server of servers.values()) await server.stop();
-  }, START_MS);
+  });
 
   test.each(POSTGRESQL_MAJORS.flatMap((from) => POSTGRESQL_MAJORS.map((to) => [from, to])))(
     'of PostgreSQL %d makes the same database in %d',

@@ -55,12 +55,12 @@ describe.each(suites('bookworm', 'bullseye', 'trixie'))('on the PostgreSQL of %s
 
   test('while it is away posts are refused, and when it is back all goes on', async () => {
     await host.machine.must('service postgresql stop');
-    await eventually(isReady, (status) => status === 503, 20_000);
+    await eventually(isReady, (status) => status === 503);
     expect((await post(conversation.webhook, { text: 'nobody takes this' })).status).toBe(503);
     expect(await host.service('status', 'database away')).toMatchObject({ code: 0 });
     expect((await host.act('klatch ready, database away', 'klatch ready')).code).toBe(69);
     await host.machine.must('service postgresql start');
-    await eventually(isReady, (status) => status === 200, 20_000);
+    await eventually(isReady, (status) => status === 200);
     await conversation.say();
   });
 

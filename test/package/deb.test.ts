@@ -50,7 +50,7 @@ describe.each(['klatch', 'klatch-postgresql'] as const)('the package %s', (name)
   test('leaves lintian nothing to say that is not explained', async () => {
     const ran = await run('lintian', ['--allow-root', '--fail-on', 'error,warning', deb], { timeoutMs: 600_000 });
     expect(ran).toMatchObject({ code: 0, stdout: '' });
-  }, 600_000);
+  });
 });
 
 describe('the repository', () => {

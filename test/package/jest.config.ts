@@ -9,7 +9,8 @@ const config: Config = {
   // All versions of PostgreSQL take a minute and half a gigabyte.
   testPathIgnorePatterns: (process.env['QUICK'] ?? '') === '' ? [] : ['backup-versions'],
   globalSetup: '<rootDir>/test/package/support/global-setup.ts',
-  testTimeout: 180_000,
+  // Catches a hang. Some build a release or make several installations.
+  testTimeout: 1_800_000,
   maxWorkers: 1,
 };
 delete config.globalTeardown;

@@ -111,7 +111,6 @@ describe.each(['', 'linux-3.13 '])('in an empty root, a command after "%s"', (wi
     await eventually(
       async () => machine.sh('grep -lxE "klatch|postgres" /proc/[0-9]*/comm'),
       ({ stdout }) => stdout === '',
-      30_000,
     );
   });
 });

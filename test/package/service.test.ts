@@ -129,7 +129,6 @@ describe.each(systems)('a service with the private database on %s with %s', (sui
       await eventually(
         async () => (await host.machine.sh('klatch ready && klatch status --json')).stdout,
         (status) => status.includes('"pid"') && !status.includes(`"pid": ${killed},`),
-        30_000,
       );
       expect(await host.service('status', 'killed')).toMatchObject({ code: 0 });
     }

@@ -29,7 +29,6 @@ describe.each(suites('bookworm', 'trixie'))('the unit of systemd on %s', (suite)
     eventually(
       () => host.machine.sh('klatch ready'),
       ({ code }) => code === 0,
-      60_000,
     );
 
   test('is one that systemd has nothing to say about', async () => {

@@ -98,7 +98,6 @@ describe.each(suites('bookworm', 'bullseye', 'trixie'))('the release zip on %s',
     await eventually(
       () => servers(host.machine),
       ({ stdout }) => stdout === '',
-      30_000,
     );
     expect(await act('klatch status, stopped', 'klatch status')).toMatchObject({ code: 69 });
   });
@@ -129,7 +128,6 @@ describe.each(['', 'linux-3.13 '])('the release zip in an empty root, after "%s"
     await eventually(
       () => servers(machine),
       ({ stdout }) => stdout === '',
-      30_000,
     );
   });
 });

@@ -12,7 +12,7 @@ let database: TestDatabase;
 beforeAll(async () => {
   database = await createTestDatabase();
   await fill();
-}, 120_000);
+});
 afterAll(() => database.drop());
 
 /** One group of all people, who have a device each; a third want mentions alone, and half have blocked somebody. */
@@ -60,4 +60,4 @@ test('a crowd is told in one turn while everybody is in the foreground', async (
   const wantMentions = Math.floor(PEOPLE / 3);
   const mentioned = Array.from({ length: SENDERS }, (_, n) => n + 1 + SENDERS).filter((id) => id % 3 === 0).length;
   expect(told).toEqual({ all: PEOPLE - wantMentions, mentions: mentioned, held: turn.rows });
-}, 120_000);
+});

@@ -10,13 +10,12 @@ import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 
 const CONVERSATIONS = 100_000;
 const DAY_MS = 86_400_000;
-const SLOW_MS = 120_000;
 
 let database: TestDatabase;
 beforeAll(async () => {
   database = await createTestDatabase();
   await fill();
-}, SLOW_MS);
+});
 afterAll(() => database.drop());
 
 /** Conversations of three members each, of whom one has a device; a message in each, and rows that wait for many. */

@@ -6,6 +6,7 @@ import { Connection, type ConnectionTarget, type Sql } from '../../src/storage/c
 import { DatabaseAwayError, DatabaseLostError, endsSession } from '../../src/storage/database-error.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { HalfOpenProxy } from '../support/half-open-proxy.ts';
+import { within } from '../support/machine-speed.ts';
 import { holdOpen, until } from './fixture.ts';
 
 let database: TestDatabase;
@@ -45,12 +46,12 @@ const pid = async (sql: Sql): Promise<number> => (await sql`select pg_backend_pi
 const notes = (): Promise<number> => database.query(async (sql) => (await sql`select from note`).length);
 
 /** Fails the test when `work` takes longer than it should; PostgreSQL would sleep much longer. */
-async function within<T>(ms: number, work: Promise<T>): Promise<T> {
+async function endsWithin<T>(ms: number, work: Promise<T>): Promise<T> {
   const started = performance.now();
   try {
     return await work;
   } finally {
-    expect(performance.now() - started).toBeLessThan(ms);
+    expect(performance.now() - started).toBeLessThan(within(ms));
   }
 }
 
@@ -59,9 +60,9 @@ describe('the deadline of a call', () => {
     const connection = open(database.target);
     const first = await connection.run(pid, 5_000);
     const slow = connection.run((sql) => sql`select pg_sleep(30)`, 200);
-    await within(15_000, expect(slow).rejects.toThrow(DatabaseLostError));
+    await endsWithin(15_000, expect(slow).rejects.toThrow(DatabaseLostError));
     expect(connection.ready).toBe(false);
-    expect(await within(15_000, connection.run(pid, 20_000))).not.toBe(first);
+    expect(await endsWithin(15_000, connection.run(pid, 20_000))).not.toBe(first);
     await database.query((sql) => sql`select pg_terminate_backend(${first}::int)`);
   });
 
@@ -70,7 +71,7 @@ describe('the deadline of a call', () => {
     await connection.run(pid, 5_000);
     proxy.mode = 'swallow';
     const insert = connection.run((sql) => sql`insert into note values ('late')`, 200);
-    await within(15_000, expect(insert).rejects.toThrow(DatabaseLostError));
+    await endsWithin(15_000, expect(insert).rejects.toThrow(DatabaseLostError));
     proxy.mode = 'pass';
     expect(await connection.run((sql) => sql`select 1 as one`, 5_000)).toEqual([{ one: 1 }]);
     expect(proxy.ends).toEqual({ closed: 0, reset: 1 });
@@ -82,7 +83,7 @@ describe('the deadline of a call', () => {
     const connection = open({ ...throughProxy, connectTimeoutMs: 3_000 });
     proxy.mode = 'swallow';
     const insert = connection.run((sql) => sql`insert into note values ('never')`, 100);
-    await within(15_000, expect(insert).rejects.toThrow(DatabaseAwayError));
+    await endsWithin(15_000, expect(insert).rejects.toThrow(DatabaseAwayError));
     proxy.mode = 'pass';
     // The end of the first greeting is heard of while this one is under way.
     const next = connection.run((sql) => sql`select pg_sleep(3.2), 1 as one`, 20_000);
@@ -136,7 +137,7 @@ describe('a failure to connect', () => {
   test('is DatabaseAwayError after the time-out of connecting when the server does not greet', async () => {
     const connection = open({ ...throughProxy, connectTimeoutMs: 200 });
     proxy.mode = 'swallow';
-    await within(15_000, expect(connection.run(pid, 20_000)).rejects.toThrow(DatabaseAwayError));
+    await endsWithin(15_000, expect(connection.run(pid, 20_000)).rejects.toThrow(DatabaseAwayError));
   });
 
   test('is DatabaseAwayError when the database refuses us', async () => {

@@ -34,7 +34,7 @@ describeHere.each(programs.map((each) => [each.major, each] as const))(
 
     beforeAll(async () => {
       server = await LocalPostgres.start(which);
-    }, 60_000);
+    });
     afterAll(async () => server.stop());
 
     const make = (wanted: DatabaseRequest): Promise<ProvisionedDatabase> => provision(server.cluster, wanted);
@@ -246,7 +246,7 @@ describeHere('a local PostgreSQL without TCP', () => {
 
   beforeAll(async () => {
     server = await LocalPostgres.start(programs[0]!, { listen_addresses: '' });
-  }, 60_000);
+  });
   afterAll(async () => server.stop());
 
   (isRoot ? test : test.skip)('is reached over its socket, as the user that the server will run as', async () => {

@@ -6,6 +6,12 @@ const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
 
+/** For tests in which many write the same rows at once: on a slow machine some wait for a lock longer than usual. */
+export const PATIENT = {
+  postgresql: { lockTimeoutMs: MINUTE_MS, queryTimeoutMs: MINUTE_MS, flushTimeoutMs: MINUTE_MS },
+  http: { requestTimeoutMs: MINUTE_MS },
+} as const;
+
 /** What a test changes of the configuration, section by section. */
 export type ConfigChanges = { [Section in keyof Config]?: Partial<Config[Section]> };
 

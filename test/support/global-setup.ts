@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { SUPERUSER } from '../../src/storage/embedded/cluster.ts';
 import { startEmbedded, type EmbeddedServer } from '../../src/storage/embedded/embedded.ts';
+import { calibrate } from './machine-calibration.ts';
 import { makeTestProgram } from './program-bundle.ts';
 
 /** What global-setup.ts leaves for global-teardown.ts; both run in the process that runs jest. */
@@ -70,6 +71,7 @@ export default async function globalSetup(): Promise<void> {
   const making = makeTestProgram(programDir);
   const server = await startEmbedded({ dataDir, binDir: null, log: () => {}, settings: SETTINGS });
   await making;
+  await calibrate(join(programDir, 'lib/klatch.cjs'));
   const { socketDir, port } = server;
   process.env['KLATCH_TEST_POSTGRES'] = JSON.stringify({ socketDir, port, user: SUPERUSER });
   const handle: TestRun = { dataDir, programDir, server, watchdog };

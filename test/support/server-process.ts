@@ -7,13 +7,12 @@ import { createInterface } from 'node:readline';
 import { pathToFileURL } from 'node:url';
 import { findPostmaster, waitUntilGone } from '../../src/storage/embedded/postmaster.ts';
 import { askControl } from './control.ts';
-import { eventually } from './eventually.ts';
+import { eventually, HANG_MS } from './eventually.ts';
 import { freePort } from './ports.ts';
 import { LAUNCHER } from './program-files.ts';
 import type { TestGroup } from './server.ts';
 
 const KEPT_LINES = 200;
-const GONE_MS = 20_000;
 /** What its database is sealed with, for what is put into it past the server. */
 export const SECRET = 'a secret for tests that is long enough to be taken';
 
@@ -109,7 +108,6 @@ export class ServerProcess {
         return (await fetch(`${this.url}/v1/ready`).catch(() => null))?.status;
       },
       (status) => status === 200,
-      60_000,
     );
   }
 
@@ -163,7 +161,7 @@ export class ServerProcess {
     const postmaster = await findPostmaster(clusterDir);
     if (postmaster !== null) {
       process.kill(postmaster.pid, 'SIGQUIT');
-      await waitUntilGone(postmaster.pid, clusterDir, GONE_MS);
+      await waitUntilGone(postmaster.pid, clusterDir, HANG_MS);
     }
     await rm(this.dataDir, { recursive: true, force: true, maxRetries: 3 });
   }

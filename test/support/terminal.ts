@@ -43,10 +43,10 @@ export class Terminal {
   }
 
   /** Resolves when the screen shows it; fails with what it shows. */
-  async shows(pattern: RegExp | string, timeoutMs = 30_000): Promise<void> {
+  async shows(pattern: RegExp | string): Promise<void> {
     const isShown = (screen: string): boolean =>
       typeof pattern === 'string' ? screen.includes(pattern) : pattern.test(screen);
-    await eventually(async () => this.screen, isShown, timeoutMs);
+    await eventually(async () => this.screen, isShown);
   }
 
   /** Resolves with the program's exit status when it has ended by itself. */

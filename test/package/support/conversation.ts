@@ -46,7 +46,6 @@ export class Conversation {
     await eventually(
       async () => this.texts().includes(text),
       (isThere) => isThere,
-      20_000,
     );
   }
 

@@ -10,7 +10,6 @@ import { run, type Ran } from './run.ts';
 export const ROOT = resolve(import.meta.dirname, '../../..');
 /** Where the machines' changes live while they run. */
 const MACHINES_DIR = join(ROOT, 'build/machines');
-const START_MS = 60_000;
 /** What a command in a machine finds in its environment, as `env -i` of a login as root has it. */
 const ENV = {
   PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
@@ -139,7 +138,6 @@ export class Machine {
     await eventually(
       async () => readFileSync(`/proc/${this.#pid}/cmdline`, 'utf8'),
       (command) => !command.includes('machine.sh'),
-      START_MS,
     );
     if (isSystemd) await this.#systemdStarted();
   }
@@ -162,7 +160,6 @@ export class Machine {
     await eventually(
       async () => (await this.sh('systemctl is-system-running')).stdout.trim(),
       (state) => state === 'running' || state === 'degraded',
-      START_MS,
     );
   }
 }
