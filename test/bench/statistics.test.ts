@@ -88,6 +88,11 @@ describe('a bar', () => {
     expect(judge(null, 0.98)).toBe('undecided');
   });
 
+  test('is undecided while either end alone is too far away', () => {
+    expect(judge({ ratio: 1, low: 0.99, high: 1.0151, pairs: 8 }, 0.98)).toBe('undecided');
+    expect(judge({ ratio: 1, low: 0.9849, high: 1.01, pairs: 8 }, 0.98)).toBe('undecided');
+  });
+
   test('is undecided for fewer than five pairs, whose spread may be small by chance', () => {
     expect(isNarrow(at(1, 0.001, 4))).toBe(false);
     expect(isNarrow(at(1, 0.001, 5))).toBe(true);
