@@ -164,6 +164,12 @@ const catalogue = {
     sentence: 'This token is used faster than it may be; nothing was done, please repeat it later',
     retryAfterS: 5,
   },
+  bodies_full: {
+    status: 503,
+    rpcCode: -32068,
+    sentence: 'Too many large requests arrive at the same time; nothing was done, please repeat it later',
+    retryAfterS: 2,
+  },
   source_rate_limited: {
     status: 503,
     rpcCode: -32067,

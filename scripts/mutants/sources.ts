@@ -115,4 +115,20 @@ export const SOURCES_MUTANTS: readonly Mutant[] = [
     replace: 'return length === -1 && performance.now()',
     tests: ['test/files/pour', '-t', 'too slowly|bounded as well'],
   },
+  {
+    name: 'bodies-smallest-ends',
+    promise: 'Small posts end when others send large bodies.',
+    file: 'src/http/body-memory.ts',
+    find: 'body.bytes > largest.bytes',
+    replace: 'body.bytes < largest.bytes',
+    tests: ['test/http/body-memory'],
+  },
+  {
+    name: 'bodies-never-released',
+    promise: 'A body that breaks off counts for ever.',
+    file: 'src/http/body-memory.ts',
+    find: 'if (this.#bodies.delete(body)) this.#bytes -= body.bytes;',
+    replace: 'this.#bodies.delete(body);',
+    tests: ['test/http/body-memory', '-t', 'breaks off'],
+  },
 ];

@@ -3,6 +3,7 @@ import { promisify } from 'node:util';
 import { brotliDecompress, gunzip, inflate, type ZlibOptions } from 'node:zlib';
 import { KlatchError } from '../errors.ts';
 import { maxExpandedBytes, type BodyLimits } from '../operations/input-limits.ts';
+import { processBodies, type BodyMemory } from './body-memory.ts';
 import { Gathered } from './gathered.ts';
 
 /** Output comes in pieces of this size, each of which takes a turn of the event loop. */
@@ -28,13 +29,18 @@ export interface BodySize {
 }
 
 /**
- * Reads a body whole, whatever its type, and decompresses it where the sender says so. Throws `too_large`,
+ * Reads a body whole, whatever its type, and decompresses it where the sender says so. Throws `too_large`, `bodies_full`,
  * `unsupported_media` and `invalid_input`.
  *
  * Not body-parser: it answers a body that is too large only after it has read all of it, and asks a client that waits
  * for 100 Continue to send it.
  */
-export async function readBody(req: IncomingMessage, res: ServerResponse, size: BodySize): Promise<Buffer> {
+export async function readBody(
+  req: IncomingMessage,
+  res: ServerResponse,
+  size: BodySize,
+  memory: BodyMemory = processBodies,
+): Promise<Buffer> {
   const { bytes: maxBytes, compressed } = size;
   if (Number(req.headers['content-length'] ?? 0) > maxBytes) throw pastSize(size);
   const encoding = (req.headers['content-encoding'] ?? 'identity').trim().toLowerCase();
@@ -47,7 +53,7 @@ export async function readBody(req: IncomingMessage, res: ServerResponse, size: 
     throw new KlatchError('unsupported_media', { sentence: 'Send this body without a Content-Encoding' });
   }
   askForBody(req, res);
-  const sent = await readSent(req, size);
+  const sent = await readSent(req, size, memory);
   if (decompress === undefined) return sent;
   const maxExpanded = maxExpandedBytes(sent.length);
   try {
@@ -65,25 +71,34 @@ export function askForBody(req: IncomingMessage, res: ServerResponse): void {
   if (req.httpVersion === '1.1' && req.headers.expect?.toLowerCase() === '100-continue') res.writeContinue();
 }
 
-function readSent(req: IncomingMessage, size: BodySize): Promise<Buffer> {
-  return new Promise((resolve, reject) => {
+function readSent(req: IncomingMessage, size: BodySize, memory: BodyMemory): Promise<Buffer> {
+  return new Promise<Buffer>((resolve, reject) => {
     let body: Gathered | null = new Gathered();
     let bytes = 0;
+    // The rest is read past, so that the sender comes to read the answer; the request's time-out bounds it.
+    const refuse = (error: Error): void => {
+      body = null;
+      held.release();
+      reject(error);
+    };
+    const held = memory.hold(() => refuse(new KlatchError('bodies_full')));
     req.on('data', (chunk: Buffer) => {
       bytes += chunk.length;
       if (bytes <= size.bytes) {
         body?.add(chunk);
+        held.add(chunk.length);
         return;
       }
-      // The rest is read past, so that the sender comes to read the answer; the request's time-out bounds it.
-      body = null;
-      reject(pastSize(size));
+      refuse(pastSize(size));
     });
-    req.once('end', () => resolve(body?.whole() ?? Buffer.alloc(0)));
+    req.once('end', () => {
+      held.release();
+      resolve(body?.whole() ?? Buffer.alloc(0));
+    });
     const ended = (cause?: Error): void => {
       // Every request closes; this one was read whole.
       if (req.complete) return;
-      reject(new KlatchError('invalid_input', { sentence: 'The body ended before it was complete', cause }));
+      refuse(new KlatchError('invalid_input', { sentence: 'The body ended before it was complete', cause }));
     };
     req.once('error', ended);
     req.once('close', ended);

@@ -6,6 +6,7 @@ import { setImmediate } from 'node:timers/promises';
 import type { Busboy, BusboyFileStream, BusboyHeaders } from '@fastify/busboy';
 import { KlatchError } from '../errors.ts';
 import type { Attachment } from '../model/attachment.ts';
+import { processBodies, type HeldBody } from './body-memory.ts';
 import { tooLarge } from './body.ts';
 import { createFormParser, tooManyParts } from './form-fields.ts';
 import { Gathered } from './gathered.ts';
@@ -68,6 +69,7 @@ export class FormReading {
   /** The body so far; null from the first file on. */
   #body: Gathered | null = new Gathered();
   #bytes = 0;
+  #held: HeldBody | null = null;
   #fieldBytes = 0;
   #fileCount = 0;
   #isBroken = false;
@@ -97,6 +99,7 @@ export class FormReading {
 
   /** Resolves to the form, or to the whole body where it has no files. */
   async read(req: IncomingMessage): Promise<Buffer | ReceivedForm> {
+    this.#held = processBodies.hold(() => this.#fail(new KlatchError('bodies_full')));
     try {
       await this.#readAll(req);
       if (this.#body !== null) return this.#body.whole();
@@ -110,6 +113,8 @@ export class FormReading {
       await this.#storing;
       await this.discard();
       throw this.#failing.signal.reason;
+    } finally {
+      this.#held?.release();
     }
   }
 
@@ -147,6 +152,8 @@ export class FormReading {
   /** Null: it takes more at once. */
   #take(chunk: Buffer): Promise<void> | null {
     this.#bytes += chunk.length;
+    // Bytes of files go to the store; what came before them stays here.
+    if (this.#body !== null) this.#held?.add(chunk.length);
     this.#body?.add(chunk);
     if (!this.#isBroken && !this.#parse(chunk)) return this.#taken();
     this.#bound();
