@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { LocalBus } from '../../src/bus/bus.ts';
-import type { SessionId } from '../../src/model/ids.ts';
 import { TokenDirectory } from '../../src/operations/access.ts';
 import { SessionDirectory } from '../../src/operations/sessions.ts';
 import type { Database } from '../../src/storage/database.ts';
@@ -93,7 +92,7 @@ test('a look-up that is older than the end of its session is done again', async 
   const answer = sessions.authenticate(token, { source: '192.0.2.1' } as never).catch((error: unknown) => error);
   await pool.held();
   await server.database.query((sql) => sql`delete from session where id = ${session}`);
-  bus.publish('sessionsEnded', [session as SessionId]);
+  bus.publish('sessionsEnded', [session]);
   pool.release();
   // Without a second look-up the answer comes at once.
   await Promise.race([pool.held(), answer]);
