@@ -7,6 +7,8 @@ import { readTar, tarEnd, tarFile } from '../../../src/storage/backup/tar.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { takeBackup } from './fixture.ts';
 
+const ROW = Buffer.from('1\\t2\\n');
+
 let database: TestDatabase;
 let whole: Buffer;
 
@@ -141,6 +143,30 @@ describe('a backup that is read', () => {
     ],
   ])('with %s is called altered', async (_, change, sentence) => {
     await expect(read(await repacked(change))).rejects.toThrow(`This backup ${sentence}`);
+  });
+
+  describe('with something behind its end is called altered:', () => {
+    test('a file behind the manifest', async () => {
+      const altered = await repacked((files) => [...files, { name: 'tables/message/000009.copy', content: ROW }]);
+      await expect(read(altered)).rejects.toThrow('goes on behind its end');
+    });
+
+    test('bytes behind the end of the archive, as of a second one', async () => {
+      const unpacked = gunzipSync(whole);
+      for (const more of [ROW, unpacked]) {
+        await expect(read(gzipSync(Buffer.concat([unpacked, more])))).rejects.toThrow('It was altered or damaged');
+      }
+      // What tape drives and tar fill a record with.
+      await read(gzipSync(Buffer.concat([unpacked, Buffer.alloc(9_216)])));
+    });
+
+    test('a second gzip file, or bytes that are none', async () => {
+      for (const more of [gzipSync(ROW), whole, ROW]) {
+        await expect(read(Buffer.concat([whole, more]))).rejects.toThrow('It was altered or damaged');
+        // The border between both may be anywhere in what is read at once.
+        await expect(read(Buffer.concat([whole, more]), 4_099)).rejects.toThrow('It was altered or damaged');
+      }
+    });
   });
 
   test('of a newer format, or with names that could do harm in a statement, is refused', async () => {

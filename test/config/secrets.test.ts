@@ -1,0 +1,63 @@
+import { describe, expect, test } from '@jest/globals';
+import type { Kind } from '../../src/config/kind.ts';
+import { readTree } from '../../src/config/load.ts';
+import { settingEntries } from '../../src/config/schema.ts';
+import { describeConfig, formatConfig } from '../../src/config/show.ts';
+import { Folder } from './folder.ts';
+
+/** A value of the configuration that has no fields; `name` is as in `services.google.push.keys[].key`. */
+interface Leaf {
+  readonly name: string;
+  readonly kind: Kind<unknown>;
+}
+
+function leavesOf(name: string, kind: Kind<unknown>): Leaf[] {
+  if (kind.items !== null) return leavesOf(`${name}[]`, kind.items);
+  if (kind.fields === null) return [{ name, kind }];
+  return Object.entries(kind.fields).flatMap(([field, entry]) => leavesOf(`${name}.${field}`, entry.kind));
+}
+
+const leaves = settingEntries().flatMap(([key, { kind }]) => leavesOf(key, kind));
+
+/** What a name has to end in to be one of a secret. */
+const SECRETIVE = /(secret|password|token|key|private)$/;
+/** Half of a pair that is sent in the clear. */
+const HARMLESS = ['services.aws.s3.access-key'];
+
+/** By their names; of a file with a secret in it the path may be shown. Not by what the schema says about them. */
+const secrets = leaves.filter(({ name, kind }) => SECRETIVE.test(name) && !kind.path && !HARMLESS.includes(name));
+
+/** HOCON that gives a leaf this text. */
+function assignment(name: string, text: string): string {
+  const [key, field] = name.split('[].') as [string, string | undefined];
+  return field === undefined ? `${key} = ${text}` : `${key} = [{ ${field} = ${text} }]`;
+}
+
+describe('a key whose name says that it is secret', () => {
+  test('is one of these', () => {
+    expect(secrets.map(({ name }) => name).sort()).toEqual([
+      'secret',
+      'services.aws.s3.secret-key',
+      'services.google.push.keys[].key',
+      'services.klatch-activation.auth-token',
+      'services.postgresql.password',
+      'services.smtp.password',
+      'services.web-push.private',
+    ]);
+  });
+
+  test.each(secrets)('$name is shown by no listing', ({ name }) => {
+    using folder = new Folder();
+    const file = folder.write('server.conf', `${assignment(name, 'swordfish')}\n`);
+    const settings = describeConfig(readTree([{ path: file }], {}));
+    for (const output of [formatConfig(settings), JSON.stringify(settings)]) {
+      expect(output).not.toContain('swordfish');
+      expect(output).toContain('(hidden)');
+    }
+  });
+
+  test('and no other one is hidden: what can be shown is', () => {
+    const hidden = leaves.filter(({ kind }) => kind.hidden).map(({ name }) => name);
+    expect(hidden.filter((name) => !secrets.some((each) => each.name === name))).toEqual([]);
+  });
+});
