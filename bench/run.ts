@@ -14,6 +14,7 @@ import { benchIsolation } from './isolation.ts';
 import { benchLatency } from './latency.ts';
 import { packagedOptions } from './packaged-options.ts';
 import { benchPush } from './push.ts';
+import { benchStart } from './start.ts';
 import { benchSync } from './sync.ts';
 
 const COMPARE_MINUTES = 30;
@@ -30,6 +31,7 @@ const benches: Record<string, () => Promise<boolean>> = {
   sync: benchSync,
   files: benchFiles,
   push: benchPush,
+  start: benchStart,
 };
 const given = (process.argv[2] ?? '').split(',').filter((name) => name !== '');
 const base = process.env['BASE'] ?? '';
