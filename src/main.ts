@@ -26,7 +26,10 @@ async function main(): Promise<void> {
   const exitCode = await runCommandLine(process.argv.slice(2), {
     env: process.env,
     programDir: programDir(),
-    input: process.stdin,
+    // Node opens standard input when it is asked for: most commands never read it.
+    get input() {
+      return process.stdin;
+    },
     output: process.stdout,
     errors: process.stderr,
   });
