@@ -40,6 +40,6 @@ export const BUS_MUTANTS: readonly Mutant[] = [
     file: 'src/bus/words.ts',
     find: '      set.delete(item);\n',
     replace: '',
-    tests: ['test/bus/postgres-bus.test.ts'],
+    tests: ['test/bus/outbox.test.ts'],
   },
 ];

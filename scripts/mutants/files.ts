@@ -51,14 +51,6 @@ export const FILES_MUTANTS: readonly Mutant[] = [
     tests: ['test/files/inflow.test.ts', '-t', 'first byte too many'],
   },
   {
-    name: 'client-blamed-for-slow-store',
-    promise: 'A client is not to blame while room for its bytes is asked for.',
-    file: 'src/files/inflow.ts',
-    find: 'const isHeldUp = this.#asking || ',
-    replace: 'const isHeldUp = ',
-    tests: ['test/files/inflow.test.ts', '-t', 'not to blame while room'],
-  },
-  {
     name: 'row-removed-before-store',
     promise: 'The row of a removed file stays until the store has removed the file.',
     file: 'src/files/sweeper.ts',

@@ -84,7 +84,7 @@ export const LOG_MUTANTS: readonly Mutant[] = [
     file: 'src/storage/intake-queue.ts',
     find: '    this.#bytes -= entry.bytes;\n',
     replace: '',
-    tests: ['test/storage/message-log.test.ts', '-t', 'past the bytes'],
+    tests: ['test/storage/message-log.test.ts', '-t', 'share a commit'],
   },
   {
     name: 'later-post-overtakes-held-ones',
@@ -125,14 +125,6 @@ export const LOG_MUTANTS: readonly Mutant[] = [
     find: 'coalesce(k.same, n.body_hash = i.body_hash) as same_body',
     replace: 'true as same_body',
     tests: ['test/storage/message-log.test.ts', '-t', 'answers a repeat'],
-  },
-  {
-    name: 'refused-post-keeps-key',
-    promise: 'A refused post leaves its key free.',
-    file: 'src/storage/message-log-statement.ts',
-    find: 'select i.ord, k.seq, k.body_hash = i.body_hash as same from admitted i',
-    replace: 'select i.ord, k.seq, k.body_hash = i.body_hash as same from input i',
-    tests: ['test/storage/message-log.test.ts', '-t', 'of a refused post'],
   },
   {
     name: 'rotated-token-still-posts',

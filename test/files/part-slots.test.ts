@@ -22,6 +22,8 @@ describe('PartSlots', () => {
     const waiting = slots.take(null);
     first.release();
     const second = await waiting;
+    // It went from one to the other: there is none beside it.
+    await expect(slots.take(null)).rejects.toBeInstanceOf(StoreAwayError);
     second.release();
     await slots.take(null);
   });

@@ -149,6 +149,22 @@ describe('changeHook()', () => {
     expect(await changeHook(await node('a'), hook, async () => 'written')).toBe('written');
   });
 
+  test('is not over before the node that delivers for the hook cannot work by the old row any more', async () => {
+    const a = await node('a');
+    await lease('frozen', 60_000);
+    const { promise: asked, resolve } = Promise.withResolvers<void>();
+    const onNotify = (payload: string): void => void (payload.includes('?') && resolve());
+    const frozen = new Connection(database.target, 'test', { onNotify });
+    await frozen.run(listen, 5_000);
+    let isOver = false;
+    const changed = changeHook(a, hook, async () => 'written').finally(() => (isOver = true));
+    await asked;
+    expect(isOver).toBe(false);
+    await lease('new', 60_000);
+    expect(await changed).toBe('written');
+    frozen.close();
+  });
+
   test('rejects with what writing rejected with, tells everybody nevertheless, and waits for nobody', async () => {
     const [a, b] = [await node('a'), await node('b')];
     await lease('frozen', 60_000);

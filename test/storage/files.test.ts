@@ -142,6 +142,7 @@ describe('an upload', () => {
       pool.run((sql) => noteProgress(sql, id, { from, to, received, upload: { part: received } }));
     expect(await note(0, 0, 40)).toBe(true);
     expect(await note(0, 0, 30)).toBe(false);
+    expect(await note(41, 60, 80)).toBe(false);
     // An answer that was lost: its writer does not know which of the two it is.
     expect(await note(0, 40, 60)).toBe(true);
     const file = await pool.run((sql) => findFile(sql, id));

@@ -31,7 +31,7 @@ beforeEach(async () => {
 afterEach(async () => {
   await log.stop();
   // Whatever a test did, nothing is left in the queue and nothing was counted twice.
-  expect(log.depth).toBe(0);
+  expect([log.depth, log.depthBytes]).toEqual([0, 0]);
   await test1.drop();
 });
 
