@@ -1,7 +1,7 @@
 # Klatch. `make` lists what can be made. Everything needs only make and any Node >= 18 with npm:
 # `npm ci` brings the pinned Node and a private PostgreSQL, and npm scripts run on that Node.
 .DEFAULT_GOAL := help
-.PHONY: help install run test faults mutants bench check types lint format docs build binary deb zip repo install-sh release package-test clean
+.PHONY: help install run test test-fast foreign-test faults mutants bench check types lint format docs build binary deb zip repo install-sh release package-test clean
 
 INSTALLED := node_modules/.installed
 
@@ -20,6 +20,12 @@ run: $(INSTALLED) ## set everything up and run the server on its embedded Postgr
 
 test: $(INSTALLED) ## run all tests (one file: make test ARGS=test/hocon)
 	@npm run --silent test -- $(ARGS)
+
+test-fast: $(INSTALLED) ## run the tests that start no process and no server
+	@node_modules/.bin/node scripts/test-fast.ts
+
+foreign-test: $(INSTALLED) ## run the tests that need programs of Debian, which are installed (test/foreign)
+	@node_modules/.bin/node scripts/test-foreign.ts $(ARGS)
 
 faults: $(INSTALLED) ## kill, cut off and mislead the server; docs/fault-report.md (QUICK=1, ONLY=kill,hang, OUT=file.json)
 	@QUICK='$(QUICK)' ONLY='$(ONLY)' OUT='$(OUT)' HOOKS='$(HOOKS)' npm run --silent faults

@@ -1,5 +1,9 @@
 import type { Config } from 'jest';
 
+/** `make foreign-test` and `make test-fast`. */
+const isForeign = process.env['KLATCH_FOREIGN_TESTS'] === '1';
+const isFast = process.env['KLATCH_FAST_TESTS'] === '1';
+
 const config: Config = {
   testMatch: ['<rootDir>/test/**/*.test.ts'],
   extensionsToTreatAsEsm: ['.ts'],
@@ -9,11 +13,17 @@ const config: Config = {
       { jsc: { target: 'es2024', parser: { syntax: 'typescript' } }, module: { type: 'es6' }, sourceMaps: 'inline' },
     ],
   },
-  // They install packages and need root: `make package-test`.
-  testPathIgnorePatterns: process.env['KLATCH_PACKAGE_TESTS'] === '1' ? [] : ['<rootDir>/test/package/'],
+  // Those of test/package install packages and need root: `make package-test`. Those of test/foreign need programs of
+  // Debian: `make foreign-test`.
+  testPathIgnorePatterns: ['<rootDir>/test/package/', ...(isForeign ? [] : ['<rootDir>/test/foreign/'])],
+  ...(isForeign ? { roots: ['<rootDir>/test/foreign'] } : {}),
   modulePathIgnorePatterns: ['<rootDir>/build', '<rootDir>/dist', '<rootDir>/var'],
-  globalSetup: '<rootDir>/test/support/global-setup.ts',
-  globalTeardown: '<rootDir>/test/support/global-teardown.ts',
+  ...(isFast
+    ? { setupFiles: ['<rootDir>/test/support/no-processes.ts'] }
+    : {
+        globalSetup: '<rootDir>/test/support/global-setup.ts',
+        globalTeardown: '<rootDir>/test/support/global-teardown.ts',
+      }),
   // Catches a hang. It is no measure of speed: a slow machine must pass, too.
   testTimeout: 300_000,
   maxWorkers: 2,

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { accessSync, constants } from 'node:fs';
+import { accessSync, constants, existsSync, rmSync, writeFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { run } from './run.ts';
 
@@ -34,11 +34,26 @@ const PACKAGES = {
 /** A program by name, as `requireTools` knows it. */
 export type Tool = keyof typeof PACKAGES;
 
+/** For invoke-rc.d: a package that is installed may start nothing. */
+const START_NOTHING = '#!/bin/sh\nexit 101\n';
+const POLICY = '/usr/sbin/policy-rc.d';
+
+/** Runs `work` while no package that is installed may start a daemon. A policy that is there already stays. */
+function withoutDaemons(work: () => void): void {
+  if (existsSync(POLICY)) return work();
+  writeFileSync(POLICY, START_NOTHING, { mode: 0o755 });
+  try {
+    work();
+  } finally {
+    rmSync(POLICY, { force: true });
+  }
+}
+
 /**
  * Makes sure of programs: installs the Debian packages of those that are missing, saying which, where this is root on a
  * system with apt; throws with the command to run otherwise.
  */
-export function requireTools(tools: readonly Tool[]): void {
+export function requireTools(tools: readonly Tool[], { startsDaemons = true } = {}): void {
   const missing = tools.filter((tool) => !isThere(tool));
   if (missing.length === 0) return;
   const packages = [...new Set(missing.map((tool) => PACKAGES[tool]))].sort();
@@ -46,6 +61,11 @@ export function requireTools(tools: readonly Tool[]): void {
   if (process.geteuid?.() !== 0 || !isThere('apt-get')) {
     throw new Error(`${missing.join(', ')}: not on this machine. Run: sudo ${todo}`);
   }
+  const guard = startsDaemons ? (work: () => void): void => work() : withoutDaemons;
+  guard(() => install(packages, missing));
+}
+
+function install(packages: readonly string[], missing: readonly Tool[]): void {
   console.error(`  installing Debian's ${packages.join(', ')} (for ${missing.join(', ')}) ...`);
   const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
   const args = ['install', '-y', '--no-install-recommends', ...packages];

@@ -71,7 +71,7 @@ export default async function globalSetup(): Promise<void> {
   const making = makeTestProgram(programDir);
   const server = await startEmbedded({ dataDir, binDir: null, log: () => {}, settings: SETTINGS });
   await making;
-  await calibrate(join(programDir, 'lib/klatch.cjs'));
+  await calibrate(join(programDir, 'lib/klatch.cjs'), 'bundle');
   const { socketDir, port } = server;
   process.env['KLATCH_TEST_POSTGRES'] = JSON.stringify({ socketDir, port, user: SUPERUSER });
   const handle: TestRun = { dataDir, programDir, server, watchdog };

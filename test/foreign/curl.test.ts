@@ -1,4 +1,4 @@
-import { spawn, spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -8,9 +8,6 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { newestText } from '../http/wire.ts';
 import { within } from '../support/machine-speed.ts';
 import { TestServer, type TestGroup } from '../support/server.ts';
-
-// Everything that curl sends is also sent byte by byte in send.test.ts; here the real one runs wherever there is one.
-const withCurl = spawnSync('curl', ['--version']).status === 0 ? describe : describe.skip;
 
 let server: TestServer;
 let group: TestGroup;
@@ -50,7 +47,7 @@ async function expectPosted(text: string, args: readonly string[], input = ''): 
 
 const JSON_HEADER = ['-H', 'Content-Type: application/json'];
 
-withCurl('curl posts', () => {
+describe('curl posts', () => {
   test.each(['disk full', '42', 'a+b', '90%', 'text', '100% of /var & more', 'naïve 😀'])('-d %j as it is', (text) =>
     expectPosted(text, ['-d', text]),
   );
@@ -130,7 +127,7 @@ withCurl('curl posts', () => {
   });
 });
 
-withCurl('curl is refused', () => {
+describe('curl is refused', () => {
   test('with GET, which -G makes of -d', async () => {
     const answer = await curl(['-G', '-d', 'text=x', group.webhook]);
     expect(answer.status).toBe(405);

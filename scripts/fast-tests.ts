@@ -1,0 +1,54 @@
+import { readFileSync, readdirSync } from 'node:fs';
+import { dirname, join, relative, resolve } from 'node:path';
+
+const ROOT = join(import.meta.dirname, '..');
+const TEST = join(ROOT, 'test');
+/** Who imports one of these starts a process or a server, or connects to one. */
+const SLOW_PACKAGES =
+  /^(?:node:(?:child_process|net|http|https|http2|tls|dgram|cluster|worker_threads)|ws|undici|smtp-server|s3rver|postgres)$/;
+/** The same of files of the project: the database, which only a whole run of the tests has, and what listens or starts. */
+const SLOW_FILES = [
+  'test/support/database.ts',
+  'src/server.ts',
+  'src/listen.ts',
+  'src/storage/connection.ts',
+  'src/storage/embedded/embedded.ts',
+  'src/storage/embedded/programs.ts',
+  'src/storage/embedded/run-program.ts',
+].map((file) => join(ROOT, file));
+
+/** What a file imports when it runs: type imports are erased. */
+function importsOf(file: string): string[] {
+  const text = readFileSync(file, 'utf8');
+  const statements = text.matchAll(/(?:^|\n)\s*(?:import|export)\s(?!type\b)(?:[^'";]*?\sfrom\s*)?'([^']+)'/g);
+  const calls = text.matchAll(/\bimport\(\s*'([^']+)'\s*\)/g);
+  return [...statements, ...calls].map((match) => match[1]!);
+}
+
+/**
+ * The tests that start no process and no server, in the order of their names: neither they nor the files of test/,
+ * scripts/ and faults/ that they import name a module that could, and they import no such file of src/ themselves. The
+ * rule is judged again at run time (test/support/no-processes.ts).
+ */
+export function fastTests(): string[] {
+  const judged = new Map<string, boolean>();
+  const isFast = (file: string): boolean => {
+    const known = judged.get(file);
+    if (known !== undefined) return known;
+    judged.set(file, true);
+    const fast = importsOf(file).every((name) => {
+      if (!name.startsWith('.')) return !SLOW_PACKAGES.test(name);
+      const target = resolve(dirname(file), name);
+      if (SLOW_FILES.includes(target)) return false;
+      return target.startsWith(join(ROOT, 'src/')) || !target.endsWith('.ts') || isFast(target);
+    });
+    judged.set(file, fast);
+    return fast;
+  };
+  return readdirSync(TEST, { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.test.ts') && !/^(?:package|foreign)\//.test(name))
+    .sort()
+    .map((name) => join(TEST, name))
+    .filter(isFast)
+    .map((file) => relative(ROOT, file));
+}

@@ -1,0 +1,14 @@
+/**
+ * `make foreign-test`: the tests that need programs of Debian (test/foreign). What is missing is installed, as root, and
+ * no daemon is started by that. Unlike in `make test`, a test that is skipped is a failure. Ends like scripts/test.ts.
+ */
+import { closingLine, countsOf } from './closing-line.ts';
+import { runJest } from './jest.ts';
+import { requireTools } from './package/tools.ts';
+
+requireTools(['curl'], { startsDaemons: false });
+const { result, status } = runJest(process.argv.slice(2), { env: { KLATCH_FOREIGN_TESTS: '1' } });
+const counts = countsOf(result);
+if (counts.skipped > 0) console.error(`foreign-test: ${counts.skipped} skipped: here nothing may be`);
+console.log(closingLine('foreign-test', counts));
+process.exitCode = status !== 0 || !result.success || counts.passed === 0 || counts.skipped > 0 ? 1 : 0;
