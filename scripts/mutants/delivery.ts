@@ -318,12 +318,4 @@ export const DELIVERY_MUTANTS: readonly Mutant[] = [
     replace: 'message.attachments ?? []',
     tests: ['test/delivery/payload.test.ts', '-t', 'none of a deleted'],
   },
-  {
-    name: 'failed-range-shrinks',
-    promise: 'A range that failed is sent again as it was.',
-    file: 'src/delivery/request.ts',
-    find: 'last: bounds.last ?? messages.at(-1)!.seq,',
-    replace: 'last: messages.at(-1)!.seq,',
-    tests: ['test/delivery/batches.test.ts', '-t', 'gets a range that failed again'],
-  },
 ];

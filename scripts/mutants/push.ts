@@ -110,14 +110,6 @@ export const PUSH_MUTANTS: readonly Mutant[] = [
     tests: ['test/push/host-rests.test.ts', '-t', 'as good as any other'],
   },
   {
-    name: 'reader-is-told',
-    promise: 'A member who has read a message is not told of it.',
-    file: 'src/storage/push-claims.ts',
-    find: 'm.read_seq < p.last_seq and',
-    replace: '',
-    tests: ['test/push/queue-members.test.ts', '-t', 'who has read is told nothing'],
-  },
-  {
     name: 'push-goes-to-ended-session',
     promise: 'A device of an expired session is told nothing.',
     file: 'src/storage/push-claims.ts',
