@@ -3,16 +3,12 @@ import type { Mutant } from './mutant.ts';
 /** Faults in groups and access: who may do what, and what ends with a membership. */
 export const GROUP_MUTANTS: readonly Mutant[] = [
   {
-    name: 'own-invitations-outlive-maker',
-    promise: 'Leaving, removal and demotion end the invitations that the account made.',
+    name: 'deactivated-account-invites',
+    promise: 'The invitations of a deactivated account are not open.',
     file: 'src/storage/invites.ts',
-    find: `      and (m.role in ('owner', 'admin') or maker.role = 'admin')))\``,
-    replace: '      ))`',
-    tests: [
-      'test/groups/departures',
-      '-t',
-      'an administrator of the installation|ends the invitations|deactivated account',
-    ],
+    find: ' and maker.deactivated_at is null',
+    replace: '',
+    tests: ['test/groups/departures', '-t', 'deactivated account'],
   },
   {
     name: 'removed-account-uses-old-link',
