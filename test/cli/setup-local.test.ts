@@ -51,7 +51,8 @@ const programs = await localPrograms();
     expect(stdout).not.toContain(postgresql.password);
     expect((await stat(workspace.file)).mode & 0o777).toBe(0o640);
     // Other servers of this machine's tests may hold the fixed ports of the default.
-    await appendFile(workspace.file, '\nendpoints = []\n');
+    // The cluster of this test runs without fsync.
+    await appendFile(workspace.file, '\nendpoints = []\nservices.postgresql.unsafe = true\n');
     await workspace.serve();
   });
 

@@ -256,7 +256,7 @@ describe('the status of a server that does not answer says why', () => {
   test('the configuration has mistakes by now', async () => {
     await workspace.configure(database.target, ['http.port = high']);
     const { all, json } = await down();
-    expect(all).toMatch(/\nin the way of a start:\n {2}.*server\.conf:\d+: http\.port: expected a port number/);
+    expect(all).toMatch(/\nin the way of a start:\n {2}.*server\.conf:\d+:\d+: http\.port: expected a port number/);
     expect(json).toMatchObject({ obstacles: [{ check: 'configuration' }] });
   });
 

@@ -211,7 +211,9 @@ describe('deliveries', () => {
   });
 
   test('count look-ups of names, what was remembered of them, and failures by their category', async () => {
-    const group = await start({ delivery: { retryMs: [30, 60_000] } });
+    // The server looks up its own names as well, and these need no look-up.
+    const addresses = { http: { baseUri: 'http://192.0.2.1' }, publicEndpoints: [] };
+    const group = await start({ ...addresses, delivery: { retryMs: [30, 60_000] } });
     const port = await freePort();
     await register(group, `http://localhost:${port}/`);
     await register(group, 'http://nowhere.invalid/');

@@ -186,7 +186,7 @@ describe("the driver of Apple's push service", () => {
     const to = vendor();
     expect(to.problem).toMatch(/key\.p8 is locked with a passphrase, which nobody could type at a start$/);
     expect(await send(to)).toMatchObject({ outcome: 'refused', category: 'no key' });
-    expect(vendor({ authority: `${folder.path}/none` }).problem).toMatch(/none does not exist$/);
+    expect(vendor({ authority: `${folder.path}/none.pem` }).problem).toMatch(/none\.pem does not exist$/);
   });
 });
 
