@@ -187,9 +187,8 @@ function write(file: string, content: Buffer): void {
 /** Renames over a file, with a later time than it had by whole seconds: clients ask whether it was modified since. */
 function rename(from: string, to: string): void {
   if (existsSync(to)) {
-    const beforeS = Math.floor(statSync(to).mtimeMs / 1000);
-    const nowS = Math.floor(Date.now() / 1000);
-    if (beforeS >= nowS) utimesSync(from, beforeS + 1, beforeS + 1);
+    const [beforeS, afterS] = [to, from].map((file) => Math.floor(statSync(file).mtimeMs / 1000)) as [number, number];
+    if (beforeS >= afterS) utimesSync(from, beforeS + 1, beforeS + 1);
   }
   renameSync(from, to);
 }

@@ -23,6 +23,8 @@ const RSA = '1';
 const MIN_RSA_BITS = 2048;
 /** SHA256, SHA384, SHA512. */
 const HASHES = ['8', '9', '10'];
+/** Each try meets one file that the agent removes; it has five at most. */
+const REMOVAL_TRIES = 100;
 
 /**
  * Signs the apt repository. Key files are imported into a GnuPG home of their own beneath the temporary folder (a path
@@ -88,7 +90,12 @@ export class SigningKey {
     for (const signal of SIGNALS) process.off(signal, stayAlive);
     if (this.#home === null) return;
     run('gpgconf', ['--homedir', this.#home, '--kill', 'all']);
-    rmSync(this.#home, { recursive: true, force: true });
+    // The agent removes its sockets while it ends, and gpgconf does not wait for that. rmSync gives up without an error
+    // when a file vanishes while it reads the folder (Node 24).
+    for (let tries = 0; existsSync(this.#home) && tries < REMOVAL_TRIES; tries += 1) {
+      rmSync(this.#home, { recursive: true, force: true });
+    }
+    if (existsSync(this.#home)) throw new Error(`${this.#home} holds a secret key and cannot be removed: remove it`);
     this.#home = null;
   }
 
