@@ -112,7 +112,7 @@ describe('username and icon_url', () => {
     [42, null],
     [['a'], null],
     [{ a: 1 }, null],
-  ])('a username of %j is never a reason to refuse: it is cleaned, or left out', async (username, label) => {
+  ])('a username (%#) is never a reason to refuse: it is cleaned, or left out', async (username, label) => {
     expect((await postJson(group.webhook, { text: 'x', username })).status).toBe(200);
     expect((await storedMessages(server, group)).at(-1)).toMatchObject({ text: 'x', label });
   });
@@ -133,7 +133,7 @@ describe('username and icon_url', () => {
     `https://example.org/${'a'.repeat(2_048)}`,
     {},
     7,
-  ])('an icon_url of %j is left out', async (icon) => {
+  ])('an icon_url (%#) that is no address is left out', async (icon) => {
     expect((await postJson(group.webhook, { text: 'x', username: 'CI', icon_url: icon })).status).toBe(200);
     expect((await storedMessages(server, group)).at(-1)).toMatchObject({ label: 'CI', icon_url: null });
   });
