@@ -44,7 +44,7 @@ export const CONFIG_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'config-excerpt-of-secret',
-    promise: 'A line is shown beneath its mistake only if every key on it is harmless.',
+    promise: 'A line is shown under its mistake only if every key on it is harmless.',
     file: 'src/config/public-text.ts',
     find: 'return [...inner].every(',
     replace: 'return [...inner].some(',

@@ -215,7 +215,7 @@ export const DELIVERY_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'renewal-of-lost-epoch',
-    promise: 'A lease that was claimed by another is renewed no more.',
+    promise: 'A process does not renew a lease that another process has claimed.',
     file: 'src/storage/leases.ts',
     find: 'where l.holder = ${holder} and (l.partition::int, l.epoch) in (\n        select * from unnest(${held.map((h) => h.partition)}::int[], ${held.map((h) => h.epoch)}::bigint[]))\n      order by l.partition for no key update\n    )\n    update lease l set expires_at',
     replace:

@@ -4,7 +4,7 @@ import type { Mutant } from './mutant.ts';
 export const FILES_MUTANTS: readonly Mutant[] = [
   {
     name: 'link-good-at-its-end',
-    promise: 'A signed address is over at its time.',
+    promise: 'A signed address expires at its time.',
     file: 'src/files/link.ts',
     find: 'if (Number(expires) * 1_000 <= nowMs) return null;',
     replace: 'if (Number(expires) * 1_000 < nowMs) return null;',
