@@ -130,6 +130,11 @@ describe.each(systems)('a service with the private database on %s with %s', (sui
         async () => (await host.machine.sh('klatch ready && klatch status --json')).stdout,
         (status) => status.includes('"pid"') && !status.includes(`"pid": ${killed},`),
       );
+      // systemd calls the service active after ExecStartPost, which may see the server ready later than this test did.
+      await eventually(
+        async () => (await host.machine.sh('systemctl is-active klatch')).stdout.trim(),
+        (state) => state === 'active',
+      );
       expect(await host.service('status', 'killed')).toMatchObject({ code: 0 });
     }
     await conversation.say();
