@@ -16,8 +16,8 @@ const config: Config = {
   // Those of test/package install packages and need root: `make package-test`. Those of test/foreign need programs of
   // Debian: `make foreign-test`.
   testPathIgnorePatterns: ['<rootDir>/test/package/', ...(isForeign ? [] : ['<rootDir>/test/foreign/'])],
-  ...(isForeign ? { roots: ['<rootDir>/test/foreign'] } : {}),
-  modulePathIgnorePatterns: ['<rootDir>/build', '<rootDir>/dist', '<rootDir>/var'],
+  // Jest reads all folders below its roots, and the package tests make whole systems below build meanwhile.
+  roots: [isForeign ? '<rootDir>/test/foreign' : '<rootDir>/test'],
   ...(isFast
     ? { setupFiles: ['<rootDir>/test/support/no-processes.ts'] }
     : {
