@@ -216,6 +216,7 @@ function buildLimits(settings: Settings): LimitsConfig {
     unknownTokenMemoryMs: settings['limits.unknown-token-memory'],
     unknownTokens: settings['limits.unknown-tokens'],
     unknownTokenRate: settings['limits.unknown-token-rate'],
+    parseTimeMs: settings['limits.parse-time'],
     hooksPerGroup: settings['limits.hooks-per-group'],
     registrationsPerMinute: settings['limits.registrations-per-minute'],
     hookChangesPerMinute: settings['limits.hook-changes-per-minute'],

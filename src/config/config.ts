@@ -225,6 +225,8 @@ export interface LimitsConfig {
   readonly unknownTokens: number;
   /** Answers about unknown tokens per second and source address before they are slowed. */
   readonly unknownTokenRate: number;
+  /** How long the event loop may parse and check what one source sends, within any second. */
+  readonly parseTimeMs: number;
   readonly hooksPerGroup: number;
   readonly registrationsPerMinute: number;
   readonly hookChangesPerMinute: number;

@@ -251,6 +251,7 @@ export const SCHEMA = {
   'limits.unknown-token-memory': preset(duration({ min: 0, max: MS.hour })),
   'limits.unknown-tokens': preset(integer({ min: 0, max: 1_000_000 })),
   'limits.unknown-token-rate': preset(integer({ min: 1, max: 100_000 })),
+  'limits.parse-time': preset(duration({ min: 10, max: MS.minute })),
   'limits.hooks-per-group': preset(integer({ min: 1, max: 10_000 })),
   'limits.registrations-per-minute': preset(integer({ min: 1, max: 10_000 })),
   'limits.hook-changes-per-minute': preset(integer({ min: 1, max: 10_000 })),

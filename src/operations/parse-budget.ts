@@ -2,8 +2,6 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
 import type { SourceKey } from '../model/source-key.ts';
 
-/** What parsing for one source may hold the event loop within any second. */
-const BUDGET_MS = 250;
 /** A second and the slot that is being filled, so that no second holds more than the budget. */
 const SLOTS = 11;
 const SLOT_MS = 100;
@@ -30,17 +28,23 @@ interface Usage {
  * to be kept: the one that was quiet longest is forgotten, which only ever forgives.
  */
 export class ParseBudget {
+  readonly #budgetMs: number;
   readonly #usages = new LRUCache<SourceKey, Usage>({ max: SOURCES });
   readonly #waiting: (() => void)[] = [];
   /** Time that was just spent in parsing, less what was spent since then with something else. */
   #recentMs = 0;
   #recentAtMs = 0;
 
+  /** `budgetMs`: how long parsing for one source may hold the event loop within any second (`limits.parse-time`). */
+  constructor(budgetMs: number) {
+    this.#budgetMs = budgetMs;
+  }
+
   /** Whether the source has time left. Null is the server's own machine, which has no bound. */
   admits(source: SourceKey | null, nowMs = performance.now()): boolean {
     if (source === null) return true;
     const usage = this.#usages.get(source);
-    return usage === undefined || usedMs(usage, nowMs) < BUDGET_MS;
+    return usage === undefined || usedMs(usage, nowMs) < this.#budgetMs;
   }
 
   /** Does what takes time and counts it for the source. */

@@ -14,10 +14,10 @@ const WRITING_AT_ONCE = 10_000;
 export function createRates(
   limits: LimitsConfig,
 ): Pick<Services, 'sessionRate' | 'typingRate' | 'parseBudget' | 'registrations' | 'hookChanges'> {
-  const { sessionRate, sessionBurst, registrationsPerMinute, hookChangesPerMinute } = limits;
+  const { sessionRate, sessionBurst, registrationsPerMinute, hookChangesPerMinute, parseTimeMs } = limits;
   return {
     sessionRate: new Rate({ perSecond: sessionRate, burst: sessionBurst, keys: SESSIONS_WITH_A_RATE }),
-    parseBudget: new ParseBudget(),
+    parseBudget: new ParseBudget(parseTimeMs),
     typingRate: new Rate({ perSecond: TYPING_PER_SECOND, burst: TYPING_PER_SECOND, keys: WRITING_AT_ONCE }),
     registrations: perMinute(registrationsPerMinute, GROUPS_REGISTERING),
     hookChanges: perMinute(hookChangesPerMinute, GROUPS_CHANGING),

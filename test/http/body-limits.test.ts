@@ -22,7 +22,7 @@ let person: TestPerson;
 beforeAll(async () => {
   server = await TestServer.start({
     http: { trustedProxies: ['127.0.0.1'] },
-    limits: { registrationsPerMinute: 1_000, hookChangesPerMinute: 1_000 },
+    limits: { registrationsPerMinute: 1_000, hookChangesPerMinute: 1_000, parseTimeMs: 250 },
   });
   group = await server.createGroup();
   person = await createPerson(server, 'anna', { admin: true });

@@ -5,13 +5,15 @@ import { ParseBudget } from '../../src/operations/parse-budget.ts';
 const [a, b, first] = [sourceKey('192.0.2.1'), sourceKey('192.0.2.2'), sourceKey('192.0.2.3')];
 const refusal = (): Error => new Error('refused');
 
+const BUDGET_MS = 250;
+
 /** The budget of a second, in pieces that count whole. */
 function spend(budget: ParseBudget, source: SourceKey, atMs: number): void {
   for (let piece = 0; piece < 5; piece += 1) budget.charge(source, 50, atMs);
 }
 
 test('a source has 250 ms in any second, and gets them again as the second passes', () => {
-  const budget = new ParseBudget();
+  const budget = new ParseBudget(BUDGET_MS);
   expect(budget.admits(a, 10_000)).toBe(true);
   for (let piece = 0; piece < 4; piece += 1) budget.charge(a, 50, 10_050);
   expect(budget.admits(a, 10_050)).toBe(true);
@@ -26,7 +28,7 @@ test('a source has 250 ms in any second, and gets them again as the second passe
 });
 
 test('one source takes nothing from another one, and the machine itself has no bound', () => {
-  const budget = new ParseBudget();
+  const budget = new ParseBudget(BUDGET_MS);
   spend(budget, a, 10_000);
   expect([budget.admits(a, 10_000), budget.admits(b, 10_000), budget.admits(null, 10_000)]).toEqual([
     false,
@@ -36,13 +38,13 @@ test('one source takes nothing from another one, and the machine itself has no b
 });
 
 test('a pause of the machine within one piece of work shuts nobody out', () => {
-  const budget = new ParseBudget();
+  const budget = new ParseBudget(BUDGET_MS);
   budget.charge(a, 5_000, 10_000);
   expect(budget.admits(a, 10_000)).toBe(true);
 });
 
 test('work of a source without time is refused and not done', async () => {
-  const budget = new ParseBudget();
+  const budget = new ParseBudget(BUDGET_MS);
   expect(await budget.run(a, refusal, () => 'done')).toBe('done');
   spend(budget, a, performance.now());
   let isDone = false;
@@ -55,7 +57,7 @@ test('work of a source without time is refused and not done', async () => {
 });
 
 test('what work throws is what its caller gets, and it is counted', async () => {
-  const budget = new ParseBudget();
+  const budget = new ParseBudget(BUDGET_MS);
   const work = (): never => {
     throw new Error('from the work');
   };
@@ -63,7 +65,7 @@ test('what work throws is what its caller gets, and it is counted', async () => 
 });
 
 test('after long work everything else has a turn before more is parsed, in the order in which it came', async () => {
-  const budget = new ParseBudget();
+  const budget = new ParseBudget(BUDGET_MS);
   const order: string[] = [];
   const long = (name: string) => (): void => {
     order.push(name);
@@ -78,7 +80,7 @@ test('after long work everything else has a turn before more is parsed, in the o
 });
 
 test('so many wait for the next turn, and no more', async () => {
-  const budget = new ParseBudget();
+  const budget = new ParseBudget(BUDGET_MS);
   const long = (): void => {
     const untilMs = performance.now() + 10;
     while (performance.now() < untilMs);
@@ -93,7 +95,7 @@ test('so many wait for the next turn, and no more', async () => {
 });
 
 test('who waits for time gets it, or hears within the given time that there is none', async () => {
-  const budget = new ParseBudget();
+  const budget = new ParseBudget(BUDGET_MS);
   expect(await budget.awaits(a, 0)).toBe(true);
   spend(budget, a, performance.now());
   expect(await budget.awaits(a, 0)).toBe(false);
@@ -101,7 +103,7 @@ test('who waits for time gets it, or hears within the given time that there is n
 });
 
 test('sources that were quiet longest are forgotten first', () => {
-  const budget = new ParseBudget();
+  const budget = new ParseBudget(BUDGET_MS);
   spend(budget, first, 10_000);
   for (let other = 0; other < 9_999; other += 1) budget.charge(sourceKey(`${other}`), 1, 10_000);
   expect(budget.admits(first, 10_000)).toBe(false);

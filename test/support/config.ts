@@ -84,6 +84,8 @@ export function testConfig(target: ConnectionTarget, dataDir: string, changes: C
       unknownTokenMemoryMs: 5_000,
       unknownTokens: 10_000,
       unknownTokenRate: 20,
+      // It is measured in real time: on a slow machine the requests of a test would be refused.
+      parseTimeMs: MINUTE_MS,
       hooksPerGroup: 100,
       registrationsPerMinute: 10,
       hookChangesPerMinute: 60,
