@@ -162,7 +162,7 @@ export interface HttpConfig {
   readonly baseUri: string;
   /** Origins that browsers may call from; empty: none; `["*"]`: any. */
   readonly cors: readonly string[];
-  /** Addresses and CIDR ranges of proxies whose `X-Forwarded-For` names the caller; fit for express' "trust proxy". */
+  /** Addresses and CIDR ranges of proxies whose `X-Forwarded-For` names the caller. */
   readonly trustedProxies: readonly string[];
   readonly maxBodyBytes: number;
   readonly maxHeaderBytes: number;

@@ -3,12 +3,12 @@ import express, { type Express, type RequestHandler } from 'express';
 import type { RequestListener } from 'node:http';
 import { KlatchError } from '../errors.ts';
 import type { Log } from '../log.ts';
+import { TrustedProxies } from '../model/trusted-proxies.ts';
 import type { Services } from '../operations/services.ts';
 import { operationTable } from '../operations/table.ts';
 import { aboutRoutes } from './about.ts';
 import { apiRoutes } from './api.ts';
 import { endInTime } from './deadline.ts';
-import { ClientSources, type TrustProxy } from './client-sources.ts';
 import { Door } from './door.ts';
 import { exposedFileHeaders, fileRoutes } from './files.ts';
 import { healthRoutes } from './health.ts';
@@ -34,36 +34,30 @@ export function createStartingApp(log: Log): Express {
 
 /** The HTTP interface: this is the whole order of things. */
 export function createApp(services: Services, life: { stopping: () => boolean }): RequestListener {
-  const app = createExpress(services);
-  const sources = new ClientSources(app.get('trust proxy fn') as TrustProxy);
-  const send = createSend(services, sources);
+  const proxies = new TrustedProxies(services.config.http.trustedProxies);
+  const send = createSend(services, proxies);
   const direct = directSend(services, send);
-  addRoutes(app, services, { send, sources, stopping: life.stopping });
+  const app = createExpress(services, { send, proxies, stopping: life.stopping });
   return (req, res) => {
     if (life.stopping() || !direct(req, res)) app(req, res);
   };
 }
 
-function createExpress({ config }: Services): Express {
+interface AppParts {
+  readonly send: Send;
+  readonly proxies: TrustedProxies;
+  readonly stopping: () => boolean;
+}
+
+function createExpress(services: Services, options: AppParts): Express {
+  const { config, log } = services;
+  const access = new TokenAccess(services, options.proxies);
+  const door = new Door(services, options.proxies);
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
   app.set('case sensitive routing', true);
   app.set('query parser', false);
-  app.set('trust proxy', [...config.http.trustedProxies]);
-  return app;
-}
-
-interface RouteParts {
-  readonly send: Send;
-  readonly sources: ClientSources;
-  readonly stopping: () => boolean;
-}
-
-function addRoutes(app: Express, services: Services, options: RouteParts): void {
-  const { config, log } = services;
-  const access = new TokenAccess(services);
-  const door = new Door(services);
   app.use(refuseWhileStopping(options.stopping));
   app.use((req, res, next) => {
     endInTime(req, res, config.http.requestTimeoutMs);
@@ -73,8 +67,8 @@ function addRoutes(app: Express, services: Services, options: RouteParts): void 
   app.use(requireHost);
   app.use(readablePath);
   app.use('/v1/webhooks', webhookRoutes({ access, send: options.send, log }));
-  app.use('/v1/webhooks', reverseWebhookRoutes(services, access, options.sources));
-  app.use('/v1/groups/invites', inviteRoutes(services));
+  app.use('/v1/webhooks', reverseWebhookRoutes(services, access, options.proxies));
+  app.use('/v1/groups/invites', inviteRoutes(services, options.proxies));
   app.use('/v1/sign-in', signInPage(config));
   app.use('/v1/api', apiRoutes(services, door, operationTable()));
   app.use('/v1/files', fileRoutes(services, door));
@@ -84,6 +78,7 @@ function addRoutes(app: Express, services: Services, options: RouteParts): void 
     throw new KlatchError('not_found');
   });
   app.use(renderErrors(log));
+  return app;
 }
 
 function corsFor(origins: readonly string[]): RequestHandler {

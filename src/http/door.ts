@@ -1,10 +1,10 @@
 import type { Request, Response } from 'express';
 import { KlatchError, type ErrorCode } from '../errors.ts';
 import type { SourceKey } from '../model/source-key.ts';
+import type { TrustedProxies } from '../model/trusted-proxies.ts';
 import type { Caller, NobodyCaller } from '../operations/caller.ts';
 import { Rate } from '../operations/rate.ts';
 import type { Services } from '../operations/services.ts';
-import { requestSource } from './request-source.ts';
 import { UnknownTokens } from './unknown-tokens.ts';
 
 /** Sources whose callers without a session are counted. */
@@ -17,19 +17,21 @@ const GUESSES: ReadonlySet<ErrorCode> = new Set(['code_wrong', 'activation_over'
 /** Who comes in with the token of a session, or as nobody, and how often. */
 export class Door {
   readonly #services: Services;
+  readonly #proxies: TrustedProxies;
   readonly #unknown: UnknownTokens;
   readonly #nobodies: Rate<SourceKey>;
 
-  constructor(services: Services) {
+  constructor(services: Services, proxies: TrustedProxies) {
     const { unknownTokenRate, sessionRate, sessionBurst } = services.config.limits;
     this.#services = services;
+    this.#proxies = proxies;
     this.#unknown = new UnknownTokens(unknownTokenRate);
     this.#nobodies = new Rate({ perSecond: sessionRate, burst: sessionBurst, keys: SOURCES });
   }
 
   /** Who calls. Throws `unauthenticated`, after holding back who tries many tokens, and `too_often`. */
   async admit(req: Request): Promise<Caller> {
-    const nobody = nobodyOf(req);
+    const nobody = this.#nobodyOf(req);
     const { authorization } = req.headers;
     const { sessions, sessionRate } = this.#services;
     if (authorization === undefined) {
@@ -45,7 +47,7 @@ export class Door {
 
   /** The same work, whose refusals come late to a source that has too many of them. */
   async slowingGuesses<T>(req: Request, work: Promise<T>): Promise<T> {
-    return this.#holdingBack(nobodyOf(req), work, GUESSES);
+    return this.#holdingBack(this.#nobodyOf(req), work, GUESSES);
   }
 
   async #holdingBack<T>(from: NobodyCaller, work: Promise<T>, codes: ReadonlySet<ErrorCode>): Promise<T> {
@@ -56,10 +58,10 @@ export class Door {
       throw error;
     }
   }
-}
 
-function nobodyOf(req: Request): NobodyCaller {
-  return { kind: 'nobody', source: requestSource(req), live: null };
+  #nobodyOf(req: Request): NobodyCaller {
+    return { kind: 'nobody', source: this.#proxies.sourceOf(req), live: null };
+  }
 }
 
 /** RFC 6750: what a 401 has to say; other errors have nothing to say here. */

@@ -1,15 +1,15 @@
 import { Router, type Request, type Response } from 'express';
+import type { TrustedProxies } from '../model/trusted-proxies.ts';
 import { publicError } from '../operations/database-errors.ts';
 import { showInvite } from '../operations/invite-preview.ts';
 import { inviteTokenOf } from '../operations/invites.ts';
 import type { Services } from '../operations/services.ts';
 import { pageHeaders, renderInvite, renderNoInvite } from './invite-page.ts';
 import { answer, answerHeaders, noteRefusal, refuseMethod, showError } from './problems.ts';
-import { requestSource } from './request-source.ts';
 import { UnknownTokens } from './unknown-tokens.ts';
 
 /** `GET /v1/groups/invites/<token>`: to which group an invitation is, as JSON for programs and as a page for people. */
-export function inviteRoutes(services: Services): Router {
+export function inviteRoutes(services: Services, proxies: TrustedProxies): Router {
   const { config, log } = services;
   const unknown = new UnknownTokens(config.limits.unknownTokenRate);
   const headers = pageHeaders();
@@ -34,7 +34,7 @@ export function inviteRoutes(services: Services): Router {
       else answer(res, 200, preview);
     } catch (error) {
       const shown = publicError(error);
-      if (shown.code === 'invite_invalid') await unknown.holdBack(requestSource(req));
+      if (shown.code === 'invite_invalid') await unknown.holdBack(proxies.sourceOf(req));
       if (!wantsPage || shown.code === 'internal') {
         showError(res, error, { log });
         return;

@@ -1,4 +1,5 @@
 import { Router, type Request, type Response } from 'express';
+import type { TrustedProxies } from '../model/trusted-proxies.ts';
 import { byToken, countHookChange, hookOfGroup, type HookAccess } from '../operations/hook-access.ts';
 import { unregisterHook, updateHook } from '../operations/hook-control.ts';
 import { hookLog, type LogAnswer } from '../operations/hook-log.ts';
@@ -8,17 +9,16 @@ import { checkHook, countRegistration, groupHooks, registerHook } from '../opera
 import { HOOK_LIMITS } from '../operations/input-limits.ts';
 import type { Services } from '../operations/services.ts';
 import { bodySize, readBody } from './body.ts';
-import type { ClientSources } from './client-sources.ts';
 import { hookIdOf, parseLogRequest, parseRedelivery, parseRegistration, parseUpdate } from './hook-input.ts';
 import { answer, refuseMethod } from './problems.ts';
 import { sourceLimited } from './send.ts';
 import type { Admission, TokenAccess, TokenHandler, WithToken } from './token-access.ts';
 
 /** The routes below `/v1/webhooks/:token/reverse`. */
-export function reverseWebhookRoutes(services: Services, access: TokenAccess, sources: ClientSources): Router {
+export function reverseWebhookRoutes(services: Services, access: TokenAccess, proxies: TrustedProxies): Router {
   const router = Router({ caseSensitive: true });
   const withToken = access.confirmed();
-  const readInput = inputReader(services, sources);
+  const readInput = inputReader(services, proxies);
   router
     .route('/:token/reverse')
     .get(
@@ -44,10 +44,10 @@ export function reverseWebhookRoutes(services: Services, access: TokenAccess, so
 /** Reads a body and parses it within the limits and the time of its source. */
 type ReadInput = <T>(req: Request, res: Response, parse: (body: Buffer) => T) => Promise<T>;
 
-function inputReader({ config, parseBudget }: Services, sources: ClientSources): ReadInput {
+function inputReader({ config, parseBudget }: Services, proxies: TrustedProxies): ReadInput {
   const size = bodySize(config.http, HOOK_LIMITS);
   return async (req, res, parse) => {
-    const source = sources.of(req);
+    const source = proxies.sourceOf(req);
     if (!parseBudget.admits(source)) throw sourceLimited();
     const body = await readBody(req, res, size);
     return parseBudget.run(source, sourceLimited, () => parse(body));

@@ -2,12 +2,12 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { KlatchError } from '../errors.ts';
 import type { Log } from '../log.ts';
 import { messageId } from '../model/ids.ts';
+import type { TrustedProxies } from '../model/trusted-proxies.ts';
 import { POST_LIMITS } from '../operations/input-limits.ts';
 import { Rate } from '../operations/rate.ts';
 import type { Services } from '../operations/services.ts';
 import { awaitTurn, postMessage, type WebhookMessage } from '../operations/webhooks.ts';
 import { bodySize, readBody } from './body.ts';
-import type { ClientSources } from './client-sources.ts';
 import { endInTime } from './deadline.ts';
 import { answer, showError } from './problems.ts';
 import { mayHaveFiles, postForm, readForm } from './send-form.ts';
@@ -21,7 +21,7 @@ const PLAIN_PATH = /^\/v1\/webhooks\/([\w-]{16,128})\/?$/;
 /** Handles a post whose token is known, from its body to its answer. Rejects with what it could not do. */
 export type Send = (req: IncomingMessage, res: ServerResponse, admission: Admission) => Promise<void>;
 
-export function createSend(services: Services, sources: ClientSources): Send {
+export function createSend(services: Services, proxies: TrustedProxies): Send {
   const { parseBudget, config } = services;
   const { limits, http } = config;
   const size = bodySize(http, POST_LIMITS);
@@ -33,7 +33,7 @@ export function createSend(services: Services, sources: ClientSources): Send {
   };
   return async (req, res, access) => {
     if (access.integration.archived) throw new KlatchError('group_archived');
-    const source = sources.of(req);
+    const source = proxies.sourceOf(req);
     // Before the body is read as well: to decompress it costs something, too.
     if (!parseBudget.admits(source)) throw sourceLimited();
     await awaitTurn(rate, access.integration, limits.tokenWaitMs);

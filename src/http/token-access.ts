@@ -1,8 +1,8 @@
 import type { Request, RequestHandler, Response } from 'express';
 import { KlatchError } from '../errors.ts';
+import type { TrustedProxies } from '../model/trusted-proxies.ts';
 import type { Services } from '../operations/services.ts';
 import type { Integration } from '../storage/integrations.ts';
-import { requestSource } from './request-source.ts';
 import { UnknownTokens } from './unknown-tokens.ts';
 
 /** What a valid token in the path gives a handler. */
@@ -19,10 +19,12 @@ export type WithToken = (handler: TokenHandler) => RequestHandler;
 /** The way from the token in the path to its group, for all routes below `/v1/webhooks/:token`. */
 export class TokenAccess {
   readonly #services: Services;
+  readonly #proxies: TrustedProxies;
   readonly #unknown: UnknownTokens;
 
-  constructor(services: Services) {
+  constructor(services: Services, proxies: TrustedProxies) {
     this.#services = services;
+    this.#proxies = proxies;
     this.#unknown = new UnknownTokens(services.config.limits.unknownTokenRate);
   }
 
@@ -40,7 +42,7 @@ export class TokenAccess {
   /** The request's integration as the database knows it; null for an unknown token, after holding back who tries many. */
   async confirm(req: Request): Promise<Integration | null> {
     const integration = await this.#services.tokens.confirm(tokenOf(req));
-    if (integration === null) await this.#unknown.holdBack(requestSource(req));
+    if (integration === null) await this.#unknown.holdBack(this.#proxies.sourceOf(req));
     return integration;
   }
 
@@ -51,7 +53,7 @@ export class TokenAccess {
       // A remembered token costs no turn of the event loop.
       const integration = found instanceof Promise ? await found : found;
       if (integration === null) {
-        await this.#unknown.holdBack(requestSource(req));
+        await this.#unknown.holdBack(this.#proxies.sourceOf(req));
         throw new KlatchError('wrong_token');
       }
       await handler(req, res, { token, integration });

@@ -9,7 +9,7 @@ import { listen } from '../listen.ts';
 import { sourceKey, type SourceKey } from '../model/source-key.ts';
 import { ANONYMOUS_FRAME_BYTES } from '../operations/input-limits.ts';
 import type { LiveSessions } from './live-sessions.ts';
-import type { TrustedProxies } from './trusted-proxies.ts';
+import type { TrustedProxies } from '../model/trusted-proxies.ts';
 import { TcpConnection } from './tcp-connection.ts';
 import type { Upgrades } from './upgrades.ts';
 

@@ -13,7 +13,7 @@ import { Memberships } from './memberships.ts';
 import { Presence } from './presence.ts';
 import { SessionWatch } from './session-watch.ts';
 import { Signals } from './signals.ts';
-import { TrustedProxies } from './trusted-proxies.ts';
+import { TrustedProxies } from '../model/trusted-proxies.ts';
 import { Upgrades } from './upgrades.ts';
 import { logFailure } from './log-failure.ts';
 

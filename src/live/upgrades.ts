@@ -6,7 +6,7 @@ import { sourceKey, type SourceKey } from '../model/source-key.ts';
 import { ANONYMOUS_FRAME_BYTES } from '../operations/input-limits.ts';
 import type { LiveSessions } from './live-sessions.ts';
 import type { Refusal } from './live-counts.ts';
-import type { TrustedProxies } from './trusted-proxies.ts';
+import type { TrustedProxies } from '../model/trusted-proxies.ts';
 import { ClientSocket, WebSocketConnection } from './websocket-connection.ts';
 
 /** How long the client's half of the closing handshake may take. */

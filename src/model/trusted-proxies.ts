@@ -1,0 +1,55 @@
+import type { IncomingMessage } from 'node:http';
+import ipaddr from 'ipaddr.js';
+import { LRUCache } from 'lru-cache';
+import { sourceKey, type SourceKey } from './source-key.ts';
+
+type Range = readonly [ipaddr.IPv4 | ipaddr.IPv6, number];
+
+/** Addresses whose source is remembered: to parse an address takes longer than to parse a small post. */
+const ADDRESSES = 10_000;
+
+/** Whose `X-Forwarded-For` is believed (`http.trusted-proxies`). Nothing else reads that header. */
+export class TrustedProxies {
+  readonly #ranges: readonly Range[];
+  readonly #sources = new LRUCache<string, SourceKey>({ max: ADDRESSES });
+
+  /** Addresses and CIDR ranges. */
+  constructor(proxies: readonly string[]) {
+    this.#ranges = proxies.map((proxy) => {
+      if (proxy.includes('/')) return ipaddr.parseCIDR(proxy);
+      const address = ipaddr.process(proxy);
+      return [address, address.kind() === 'ipv4' ? 32 : 128];
+    });
+  }
+
+  has(address: string): boolean {
+    if (!ipaddr.isValid(address)) return false;
+    const parsed = ipaddr.process(address);
+    return this.#ranges.some(([range, bits]) => range.kind() === parsed.kind() && parsed.match([range, bits] as never));
+  }
+
+  /** The network that a request counts for, behind trusted proxies the client's. */
+  sourceOf(request: IncomingMessage): SourceKey {
+    const address = this.clientAddress(request);
+    let source = this.#sources.get(address);
+    if (source === undefined) {
+      source = sourceKey(address);
+      this.#sources.set(address, source);
+    }
+    return source;
+  }
+
+  /** The address nearest to us that is no trusted proxy. Whoever has it wrote what precedes it in the header. */
+  clientAddress(request: IncomingMessage): string {
+    let address = request.socket.remoteAddress ?? '';
+    const header = request.headers['x-forwarded-for'];
+    if (header === undefined) return address;
+    const forwarded = (Array.isArray(header) ? header.join(',') : header).split(',');
+    while (this.has(address)) {
+      const next = forwarded.pop()?.trim();
+      if (next === undefined || !ipaddr.isValid(next)) break;
+      address = next;
+    }
+    return address;
+  }
+}
