@@ -189,7 +189,7 @@ class TransferLine {
   readonly #name: string;
   readonly #size: number | null;
   #bytes = 0;
-  #shownAtMs = 0;
+  #shownAtMs = -Infinity;
   #isShown = false;
 
   constructor(context: CommandContext, { name, size }: { name: string; size: number | null }) {
