@@ -233,9 +233,9 @@ export const DELIVERY_MUTANTS: readonly Mutant[] = [
   {
     name: 'slow-lane-without-slot',
     promise: 'Slow lanes have one slot at least.',
-    file: 'src/delivery/slots.ts',
-    find: 'return Math.max(1, Math.floor(slots * SLOW_SHARE));',
-    replace: 'return Math.floor(slots * SLOW_SHARE);',
+    file: 'src/outbound/slow.ts',
+    find: 'return Math.max(1, Math.floor(places * SLOW_SHARE));',
+    replace: 'return Math.floor(places * SLOW_SHARE);',
     tests: ['test/delivery/slots.test.ts', '-t', 'are one at least'],
   },
   {

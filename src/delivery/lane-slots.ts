@@ -1,7 +1,8 @@
 import { LRUCache } from 'lru-cache';
 import type { HookId } from '../model/ids.ts';
 import type { Attempt } from '../outbound/delivery-client.ts';
-import { isSlow, type Slots } from './slots.ts';
+import { isSlow } from '../outbound/slow.ts';
+import type { Slots } from './slots.ts';
 
 /** A slot that was taken; slow lanes have fewer of them. */
 export type Slot = 'quick' | 'slow';

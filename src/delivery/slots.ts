@@ -1,9 +1,4 @@
-import type { Attempt } from '../outbound/attempt.ts';
-
-/** A lane whose last attempt took longer is slow: it asks for slots of which there are fewer. */
-export const SLOW_MS = 1_000;
-/** The part of all slots, and of a host's, that slow lanes may hold. */
-const SLOW_SHARE = 0.5;
+import { slowShare } from '../outbound/slow.ts';
 
 type Grant = (granted: boolean) => void;
 
@@ -16,12 +11,6 @@ interface Host {
   slowActive: number;
   /** Which of its lanes got a slot last, when both kinds waited. */
   servedSlow: boolean;
-}
-
-/** True when a lane with this last attempt has to ask as a slow one: it is likely to hold its slot for long again. */
-export function isSlow(last: Pick<Attempt, 'category' | 'durationMs'>): boolean {
-  // A look-up that fails takes no time while the failure is remembered, and its whole time-out when it is not.
-  return last.durationMs > SLOW_MS || last.category === 'timeout' || last.category === 'dns';
 }
 
 /**
@@ -77,7 +66,7 @@ export class Slots {
   /**
    * Takes a slot that is free now; false when there is none, or the server stops.
    *
-   * @param slow what {@link isSlow} says of the caller's last attempt; false when there was none. `release` has to be
+   * @param slow what `isSlow` says of the caller's last attempt; false when there was none. `release` has to be
    *   told the same.
    */
   tryAcquire(hostName: string, slow = false): boolean {
@@ -188,9 +177,4 @@ export class Slots {
     this.#take(host, host.servedSlow);
     resolve(true);
   }
-}
-
-/** At least one, or slow lanes would never send. */
-function slowShare(slots: number): number {
-  return Math.max(1, Math.floor(slots * SLOW_SHARE));
 }

@@ -6,6 +6,7 @@ import type { Pool } from '../storage/pool.ts';
 import { claimDue, nextDueMs, type Claim } from '../storage/push-claims.ts';
 import { settlePushes, type PushSettlement, type Verdict } from '../storage/push-settlement.ts';
 import { readSubjects, type Subject } from '../storage/push-subjects.ts';
+import { AccountLimit, type EndedPush } from './account-limit.ts';
 import { Breaker, retryWaitMs } from './backoff.ts';
 import type { DeviceTokens } from './device-tokens.ts';
 import { Loop } from './loop.ts';
@@ -56,6 +57,8 @@ export class VendorQueue {
   readonly #vendor: PushVendor;
   readonly #parts: VendorQueueParts;
   readonly #breaker: Breaker;
+  /** Null: the vendor's own hosts answer, which no account can make slow. */
+  readonly #accountLimit: AccountLimit | null;
   #inFlight = 0;
   #unsettled: PushSettlement[] = [];
   #settleFailures = 0;
@@ -82,6 +85,7 @@ export class VendorQueue {
     this.#vendor = vendor;
     this.#parts = parts;
     this.#breaker = new Breaker(parts.config);
+    this.#accountLimit = vendor.kind === 'web' ? new AccountLimit(parts.config.inFlight) : null;
     const failing = { restMs: AWAY_MS, onFailure: (error: unknown) => this.#reportAway(error) };
     const taking = { ...failing, turn: () => this.#take(), isOver: () => this.#stopping };
     this.#taking = Array.from({ length: TAKERS }, () => new Loop(taking));
@@ -187,8 +191,12 @@ export class VendorQueue {
 
   #dispatch(claim: Claim, subject: Subject | null): void {
     const verdict = this.#decide(subject);
-    if (verdict === null) void this.#send(subject!);
-    else this.#enter({ ...verdict, claim });
+    if (verdict !== null) return this.#enter({ ...verdict, claim });
+    if (this.#accountLimit === null) return void this.#send(subject!, () => {});
+    const { accountId } = subject!.claim;
+    const release = this.#accountLimit.take(accountId);
+    if (release !== null) void this.#send(subject!, release);
+    else this.#enter({ verdict: 'held', waitMs: this.#accountLimit.waitMs(accountId), claim });
   }
 
   #enter(settlement: PushSettlement): void {
@@ -212,7 +220,7 @@ export class VendorQueue {
     return { verdict: 'held', waitMs: ageMs < HOLD_MS ? HOLD_MS - ageMs : Math.min(HOLD_MS, certainAfterMs - ageMs) };
   }
 
-  async #send(subject: Subject): Promise<void> {
+  async #send(subject: Subject, release: (ended: EndedPush) => void): Promise<void> {
     const { claim } = subject;
     const { tokens, config, projectName, log } = this.#parts;
     const { content, giveUpAfterMs, timeoutMs } = config;
@@ -221,7 +229,9 @@ export class VendorQueue {
     const note = noteOf(subject, { content, projectName, giveUpAfterMs });
     const outcome = await sendPush(this.#vendor, { target: claim, note }, { tokens, timeoutMs, log });
     this.#inFlight -= 1;
-    countOutcome(this.counts, outcome, performance.now() - sentMs);
+    const durationMs = performance.now() - sentMs;
+    release({ category: 'category' in outcome ? outcome.category : null, durationMs });
+    countOutcome(this.counts, outcome, durationMs);
     this.#enter({ ...this.#judge(outcome, claim, sentMs), claim });
     if (this.#inFlight === 0) this.#endGathering();
     if (this.#room > 0 || this.#inFlight === 0) this.#wakeTaking();

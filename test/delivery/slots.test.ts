@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
-import { isSlow, Slots, SLOW_MS } from '../../src/delivery/slots.ts';
+import { Slots } from '../../src/delivery/slots.ts';
+import { isSlow, SLOW_MS } from '../../src/outbound/slow.ts';
 
 /** Asks for slots and notes who got one, in order. */
 function asker(slots: Slots): {
