@@ -9,7 +9,7 @@ import { endedByItself } from './server-faults.ts';
 import { Stage } from './stage.ts';
 import type { Steering } from './steered.ts';
 
-const RUNS = { full: 10, quick: 2, test: 2 };
+const RUNS = { full: 100, quick: 2, test: 2 };
 const RUN_MS = 30_000;
 /** What the healthy hooks have to get while the others are struck. */
 const BESIDE = 10;

@@ -9,7 +9,7 @@ import { Stage } from './stage.ts';
 import type { Steering } from './steered.ts';
 import { until } from './until.ts';
 
-const RUNS = { full: 10, quick: 2, test: 2 };
+const RUNS = { full: 100, quick: 2, test: 2 };
 const RUN_MS = 40_000;
 const HOUR_S = 3_600;
 /** How far the clock is off in each run; from one to the next it goes forward and back. */

@@ -15,7 +15,7 @@ export const databaseFaults: readonly Fault[] = [
   {
     name: 'database-kill',
     title: 'kill -9 of the embedded PostgreSQL',
-    runs: { full: 10, quick: 2, test: 2 },
+    runs: { full: 100, quick: 2, test: 2 },
     runMs: 40_000,
     repeatsPerLane: MAX_UNSETTLED,
     open: async (cleanUp) => {
@@ -31,7 +31,7 @@ export const databaseFaults: readonly Fault[] = [
   {
     name: 'own-database-kill',
     title: 'kill -9 and restart of a PostgreSQL beside the server',
-    runs: { full: 10, quick: 2, test: 2 },
+    runs: { full: 100, quick: 2, test: 2 },
     runMs: 40_000,
     repeatsPerLane: MAX_UNSETTLED,
     open: async (cleanUp) => {
@@ -47,7 +47,7 @@ export const databaseFaults: readonly Fault[] = [
   {
     name: 'blackhole',
     title: "PostgreSQL's connection blackholed",
-    runs: { full: 10, quick: 2, test: 2 },
+    runs: { full: 100, quick: 2, test: 2 },
     runMs: 40_000,
     repeatsPerLane: MAX_UNSETTLED,
     open: async (cleanUp) => {

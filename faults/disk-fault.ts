@@ -110,7 +110,7 @@ export async function lacksMount(): Promise<Lack> {
 export const diskFault: Fault = {
   name: 'disk-full',
   title: 'disk full on the database',
-  runs: { full: 10, quick: 2, test: 1 },
+  runs: { full: 100, quick: 2, test: 1 },
   runMs: 90_000,
   repeatsPerLane: MAX_UNSETTLED,
   lacks: lacksMount,

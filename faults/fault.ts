@@ -14,7 +14,7 @@ export interface Fault {
   readonly name: string;
   /** The row's first column. */
   readonly title: string;
-  /** How often it is struck: by `make faults`, with QUICK=1, and in the tests. */
+  /** How often it is struck: by `make faults` (100 times where a run takes under 10 s), with QUICK=1, in the tests. */
   readonly runs: { readonly full: number; readonly quick: number; readonly test: number };
   /** No run may take longer, setting up aside. */
   readonly runMs: number;

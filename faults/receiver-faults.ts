@@ -3,9 +3,11 @@ import { refuse, take, type Behaviour } from './receiver.ts';
 import { endedByItself } from './server-faults.ts';
 import { Stage } from './stage.ts';
 
+const RUNS = { full: 100, quick: 2, test: 1 };
 /** Those of two kinds take turns. */
-const RUNS = { full: 10, quick: 2, test: 1 };
-const RUNS_OF_TWO_KINDS = { full: 10, quick: 2, test: 2 };
+const RUNS_OF_TWO_KINDS = { full: 100, quick: 2, test: 2 };
+/** Runs in which the server waits for its time-out twice take more than 10 s each. */
+const LONG_RUNS = 10;
 const RUN_MS = 30_000;
 /** What the healthy hooks have to get while the others are struck. */
 const BESIDE = 10;
@@ -146,7 +148,10 @@ export const receiverFaults: readonly Fault[] = [
       },
     };
   }),
-  answerFault({ name: 'hang', title: 'receiver hangs' }, 2, () => sayNothing, SHORT_TIMEOUT),
+  {
+    ...answerFault({ name: 'hang', title: 'receiver hangs' }, 2, () => sayNothing, SHORT_TIMEOUT),
+    runs: { ...RUNS, full: LONG_RUNS },
+  },
   answerFault(
     { name: 'redirect', title: 'receiver redirects' },
     5,
@@ -164,6 +169,6 @@ export const receiverFaults: readonly Fault[] = [
       inTurns(slowHead, slowBody),
       SHORT_TIMEOUT,
     ),
-    runs: RUNS_OF_TWO_KINDS,
+    runs: { ...RUNS_OF_TWO_KINDS, full: LONG_RUNS },
   },
 ];
