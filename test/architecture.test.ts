@@ -186,6 +186,11 @@ describe('the structure of the source', () => {
     expect(limited).toEqual([]);
   });
 
+  test('caches are bounded by BoundedCache: lru-cache with its option max allocates all entries at once', () => {
+    const allocating = files.filter((file) => /new LRUCache[^;]*\bmax:/.test(readFileSync(file, 'utf8')));
+    expect(allocating.map((file) => relative(root, file))).toEqual([]);
+  });
+
   test('SQL stands in storage only', () => {
     const statement = /\b(?:sql|tx)(?:<[^`]*>)?`/;
     const outside = files.filter((f) => layerOf(f) !== 'storage' && statement.test(readFileSync(f, 'utf8')));

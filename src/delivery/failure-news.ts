@@ -1,5 +1,5 @@
-import { LRUCache } from 'lru-cache';
 import type { Log } from '../log.ts';
+import { BoundedCache } from '../model/bounded-cache.ts';
 import type { HookId } from '../model/ids.ts';
 
 /** The log is told of a hook's failures no more often than this. */
@@ -20,7 +20,7 @@ export interface FailureFields {
  */
 export class FailureNews {
   readonly #log: Log;
-  readonly #told = new LRUCache<HookId, true>({ max: MAX_HOOKS, ttl: INTERVAL_MS });
+  readonly #told = new BoundedCache<HookId, true>(MAX_HOOKS, { ttl: INTERVAL_MS });
 
   constructor(log: Log) {
     this.#log = log;

@@ -1,4 +1,4 @@
-import { LRUCache } from 'lru-cache';
+import { BoundedCache } from '../model/bounded-cache.ts';
 import type { HookId } from '../model/ids.ts';
 import type { Attempt } from '../outbound/delivery-client.ts';
 import { isSlow } from '../outbound/slow.ts';
@@ -14,9 +14,9 @@ const MAX_HOOKS = 10_000;
  * Hooks whose last attempt was slow. Beyond the life of a lane: it gets a new one when it is changed, or was idle for a
  * while, and would take from the quick half each time.
  */
-export class SlowHooks extends LRUCache<HookId, true> {
+export class SlowHooks extends BoundedCache<HookId, true> {
   constructor() {
-    super({ max: MAX_HOOKS });
+    super(MAX_HOOKS);
   }
 }
 

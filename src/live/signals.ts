@@ -1,6 +1,6 @@
-import { LRUCache } from 'lru-cache';
 import type { Bus, Membership, Signal } from '../bus/bus.ts';
 import type { Log } from '../log.ts';
+import { BoundedCache } from '../model/bounded-cache.ts';
 import type { AccountId } from '../model/ids.ts';
 import { findPersona, listAudiences, type Persona } from '../storage/presence.ts';
 import type { Pool } from '../storage/pool.ts';
@@ -30,8 +30,8 @@ export class Signals {
   readonly #sessions: LiveSessions;
   readonly #feeds: Feeds;
   readonly #log: Log;
-  readonly #typing = new LRUCache<string, true>({ max: WRITERS, ttl: TYPING_MS });
-  readonly #personas = new LRUCache<AccountId, Persona>({ max: PERSONAS, ttl: PERSONAS_MS });
+  readonly #typing = new BoundedCache<string, true>(WRITERS, { ttl: TYPING_MS });
+  readonly #personas = new BoundedCache<AccountId, Persona>(PERSONAS, { ttl: PERSONAS_MS });
   readonly #changes = new Map<AccountId, boolean>();
   #isTelling = false;
   #unsubscribe: () => void = () => {};

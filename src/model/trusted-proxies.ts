@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import ipaddr from 'ipaddr.js';
-import { LRUCache } from 'lru-cache';
+import { BoundedCache } from './bounded-cache.ts';
 import { sourceKey, type SourceKey } from './source-key.ts';
 
 type Range = readonly [ipaddr.IPv4 | ipaddr.IPv6, number];
@@ -11,7 +11,7 @@ const ADDRESSES = 10_000;
 /** Whose `X-Forwarded-For` is believed (`http.trusted-proxies`). Nothing else reads that header. */
 export class TrustedProxies {
   readonly #ranges: readonly Range[];
-  readonly #sources = new LRUCache<string, SourceKey>({ max: ADDRESSES });
+  readonly #sources = new BoundedCache<string, SourceKey>(ADDRESSES);
 
   /** Addresses and CIDR ranges. */
   constructor(proxies: readonly string[]) {

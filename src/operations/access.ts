@@ -1,8 +1,8 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { LRUCache } from 'lru-cache';
 import type { Bus } from '../bus/bus.ts';
 import type { LimitsConfig } from '../config/config.ts';
 import { KlatchError } from '../errors.ts';
+import { BoundedCache } from '../model/bounded-cache.ts';
 import type { ConversationId } from '../model/ids.ts';
 import { findAccountByNick, type Account } from '../storage/accounts.ts';
 import type { Sql, Transaction } from '../storage/connection.ts';
@@ -46,14 +46,14 @@ export class TokenDirectory {
   /** Requests with a token that is not known, for metrics. */
   readonly counts = { unknown: 0 };
   readonly #pool: Pick<Pool, 'run'>;
-  readonly #known = new LRUCache<string, Integration>({ max: KNOWN_TOKENS, ttl: KNOWN_MS, ttlResolution: 1_000 });
-  readonly #unknown: LRUCache<string, true>;
+  readonly #known = new BoundedCache<string, Integration>(KNOWN_TOKENS, { ttl: KNOWN_MS, ttlResolution: 1_000 });
+  readonly #unknown: BoundedCache<string, true>;
   readonly #asking = new Map<string, Promise<Integration | null>>();
   #revocations = 0;
 
   constructor(pool: Pick<Pool, 'run'>, bus: Bus, limits: LimitsConfig) {
     this.#pool = pool;
-    this.#unknown = new LRUCache({ max: limits.unknownTokens, ttl: limits.unknownTokenMemoryMs });
+    this.#unknown = new BoundedCache(limits.unknownTokens, { ttl: limits.unknownTokenMemoryMs });
     bus.subscribe({
       tokensRevoked: (hashes) => this.#forgetHashes(new Set(hashes)),
       gap: () => {

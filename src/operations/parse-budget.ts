@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { LRUCache } from 'lru-cache';
+import { BoundedCache } from '../model/bounded-cache.ts';
 import type { SourceKey } from '../model/source-key.ts';
 
 /** A second and the slot that is being filled, so that no second holds more than the budget. */
@@ -29,7 +29,7 @@ interface Usage {
  */
 export class ParseBudget {
   readonly #budgetMs: number;
-  readonly #usages = new LRUCache<SourceKey, Usage>({ max: SOURCES });
+  readonly #usages = new BoundedCache<SourceKey, Usage>(SOURCES);
   readonly #waiting: (() => void)[] = [];
   /** Time that was just spent in parsing, less what was spent since then with something else. */
   #recentMs = 0;

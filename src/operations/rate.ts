@@ -1,4 +1,4 @@
-import { LRUCache } from 'lru-cache';
+import { BoundedCache } from '../model/bounded-cache.ts';
 import type { SourceKey } from '../model/source-key.ts';
 
 /** Two numbers as one key. */
@@ -12,12 +12,12 @@ export type NumberPair = `${number}:${number}`;
 export class Rate<Key extends number | NumberPair | SourceKey> {
   readonly #intervalMs: number;
   readonly #burstMs: number;
-  readonly #due: LRUCache<Key, number>;
+  readonly #due: BoundedCache<Key, number>;
 
   constructor(options: { perSecond: number; burst: number; keys: number }) {
     this.#intervalMs = 1000 / options.perSecond;
     this.#burstMs = options.burst * this.#intervalMs;
-    this.#due = new LRUCache({ max: options.keys });
+    this.#due = new BoundedCache(options.keys);
   }
 
   /** Reserves one use and says in how many ms its turn is; null, reserving nothing, when that is beyond `maxWaitMs`. */

@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { LRUCache } from 'lru-cache';
 import type { Bus } from '../bus/bus.ts';
 import { KlatchError } from '../errors.ts';
+import { BoundedCache } from '../model/bounded-cache.ts';
 import type { Pool } from '../storage/pool.ts';
 import { findSession, type FoundSession } from '../storage/sessions.ts';
 import type { AccountCaller, NobodyCaller } from './caller.ts';
@@ -35,8 +35,8 @@ export class SessionDirectory {
   readonly counts = { unknown: 0 };
   readonly #pool: Pick<Pool, 'run'>;
   /** By the hash of the token. */
-  readonly #known = new LRUCache<string, FoundSession>({ max: KNOWN_SESSIONS, ttl: KNOWN_MS, ttlResolution: 1_000 });
-  readonly #unknown = new LRUCache<string, true>({ max: UNKNOWN_TOKENS, ttl: UNKNOWN_MS });
+  readonly #known = new BoundedCache<string, FoundSession>(KNOWN_SESSIONS, { ttl: KNOWN_MS, ttlResolution: 1_000 });
+  readonly #unknown = new BoundedCache<string, true>(UNKNOWN_TOKENS, { ttl: UNKNOWN_MS });
   #ends = 0;
 
   constructor(pool: Pick<Pool, 'run'>, bus: Bus) {

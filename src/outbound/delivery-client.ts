@@ -1,5 +1,5 @@
-import { LRUCache } from 'lru-cache';
 import { Agent, Pool, type Client, type Dispatcher } from 'undici';
+import { BoundedCache } from '../model/bounded-cache.ts';
 import type { AddressPolicy } from './address-policy.ts';
 import { AttemptInFlight, type Attempt } from './attempt.ts';
 import { Connector } from './connector.ts';
@@ -54,7 +54,7 @@ export class DeliveryClient {
   readonly #options: DeliveryClientOptions;
   readonly #connector: Connector;
   readonly #agent: Agent;
-  readonly #places = new LRUCache<string, Place>({ max: PLACES });
+  readonly #places = new BoundedCache<string, Place>(PLACES);
   readonly #inFlight = new Set<AttemptInFlight>();
   #stopping: Promise<void> | null = null;
 

@@ -1,4 +1,4 @@
-import { LRUCache } from 'lru-cache';
+import { BoundedCache } from '../model/bounded-cache.ts';
 import type { AccountId } from '../model/ids.ts';
 import { isSlow, slowShare } from '../outbound/slow.ts';
 
@@ -33,9 +33,9 @@ export class AccountLimit {
   readonly #now: () => number;
   readonly #active = new Map<AccountId, number>();
   /** Of slow accounts: how long their last slow push took. */
-  readonly #slow: LRUCache<AccountId, number>;
+  readonly #slow: BoundedCache<AccountId, number>;
   /** The last turn that a waiting push was given, by account. */
-  readonly #turns = new LRUCache<AccountId, number>({ max: MAX_WAITING });
+  readonly #turns = new BoundedCache<AccountId, number>(MAX_WAITING);
   /** The same for all slow accounts. */
   #slowTurnMs = 0;
   #slowActive = 0;
@@ -48,7 +48,7 @@ export class AccountLimit {
     this.#perAccount = Math.max(1, Math.floor(inFlight * ACCOUNT_SHARE));
     this.#maxSlow = slowShare(inFlight);
     this.#now = now;
-    this.#slow = new LRUCache({ max: MAX_SLOW, ttl: SLOW_FOR_MS, ttlResolution: 0, perf: { now } });
+    this.#slow = new BoundedCache(MAX_SLOW, { ttl: SLOW_FOR_MS, ttlResolution: 0, perf: { now } });
   }
 
   /** Takes a place for a push, to be given back with the function that it returns; null when there is none. */

@@ -1,4 +1,4 @@
-import { LRUCache } from 'lru-cache';
+import { BoundedCache } from '../model/bounded-cache.ts';
 import { DEVICE_TOKEN } from '../model/device.ts';
 import type { Sealer } from '../storage/sealed.ts';
 
@@ -8,7 +8,7 @@ const MAX_OPENED = 20_000;
 /** What vendors know devices by, as it is kept and as it is sent. Those that were opened last are remembered. */
 export class DeviceTokens {
   readonly #sealer: Sealer;
-  readonly #opened = new LRUCache<string, string>({ max: MAX_OPENED });
+  readonly #opened = new BoundedCache<string, string>(MAX_OPENED);
 
   constructor(sealer: Sealer) {
     this.#sealer = sealer;

@@ -1,4 +1,4 @@
-import { LRUCache } from 'lru-cache';
+import { BoundedCache } from '../model/bounded-cache.ts';
 
 /** Failures in a row after which a host rests. */
 const FAILURES = 5;
@@ -16,7 +16,7 @@ interface Course {
 
 /** Hosts that do not answer rest, so that nobody's dead one takes the turns of the others. */
 export class HostRests {
-  readonly #courses = new LRUCache<string, Course>({ max: MAX_HOSTS });
+  readonly #courses = new BoundedCache<string, Course>(MAX_HOSTS);
   readonly #now: () => number;
 
   /** `now`: milliseconds that only go forward, for tests. */

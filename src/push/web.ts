@@ -1,8 +1,8 @@
 import { createHmac } from 'node:crypto';
-import { LRUCache } from 'lru-cache';
 import webPush from 'web-push';
 import type { WebPushConfig } from '../config/config.ts';
 import { wrongWebPushPair } from '../config/push-keys.ts';
+import { BoundedCache } from '../model/bounded-cache.ts';
 import type { WebSubscription } from '../model/device.ts';
 import type { AddressPolicy } from '../outbound/address-policy.ts';
 import { DeliveryClient, type Attempt } from '../outbound/delivery-client.ts';
@@ -46,7 +46,7 @@ export class WebVendor implements PushVendor {
   readonly #config: WebPushConfig;
   readonly #client: DeliveryClient;
   readonly #timeoutMs: number;
-  readonly #vapid = new LRUCache<string, string>({ max: VAPID_ORIGINS, ttl: VAPID_MS });
+  readonly #vapid = new BoundedCache<string, string>(VAPID_ORIGINS, { ttl: VAPID_MS });
   readonly #rests = new HostRests();
 
   constructor(config: WebPushConfig, options: VendorOptions, { policy, lookup }: GuardedWay) {
