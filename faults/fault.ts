@@ -70,21 +70,27 @@ const WARM_UP_MESSAGES = 40;
 /** So many runs of a fault take no longer unless something hangs. */
 export const hangLimitMs = (fault: Fault, runs: number): number => SET_UP_MS + runs * fault.runMs * SLOW_MACHINE;
 
-/**
- * Strikes a fault `runs` times and judges what came out. Closes what it opened, whatever happens; whoever ends `cleanUp`
- * ends the run. It takes no longer than `limitMs` either.
- */
+export interface FaultOptions {
+  /** Whoever ends it ends the run. */
+  readonly cleanUp?: CleanUp;
+  /** The run takes no longer. */
+  readonly limitMs?: number;
+  /** Rest of each caller after an answer; the stage's own by default. */
+  readonly gapMs?: number;
+}
+
+/** Strikes a fault `runs` times and judges what came out. Closes what it opened, whatever happens. */
 export async function runFault(
   fault: Fault,
   runs: number,
-  { cleanUp = new CleanUp(), limitMs = Number.POSITIVE_INFINITY } = {},
+  { cleanUp = new CleanUp(), limitMs = Number.POSITIVE_INFINITY, gapMs }: FaultOptions = {},
 ): Promise<FaultResult> {
   const lack = (await fault.lacks?.()) ?? null;
   if (lack !== null) return emptyResult(fault, { notRun: lack, violations: [] });
   const started = performance.now();
   let result: FaultResult;
   try {
-    result = await within(Math.min(limitMs, hangLimitMs(fault, runs)), play(fault, runs, cleanUp));
+    result = await within(Math.min(limitMs, hangLimitMs(fault, runs)), play(fault, runs, { cleanUp, gapMs }));
   } catch (error) {
     result = emptyResult(fault, { notRun: null, violations: [(error as Error).message] });
   }
@@ -93,8 +99,13 @@ export async function runFault(
   return { ...result, seconds, violations: [...result.violations, ...problems] };
 }
 
-async function play(fault: Fault, runs: number, cleanUp: CleanUp): Promise<FaultResult> {
+async function play(
+  fault: Fault,
+  runs: number,
+  { cleanUp, gapMs }: { cleanUp: CleanUp; gapMs: number | undefined },
+): Promise<FaultResult> {
   const scene = await fault.open(cleanUp);
+  if (gapMs !== undefined) scene.stage.load.pace(gapMs);
   const recoveries: Recovery[] = [];
   const failures: string[] = [];
   try {

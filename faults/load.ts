@@ -31,25 +31,32 @@ export class Load {
   /** Attempts to post that were not answered 200. */
   refused = 0;
   readonly #targets: readonly PostTarget[];
-  readonly #options: LoadOptions;
+  readonly #clientCount: number;
+  #gapMs: number;
   readonly #newest: number[];
   #next = 0;
   #stopped = true;
   #aborted = false;
   #clients: Promise<void> = Promise.resolve();
 
-  constructor(targets: readonly PostTarget[], options: LoadOptions) {
+  constructor(targets: readonly PostTarget[], { clients, gapMs }: LoadOptions) {
     this.#targets = targets;
-    this.#options = options;
+    this.#clientCount = clients;
+    this.#gapMs = gapMs;
     this.acknowledged = targets.map(() => new Map());
     this.#newest = targets.map(() => 0);
   }
 
   start(): void {
     this.#stopped = false;
-    this.#clients = Promise.all(Array.from({ length: this.#options.clients }, () => this.#run())).then(() => {});
+    this.#clients = Promise.all(Array.from({ length: this.#clientCount }, () => this.#run())).then(() => {});
     // It is looked at in `stop`, and must not end the process before.
     this.#clients.catch(() => {});
+  }
+
+  /** From here on each caller rests so long after an answer. */
+  pace(gapMs: number): void {
+    this.#gapMs = gapMs;
   }
 
   /** Resolves when every post that was begun has been answered 200. */
@@ -73,7 +80,7 @@ export class Load {
     // oxlint-disable-next-line no-unmodified-loop-condition -- `stop` does.
     while (!this.#stopped) {
       await this.#post(this.#next++);
-      if (this.#options.gapMs > 0) await wait(this.#options.gapMs);
+      if (this.#gapMs > 0) await wait(this.#gapMs);
     }
   }
 

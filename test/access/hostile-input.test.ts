@@ -1,5 +1,6 @@
 import { randomInt } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { request } from 'undici';
 import { errorKinds } from '../../src/errors.ts';
 import { describeOperation } from '../../src/operations/description.ts';
 import type { Scope } from '../../src/model/scopes.ts';
@@ -36,16 +37,17 @@ interface Answer {
 const address = (): string => `10.${randomInt(256)}.${randomInt(256)}.${randomInt(256)}`;
 
 async function send(operation: Operation, token: string | undefined, body: string | Buffer): Promise<Answer> {
-  const response = await fetch(`${stage.server.url}/v1/api/${operation.name}`, {
+  // Not by fetch, which takes more CPU time: this is called 14,000 times.
+  const response = await request(`${stage.server.url}/v1/api/${operation.name}`, {
     method: 'POST',
     headers: {
       'content-type': 'application/json',
       'x-forwarded-for': address(),
       ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
     },
-    body: typeof body === 'string' ? body : new Uint8Array(body),
+    body,
   });
-  return { status: response.status, text: await response.text() };
+  return { status: response.statusCode, text: await response.body.text() };
 }
 
 /** What is wrong with an answer to something hostile; empty when it is done, or refused in a sentence. */

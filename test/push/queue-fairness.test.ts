@@ -71,6 +71,7 @@ describe('web push', () => {
       (each) => each.length === 3 && each.every(({ claim }) => claim > 0),
     );
     expect(rows.map(({ attempts }) => attempts)).toEqual([0, 0, 0]);
+    await stage.service('web').received(1);
     expect(told(silent)).toBe(1);
     release();
     await stage.settled(1);
