@@ -13,7 +13,7 @@ export const LIVE_FEED_MUTANTS: readonly Mutant[] = [
     file: 'src/live/stretch.ts',
     find: 'while (count > 0 && this.#revs[count - 1]! > rev) count -= 1;',
     replace: 'while (count > 0 && this.#revs[count - 1]! >= rev) count -= 1;',
-    tests: [FOLLOW, '-t', 'gets what it lacks first'],
+    tests: ['test/live/stream-races.test.ts', '-t', 'from the change behind its last one'],
   },
   {
     name: 'follows-one-conversation-too-many',
@@ -54,6 +54,6 @@ export const LIVE_FEED_MUTANTS: readonly Mutant[] = [
     file: 'src/live/feed.ts',
     find: '      this.#isBehind ||= page.more;\n',
     replace: '',
-    tests: ['test/live/exactly-once.test.ts'],
+    tests: ['test/live/stream-races.test.ts', '-t', 'page by page'],
   },
 ];

@@ -1,4 +1,4 @@
-import { cpSync, mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, cpSync, mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { stripTypeScriptTypes } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
@@ -13,6 +13,8 @@ export class MutantTree {
 
   constructor() {
     this.root = mkdtempSync(join(realpathSync(tmpdir()), 'klatch-mutants-'));
+    // As a checkout: tests start the program as another user, too.
+    chmodSync(this.root, 0o755);
     cpSync(ROOT, this.root, { recursive: true, filter: (path) => !NOT_COPIED.includes(relative(ROOT, path)) });
     symlinkSync(join(ROOT, 'node_modules'), join(this.root, 'node_modules'));
   }

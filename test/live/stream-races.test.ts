@@ -116,6 +116,35 @@ describe('a client that begins to follow', () => {
   });
 });
 
+describe('what is read at once', () => {
+  test('goes to all followers page by page, although one notification stands for all of it', async () => {
+    const [first, second] = [await stage.follow(ann), await stage.follow(bob)];
+    // Half a MiB; a page holds 256 KiB.
+    const revs: number[] = [];
+    for (let n = 0; n < 16; n += 1) revs.push(await stage.commit('x'.repeat(32 * 1024)));
+    stage.advanced();
+    const hasAll = (client: Client): Promise<unknown> =>
+      eventually(
+        () => client.revs.length,
+        (count) => count === revs.length,
+      );
+    await Promise.all([hasAll(first), hasAll(second)]);
+    expect([first.revs, second.revs]).toEqual([revs, revs]);
+    expect(stage.counts.reads.fan_out).toBeGreaterThan(1);
+  });
+
+  test('is remembered, and goes to a client from the change behind its last one', async () => {
+    const first = await stage.follow(ann);
+    const revs = [await stage.commit('one'), await stage.commit('two'), await stage.commit('three')];
+    stage.advanced();
+    await got(first, 'three');
+    const second = await stage.follow(bob, { known: revs[1]! });
+    await got(second, 'three');
+    expect(second.revs).toEqual([revs[2]]);
+    expect(stage.counts.reads).toMatchObject({ shared: 1, catch_up: 0 });
+  });
+});
+
 describe('a text that is deleted while it is being read', () => {
   test('for one client is not remembered for the next', async () => {
     const rev = await stage.commit('secret');
