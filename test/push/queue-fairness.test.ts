@@ -65,10 +65,10 @@ describe('web push', () => {
     const { release } = silence(silent);
     stage.start({ inFlight: 8, timeoutMs: TIMEOUT_MS });
     await stage.post('first');
-    // Two rows were claimed and put back, the third is being sent.
+    // Two rows were claimed, put back and claimed again; the third is being sent.
     const rows = await eventually(
       () => stage.pending(),
-      (each) => each.length === 3 && each.every(({ claim }) => claim > 0),
+      (each) => each.filter(({ claim }) => claim > 1).length === 2,
     );
     expect(rows.map(({ attempts }) => attempts)).toEqual([0, 0, 0]);
     await stage.service('web').received(1);
