@@ -26,8 +26,8 @@ const config: Config = {
       }),
   // Catches a hang. It is no measure of speed: a slow machine must pass, too.
   testTimeout: 300_000,
-  // More than cores: tests wait half of their time. A worker that has run many files holds 2 GB, and its garbage
-  // collection took a fifth of the run; so it is replaced.
+  // More than cores: tests wait half of their time. Jest replaces a worker that has grown:
+  // without this limit a worker holds 2 GB at the end of a run.
   maxWorkers: 4,
   workerIdleMemoryLimit: '700MB',
   testSequencer: '<rootDir>/test/support/slow-first.ts',

@@ -71,7 +71,7 @@ const WARM_UP_MESSAGES = 40;
 export const hangLimitMs = (fault: Fault, runs: number): number => SET_UP_MS + runs * fault.runMs * SLOW_MACHINE;
 
 export interface FaultOptions {
-  /** Whoever ends it ends the run. */
+  /** Its `end` ends the run. */
   readonly cleanUp?: CleanUp;
   /** The run takes no longer. */
   readonly limitMs?: number;

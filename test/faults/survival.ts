@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { hangLimitMs, runFault, type Fault } from '../../faults/fault.ts';
 
-/** Rest of each caller after an answer: at most 270 posts a second. At the 800 of `make faults`, load takes half the CPU. */
+/** Rest of each caller after an answer: at most 270 posts a second. The 800 of `make faults` cost 40 % more CPU time. */
 const GAP_MS = 30;
 
 /**
