@@ -62,7 +62,7 @@ export const LIMITS_MUTANTS: readonly Mutant[] = [
   {
     name: 'values-of-frames-not-counted',
     promise: 'The values of a frame are counted against its operation before the schema sees them.',
-    file: 'src/operations/operation.ts',
+    file: 'src/operations/call-operation.ts',
     find: 'limitsOf(operation).values)',
     replace: 'FRAME_LIMITS.values)',
     tests: [FRAMES, '-t', 'takes 500 values'],

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { Agent, request, type Dispatcher } from 'undici';
-import { z } from 'zod';
+import * as z from 'zod';
 import { ProviderError, type CodeProvider, type OutgoingCode } from './provider.ts';
 
 const TIMEOUT_MS = 5_000;

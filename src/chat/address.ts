@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { ConnectionError, ProtocolError } from './chat-error.ts';
 
 const ABOUT_TIMEOUT_MS = 10_000;

@@ -3,7 +3,7 @@ import { request as requestTls } from 'node:https';
 import { Transform, type Readable, type TransformCallback } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { setTimeout as wait } from 'node:timers/promises';
-import { z } from 'zod';
+import * as z from 'zod';
 import { ConnectionError, ProtocolError, ServerError } from './chat-error.ts';
 import { attachmentSchema, type Attachment } from './shapes.ts';
 

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { AnswerTimeoutError, ProtocolError, ServerError, TooManyRequestsError } from './chat-error.ts';
 
 /** Something that the server says without being asked. */

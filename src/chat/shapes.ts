@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 
 /**
  * What this client relies on in what the server sends; the rest is kept as it came. They are not the server's own

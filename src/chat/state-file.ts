@@ -1,6 +1,6 @@
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { z } from 'zod';
+import * as z from 'zod';
 
 /** Conversations that are kept; those that were heard least recently are forgotten. */
 const MAX_CONVERSATIONS = 20_000;

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
-import { z } from 'zod';
+import * as z from 'zod';
 import { commandOf, NAMING, thisInstallation } from '../installation.ts';
 import { BackupError } from '../storage/backup/format.ts';
 import { namingOf, type Naming } from '../storage/backup/partial-file.ts';

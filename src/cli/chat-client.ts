@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { z } from 'zod';
+import * as z from 'zod';
 import { addressProblem, findServer, type ServerAddress } from '../chat/address.ts';
 import {
   AnswerTimeoutError,

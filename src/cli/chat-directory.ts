@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { ServerError } from '../chat/chat-error.ts';
 import type { LiveClient } from '../chat/live-client.ts';
 import { conversationSchema, type Conversation } from '../chat/shapes.ts';

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { z } from 'zod';
+import * as z from 'zod';
 import { conversationSchema, type Conversation } from '../chat/shapes.ts';
 import { asMember, withProfile, type ChatOptions } from './chat-client.ts';
 import { findConversation, listConversations } from './chat-directory.ts';

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Command } from 'commander';
-import { z } from 'zod';
+import * as z from 'zod';
 import { ServerError } from '../chat/chat-error.ts';
 import type { LiveClient } from '../chat/live-client.ts';
 import { messageSchema, type Message } from '../chat/shapes.ts';

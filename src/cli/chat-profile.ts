@@ -3,8 +3,8 @@ import { mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } 
 import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { InvalidArgumentError } from 'commander';
-import { z } from 'zod';
-import type { Environment } from '../config/load.ts';
+import * as z from 'zod';
+import type { Environment } from '../config/tree.ts';
 import { exitCodes } from './exit-codes.ts';
 import { CommandError } from './failure.ts';
 

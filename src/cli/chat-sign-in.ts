@@ -1,6 +1,6 @@
 import { hostname } from 'node:os';
 import { Option, type Command } from 'commander';
-import { z } from 'zod';
+import * as z from 'zod';
 import type { ServerAddress } from '../chat/address.ts';
 import { callOnce } from '../chat/call-once.ts';
 import { ServerError, SessionOverError } from '../chat/chat-error.ts';

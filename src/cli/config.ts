@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
-import { findConfigFile, loadConfig } from '../config/load.ts';
+import { loadConfig } from '../config/load.ts';
+import { findConfigFile } from '../config/tree.ts';
 import {
   ConfigError,
   formatProblem,

@@ -3,7 +3,7 @@ import { dirname, resolve } from 'node:path';
 import { readAsset } from '../assets.ts';
 import { writeConfig, type Owner } from '../config/durable-file.ts';
 import { keyState, type ConfigText } from '../config/edit.ts';
-import type { Environment } from '../config/load.ts';
+import type { Environment } from '../config/tree.ts';
 import { outline } from '../config/outline.ts';
 import type { SettingKey } from '../config/schema.ts';
 import { createServerKeys } from '../config/server-key-files.ts';

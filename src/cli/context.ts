@@ -1,4 +1,4 @@
-import type { Environment } from '../config/load.ts';
+import type { Environment } from '../config/tree.ts';
 import { toSafeJson } from '../model/invisible-text.ts';
 import type { LocalPlaces } from '../storage/local/clusters.ts';
 

@@ -1,5 +1,5 @@
 import { connect, type Socket } from 'node:net';
-import { z } from 'zod';
+import * as z from 'zod';
 import { startCommand, thisInstallation } from '../installation.ts';
 import type { Operation } from '../operations/operation.ts';
 import { ControlFolderError, findControlSocket } from '../storage/control-path.ts';

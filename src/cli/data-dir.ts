@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs';
 import { readAsset } from '../assets.ts';
-import { findConfigFile, readTree, REFERENCE } from '../config/load.ts';
+import { findConfigFile, readTree, REFERENCE } from '../config/tree.ts';
 import { ConfigError, NotConfiguredError } from '../config/problem.ts';
-import type { SettingKey, Settings } from '../config/schema.ts';
+import { settingEntries, type SettingKey, type Settings } from '../config/schema.ts';
 import { readSettings } from '../config/settings.ts';
 import type { CommandContext } from './context.ts';
 
@@ -19,7 +19,9 @@ export function readDataDir(file: string, env: CommandContext['env']): string {
 export function readSetting<Key extends SettingKey>(file: string, env: CommandContext['env'], key: Key): Settings[Key] {
   const reference = { name: REFERENCE, text: readAsset('config/reference.conf') };
   const tree = readTree(existsSync(file) ? [reference, { path: file }] : [reference], env);
-  const { settings, missing, problems } = readSettings(tree, file);
+  // To read the others costs a command 8 ms.
+  const entries = settingEntries().filter(([each]) => each === key);
+  const { settings, missing, problems } = readSettings(tree, file, entries);
   const value: Settings[Key] | undefined = settings[key];
   const ours = (found: { key: string }): boolean => found.key === key || found.key.startsWith(`${key}[`);
   if (missing.some(ours)) throw new NotConfiguredError(missing.filter(ours));

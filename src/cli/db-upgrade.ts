@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import type { Config } from '../config/config.ts';
-import { findConfigFile, loadConfig } from '../config/load.ts';
+import { loadConfig } from '../config/load.ts';
+import { findConfigFile } from '../config/tree.ts';
 import { removeOldClusters, upgradeCluster, type Upgraded } from '../storage/backup/upgrade-cluster.ts';
 import { readVersion } from '../version.ts';
 import { type CommandContext, print, printError, printJson } from './context.ts';

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { findConfigFile } from '../config/load.ts';
+import { findConfigFile } from '../config/tree.ts';
 import { ConfigError, NotConfiguredError } from '../config/problem.ts';
 import { examine } from '../doctor/examine.ts';
 import {
@@ -15,11 +15,12 @@ import { START } from '../doctor/last-failure.ts';
 import type { ServerAnswer, ServerSilence } from '../doctor/server.ts';
 import { serverStatus } from '../operations/server-status.ts';
 import { readVersion } from '../version.ts';
-import { absenceSentence, explainAbsence, isFree, type Absence } from './absence.ts';
+import { absenceSentence, isFree, type Absence } from './absence.ts';
 import { type CommandContext, print, printJson } from './context.ts';
 import { callServer, OtherVersionError } from './control-client.ts';
 import { readDataDir } from './data-dir.ts';
 import { exitCodes } from './exit-codes.ts';
+import { explainAbsence } from './explain-absence.ts';
 import { CommandError } from './failure.ts';
 import { oneLine } from './layout.ts';
 import { configFlag, withExamples, withJson } from './options.ts';

@@ -4,7 +4,7 @@ import type { Command } from 'commander';
 import type { ServerKeyFiles } from '../config/config.ts';
 import type { Owner } from '../config/durable-file.ts';
 import { quote } from '../config/edit.ts';
-import { findConfigFile } from '../config/load.ts';
+import { findConfigFile } from '../config/tree.ts';
 import { ConfigNotFoundError, NotConfiguredError } from '../config/problem.ts';
 import { checkServerKeys, createServerKeys } from '../config/server-key-files.ts';
 import { describePublicFile, isReadableByOthers, serverKeyFiles } from '../config/server-key-files.ts';

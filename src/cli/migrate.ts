@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import type { Config } from '../config/config.ts';
-import { findConfigFile, loadConfig } from '../config/load.ts';
+import { loadConfig } from '../config/load.ts';
+import { findConfigFile } from '../config/tree.ts';
 import { silentLog } from '../log.ts';
 import { DataDirLock } from '../storage/data-dir-lock.ts';
 import { newestVersion } from '../storage/migrate.ts';

@@ -1,14 +1,15 @@
 import { readFileSync } from 'node:fs';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Command } from 'commander';
-import { findConfigFile } from '../config/load.ts';
+import { findConfigFile } from '../config/tree.ts';
 import type { Finding } from '../doctor/finding.ts';
 import { startIdOf, type LastRun } from '../storage/run-record.ts';
-import { explainAbsence, findStartObstacles, type Absence } from './absence.ts';
+import { findStartObstacles, type Absence } from './absence.ts';
 import type { CommandContext } from './context.ts';
 import { OtherVersionError } from './control-client.ts';
 import { readDataDir } from './data-dir.ts';
 import { exitCodeMeanings, exitCodes, type ExitCode } from './exit-codes.ts';
+import { explainAbsence } from './explain-absence.ts';
 import { CommandError } from './failure.ts';
 import { configFlag, wholeNumber, withExamples } from './options.ts';
 import { absent, askStatus, notReady } from './status.ts';

@@ -1,6 +1,7 @@
 import { constants } from 'node:os';
 import type { Command } from 'commander';
-import { findConfigFile, loadConfig } from '../config/load.ts';
+import { loadConfig } from '../config/load.ts';
+import { findConfigFile } from '../config/tree.ts';
 import { thisInstallation } from '../installation.ts';
 import { createLog, type Log } from '../log.ts';
 import type { Server } from '../server.ts';

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { keyState, type ConfigText } from '../config/edit.ts';
 import { isPlaceholder, scalarText } from '../config/kind.ts';
-import { readTree } from '../config/load.ts';
+import { readTree } from '../config/tree.ts';
 import type { SettingKey } from '../config/schema.ts';
 import { isEmbedded, type DatabaseAnswer } from '../config/setup.ts';
 import { valueAt } from '../hocon/path.ts';

@@ -1,7 +1,8 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { readAsset } from '../assets.ts';
-import { loadConfig, readTree, REFERENCE } from '../config/load.ts';
+import { loadConfig } from '../config/load.ts';
+import { readTree, REFERENCE } from '../config/tree.ts';
 import type { SettingKey } from '../config/schema.ts';
 import { describeConfig, formatConfig } from '../config/show.ts';
 import { thisInstallation, type Installation } from '../installation.ts';

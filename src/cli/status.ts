@@ -1,9 +1,9 @@
 import type { Command } from 'commander';
-import { findConfigFile } from '../config/load.ts';
+import { findConfigFile } from '../config/tree.ts';
 import { startCommand, thisInstallation } from '../installation.ts';
 import { serverStatus } from '../operations/server-status.ts';
 import { toSafeJson } from '../model/invisible-text.ts';
-import { absenceSentence, explainAbsence, obstaclesOf, type Absence } from './absence.ts';
+import { absenceSentence, obstaclesOf, type Absence } from './absence.ts';
 import { print, type CommandContext } from './context.ts';
 import { callServer, OtherVersionError } from './control-client.ts';
 import { dataDirOf } from './data-dir.ts';
@@ -49,6 +49,8 @@ export async function askStatus(dataDir: string): Promise<Status | Absence> {
   } catch (error) {
     const isAway = error instanceof CommandError && error.exitCode === exitCodes.unavailable;
     if (!isAway || error instanceof OtherVersionError) throw error;
+    // Imported here: a command that reaches a running server needs none of it.
+    const { explainAbsence } = await import('./explain-absence.ts');
     return explainAbsence(dataDir);
   }
 }

@@ -1,5 +1,5 @@
 import { clearScreenDown, createInterface, cursorTo, moveCursor, type Interface } from 'node:readline';
-import { z } from 'zod';
+import * as z from 'zod';
 import type { ChatEvent } from '../chat/events.ts';
 import type { LiveClient } from '../chat/live-client.ts';
 import { conversationSchema, type Account, type Conversation } from '../chat/shapes.ts';

@@ -2,7 +2,7 @@ import { dirname, isAbsolute, resolve } from 'node:path';
 import { valueAt } from '../hocon/path.ts';
 import type { ObjectValue, Value } from '../hocon/value.ts';
 import { isPlaceholder } from './kind.ts';
-import { readTree } from './load.ts';
+import { readTree } from './tree.ts';
 import { outline } from './outline.ts';
 import { ConfigError } from './problem.ts';
 

@@ -3,8 +3,9 @@ import { basename, dirname, isAbsolute, join, relative } from 'node:path';
 import { syncFolder, writeNewFile } from './durable-file.ts';
 import type { Config } from './config.ts';
 import { quote } from './edit.ts';
-import { configurationFiles, type Environment, type LoadedConfig } from './load.ts';
-import { isJson } from './push-keys.ts';
+import type { LoadedConfig } from './load.ts';
+import { configurationFiles, type Environment } from './tree.ts';
+import { isJson } from './google-key.ts';
 import type { SettingKey } from './schema.ts';
 import { describeConfig, HIDDEN, type Shown, type ShownSetting } from './show.ts';
 

@@ -1,9 +1,5 @@
-import { statSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import { readAsset } from '../assets.ts';
-import { HoconError, renderSentence } from '../hocon/error.ts';
-import { loadHocon } from '../hocon/load.ts';
-import type { LoadOptions, Source } from '../hocon/load.ts';
 import type { Oddity } from '../hocon/oddity.ts';
 import type { ObjectValue } from '../hocon/value.ts';
 import { SIGNING_KEYS } from '../model/server-key.ts';
@@ -11,9 +7,9 @@ import { buildConfig, buildEndpoint } from './build.ts';
 import type { Config } from './config.ts';
 import { readTls } from './endpoint-tls.ts';
 import { presentProblem } from './excerpt.ts';
-import { ConfigError, ConfigNotFoundError, NotConfiguredError, formatProblem } from './problem.ts';
+import { ConfigError, NotConfiguredError, formatProblem } from './problem.ts';
 import type { ConfigProblem } from './problem.ts';
-import { isOwnWord, SourceFile } from './public-text.ts';
+import { SourceFile } from './public-text.ts';
 import { settingEntries } from './schema.ts';
 import { readLetter } from './letter.ts';
 import type { Settings } from './schema.ts';
@@ -21,13 +17,8 @@ import { checkServerKeys, isReadableByOthers } from './server-key-files.ts';
 import { checkServices } from './service-checks.ts';
 import type { KeyFindings } from './service-checks.ts';
 import { problemAt, readSettings } from './settings.ts';
+import { readTree, REFERENCE, type Environment } from './tree.ts';
 import { syntaxWarnings } from './syntax-warnings.ts';
-
-/** The environment as `process.env` has it. */
-export type Environment = Readonly<Record<string, string | undefined>>;
-
-/** The name of reference.conf in messages; no file can be named so by accident. */
-export const REFERENCE = '(reference.conf)';
 
 /** The configuration, what is odd about it, and the tree it was read from, for `klatch config show`. */
 export interface LoadedConfig {
@@ -35,39 +26,6 @@ export interface LoadedConfig {
   /** One line each, `file:line:column: key: sentence`. */
   readonly warnings: readonly string[];
   readonly root: ObjectValue;
-}
-
-/** Where a configuration file may be named or found. */
-export interface FindOptions {
-  /** Value of `--config`. */
-  readonly flag?: string | undefined;
-  readonly env: Environment;
-  /** Folder of the program: `<dir>/bin` of `<dir>/bin/klatch`. */
-  readonly programDir: string;
-}
-
-/**
- * The configuration file to read: `--config`, `$KLATCH_CONFIG`, `conf/server.conf` beside the program's folder, then
- * `/etc/klatch/server.conf`. A file that was named has to be there: nothing else is read in its place.
- * Throws ConfigNotFoundError with the places it looked at.
- */
-export function findConfigFile({ flag, env, programDir }: FindOptions): string {
-  const named = flag ?? (env['KLATCH_CONFIG'] === '' ? undefined : env['KLATCH_CONFIG']);
-  const places = named === undefined ? [join(programDir, '../conf/server.conf'), '/etc/klatch/server.conf'] : [named];
-  const found = places.find(exists);
-  if (found === undefined) throw new ConfigNotFoundError(places);
-  return found;
-}
-
-/** False only where there is nothing: a file in a closed folder is reported when it is read, not passed over. */
-function exists(path: string): boolean {
-  try {
-    return statSync(path, { throwIfNoEntry: false }) !== undefined;
-  } catch (error) {
-    // statSync answers undefined for ENOENT and ENOTDIR: whatever is thrown says that something is there or hidden.
-    if (typeof error === 'object' && error !== null && 'code' in error) return true;
-    throw error;
-  }
 }
 
 /**
@@ -98,49 +56,6 @@ export function loadConfig(file: string, options: { readonly env: Environment })
   if (clashes.length > 0) throw new ConfigError([...clashes, ...odd]);
   const warnings = [...odd, ...present([...keys.warnings, ...services.warnings, ...valueOddities(settings, file)])];
   return { config: buildConfig(resolve(file), settings), warnings: warnings.map(formatProblem), root };
-}
-
-/** The files that a configuration consists of, itself first; throws ConfigError as `readTree` does. */
-export function configurationFiles(file: string, env: Environment): string[] {
-  const files = new Set<string>();
-  const sources = [{ name: REFERENCE, text: readAsset('config/reference.conf') }, { path: file }];
-  readTree(sources, env, { onFile: (path) => files.add(resolve(path)) });
-  return [...files];
-}
-
-/** Reads sources; mistakes in their text come out as a ConfigError that shows nothing of a value that may be secret. */
-export function readTree(
-  sources: readonly Source[],
-  env: Environment,
-  { onFile, onOddity }: Pick<LoadOptions, 'onFile' | 'onOddity'> = {},
-): ObjectValue {
-  const files = new Map<string, SourceFile>();
-  for (const source of sources) if ('text' in source) files.set(source.name, new SourceFile(source.text));
-  try {
-    return loadHocon(sources, {
-      env,
-      ...(onOddity === undefined ? {} : { onOddity }),
-      onFile: (path, text) => {
-        files.set(path, new SourceFile(text));
-        onFile?.(path, text);
-      },
-    });
-  } catch (error) {
-    if (!(error instanceof HoconError)) throw error;
-    throw new ConfigError(
-      error.problems.map(({ origin, sentence }) => {
-        const { file, line, column } = origin;
-        const isPublic = files.get(file)?.isPublic(line) === true;
-        const shown = renderSentence(sentence, (text) => isPublic || isOwnWord(text) || isOwnVariable(text));
-        return presentProblem({ file, line, column, key: '', sentence: shown }, files);
-      }),
-    );
-  }
-}
-
-/** A variable that our own service sets: nobody's password is spelled like it. */
-function isOwnVariable(text: string): boolean {
-  return /^KLATCH_[A-Z_]+$/.test(text);
 }
 
 function isComplete(settings: Partial<Settings>): settings is Settings {

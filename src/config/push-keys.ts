@@ -1,6 +1,7 @@
 import { createECDH, createPrivateKey, X509Certificate } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
 import { readFileSync, statSync } from 'node:fs';
+import { isJson, SERVICE_ACCOUNT } from './google-key.ts';
 import { keyFileName } from './key-file-name.ts';
 
 /** An account of a program at Google, and the key that it signs with. */
@@ -12,23 +13,6 @@ export interface ServiceAccount {
 }
 
 const MAX_BYTES = 65_536;
-const ACCOUNT = 'a service account of the project (Firebase: project settings, service accounts, new private key)';
-/** What people take for a key: server keys of the legacy API, in both of their forms. */
-const LEGACY = /^(?:AIza|AAAA[\w-]*:APA91)/;
-
-/** Why a text is neither a path nor the JSON of a service account; null where it may be one. */
-export function unfitGoogleKey(text: string): string | null {
-  if (LEGACY.test(text.trim())) {
-    return `it is a server key of the legacy API, which Google switched off in 2024; what is needed is ${ACCOUNT}`;
-  }
-  if (text.includes('-----BEGIN')) return isJson(text) ? null : 'it is a private key alone; the whole JSON is needed';
-  return null;
-}
-
-/** Whether a key is JSON itself, and not the path of a file with it. */
-export function isJson(key: string): boolean {
-  return key.trimStart().startsWith('{');
-}
 
 /** The service account of a key (JSON, or an absolute path), or a sentence without anything of a key in it. */
 export function readServiceAccount(projectId: string, key: string): ServiceAccount | string {
@@ -36,14 +20,14 @@ export function readServiceAccount(projectId: string, key: string): ServiceAccou
   const text = isJson(key) ? { content: key } : readText(key, name);
   if (typeof text === 'string') return text;
   const fields = parseObject(text.content);
-  if (fields === null) return `${name} is ${isJson(key) ? 'damaged' : 'not JSON'}: expected ${ACCOUNT}`;
+  if (fields === null) return `${name} is ${isJson(key) ? 'damaged' : 'not JSON'}: expected ${SERVICE_ACCOUNT}`;
   return accountOf(fields, projectId, name);
 }
 
 function accountOf(fields: Record<string, unknown>, projectId: string, name: string): ServiceAccount | string {
-  if ('project_info' in fields) return `${name} is the configuration of an app; expected ${ACCOUNT}`;
+  if ('project_info' in fields) return `${name} is the configuration of an app; expected ${SERVICE_ACCOUNT}`;
   const { type, client_email: email, private_key: pem, private_key_id: keyId, project_id: project } = fields;
-  if (type !== 'service_account') return `${name} is not a service account; expected ${ACCOUNT}`;
+  if (type !== 'service_account') return `${name} is not a service account; expected ${SERVICE_ACCOUNT}`;
   if (typeof email !== 'string' || !/^[\x21-\x7e]{3,320}$/.test(email)) return `${name} lacks its client_email`;
   if (typeof pem !== 'string') return `${name} lacks its private_key`;
   // A project has a number beside its id; the file knows the id only.

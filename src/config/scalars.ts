@@ -3,7 +3,7 @@ import { durationMs, sizeBytes } from '../hocon/units.ts';
 import type { Value } from '../hocon/value.ts';
 import { holdsKey, scalar, scalarText } from './kind.ts';
 import type { Kind, Verdict } from './kind.ts';
-import { isJson, unfitGoogleKey } from './push-keys.ts';
+import { isJson, unfitGoogleKey } from './google-key.ts';
 
 /** Smallest and largest value that is accepted, in the kind's own unit. */
 export interface Bounds {

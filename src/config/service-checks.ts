@@ -1,7 +1,8 @@
 import { valueAt } from '../hocon/path.ts';
 import type { ObjectValue, Value } from '../hocon/value.ts';
 import type { ConfigProblem } from './problem.ts';
-import { isJson, readAppleKey, readAuthority, readServiceAccount, wrongWebPushPair } from './push-keys.ts';
+import { isJson } from './google-key.ts';
+import { readAppleKey, readAuthority, readServiceAccount, wrongWebPushPair } from './push-keys.ts';
 import type { SettingKey, Settings } from './schema.ts';
 import { isReadableByOthers } from './server-key-files.ts';
 import { problemAt } from './settings.ts';

@@ -19,10 +19,10 @@ export interface SettingsReading {
 }
 
 /**
- * Reads every key of the table out of a resolved tree (reference.conf with the administrator's file over it).
+ * Reads keys out of a resolved tree (reference.conf with the administrator's file over it), by default all of the table.
  * `file` is named for keys that stand nowhere. It never throws: the caller decides what the findings mean.
  */
-export function readSettings(root: ObjectValue, file: string): SettingsReading {
+export function readSettings(root: ObjectValue, file: string, entries = settingEntries()): SettingsReading {
   const problems: ConfigProblem[] = [];
   const missing = findPlaceholders(root, '');
   const odd: ConfigProblem[] = [];
@@ -32,7 +32,7 @@ export function readSettings(root: ObjectValue, file: string): SettingsReading {
   };
   const settings: Partial<Record<SettingKey, unknown>> = {};
   const broken = readSections(root, reading);
-  for (const [key, entry] of settingEntries()) {
+  for (const [key, entry] of entries) {
     if (broken.some((section) => key.startsWith(`${section}.`))) continue;
     const value = valueAt(root, key.split('.'));
     if (value !== null && value.kind !== 'null') settings[key] = entry.kind.read(key, value, reading);

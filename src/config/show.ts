@@ -3,7 +3,7 @@ import { valueAt } from '../hocon/path.ts';
 import type { ObjectValue, Value } from '../hocon/value.ts';
 import { scalarText } from './kind.ts';
 import type { Kind } from './kind.ts';
-import { REFERENCE } from './load.ts';
+import { REFERENCE } from './tree.ts';
 import { resolvePath } from './scalars.ts';
 import { settingEntries } from './schema.ts';
 import type { SettingKey } from './schema.ts';

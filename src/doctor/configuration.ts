@@ -1,6 +1,7 @@
 import { statSync } from 'node:fs';
 import type { Config } from '../config/config.ts';
-import { loadConfig, type Environment } from '../config/load.ts';
+import { loadConfig } from '../config/load.ts';
+import type { Environment } from '../config/tree.ts';
 import { ConfigError, formatProblem, NotConfiguredError, type ConfigProblem } from '../config/problem.ts';
 import { dangers } from './dangers.ts';
 import { error, ok, warning, type Verdict } from './finding.ts';

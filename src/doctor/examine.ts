@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import type { Config } from '../config/config.ts';
-import type { Environment } from '../config/load.ts';
+import type { Environment } from '../config/tree.ts';
 import { findHolder, type LockHolder } from '../storage/data-dir-lock.ts';
 import { examineBaseUri } from './base-uri.ts';
 import { judgeClock } from './clock.ts';

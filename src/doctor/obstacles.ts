@@ -1,6 +1,6 @@
 import { connect } from 'node:net';
 import type { Config, HttpConfig, MetricsConfig } from '../config/config.ts';
-import type { Environment } from '../config/load.ts';
+import type { Environment } from '../config/tree.ts';
 import { examineConfiguration } from './configuration.ts';
 import { examineDataDirectory } from './data-directory.ts';
 import { examineDatabase } from './database-facts.ts';

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { NotInStoreError, type Progress, type UploadState } from './store.ts';
 
 /** More than these no store takes in one upload. */

@@ -2,7 +2,8 @@ import { Router, type Request, type RequestHandler, type Response } from 'expres
 import { KlatchError } from '../errors.ts';
 import { callerSource } from '../operations/caller.ts';
 import { limitsOf, type BodyLimits } from '../operations/input-limits.ts';
-import { admitCaller, callOperation, type Operation } from '../operations/operation.ts';
+import { admitCaller, callOperation } from '../operations/call-operation.ts';
+import type { Operation } from '../operations/operation.ts';
 import { parseLenientJson } from '../operations/parse-json.ts';
 import type { Services } from '../operations/services.ts';
 import { bodySize, readBody } from './body.ts';

@@ -1,6 +1,6 @@
 import type { Request, Response } from 'express';
 import { KlatchError } from '../errors.ts';
-import { requireAccount } from '../operations/operation.ts';
+import { requireAccount } from '../operations/caller.ts';
 import type { Services } from '../operations/services.ts';
 import type { Door } from './door.ts';
 import { announcedBytes, openBody } from './file-body.ts';

@@ -1,5 +1,5 @@
 import type { Request } from 'express';
-import { z } from 'zod';
+import * as z from 'zod';
 import { KlatchError } from '../errors.ts';
 import type { HookUpdate } from '../operations/hook-control.ts';
 import { MAX_LOG_PAGE, type LogRequest } from '../operations/hook-log.ts';

@@ -4,7 +4,7 @@ import type { UploadStatus } from '../files/resumable.ts';
 import { isFileKey } from '../files/store.ts';
 import type { AccountId } from '../model/ids.ts';
 import { reading } from '../operations/database-errors.ts';
-import { requireAccount } from '../operations/operation.ts';
+import { requireAccount } from '../operations/caller.ts';
 import type { Services } from '../operations/services.ts';
 import type { Door } from './door.ts';
 import { admitToFiles } from './file-access.ts';

@@ -1,11 +1,12 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { KlatchError } from '../errors.ts';
 import type { Log } from '../log.ts';
 import { publicError } from '../operations/database-errors.ts';
 import type { Caller } from '../operations/caller.ts';
 import { FRAME_LIMITS } from '../operations/input-limits.ts';
 import type { JsonLimits } from '../operations/json-bounds.ts';
-import { callOperation, type Operation } from '../operations/operation.ts';
+import { callOperation } from '../operations/call-operation.ts';
+import type { Operation } from '../operations/operation.ts';
 import { parseJson } from '../operations/parse-json.ts';
 import type { Services } from '../operations/services.ts';
 

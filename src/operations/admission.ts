@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import type { LimitsConfig } from '../config/config.ts';
 import { KlatchError } from '../errors.ts';
 import type { AccountId } from '../model/ids.ts';

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { setArchived } from '../storage/groups.ts';
 import { findIntegrationHash } from '../storage/integrations.ts';
 import type { Caller } from './caller.ts';

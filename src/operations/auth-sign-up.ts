@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { KlatchError } from '../errors.ts';
 import { insertAccount } from '../storage/accounts.ts';
 import { endVerified } from '../storage/activations.ts';

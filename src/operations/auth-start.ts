@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import type { CodeProvider } from '../activation/provider.ts';
 import type { Config } from '../config/config.ts';
 import { KlatchError } from '../errors.ts';

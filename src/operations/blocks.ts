@@ -1,11 +1,12 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { KlatchError } from '../errors.ts';
 import { lockActiveAccount } from '../storage/accounts.ts';
 import { countBlocks, deleteBlock, insertBlock, listBlocks } from '../storage/blocks.ts';
 import { findAddressee } from '../storage/members.ts';
 import { absentUser, requireAddressee, userReference } from './admission.ts';
 import { reading } from './database-errors.ts';
-import { defineOperation, requireAccount } from './operation.ts';
+import { requireAccount } from './caller.ts';
+import { defineOperation } from './operation.ts';
 import { limitSchema, pageOf } from './page.ts';
 
 /** More than anybody has had to block; it bounds the rows of one account. */

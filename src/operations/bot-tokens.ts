@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { KlatchError } from '../errors.ts';
 import type { SessionId } from '../model/ids.ts';
 import { scopes } from '../model/scopes.ts';
@@ -8,7 +8,8 @@ import { insertSession } from '../storage/sessions.ts';
 import { userReference } from './admission.ts';
 import { requireOwnBot } from './bots.ts';
 import { reading } from './database-errors.ts';
-import { defineOperation, requireAccount } from './operation.ts';
+import { requireAccount } from './caller.ts';
+import { defineOperation } from './operation.ts';
 import { limitSchema, pageOf } from './page.ts';
 import { endingSessions } from './session-ends.ts';
 import { listedSessionSchema, presentSession } from './session-list.ts';

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { KlatchError } from '../errors.ts';
 import type { AccountId } from '../model/ids.ts';
 import { lockActiveAccount } from '../storage/accounts.ts';
@@ -9,7 +9,8 @@ import { setDeactivated } from '../storage/profiles.ts';
 import { endSessions } from '../storage/session-list.ts';
 import { userReference } from './admission.ts';
 import { reading } from './database-errors.ts';
-import { defineOperation, requireAccount } from './operation.ts';
+import { requireAccount } from './caller.ts';
+import { defineOperation } from './operation.ts';
 import { limitSchema, pageOf } from './page.ts';
 import { endingSessions } from './session-ends.ts';
 import { nickSchema, titleSchema } from './users.ts';

@@ -1,3 +1,4 @@
+import { KlatchError } from '../errors.ts';
 import type { AccountId, ConversationId, Rev, SessionId } from '../model/ids.ts';
 import type { InstallationRole } from '../model/roles.ts';
 import type { Scope } from '../model/scopes.ts';
@@ -83,4 +84,10 @@ export function isAdministrator(caller: Caller): boolean {
 /** The network that a call counts for; null on the server's own machine, which nothing bounds. */
 export function callerSource(caller: Caller): SourceKey | null {
   return caller.kind === 'system' ? null : caller.source;
+}
+
+/** The account that calls. Throws `forbidden` for the administrator's command line, which is nobody's account. */
+export function requireAccount(caller: Caller): AccountCaller {
+  if (caller.kind === 'account') return caller;
+  throw new KlatchError('forbidden', { sentence: 'Only an account can do this: call it with a session token' });
 }

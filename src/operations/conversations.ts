@@ -1,9 +1,10 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { KlatchError } from '../errors.ts';
 import type { AccountId, ConversationId } from '../model/ids.ts';
 import { listConversations, type OwnConversation } from '../storage/conversations.ts';
 import { reading } from './database-errors.ts';
-import { defineOperation, definePlacedOperation, requireAccount } from './operation.ts';
+import { requireAccount } from './caller.ts';
+import { defineOperation, definePlacedOperation } from './operation.ts';
 import { limitSchema, pageOf } from './page.ts';
 import type { Services } from './services.ts';
 import { conversationSchema, presentActor, type ConversationShape } from './shapes.ts';

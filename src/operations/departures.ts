@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { KlatchError } from '../errors.ts';
 import type { AccountId } from '../model/ids.ts';
 import { insertRemoval, listActingMembers, listHookIds, type ActingMember } from '../storage/departures.ts';
@@ -7,7 +7,7 @@ import { deleteMember, updateRole } from '../storage/members.ts';
 import type { Caller } from './caller.ts';
 import type { LockedGroup, NoticeDetails } from './group-change.ts';
 import { replaceGroupToken } from './group-token.ts';
-import { admitCaller } from './operation.ts';
+import { admitCaller } from './call-operation.ts';
 import type { Services } from './services.ts';
 
 /** What ends with a membership, or with the role of an admin: one place for leaving, removal and demotion. */

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { errorKinds, type ErrorCode } from '../errors.ts';
 import { scopeMeanings } from '../model/scopes.ts';
 import type { Operation, Who } from './operation.ts';

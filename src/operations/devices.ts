@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { KlatchError } from '../errors.ts';
 import { DEVICE_TOKEN, deviceKinds } from '../model/device.ts';
 import { lockActiveAccount } from '../storage/accounts.ts';
@@ -15,7 +15,8 @@ import {
 } from '../storage/devices.ts';
 import { reading, unknownOutcome } from './database-errors.ts';
 import { readDeviceToken, requireConfigured } from './device-token.ts';
-import { defineOperation, requireAccount } from './operation.ts';
+import { requireAccount } from './caller.ts';
+import { defineOperation } from './operation.ts';
 import { limitSchema, pageOf } from './page.ts';
 import { labelSchema } from './sign-in.ts';
 

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { KlatchError } from '../errors.ts';
 import { checkFiles as checkPage } from '../files/check.ts';
 import { NotInStoreError, StoreAwayError } from '../files/store.ts';

@@ -1,11 +1,12 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { KlatchError } from '../errors.ts';
 import { signFileLink } from '../files/link.ts';
 import { messageId } from '../model/ids.ts';
 import { readUsage } from '../storage/file-usage.ts';
 import { findReadable, listOwn, type StoredFile } from '../storage/files.ts';
 import { reading } from './database-errors.ts';
-import { defineOperation, requireAccount } from './operation.ts';
+import { requireAccount } from './caller.ts';
+import { defineOperation } from './operation.ts';
 import { limitSchema, pageOf } from './page.ts';
 
 /** How long an address that somebody asks for is good. */

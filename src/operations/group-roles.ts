@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { KlatchError } from '../errors.ts';
 import type { AccountId } from '../model/ids.ts';
 import type { ActingMember } from '../storage/departures.ts';

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import type { ConversationId } from '../model/ids.ts';
 import { replaceToken } from '../storage/integrations.ts';
 import { newToken } from './access.ts';

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { KlatchError } from '../errors.ts';
 import type { Seq } from '../model/ids.ts';
 import { readHistory } from '../storage/messages.ts';

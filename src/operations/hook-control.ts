@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { KlatchError } from '../errors.ts';
 import { newHookSecret } from '../model/hook-secret.ts';
 import type { Transaction } from '../storage/connection.ts';

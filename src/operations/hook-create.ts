@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { byPlace } from './hook-access.ts';
 import { hookChangesSchema } from './hook-control.ts';
 import { countRegistration, registerHook } from './hooks.ts';

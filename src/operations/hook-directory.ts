@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { hookFacts } from '../model/hook.ts';
 import type { ConversationId } from '../model/ids.ts';
 import { logPage } from '../storage/delivery-log.ts';

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { KlatchError } from '../errors.ts';
 import { messageId, type ConversationId, type Seq } from '../model/ids.ts';
 import { logPage, type LoggedAttempt, type LogPlace } from '../storage/delivery-log.ts';

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { KlatchError } from '../errors.ts';
 import { claimPing, type HookReference } from '../storage/hook-control.ts';
 import { reading } from './database-errors.ts';

@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { z } from 'zod';
+import * as z from 'zod';
 import { KlatchError } from '../errors.ts';
 import { messageId, type Seq } from '../model/ids.ts';
 import type { Transaction } from '../storage/connection.ts';

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { KlatchError } from '../errors.ts';
 import { hookState } from '../model/hook.ts';
 import type { ConversationId, HookId } from '../model/ids.ts';

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { KlatchError } from '../errors.ts';
 import { findGroup } from '../storage/groups.ts';
 import { reading } from './database-errors.ts';

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { KlatchError } from '../errors.ts';
 import type { AccountId, ConversationId } from '../model/ids.ts';
 import type { Transaction } from '../storage/connection.ts';
@@ -7,10 +7,10 @@ import { useInvite, type Invite } from '../storage/invites.ts';
 import { findGroupRole } from '../storage/members.ts';
 import { admitMember } from './admission.ts';
 import { reading } from './database-errors.ts';
-import type { AccountCaller } from './caller.ts';
+import { requireAccount, type AccountCaller } from './caller.ts';
 import { absentGroup, committing, lockConversation, type ConversationNews, type LockedGroup } from './group-change.ts';
 import { requireInvite } from './invites.ts';
-import { defineOperation, requireAccount } from './operation.ts';
+import { defineOperation } from './operation.ts';
 import { limitSchema, pageOf } from './page.ts';
 import type { Services } from './services.ts';
 

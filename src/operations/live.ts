@@ -1,12 +1,12 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { KlatchError } from '../errors.ts';
 import type { ConversationId, Rev } from '../model/ids.ts';
 import type { SourceKey } from '../model/source-key.ts';
-import { MAX_FOLLOWED, type Caller, type LiveSession } from './caller.ts';
+import { MAX_FOLLOWED, requireAccount, type Caller, type LiveSession } from './caller.ts';
 import { listMembersAmong } from '../storage/presence.ts';
 import { reading } from './database-errors.ts';
 import { FOLLOW_LIMITS } from './input-limits.ts';
-import { defineOperation, definePlacedOperation, requireAccount } from './operation.ts';
+import { defineOperation, definePlacedOperation } from './operation.ts';
 import { conversationNumber } from './schemas.ts';
 
 const MAX_TOKEN = 200;

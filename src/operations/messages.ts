@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { z } from 'zod';
+import * as z from 'zod';
 import { KlatchError, SAFE_REPEAT } from '../errors.ts';
 import { messageId, type AccountId, type ConversationId } from '../model/ids.ts';
 import { DatabaseLostError } from '../storage/database-error.ts';

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 
 /**
  * A moment as RFC 3339 writes it, with its zone, since without one nobody could tell whose it is; null for anything else,

@@ -1,11 +1,12 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { KlatchError } from '../errors.ts';
 import { notificationLevels } from '../model/device.ts';
 import { updateNotificationSetting } from '../storage/notification-settings.ts';
 import { reading } from './database-errors.ts';
 import { notIn } from './messages.ts';
 import { parseMoment } from './moment.ts';
-import { definePlacedOperation, requireAccount } from './operation.ts';
+import { requireAccount } from './caller.ts';
+import { definePlacedOperation } from './operation.ts';
 import { conversationNumber } from './schemas.ts';
 
 export const updateNotifications = definePlacedOperation({

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { KlatchError } from '../errors.ts';
 import type { ConversationId } from '../model/ids.ts';
 import type { Sql, Transaction } from '../storage/connection.ts';
@@ -11,11 +11,11 @@ import {
 } from '../storage/private-conversations.ts';
 import type { Addressee, MembershipCounts } from '../storage/members.ts';
 import { lockAccount, requireAddressee, requireRoom, userReference } from './admission.ts';
-import type { AccountCaller } from './caller.ts';
+import { requireAccount, type AccountCaller } from './caller.ts';
 import { showConversation } from './conversations.ts';
 import { reading } from './database-errors.ts';
 import { committing } from './group-change.ts';
-import { defineOperation, requireAccount } from './operation.ts';
+import { defineOperation } from './operation.ts';
 import type { Services } from './services.ts';
 import { conversationSchema } from './shapes.ts';
 

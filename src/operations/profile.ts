@@ -1,10 +1,11 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { KlatchError } from '../errors.ts';
 import { violates } from '../storage/database-error.ts';
 import { findProfile, listAddresses, updateProfile, type Profile } from '../storage/profiles.ts';
 import { absentUser, userReference } from './admission.ts';
 import { reading } from './database-errors.ts';
-import { defineOperation, requireAccount } from './operation.ts';
+import { requireAccount } from './caller.ts';
+import { defineOperation } from './operation.ts';
 import { aboutSchema, installationRoleSchema } from './schemas.ts';
 import { nickSchema, titleSchema } from './users.ts';
 

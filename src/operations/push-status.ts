@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { deviceKinds } from '../model/device.ts';
 import type { VendorReport } from '../push/report.ts';
 import { DatabaseAwayError, DatabaseLostError } from '../storage/database-error.ts';

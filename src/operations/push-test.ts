@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { deviceKinds } from '../model/device.ts';
 import type { TestedDevice } from '../push/report.ts';
 import { requireAddressee, userReference } from './admission.ts';

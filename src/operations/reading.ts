@@ -1,11 +1,12 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { KlatchError } from '../errors.ts';
 import type { Seq } from '../model/ids.ts';
 import { isBlocked } from '../storage/messages.ts';
 import { moveReadPosition } from '../storage/read-positions.ts';
 import { reading } from './database-errors.ts';
 import { notIn, requireOpen } from './messages.ts';
-import { definePlacedOperation, requireAccount } from './operation.ts';
+import { requireAccount } from './caller.ts';
+import { definePlacedOperation } from './operation.ts';
 import { conversationNumber, seqSchema } from './schemas.ts';
 
 export const readMessages = definePlacedOperation({

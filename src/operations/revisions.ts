@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { KlatchError } from '../errors.ts';
 import type { AccountId, Seq } from '../model/ids.ts';
 import type { StoredMessage } from '../storage/changes.ts';
@@ -10,7 +10,8 @@ import { unknownOutcome } from './database-errors.ts';
 import { MESSAGE_LIMITS } from './input-limits.ts';
 import { checkMessageText } from './message-text.ts';
 import { notIn, requireOpen } from './messages.ts';
-import { definePlacedOperation, requireAccount } from './operation.ts';
+import { requireAccount } from './caller.ts';
+import { definePlacedOperation } from './operation.ts';
 import type { Place } from './place.ts';
 import { conversationNumber, seqSchema } from './schemas.ts';
 import type { Services } from './services.ts';

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 
 /** A group's number, or its title where no other group has the same. */
 export const groupReference = z.union([z.int().positive(), z.string().min(1).max(200)]);

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { KlatchError } from '../errors.ts';
 import { messageId, type ConversationId, type Seq } from '../model/ids.ts';
 import { findOwner } from '../storage/bots.ts';
@@ -6,7 +6,8 @@ import { findStanding } from '../storage/members.ts';
 import { SearchTimeoutError, searchMessageWords, type MessagePlace, type SearchPage } from '../storage/search.ts';
 import { reading } from './database-errors.ts';
 import { notIn } from './messages.ts';
-import { defineOperation, requireAccount } from './operation.ts';
+import { requireAccount } from './caller.ts';
+import { defineOperation } from './operation.ts';
 import { conversationNumber } from './schemas.ts';
 import { messageSchema, presentMessage } from './shapes.ts';
 

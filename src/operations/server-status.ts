@@ -1,5 +1,5 @@
 import { getHeapStatistics } from 'node:v8';
-import { z } from 'zod';
+import * as z from 'zod';
 import type { AgedReport } from './delivery-report.ts';
 import { defineOperation } from './operation.ts';
 

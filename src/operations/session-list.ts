@@ -1,10 +1,11 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { KlatchError } from '../errors.ts';
 import type { SessionId } from '../model/ids.ts';
 import { scopes } from '../model/scopes.ts';
 import { endSession, endSessions, listSessions, type ListedSession } from '../storage/session-list.ts';
 import { reading } from './database-errors.ts';
-import { defineOperation, requireAccount } from './operation.ts';
+import { requireAccount } from './caller.ts';
+import { defineOperation } from './operation.ts';
 import { limitSchema, pageOf } from './page.ts';
 import { endingSessions } from './session-ends.ts';
 

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { messageId, type ConversationId } from '../model/ids.ts';
 import type { Attachment } from '../model/attachment.ts';
 import { mentionsOf } from '../model/mentions.ts';

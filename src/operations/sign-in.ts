@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { z } from 'zod';
+import * as z from 'zod';
 import { KlatchError } from '../errors.ts';
 import type { AccountId, SessionId } from '../model/ids.ts';
 import { lockActiveAccount, type NamedAccount } from '../storage/accounts.ts';

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import type { Rev } from '../model/ids.ts';
 import { readChanges } from '../storage/changes.ts';
 import { notIn } from './messages.ts';

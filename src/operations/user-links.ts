@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { KlatchError } from '../errors.ts';
 import { lockActiveAccount } from '../storage/accounts.ts';
 import { replaceSignInLink } from '../storage/sign-in-links.ts';

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { KlatchError } from '../errors.ts';
 import { insertAccount, listAccounts } from '../storage/accounts.ts';
 import { violates } from '../storage/database-error.ts';

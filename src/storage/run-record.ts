@@ -1,6 +1,6 @@
 import { statSync, utimesSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { z } from 'zod';
+import * as z from 'zod';
 import { replaceFile } from '../config/durable-file.ts';
 import type { Log } from '../log.ts';
 

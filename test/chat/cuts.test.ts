@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { z } from 'zod';
+import * as z from 'zod';
 import { findServer } from '../../src/chat/address.ts';
 import { LiveClient } from '../../src/chat/live-client.ts';
 import type { Message } from '../../src/chat/shapes.ts';

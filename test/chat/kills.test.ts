@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { z } from 'zod';
+import * as z from 'zod';
 import { findServer } from '../../src/chat/address.ts';
 import { LiveClient } from '../../src/chat/live-client.ts';
 import { messageSchema, type Message } from '../../src/chat/shapes.ts';

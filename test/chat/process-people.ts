@@ -1,6 +1,6 @@
 import type { ServerAddress } from '../../src/chat/address.ts';
 import { callOnce } from '../../src/chat/call-once.ts';
-import { z } from 'zod';
+import * as z from 'zod';
 
 const signedInSchema = z.looseObject({ token: z.string() });
 

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { z } from 'zod';
+import * as z from 'zod';
 import { findServer } from '../../src/chat/address.ts';
 import { ServerError, SessionOverError, StoppedError } from '../../src/chat/chat-error.ts';
 import type { ChatEvent } from '../../src/chat/events.ts';

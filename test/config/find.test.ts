@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { chmodSync, existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { findConfigFile } from '../../src/config/load.ts';
+import { findConfigFile } from '../../src/config/tree.ts';
 import { ConfigNotFoundError } from '../../src/config/problem.ts';
 import { Folder } from './folder.ts';
 

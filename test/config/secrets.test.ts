@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import type { Kind } from '../../src/config/kind.ts';
-import { readTree } from '../../src/config/load.ts';
+import { readTree } from '../../src/config/tree.ts';
 import { settingEntries } from '../../src/config/schema.ts';
 import { describeConfig, formatConfig } from '../../src/config/show.ts';
 import { Folder } from './folder.ts';

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 
 /** Raised when an older Klatch could not read what a newer one writes. */
 export const FORMAT = 1;

@@ -1,0 +1,19 @@
+/** What is needed, for sentences. */
+export const SERVICE_ACCOUNT =
+  'a service account of the project (Firebase: project settings, service accounts, new private key)';
+/** What people take for a key: server keys of the legacy API, in both of their forms. */
+const LEGACY = /^(?:AIza|AAAA[\w-]*:APA91)/;
+
+/** Why a text is neither a path nor the JSON of a service account; null where it may be one. */
+export function unfitGoogleKey(text: string): string | null {
+  if (LEGACY.test(text.trim())) {
+    return `it is a server key of the legacy API, which Google switched off in 2024; what is needed is ${SERVICE_ACCOUNT}`;
+  }
+  if (text.includes('-----BEGIN')) return isJson(text) ? null : 'it is a private key alone; the whole JSON is needed';
+  return null;
+}
+
+/** Whether a key is JSON itself, and not the path of a file with it. */
+export function isJson(key: string): boolean {
+  return key.trimStart().startsWith('{');
+}
