@@ -107,4 +107,20 @@ export const LIMITS_MUTANTS: readonly Mutant[] = [
     replace: 'this.#recent() < 1e9',
     tests: [BUDGET, '-t', 'has a turn'],
   },
+  {
+    name: 'budget-used-up-at-once',
+    promise: 'Live clients of one source that wait for time get it evenly over the second.',
+    file: 'src/operations/parse-budget.ts',
+    find: 'this.#budgetMs / (SLOTS - 1)',
+    replace: 'this.#budgetMs',
+    tests: [BUDGET, '-t', 'share the budget'],
+  },
+  {
+    name: 'budget-line-not-kept',
+    promise: 'A live client of a source is charged before the next one looks at the time that is left.',
+    file: 'src/operations/parse-budget.ts',
+    find: '      await ahead;\n',
+    replace: '',
+    tests: [BUDGET, '-t', 'wait in a line'],
+  },
 ];

@@ -11,6 +11,9 @@ const PIECE_BYTES = 16 * 1_024;
 
 const invalid = (sentence: string): KlatchError => new KlatchError('invalid_input', { sentence });
 
+/** A multipart form begins with a boundary; this is JSON with a wrong type. */
+export const beginsLikeObject = (body: Buffer): boolean => body.toString('latin1', 0, 64).trimStart().startsWith('{');
+
 /** The sentence for a form with more parts. */
 export const tooManyParts = (): KlatchError => invalid(`The form has more than ${MAX_PARTS} parts`);
 

@@ -8,7 +8,7 @@ import { KlatchError } from '../errors.ts';
 import type { Attachment } from '../model/attachment.ts';
 import { processBodies, type HeldBody } from './body-memory.ts';
 import { tooLarge } from './body.ts';
-import { createFormParser, tooManyParts } from './form-fields.ts';
+import { beginsLikeObject, createFormParser, tooManyParts } from './form-fields.ts';
 import { Gathered } from './gathered.ts';
 
 /** A file of a form on its way into the store. */
@@ -43,10 +43,12 @@ export interface ReceivedFile {
   readonly sha256: string;
 }
 
-/** A form with files; of fields of one name the first. */
+/** A form; of fields of one name the first. */
 export interface ReceivedForm {
   readonly fields: ReadonlyMap<string, string>;
   readonly files: readonly ReceivedFile[];
+  /** The whole body of a form without files; null: it has some. */
+  readonly body: Buffer | null;
 }
 
 const FILE_FIELD = /^files?(?:\[\d{0,3}\])?$/;
@@ -54,8 +56,7 @@ const FILE_FIELD = /^files?(?:\[\d{0,3}\])?$/;
 const invalid = (sentence: string): KlatchError => new KlatchError('invalid_input', { sentence });
 
 /**
- * Reads one multipart form as it arrives. What has no files is kept whole and read as every other body is; from the first
- * file on nothing is kept but the fields, and each file goes to the store by the speed at which that takes it, one after
+ * Reads one multipart form as it arrives. The body of a form without files is kept whole; from the first file on nothing is kept but the fields, and each file goes to the store by the speed at which that takes it, one after
  * the other. Whatever fails, or is not a whole form in the end, leaves no file behind.
  */
 export class FormReading {
@@ -72,7 +73,10 @@ export class FormReading {
   #held: HeldBody | null = null;
   #fieldBytes = 0;
   #fileCount = 0;
-  #isBroken = false;
+  /** What is wrong with a body that is no form, or a form that has no file so far. */
+  #broken: KlatchError | null = null;
+  /** From the first file on, or when the whole body was read. */
+  #isForm = false;
   readonly #clock: RestClock;
   #storing: Promise<void> = Promise.resolve();
 
@@ -97,14 +101,17 @@ export class FormReading {
     this.#parsed = new Promise((resolve) => this.#parser.once('finish', () => resolve()));
   }
 
-  /** Resolves to the form, or to the whole body where it has no files. */
+  /** Resolves to the form, or to the body where that is no form but looks like an object of JSON. */
   async read(req: IncomingMessage): Promise<Buffer | ReceivedForm> {
     this.#held = processBodies.hold(() => this.#fail(new KlatchError('bodies_full')));
     try {
       await this.#readAll(req);
-      if (this.#body !== null) return this.#body.whole();
+      const body = this.#body?.whole() ?? null;
+      if (body !== null && beginsLikeObject(body)) return body;
+      if (this.#broken !== null) throw this.#broken;
+      this.#isForm = true;
       await this.#finish();
-      return { fields: this.#fields, files: this.#files };
+      return { fields: this.#fields, files: this.#files, body };
     } catch (error) {
       this.#fail(error);
       this.#clock.stop();
@@ -155,7 +162,7 @@ export class FormReading {
     // Bytes of files go to the store; what came before them stays here.
     if (this.#body !== null) this.#held?.add(chunk.length);
     this.#body?.add(chunk);
-    if (!this.#isBroken && !this.#parse(chunk)) return this.#taken();
+    if (this.#broken === null && !this.#parse(chunk)) return this.#taken();
     this.#bound();
     return null;
   }
@@ -196,6 +203,7 @@ export class FormReading {
   }
 
   async #finish(): Promise<void> {
+    this.#clock.run();
     this.#parser.end();
     // The clock runs on until then: a parser that says nothing at the end of a body must not hold the request.
     await Promise.race([this.#parsed, this.#failed]);
@@ -217,6 +225,7 @@ export class FormReading {
     stream.on('error', () => {});
     if (this.#body !== null) {
       this.#body = null;
+      this.#isForm = true;
       this.#begins();
     }
     if (field === 'text' || field === 'payload') {
@@ -271,10 +280,10 @@ export class FormReading {
     }
   }
 
-  /** The parser is done for: without a file so far, what the body is shows when it is read whole. */
+  /** The parser reads no further. */
   #breaks(error: KlatchError): void {
-    if (this.#body === null) this.#fail(error);
-    else this.#isBroken = true;
+    if (this.#isForm) this.#fail(error);
+    else this.#broken ??= error;
   }
 
   /** The first reason is the one that is told. */

@@ -12,6 +12,9 @@ export const answerHeaders = {
   'x-content-type-options': 'nosniff',
 } as const;
 
+/** Refuses a body that is not parsed, since its source has used up its time. */
+export const sourceLimited = (): KlatchError => new KlatchError('source_rate_limited');
+
 /** Sends one JSON answer; a second one for the same request (its time was up) is dropped. */
 export function answer(res: ServerResponse, status: number, body: unknown, headers: Record<string, string> = {}): void {
   if (res.headersSent || res.destroyed) return;

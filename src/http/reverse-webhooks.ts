@@ -10,8 +10,7 @@ import { HOOK_LIMITS } from '../operations/input-limits.ts';
 import type { Services } from '../operations/services.ts';
 import { bodySize, readBody } from './body.ts';
 import { hookIdOf, parseLogRequest, parseRedelivery, parseRegistration, parseUpdate } from './hook-input.ts';
-import { answer, refuseMethod } from './problems.ts';
-import { sourceLimited } from './send.ts';
+import { answer, refuseMethod, sourceLimited } from './problems.ts';
 import type { Admission, TokenAccess, TokenHandler, WithToken } from './token-access.ts';
 
 /** The routes below `/v1/webhooks/:token/reverse`. */

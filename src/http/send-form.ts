@@ -3,12 +3,13 @@ import type { Seq } from '../model/ids.ts';
 import type { SourceKey } from '../model/source-key.ts';
 import { POST_LIMITS } from '../operations/input-limits.ts';
 import type { Services } from '../operations/services.ts';
-import { postFiles, type WebhookMessage } from '../operations/webhooks.ts';
+import { postFiles, postMessage, type WebhookMessage } from '../operations/webhooks.ts';
 import { askForBody, bodySize, readBody, tooLarge } from './body.ts';
 import { liftUploadDeadline } from './deadline.ts';
 import { FormReading, type FormOptions, type ReceivedForm } from './form-reading.ts';
+import { sourceLimited } from './problems.ts';
 import { hopsOf, idempotencyKey } from './send-headers.ts';
-import { parseFields } from './send-input.ts';
+import { parseFields, type SendInput } from './send-input.ts';
 import type { Admission } from './token-access.ts';
 
 const MULTIPART = /^\s*multipart\/form-data\s*;/i;
@@ -26,7 +27,7 @@ interface FormRequest {
   readonly source: SourceKey;
 }
 
-/** A form with files, which are stored by now. */
+/** A form; its files are stored by now. */
 export interface FormMessage {
   readonly message: WebhookMessage;
   /** Gives up its files. Does not reject. */
@@ -34,8 +35,8 @@ export interface FormMessage {
 }
 
 /**
- * Reads a multipart form: to its message where it has files, else to its body, which is read as every other one. Rejects
- * with what is wrong with it; nothing that it brought stays then.
+ * Reads a multipart form to its message, or to its body where that is none, which is read as every other one. Rejects with
+ * what is wrong with it; nothing that it brought stays then.
  */
 export async function readForm(
   services: Services,
@@ -56,18 +57,32 @@ export async function readForm(
   if (Buffer.isBuffer(form)) return form;
   const discard = (): Promise<void> => reading.discard();
   try {
-    const attachments = form.files.map(({ attachment }) => attachment.id);
-    const keyed = idempotencyKey(req.headers, digestOf(form));
-    const input = parseFields(form.fields, attachments.length > 0, limits);
-    return { message: { ...input, ...keyed, hops: hopsOf(req.headers, limits.hops), attachments }, discard };
+    return { message: await messageOf(services, { req, res, source }, form), discard };
   } catch (error) {
     await discard();
     throw error;
   }
 }
 
-/** Posts it. Whatever it rejects with, and where an earlier message is the answer, its files are given up. */
+async function messageOf(
+  { config: { limits }, parseBudget }: Services,
+  { req, source }: FormRequest,
+  form: ReceivedForm,
+): Promise<WebhookMessage> {
+  const attachments = form.files.map(({ attachment }) => attachment.id);
+  const hasFiles = attachments.length > 0;
+  const parse = (): SendInput => parseFields(form.fields, hasFiles, limits);
+  // Files are stored by now: their form waits for time rather than to lose them.
+  const wait = { maxMs: limits.tokenWaitMs, refusal: sourceLimited };
+  const parsing = hasFiles ? parseBudget.runInLine(source, wait, parse) : parseBudget.run(source, sourceLimited, parse);
+  const input = await parsing;
+  const keyed = idempotencyKey(req.headers, form.body ?? digestOf(form));
+  return { ...input, ...keyed, hops: hopsOf(req.headers, limits.hops), attachments };
+}
+
+/** Posts it. Whatever this rejects with, and where an earlier message is the answer, its files are given up. */
 export async function postForm(services: Services, access: Admission, form: FormMessage): Promise<Seq> {
+  if (form.message.attachments.length === 0) return postMessage(services, access, form.message);
   let isTaken = false;
   try {
     const posted = await postFiles(services, access, form.message);

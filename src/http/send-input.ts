@@ -4,7 +4,7 @@ import { holdsInvisible, removeInvisible } from '../model/invisible-text.ts';
 import { checkMessageText } from '../operations/message-text.ts';
 import { POST_LIMITS } from '../operations/input-limits.ts';
 import { parseLenientJson } from '../operations/parse-json.ts';
-import { readFields } from './form-fields.ts';
+import { beginsLikeObject } from './form-fields.ts';
 import { mediaType } from './json-body.ts';
 
 /** What a post says, before it is known who posts it. */
@@ -20,24 +20,26 @@ const LABEL_SLACK = 10;
 const MAX_ICON_URL = 2_048;
 /** Text that begins like an object and goes on like none: a post of a template, or of code. */
 const NO_OBJECT = /^\s*\{\s*[^\s"}]/;
-/** A multipart form begins with a boundary; this is JSON with a wrong type. */
 const looksLikeObject = (source: string): boolean => source.trimStart().startsWith('{');
 
 const invalid = (sentence: string): KlatchError => new KlatchError('invalid_input', { sentence });
 
+/** Whether a body is read with `readFields` and `parseFields`: a multipart form, and not JSON under a wrong type. */
+export function isMultipartForm(body: Buffer, contentType: string | undefined): contentType is string {
+  return mediaType(contentType) === 'multipart/form-data' && !beginsLikeObject(body);
+}
+
 /**
- * Reads the body of a post as the contract says: a body that parses as a JSON object is JSON whatever its type claims; a
- * JSON type allows nothing else; then a form with `payload` or `text`; then plain text as it is. Throws KlatchError with
- * a sentence that names the field and the limit.
+ * Reads the body of a post, except multipart forms, as the contract says: a body that parses as a JSON object is JSON
+ * whatever its type claims; a JSON type allows nothing else; then a form with `payload` or `text`; then plain text as it
+ * is. Throws KlatchError with a sentence that names the field and the limit.
  */
-export async function parseSend(
+export function parseSend(
   body: Buffer,
   contentType: string | undefined,
   limits: { textCodePoints: number },
-): Promise<SendInput> {
-  const type = mediaType(contentType);
-  const isMultipart = type === 'multipart/form-data' && !looksLikeObject(body.toString('latin1', 0, 64));
-  const input = isMultipart ? await readMultipart(body, contentType!) : readText(body, contentType, type);
+): SendInput {
+  const input = readText(body, contentType, mediaType(contentType));
   return { ...input, text: checkMessageText(input.text, limits.textCodePoints) };
 }
 
@@ -178,13 +180,6 @@ function fromForm(
     username: field('username') ?? undefined,
     icon_url: field('icon_url') ?? undefined,
   });
-}
-
-async function readMultipart(body: Buffer, contentType: string): Promise<SendInput> {
-  const fields = await readFields(body, contentType);
-  const form = fromForm((name) => fields.get(name) ?? null);
-  if (form === null) throw noText();
-  return form;
 }
 
 function noText(): KlatchError {

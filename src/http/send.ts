@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { KlatchError } from '../errors.ts';
 import type { Log } from '../log.ts';
 import { messageId } from '../model/ids.ts';
+import type { SourceKey } from '../model/source-key.ts';
 import type { TrustedProxies } from '../model/trusted-proxies.ts';
 import { POST_LIMITS } from '../operations/input-limits.ts';
 import { Rate } from '../operations/rate.ts';
@@ -9,10 +10,11 @@ import type { Services } from '../operations/services.ts';
 import { awaitTurn, postMessage, type WebhookMessage } from '../operations/webhooks.ts';
 import { bodySize, readBody } from './body.ts';
 import { endInTime } from './deadline.ts';
-import { answer, showError } from './problems.ts';
+import { readFields } from './form-fields.ts';
+import { answer, showError, sourceLimited } from './problems.ts';
 import { mayHaveFiles, postForm, readForm } from './send-form.ts';
 import { hopsOf, idempotencyKey } from './send-headers.ts';
-import { parseSend } from './send-input.ts';
+import { isMultipartForm, parseFields, parseSend } from './send-input.ts';
 import type { Admission } from './token-access.ts';
 
 const GROUPS_WITH_A_RATE = 100_000;
@@ -26,10 +28,16 @@ export function createSend(services: Services, proxies: TrustedProxies): Send {
   const { limits, http } = config;
   const size = bodySize(http, POST_LIMITS);
   const rate = new Rate<number>({ perSecond: limits.tokenRate, burst: limits.tokenBurst, keys: GROUPS_WITH_A_RATE });
-  const read = async (req: IncomingMessage, body: Buffer): Promise<WebhookMessage> => {
-    const input = await parseSend(body, req.headers['content-type'], limits);
-    const hops = hopsOf(req.headers, limits.hops);
-    return { ...input, ...idempotencyKey(req.headers, body), hops, attachments: [] };
+  // Each of the two steps of a form has a turn of its own, and is counted: one step after a wait was counted for nobody.
+  const read = async (req: IncomingMessage, body: Buffer, source: SourceKey): Promise<WebhookMessage> => {
+    const inTurn = <T>(work: () => T | Promise<T>): Promise<T> => parseBudget.run(source, sourceLimited, work);
+    const type = req.headers['content-type'];
+    const fields = isMultipartForm(body, type) ? await inTurn(() => readFields(body, type)) : null;
+    return inTurn(() => {
+      const input = fields === null ? parseSend(body, type, limits) : parseFields(fields, false, limits);
+      const hops = hopsOf(req.headers, limits.hops);
+      return { ...input, ...idempotencyKey(req.headers, body), hops, attachments: [] };
+    });
   };
   return async (req, res, access) => {
     if (access.integration.archived) throw new KlatchError('group_archived');
@@ -40,19 +48,14 @@ export function createSend(services: Services, proxies: TrustedProxies): Send {
     const refused = (error: unknown): Promise<never> => refuse(services, access, error);
     const receiving = mayHaveFiles(req) ? readForm(services, { req, res, source }, access) : readBody(req, res, size);
     const received = await receiving.catch(refused);
-    const parse = (body: Buffer): Promise<WebhookMessage> =>
-      parseBudget.run(source, sourceLimited, () => read(req, body)).catch(refused);
     const seq = Buffer.isBuffer(received)
-      ? await postMessage(services, access, await parse(received))
+      ? await postMessage(services, access, await read(req, received, source).catch(refused))
       : await postForm(services, access, received);
     const id = messageId(access.integration.conversationId, seq);
     // One body that passes every known caller's check.
     answer(res, 200, { status: 'Ok', ok: true, success: true, id });
   };
 }
-
-/** Refuses what is not parsed, since its source has used up its time. */
-export const sourceLimited = (): KlatchError => new KlatchError('source_rate_limited');
 
 /**
  * A post that cannot be read never comes to the log, which admits all others by the database: it is admitted here, so

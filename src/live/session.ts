@@ -353,12 +353,8 @@ export class Session implements LiveSession, ConnectionListener {
     const { source } = this.connection;
     const limits = this.#caller === null ? ANONYMOUS_FRAME_LIMITS : FRAME_LIMITS;
     try {
-      if (!(await parseBudget.awaits(source, MAX_TURN_MS))) throw new KlatchError('too_often');
-      return await parseBudget.run(
-        source,
-        () => new KlatchError('too_often'),
-        () => readJson(text, limits),
-      );
+      const refusal = (): KlatchError => new KlatchError('too_often');
+      return await parseBudget.runInLine(source, { maxMs: MAX_TURN_MS, refusal }, () => readJson(text, limits));
     } catch (error) {
       if (!(error instanceof KlatchError)) throw error;
       this.close('flood');

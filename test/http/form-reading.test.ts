@@ -131,18 +131,23 @@ const errorOf = (outcome: Outcome): KlatchError => {
 };
 
 describe('a form', () => {
-  test('without files comes back whole, byte by byte', async () => {
-    for (const body of [
-      encode([text('héllo')]),
-      'no form at all',
-      '{"text":"JSON"}',
-      '',
-      encode([text('cut')], '--B'),
-    ]) {
-      outcomes.length = 0;
-      expect(await send(body)).toEqual({ body: Buffer.from(body).toString('latin1') });
-    }
-    expect(uploads).toBe(0);
+  test('without files has its fields and its whole body, byte by byte', async () => {
+    const body = encode([text('héllo')]);
+    const form = formOf(await send(body));
+    expect([...form.fields]).toEqual([['text', 'héllo']]);
+    expect([form.body?.toString(), form.files, uploads]).toEqual([body, [], 0]);
+  });
+
+  test.each([
+    ['text', 'no form at all'],
+    ['nothing', ''],
+    ['a form without its end', encode([text('cut')], '--B')],
+  ])('that is %s is refused', async (_, body) => {
+    expect(errorOf(await send(body)).message).toBe('The body is not a valid multipart form');
+  });
+
+  test('that begins like an object of JSON comes back as its body', async () => {
+    expect(await send(' {"text":"JSON"}')).toEqual({ body: ' {"text":"JSON"}' });
   });
 
   test.each([1, 7, 64, 100_000])('with files is stored as it arrives, in pieces of %d bytes', async (pieces) => {

@@ -94,12 +94,37 @@ test('so many wait for the next turn, and no more', async () => {
   expect(counted.slice(1_000)).toEqual(Array.from({ length: 100 }, () => 'refused'));
 });
 
-test('who waits for time gets it, or hears within the given time that there is none', async () => {
+test('a caller who waits for time gets it, or is refused when there is none within the given time', async () => {
   const budget = new ParseBudget(BUDGET_MS);
-  expect(await budget.awaits(a, 0)).toBe(true);
+  const inLine = (maxMs: number): Promise<string> => budget.runInLine(a, { maxMs, refusal }, () => 'done');
+  expect(await inLine(0)).toBe('done');
   spend(budget, a, performance.now());
-  expect(await budget.awaits(a, 0)).toBe(false);
-  expect(await budget.awaits(a, 60_000)).toBe(true);
+  await expect(inLine(0)).rejects.toThrow('refused');
+  expect(await inLine(60_000)).toBe('done');
+});
+
+test('callers of one source wait in a line, in order, and one who is refused holds up nobody', async () => {
+  const budget = new ParseBudget(BUDGET_MS);
+  spend(budget, a, performance.now());
+  const order: string[] = [];
+  const inLine = (name: string, maxMs: number): Promise<void> =>
+    budget.runInLine(a, { maxMs, refusal }, () => void order.push(name)).catch(() => void order.push(`not ${name}`));
+  const all = [inLine('first', 60_000), inLine('second', 0), inLine('third', 60_000)];
+  await inLine('fourth', 60_000);
+  await Promise.all(all);
+  expect(order).toEqual(['first', 'not second', 'third', 'fourth']);
+});
+
+test('callers who wait share the budget of each tenth of a second', async () => {
+  const budget = new ParseBudget(BUDGET_MS);
+  const startedMs = performance.now();
+  const work = (): void => {
+    const untilMs = performance.now() + 10;
+    while (performance.now() < untilMs);
+  };
+  await Promise.all(Array.from({ length: 20 }, () => budget.runInLine(a, { maxMs: 60_000, refusal }, work)));
+  // 200 ms of work, with three pieces at most in 100 ms: within the budget of a second, and spread over seven slots.
+  expect(performance.now() - startedMs).toBeGreaterThan(500);
 });
 
 test('sources that were quiet longest are forgotten first', () => {
