@@ -27,12 +27,22 @@ export class Ear {
   }
 }
 
+interface FeedsOptions {
+  readonly bus: Bus;
+  readonly pool: Pool;
+  readonly counts: LiveCounts;
+  readonly log: Log;
+  /** Milliseconds between two looks at all heads; 10 s by default. */
+  readonly lookMs?: number;
+}
+
 /** The conversations that are followed on this node. Between `start` and `stop` it hears what changes in them. */
 export class Feeds {
   readonly reader: ChangeReader;
   readonly #bus: Bus;
   readonly #pool: Pool;
   readonly #log: Log;
+  readonly #lookMs: number;
   readonly #feeds = new Map<ConversationId, Feed>();
   readonly #ears = new Set<Ear>();
   #unsubscribe: () => void = () => {};
@@ -41,7 +51,8 @@ export class Feeds {
   #looking = false;
   #lookAgain = false;
 
-  constructor(options: { bus: Bus; pool: Pool; counts: LiveCounts; log: Log }) {
+  constructor(options: FeedsOptions) {
+    this.#lookMs = options.lookMs ?? LOOK_MS;
     this.#bus = options.bus;
     this.#pool = options.pool;
     this.#log = options.log;
@@ -70,7 +81,7 @@ export class Feeds {
         void this.#look();
       },
     });
-    this.#timer = setInterval(() => void this.#look(), LOOK_MS);
+    this.#timer = setInterval(() => void this.#look(), this.#lookMs);
   }
 
   stop(): void {

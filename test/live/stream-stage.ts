@@ -92,6 +92,9 @@ export class Client implements StreamSession {
   }
 }
 
+/** Longer than any test takes. */
+const LOOK_MS = 3_600_000;
+
 /** Feeds and memberships of one node over a real database, whose answers a test can hold back. */
 export class StreamStage {
   readonly bus = new LocalBus();
@@ -112,7 +115,8 @@ export class StreamStage {
     this.changes = new HeldPool(database);
     this.members = new HeldPool(database);
     const [bus, log] = [this.bus, silentLog()];
-    this.feeds = new Feeds({ bus, pool: this.changes.pool, counts: this.counts, log });
+    // No look mends what these tests are about.
+    this.feeds = new Feeds({ bus, pool: this.changes.pool, counts: this.counts, log, lookMs: LOOK_MS });
     const sessions = { of: (id: AccountId) => this.#clients.filter(({ accountId }) => accountId === id) };
     const all = sessions as unknown as LiveSessions;
     this.#memberships = new Memberships({ bus, pool: this.members.pool, sessions: all, log });
