@@ -14,7 +14,6 @@ import type { Settlement } from './settlement.ts';
 
 /** The thread's own deadline comes first, by this part of it: then it is only its session that has to be made anew. */
 const MARGIN = 0.05;
-/** From one start of the thread to the next. */
 const RESTART_MS = 1_000;
 /** A thread ends within a few milliseconds, unless it is looking up the database's name. */
 const STOP_MS = 500;
@@ -34,6 +33,8 @@ export interface SettlementWriterOptions {
   readonly timeoutMs: number;
   readonly log: Log;
   readonly start?: typeof startThread;
+  /** From one start of the thread to the next; a second by default. */
+  readonly restartMs?: number;
 }
 
 /**
@@ -96,7 +97,8 @@ export class SettlementWriter implements ConnectionUse {
   /** The thread, started if need be; null when the last start is too recent, or failed. */
   #running(): Worker | null {
     if (this.#thread !== null || this.#stopping !== null) return this.#thread;
-    if (performance.now() < this.#startedAt + RESTART_MS) return null;
+    const { restartMs = RESTART_MS } = this.#options;
+    if (performance.now() < this.#startedAt + restartMs) return null;
     this.#startedAt = performance.now();
     try {
       this.#thread = this.#start();

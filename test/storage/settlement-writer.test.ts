@@ -200,21 +200,32 @@ describe('the thread', () => {
     });
   });
 
-  test('that fails at its start is tried again after a pause, not at once', async () => {
+  function brokenThreads(): { readonly start: typeof startThread; readonly count: () => number } {
     let starts = 0;
-    const broken: typeof startThread = () => {
+    const start: typeof startThread = () => {
       starts += 1;
       return new Worker('throw new Error("broken")', { eval: true });
     };
-    const writer = open({ start: broken });
+    return { start, count: () => starts };
+  }
+
+  test('that fails at its start is not tried again at once', async () => {
+    const { start, count } = brokenThreads();
+    const writer = open({ start, restartMs: 3_600_000 });
     const error = await failure(writer.write([settlement()]));
     expect(error).toBeInstanceOf(DatabaseLostError);
     expect(error).toMatchObject({ cause: { message: 'broken' } });
     await expect(writer.write([settlement()])).rejects.toThrow(DatabaseAwayError);
-    expect(starts).toBe(1);
+    expect(count()).toBe(1);
+  });
+
+  test('that fails at its start is tried again after a pause', async () => {
+    const { start, count } = brokenThreads();
+    const writer = open({ start });
     const write = (): Promise<unknown> => failure(writer.write([settlement()]));
+    await write();
     await eventually(write, (again) => again instanceof DatabaseLostError);
-    expect(starts).toBe(2);
+    expect(count()).toBe(2);
   });
 
   test('that the system does not give is told and tried again', async () => {
