@@ -4,7 +4,7 @@
  */
 import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 import { createInterface } from 'node:readline';
-import type { Arrivals } from './arrival-notes.ts';
+import type { Arrivals } from './arrivals-log.ts';
 import { machineMs, wallMs } from './clock.ts';
 import { ANSWER, readRequests } from './requests.ts';
 
@@ -16,9 +16,9 @@ const PARTING_REQUESTS = 20;
 const LAST_ANSWER = 'HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n';
 
 /** A `healthy` one and a `parting` one answer at once, a `hung` one never. */
-type Kind = keyof Arrivals['requests'];
+type ValueType = keyof Arrivals['requests'];
 
-const nothing = (): Record<Kind, number> => ({ healthy: 0, parting: 0, slow: 0, hung: 0 });
+const nothing = (): Record<ValueType, number> => ({ healthy: 0, parting: 0, slow: 0, hung: 0 });
 let noted: [id: string, arrivedMs: number, sinceSentMs: number][] = [];
 let requests = nothing();
 
@@ -28,7 +28,7 @@ function note(body: string): void {
   noted.push([id, arrivedMs, wallMs() - Date.parse(/"sent_at":"([^"]+)"/.exec(body)![1]!)]);
 }
 
-function serve(socket: Socket, kind: Kind): void {
+function serve(socket: Socket, kind: ValueType): void {
   let served = 0;
   readRequests(socket, (body) => {
     requests[kind] += 1;
@@ -44,7 +44,7 @@ function serve(socket: Socket, kind: Kind): void {
   });
 }
 
-function listen(address: string, kind: Kind, port: number): Promise<Server> {
+function listen(address: string, kind: ValueType, port: number): Promise<Server> {
   const { promise, resolve, reject } = Promise.withResolvers<Server>();
   const server = createServer((socket) => serve(socket, kind));
   server.once('error', reject);
@@ -61,7 +61,7 @@ process.on('SIGTERM', () => process.exit(0));
 let port = 0;
 for (const each of process.argv[2]!.split(',')) {
   const [address, kind] = each.split('=');
-  const server = await listen(address!, kind as Kind, port);
+  const server = await listen(address!, kind as ValueType, port);
   port = (server.address() as AddressInfo).port;
 }
 console.log(port);

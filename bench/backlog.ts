@@ -2,7 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { postJson } from '../test/support/server.ts';
 import { ServerProcess } from '../test/support/server-process.ts';
 import { residentMiB } from './cpu.ts';
-import { fillLog } from './filling.ts';
+import { fillLog } from './seed-data.ts';
 import { SETTINGS } from './intake.ts';
 import { postMessages } from './load.ts';
 import { BenchProcess } from './process.ts';

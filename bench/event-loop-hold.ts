@@ -9,10 +9,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { WebSocket } from 'ws';
-import { describeOperation } from '../src/operations/description.ts';
+import { describeOperation } from '../src/operations/operation-docs.ts';
 import { operationTable } from '../src/operations/table.ts';
 import { ServerProcess } from '../test/support/server-process.ts';
-import { crowd } from './crowd.ts';
+import { crowd } from './seed-users.ts';
 import { attacks, formBodies, frames, jsonBodies, type Attack, type HostileBody } from './hostile-bodies.ts';
 import { BenchProcess } from './process.ts';
 

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { ServerProcess } from '../test/support/server-process.ts';
 import { cpuSeconds } from './cpu.ts';
-import { crowd } from './crowd.ts';
+import { crowd } from './seed-users.ts';
 import { BenchProcess } from './process.ts';
 import { median, report, round } from './report.ts';
 

@@ -2,7 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { postJson, type TestGroup } from '../test/support/server.ts';
 import { ServerProcess } from '../test/support/server-process.ts';
 import { openOrStop, stopAll, type BenchSession, type RoundResult } from './bench-session.ts';
-import { appendToLogs } from './filling.ts';
+import { appendToLogs } from './seed-data.ts';
 import { SETTINGS } from './intake.ts';
 import { postMessages } from './load.ts';
 import { BenchProcess } from './process.ts';

@@ -2,7 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import type { TestGroup } from '../test/support/server.ts';
 import { ServerProcess } from '../test/support/server-process.ts';
 import { residentMiB } from './cpu.ts';
-import { fill, measureDisk, type DiskBytes, type Filling } from './filling.ts';
+import { fill, measureDisk, type DiskBytes, type Filling } from './seed-data.ts';
 import { CONNECTIONS, DELIVERIES, GROUPS as FORWARD_GROUPS, registerHooks, timeForward } from './forward.ts';
 import { SETTINGS } from './intake.ts';
 import { runLoad } from './load.ts';

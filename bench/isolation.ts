@@ -5,13 +5,13 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { eventually } from '../test/support/eventually.ts';
 import { postJson, type TestGroup } from '../test/support/server.ts';
 import { ServerProcess } from '../test/support/server-process.ts';
-import { latenciesOf, takeArrivals, type Latencies } from './arrival-notes.ts';
+import { latenciesOf, takeArrivals, type Latencies } from './arrivals-log.ts';
 import { SETTINGS } from './intake.ts';
 import { countOf, metricsUrl } from './metrics.ts';
 import { BenchProcess } from './process.ts';
 import { median, percentile, report, round } from './report.ts';
 import { postOnSchedule, type ScheduleResult } from './schedule.ts';
-import { ownNetwork, silenceNames, type SilentNames } from './silent-names.ts';
+import { ownNetwork, silenceNames, type SilentNames } from './dns-blackhole.ts';
 
 const PAIRS = 5;
 const HEALTHY = 50;
@@ -38,8 +38,8 @@ const IN_OWN_NETWORK = 'KLATCH_BENCH_NETWORK';
 
 /** How a hook is sick, and the network that stands for it: its hosts have addresses of their own, as the healthy do. */
 const NETWORKS = { healthy: '127.0.1', hung: '127.0.2', slow: '127.0.3', dead: '127.0.4', silent: null } as const;
-type Kind = keyof typeof NETWORKS;
-type SickKind = Exclude<Kind, 'healthy'>;
+type ValueType = keyof typeof NETWORKS;
+type SickKind = Exclude<ValueType, 'healthy'>;
 const SICK_KINDS = ['hung', 'slow', 'dead', 'silent'] as const;
 
 interface Phase extends Latencies {
@@ -54,7 +54,7 @@ interface Bench {
   readonly metrics: string;
   readonly groups: readonly TestGroup[];
   readonly receivers: BenchProcess;
-  readonly urlOf: (kind: Kind, n: number) => string;
+  readonly urlOf: (kind: ValueType, n: number) => string;
   /** Without `silent` where no name server can be silent. */
   readonly sickKinds: readonly SickKind[];
 }
@@ -107,15 +107,15 @@ async function measureAll(names: SilentNames | null): Promise<boolean> {
   }
 }
 
-function addresses(): { kind: Kind; n: number; ip: string }[] {
+function addresses(): { kind: ValueType; n: number; ip: string }[] {
   return Object.entries(NETWORKS).flatMap(([kind, network]) => {
     if (network === null) return [];
     const count = kind === 'healthy' ? HEALTHY : SICK;
-    return Array.from({ length: count }, (_, n) => ({ kind: kind as Kind, n: n + 1, ip: `${network}.${n + 1}` }));
+    return Array.from({ length: count }, (_, n) => ({ kind: kind as ValueType, n: n + 1, ip: `${network}.${n + 1}` }));
   });
 }
 
-function nameOf(kind: Kind, n: number): string {
+function nameOf(kind: ValueType, n: number): string {
   return `${kind}-${n}.test`;
 }
 

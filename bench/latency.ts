@@ -2,7 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { eventually } from '../test/support/eventually.ts';
 import { postJson, type TestGroup } from '../test/support/server.ts';
 import { ServerProcess } from '../test/support/server-process.ts';
-import { latenciesOf, takeArrivals } from './arrival-notes.ts';
+import { latenciesOf, takeArrivals } from './arrivals-log.ts';
 import { SETTINGS } from './intake.ts';
 import { runLoad } from './load.ts';
 import { countOf, metricsUrl } from './metrics.ts';

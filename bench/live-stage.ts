@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { TestGroup } from '../test/support/server.ts';
 import { freePort } from '../test/support/ports.ts';
 import { ServerProcess } from '../test/support/server-process.ts';
-import { crowd } from './crowd.ts';
+import { crowd } from './seed-users.ts';
 import { HttpConnection, requestOf } from './http-connection.ts';
 import { SETTINGS } from './intake.ts';
 import type { Transport } from './live-client.ts';

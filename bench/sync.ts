@@ -1,6 +1,6 @@
 import { LiveStage, type Side } from './live-stage.ts';
 import { median, report, round } from './report.ts';
-import { fillLog } from './filling.ts';
+import { fillLog } from './seed-data.ts';
 import { cpuSeconds, residentMiB } from './cpu.ts';
 
 const CLIENTS = 1_000;

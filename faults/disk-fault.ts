@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { MAX_UNSETTLED } from '../src/delivery/lane.ts';
 import { Connection, type Sql } from '../src/storage/connection.ts';
-import { DatabaseAwayError, DatabaseLostError, sqlState } from '../src/storage/database-error.ts';
+import { DatabaseUnavailableError, CommitUnknownError, sqlState } from '../src/storage/database-error.ts';
 import { SUPERUSER } from '../src/storage/embedded/cluster.ts';
 import { findPostmaster } from '../src/storage/embedded/postmaster.ts';
 import type { CleanUp } from './clean-up.ts';
@@ -62,7 +62,7 @@ async function growsLog(dataDir: string): Promise<boolean> {
   } catch (error) {
     // What it refuses with an error of its own, it lives through.
     if (sqlState(error) !== null) return true;
-    if (error instanceof DatabaseLostError || error instanceof DatabaseAwayError) return false;
+    if (error instanceof CommitUnknownError || error instanceof DatabaseUnavailableError) return false;
     throw error;
   } finally {
     connection.close();

@@ -1,5 +1,5 @@
-import { MAX_OVERTAKING } from '../src/delivery/open-ranges.ts';
-import { MAX_IN_FLIGHT } from '../src/delivery/unordered-course.ts';
+import { MAX_COMPLETED_AHEAD } from '../src/delivery/in-flight-window.ts';
+import { MAX_IN_FLIGHT } from '../src/delivery/unordered-strategy.ts';
 import { CleanUp, within } from './clean-up.ts';
 import type { HookKind, Recovery, Stage } from './stage.ts';
 import { until } from './until.ts';
@@ -154,7 +154,7 @@ function resultOf(fault: Fault, scene: Scene, recoveries: readonly Recovery[]): 
 /** In messages. With `order: none` those in flight, and what overtook them, come again beside what is not settled. */
 function repeatsOf({ order, batch }: HookKind, deliveries: number): number {
   if (deliveries === 0) return 0;
-  return (order === 'none' ? deliveries + MAX_IN_FLIGHT + MAX_OVERTAKING : deliveries) * batch;
+  return (order === 'none' ? deliveries + MAX_IN_FLIGHT + MAX_COMPLETED_AHEAD : deliveries) * batch;
 }
 
 /** What is still missing when the time is up is lost: no failure here, the verdict counts it. */

@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 import { errorKinds } from '../src/errors.ts';
 import { scopeMeanings } from '../src/model/scopes.ts';
-import { commonErrors, describeOperation, isForHttp, type JsonSchema } from '../src/operations/description.ts';
-import { alternativesOf, fieldsOf } from '../src/operations/fields.ts';
+import { commonErrors, describeOperation, isForHttp, type JsonSchema } from '../src/operations/operation-docs.ts';
+import { alternativesOf, fieldsOf } from '../src/operations/schema-fields.ts';
 import type { Operation } from '../src/operations/operation.ts';
 import { operationTable } from '../src/operations/table.ts';
 import { examples } from './api-examples.ts';

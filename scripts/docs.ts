@@ -7,7 +7,7 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { readAsset } from '../src/assets.ts';
-import { outline } from '../src/config/outline.ts';
+import { scanLines } from '../src/config/line-scanner.ts';
 import { SCHEMA } from '../src/config/schema.ts';
 import type { SettingKey } from '../src/config/schema.ts';
 import { renderAccess } from './access-page.ts';
@@ -43,7 +43,7 @@ export function readReference(text: string): ReferenceDocument {
   const keys: KeyDocument[] = [];
   let comment: string[] = [];
   let isHead = true;
-  for (const { kind, path, text: content } of outline(text)) {
+  for (const { kind, path, text: content } of scanLines(text)) {
     if (kind === 'comment') comment.push(content);
     else if (kind === 'blank') {
       if (isHead) head.push(...comment);

@@ -1,6 +1,6 @@
 /**
  * The catalogue of errors that reach somebody outside: a stable code, how each edge shows it, and a public sentence.
- * The cause stays for the log. Each edge has one renderer: `http/problems.ts` and `live/json-rpc.ts`.
+ * The cause stays for the log. Each edge has one renderer: `http/responses.ts` and `live/json-rpc.ts`.
  */
 interface ErrorKind {
   readonly status: number;

@@ -5,8 +5,8 @@ import type { Config, DeliveryConfig, LimitsConfig } from './config/config.ts';
 import { clientConnections, ConnectionLimit } from './connection-limit.ts';
 import { readEndpointTls, type EndpointTls } from './config/endpoint-tls.ts';
 import { readServerKeys } from './config/server-key-files.ts';
-import { linksForHooks } from './delivery/file-links.ts';
-import { Lanes } from './delivery/lanes.ts';
+import { createFileLinker } from './delivery/file-links.ts';
+import { LaneManager } from './delivery/lane-manager.ts';
 import { Pinger } from './delivery/ping.ts';
 import { createFileServices, stopUploads } from './files/file-services.ts';
 import { Sweeper } from './files/sweeper.ts';
@@ -15,38 +15,38 @@ import { HttpListener } from './http/listener.ts';
 import { RequestCounts } from './http/request-counts.ts';
 import { ControlSocket } from './live/control-socket.ts';
 import { Live } from './live/live.ts';
-import { certainAfterMs } from './live/presence.ts';
+import { presenceSettledMs } from './live/presence.ts';
 import type { Log } from './log.ts';
 import { EventLoopDelay } from './metrics/event-loop-delay.ts';
 import { metricsListener } from './metrics/exposition.ts';
 import { allFamilies, type MetricSources } from './metrics/families.ts';
 import type { AccountId } from './model/ids.ts';
 import { SIGNING_KEYS } from './model/server-key.ts';
-import { TokenDirectory } from './operations/access.ts';
+import { TokenCache } from './operations/access.ts';
 import { Activations } from './operations/activations.ts';
 import { DeliveryReport } from './operations/delivery-report.ts';
-import { Digest } from './operations/digest.ts';
+import { SearchIndexer } from './operations/search-indexer.ts';
 import { Housekeeping } from './operations/housekeeping.ts';
-import { createRates } from './operations/rates.ts';
-import { SearchTurns } from './operations/search-turns.ts';
+import { createRateLimiters } from './operations/rate-limiters.ts';
+import { SearchLimiter } from './operations/search-limiter.ts';
 import { prepareSigning } from './operations/server-keys.ts';
 import type { Services } from './operations/services.ts';
-import { SessionDirectory } from './operations/sessions.ts';
+import { SessionCache } from './operations/session-cache.ts';
 import { operationTable } from './operations/table.ts';
 import type { AddressPolicy } from './outbound/address-policy.ts';
 import { DeliveryClient } from './outbound/delivery-client.ts';
-import { NameLookup } from './outbound/name-lookup.ts';
-import { openPolicy } from './outbound/open-policy.ts';
-import { Parts, type Part } from './parts.ts';
-import { PushQueue, type PushParts } from './push/queue.ts';
+import { DnsResolver } from './outbound/dns-resolver.ts';
+import { createAddressPolicy } from './outbound/create-address-policy.ts';
+import { Lifecycle, type StartedPart } from './lifecycle.ts';
+import { PushQueue, type PushDeps } from './push/queue.ts';
 import { createVendors } from './push/vendors.ts';
-import { prepareControlSocket } from './storage/control-path.ts';
+import { prepareControlSocket } from './storage/control-socket-path.ts';
 import { DataDirLock } from './storage/data-dir-lock.ts';
 import { Database } from './storage/database.ts';
 import { openDatabase, type OpenDatabase } from './storage/open-database.ts';
 import { MessageLog } from './storage/message-log.ts';
 import { readNodeId } from './storage/node-id.ts';
-import { RunRecord, startIdOf, type Ending } from './storage/run-record.ts';
+import { ServerStateFile, startIdOf, type ExitReason } from './storage/server-state.ts';
 import { Sealer } from './storage/sealed.ts';
 import { readVersion } from './version.ts';
 
@@ -64,18 +64,18 @@ export class StoppedError extends Error {
 export class Server {
   readonly #config: Config;
   readonly #log: Log;
-  readonly #parts: Parts;
+  readonly #parts: Lifecycle;
   readonly #requests = new RequestCounts();
   readonly #limit: ConnectionLimit;
   /** Of the names of receivers, and of those that browsers' push services have. */
-  readonly #lookup: NameLookup;
+  readonly #lookup: DnsResolver;
   readonly #failure = Promise.withResolvers<Error>();
   #connecting: Database | null = null;
   #starting: Promise<void> = Promise.resolve();
   #stopping: Promise<void> | null = null;
-  readonly #record: RunRecord;
-  readonly #explain: (error: unknown) => Ending;
-  #lanes: Lanes | null = null;
+  readonly #record: ServerStateFile;
+  readonly #explain: (error: unknown) => ExitReason;
+  #lanes: LaneManager | null = null;
   #pinger: Pinger | null = null;
   #live: Live | null = null;
   readonly #listeners: string[] = [];
@@ -84,13 +84,17 @@ export class Server {
   #metricsPort: number | null = null;
 
   /** `explain` puts a failure into words for the record of the run. */
-  constructor(config: Config, log: Log, explain: (error: unknown) => Ending = unexplained) {
+  constructor(config: Config, log: Log, explain: (error: unknown) => ExitReason = unexplained) {
     this.#config = config;
     this.#log = log;
-    this.#parts = new Parts(log);
+    this.#parts = new Lifecycle(log);
     this.#limit = new ConnectionLimit(clientConnections(), log);
-    this.#lookup = openNameLookup(config.delivery);
-    this.#record = new RunRecord(config.dataDir, { version: readVersion(), startId: startIdOf(process.env), log });
+    this.#lookup = createDnsResolver(config.delivery);
+    this.#record = new ServerStateFile(config.dataDir, {
+      version: readVersion(),
+      startId: startIdOf(process.env),
+      log,
+    });
     this.#explain = explain;
   }
 
@@ -127,7 +131,7 @@ export class Server {
   }
 
   /** Notes at once how this process ends, when there is no time left to stop it. */
-  abandon(ending: Ending): void {
+  abandon(ending: ExitReason): void {
     this.#record.fail(ending);
     this.#record.end();
   }
@@ -183,7 +187,7 @@ export class Server {
     const housekeeping = new Housekeeping(services);
     await housekeeping.start();
     this.#keep('housekeeping', () => housekeeping.stop());
-    const digest = new Digest(services);
+    const digest = new SearchIndexer(services);
     this.#keep('digest', () => digest.stop());
     digest.start();
     const delivery = await this.#startDelivery(services, opened.database);
@@ -211,7 +215,7 @@ export class Server {
     const { bus } = parts;
     const messageLog = openMessageLog(database, bus, limits);
     const log = this.#log;
-    const policy = openPolicy(config, this.#lookup, (host, error) => {
+    const policy = createAddressPolicy(config, this.#lookup, (host, error) => {
       log.warn('own host name not resolved', { host, error });
     });
     const postsWaiting = (): number => messageLog.depth;
@@ -226,15 +230,15 @@ export class Server {
       database,
       databaseVersion: opened.version,
       messageLog,
-      tokens: new TokenDirectory(database.general, bus, limits),
-      sessions: new SessionDirectory(database.general, bus),
+      tokens: new TokenCache(database.general, bus, limits),
+      sessions: new SessionCache(database.general, bus),
       activations: new Activations(createProviders(config, userAgent()), {
         secret: config.secret,
         pool: database.general,
         log,
       }),
-      ...createRates(limits),
-      searches: new SearchTurns(),
+      ...createRateLimiters(limits),
+      searchLimiter: new SearchLimiter(),
       onlineAccounts: () => this.#onlineAccounts(),
       push: this.#pushQueue({ database, bus, sealer: parts.sealer, postsWaiting }, policy),
       policy,
@@ -246,12 +250,12 @@ export class Server {
     };
   }
 
-  #pushQueue(given: Pick<PushParts, 'database' | 'bus' | 'sealer' | 'postsWaiting'>, policy: AddressPolicy): PushQueue {
+  #pushQueue(given: Pick<PushDeps, 'database' | 'bus' | 'sealer' | 'postsWaiting'>, policy: AddressPolicy): PushQueue {
     const { push: config, projectName, live } = this.#config;
     const log = this.#log;
     const vendors = createVendors(this.#config, { policy, lookup: this.#lookup, userAgent: userAgent(), log });
     const foreground = (): readonly AccountId[] => this.#onlineAccounts();
-    const presence = { foreground, certainAfterMs: certainAfterMs(live.heartbeatMs) };
+    const presence = { foreground, presenceSettledMs: presenceSettledMs(live.heartbeatMs) };
     return new PushQueue({ ...given, ...presence, config, projectName, vendors, log });
   }
 
@@ -266,7 +270,7 @@ export class Server {
     const lookup = this.#lookup;
     const client = new DeliveryClient({ ...delivery, policy, lookup, userAgent: userAgent() });
     this.#keep('delivery client', () => client.stop());
-    const onOutdated = (error: Error): void => {
+    const onSchemaTooNew = (error: Error): void => {
       this.#refusing = true;
       this.#record.fail(this.#explain(error));
       this.#failure.resolve(error);
@@ -275,9 +279,9 @@ export class Server {
     const pinger = new Pinger({ config: delivery, policy, lookup, userAgent: userAgent(), sealer, serverKeys, log });
     this.#pinger = pinger;
     this.#keep('pings', () => pinger.stop());
-    const linkFile = linksForHooks(services.fileLinkKey, config.http.baseUri);
-    const parts = { database, bus, client, sealer, serverKeys, linkFile, node, onOutdated, log };
-    const lanes = new Lanes({ ...parts, config: delivery });
+    const linkFile = createFileLinker(services.fileLinkKey, config.http.baseUri);
+    const parts = { database, bus, client, sealer, serverKeys, linkFile, node, onSchemaTooNew, log };
+    const lanes = new LaneManager({ ...parts, config: delivery });
     this.#lanes = lanes;
     this.#keep('lanes', () => lanes.stop(config.http.stopTimeoutMs), true);
     await lanes.start();
@@ -352,8 +356,8 @@ export class Server {
     await control.start();
   }
 
-  #keep(name: string, stop: Part['stop'], drains = false): void {
-    this.#parts.keep({ name, stop, drains });
+  #keep(name: string, stop: StartedPart['stop'], drains = false): void {
+    this.#parts.add({ name, stop, drains });
     if (this.#refusing) throw new StoppedError('stopped while it was starting');
   }
 
@@ -371,12 +375,12 @@ function openMessageLog(database: Database, bus: Bus, limits: LimitsConfig): Mes
     flushPosts: limits.flushPosts,
     flushBytes: limits.flushBytes,
     waitMs: limits.intakeWaitMs,
-    onCommitted: (advanced) => bus.publish('advanced', advanced),
+    onCommitted: (advanced) => bus.publish('messagesCommitted', advanced),
   });
 }
 
-function openNameLookup(delivery: DeliveryConfig): NameLookup {
-  return new NameLookup({
+function createDnsResolver(delivery: DeliveryConfig): DnsResolver {
+  return new DnsResolver({
     timeoutMs: delivery.lookupTimeoutMs,
     cacheMs: delivery.lookupCacheMs,
     failureCacheMs: delivery.lookupFailureCacheMs,
@@ -389,7 +393,7 @@ function userAgent(): string {
   return `Klatch/${readVersion()}`;
 }
 
-function unexplained(error: unknown): Ending {
+function unexplained(error: unknown): ExitReason {
   return { reason: error instanceof Error ? error.message : 'unknown', exitCode: null };
 }
 

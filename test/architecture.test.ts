@@ -15,7 +15,7 @@ const mayImport: Record<string, readonly string[]> = {
   'assets.ts': [],
   'log.ts': [],
   'installation.ts': [],
-  'parts.ts': ['log.ts'],
+  'lifecycle.ts': ['log.ts'],
   'port-holder.ts': [],
   'connection-limit.ts': ['log.ts'],
   'listen.ts': ['port-holder.ts', 'connection-limit.ts'],

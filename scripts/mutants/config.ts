@@ -29,7 +29,7 @@ export const CONFIG_MUTANTS: readonly Mutant[] = [
   {
     name: 'config-host-quoted',
     promise: 'A value is quoted in a message only where its key is known to be harmless.',
-    file: 'src/config/kind.ts',
+    file: 'src/config/value-types.ts',
     find: 'if (!quotable) return',
     replace: 'if (value.origin.line < 0) return',
     tests: ['test/config/errors.test.ts', '-t', 'no message holds a secret'],
@@ -85,7 +85,7 @@ export const CONFIG_MUTANTS: readonly Mutant[] = [
   {
     name: 'icon-of-any-scheme',
     promise: 'An icon_url that is no address of the web is left out.',
-    file: 'src/http/send-input.ts',
+    file: 'src/http/post-input.ts',
     find: '!/^https?:\\/\\/[^\\s\\\\]+$/i.test(value)',
     replace: 'value.length === 0',
     tests: ['test/contract/send-limits.test.ts', '-t', 'icon_url'],
@@ -93,7 +93,7 @@ export const CONFIG_MUTANTS: readonly Mutant[] = [
   {
     name: 'label-turns-direction',
     promise: 'A label of a post holds nothing that turns the direction of text.',
-    file: 'src/http/send-input.ts',
+    file: 'src/http/post-input.ts',
     find: 'removeInvisible(value.slice(0, MAX_LABEL * LABEL_SLACK))',
     replace: 'value.slice(0, MAX_LABEL * LABEL_SLACK)',
     tests: ['test/contract/send-limits.test.ts', '-t', 'username'],
@@ -101,7 +101,7 @@ export const CONFIG_MUTANTS: readonly Mutant[] = [
   {
     name: 'invite-page-shows-path',
     promise: 'The page of an invitation shows nothing of its path but the token.',
-    file: 'src/http/invites.ts',
+    file: 'src/http/invite-routes.ts',
     find: '${inviteTokenOf(token)}',
     replace: '${token}',
     tests: ['test/http/invites.test.ts', '-t', 'beside the token'],

@@ -1,7 +1,7 @@
 import type { Mutant } from './mutant.ts';
 
 const BODIES = 'test/http/body-limits.test.ts';
-const BOUNDS = 'test/operations/json-bounds.test.ts';
+const BOUNDS = 'test/operations/json-limits.test.ts';
 const BUDGET = 'test/operations/parse-budget.test.ts';
 const FRAMES = 'test/live/frame-limits.test.ts';
 
@@ -10,7 +10,7 @@ export const LIMITS_MUTANTS: readonly Mutant[] = [
   {
     name: 'json-depth-unbounded',
     promise: 'A text that is nested deeper than its limit is refused before it is parsed.',
-    file: 'src/operations/json-bounds.ts',
+    file: 'src/operations/json-limits.ts',
     find: 'if (depth > limits.depth) return',
     replace: 'if (depth > 1e9) return',
     tests: [BOUNDS, '-t', 'levels'],
@@ -18,7 +18,7 @@ export const LIMITS_MUTANTS: readonly Mutant[] = [
   {
     name: 'json-shapes-by-key',
     promise: 'Few keys in an order of their own in each object count as many shapes.',
-    file: 'src/operations/json-bounds.ts',
+    file: 'src/operations/json-limits.ts',
     find: 'keyHash(text, at + 1, end, shapeAt[depth]!)',
     replace: 'keyHash(text, at + 1, end, SEED | 1)',
     tests: [BOUNDS, '-t', 'order of its own'],
@@ -26,7 +26,7 @@ export const LIMITS_MUTANTS: readonly Mutant[] = [
   {
     name: 'json-padded-numbers-free',
     promise: 'A key such as "07" counts as a key of an object, which V8 makes a hidden class for.',
-    file: 'src/operations/json-bounds.ts',
+    file: 'src/operations/json-limits.ts',
     find: '(end === begin + 1 || text.charCodeAt(begin) !== DIGIT_0)',
     replace: 'true',
     tests: [BOUNDS, '-t', 'look like numbers'],
@@ -50,12 +50,12 @@ export const LIMITS_MUTANTS: readonly Mutant[] = [
   {
     name: 'registration-parsed-before-rate',
     promise: 'A registration beyond the rate of its group is not parsed.',
-    file: 'src/http/reverse-webhooks.ts',
-    find: `        countRegistration(services, actor);
+    file: 'src/http/reverse-webhook-routes.ts',
+    find: `        limitRegistrations(services, actor);
         const request = await readInput(req, res, parseRegistration);
 `,
     replace: `        const request = await readInput(req, res, parseRegistration);
-        countRegistration(services, actor);
+        limitRegistrations(services, actor);
 `,
     tests: [BODIES, '-t', 'registrations of a minute'],
   },
@@ -70,7 +70,7 @@ export const LIMITS_MUTANTS: readonly Mutant[] = [
   {
     name: 'large-frames-before-signing-in',
     promise: 'A connection that has not signed in sends frames of 16 KiB at most.',
-    file: 'src/live/upgrades.ts',
+    file: 'src/live/websocket-upgrades.ts',
     find: 'Math.min(ANONYMOUS_FRAME_BYTES, config.live.maxFrameBytes)',
     replace: 'config.live.maxFrameBytes',
     tests: [FRAMES, '-t', '16 KiB'],
@@ -103,8 +103,8 @@ export const LIMITS_MUTANTS: readonly Mutant[] = [
     name: 'budget-without-turns',
     promise: 'After long parsing everything else has a turn before the next body is parsed.',
     file: 'src/operations/parse-budget.ts',
-    find: 'this.#recent() < TURN_MS',
-    replace: 'this.#recent() < 1e9',
+    find: 'this.#recentParseMs() < MAX_TURN_MS',
+    replace: 'this.#recentParseMs() < 1e9',
     tests: [BUDGET, '-t', 'has a turn'],
   },
   {
@@ -119,7 +119,7 @@ export const LIMITS_MUTANTS: readonly Mutant[] = [
     name: 'budget-line-not-kept',
     promise: 'A live client of a source is charged before the next one looks at the time that is left.',
     file: 'src/operations/parse-budget.ts',
-    find: '      await ahead;\n',
+    find: '      await previous;\n',
     replace: '',
     tests: [BUDGET, '-t', 'wait in a line'],
   },

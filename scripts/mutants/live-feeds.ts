@@ -1,26 +1,26 @@
 import type { Mutant } from './mutant.ts';
 
-const STREAM = 'src/live/stream.ts';
+const STREAM = 'src/live/session-subscriptions.ts';
 const FOLLOW = 'test/live/follow.test.ts';
-const MEMBERSHIPS = 'src/live/memberships.ts';
-const WORDS = 'test/live/words.test.ts';
+const MEMBERSHIPS = 'src/live/membership-sync.ts';
+const WORDS = 'test/live/notifications.test.ts';
 
 /** Faults in what live clients follow: feeds, pages, memberships. */
 export const LIVE_FEED_MUTANTS: readonly Mutant[] = [
   {
     name: 'client-gets-its-last-change-again',
     promise: 'A client gets the changes behind the one that it has.',
-    file: 'src/live/stretch.ts',
+    file: 'src/live/change-batch.ts',
     find: 'while (count > 0 && this.#revs[count - 1]! > rev) count -= 1;',
     replace: 'while (count > 0 && this.#revs[count - 1]! >= rev) count -= 1;',
-    tests: ['test/live/stream-races.test.ts', '-t', 'from the change behind its last one'],
+    tests: ['test/live/subscription-races.test.ts', '-t', 'from the change behind its last one'],
   },
   {
     name: 'follows-one-conversation-too-many',
     promise: 'A connection follows a bounded number of conversations.',
     file: STREAM,
-    find: 'return this.#subscriptions.size >= MAX_FOLLOWED;',
-    replace: 'return this.#subscriptions.size > MAX_FOLLOWED;',
+    find: 'return this.#subscriptions.size >= MAX_SUBSCRIBED;',
+    replace: 'return this.#subscriptions.size > MAX_SUBSCRIBED;',
     tests: [FOLLOW, '-t', 'until there is room for it'],
   },
   {
@@ -35,16 +35,16 @@ export const LIVE_FEED_MUTANTS: readonly Mutant[] = [
     name: 'removed-member-follows-on',
     promise: 'What a removed member follows ends.',
     file: STREAM,
-    find: '      this.#drop(subscription);\n      this.session.send(leftText(conversationId));',
+    find: '      this.#remove(subscription);\n      this.session.send(leftText(conversationId));',
     replace:
-      '      this.session.send(leftText(conversationId));\n      subscription.isHeld = false;\n      this.#goOn(subscription);',
+      '      this.session.send(leftText(conversationId));\n      subscription.isSuspended = false;\n      this.#resume(subscription);',
     tests: [FOLLOW, '-t', 'what a removed member follows'],
   },
   {
     name: 'lost-word-of-removal-not-found',
     promise: 'A removal whose word was lost is found.',
     file: MEMBERSHIPS,
-    find: 'for (const id of stream.conversations) if (!held.has(id)) this.ask(id, accountId);',
+    find: 'for (const id of subscriptions.conversations) if (!current.has(id)) this.recheck(id, accountId);',
     replace: '',
     tests: [WORDS, '-t', 'a removal whose word was lost'],
   },
@@ -52,8 +52,8 @@ export const LIVE_FEED_MUTANTS: readonly Mutant[] = [
     name: 'second-page-never-read',
     promise: 'A feed reads on while there is more than one page.',
     file: 'src/live/feed.ts',
-    find: '      this.#isBehind ||= page.more;\n',
+    find: '      this.#hasUnread ||= page.more;\n',
     replace: '',
-    tests: ['test/live/stream-races.test.ts', '-t', 'page by page'],
+    tests: ['test/live/subscription-races.test.ts', '-t', 'page by page'],
   },
 ];

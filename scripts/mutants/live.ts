@@ -1,46 +1,46 @@
 import type { Mutant } from './mutant.ts';
 
-const RACES = 'test/live/stream-races';
+const RACES = 'test/live/subscription-races';
 
 /** What live clients are sent, and what not. */
 export const LIVE_MUTANTS: readonly Mutant[] = [
   {
     name: 'live-removal-tick',
     promise: 'A removed member is sent changes until the database has said that it was removed.',
-    file: 'src/live/memberships.ts',
-    find: '          for (const { stream } of followers) stream!.hold(conversationId);\n',
+    file: 'src/live/membership-sync.ts',
+    find: '          for (const { subscriptions } of followers) subscriptions!.suspend(conversationId);\n',
     replace: '',
     tests: [RACES, '-t', 'from the tick'],
   },
   {
     name: 'live-older-membership',
     promise: 'An answer about a membership that is older than a removal brings the member back.',
-    file: 'src/live/memberships.ts',
-    find: '      if (this.#open.has(name)) continue;\n',
+    file: 'src/live/membership-sync.ts',
+    find: '      if (this.#pending.has(name)) continue;\n',
     replace: '',
     tests: [RACES, '-t', 'older than the removal'],
   },
   {
     name: 'live-ahead-of-feed',
     promise: 'A client that is ahead of its feed gets changes twice.',
-    file: 'src/live/stream.ts',
-    find: 'const behind = stretch.countUpTo(subscription.rev);',
-    replace: 'const behind = 0;',
+    file: 'src/live/session-subscriptions.ts',
+    find: 'const skip = batch.countUpTo(subscription.rev);',
+    replace: 'const skip = 0;',
     tests: [RACES, '-t', 'nothing twice'],
   },
   {
     name: 'live-gap-while-following',
     promise: 'A gap in the notifications while following begins costs a client 10 s.',
-    file: 'src/live/feeds.ts',
-    find: '        for (const ear of this.#ears) ear.hear(null);\n',
+    file: 'src/live/feed-registry.ts',
+    find: '        for (const recorder of this.#recorders) recorder.record(null);\n',
     replace: '',
     tests: [RACES, '-t', 'no notification of it came'],
   },
   {
     name: 'live-notified-while-following',
     promise: 'A notification while following begins is missed.',
-    file: 'src/live/feeds.ts',
-    find: '    for (const ear of this.#ears) ear.hear(id);\n',
+    file: 'src/live/feed-registry.ts',
+    find: '    for (const recorder of this.#recorders) recorder.record(id);\n',
     replace: '',
     tests: [RACES, '-t', 'notified of meanwhile'],
   },
@@ -48,40 +48,40 @@ export const LIVE_MUTANTS: readonly Mutant[] = [
     name: 'live-deleted-catch-up',
     promise: 'A text that is deleted while it is read for one client is sent to later ones.',
     file: 'src/live/feed.ts',
-    find: "typeof stretch !== 'string' && generation === this.#generation",
-    replace: "typeof stretch !== 'string'",
+    find: "typeof batch !== 'string' && generation === this.#generation",
+    replace: "typeof batch !== 'string'",
     tests: [RACES, '-t', 'for one client'],
   },
   {
     name: 'live-deleted-fan-out',
     promise: 'A text that is deleted while it is read for all followers is sent to later ones.',
     file: 'src/live/feed.ts',
-    find: '        if (generation === this.#generation) this.#remember(page.stretch);',
-    replace: '        this.#remember(page.stretch);',
+    find: '        if (generation === this.#generation) this.#cache(page.batch);',
+    replace: '        this.#cache(page.batch);',
     tests: [RACES, '-t', 'for all followers'],
   },
   {
     name: 'live-demoted-admin',
     promise: 'A request that waits when its administrator is demoted is answered with the old role.',
     file: 'src/live/session.ts',
-    find: '    await this.#home.certain(this);\n',
+    find: '    await this.#host.whenRevalidated(this);\n',
     replace: '',
-    tests: ['test/live/words', '-t', 'demoted'],
+    tests: ['test/live/notifications', '-t', 'demoted'],
   },
   {
     name: 'live-send-queue',
     promise: 'What waits for a client that reads nothing takes more memory than live.send-queue.',
     file: 'src/live/session.ts',
-    find: 'this.connection.bytesWaiting <= this.#home.config.sendQueueBytes',
-    replace: 'this.connection.bytesWaiting <= 30 * this.#home.config.sendQueueBytes',
+    find: 'this.connection.bytesQueued <= this.#host.config.sendQueueBytes',
+    replace: 'this.connection.bytesQueued <= 30 * this.#host.config.sendQueueBytes',
     tests: ['test/live/hostile', '-t', 'costs no more'],
   },
   {
     name: 'live-presence-agrees',
     promise: 'An account that leaves one node is believed to be gone although it is with another.',
     file: 'src/live/presence.ts',
-    find: `      if (!online && this.#here.has(accountId))
-        this.#bus.publish('signal', { kind: 'presence', accountId, online: true });
+    find: `      if (!online && this.#local.has(accountId))
+        this.#bus.publish('ephemeral', { kind: 'presence', accountId, online: true });
 `,
     replace: '',
     tests: ['test/live/presence', '-t', 'agree'],

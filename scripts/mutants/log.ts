@@ -1,7 +1,7 @@
 import type { Mutant } from './mutant.ts';
 
 const LOG = 'src/storage/message-log.ts';
-const STATEMENT = 'src/storage/message-log-statement.ts';
+const STATEMENT = 'src/storage/write-posts.ts';
 const LOCKS = 'test/storage/message-log-locks.test.ts';
 
 /** Faults in the message log: posts, their numbers, their order, and who may write them. */
@@ -121,7 +121,7 @@ export const LOG_MUTANTS: readonly Mutant[] = [
   {
     name: 'repeat-ignores-other-body',
     promise: 'A repeated key with another body is answered as such.',
-    file: 'src/storage/message-log-statement.ts',
+    file: 'src/storage/write-posts.ts',
     find: 'coalesce(k.same, n.body_hash = i.body_hash) as same_body',
     replace: 'true as same_body',
     tests: ['test/storage/message-log.test.ts', '-t', 'answers a repeat'],
@@ -129,7 +129,7 @@ export const LOG_MUTANTS: readonly Mutant[] = [
   {
     name: 'rotated-token-still-posts',
     promise: 'A rotated token writes nothing in the statement of a plain post.',
-    file: 'src/storage/message-log-statement.ts',
+    file: 'src/storage/write-posts.ts',
     find: 'where h.archived_at is null and (u.token_hash is null or exists (\n        select from integration t where t.conversation_id = u.conversation_id and t.token_hash = u.token_hash))',
     replace: 'where h.archived_at is null',
     tests: ['test/storage/message-log.test.ts', '-t', 'from its rotation on'],
@@ -137,7 +137,7 @@ export const LOG_MUTANTS: readonly Mutant[] = [
   {
     name: 'membership-read-without-lock',
     promise: 'A keyed post of a member that waits for the removal is refused.',
-    file: 'src/storage/message-log-statement.ts',
+    file: 'src/storage/write-posts.ts',
     find: 'order by m.conversation_id, m.account_id for no key update of m',
     replace: 'order by m.conversation_id, m.account_id',
     tests: ['test/storage/message-log-members.test.ts', '-t', 'with a key that waits for a removal'],
@@ -145,7 +145,7 @@ export const LOG_MUTANTS: readonly Mutant[] = [
   {
     name: 'plain-position-of-everybody',
     promise: 'A plain post moves the read position of its sender alone.',
-    file: 'src/storage/message-log-statement.ts',
+    file: 'src/storage/write-posts.ts',
     find: 'where h.token_hash is null and m.conversation_id = h.conversation_id and m.account_id = h.sender_id',
     replace: 'where h.token_hash is null and m.conversation_id = h.conversation_id',
     tests: ['test/storage/message-log-members.test.ts', '-t', 'without a key moves the read position'],
@@ -153,7 +153,7 @@ export const LOG_MUTANTS: readonly Mutant[] = [
   {
     name: 'plain-position-moves-back',
     promise: 'A plain post never moves a read position back.',
-    file: 'src/storage/message-log-statement.ts',
+    file: 'src/storage/write-posts.ts',
     find: 'set read_seq = greatest(m.read_seq, h.last_seq + h.n)',
     replace: 'set read_seq = h.last_seq + h.n',
     tests: ['test/storage/message-log-members.test.ts', '-t', 'without a key moves the read position'],
@@ -178,8 +178,8 @@ export const LOG_MUTANTS: readonly Mutant[] = [
     name: 'lost-connection-repeats-post',
     promise: 'A post whose outcome is unknown is never written again.',
     file: 'src/storage/message-log.ts',
-    find: 'if (endsSession(error) || state === null) return this.#fail(batch, error);',
-    replace: 'if (endsSession(error) || state === null) return this.#write(batch, tries + 1);',
+    find: 'if (isConnectionFatal(error) || state === null) return this.#fail(batch, error);',
+    replace: 'if (isConnectionFatal(error) || state === null) return this.#write(batch, tries + 1);',
     tests: ['test/storage/message-log-failures.test.ts', '-t', 'leaves the outcome of the flush unknown'],
   },
   {

@@ -7,8 +7,8 @@ export const OUTBOUND_MUTANTS: readonly Mutant[] = [
     name: 'policy-ignores-machine',
     promise: 'A delivery never connects to a public address of one of the machine’s interfaces.',
     file: 'src/outbound/address-policy.ts',
-    find: 'return this.#machine.ruleOf(address) ?? this.#publicNames?.ruleOf(address) ?? null;',
-    replace: 'return this.#publicNames?.ruleOf(address) ?? null;',
+    find: 'return this.#machine.ruleOf(address) ?? this.#publicHosts?.ruleOf(address) ?? null;',
+    replace: 'return this.#publicHosts?.ruleOf(address) ?? null;',
     tests: [TESTS, '-t', 'this machine'],
   },
   {
@@ -38,7 +38,7 @@ export const OUTBOUND_MUTANTS: readonly Mutant[] = [
   {
     name: 'failed-look-up-forgets',
     promise: 'The addresses of http.base-uri stay refused while its name server is away.',
-    file: 'src/outbound/public-names.ts',
+    file: 'src/outbound/public-hosts.ts',
     find: 'if (!this.#failing.has(host)) this.#options.onFailure?.(host, error as Error);',
     replace: 'this.#addresses.delete(host);',
     tests: [TESTS, '-t', 'keeps the addresses'],

@@ -1,7 +1,7 @@
 import type { Mutant } from './mutant.ts';
 
 const SETTLEMENT = 'src/storage/push-settlement.ts';
-const ROWS = 'test/push/standing-rows.test.ts';
+const ROWS = 'test/push/queue-overlaps.test.ts';
 
 /** Faults in pushes to devices: rows that are lost, sent twice or withdrawn too early. */
 export const PUSH_MUTANTS: readonly Mutant[] = [
@@ -24,9 +24,9 @@ export const PUSH_MUTANTS: readonly Mutant[] = [
   {
     name: 'withdrawals-lose-newest-position',
     promise: 'The queue withdraws up to the newest read position that it heard.',
-    file: 'src/push/withdrawals.ts',
-    find: '(this.#waiting.get(key)?.seq ?? 0) < seq',
-    replace: '(this.#waiting.get(key)?.seq ?? 0) > seq',
+    file: 'src/push/push-cancellation.ts',
+    find: '(this.#queue.get(key)?.seq ?? 0) < seq',
+    replace: '(this.#queue.get(key)?.seq ?? 0) > seq',
     tests: [ROWS, '-t', 'heard by the queue'],
   },
   {
@@ -88,26 +88,26 @@ export const PUSH_MUTANTS: readonly Mutant[] = [
   {
     name: 'rest-after-four-failures',
     promise: 'A push service rests after five failures in a row.',
-    file: 'src/push/host-rests.ts',
-    find: 'untilMs: failures < FAILURES ? 0',
-    replace: 'untilMs: failures < FAILURES - 1 ? 0',
-    tests: ['test/push/host-rests.test.ts', '-t', 'after five failures'],
+    file: 'src/push/host-backoff.ts',
+    find: 'untilMs: failures < FAILURE_THRESHOLD ? 0',
+    replace: 'untilMs: failures < FAILURE_THRESHOLD - 1 ? 0',
+    tests: ['test/push/host-backoff.test.ts', '-t', 'after five failures'],
   },
   {
     name: 'rest-counts-what-was-under-way',
     promise: 'What was under way when a host began to rest makes its rest no longer.',
-    file: 'src/push/host-rests.ts',
-    find: 'if (before !== undefined && before.failures >= FAILURES && startedMs <= before.failedMs) return;',
+    file: 'src/push/host-backoff.ts',
+    find: 'if (previous !== undefined && previous.failures >= FAILURE_THRESHOLD && startedMs <= previous.failedMs) return;',
     replace: '',
-    tests: ['test/push/host-rests.test.ts', '-t', 'no longer for what was under way'],
+    tests: ['test/push/host-backoff.test.ts', '-t', 'no longer for what was under way'],
   },
   {
     name: 'host-never-forgiven',
     promise: 'A push service that answers is as good as any other.',
-    file: 'src/push/host-rests.ts',
-    find: '    if (answered) {\n      this.#courses.delete(origin);',
+    file: 'src/push/host-backoff.ts',
+    find: '    if (answered) {\n      this.#hosts.delete(origin);',
     replace: '    if (answered) {',
-    tests: ['test/push/host-rests.test.ts', '-t', 'as good as any other'],
+    tests: ['test/push/host-backoff.test.ts', '-t', 'as good as any other'],
   },
   {
     name: 'push-goes-to-ended-session',
@@ -128,33 +128,33 @@ export const PUSH_MUTANTS: readonly Mutant[] = [
   {
     name: 'account-takes-all-places-of-web-push',
     promise: "One account's silent hosts leave places for the web push of others.",
-    file: 'src/push/account-limit.ts',
+    file: 'src/push/account-limiter.ts',
     find: 'if (active >= this.#perAccount || (slow',
     replace: 'if ((slow',
-    tests: ['test/push/account-limit.test.ts', '-t', 'has an eighth of the places'],
+    tests: ['test/push/account-limiter.test.ts', '-t', 'has an eighth of the places'],
   },
   {
     name: 'slow-accounts-take-all-places',
     promise: 'Slow accounts share half of the places of web push.',
-    file: 'src/push/account-limit.ts',
+    file: 'src/push/account-limiter.ts',
     find: ' || (slow && this.#slowActive >= this.#maxSlow)',
     replace: '',
-    tests: ['test/push/account-limit.test.ts', '-t', 'have half of the places together'],
+    tests: ['test/push/account-limiter.test.ts', '-t', 'have half of the places together'],
   },
   {
     name: 'queue-ignores-account-limit',
     promise: 'The queue of web push asks for a place of the account before it sends.',
     file: 'src/push/vendor-queue.ts',
-    find: "vendor.kind === 'web' ? new AccountLimit",
-    replace: "vendor.kind === ('none' as string) ? new AccountLimit",
+    find: "vendor.kind === 'web' ? new AccountLimiter",
+    replace: "vendor.kind === ('none' as string) ? new AccountLimiter",
     tests: ['test/push/queue-fairness.test.ts', '-t', 'counts as no failure'],
   },
   {
     name: 'waiting-for-an-account-counts-as-failure',
     promise: 'A push that waits for a place of its account counts as no failure.',
     file: 'src/push/vendor-queue.ts',
-    find: "verdict: 'held', waitMs: this.#accountLimit.waitMs(accountId)",
-    replace: "verdict: 'again', waitMs: this.#accountLimit.waitMs(accountId)",
+    find: "verdict: 'held', waitMs: this.#accountLimiter.waitMs(accountId)",
+    replace: "verdict: 'again', waitMs: this.#accountLimiter.waitMs(accountId)",
     tests: ['test/push/queue-fairness.test.ts', '-t', 'counts as no failure'],
   },
 ];

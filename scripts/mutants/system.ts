@@ -38,7 +38,7 @@ export const SYSTEM_MUTANTS: readonly Mutant[] = [
     name: 'backup-as-owner',
     promise: 'A backup that root takes works with root’s rights in the folder of another user.',
     file: 'src/cli/backup.ts',
-    find: '  becomeOwner(loaded.config.dataDir);\n',
+    find: '  dropPrivileges(loaded.config.dataDir);\n',
     replace: '',
     tests: ['test/cli/backup-as-root'],
   },

@@ -2,8 +2,8 @@ import addressparser from 'nodemailer/lib/addressparser';
 import MailComposer from 'nodemailer/lib/mail-composer';
 import SMTPConnection from 'nodemailer/lib/smtp-connection';
 import type { SmtpConfig } from '../config/config.ts';
-import type { Letter } from '../config/letter.ts';
-import { fillLetter } from '../config/letter.ts';
+import type { EmailTemplate } from '../config/email-template.ts';
+import { fillEmailTemplate } from '../config/email-template.ts';
 import { parseProofAddress } from '../model/proof-address.ts';
 import { ProviderError, type CodeProvider, type OutgoingCode, type ProviderFailure } from './provider.ts';
 
@@ -16,7 +16,7 @@ const HOUR_MS = 3_600_000;
 
 /** What letters are made of, and bounds of tests. */
 export interface EmailOptions {
-  readonly letter: Letter;
+  readonly emailTemplate: EmailTemplate;
   readonly projectName: string;
   readonly probeMs?: number;
   readonly sendMs?: number;
@@ -74,9 +74,9 @@ export class Email implements CodeProvider {
   }
 
   async #compose({ address, code, validMs }: OutgoingCode) {
-    const { letter, projectName } = this.#options;
+    const { emailTemplate, projectName } = this.#options;
     const values = { code, project: projectName, hours: String(Math.round(validMs / HOUR_MS)) };
-    const { subject, text } = fillLetter(letter, values);
+    const { subject, text } = fillEmailTemplate(emailTemplate, values);
     const composer = new MailComposer({
       // As objects, so that nothing in them is read as a list or a comment.
       from: { ...this.#sender },

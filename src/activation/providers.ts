@@ -1,5 +1,5 @@
 import type { Config } from '../config/config.ts';
-import { DEFAULT_LETTER, readLetter } from '../config/letter.ts';
+import { DEFAULT_EMAIL_TEMPLATE, readEmailTemplate } from '../config/email-template.ts';
 import { ConfigError } from '../config/problem.ts';
 import { Email, parseSender } from './email.ts';
 import { Gate } from './gate.ts';
@@ -18,8 +18,8 @@ export function createProviders(config: Config, userAgent: string): readonly Cod
       throw new ConfigError([{ file: config.file, line: null, key: `services.smtp.${key}`, sentence }]);
     };
     if (parseSender(smtp.from) === null) refuse('from', 'is not one e-mail address, with or without a name before it');
-    const letter = smtp.template === null ? DEFAULT_LETTER : readLetter(smtp.template);
-    if (typeof letter === 'string') return refuse('template', letter);
-    return [new Email(smtp, { letter, projectName: config.projectName })];
+    const emailTemplate = smtp.template === null ? DEFAULT_EMAIL_TEMPLATE : readEmailTemplate(smtp.template);
+    if (typeof emailTemplate === 'string') return refuse('template', emailTemplate);
+    return [new Email(smtp, { emailTemplate, projectName: config.projectName })];
   });
 }

@@ -7,7 +7,7 @@ export interface Membership {
 }
 
 /** What passes and is nowhere kept: where it is lost, nobody misses it. */
-export type Signal =
+export type EphemeralEvent =
   /** Somebody writes at this moment. */
   | ({ readonly kind: 'typing' } & Membership)
   /** The account's first live connection on a node came, or its last one went. */
@@ -21,9 +21,9 @@ export type Signal =
  */
 export interface BusEvents {
   /** Conversations whose newest message has this seq, at least. */
-  advanced(conversations: ReadonlyMap<ConversationId, Seq>): void;
+  messagesCommitted(conversations: ReadonlyMap<ConversationId, Seq>): void;
   /** Conversations with changes that are no new message: an edit, a deletion, a notice. They have new revs. */
-  revised(conversations: readonly ConversationId[]): void;
+  conversationsChanged(conversations: readonly ConversationId[]): void;
   /** These accounts became members, got another role, or are members no longer: what is remembered of them is old. */
   membersChanged(memberships: readonly Membership[]): void;
   /** These sessions hold no longer. */
@@ -31,22 +31,25 @@ export interface BusEvents {
   /** These accounts were renamed, deactivated or given another role: what is remembered of them is old. */
   accountsChanged(accounts: readonly AccountId[]): void;
   /** Something passes by. */
-  signal(signal: Signal): void;
+  ephemeral(ephemeral: EphemeralEvent): void;
   /** The reverse webhooks of these conversations were changed. */
   hooksChanged(conversations: readonly ConversationId[]): void;
   /** These tokens (SHA-256, hex) no longer hold. */
   tokensRevoked(hashes: readonly string[]): void;
   /** Partitions of the lanes were given back, or a node came that has none yet. */
-  leasesMoved(): void;
+  leasesChanged(): void;
   /** Words of other nodes may have been lost: look for yourself. */
-  gap(): void;
+  resync(): void;
 }
 
 export interface Bus {
   /** Hears everything from now on; returns how to stop. Listeners must not throw. */
   subscribe(listener: Partial<BusEvents>): () => void;
   /** Tells this process at once, and the other nodes as soon as possible. */
-  publish<Event extends Exclude<keyof BusEvents, 'gap'>>(event: Event, payload: Parameters<BusEvents[Event]>[0]): void;
+  publish<Event extends Exclude<keyof BusEvents, 'resync'>>(
+    event: Event,
+    payload: Parameters<BusEvents[Event]>[0],
+  ): void;
   /**
    * Tells one other node that the hooks of a conversation were changed, and waits until it has heard: true once all its
    * listeners have, false when no answer came within `timeoutMs`, whatever the reason.

@@ -5,8 +5,8 @@ import { Connection } from '../storage/connection.ts';
 import type { Database } from '../storage/database.ts';
 import { listen, notify } from '../storage/notifications.ts';
 import { LocalBus, type Bus, type BusEvents } from './bus.ts';
-import { Confirmations } from './confirmations.ts';
-import { hearWord, MAX_PAYLOAD_BYTES, Outbox, type ToldEvent } from './words.ts';
+import { PendingAcks } from './pending-acks.ts';
+import { dispatchNotification, MAX_PAYLOAD_BYTES, NotificationBatch, type BroadcastEvent } from './wire-format.ts';
 
 const HEARTBEAT_MS = 5_000;
 const RECONNECT_MS = 500;
@@ -20,11 +20,11 @@ export interface PostgresBusOptions {
 }
 
 /**
- * The bus over LISTEN and NOTIFY. A payload is `<node> <kind><items>;<kind><items>` with the kinds of `words.ts`, `*`
+ * The bus over LISTEN and NOTIFY. A payload is `<node> <kind><items>;<kind><items>` with the kinds of `wire-format.ts`, `*`
  * (anything may have changed) and `.` (heartbeat). Each node hears its own heartbeat through the database: when it does not, the session is made anew and a gap is announced.
  *
  * A question to one node is `?<nonce>,<node>,<conversation>`: that node says `h` to its own listeners and answers
- * `!<nonce>` in the same turn. Questions and answers wait for no other word and are never folded into a `*`.
+ * `!<nonce>` in the same turn. Questions and answers wait for no other notification and are never folded into a `*`.
  */
 export class PostgresBus implements Bus {
   readonly #local = new LocalBus();
@@ -33,13 +33,13 @@ export class PostgresBus implements Bus {
   readonly #node: string;
   readonly #session: Connection;
   readonly #heartbeatMs: number;
-  readonly #confirmations = new Confirmations();
-  #outbox = new Outbox();
-  #sending = false;
-  #heard = 0;
+  readonly #pendingAcks = new PendingAcks();
+  #batch = new NotificationBatch();
+  #isSending = false;
+  #lastEchoAt = 0;
   /** Since when this session listens, and when it last heard another node; on the monotonic clock. */
   #listeningSince = Number.POSITIVE_INFINITY;
-  #neighbourAt = Number.NEGATIVE_INFINITY;
+  #lastPeerSeenAt = Number.NEGATIVE_INFINITY;
   #timer: NodeJS.Timeout | null = null;
   #stopped = true;
 
@@ -50,7 +50,7 @@ export class PostgresBus implements Bus {
     this.#heartbeatMs = options.heartbeatMs ?? HEARTBEAT_MS;
     this.#session = new Connection(database.target, 'listen', {
       onNotify: (payload) => this.#receive(payload),
-      onClose: () => this.#arm(RECONNECT_MS),
+      onClose: () => this.#schedule(RECONNECT_MS),
     });
   }
 
@@ -58,8 +58,8 @@ export class PostgresBus implements Bus {
   start(): void {
     if (!this.#stopped) return;
     this.#stopped = false;
-    void this.#beat();
-    if (!this.#sending) void this.#send();
+    void this.#heartbeat();
+    if (!this.#isSending) void this.#flush();
   }
 
   stop(): void {
@@ -67,32 +67,32 @@ export class PostgresBus implements Bus {
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#timer = null;
     this.#session.close();
-    this.#confirmations.stop();
+    this.#pendingAcks.stop();
   }
 
   subscribe(listener: Partial<BusEvents>): () => void {
     return this.#local.subscribe(listener);
   }
 
-  publish<Event extends ToldEvent>(event: Event, payload: Parameters<BusEvents[Event]>[0]): void {
+  publish<Event extends BroadcastEvent>(event: Event, payload: Parameters<BusEvents[Event]>[0]): void {
     this.#local.publish(event, payload);
-    if (this.#alone) return;
-    this.#outbox.add(event, payload);
-    if (!this.#sending && !this.#stopped) void this.#send();
+    if (this.#hasNoPeers) return;
+    this.#batch.add(event, payload);
+    if (!this.#isSending && !this.#stopped) void this.#flush();
   }
 
   /** Asked though we may believe ourselves alone: the lease table knows of a node that was not heard. */
   confirmHooksChanged(node: string, conversation: ConversationId, timeoutMs: number): Promise<boolean> {
-    return this.#confirmations.ask(node, timeoutMs, (nonce) => {
-      void this.#say(`?${nonce},${node},${conversation}`, timeoutMs);
+    return this.#pendingAcks.request(node, timeoutMs, (nonce) => {
+      void this.#notifyNow(`?${nonce},${node},${conversation}`, timeoutMs);
     });
   }
 
   /** A word that waits for no other. Where it is lost, whoever asked hears no answer and asks again. */
-  async #say(word: string, timeoutMs: number): Promise<void> {
+  async #notifyNow(notification: string, timeoutMs: number): Promise<void> {
     if (this.#stopped) return;
     try {
-      await this.#database.general.run((sql) => notify(sql, `${this.#node} ${word}`), timeoutMs);
+      await this.#database.general.run((sql) => notify(sql, `${this.#node} ${notification}`), timeoutMs);
     } catch (error) {
       this.#log.debug('bus: a question or an answer was lost', { error });
     }
@@ -102,91 +102,92 @@ export class PostgresBus implements Bus {
    * True when for three heartbeats nobody else was heard: telling nobody would cost each commit a second one. A node
    * that comes says so with its first heartbeat, is told to look for itself, and hears every word from then on.
    */
-  get #alone(): boolean {
+  get #hasNoPeers(): boolean {
     if (!this.#session.ready) return false;
-    const quietSince = Math.max(this.#listeningSince, this.#neighbourAt);
-    return performance.now() - quietSince > 3 * this.#heartbeatMs;
+    const silentSince = Math.max(this.#listeningSince, this.#lastPeerSeenAt);
+    return performance.now() - silentSince > 3 * this.#heartbeatMs;
   }
 
   /** One notification at a time; what comes meanwhile goes into the next. */
-  async #send(): Promise<void> {
-    this.#sending = true;
+  async #flush(): Promise<void> {
+    this.#isSending = true;
     while (!this.#stopped) {
-      const payload = this.#take();
+      const payload = this.#takePayload();
       if (payload === null) break;
       try {
         await this.#database.general.run((sql) => notify(sql, payload), QUERY_MS);
       } catch (error) {
         // The next word, or the next heartbeat, tells the other nodes to look for themselves.
-        this.#outbox.more = true;
+        this.#batch.resyncNeeded = true;
         this.#log.debug('bus: a word to the other nodes was lost', { error });
         break;
       }
     }
-    this.#sending = false;
+    this.#isSending = false;
   }
 
-  #take(): string | null {
-    if (this.#outbox.isEmpty) return null;
-    const outbox = this.#outbox;
-    this.#outbox = new Outbox();
-    return `${this.#node} ${outbox.text(MAX_PAYLOAD_BYTES - this.#node.length - 1)}`;
+  #takePayload(): string | null {
+    if (this.#batch.isEmpty) return null;
+    const batch = this.#batch;
+    this.#batch = new NotificationBatch();
+    return `${this.#node} ${batch.encode(MAX_PAYLOAD_BYTES - this.#node.length - 1)}`;
   }
 
   #receive(payload: string): void {
-    const [node, words = ''] = payload.split(' ', 2);
+    const [node, notifications = ''] = payload.split(' ', 2);
     if (node === this.#node) {
-      if (words === '.') this.#heard = performance.now();
+      if (notifications === '.') this.#lastEchoAt = performance.now();
       return;
     }
-    if (this.#alone) this.#outbox.more = true;
-    this.#neighbourAt = performance.now();
-    if (this.#outbox.more && !this.#sending && !this.#stopped) void this.#send();
-    for (const word of words.split(';')) this.#hear(node!, word[0], word.slice(1).split(','));
+    if (this.#hasNoPeers) this.#batch.resyncNeeded = true;
+    this.#lastPeerSeenAt = performance.now();
+    if (this.#batch.resyncNeeded && !this.#isSending && !this.#stopped) void this.#flush();
+    for (const notification of notifications.split(';'))
+      this.#dispatch(node!, notification[0], notification.slice(1).split(','));
   }
 
-  #hear(node: string, kind: string | undefined, items: readonly string[]): void {
-    if (hearWord(this.#local, kind, items)) return;
-    if (kind === '?') this.#answer(items);
-    else if (kind === '!') this.#confirmations.answered(node, items[0]!);
-    else if (kind === '*') this.#local.publish('gap');
+  #dispatch(node: string, kind: string | undefined, items: readonly string[]): void {
+    if (dispatchNotification(this.#local, kind, items)) return;
+    if (kind === '?') this.#acknowledge(items);
+    else if (kind === '!') this.#pendingAcks.onAck(node, items[0]!);
+    else if (kind === '*') this.#local.publish('resync');
   }
 
-  #answer([nonce, node, conversation]: readonly string[]): void {
+  #acknowledge([nonce, node, conversation]: readonly string[]): void {
     if (node !== this.#node) return;
     this.#local.publish('hooksChanged', [Number(conversation) as ConversationId]);
-    void this.#say(`!${nonce}`, QUERY_MS);
+    void this.#notifyNow(`!${nonce}`, QUERY_MS);
   }
 
   /** Opens the session when there is none, and says a word to ourselves that has to come back. */
-  async #beat(): Promise<void> {
+  async #heartbeat(): Promise<void> {
     try {
       if (!this.#session.ready) {
         await this.#session.run(listen, QUERY_MS);
-        this.#heard = performance.now();
-        this.#listeningSince = this.#heard;
-        this.#local.publish('gap');
-      } else if (performance.now() - this.#heard > 2.5 * this.#heartbeatMs) {
+        this.#lastEchoAt = performance.now();
+        this.#listeningSince = this.#lastEchoAt;
+        this.#local.publish('resync');
+      } else if (performance.now() - this.#lastEchoAt > 2.5 * this.#heartbeatMs) {
         throw new Error('notifications do not come through');
       }
       // A listener may have stopped us; running would open the session again.
       if (this.#stopped) return;
       await this.#session.run((sql) => notify(sql, `${this.#node} .`), QUERY_MS);
-      this.#arm(this.#heartbeatMs);
+      this.#schedule(this.#heartbeatMs);
     } catch (error) {
       this.#log.debug('bus: the listening session is lost', { error });
       this.#session.close();
-      this.#arm(RECONNECT_MS);
+      this.#schedule(RECONNECT_MS);
     }
-    if (this.#outbox.more && !this.#sending && !this.#stopped) void this.#send();
+    if (this.#batch.resyncNeeded && !this.#isSending && !this.#stopped) void this.#flush();
   }
 
-  #arm(ms: number): void {
+  #schedule(ms: number): void {
     if (this.#stopped) return;
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#timer = setTimeout(() => {
       this.#timer = null;
-      void this.#beat();
+      void this.#heartbeat();
     }, ms);
   }
 }

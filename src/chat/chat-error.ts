@@ -48,7 +48,7 @@ export class ServerError extends Error {
 }
 
 /** Ends by itself: the same request may succeed later. */
-export function isPassing(error: unknown): boolean {
+export function isTransient(error: unknown): boolean {
   if (error instanceof ServerError) return error.retryAfterS !== null;
   return error instanceof ConnectionError || error instanceof AnswerTimeoutError;
 }

@@ -8,7 +8,7 @@ export type ChatEvent =
   /** The account is in it no more: nothing of it is heard behind this. */
   | { readonly type: 'left'; readonly conversation: number }
   /** The server has less of a conversation than was heard of it, as after a restored backup: it goes on from there. */
-  | { readonly type: 'rewound'; readonly conversation: number; readonly rev: number }
+  | { readonly type: 'reset'; readonly conversation: number; readonly rev: number }
   | { readonly type: 'connected'; readonly account: Account }
   /** The changes that came meanwhile have begun to come; `complete`: of all conversations that the account is in. */
   | { readonly type: 'following'; readonly conversations: number; readonly complete: boolean }

@@ -192,7 +192,7 @@ export class Follower {
 
   async #rewind(conversation: number, rev: number): Promise<void> {
     this.#revs.set(conversation, rev);
-    await this.#listener({ type: 'rewound', conversation, rev });
+    await this.#listener({ type: 'reset', conversation, rev });
   }
 }
 

@@ -5,7 +5,7 @@ import { BACKOFF, backoffMs, type BackoffBounds } from './backoff.ts';
 import {
   AnswerTimeoutError,
   ConnectionError,
-  isPassing,
+  isTransient,
   ServerError,
   SessionOverError,
   StoppedError,
@@ -147,7 +147,7 @@ export class LiveClient {
       try {
         return await session.call(method, params, { schema, timeoutMs: restMs });
       } catch (error) {
-        if (!isRepeatable || !isPassing(error)) throw error;
+        if (!isRepeatable || !isTransient(error)) throw error;
         const pauseMs = repeatAfterMs(error);
         if (performance.now() + pauseMs >= deadlineMs) throw error;
         await this.#pause(pauseMs);
@@ -222,7 +222,7 @@ export class LiveClient {
       });
       const end = await session.ended;
       if (end.code === SESSION_ENDED) throw new SessionOverError(end.reason);
-      if (broken !== null && !isPassing(broken)) throw broken;
+      if (broken !== null && !isTransient(broken)) throw broken;
       return end;
     } catch (error) {
       return this.#explain(error);
@@ -262,7 +262,7 @@ export class LiveClient {
     }
     // Connections of this account that have broken without a word count until the server misses them.
     const isCrowded = error instanceof ServerError && error.code === 'limit_reached';
-    if (!isPassing(error) && !isCrowded) throw error;
+    if (!isTransient(error) && !isCrowded) throw error;
     this.#lastFailure = error as Error;
     return { code: null, reason: (error as Error).message };
   }

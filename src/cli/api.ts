@@ -6,14 +6,14 @@ import {
   isForHttp,
   type JsonSchema,
   type OperationDescription,
-} from '../operations/description.ts';
-import { alternativesOf, fieldsOf } from '../operations/fields.ts';
+} from '../operations/operation-docs.ts';
+import { alternativesOf, fieldsOf } from '../operations/schema-fields.ts';
 import type { Operation } from '../operations/operation.ts';
 import { operationTable } from '../operations/table.ts';
 import { type CommandContext, print, printJson } from './context.ts';
 import { exitCodes } from './exit-codes.ts';
 import { CommandError } from './failure.ts';
-import { formatTable } from './layout.ts';
+import { formatTable } from './table.ts';
 import { withExamples, withJson } from './options.ts';
 
 /** What the operations are that clients and bots call; nothing here asks a server. */

@@ -4,7 +4,7 @@ import { text } from 'node:stream/consumers';
 import * as z from 'zod';
 import { commandOf, NAMING, thisInstallation } from '../installation.ts';
 import { BackupError } from '../storage/backup/format.ts';
-import { namingOf, type Naming } from '../storage/backup/partial-file.ts';
+import { linkStepOf, type LinkStep } from '../storage/backup/partial-file.ts';
 import type { CommandContext } from './context.ts';
 
 const OVERWRITE = 'overwrite';
@@ -29,7 +29,7 @@ interface Target {
  * opens nothing and knows the path from the beginning, so that whoever gets hold of this process can make it give the
  * file its name or remove it, and nothing else. It removes the file when this process dies.
  */
-export function nameAsRoot(descriptor: number, { path, overwrite }: Target): Naming {
+export function nameAsRoot(descriptor: number, { path, overwrite }: Target): LinkStep {
   const words = [NAMING, path, ...(overwrite ? [OVERWRITE] : [])];
   const { file, name, args } = commandOf(thisInstallation(), process, words);
   const child = spawn(file, args, {
@@ -55,7 +55,7 @@ export function nameAsRoot(descriptor: number, { path, overwrite }: Target): Nam
 
 /** The child's side. It is no command for people, so the parser of command lines, help and completion do not know it. */
 export async function runNaming([, path = '', existing]: readonly string[], context: CommandContext): Promise<void> {
-  const naming = namingOf(DESCRIPTOR, { path, overwrite: existing === OVERWRITE });
+  const naming = linkStepOf(DESCRIPTOR, { path, overwrite: existing === OVERWRITE });
   const order = await text(context.input);
   const outcome = await attempt(() => (order === NAME_IT ? naming.name() : naming.remove()));
   context.output.write(JSON.stringify(outcome));

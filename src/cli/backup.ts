@@ -6,17 +6,17 @@ import { loadConfig, type LoadedConfig } from '../config/load.ts';
 import { findConfigFile } from '../config/tree.ts';
 import type { BackupManifest } from '../storage/backup/format.ts';
 import { PartialFile } from '../storage/backup/partial-file.ts';
-import { reachForReading } from '../storage/backup/reach-database.ts';
+import { connectForReading } from '../storage/backup/connect.ts';
 import { writeBackup, type ConfigurationFiles, type WrittenBackup } from '../storage/backup/write.ts';
 import { readVersion } from '../version.ts';
 import { toSafeJson } from '../model/invisible-text.ts';
 import { print, printError, type CommandContext } from './context.ts';
 import { exitCodes } from './exit-codes.ts';
 import { CommandError } from './failure.ts';
-import { describeAmount, ProgressLine, runInterruptibly } from './long-work.ts';
+import { describeAmount, ProgressLine, runInterruptibly } from './progress.ts';
 import { nameAsRoot } from './backup-naming.ts';
 import { configFlag, withExamples, withJson } from './options.ts';
-import { becomeOwner, ownerToBecome } from './root.ts';
+import { dropPrivileges, targetOwner } from './privileges.ts';
 
 interface BackupOptions {
   readonly withSecrets?: boolean;
@@ -68,10 +68,10 @@ async function write(context: CommandContext, task: Task): Promise<WrittenBackup
   const configuration = readConfiguration(context, loaded, options);
   // Before the database is looked for: a name that is taken is told at once.
   const file = path === null ? null : await createFile(path, { loaded, overwrite: options.force === true });
-  becomeOwner(loaded.config.dataDir);
+  dropPrivileges(loaded.config.dataDir);
   const progress = new ProgressLine(context);
   try {
-    const database = await reachForReading(loaded.config, () => {});
+    const database = await connectForReading(loaded.config, () => {});
     try {
       beNice();
       const written = await writeBackup(database.target, file?.stream() ?? standardOutput(context), {
@@ -100,7 +100,7 @@ async function createFile(
   path: string,
   { loaded, overwrite }: { loaded: LoadedConfig; overwrite: boolean },
 ): Promise<PartialFile> {
-  if (ownerToBecome(loaded.config.dataDir) === null) return PartialFile.create(path, { overwrite });
+  if (targetOwner(loaded.config.dataDir) === null) return PartialFile.create(path, { overwrite });
   return PartialFile.create(path, { overwrite, naming: (descriptor) => nameAsRoot(descriptor, { path, overwrite }) });
 }
 

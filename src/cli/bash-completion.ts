@@ -4,7 +4,7 @@ import type { Argument, Command, Option } from 'commander';
  * What a word on the command line stands for: `file`, `folder`, `any` for what nobody can guess, or, after a sign, the
  * words that it may be.
  */
-type Kind = 'file' | 'folder' | 'any' | `=${string}`;
+type ValueType = 'file' | 'folder' | 'any' | `=${string}`;
 
 /** What the script knows of a command: its path, and what may follow. */
 interface Offer {
@@ -12,7 +12,7 @@ interface Offer {
   readonly commands: readonly string[];
   readonly options: readonly string[];
   /** One for each argument. */
-  readonly arguments: readonly Kind[];
+  readonly arguments: readonly ValueType[];
 }
 
 /** Placeholders that stand for a path; a test holds that no option or argument says it in another way. */
@@ -143,15 +143,15 @@ function valuePatterns(command: Command): string[] {
   });
 }
 
-function optionKind(option: Option): Kind {
+function optionKind(option: Option): ValueType {
   return kindOf(option.argChoices, /[<[]([^\].>]+)/.exec(option.flags)?.[1] ?? '');
 }
 
-function argumentKind(argument: Argument): Kind {
+function argumentKind(argument: Argument): ValueType {
   return kindOf(argument.argChoices, argument.name());
 }
 
-function kindOf(choices: readonly string[] | undefined, placeholder: string): Kind {
+function kindOf(choices: readonly string[] | undefined, placeholder: string): ValueType {
   if (choices !== undefined) return `=${choices.join(' ')}`;
   if (FILES.test(placeholder)) return 'file';
   return FOLDERS.test(placeholder) ? 'folder' : 'any';

@@ -14,7 +14,7 @@ import type { CommandContext } from './context.ts';
 import { loadProfile, profileName, profilePath, type Profile } from './chat-profile.ts';
 import { exitCodes } from './exit-codes.ts';
 import { CommandError } from './failure.ts';
-import { oneLine } from './layout.ts';
+import { oneLine } from './table.ts';
 
 /** What every command of `klatch chat` can be told. */
 export interface ChatOptions {
@@ -64,7 +64,7 @@ export async function findAddress(text: string): Promise<ServerAddress> {
  * Makes requests as who is signed in; the connection is made for it and ends with it. `waitMs`: how long a server that is
  * away is waited for, by each request. Throws CommandError.
  */
-export async function asMember<Result>(
+export async function explainedAsMember<Result>(
   context: CommandContext,
   options: ChatOptions & { readonly waitMs?: number },
   work: (client: LiveClient) => Promise<Result>,

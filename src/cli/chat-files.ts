@@ -9,7 +9,7 @@ import { downloadFile, uploadFile, type FileServer } from '../chat/file-transfer
 import type { LiveClient } from '../chat/live-client.ts';
 import { anything, explained, profileOf, withProfile, type ChatOptions } from './chat-client.ts';
 import { formatBytes } from './chat-text.ts';
-import { harmless } from './layout.ts';
+import { sanitize } from './table.ts';
 import { print, type CommandContext } from './context.ts';
 import { exitCodes } from './exit-codes.ts';
 import { CommandError } from './failure.ts';
@@ -94,17 +94,17 @@ interface LocalFile {
 }
 
 /** Files that can be uploaded, and where to. */
-export interface Luggage {
+export interface PendingUploads {
   readonly server: FileServer;
   readonly files: readonly LocalFile[];
 }
 
 /** Looks whether files can be sent at all, before anything is done. Null: there are none. Throws CommandError. */
-export async function pack(
+export async function prepareUploads(
   context: CommandContext,
   options: ChatOptions,
   paths: readonly string[],
-): Promise<Luggage | null> {
+): Promise<PendingUploads | null> {
   if (paths.length === 0) return null;
   const files = await Promise.all(paths.map(async (path) => ({ path, size: await sizeOf(path) })));
   return { server: fileServerOf(context, options), files };
@@ -114,14 +114,14 @@ export async function pack(
 export async function uploadAll(
   context: CommandContext,
   client: LiveClient,
-  { server, files }: Luggage,
+  { server, files }: PendingUploads,
 ): Promise<readonly string[]> {
   const ids: string[] = [];
   try {
     for (const file of files) ids.push(await upload(context, server, file));
     return ids;
   } catch (error) {
-    await giveUp(client, ids);
+    await discardUploads(client, ids);
     throw error;
   }
 }
@@ -142,7 +142,7 @@ async function upload(context: CommandContext, server: FileServer, { path, size 
 }
 
 /** Gives up files that were uploaded for a message that did not come to be; the server does it by itself a day later. */
-export async function giveUp(client: LiveClient, ids: readonly string[]): Promise<void> {
+export async function discardUploads(client: LiveClient, ids: readonly string[]): Promise<void> {
   await Promise.allSettled(ids.map((file) => client.call('files.remove', { file }, { schema: anything })));
 }
 
@@ -151,7 +151,7 @@ function fileServerOf(context: CommandContext, options: ChatOptions): FileServer
   const base = httpBase(server);
   if (base !== null) return { base, token: profile.token };
   const sentence =
-    `files go over HTTP, which ${harmless(server)} is not: ` +
+    `files go over HTTP, which ${sanitize(server)} is not: ` +
     "give the server's HTTP address, --server http://… or https://…, here or when you sign in";
   throw new CommandError(exitCodes.usage, sentence);
 }
@@ -171,7 +171,7 @@ function unreadable(path: string, cause: unknown): CommandError {
 
 /** A name that somebody gave a file, as one in this folder: no path, nothing hidden, nothing that a terminal obeys. */
 export function fileNameOf(name: string | null, id: string): string {
-  const safe = harmless(name ?? '')
+  const safe = sanitize(name ?? '')
     .split(/[/\\]/)
     .at(-1)!
     .replace(/^[.\s-]+/, '')
@@ -194,7 +194,7 @@ class TransferLine {
 
   constructor(context: CommandContext, { name, size }: { name: string; size: number | null }) {
     this.#context = context;
-    this.#name = harmless(name);
+    this.#name = sanitize(name);
     this.#size = size;
   }
 

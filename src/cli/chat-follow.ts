@@ -4,15 +4,15 @@ import type { ChatEvent } from '../chat/events.ts';
 import type { FollowOptions } from '../chat/follower.ts';
 import type { LiveClient } from '../chat/live-client.ts';
 import { StateFile } from '../chat/state-file.ts';
-import { asMember, findUse, followerOf, running, withProfile, type ChatOptions } from './chat-client.ts';
+import { explainedAsMember, findUse, followerOf, running, withProfile, type ChatOptions } from './chat-client.ts';
 import { CONVERSATION, ConversationNames, findConversation } from './chat-directory.ts';
 import { withJsonLines } from './chat-groups.ts';
 import { statePath } from './chat-profile.ts';
 import { changeLines, jsonLine } from './chat-text.ts';
-import { harmless } from './layout.ts';
+import { sanitize } from './table.ts';
 import { printError, type CommandContext } from './context.ts';
 import { exitCodes } from './exit-codes.ts';
-import { formatDuration } from './layout.ts';
+import { formatDuration } from './table.ts';
 import { withExamples } from './options.ts';
 import { StopSignals } from './stop-signals.ts';
 
@@ -82,7 +82,7 @@ export function beginOf(
 }
 
 async function idsOf(context: CommandContext, names: readonly string[], options: ChatOptions): Promise<Set<number>> {
-  const found = await asMember(context, options, (client) =>
+  const found = await explainedAsMember(context, options, (client) =>
     Promise.all(names.map((name) => findConversation(client, name))),
   );
   return new Set(found.map(({ id }) => id));
@@ -104,7 +104,7 @@ class ChangePrinter {
   async show(event: ChatEvent): Promise<void> {
     if (event.type === 'disconnected') this.#cut(event);
     else if (event.type === 'following') this.#following(event);
-    else if (event.type === 'rewound') this.#tell(rewoundLine(event));
+    else if (event.type === 'reset') this.#tell(resetLine(event));
     else if (event.type === 'joined' || event.type === 'left') await this.#membership(event);
     else if (event.type === 'change') await this.#change(event);
   }
@@ -146,13 +146,13 @@ class ChangePrinter {
 }
 
 export function disconnectedLine({ reason, retryInMs }: { reason: string; retryInMs: number }): string {
-  return `${harmless(reason)}; connecting again in ${formatDuration(Math.max(1_000, retryInMs))}`;
+  return `${sanitize(reason)}; connecting again in ${formatDuration(Math.max(1_000, retryInMs))}`;
 }
 
 /** For an account that is in more conversations than a connection follows. */
 export const INCOMPLETE_LINE =
   'this account is in more conversations than can be followed: those with the highest numbers are left out';
 
-export function rewoundLine({ conversation, rev }: { conversation: number; rev: number }): string {
+export function resetLine({ conversation, rev }: { conversation: number; rev: number }): string {
   return `the server has less of conversation ${conversation} than before, as after a restored backup: going on behind change ${rev}`;
 }

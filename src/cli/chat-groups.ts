@@ -1,12 +1,12 @@
 import type { Command } from 'commander';
 import * as z from 'zod';
 import { conversationSchema, type Conversation } from '../chat/shapes.ts';
-import { asMember, withProfile, type ChatOptions } from './chat-client.ts';
+import { explainedAsMember, withProfile, type ChatOptions } from './chat-client.ts';
 import { findConversation, listConversations } from './chat-directory.ts';
 import { jsonLine, nameOf } from './chat-text.ts';
-import { harmless } from './layout.ts';
+import { sanitize } from './table.ts';
 import { print, type CommandContext } from './context.ts';
-import { formatTable } from './layout.ts';
+import { formatTable } from './table.ts';
 import { wholeNumber, withExamples, withJson } from './options.ts';
 
 interface Json {
@@ -26,7 +26,7 @@ export function addList(chat: Command, context: CommandContext): void {
     .command('list')
     .description('list your groups and private conversations, with how much is unread')
     .action(async (options: Options) => {
-      const all = await asMember(context, options, listConversations);
+      const all = await explainedAsMember(context, options, listConversations);
       print(context, ...(options.json === true ? all.map(jsonLine) : listLines(all)));
     });
   withExamples(withJsonLines(withProfile(command), 'conversation'), ['klatch chat list', 'klatch chat list --json']);
@@ -56,7 +56,7 @@ export function addOpen(chat: Command, context: CommandContext): void {
     .argument('<nick>', 'whom to talk to')
     .action(async (nick: string, options: Options) => {
       const params = { user: nick.replace(/^@/, '') };
-      const found = await asMember(context, options, (client) =>
+      const found = await explainedAsMember(context, options, (client) =>
         client.call('private.open', params, { schema: conversationSchema, isRepeatable: true }),
       );
       print(context, options.json === true ? jsonLine(found) : String(found.id));
@@ -74,7 +74,7 @@ export function addJoin(chat: Command, context: CommandContext): void {
     .argument('<group>', 'the link of an invitation, or the number of a public group')
     .action(async (group: string, options: Options) => {
       const params = joinParams(group);
-      const joined = await asMember(context, options, (client) =>
+      const joined = await explainedAsMember(context, options, (client) =>
         client.call('groups.join', params, { schema: joinedSchema, isRepeatable: true }),
       );
       print(context, options.json === true ? jsonLine(joined) : joinedLine(joined));
@@ -91,7 +91,7 @@ export function joinParams(text: string): { group: number } | { invite: string }
 }
 
 export function joinedLine({ group, title, joined }: z.infer<typeof joinedSchema>): string {
-  return `${joined ? 'You are' : 'You were already'} in group ${group}: ${harmless(title)}`;
+  return `${joined ? 'You are' : 'You were already'} in group ${group}: ${sanitize(title)}`;
 }
 
 export function addCreate(chat: Command, context: CommandContext): void {
@@ -103,7 +103,7 @@ export function addCreate(chat: Command, context: CommandContext): void {
     .option('--public', 'let anybody of the installation find and join it')
     .action(async (title: string, { about, public: isPublic = false, ...options }: Options & NewGroup) => {
       const params = { title, ...(about === undefined ? {} : { about }), public: isPublic };
-      const created = await asMember(context, options, (client) =>
+      const created = await explainedAsMember(context, options, (client) =>
         client.call('groups.create', params, { schema: createdSchema }),
       );
       print(context, options.json === true ? jsonLine(created) : String(created.id));
@@ -124,7 +124,7 @@ export function addInvite(chat: Command, context: CommandContext): void {
     .option('--days <count>', 'how long it is good for', wholeNumber(1, MAX_DAYS))
     .option('--uses <count>', 'how many may join by it (default: any number)', wholeNumber(1, 1_000_000))
     .action(async (group: string, { days, uses, ...options }: Options & { days?: number; uses?: number }) => {
-      const invite = await asMember(context, options, async (client) => {
+      const invite = await explainedAsMember(context, options, async (client) => {
         const { id } = await findConversation(client, group);
         const bounds = {
           ...(days === undefined ? {} : { valid_s: days * DAY_S }),
@@ -132,7 +132,7 @@ export function addInvite(chat: Command, context: CommandContext): void {
         };
         return client.call('invites.create', { group: id, ...bounds }, { schema: inviteSchema });
       });
-      print(context, options.json === true ? jsonLine(invite) : harmless(invite.link));
+      print(context, options.json === true ? jsonLine(invite) : sanitize(invite.link));
     });
   withExamples(withJson(withProfile(command)), [
     'klatch chat invite Operations',

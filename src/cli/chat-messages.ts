@@ -4,9 +4,9 @@ import * as z from 'zod';
 import { ServerError } from '../chat/chat-error.ts';
 import type { LiveClient } from '../chat/live-client.ts';
 import { messageSchema, type Message } from '../chat/shapes.ts';
-import { anything, asMember, withProfile, type ChatOptions } from './chat-client.ts';
+import { anything, explainedAsMember, withProfile, type ChatOptions } from './chat-client.ts';
 import { CONVERSATION, findConversation } from './chat-directory.ts';
-import { giveUp, pack, uploadAll } from './chat-files.ts';
+import { discardUploads, prepareUploads, uploadAll } from './chat-files.ts';
 import { withJsonLines } from './chat-groups.ts';
 import { jsonLine, messageLines, nameOf } from './chat-text.ts';
 import { print, type CommandContext } from './context.ts';
@@ -44,7 +44,7 @@ export function addRead(chat: Command, context: CommandContext): void {
 }
 
 async function read(context: CommandContext, name: string, options: ReadOptions): Promise<void> {
-  const { conversation, messages } = await asMember(context, options, async (client) => {
+  const { conversation, messages } = await explainedAsMember(context, options, async (client) => {
     const found = await findConversation(client, name);
     const last = await lastMessages(client, found.id, options.last);
     if (options.keepUnread !== true) await markRead(client, found.id, last.at(-1)?.seq);
@@ -130,15 +130,15 @@ async function write(
 ): Promise<z.infer<typeof sentSchema>> {
   const { clientId, file: paths = [] } = options;
   const waitMs = options.wait * 1_000;
-  const luggage = await pack(context, options, paths);
-  return asMember(context, { ...options, waitMs }, async (client) => {
+  const uploads = await prepareUploads(context, options, paths);
+  return explainedAsMember(context, { ...options, waitMs }, async (client) => {
     // Before anything is uploaded for it.
     const { id } = await findConversation(client, conversation);
-    const files = luggage === null ? [] : await uploadAll(context, client, luggage);
+    const files = uploads === null ? [] : await uploadAll(context, client, uploads);
     try {
       return await send(client, { conversation: id, text, clientId, files }, waitMs);
     } catch (error) {
-      if (error instanceof ServerError && error.code !== 'outcome_unknown') await giveUp(client, files);
+      if (error instanceof ServerError && error.code !== 'outcome_unknown') await discardUploads(client, files);
       throw error;
     }
   });

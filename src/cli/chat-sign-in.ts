@@ -6,8 +6,8 @@ import { callOnce } from '../chat/call-once.ts';
 import { ServerError, SessionOverError } from '../chat/chat-error.ts';
 import { accountSchema, authenticatedSchema } from '../chat/shapes.ts';
 import { print, printError, type CommandContext } from './context.ts';
-import { anything, asMember, explainChat, findAddress, withProfile, type ChatOptions } from './chat-client.ts';
-import { harmless } from './layout.ts';
+import { anything, explainedAsMember, explainChat, findAddress, withProfile, type ChatOptions } from './chat-client.ts';
+import { sanitize } from './table.ts';
 import { hasProfile, loadProfile, profileName, profilePath, removeProfile, saveProfile } from './chat-profile.ts';
 import { exitCodes } from './exit-codes.ts';
 import { CommandError } from './failure.ts';
@@ -107,7 +107,7 @@ async function signIn(context: CommandContext, options: SignInOptions): Promise<
     const signedIn = await by(context, address, options);
     const { token, account } = signedIn;
     saveProfile(profilePath(context.env, profile), { server, token, account: { id: account.id, nick: account.nick } });
-    print(context, `Signed in as ${harmless(account.nick)}.`);
+    print(context, `Signed in as ${sanitize(account.nick)}.`);
   } catch (error) {
     throw explainChat(error);
   }
@@ -189,7 +189,7 @@ async function verify(
       return await callOnce(address, { method: 'auth.verify', params: { ...known, code }, schema: verifiedSchema });
     } catch (error) {
       if (!(error instanceof ServerError) || error.code !== 'code_wrong' || tries === MAX_CODES) throw error;
-      prompt.say(`  ${harmless(error.message)}`);
+      prompt.say(`  ${sanitize(error.message)}`);
     }
   }
 }
@@ -215,7 +215,7 @@ async function signUp(
       });
     } catch (error) {
       if (!(error instanceof ServerError) || error.code !== 'nick_taken' || tries === MAX_CODES) throw error;
-      prompt.say(`  ${harmless(error.message)}`);
+      prompt.say(`  ${sanitize(error.message)}`);
     }
   }
 }
@@ -242,7 +242,7 @@ async function prompting<Result>(context: CommandContext, work: (prompt: Prompt)
 /** Ends the session on the server, which closes the connection that asks for it; one that is over already is as good. */
 async function endSession(context: CommandContext, options: ChatOptions): Promise<void> {
   try {
-    await asMember(context, options, async (client) => {
+    await explainedAsMember(context, options, async (client) => {
       const params = { session: client.sessionNumber };
       await Promise.race([client.call('sessions.end', params, { schema: anything }), client.over]);
     });

@@ -8,7 +8,7 @@ import type { CommandContext } from './context.ts';
 import { exitCodes } from './exit-codes.ts';
 import { CommandError } from './failure.ts';
 import { withExamples } from './options.ts';
-import { Talk } from './talk.ts';
+import { InteractiveChat } from './interactive-chat.ts';
 import { refuseCommand } from './unknown-command.ts';
 
 export function addTalk(chat: Command, context: CommandContext): void {
@@ -39,7 +39,7 @@ async function talk(context: CommandContext, conversation: string | null, option
   const use = await findUse(context, options);
   const state = new StateFile(statePath(context.env, options.profile), use.profile.sign_in);
   const saved = state.load() ?? new Map<number, number>();
-  const screen = new Talk({ input: context.input, output: context.output, client: () => client });
+  const screen = new InteractiveChat({ input: context.input, output: context.output, client: () => client });
   const client = followerOf(use, {
     follow: beginOf('last', { saved, only: null }),
     listener: async (event) => {

@@ -1,6 +1,6 @@
 import type { Attachment, Actor, Change, Conversation, Message, Notice } from '../chat/shapes.ts';
 import { toSafeJson } from '../model/invisible-text.ts';
-import { harmless } from './layout.ts';
+import { sanitize } from './table.ts';
 
 const LINE_BREAK = /\r\n|[\n\r\u2028\u2029\u0085\v\f]/;
 
@@ -11,27 +11,27 @@ export function jsonLine(value: unknown): string {
 
 /** A conversation as it is written beside its messages. */
 export function nameOf({ kind, title, peer }: Pick<Conversation, 'kind' | 'title' | 'peer'>): string {
-  return harmless(kind === 'private' ? `@${peer?.nick ?? title}` : title);
+  return sanitize(kind === 'private' ? `@${peer?.nick ?? title}` : title);
 }
 
 /** Where a line stands: the time, the conversation's name. */
-export interface Place {
+export interface MessageContext {
   readonly name: string;
   readonly now: Date;
 }
 
 /** A change as lines; lines of the text behind the first one are set off, so that none can pass for a message. */
-export function changeLines({ message, notice }: Change, place: Place): string[] {
+export function changeLines({ message, notice }: Change, place: MessageContext): string[] {
   if (message !== undefined) return messageLines(message, place);
   return notice === undefined ? [] : [`${timeOf(notice.at, place.now)} ${place.name} * ${noticeText(notice)}`];
 }
 
 /** A message as lines. */
-export function messageLines(message: Message, { name, now }: Place): string[] {
+export function messageLines(message: Message, { name, now }: MessageContext): string[] {
   const { seq, sender, label, text, deleted, attachments = [], edited_at: editedAt, sent_at: sentAt } = message;
   const head = `${timeOf(sentAt, now)} ${name} #${seq} ${senderName(sender, label)}`;
   if (deleted === true) return [`${head}: (deleted)`];
-  const [first = '', ...rest] = text.split(LINE_BREAK).map(harmless);
+  const [first = '', ...rest] = text.split(LINE_BREAK).map(sanitize);
   return [
     `${head}${editedAt === undefined ? '' : ' (edited)'}:${text === '' && attachments.length > 0 ? '' : ` ${first}`}`,
     ...rest.map((line) => `    | ${line}`),
@@ -41,7 +41,7 @@ export function messageLines(message: Message, { name, now }: Place): string[] {
 
 /** A file, and behind it what `klatch chat download` takes. */
 function attachmentLine({ id, name, size }: Attachment): string {
-  return `    [${harmless(name)} ${formatBytes(size)}] ${harmless(id)}`;
+  return `    [${sanitize(name)} ${formatBytes(size)}] ${sanitize(id)}`;
 }
 
 const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB'] as const;
@@ -55,10 +55,10 @@ export function formatBytes(bytes: number): string {
 
 /** Nicks are unique; what is none (a bot, a webhook, its label) is marked, so that it cannot pass for a person. */
 function senderName({ nick, name, kind }: Actor, label: string | undefined): string {
-  const known = harmless(nick ?? name);
+  const known = sanitize(nick ?? name);
   if (kind === 'user') return known;
   const mark = kind === 'webhook' ? 'WEBHOOK' : 'BOT';
-  return label === undefined ? `${known} [${mark}]` : `${known} [${mark} ${harmless(label)}]`;
+  return label === undefined ? `${known} [${mark}]` : `${known} [${mark} ${sanitize(label)}]`;
 }
 
 const DESCRIBED: Readonly<Record<string, (who: string, actor: string, details: Notice['details']) => string>> = {
@@ -87,16 +87,16 @@ function secretsOf(who: string, { token, invites_seen: invites }: Notice['detail
 
 /** What happened, in words; kinds that are newer than this client by their name. */
 export function noticeText({ kind, actor, details }: Notice): string {
-  const by = actor === null ? 'the administrator' : harmless(actor.nick ?? actor.name);
+  const by = actor === null ? 'the administrator' : sanitize(actor.nick ?? actor.name);
   const who = typeof details['nick'] === 'string' ? text(details['nick']) : by;
   const describe = DESCRIBED[kind];
   if (describe !== undefined) return describe(who, by, details);
-  const facts = Object.entries(details).map(([key, value]) => `${harmless(key)} ${text(value)}`);
-  return [harmless(kind).replaceAll('_', ' '), ...(facts.length === 0 ? [] : [`(${facts.join(', ')})`])].join(' ');
+  const facts = Object.entries(details).map(([key, value]) => `${sanitize(key)} ${text(value)}`);
+  return [sanitize(kind).replaceAll('_', ' '), ...(facts.length === 0 ? [] : [`(${facts.join(', ')})`])].join(' ');
 }
 
 function text(value: unknown): string {
-  return harmless(String(value));
+  return sanitize(String(value));
 }
 
 /** The time of today, and the date before it of other days; where the terminal is. */

@@ -4,7 +4,7 @@ import { readAsset } from '../assets.ts';
 import { writeConfig, type Owner } from '../config/durable-file.ts';
 import { keyState, type ConfigText } from '../config/edit.ts';
 import type { Environment } from '../config/tree.ts';
-import { outline } from '../config/outline.ts';
+import { scanLines } from '../config/line-scanner.ts';
 import type { SettingKey } from '../config/schema.ts';
 import { createServerKeys } from '../config/server-key-files.ts';
 import { applyAnswers, createSecret, type SetupAnswers, type SetupResult } from '../config/setup.ts';
@@ -69,7 +69,7 @@ export function configure(file: string, answers: Answers, { env, notes = {} }: C
 }
 
 function annotate({ text, set }: SetupResult, notes: Partial<Record<SettingKey, string>>): string {
-  const lines = outline(text);
+  const lines = scanLines(text);
   return text
     .split('\n')
     .flatMap((line, index) => {

@@ -1,6 +1,6 @@
 import type { Environment } from '../config/tree.ts';
 import { toSafeJson } from '../model/invisible-text.ts';
-import type { LocalPlaces } from '../storage/local/clusters.ts';
+import type { LocalPlaces } from '../storage/provision/clusters.ts';
 
 /** What a command sees of the process it runs in. */
 export interface CommandContext {

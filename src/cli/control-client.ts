@@ -2,7 +2,7 @@ import { connect, type Socket } from 'node:net';
 import * as z from 'zod';
 import { startCommand, thisInstallation } from '../installation.ts';
 import type { Operation } from '../operations/operation.ts';
-import { ControlFolderError, findControlSocket } from '../storage/control-path.ts';
+import { ControlFolderError, findControlSocket } from '../storage/control-socket-path.ts';
 import { exitCodes } from './exit-codes.ts';
 import { CommandError } from './failure.ts';
 

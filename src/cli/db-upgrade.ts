@@ -7,9 +7,9 @@ import { readVersion } from '../version.ts';
 import { type CommandContext, print, printError, printJson } from './context.ts';
 import { exitCodes } from './exit-codes.ts';
 import { CommandError } from './failure.ts';
-import { describeRows, ProgressLine, runInterruptibly } from './long-work.ts';
+import { describeRows, ProgressLine, runInterruptibly } from './progress.ts';
 import { configFlag, withExamples, withJson } from './options.ts';
-import { becomeOwner } from './root.ts';
+import { dropPrivileges } from './privileges.ts';
 
 interface UpgradeFlags {
   readonly oldBinDir?: string;
@@ -44,7 +44,7 @@ export function addDatabase(program: Command, context: CommandContext): void {
 }
 
 async function upgrade(context: CommandContext, config: Config, flags: UpgradeFlags): Promise<void> {
-  becomeOwner(config.dataDir);
+  dropPrivileges(config.dataDir);
   const progress = new ProgressLine(context);
   const [upgraded, removed] = await runInterruptibly(context, async (signal) => {
     const done = await upgradeCluster(config, {

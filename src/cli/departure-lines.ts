@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import type { Departure } from '../operations/departures.ts';
+import type { RevokedAccess } from '../operations/access-revocation.ts';
 
 /** The options of commands that take somebody's rights in a group. */
 export interface DepartureOptions {
@@ -22,7 +22,7 @@ export function departureInput({ rotateToken, revokeInvites }: DepartureOptions)
 }
 
 /** Part of an answer: commands that took nobody's rights have none of it. */
-type Departed = { readonly [Key in keyof Departure]?: Departure[Key] | undefined };
+type Departed = { readonly [Key in keyof RevokedAccess]?: RevokedAccess[Key] | undefined };
 
 /** What ended with somebody's rights, and what the administrator has still to do. */
 export function departureLines(group: number, user: string, departure: Departed): string[] {

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { findConfigFile } from '../config/tree.ts';
 import { ConfigError, NotConfiguredError } from '../config/problem.ts';
-import { examine } from '../doctor/examine.ts';
+import { runChecks } from '../doctor/run-checks.ts';
 import {
   counted,
   error as failed,
@@ -9,20 +9,20 @@ import {
   warning,
   type Finding,
   type Level,
-  type Verdict,
+  type CheckResult,
 } from '../doctor/finding.ts';
 import { START } from '../doctor/last-failure.ts';
-import type { ServerAnswer, ServerSilence } from '../doctor/server.ts';
+import type { ServerAnswer, ServerUnreachable } from '../doctor/server.ts';
 import { serverStatus } from '../operations/server-status.ts';
 import { readVersion } from '../version.ts';
-import { absenceSentence, isFree, type Absence } from './absence.ts';
+import { offlineSentence, isUnlocked, type OfflineStatus } from './offline-status.ts';
 import { type CommandContext, print, printJson } from './context.ts';
 import { callServer, OtherVersionError } from './control-client.ts';
 import { readDataDir } from './data-dir.ts';
 import { exitCodes } from './exit-codes.ts';
-import { explainAbsence } from './explain-absence.ts';
+import { findOfflineStatus } from './find-offline-status.ts';
 import { CommandError } from './failure.ts';
-import { oneLine } from './layout.ts';
+import { oneLine } from './table.ts';
 import { configFlag, withExamples, withJson } from './options.ts';
 
 const ASK_MS = 5_000;
@@ -35,7 +35,13 @@ export function addDoctor(program: Command, context: CommandContext): void {
     .action(async ({ json }: { json?: boolean }, self: Command) => {
       const file = findConfigFile({ flag: configFlag(self), env: context.env, programDir: context.programDir });
       const { env } = context;
-      const findings = await examine({ file, env, dataDir: findDataDir(file, env), version: readVersion(), askServer });
+      const findings = await runChecks({
+        file,
+        env,
+        dataDir: findDataDir(file, env),
+        version: readVersion(),
+        askServer,
+      });
       const errors = findings.filter(({ level }) => level === 'error').length;
       const warnings = findings.filter(({ level }) => level === 'warning').length;
       if (json === true) printJson(context, { ok: errors === 0, errors, warnings, findings });
@@ -66,20 +72,20 @@ async function askServer(dataDir: string): Promise<ServerAnswer> {
       const silence = failed(error.message, 'The rest of these findings holds all the same.');
       return { silence, isFree: false, failure: null };
     }
-    return judgeAbsence(await explainAbsence(dataDir));
+    return judgeAbsence(await findOfflineStatus(dataDir));
   }
 }
 
 /** A server that nobody has started, or that was stopped, is no fault. */
-function judgeAbsence(absence: Absence): ServerSilence {
-  const { state, lastRun } = absence;
-  const found = absenceSentence(absence);
+function judgeAbsence(offline: OfflineStatus): ServerUnreachable {
+  const { state, lastRun } = offline;
+  const found = offlineSentence(offline);
   const failure =
     state === 'failed' && lastRun !== null ? { found, exitCode: lastRun.exit_code, reason: lastRun.reason } : null;
-  return { silence: judgeState(absence, found), isFree: isFree(absence), failure };
+  return { silence: judgeState(offline, found), isFree: isUnlocked(offline), failure };
 }
 
-function judgeState({ state }: Absence, found: string): Verdict {
+function judgeState({ state }: OfflineStatus, found: string): CheckResult {
   if (state === 'stopped' || state === 'never started') return skipped(found);
   if (state === 'silent') return failed(found, 'Look into the log of the server; if it hangs, restart it.');
   if (state === 'killed') return warning(found, START);

@@ -1,12 +1,12 @@
 import { ConfigError, ConfigNotFoundError, NotConfiguredError } from '../config/problem.ts';
 import { ListenError } from '../listen.ts';
 import { describeError } from '../log.ts';
-import { ControlFolderError } from '../storage/control-path.ts';
+import { ControlFolderError } from '../storage/control-socket-path.ts';
 import { DataDirError, DataDirLockedError } from '../storage/data-dir-lock.ts';
-import { DatabaseAwayError, DatabaseLostError } from '../storage/database-error.ts';
+import { DatabaseUnavailableError, CommitUnknownError } from '../storage/database-error.ts';
 import { EmbeddedError } from '../storage/embedded/embedded-error.ts';
 import { MigrationFailedError, SchemaTooNewError } from '../storage/migrate.ts';
-import { DatabaseInUseError } from '../storage/reseal.ts';
+import { DatabaseInUseError } from '../storage/rotate-secret.ts';
 import { WrongSecretError } from '../storage/sealed.ts';
 import { DatabaseTooOldError, DatabaseUnsafeError } from '../storage/server-version.ts';
 import { exitCodes, type ExitCode } from './exit-codes.ts';
@@ -22,7 +22,7 @@ export const expectedFailures: readonly (readonly [ExitCode, readonly ErrorClass
   [exitCodes.notPermitted, [WrongSecretError, ControlFolderError]],
   [
     exitCodes.unavailable,
-    [EmbeddedError, DatabaseAwayError, DatabaseLostError, DatabaseTooOldError, DatabaseUnsafeError],
+    [EmbeddedError, DatabaseUnavailableError, CommitUnknownError, DatabaseTooOldError, DatabaseUnsafeError],
   ],
   [exitCodes.internal, [MigrationFailedError]],
   [exitCodes.cannotCreate, [ListenError, DataDirError]],
@@ -42,7 +42,7 @@ export function explainFailure(error: unknown): Failure {
 
 /** What to do about it, where the error itself, which is for programs too, does not say. */
 function hint(error: unknown): string {
-  if (!(error instanceof DatabaseAwayError)) return '';
+  if (!(error instanceof DatabaseUnavailableError)) return '';
   return '. Check that PostgreSQL runs and that services.postgresql in server.conf leads to it.';
 }
 

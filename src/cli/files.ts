@@ -5,7 +5,7 @@ import { callServer } from './control-client.ts';
 import { dataDirOf } from './data-dir.ts';
 import { exitCodes } from './exit-codes.ts';
 import { CommandError } from './failure.ts';
-import { formatTable } from './layout.ts';
+import { formatTable } from './table.ts';
 import { configFlag, withExamples, withJson } from './options.ts';
 
 type Page = Awaited<ReturnType<(typeof checkFiles)['run']>>;

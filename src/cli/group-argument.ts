@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import type { Operation } from '../operations/operation.ts';
 import type { CommandContext } from './context.ts';
-import { ask } from './result.ts';
+import { callAndPrint } from './call.ts';
 
 /** How a group is named on the command line. */
 export const GROUP = 'the number of a group, or its title where no other group has the same';
@@ -13,5 +13,5 @@ export function onGroup<Output>(
   lines: (result: Output) => string[],
 ) {
   return (group: string, { json }: { json?: boolean }, self: Command): Promise<void> =>
-    ask(context, self, { operation, input: { group }, json, lines });
+    callAndPrint(context, self, { operation, input: { group }, json, lines });
 }

@@ -5,7 +5,7 @@ import type { CommandContext } from './context.ts';
 import { departureInput, departureLines, withDeparture, type DepartureOptions } from './departure-lines.ts';
 import { GROUP } from './group-argument.ts';
 import { withExamples, withJson } from './options.ts';
-import { ask } from './result.ts';
+import { callAndPrint } from './call.ts';
 
 type Member = Awaited<ReturnType<(typeof addMember)['run']>>;
 
@@ -28,7 +28,7 @@ export function addMembers(group: Command, context: CommandContext): void {
       ),
     )
     .action((name: string, user: string, { role, json, ...options }: AddOptions, self: Command) =>
-      ask(context, self, {
+      callAndPrint(context, self, {
         operation: addMember,
         input: { group: name, user, role, ...departureInput(options) },
         json,
@@ -46,7 +46,7 @@ export function addMembers(group: Command, context: CommandContext): void {
     .argument('<group>', GROUP)
     .argument('<user>', 'the nick of the account')
     .action((name: string, user: string, { json, ...options }: DepartureOptions & { json?: boolean }, self: Command) =>
-      ask(context, self, {
+      callAndPrint(context, self, {
         operation: removeMember,
         input: { group: name, user, ...departureInput(options) },
         json,

@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { rotateToken, showToken } from '../operations/group-token.ts';
 import type { CommandContext } from './context.ts';
 import { GROUP, onGroup } from './group-argument.ts';
-import { formatFields } from './layout.ts';
+import { formatFields } from './table.ts';
 import { withExamples, withJson } from './options.ts';
 
 type Token = Awaited<ReturnType<(typeof showToken)['run']>>;

@@ -4,7 +4,7 @@ import { editGroup } from '../operations/groups.ts';
 import type { CommandContext } from './context.ts';
 import { GROUP } from './group-argument.ts';
 import { withExamples, withJson } from './options.ts';
-import { ask } from './result.ts';
+import { callAndPrint } from './call.ts';
 
 type Updated = Awaited<ReturnType<(typeof editGroup)['run']>>;
 type Transferred = Awaited<ReturnType<(typeof transferGroup)['run']>>;
@@ -26,7 +26,12 @@ export function addUpdate(group: Command, context: CommandContext): void {
     .option('--public', 'let anybody of the installation find and join it')
     .option('--no-public', 'let in only whom somebody adds or invites')
     .action((name: string, { json, ...changes }: UpdateOptions, self: Command) =>
-      ask(context, self, { operation: editGroup, input: { group: name, ...changes }, json, lines: updatedLines }),
+      callAndPrint(context, self, {
+        operation: editGroup,
+        input: { group: name, ...changes },
+        json,
+        lines: updatedLines,
+      }),
     );
   withExamples(withJson(command), [
     'klatch group update Operations --title "Operations, Berlin"',
@@ -46,7 +51,12 @@ export function addTransfer(group: Command, context: CommandContext): void {
     .argument('<group>', GROUP)
     .argument('<user>', 'the nick of the member')
     .action((name: string, user: string, { json }: { json?: boolean }, self: Command) =>
-      ask(context, self, { operation: transferGroup, input: { group: name, user }, json, lines: transferredLines }),
+      callAndPrint(context, self, {
+        operation: transferGroup,
+        input: { group: name, user },
+        json,
+        lines: transferredLines,
+      }),
     );
   withExamples(withJson(command), ['klatch group transfer Operations bob']);
 }

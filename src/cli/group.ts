@@ -6,9 +6,9 @@ import { GROUP, onGroup } from './group-argument.ts';
 import { addMembers } from './group-member.ts';
 import { addToken } from './group-token.ts';
 import { addTransfer, addUpdate } from './group-update.ts';
-import { formatFields, formatTable } from './layout.ts';
+import { formatFields, formatTable } from './table.ts';
 import { withExamples, withJson, withPages, type PageOptions } from './options.ts';
-import { ask, moreLines } from './result.ts';
+import { callAndPrint, moreLines } from './call.ts';
 
 type GroupInfo = Awaited<ReturnType<(typeof groupInfo)['run']>>;
 type GroupList = Awaited<ReturnType<(typeof listAllGroups)['run']>>;
@@ -49,7 +49,7 @@ function addCreate(group: Command, context: CommandContext): void {
     .option('--owner <nick>', 'the account that owns the group (default: nobody)')
     .option('--public', 'let anybody of the installation find and join it')
     .action((title: string, { json, ...options }: CreateOptions, self: Command) =>
-      ask(context, self, { operation: createGroup, input: { title, ...options }, json, lines: info }),
+      callAndPrint(context, self, { operation: createGroup, input: { title, ...options }, json, lines: info }),
     );
   withExamples(withJson(command), [
     'klatch group create Operations --about "What happens on our servers" --owner alice',
@@ -73,7 +73,7 @@ function addList(group: Command, context: CommandContext): void {
     .option('--no-archived', 'only those that are not archived')
     .action(({ after, limit, archived, json }: ListOptions, self: Command) => {
       const input = { after, limit, archived: archived ?? null };
-      return ask(context, self, { operation: listAllGroups, input, json, lines: listLines });
+      return callAndPrint(context, self, { operation: listAllGroups, input, json, lines: listLines });
     });
   withExamples(withJson(withPages(command)), ['klatch group list', 'klatch group list --after 500 --limit 500 --json']);
 }

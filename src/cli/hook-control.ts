@@ -1,16 +1,16 @@
 import type { Command } from 'commander';
-import { removeAnyHook, updateAnyHook } from '../operations/hook-control.ts';
-import { pingAnyHook } from '../operations/hook-ping.ts';
+import { removeGroupHook, updateHook } from '../operations/hook-update.ts';
+import { pingHook } from '../operations/hook-ping.ts';
 import type { CommandContext } from './context.ts';
 import { exitCodes } from './exit-codes.ts';
 import { CommandError } from './failure.ts';
-import { errorSentence, hookNumber, messagesAre } from './hook-words.ts';
-import { formatFields } from './layout.ts';
+import { errorSentence, hookNumber, messagesAre } from './hook-format.ts';
+import { formatFields } from './table.ts';
 import { withExamples, withJson } from './options.ts';
-import { ask, askFor } from './result.ts';
+import { callAndPrint, callPrintReturn } from './call.ts';
 
-type Updated = Awaited<ReturnType<(typeof updateAnyHook)['run']>>;
-type Pinged = Awaited<ReturnType<(typeof pingAnyHook)['run']>>;
+type Updated = Awaited<ReturnType<(typeof updateHook)['run']>>;
+type Pinged = Awaited<ReturnType<(typeof pingHook)['run']>>;
 
 /** The action of a command that changes one thing of a hook. */
 function onUpdate(
@@ -19,7 +19,7 @@ function onUpdate(
   lines: (result: Updated) => string[],
 ) {
   return (id: number, { json }: { json?: boolean }, self: Command): Promise<void> =>
-    ask(context, self, { operation: updateAnyHook, input: { hook: id, ...change }, json, lines });
+    callAndPrint(context, self, { operation: updateHook, input: { hook: id, ...change }, json, lines });
 }
 
 export function addPause(hook: Command, context: CommandContext): void {
@@ -75,8 +75,8 @@ export function addPing(hook: Command, context: CommandContext): void {
     .description('send a signed ping to the target of a reverse webhook now, whatever its state, and tell the answer')
     .addArgument(hookNumber())
     .action(async (id: number, { json }: { json?: boolean }, self: Command) => {
-      const result = await askFor(context, self, {
-        operation: pingAnyHook,
+      const result = await callPrintReturn(context, self, {
+        operation: pingHook,
         input: { hook: id },
         json,
         lines: pingLines,
@@ -98,8 +98,8 @@ export function addRemove(hook: Command, context: CommandContext): void {
     .description('remove a reverse webhook for good, as its group can')
     .addArgument(hookNumber())
     .action((id: number, { json }: { json?: boolean }, self: Command) =>
-      ask(context, self, {
-        operation: removeAnyHook,
+      callAndPrint(context, self, {
+        operation: removeGroupHook,
         input: { hook: id },
         json,
         lines: ({ group }) => [`Reverse webhook ${id} of group ${group} is removed: nothing is sent to it any more.`],

@@ -1,6 +1,6 @@
-import type { hookInfo } from '../operations/hook-directory.ts';
-import { ago, errorSentence } from './hook-words.ts';
-import { formatFields, formatTable } from './layout.ts';
+import type { hookInfo } from '../operations/hook-list.ts';
+import { ago, errorSentence } from './hook-format.ts';
+import { formatFields, formatTable } from './table.ts';
 
 type HookInfo = Awaited<ReturnType<(typeof hookInfo)['run']>>;
 

@@ -1,18 +1,18 @@
 import type { Command } from 'commander';
-import { anyHookLog, MAX_LOG_PAGE } from '../operations/hook-log.ts';
-import { redeliverAnyHook, skipAnyHook } from '../operations/hook-redelivery.ts';
-import { parseMoment } from '../operations/moment.ts';
+import { hookLog, MAX_LOG_PAGE } from '../operations/hook-delivery-log.ts';
+import { redeliverHook, skipHook } from '../operations/hook-redeliver.ts';
+import { parseTimestamp } from '../operations/timestamp.ts';
 import type { CommandContext } from './context.ts';
 import { exitCodes } from './exit-codes.ts';
 import { CommandError } from './failure.ts';
-import { ago, errorSentence, hookNumber, messagesAre } from './hook-words.ts';
-import { formatTable } from './layout.ts';
+import { ago, errorSentence, hookNumber, messagesAre } from './hook-format.ts';
+import { formatTable } from './table.ts';
 import { wholeNumber, withExamples, withJson } from './options.ts';
-import { ask, moreLines } from './result.ts';
+import { callAndPrint, moreLines } from './call.ts';
 
-type Log = Awaited<ReturnType<(typeof anyHookLog)['run']>>;
+type Log = Awaited<ReturnType<(typeof hookLog)['run']>>;
 type LoggedAttempt = Log['attempts'][number];
-type Redelivered = Awaited<ReturnType<(typeof redeliverAnyHook)['run']>>;
+type Redelivered = Awaited<ReturnType<(typeof redeliverHook)['run']>>;
 
 interface LogOptions {
   readonly before?: string;
@@ -30,7 +30,7 @@ export function addLog(hook: Command, context: CommandContext): void {
     .option('--before <place>', 'go on before this place, as the end of the page before names it, or before a time')
     .option('--limit <count>', `show at most this many, up to ${MAX_LOG_PAGE}`, wholeNumber(1, MAX_LOG_PAGE), SHOWN)
     .action((id: number, { before, limit, json }: LogOptions, self: Command) =>
-      ask(context, self, { operation: anyHookLog, input: { hook: id, before, limit }, json, lines: logLines }),
+      callAndPrint(context, self, { operation: hookLog, input: { hook: id, before, limit }, json, lines: logLines }),
     );
   withExamples(withJson(command), [
     'klatch hook log 5',
@@ -86,7 +86,7 @@ export function addRedeliver(hook: Command, context: CommandContext): void {
       }
       const what = from === undefined ? { only: only!.split(',') } : { from: placeOf(from, Date.now()) };
       const lines = from === undefined ? onlyLines : fromLines;
-      return ask(context, self, { operation: redeliverAnyHook, input: { hook: id, ...what }, json, lines });
+      return callAndPrint(context, self, { operation: redeliverHook, input: { hook: id, ...what }, json, lines });
     });
   withExamples(withJson(command), [
     'klatch hook redeliver 5 --from 1h',
@@ -101,7 +101,7 @@ const UNITS_MS: Readonly<Record<string, number>> = { s: 1_000, min: 60_000, h: 3
 function placeOf(text: string, nowMs: number): string {
   const [, count, unit] = /^(\d{1,6}) ?(s|min|h|d)$/.exec(text) ?? [];
   if (unit !== undefined) return new Date(nowMs - Number(count) * UNITS_MS[unit]!).toISOString();
-  if (/^\d+:\d+$/.test(text) || parseMoment(text) !== null) return text;
+  if (/^\d+:\d+$/.test(text) || parseTimestamp(text) !== null) return text;
   const sentence =
     '--from: give the id of a message such as 7:42, a time with its zone such as 2026-11-20T08:00:00Z, ' +
     'or how long ago such as 1h (s, min, h or d)';
@@ -125,8 +125,8 @@ export function addSkip(hook: Command, context: CommandContext): void {
     .description('drop everything that a reverse webhook has still to deliver; it goes on with the next message')
     .addArgument(hookNumber())
     .action((id: number, { json }: { json?: boolean }, self: Command) =>
-      ask(context, self, {
-        operation: skipAnyHook,
+      callAndPrint(context, self, {
+        operation: skipHook,
         input: { hook: id },
         json,
         lines: ({ group, skipped }) => [

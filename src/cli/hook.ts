@@ -1,15 +1,15 @@
 import { Option, type Command } from 'commander';
-import { hookInfo, listAllHooks, listGroupHooks } from '../operations/hook-directory.ts';
+import { hookInfo, listAllHooks, listGroupHooks } from '../operations/hook-list.ts';
 import { restoreRemovedHook } from '../operations/hook-restore.ts';
 import type { CommandContext } from './context.ts';
 import { GROUP } from './group-argument.ts';
 import { hookLines } from './hook-info.ts';
 import { addLog, addRedeliver, addSkip } from './hook-log.ts';
 import { addPause, addPing, addRemove, addResume, addRotateSecret } from './hook-control.ts';
-import { ago, errorSentence, hookNumber } from './hook-words.ts';
-import { formatDuration, formatTable } from './layout.ts';
+import { ago, errorSentence, hookNumber } from './hook-format.ts';
+import { formatDuration, formatTable } from './table.ts';
 import { withExamples, withJson, withPages, type PageOptions } from './options.ts';
-import { ask, moreLines } from './result.ts';
+import { callAndPrint, moreLines } from './call.ts';
 
 type HookList = Awaited<ReturnType<(typeof listAllHooks)['run']>>;
 type ListedHook = HookList['hooks'][number];
@@ -57,8 +57,8 @@ function addList(hook: Command, context: CommandContext): void {
     .action(({ after, limit, group, state, json }: ListOptions, self: Command) => {
       const shown = { json, lines: listLines };
       return group === undefined
-        ? ask(context, self, { operation: listAllHooks, input: { after, limit, state }, ...shown })
-        : ask(context, self, { operation: listGroupHooks, input: { group, after, limit, state }, ...shown });
+        ? callAndPrint(context, self, { operation: listAllHooks, input: { after, limit, state }, ...shown })
+        : callAndPrint(context, self, { operation: listGroupHooks, input: { group, after, limit, state }, ...shown });
     });
   withExamples(withJson(withPages(command)), [
     'klatch hook list --state failing',
@@ -88,7 +88,7 @@ function addInfo(hook: Command, context: CommandContext): void {
     .description('show everything about a reverse webhook but its secret: target, state, errors, last attempts')
     .addArgument(hookNumber())
     .action((id: number, { json }: { json?: boolean }, self: Command) =>
-      ask(context, self, { operation: hookInfo, input: { hook: id }, json, lines: hookLines }),
+      callAndPrint(context, self, { operation: hookInfo, input: { hook: id }, json, lines: hookLines }),
     );
   withExamples(withJson(command), ['klatch hook info 5', 'klatch hook info 5 --json']);
 }
@@ -99,7 +99,7 @@ function addRestore(hook: Command, context: CommandContext): void {
     .description('bring back a reverse webhook that a 410 of its target removed, and send what it has missed')
     .addArgument(hookNumber())
     .action((id: number, { json }: { json?: boolean }, self: Command) =>
-      ask(context, self, { operation: restoreRemovedHook, input: { hook: id }, json, lines: restoredLines }),
+      callAndPrint(context, self, { operation: restoreRemovedHook, input: { hook: id }, json, lines: restoredLines }),
     );
   withExamples(withJson(command), ['klatch hook list --state removed', 'klatch hook restore 5']);
 }

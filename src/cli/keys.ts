@@ -14,9 +14,9 @@ import { type CommandContext, print, printError, printJson } from './context.ts'
 import { readDataDir, readSetting } from './data-dir.ts';
 import { exitCodes } from './exit-codes.ts';
 import { CommandError } from './failure.ts';
-import { formatFields, formatTable } from './layout.ts';
+import { formatFields, formatTable } from './table.ts';
 import { configFlag, withExamples, withJson } from './options.ts';
-import { addReseal } from './reseal.ts';
+import { addRotateServerSecret } from './rotate-secret.ts';
 
 const SETTING = 'modules.security.server-keys';
 
@@ -42,7 +42,7 @@ export function addKeys(program: Command, context: CommandContext): void {
     .description('show the server keys that are configured, which of them sign, and what is wrong with them')
     .action((options: { json?: boolean }, self: Command) => listKeys(context, configFlag(self), options));
   withExamples(withJson(list), ['klatch keys list', 'klatch keys list --json']);
-  addReseal(keys, context);
+  addRotateServerSecret(keys, context);
 }
 
 function generateKeys(context: CommandContext, flag: string | undefined, { dir, json }: GenerateOptions): void {

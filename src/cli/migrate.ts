@@ -9,7 +9,7 @@ import { openDatabase } from '../storage/open-database.ts';
 import { Sealer } from '../storage/sealed.ts';
 import { type CommandContext, print, printError, printJson } from './context.ts';
 import { configFlag, withExamples, withJson } from './options.ts';
-import { becomeOwner } from './root.ts';
+import { dropPrivileges } from './privileges.ts';
 
 export function addMigrate(program: Command, context: CommandContext): void {
   const command = program
@@ -35,7 +35,7 @@ async function migrateDatabase(context: CommandContext, config: Config): Promise
     ...silentLog(),
     warn: (event: string, { reason = '' } = {}) => printError(context, `${event}: ${reason}`),
   };
-  becomeOwner(config.dataDir);
+  dropPrivileges(config.dataDir);
   const lock = await DataDirLock.acquire(config.dataDir);
   try {
     const opened = await openDatabase(config, { sealer: new Sealer(config.secret), log });

@@ -1,7 +1,7 @@
 import type { z } from 'zod';
 import type { pushStatus } from '../operations/push-status.ts';
 import type { testPush } from '../operations/push-test.ts';
-import { formatDuration, formatTable, oneLine } from './layout.ts';
+import { formatDuration, formatTable, oneLine } from './table.ts';
 
 export type PushStatus = z.infer<typeof pushStatus.output>;
 type PushTest = z.infer<typeof testPush.output>;

@@ -6,7 +6,7 @@ import { exitCodes } from './exit-codes.ts';
 import { CommandError } from './failure.ts';
 import { withExamples, withJson, wholeNumber } from './options.ts';
 import { pushStatusLines, pushTestLines } from './push-lines.ts';
-import { ask, askFor } from './result.ts';
+import { callAndPrint, callPrintReturn } from './call.ts';
 
 const MAX_EVENTS = 100;
 
@@ -23,7 +23,7 @@ function addStatus(push: Command, context: CommandContext): void {
     .description('show how pushes are doing by vendor, and what went wrong last')
     .option('--events <count>', `show at most this many events, up to ${MAX_EVENTS}`, wholeNumber(0, MAX_EVENTS), 20)
     .action(({ events, json }: { events: number; json?: boolean }, self: Command) =>
-      ask(context, self, { operation: pushStatus, input: { events }, json, lines: pushStatusLines }),
+      callAndPrint(context, self, { operation: pushStatus, input: { events }, json, lines: pushStatusLines }),
     );
   withExamples(withJson(command), ['klatch push status', 'klatch push status --events 0 --json']);
 }
@@ -34,7 +34,12 @@ function addTest(push: Command, context: CommandContext): void {
     .description("send a push to each of somebody's devices now, and tell what became of it")
     .argument('<user>', 'the nick of the account')
     .action(async (user: string, { json }: { json?: boolean }, self: Command) => {
-      const result = await askFor(context, self, { operation: testPush, input: { user }, json, lines: pushTestLines });
+      const result = await callPrintReturn(context, self, {
+        operation: testPush,
+        input: { user },
+        json,
+        lines: pushTestLines,
+      });
       const { devices } = result;
       const delivered = devices.filter(({ outcome }) => outcome === 'delivered').length;
       if (delivered === devices.length && delivered > 0) return;

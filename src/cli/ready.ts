@@ -3,16 +3,16 @@ import { setTimeout as wait } from 'node:timers/promises';
 import type { Command } from 'commander';
 import { findConfigFile } from '../config/tree.ts';
 import type { Finding } from '../doctor/finding.ts';
-import { startIdOf, type LastRun } from '../storage/run-record.ts';
-import { findStartObstacles, type Absence } from './absence.ts';
+import { startIdOf, type LastRun } from '../storage/server-state.ts';
+import { findStartBlockers, type OfflineStatus } from './offline-status.ts';
 import type { CommandContext } from './context.ts';
 import { OtherVersionError } from './control-client.ts';
 import { readDataDir } from './data-dir.ts';
 import { exitCodeMeanings, exitCodes, type ExitCode } from './exit-codes.ts';
-import { explainAbsence } from './explain-absence.ts';
+import { findOfflineStatus } from './find-offline-status.ts';
 import { CommandError } from './failure.ts';
 import { configFlag, wholeNumber, withExamples } from './options.ts';
-import { absent, askStatus, notReady } from './status.ts';
+import { offlineError, askStatus, notReady } from './status.ts';
 import type { Status } from './status-lines.ts';
 
 const POLL_MS = 200;
@@ -76,10 +76,10 @@ async function whyNotReady(asked: Wait, isGone: boolean): Promise<CommandError |
     return isGone ? explainEnd(asked, answer.pid) : anotherRuns(asked, answer.pid);
   }
   if (isGone) return explainEnd(asked, answer.pid);
-  return failureOf(asked, answer) ?? absent(asked.dataDir, answer);
+  return failureOf(asked, answer) ?? offlineError(asked.dataDir, answer);
 }
 
-async function askWithPatience(dataDir: string): Promise<Status | Absence | CommandError> {
+async function askWithPatience(dataDir: string): Promise<Status | OfflineStatus | CommandError> {
   try {
     return await askStatus(dataDir);
   } catch (error) {
@@ -90,7 +90,7 @@ async function askWithPatience(dataDir: string): Promise<Status | Absence | Comm
 }
 
 /** A run that has failed since we began to wait. One that is older says nothing about the start that is waited for. */
-function failureOf({ pid }: Wait, { state, lastRun }: Absence): StartFailure | null {
+function failureOf({ pid }: Wait, { state, lastRun }: OfflineStatus): StartFailure | null {
   if (pid !== null || state !== 'failed' || Date.parse(lastRun!.since) < performance.timeOrigin) return null;
   return failed(lastRun!);
 }
@@ -98,9 +98,9 @@ function failureOf({ pid }: Wait, { state, lastRun }: Absence): StartFailure | n
 /** Why the process that was waited for is gone; `holder` has the data directory now. */
 async function explainEnd(asked: Wait, holder: number | null = null): Promise<CommandError> {
   const { context, file, dataDir, pid } = asked;
-  const { lastRun } = await explainAbsence(dataDir);
+  const { lastRun } = await findOfflineStatus(dataDir);
   if (lastRun !== null && lastRun.pid === pid && lastRun.start_id === startIdOf(context.env)) {
-    if (lastRun.state === 'failed') return seenByRoot(asked, failed(lastRun));
+    if (lastRun.state === 'failed') return explainedForRoot(asked, failed(lastRun));
     if (lastRun.state === 'stopped') {
       const by = lastRun.reason === null ? '' : ` by ${lastRun.reason}`;
       return new StartFailure(exitCodes.unavailable, `the server was stopped${by} before it was ready`);
@@ -109,8 +109,8 @@ async function explainEnd(asked: Wait, holder: number | null = null): Promise<Co
   }
   // It has not come as far as to a record.
   if (holder !== null) return anotherRuns(asked, holder);
-  const obstacles = await findStartObstacles(file, context.env);
-  if (obstacles.length > 0) return inTheWay(obstacles);
+  const blockers = await findStartBlockers(file, context.env);
+  if (blockers.length > 0) return blockedBy(blockers);
   return new StartFailure(exitCodes.unavailable, 'the server has ended without a word; its log may say more');
 }
 
@@ -121,11 +121,11 @@ function failed({ reason, exit_code }: LastRun): StartFailure {
 }
 
 /** The server knows the user of a port that is taken; root, who waits for it, can be told the program. */
-async function seenByRoot({ context, file }: Wait, failure: StartFailure): Promise<StartFailure> {
+async function explainedForRoot({ context, file }: Wait, failure: StartFailure): Promise<StartFailure> {
   if (failure.exitCode !== exitCodes.cannotCreate || process.geteuid?.() !== 0) return failure;
-  const obstacles = await findStartObstacles(file, context.env);
-  const ports = obstacles.filter(({ check }) => check === 'server');
-  return ports.length === 0 ? failure : new StartFailure(failure.exitCode, linesOf(ports).join('\n'));
+  const blockers = await findStartBlockers(file, context.env);
+  const ports = blockers.filter(({ check }) => check === 'server');
+  return ports.length === 0 ? failure : new StartFailure(failure.exitCode, findingLines(ports).join('\n'));
 }
 
 function anotherRuns({ dataDir, pid }: Wait, holder: number | null): CommandError {
@@ -135,16 +135,16 @@ function anotherRuns({ dataDir, pid }: Wait, holder: number | null): CommandErro
 }
 
 /** The status is the server's own for a configuration that is not complete; what else it was, its log says. */
-function inTheWay(obstacles: readonly Finding[]): StartFailure {
-  const isConfiguration = obstacles.every(({ check }) => check === 'configuration');
+function blockedBy(blockers: readonly Finding[]): StartFailure {
+  const isConfiguration = blockers.every(({ check }) => check === 'configuration');
   const exitCode = isConfiguration ? exitCodes.notConfigured : exitCodes.unavailable;
-  return new StartFailure(exitCode, linesOf(obstacles).join('\n'));
+  return new StartFailure(exitCode, findingLines(blockers).join('\n'));
 }
 
 /** Several keys of a configuration have the same thing to be done about them. */
-function linesOf(obstacles: readonly Finding[]): string[] {
-  const todos = new Set(obstacles.flatMap(({ todo }) => (todo === null ? [] : [`  -> ${todo}`])));
-  return [...obstacles.map(({ found }) => found), ...todos];
+function findingLines(blockers: readonly Finding[]): string[] {
+  const todos = new Set(blockers.flatMap(({ todo }) => (todo === null ? [] : [`  -> ${todo}`])));
+  return [...blockers.map(({ found }) => found), ...todos];
 }
 
 /** A process that somebody else has started. */

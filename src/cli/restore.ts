@@ -9,17 +9,17 @@ import { loadConfig } from '../config/load.ts';
 import { findConfigFile } from '../config/tree.ts';
 import type { BackupHeader } from '../storage/backup/format.ts';
 import { loadDatabase, type Loaded } from '../storage/backup/load.ts';
-import { reachForLoading } from '../storage/backup/reach-database.ts';
+import { connectForLoading } from '../storage/backup/connect.ts';
 import { readBackup, type ReadBackupResult } from '../storage/backup/read.ts';
 import { Sealer } from '../storage/sealed.ts';
 import { totalOf } from './backup.ts';
 import { type CommandContext, print, printJson } from './context.ts';
 import { exitCodes } from './exit-codes.ts';
 import { CommandError } from './failure.ts';
-import { formatFields, formatTable, oneLine } from './layout.ts';
-import { describeRows, ProgressLine, runInterruptibly } from './long-work.ts';
+import { formatFields, formatTable, oneLine } from './table.ts';
+import { describeRows, ProgressLine, runInterruptibly } from './progress.ts';
 import { configFlag, withExamples, withJson } from './options.ts';
-import { becomeOwner } from './root.ts';
+import { dropPrivileges } from './privileges.ts';
 
 const CHUNK_BYTES = 256 * 1024;
 
@@ -180,7 +180,7 @@ async function load(
     // A file is read twice: what is wrong with it is told as that, before anything is done. A pipe can be read but once,
     // and is checked while it is loaded.
     if (!source.isPipe) await readBackup(source.read(), {});
-    becomeOwner(config.dataDir);
+    dropPrivileges(config.dataDir);
     return await loadFrom(context, source, { config, signal });
   } finally {
     await source.close();
@@ -192,7 +192,7 @@ async function loadFrom(
   source: Source,
   { config, signal }: Omit<Task, 'file'>,
 ): Promise<{ loaded: Loaded; header: BackupHeader }> {
-  const database = await reachForLoading(config, () => {});
+  const database = await connectForLoading(config, () => {});
   const progress = new ProgressLine(context);
   try {
     let header: BackupHeader | null = null;

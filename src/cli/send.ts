@@ -3,7 +3,7 @@ import { sendMessage } from '../operations/messages.ts';
 import type { CommandContext } from './context.ts';
 import { GROUP } from './group-argument.ts';
 import { withExamples, withJson } from './options.ts';
-import { ask } from './result.ts';
+import { callAndPrint } from './call.ts';
 import { readText } from './text-input.ts';
 
 interface SendOptions {
@@ -27,7 +27,7 @@ export function addSend(program: Command, context: CommandContext): void {
       const { as, idempotencyKey, json } = options;
       const body = text === undefined || text === '-' ? await readText(context.input) : text;
       const input = { conversation: group, as, text: body, client_id: idempotencyKey };
-      await ask(context, self, { operation: sendMessage, input, json, lines: ({ id }) => [id] });
+      await callAndPrint(context, self, { operation: sendMessage, input, json, lines: ({ id }) => [id] });
     });
   withExamples(withJson(command), [
     'klatch send Operations "The backup is through" --as alice',

@@ -10,7 +10,7 @@ import { exitCodes } from './exit-codes.ts';
 import { explainFailure } from './explain-failure.ts';
 import { applyHeap, type HeapProcess } from './heap.ts';
 import { configFlag, withExamples } from './options.ts';
-import { refuseRoot } from './root.ts';
+import { refuseRoot } from './privileges.ts';
 import { StopSignals } from './stop-signals.ts';
 
 export function addServe(program: Command, context: CommandContext): void {

@@ -1,8 +1,8 @@
 import { currentValue, keyState, type ConfigText } from '../config/edit.ts';
-import { scalarText } from '../config/kind.ts';
+import { scalarText } from '../config/value-types.ts';
 import type { SettingKey } from '../config/schema.ts';
 import { checkAnswer, type DatabaseAnswer } from '../config/setup.ts';
-import type { LocalCluster } from '../storage/local/clusters.ts';
+import type { LocalCluster } from '../storage/provision/clusters.ts';
 import type { Answers } from './configure.ts';
 import type { Prompt } from './prompt.ts';
 

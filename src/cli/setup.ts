@@ -4,7 +4,7 @@ import type { Command } from 'commander';
 import { keyState, type ConfigText } from '../config/edit.ts';
 import { EmbeddedError } from '../storage/embedded/embedded-error.ts';
 import { findPrograms } from '../storage/embedded/programs.ts';
-import { clusterLabel } from '../storage/local/clusters.ts';
+import { clusterLabel } from '../storage/provision/clusters.ts';
 import { thisInstallation } from '../installation.ts';
 import { configure, nearestFolder, readConfigText, serverUser, SYSTEM_CONFIG, type Answers } from './configure.ts';
 import { printError, type CommandContext } from './context.ts';

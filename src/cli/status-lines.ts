@@ -1,9 +1,9 @@
 import type { z } from 'zod';
 import type { Finding } from '../doctor/finding.ts';
 import type { serverStatus } from '../operations/server-status.ts';
-import { absenceSentence, type Absence } from './absence.ts';
-import { errorSentence } from './hook-words.ts';
-import { formatDuration, formatFields, oneLine } from './layout.ts';
+import { offlineSentence, type OfflineStatus } from './offline-status.ts';
+import { errorSentence } from './hook-format.ts';
+import { formatDuration, formatFields, oneLine } from './table.ts';
 
 export type Status = z.infer<typeof serverStatus.output>;
 type Deliveries = NonNullable<Status['deliveries']>;
@@ -51,20 +51,20 @@ function errorLine({ at, hook, group, host, category, code }: LastError): string
 }
 
 /** A server that does not answer, and what is in the way of starting it. */
-export function absenceLines(absence: Absence, obstacles: readonly Finding[]): string[] {
-  const { lastRun, state } = absence;
-  const fields = [['server', absenceSentence(absence)] as const];
+export function offlineLines(offline: OfflineStatus, blockers: readonly Finding[]): string[] {
+  const { lastRun, state } = offline;
+  const fields = [['server', offlineSentence(offline)] as const];
   const ended = ['stopped', 'failed', 'killed'].includes(state);
   const lines = formatFields([
     ...fields,
-    ...(lastRun !== null && ended ? [['last run', lastRunSentence(absence)] as const] : []),
+    ...(lastRun !== null && ended ? [['last run', lastRunSentence(offline)] as const] : []),
   ]);
-  if (obstacles.length === 0) return lines;
-  const told = obstacles.flatMap(({ found, todo }) => [`  ${oneLine(found)}`, ...(todo ? [`  -> ${todo}`] : [])]);
+  if (blockers.length === 0) return lines;
+  const told = blockers.flatMap(({ found, todo }) => [`  ${oneLine(found)}`, ...(todo ? [`  -> ${todo}`] : [])]);
   return [...lines, 'in the way of a start:', ...told];
 }
 
-function lastRunSentence({ lastRun, state }: Absence): string {
+function lastRunSentence({ lastRun, state }: OfflineStatus): string {
   const { version, pid, started_at, since, lastSeenAt } = lastRun!;
   const until = state === 'killed' ? lastSeenAt.toISOString() : since;
   return `Klatch ${version}, pid ${pid}, from ${started_at} to ${until}`;

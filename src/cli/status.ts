@@ -3,15 +3,15 @@ import { findConfigFile } from '../config/tree.ts';
 import { startCommand, thisInstallation } from '../installation.ts';
 import { serverStatus } from '../operations/server-status.ts';
 import { toSafeJson } from '../model/invisible-text.ts';
-import { absenceSentence, obstaclesOf, type Absence } from './absence.ts';
+import { offlineSentence, startBlockersOf, type OfflineStatus } from './offline-status.ts';
 import { print, type CommandContext } from './context.ts';
 import { callServer, OtherVersionError } from './control-client.ts';
 import { dataDirOf } from './data-dir.ts';
 import { exitCodes } from './exit-codes.ts';
 import { CommandError } from './failure.ts';
 import { configFlag, withExamples, withJson } from './options.ts';
-import type { LastRun } from '../storage/run-record.ts';
-import { absenceLines, statusLines, type Status } from './status-lines.ts';
+import type { LastRun } from '../storage/server-state.ts';
+import { offlineLines, statusLines, type Status } from './status-lines.ts';
 
 const ASK_MS = 3_000;
 
@@ -35,23 +35,23 @@ async function showStatus(context: CommandContext, flag: string | undefined, jso
     return;
   }
   const file = findConfigFile({ flag, env: context.env, programDir: context.programDir });
-  const obstacles = await obstaclesOf(asked, file, context.env);
+  const blockers = await startBlockersOf(asked, file, context.env);
   const { state, pid, lastRun } = asked;
-  const found = { state, ready: false, data_dir: dataDir, pid, last_run: presentRun(lastRun), obstacles };
-  print(context, ...(json ? [toSafeJson(found, 2)] : absenceLines(asked, obstacles)));
-  throw absent(dataDir, asked);
+  const found = { state, ready: false, data_dir: dataDir, pid, last_run: presentRun(lastRun), blockers };
+  print(context, ...(json ? [toSafeJson(found, 2)] : offlineLines(asked, blockers)));
+  throw offlineError(dataDir, asked);
 }
 
 /** What the server says, or why it says nothing. Rejects where it may not be asked, and where it answers strangely. */
-export async function askStatus(dataDir: string): Promise<Status | Absence> {
+export async function askStatus(dataDir: string): Promise<Status | OfflineStatus> {
   try {
     return await callServer({ dataDir, operation: serverStatus, input: {}, timeoutMs: ASK_MS });
   } catch (error) {
     const isAway = error instanceof CommandError && error.exitCode === exitCodes.unavailable;
     if (!isAway || error instanceof OtherVersionError) throw error;
     // Imported here: a command that reaches a running server needs none of it.
-    const { explainAbsence } = await import('./explain-absence.ts');
-    return explainAbsence(dataDir);
+    const { findOfflineStatus } = await import('./find-offline-status.ts');
+    return findOfflineStatus(dataDir);
   }
 }
 
@@ -67,16 +67,16 @@ export function notReady(): CommandError {
 }
 
 /** Nobody answers, for a reason that a start does not know more about. */
-export function absent(dataDir: string, absence: Absence): CommandError {
+export function offlineError(dataDir: string, offline: OfflineStatus): CommandError {
   const where = `the Klatch with the data directory ${dataDir}`;
-  if (['starting', 'stopping', 'silent'].includes(absence.state)) {
-    return new CommandError(exitCodes.unavailable, `${where} is not ready: it ${describe(absence)}`);
+  if (['starting', 'stopping', 'silent'].includes(offline.state)) {
+    return new CommandError(exitCodes.unavailable, `${where} is not ready: it ${describe(offline)}`);
   }
   const sentence = `no Klatch runs with the data directory ${dataDir}: start it with \`${startCommand(thisInstallation())}\``;
   return new CommandError(exitCodes.unavailable, sentence);
 }
 
-function describe(absence: Absence): string {
-  const sentence = absenceSentence(absence);
-  return absence.state === 'silent' ? sentence : `is ${sentence}`;
+function describe(offline: OfflineStatus): string {
+  const sentence = offlineSentence(offline);
+  return offline.state === 'silent' ? sentence : `is ${sentence}`;
 }

@@ -1,10 +1,10 @@
 import { InvalidArgumentError, type Command } from 'commander';
 import { activateUser, deactivateUser, updateUser } from '../operations/user-changes.ts';
-import { inviteUser } from '../operations/user-links.ts';
+import { inviteUser } from '../operations/sign-in-links.ts';
 import type { CommandContext } from './context.ts';
-import { formatFields } from './layout.ts';
+import { formatFields } from './table.ts';
 import { withExamples, withJson } from './options.ts';
-import { ask } from './result.ts';
+import { callAndPrint } from './call.ts';
 
 type State = Awaited<ReturnType<(typeof deactivateUser)['run']>>;
 
@@ -37,7 +37,7 @@ function addInvite(user: Command, context: CommandContext): void {
     .description('make a link that signs a person in, once and within 24 hours; a new one ends the one before')
     .argument('<nick>', 'the nick of the account')
     .action((nick: string, { json }: { json?: boolean }, self: Command) =>
-      ask(context, self, { operation: inviteUser, input: { user: nick }, json, lines: inviteLines }),
+      callAndPrint(context, self, { operation: inviteUser, input: { user: nick }, json, lines: inviteLines }),
     );
   withExamples(withJson(command), ['klatch user invite alice']);
 }
@@ -56,7 +56,12 @@ function addUpdate(user: Command, context: CommandContext): void {
     .option('--address <address>', 'an e-mail address or telephone number, in the place of the one of its kind')
     .action((nick: string, { name, admin, address, json }: UpdateOptions, self: Command) => {
       const lines = (profile: object): string[] => formatFields(Object.entries(profile));
-      return ask(context, self, { operation: updateUser, input: { user: nick, name, admin, address }, json, lines });
+      return callAndPrint(context, self, {
+        operation: updateUser,
+        input: { user: nick, name, admin, address },
+        json,
+        lines,
+      });
     });
   withExamples(withJson(command), [
     'klatch user update alice --admin yes',
@@ -80,7 +85,7 @@ function addState(
     .description(description)
     .argument('<nick>', 'the nick of the account')
     .action((nick: string, { json }: { json?: boolean }, self: Command) =>
-      ask(context, self, { operation, input: { user: nick }, json, lines: stateLines }),
+      callAndPrint(context, self, { operation, input: { user: nick }, json, lines: stateLines }),
     );
   withExamples(withJson(command), [`klatch user ${verb} alice`]);
 }

@@ -3,9 +3,9 @@ import { installationRoleSchema } from '../operations/schemas.ts';
 import { createUser, listUsers } from '../operations/users.ts';
 import type { CommandContext } from './context.ts';
 import { GROUP } from './group-argument.ts';
-import { formatFields, formatTable } from './layout.ts';
+import { formatFields, formatTable } from './table.ts';
 import { withExamples, withJson, withLimit } from './options.ts';
-import { ask, moreLines } from './result.ts';
+import { callAndPrint, moreLines } from './call.ts';
 import { addAdmission } from './user-admission.ts';
 
 type UserList = Awaited<ReturnType<(typeof listUsers)['run']>>;
@@ -41,7 +41,7 @@ function addCreate(user: Command, context: CommandContext): void {
     .option('--admin', 'make the account an administrator')
     .action((nick: string, { name, admin = false, json }: CreateOptions, self: Command) => {
       const lines = (created: object): string[] => formatFields(Object.entries(created));
-      return ask(context, self, { operation: createUser, input: { nick, name, admin }, json, lines });
+      return callAndPrint(context, self, { operation: createUser, input: { nick, name, admin }, json, lines });
     });
   withExamples(withJson(command), [
     'klatch user create alice --name "Alice Example"',
@@ -58,7 +58,7 @@ function addList(user: Command, context: CommandContext): void {
     .option('--after <nick>', 'begin after this nick')
     .action(({ after = '', limit, role, group, json }: ListOptions, self: Command) => {
       const lines = (list: UserList): string[] => listLines(list, group !== undefined);
-      return ask(context, self, { operation: listUsers, input: { after, limit, role, group }, json, lines });
+      return callAndPrint(context, self, { operation: listUsers, input: { after, limit, role, group }, json, lines });
     });
   withExamples(withJson(withLimit(command)), [
     'klatch user list --role admin',

@@ -2,8 +2,8 @@ import { isIP, isIPv4, isIPv6 } from 'node:net';
 import { domainToASCII } from 'node:url';
 import type { Value } from '../hocon/value.ts';
 import { editDistance } from './edit-distance.ts';
-import { scalar } from './kind.ts';
-import type { Kind, Verdict } from './kind.ts';
+import { scalar } from './value-types.ts';
+import type { ValueType, ScalarResult } from './value-types.ts';
 
 const LABEL = /^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/;
 /** Resolvers and URLs read a name whose last label is a number as an IPv4 address in an odd spelling. */
@@ -52,8 +52,8 @@ function parseAddress(text: string): Address | string {
 function judgeAddress(
   value: Value,
   schemes: readonly string[],
-  finish: (text: string, address: Address) => Verdict<string>,
-): Verdict<string> {
+  finish: (text: string, address: Address) => ScalarResult<string>,
+): ScalarResult<string> {
   if (value.kind !== 'string') return {};
   const address = parseAddress(value.text);
   if (typeof address === 'string') return { because: address };
@@ -70,8 +70,8 @@ export function httpAddress(
     schemes = ['http', 'https'],
     quotable = false,
   }: { readonly schemes?: readonly string[]; readonly quotable?: boolean } = {},
-): Kind<string> {
-  const judge = (value: Value): Verdict<string> =>
+): ValueType<string> {
+  const judge = (value: Value): ScalarResult<string> =>
     judgeAddress(value, schemes, (text) => {
       const url = URL.parse(text);
       return url === null ? { because: 'the host cannot be read' } : { value: url.href.replace(/\/+$/, '') };
@@ -80,9 +80,9 @@ export function httpAddress(
 }
 
 /** An address that clients connect to: WebSocket, or JSON lines over TCP, which has no default port and no path. */
-export function endpoint(): Kind<string> {
+export function endpoint(): ValueType<string> {
   const expected = 'an address that begins with ws://, wss://, tcp:// or tls://';
-  const judge = (value: Value): Verdict<string> =>
+  const judge = (value: Value): ScalarResult<string> =>
     judgeAddress(value, ['ws', 'wss', 'tcp', 'tls'], (text, { scheme, port, path }) => {
       if (scheme === 'ws' || scheme === 'wss') return { value: text };
       if (port === null) return { because: `${scheme}:// needs a port` };
@@ -92,8 +92,8 @@ export function endpoint(): Kind<string> {
 }
 
 /** A browser origin, or `*` for any. */
-export function origin(): Kind<string> {
-  const judge = (value: Value): Verdict<string> => {
+export function origin(): ValueType<string> {
+  const judge = (value: Value): ScalarResult<string> => {
     if (value.kind === 'string' && value.text === '*') return { value: '*' };
     return judgeAddress(value, ['http', 'https'], (text, { path }) => {
       if (path !== '' && path !== '/') return { because: 'an origin has no path' };
@@ -105,17 +105,17 @@ export function origin(): Kind<string> {
 }
 
 /** A host to listen on. */
-export function listenHost(): Kind<string> {
+export function listenHost(): ValueType<string> {
   return hostKind('an address or host name to listen on', { allowFolder: false, quotable: true });
 }
 
 /** A host to connect to; `allowFolder`: also the folder of a Unix socket. People put whole addresses with passwords here. */
-export function host(expected: string, { allowFolder }: { readonly allowFolder: boolean }): Kind<string> {
+export function host(expected: string, { allowFolder }: { readonly allowFolder: boolean }): ValueType<string> {
   return hostKind(expected, { allowFolder, quotable: false });
 }
 
-function hostKind(expected: string, options: { allowFolder: boolean; quotable: boolean }): Kind<string> {
-  const judge = (value: Value): Verdict<string> => {
+function hostKind(expected: string, options: { allowFolder: boolean; quotable: boolean }): ValueType<string> {
+  const judge = (value: Value): ScalarResult<string> => {
     if (value.kind !== 'string') return {};
     const { text } = value;
     if (options.allowFolder && text.startsWith('/')) return text.includes('\0') ? {} : { value: text };
@@ -143,9 +143,9 @@ function misspelt(text: string): string | null {
 }
 
 /** What the address policy can let through: a range, an address, two words, a host name or the names below one. */
-export function allowance(): Kind<string> {
+export function allowance(): ValueType<string> {
   const expected = 'a CIDR range, an address, "loopback", "private" or a host name such as "*.corp.example"';
-  const judge = (value: Value): Verdict<string> => {
+  const judge = (value: Value): ScalarResult<string> => {
     if (value.kind !== 'string') return {};
     const entry = value.text.trim().toLowerCase();
     if (WORDS.some((word) => word === entry) || isRange(entry)) return { value: entry };
@@ -157,8 +157,8 @@ export function allowance(): Kind<string> {
 }
 
 /** A proxy whose `X-Forwarded-For` is believed. */
-export function proxy(): Kind<string> {
-  const judge = (value: Value): Verdict<string> => {
+export function proxy(): ValueType<string> {
+  const judge = (value: Value): ScalarResult<string> => {
     if (value.kind !== 'string') return {};
     const entry = value.text.trim().toLowerCase();
     return WORDS.some((word) => word === entry) || isRange(entry) ? { value: entry } : {};

@@ -1,9 +1,9 @@
 import { dirname, isAbsolute, resolve } from 'node:path';
 import { valueAt } from '../hocon/path.ts';
 import type { ObjectValue, Value } from '../hocon/value.ts';
-import { isPlaceholder } from './kind.ts';
+import { isPlaceholder } from './value-types.ts';
 import { readTree } from './tree.ts';
-import { outline } from './outline.ts';
+import { scanLines } from './line-scanner.ts';
 import { ConfigError } from './problem.ts';
 
 /** A configuration text and the file it is or will be, which its includes are relative to. */
@@ -71,9 +71,9 @@ function replacePlaceholder(source: ConfigText, key: string, literal: string): s
 }
 
 function uncomment({ text }: ConfigText, key: string, literal: string): string | null {
-  const index = outline(text).findIndex(({ kind, path }) => kind === 'commented-key' && path === key);
+  const index = scanLines(text).findIndex(({ kind, path }) => kind === 'commented-key' && path === key);
   if (index < 0) return null;
-  const { indent, name, text: old } = outline(text)[index]!;
+  const { indent, name, text: old } = scanLines(text)[index]!;
   const lines = text.split('\n');
   const end = lines[index]!.endsWith('\r') ? '\r' : '';
   const line = `${indent}${name} = ${literal}${end}`;

@@ -1,5 +1,5 @@
 import type { ConfigProblem } from './problem.ts';
-import { isOwnWord, isPublicText } from './public-text.ts';
+import { isKnownToken, isPublicText } from './public-text.ts';
 import type { SourceFile } from './public-text.ts';
 
 /** The files of a configuration by their names. */
@@ -24,7 +24,7 @@ export function presentProblem(problem: ConfigProblem, files: SourceFiles): Conf
 
 function presentKey({ key, column = 0 }: ConfigProblem, line: string): string {
   const parts = key.split(/(\[\d+\]|\.|"[^"]*")/).filter((part) => part !== '');
-  const index = parts.findIndex((part) => !/^\[\d+\]$/.test(part) && !isOwnWord(part));
+  const index = parts.findIndex((part) => !/^\[\d+\]$/.test(part) && !isKnownToken(part));
   if (index < 0) return key;
   const name = parts[index]!.replaceAll('"', '');
   // The column is that of the value, or of the path where that leads to an object.
@@ -37,7 +37,7 @@ function presentKey({ key, column = 0 }: ConfigProblem, line: string): string {
 /** Whether a name behind this text begins a field of its own; the sections of its path may stand before it. */
 function isLeading(before: string): boolean {
   const path = /[\w.-]*\.$/.exec(before)?.[0] ?? '';
-  return isOwnWord(path) && isPublicText(before.slice(0, before.length - path.length));
+  return isKnownToken(path) && isPublicText(before.slice(0, before.length - path.length));
 }
 
 function excerptOf(line: string, column: number): string[] {

@@ -5,7 +5,7 @@ export const SERVICE_ACCOUNT =
 const LEGACY = /^(?:AIza|AAAA[\w-]*:APA91)/;
 
 /** Why a text is neither a path nor the JSON of a service account; null where it may be one. */
-export function unfitGoogleKey(text: string): string | null {
+export function googleKeyProblem(text: string): string | null {
   if (LEGACY.test(text.trim())) {
     return `it is a server key of the legacy API, which Google switched off in 2024; what is needed is ${SERVICE_ACCOUNT}`;
   }

@@ -11,7 +11,7 @@ import { ConfigError, NotConfiguredError, formatProblem } from './problem.ts';
 import type { ConfigProblem } from './problem.ts';
 import { SourceFile } from './public-text.ts';
 import { settingEntries } from './schema.ts';
-import { readLetter } from './letter.ts';
+import { readEmailTemplate } from './email-template.ts';
 import type { Settings } from './schema.ts';
 import { checkServerKeys, isReadableByOthers } from './server-key-files.ts';
 import { checkServices } from './service-checks.ts';
@@ -45,7 +45,7 @@ export function loadConfig(file: string, options: { readonly env: Environment })
   const { settings } = reading;
   const keys = checkKeyFiles(settings);
   const services = checkServices(settings, root);
-  const files = [...keys.problems, ...services.problems, ...checkLetter(settings), ...checkEndpoints(settings)];
+  const files = [...keys.problems, ...services.problems, ...checkEmailTemplate(settings), ...checkEndpoints(settings)];
   const problems = present([...reading.problems, ...files]);
   // A key that is missing may be there under a misspelt name: what is odd is told along with what is wrong.
   const odd = present([...reading.warnings, ...syntaxWarnings(oddities)]);
@@ -84,11 +84,11 @@ function checkKeyFiles(settings: Partial<Settings>): KeyFindings {
 }
 
 /** Reads the letter that codes are sent in; a mistake stands at the line that names the file, and names its own line. */
-function checkLetter(settings: Partial<Settings>): ConfigProblem[] {
+function checkEmailTemplate(settings: Partial<Settings>): ConfigProblem[] {
   const template = settings['services.smtp.template'] ?? null;
   if (template === null) return [];
-  const letter = readLetter(template.path);
-  return typeof letter === 'string' ? [problemAt('services.smtp.template', template.value, letter)] : [];
+  const emailTemplate = readEmailTemplate(template.path);
+  return typeof emailTemplate === 'string' ? [problemAt('services.smtp.template', template.value, emailTemplate)] : [];
 }
 
 /** Looks into the certificates and keys of `endpoints`. */

@@ -1,4 +1,4 @@
-import { holdsKey } from './kind.ts';
+import { holdsKey } from './value-types.ts';
 import { settingEntries } from './schema.ts';
 
 /** Words beside which a secret stands, in keys that are misspelt too, and in remarks. */
@@ -50,7 +50,7 @@ function endsOf(parts: readonly string[]): string[] {
 }
 
 /** Whether a text is a single sign, or made of words of our own keys: then it may be repeated wherever it stands. */
-export function isOwnWord(text: string): boolean {
+export function isKnownToken(text: string): boolean {
   if (/^[^\p{L}\p{N}]$/u.test(text)) return true;
   return text.split(/[.\s]+/).every((word) => word === '' || names().words.has(word));
 }

@@ -72,7 +72,7 @@ export function readAuthority(path: string): { readonly pem: string } | string {
 }
 
 /** What is wrong with a pair of keys in base64url, as a sentence about the private one; null: nothing. */
-export function wrongWebPushPair(publicKey: string, privateKey: string): string | null {
+export function webPushPairProblem(publicKey: string, privateKey: string): string | null {
   const pair = createECDH('prime256v1');
   try {
     pair.setPrivateKey(privateKey, 'base64url');

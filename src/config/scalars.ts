@@ -1,9 +1,9 @@
 import { resolve, dirname } from 'node:path';
 import { durationMs, sizeBytes } from '../hocon/units.ts';
 import type { Value } from '../hocon/value.ts';
-import { holdsKey, scalar, scalarText } from './kind.ts';
-import type { Kind, Verdict } from './kind.ts';
-import { isJson, unfitGoogleKey } from './google-key.ts';
+import { holdsKey, scalar, scalarText } from './value-types.ts';
+import type { ValueType, ScalarResult } from './value-types.ts';
+import { isJson, googleKeyProblem } from './google-key.ts';
 
 /** Smallest and largest value that is accepted, in the kind's own unit. */
 export interface Bounds {
@@ -63,9 +63,9 @@ export interface TextOptions {
 }
 
 /** One line of text. Numbers are taken as they were written, so that a password of digits needs no quotes. */
-export function text(expected: string, options: TextOptions): Kind<string> {
+export function text(expected: string, options: TextOptions): ValueType<string> {
   const { min, max, hidden = false, quotable: isQuotable = false, pattern, header = false } = options;
-  const judge = (value: Value): Verdict<string> => {
+  const judge = (value: Value): ScalarResult<string> => {
     const found = scalarText(value);
     if (found === null) return {};
     if (CONTROL.test(found)) return { because: 'it holds a control character' };
@@ -81,8 +81,8 @@ export function text(expected: string, options: TextOptions): Kind<string> {
 }
 
 /** Any text that can be typed, empty or not, that must never be shown: a password may hold every character but NUL. */
-export function password(expected: string): Kind<string> {
-  const judge = (value: Value): Verdict<string> => {
+export function password(expected: string): ValueType<string> {
+  const judge = (value: Value): ScalarResult<string> => {
     const found = scalarText(value);
     if (found === null) return {};
     if (found.includes('\0')) return { because: 'it holds a NUL character' };
@@ -93,12 +93,12 @@ export function password(expected: string): Kind<string> {
 }
 
 /** A kind for numbers and single words, which nobody keeps a secret in. */
-function quotable<T>(expected: string, judge: (value: Value) => Verdict<T>): Kind<T> {
+function quotable<T>(expected: string, judge: (value: Value) => ScalarResult<T>): ValueType<T> {
   return scalar(expected, judge, { quotable: true });
 }
 
 /** One of a few words. */
-export function choice<T extends string>(words: readonly T[]): Kind<T> {
+export function choice<T extends string>(words: readonly T[]): ValueType<T> {
   const quoted = words.map((word) => `"${word}"`);
   const expected = `${quoted.slice(0, -1).join(', ')} or ${quoted.at(-1)}`;
   return quotable(expected, (value) => {
@@ -117,7 +117,7 @@ const SPELLINGS = new Map([
 ]);
 
 /** `true` or `false`, with HOCON's other spellings, which is how variables of the environment arrive. */
-export function flag(): Kind<boolean> {
+export function flag(): ValueType<boolean> {
   return quotable('true or false', (value) => {
     const found = SPELLINGS.get(scalarText(value) ?? '');
     return found === undefined ? {} : { value: found };
@@ -131,7 +131,7 @@ function numberOf(value: Value): number | null {
 }
 
 /** A whole number within bounds. */
-export function integer({ min, max }: Bounds): Kind<number> {
+export function integer({ min, max }: Bounds): ValueType<number> {
   return quotable(`a whole number from ${min} to ${max}`, (value) => {
     const found = numberOf(value);
     return found !== null && Number.isInteger(found) && found >= min && found <= max ? { value: found } : {};
@@ -139,7 +139,7 @@ export function integer({ min, max }: Bounds): Kind<number> {
 }
 
 /** A TCP port; `min` 0 where "any free port" makes sense. */
-export function port(min: 0 | 1): Kind<number> {
+export function port(min: 0 | 1): ValueType<number> {
   return quotable(`a port number from ${min} to 65535`, (value) => {
     const found = numberOf(value);
     // Whoever wrote a word has no need of the bounds.
@@ -152,7 +152,7 @@ export function port(min: 0 | 1): Kind<number> {
  * A duration in milliseconds. HOCON reads a bare number as milliseconds; here it is refused, because whoever writes
  * `timeout = 10` means seconds.
  */
-export function duration({ min, max }: Bounds): Kind<number> {
+export function duration({ min, max }: Bounds): ValueType<number> {
   const bound = (ms: number): string => withUnit(ms, DURATION_UNITS, 'ms').replace(/^0ms$/, '0s');
   return quotable(`a duration from ${bound(min)} to ${bound(max)}`, (value) => {
     if (value.kind === 'number' || (value.kind === 'string' && numberOf(value) !== null)) {
@@ -164,7 +164,7 @@ export function duration({ min, max }: Bounds): Kind<number> {
 }
 
 /** A size in bytes; a bare number counts bytes. */
-export function size({ min, max }: Bounds): Kind<number> {
+export function size({ min, max }: Bounds): ValueType<number> {
   const bound = (bytes: number): string => withUnit(bytes, SIZE_UNITS, bytes === 1 ? ' byte' : ' bytes');
   return quotable(`a size from ${bound(min)} to ${bound(max)}`, (value) => {
     const found = sizeBytes(value);
@@ -187,8 +187,8 @@ export function resolvePath(value: Value, path: string): string {
  * A path of a file or folder; whether it exists is asked by whoever uses it. `ofKey`: the file holds a key, so that
  * somebody may put the key itself here.
  */
-export function location(expected: string, { ofKey = false } = {}): Kind<LocatedPath> {
-  const judge = (value: Value): Verdict<LocatedPath> => {
+export function location(expected: string, { ofKey = false } = {}): ValueType<LocatedPath> {
+  const judge = (value: Value): ScalarResult<LocatedPath> => {
     const found = value.kind === 'string' ? value.text : null;
     if (found === null) return {};
     if (holdsKey(found)) return { because: 'write the key into a file, and the path of that file here' };
@@ -211,13 +211,13 @@ function oddPath(path: string): { warning?: string } {
  * A service account: the path of its file, which counts from the folder of the file in which it stands, or its JSON, of
  * one line or many. It is never shown: people put keys where a path belongs.
  */
-export function serviceAccount(expected: string, max: number): Kind<LocatedPath> {
-  const judge = (value: Value): Verdict<LocatedPath> => {
+export function serviceAccount(expected: string, max: number): ValueType<LocatedPath> {
+  const judge = (value: Value): ScalarResult<LocatedPath> => {
     const found = value.kind === 'string' ? value.text : null;
     if (found === null) return {};
     if (found.trim() === '') return { because: 'it is empty' };
     if (found.length > max) return { because: `it has ${found.length} characters` };
-    const unfit = unfitGoogleKey(found);
+    const unfit = googleKeyProblem(found);
     if (unfit !== null) return { because: unfit };
     if (isJson(found)) return { value: { path: found.trim(), value } };
     if (CONTROL.test(found)) return { because: 'it holds a control character' };
@@ -242,9 +242,9 @@ export function weakness(secret: string): string | null {
 }
 
 /** The server secret: long enough, and not something that people type to get past a prompt. */
-export function serverSecret(minCharacters: number): Kind<string> {
+export function serverSecret(minCharacters: number): ValueType<string> {
   const expected = `at least ${minCharacters} characters that nobody can guess`;
-  const judge = (value: Value): Verdict<string> => {
+  const judge = (value: Value): ScalarResult<string> => {
     const found = scalarText(value);
     if (found === null) return {};
     const length = Array.from(found).length;

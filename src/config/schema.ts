@@ -9,8 +9,8 @@ import type {
   S3Downloads,
   SmtpTls,
 } from './config.ts';
-import { list, record } from './kind.ts';
-import type { Entry, Kind } from './kind.ts';
+import { list, record } from './value-types.ts';
+import type { KeySpec, ValueType } from './value-types.ts';
 import {
   BYTES,
   MS,
@@ -28,14 +28,14 @@ import {
 import { text } from './scalars.ts';
 import type { LocatedPath } from './scalars.ts';
 
-const preset = <T>(kind: Kind<T>): Entry<T, 'preset'> => ({ kind, presence: 'preset' });
-const required = <T>(kind: Kind<T>): Entry<T, 'required'> => ({ kind, presence: 'required' });
-const optional = <T>(kind: Kind<T>): Entry<T, 'optional'> => ({ kind, presence: 'optional' });
+const preset = <T>(kind: ValueType<T>): KeySpec<T, 'defaulted'> => ({ kind, presence: 'defaulted' });
+const required = <T>(kind: ValueType<T>): KeySpec<T, 'required'> => ({ kind, presence: 'required' });
+const optional = <T>(kind: ValueType<T>): KeySpec<T, 'optional'> => ({ kind, presence: 'optional' });
 
 /** Fewest characters of `secret`. */
 export const SECRET_CHARACTERS = 32;
 
-const identifier = (what: string): Kind<string> => text(`the ${what} (1 to 63 characters)`, { min: 1, max: 63 });
+const identifier = (what: string): ValueType<string> => text(`the ${what} (1 to 63 characters)`, { min: 1, max: 63 });
 
 /** A key of Google's push service as it is written; `key.path` may be the JSON itself. */
 export interface GooglePushSetting {
@@ -61,7 +61,7 @@ export interface ApplePushSetting {
   readonly sandbox: boolean | null;
 }
 
-const appleId = (what: string): Kind<string> =>
+const appleId = (what: string): ValueType<string> =>
   text(`${what} (10 letters and digits)`, { min: 10, max: 10, pattern: /^[A-Za-z0-9]+$/ });
 
 const applePushKey = record<ApplePushSetting>(
@@ -76,7 +76,7 @@ const applePushKey = record<ApplePushSetting>(
   ['sandbox'],
 );
 
-const webPushKey = (what: string, bytes: number, hidden: boolean): Kind<string> => {
+const webPushKey = (what: string, bytes: number, hidden: boolean): ValueType<string> => {
   const characters = Math.ceil((bytes * 4) / 3);
   const pattern = /^[A-Za-z0-9_-]+$/;
   return text(`${what} in base64url (${characters} characters)`, { min: characters, max: characters, pattern, hidden });
@@ -307,12 +307,12 @@ export type SettingKey = keyof Schema;
 
 /** The value of every key; null where an optional one is not set. */
 export type Settings = {
-  readonly [K in SettingKey]: Schema[K] extends Entry<infer T, infer P>
+  readonly [K in SettingKey]: Schema[K] extends KeySpec<infer T, infer P>
     ? T | (P extends 'optional' ? null : never)
     : never;
 };
 
 /** The table's rows in order. */
-export function settingEntries(): readonly (readonly [SettingKey, Entry<unknown>])[] {
-  return Object.entries(SCHEMA) as unknown as readonly (readonly [SettingKey, Entry<unknown>])[];
+export function settingEntries(): readonly (readonly [SettingKey, KeySpec<unknown>])[] {
+  return Object.entries(SCHEMA) as unknown as readonly (readonly [SettingKey, KeySpec<unknown>])[];
 }

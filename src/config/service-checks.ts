@@ -2,7 +2,7 @@ import { valueAt } from '../hocon/path.ts';
 import type { ObjectValue, Value } from '../hocon/value.ts';
 import type { ConfigProblem } from './problem.ts';
 import { isJson } from './google-key.ts';
-import { readAppleKey, readAuthority, readServiceAccount, wrongWebPushPair } from './push-keys.ts';
+import { readAppleKey, readAuthority, readServiceAccount, webPushPairProblem } from './push-keys.ts';
 import type { SettingKey, Settings } from './schema.ts';
 import { isReadableByOthers } from './server-key-files.ts';
 import { problemAt } from './settings.ts';
@@ -73,7 +73,7 @@ function checkWebPush(settings: Partial<Settings>, root: ObjectValue): ConfigPro
   const publicKey = settings['services.web-push.public'] ?? null;
   const privateKey = settings['services.web-push.private'] ?? null;
   if (publicKey === null || privateKey === null) return lacking;
-  const wrong = wrongWebPushPair(publicKey, privateKey);
+  const wrong = webPushPairProblem(publicKey, privateKey);
   const key = 'services.web-push.private';
   return wrong === null ? lacking : [...lacking, problemAt(key, valueOf(key, root), wrong)];
 }

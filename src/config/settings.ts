@@ -1,7 +1,7 @@
 import { valueAt } from '../hocon/path.ts';
 import type { ObjectValue, Value } from '../hocon/value.ts';
-import { describeValue, isPlaceholder } from './kind.ts';
-import type { Entry, Reading } from './kind.ts';
+import { describeValue, isPlaceholder } from './value-types.ts';
+import type { KeySpec, Diagnostics } from './value-types.ts';
 import type { ConfigProblem } from './problem.ts';
 import { settingEntries } from './schema.ts';
 import type { SettingKey, Settings } from './schema.ts';
@@ -26,7 +26,7 @@ export function readSettings(root: ObjectValue, file: string, entries = settingE
   const problems: ConfigProblem[] = [];
   const missing = findPlaceholders(root, '');
   const odd: ConfigProblem[] = [];
-  const reading: Reading = {
+  const reading: Diagnostics = {
     refuse: (key, value, sentence) => problems.push(problemAt(key, value, sentence)),
     warn: (key, value, sentence) => odd.push(problemAt(key, value, sentence)),
   };
@@ -58,12 +58,12 @@ export function problemAt(key: string, value: Value, sentence: string): ConfigPr
 }
 
 /** Only an explicit null can hide a default. */
-function refuseAbsent(key: string, entry: Entry<unknown>, value: Value, reading: Reading): void {
+function refuseAbsent(key: string, entry: KeySpec<unknown>, value: Value, reading: Diagnostics): void {
   reading.refuse(key, value, `expected ${entry.kind.expected}, got null`);
 }
 
 /** Sections that hold something else than keys; named once, since none of their keys can be read. */
-function readSections(root: ObjectValue, reading: Reading): string[] {
+function readSections(root: ObjectValue, reading: Diagnostics): string[] {
   const broken: string[] = [];
   for (const section of sectionsOf(settingEntries().map(([key]) => key))) {
     const value = valueAt(root, section.split('.'));

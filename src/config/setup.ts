@@ -4,7 +4,7 @@ import { valueAt } from '../hocon/path.ts';
 import type { EndpointType, ServerKeyFiles } from './config.ts';
 import { currentValue, keyState, quote, setKey } from './edit.ts';
 import type { ConfigText } from './edit.ts';
-import { isPlaceholder, scalarText } from './kind.ts';
+import { isPlaceholder, scalarText } from './value-types.ts';
 import { ConfigError } from './problem.ts';
 import type { ConfigProblem } from './problem.ts';
 import { SCHEMA } from './schema.ts';
@@ -98,7 +98,7 @@ function answerProblem(key: SettingKey, literal: string): string | null {
 }
 
 /** An answer that stands in the file already. */
-export interface StandingAnswer {
+export interface ExistingAnswer {
   /** Of the file; null: it comes from an included file or from the environment. */
   readonly line: number | null;
   /** As it was written; null for secrets, and for what the environment gives. */
@@ -109,7 +109,7 @@ export interface StandingAnswer {
  * What the file says of a key where that is something else than `literal` (HOCON text); null where it says the same or
  * nothing yet. They are compared as the server understands them, so that 0x and quotes make no difference.
  */
-export function findContradiction(source: ConfigText, key: SettingKey, literal: string): StandingAnswer | null {
+export function findContradiction(source: ConfigText, key: SettingKey, literal: string): ExistingAnswer | null {
   if (keyState(source, key) !== 'answered') return null;
   const current = currentValue(source, key);
   if (current === null) return { line: null, text: null };

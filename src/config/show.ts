@@ -1,8 +1,8 @@
 import { asArray } from '../hocon/array.ts';
 import { valueAt } from '../hocon/path.ts';
 import type { ObjectValue, Value } from '../hocon/value.ts';
-import { scalarText } from './kind.ts';
-import type { Kind } from './kind.ts';
+import { scalarText } from './value-types.ts';
+import type { ValueType } from './value-types.ts';
 import { REFERENCE } from './tree.ts';
 import { resolvePath } from './scalars.ts';
 import { settingEntries } from './schema.ts';
@@ -42,7 +42,7 @@ export function formatConfig(settings: readonly ShownSetting[]): string {
   return settings.map(({ source }, index) => `${left[index]!.padEnd(width)}   # ${source}\n`).join('');
 }
 
-function show(value: Value, kind: Kind<unknown>): Shown {
+function show(value: Value, kind: ValueType<unknown>): Shown {
   if (value.kind === 'null') return null;
   if (kind.items !== null) return asArray(value)?.items.map((item) => show(item, kind.items!)) ?? HIDDEN;
   if (value.kind === 'array') return value.items.map(() => HIDDEN);
@@ -55,7 +55,7 @@ function show(value: Value, kind: Kind<unknown>): Shown {
 }
 
 /** Unknown fields are left out: what they hold is anybody's guess. */
-function showFields(value: ObjectValue, kind: Kind<unknown>): Shown {
+function showFields(value: ObjectValue, kind: ValueType<unknown>): Shown {
   const fields = Object.entries(kind.fields ?? {}).flatMap(([name, entry]): [string, Shown][] => {
     const field = value.entries.get(name);
     return field === undefined ? [] : [[name, show(field, entry.kind)]];

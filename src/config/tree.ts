@@ -7,7 +7,7 @@ import type { LoadOptions, Source } from '../hocon/load.ts';
 import type { ObjectValue } from '../hocon/value.ts';
 import { presentProblem } from './excerpt.ts';
 import { ConfigError, ConfigNotFoundError } from './problem.ts';
-import { isOwnWord, SourceFile } from './public-text.ts';
+import { isKnownToken, SourceFile } from './public-text.ts';
 
 /** The environment as `process.env` has it. */
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -79,7 +79,7 @@ export function readTree(
       error.problems.map(({ origin, sentence }) => {
         const { file, line, column } = origin;
         const isPublic = files.get(file)?.isPublic(line) === true;
-        const shown = renderSentence(sentence, (text) => isPublic || isOwnWord(text) || isOwnVariable(text));
+        const shown = renderSentence(sentence, (text) => isPublic || isKnownToken(text) || isKnownVariable(text));
         return presentProblem({ file, line, column, key: '', sentence: shown }, files);
       }),
     );
@@ -87,6 +87,6 @@ export function readTree(
 }
 
 /** A variable that our own service sets: nobody's password is spelled like it. */
-function isOwnVariable(text: string): boolean {
+function isKnownVariable(text: string): boolean {
   return /^KLATCH_[A-Z_]+$/.test(text);
 }

@@ -1,7 +1,7 @@
 import { asArray } from '../hocon/array.ts';
 import type { ObjectValue, Value } from '../hocon/value.ts';
 import { editDistance } from './edit-distance.ts';
-import type { Entry } from './kind.ts';
+import type { KeySpec } from './value-types.ts';
 
 /** A key that the program does not know, and the known one that was probably meant. */
 export interface UnknownKey {
@@ -11,7 +11,7 @@ export interface UnknownKey {
 }
 
 type Misplaced = Pick<UnknownKey, 'value'> & { readonly suggestion: string };
-type Entries = readonly (readonly [string, Entry<unknown>])[];
+type Entries = readonly (readonly [string, KeySpec<unknown>])[];
 
 /** The sections that the keys' paths run through: `http`, `services`, `services.postgresql` … */
 export function sectionsOf(keys: readonly string[]): ReadonlySet<string> {
@@ -59,7 +59,7 @@ function findMisplaced(path: string, value: Value, known: ReadonlyMap<string, un
 }
 
 /** Unknown fields of the objects in a list. */
-function unknownFields(key: string, value: Value, entry: Entry<unknown>): UnknownKey[] {
+function unknownFields(key: string, value: Value, entry: KeySpec<unknown>): UnknownKey[] {
   const fields = entry.kind.items?.fields ?? null;
   const list = asArray(value);
   if (fields === null || list === null) return [];

@@ -1,5 +1,5 @@
 import { DURATIONS_S, Histogram } from '../histogram.ts';
-import { categories, type Category } from '../outbound/failure.ts';
+import { failureCategories, type FailureCategory } from '../outbound/failure.ts';
 import type { AttemptRecord } from '../storage/settlement.ts';
 
 /** What became of an attempt; `unregistered`: the target answered 410 and its hook was removed. */
@@ -10,11 +10,14 @@ export type DeliveryOutcome = (typeof deliveryOutcomes)[number];
 export class DeliveryCounts {
   readonly outcomes: Record<DeliveryOutcome, number> = { delivered: 0, failed: 0, unregistered: 0 };
   /** Why the failed ones failed. */
-  readonly failures = Object.fromEntries(categories.map((category) => [category, 0])) as Record<Category, number>;
+  readonly failures = Object.fromEntries(failureCategories.map((category) => [category, 0])) as Record<
+    FailureCategory,
+    number
+  >;
   /** Attempts that were not the first of their message. */
   retries = 0;
   /** Messages that were given up, since their target refuses them and accepts others. */
-  setAside = 0;
+  deadLettered = 0;
   readonly durationS: Readonly<Record<DeliveryOutcome, Histogram>> = {
     delivered: new Histogram(DURATIONS_S),
     failed: new Histogram(DURATIONS_S),
@@ -24,7 +27,7 @@ export class DeliveryCounts {
   add(attempt: AttemptRecord, isUnregistered = false): void {
     const outcome = attempt.outcome === 'delivered' ? 'delivered' : isUnregistered ? 'unregistered' : 'failed';
     this.outcomes[outcome] += 1;
-    if (outcome === 'failed' && attempt.category !== null) this.failures[attempt.category as Category] += 1;
+    if (outcome === 'failed' && attempt.category !== null) this.failures[attempt.category as FailureCategory] += 1;
     if (attempt.attempt > 1) this.retries += 1;
     this.durationS[outcome].observe(attempt.durationMs / 1_000);
   }

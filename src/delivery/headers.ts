@@ -50,26 +50,26 @@ export function openSigningKeys(sealer: Sealer, server: readonly KeyObject[], ro
 }
 
 /** True when a hook asks for a signature that cannot be made: nothing must be sent to it. */
-export function lacksServerKey(keys: SigningKeys, asked: HookSignature): boolean {
-  return asked !== 'v1' && keys.server.length === 0;
+export function lacksServerKey(keys: SigningKeys, requested: HookSignature): boolean {
+  return requested !== 'v1' && keys.server.length === 0;
 }
 
 /** The headers of one request, signed as its hook asks, at the time of this attempt. */
 export function deliveryHeaders(
   keys: SigningKeys,
-  asked: HookSignature,
+  requested: HookSignature,
   { id, at, body, hops }: SignedRequest,
 ): Record<string, string> {
   const timestampS = Math.floor(at.getTime() / 1000);
   const { current, old, server } = keys;
   const secrets = old !== null && at.getTime() < old.untilMs ? [current, old.key] : [current];
-  const v1 = asked === 'v1a' ? '' : signV1(secrets, id, timestampS, body);
-  const v1a = asked === 'v1' ? '' : signV1a(server, id, timestampS, body);
+  const v1 = requested === 'v1a' ? '' : signV1(secrets, id, timestampS, body);
+  const v1a = requested === 'v1' ? '' : signV1a(server, id, timestampS, body);
   return {
     'content-type': 'application/json',
     'webhook-id': id,
     'webhook-timestamp': String(timestampS),
-    'webhook-signature': asked === 'both' ? `${v1} ${v1a}` : v1 + v1a,
+    'webhook-signature': requested === 'both' ? `${v1} ${v1a}` : v1 + v1a,
     'klatch-hops': String(hops),
   };
 }

@@ -4,54 +4,54 @@ import type { Attempt, DeliveryClient } from '../outbound/delivery-client.ts';
 import { PARTITIONS, type LaneRow } from '../storage/lanes.ts';
 import type { Pool } from '../storage/pool.ts';
 import type { AttemptRecord, Settlement } from '../storage/settlement.ts';
-import { Apart } from './apart.ts';
-import { REST, type Course, type CourseParts, type Rest } from './course.ts';
+import { RetryQueue } from './retry-queue.ts';
+import { ERROR_DELAY, type DeliveryStrategy, type StrategyDeps, type Delay } from './delivery-strategy.ts';
 import type { DeliveryCounts } from './delivery-counts.ts';
-import type { FailureNews } from './failure-news.ts';
+import type { FailureLogThrottle } from './failure-log-throttle.ts';
 import type { SigningKeys } from './headers.ts';
 import type { Leases } from './leases.ts';
-import { LaneSlots, type SlowHooks } from './lane-slots.ts';
-import { Ledger } from './ledger.ts';
-import { failed, recordOf, type Sent } from './progress.ts';
-import { Ramp } from './ramp.ts';
-import type { MessageReader } from './reader.ts';
-import { RequestReader } from './request.ts';
+import { LaneLimiter, type SlowHooks } from './lane-limiter.ts';
+import { ProgressTracker } from './progress-tracker.ts';
+import { afterFailure, toAttemptRecord, type AttemptResult } from './attempt-result.ts';
+import { SlowStart } from './slow-start.ts';
+import type { MessageReader } from './message-reader.ts';
+import { RequestBuilder } from './request-builder.ts';
 import type { RetrySchedule } from './retry.ts';
 import { Sender } from './sender.ts';
 import type { Settler } from './settler.ts';
-import type { Slots } from './slots.ts';
-import { StrictCourse } from './strict-course.ts';
-import { UnorderedCourse } from './unordered-course.ts';
-import { Unsettled } from './unsettled.ts';
+import type { HostLimiter } from './host-limiter.ts';
+import { OrderedStrategy } from './ordered-strategy.ts';
+import { UnorderedStrategy } from './unordered-strategy.ts';
+import { SettlementBuffer } from './settlement-buffer.ts';
 
 /** What all lanes share. */
 export interface LaneContext {
   readonly reader: MessageReader;
   /** Where a lane reads what it repeats apart. */
   readonly pool: Pool;
-  readonly slots: Slots;
-  readonly slow: SlowHooks;
+  readonly limiter: HostLimiter;
+  readonly slowHooks: SlowHooks;
   readonly client: DeliveryClient;
   readonly settler: Settler;
   readonly leases: Leases;
   readonly schedule: RetrySchedule;
   readonly parkAfterMs: number;
   readonly counts: DeliveryCounts;
-  readonly news: FailureNews;
+  readonly failureLog: FailureLogThrottle;
   readonly log: Log;
   /** A settlement was not taken: the hook was changed by somebody and has to be read again. */
   readonly onStale: (conversationId: ConversationId) => void;
   /** The target answered 410. */
-  readonly onGone: (lane: Lane, settlement: Settlement, attempt: AttemptRecord) => Promise<Removal>;
+  readonly onGone: (lane: Lane, settlement: Settlement, attempt: AttemptRecord) => Promise<RemovalResult>;
   /** The hook has failed for so long that its group is told; true once it was, or need not be. */
   readonly onParked: (lane: Lane, settlement: Settlement) => Promise<boolean>;
 }
 
 /** What became of removing a hook: `stale`, it was changed meanwhile; `failed`, it could not be written. */
-export type Removal = 'removed' | 'stale' | 'failed';
+export type RemovalResult = 'removed' | 'stale' | 'failed';
 
 /** Rest of a lane that was refused by the fence, before its hook is read again. */
-export const REST_MS = REST.ms;
+export const ERROR_DELAY_MS = ERROR_DELAY.ms;
 /**
  * Attempts of a lane that may wait for their settlement, and so the deliveries that a kill can repeat. Waiting for each
  * one's commit cost a third of the rate; beyond 8 there was little to gain.
@@ -70,18 +70,18 @@ export class Lane {
   readonly host: string;
   readonly #row: LaneRow;
   readonly #context: LaneContext;
-  readonly #unsettled: Unsettled;
-  readonly #ledger: Ledger;
-  readonly #slots: LaneSlots;
-  readonly #course: Course;
+  readonly #settlementBuffer: SettlementBuffer;
+  readonly #tracker: ProgressTracker;
+  readonly #limiter: LaneLimiter;
+  readonly #strategy: DeliveryStrategy;
   #head: Seq;
   #run: Promise<void> | null = null;
   #timer: NodeJS.Timeout | null = null;
   /** What the timer waits for lets nothing else begin. */
-  #deaf = false;
+  #ignoreWakeups = false;
   /** A word came while the course ran, which may have looked before. */
   #woken = false;
-  #held = false;
+  #suspended = false;
   #retired = false;
   #stale = false;
   #isParked: boolean;
@@ -95,11 +95,11 @@ export class Lane {
     this.#context = context;
     this.#head = row.lastSeq;
     this.#isParked = row.parkedAt !== null;
-    this.#unsettled = new Unsettled(context.settler, MAX_UNSETTLED, () => this.#reread());
-    this.#ledger = new Ledger(row, this.#unsettled);
-    this.#slots = new LaneSlots(context.slots, this, context.slow);
-    const parts = this.#partsOf(row, keys);
-    this.#course = row.order === 'none' ? new UnorderedCourse(parts) : new StrictCourse(parts);
+    this.#settlementBuffer = new SettlementBuffer(context.settler, MAX_UNSETTLED, () => this.#reload());
+    this.#tracker = new ProgressTracker(row, this.#settlementBuffer);
+    this.#limiter = new LaneLimiter(context.limiter, this, context.slowHooks);
+    const deps = this.#buildDeps(row, keys);
+    this.#strategy = row.order === 'none' ? new UnorderedStrategy(deps) : new OrderedStrategy(deps);
   }
 
   get partition(): number {
@@ -113,8 +113,8 @@ export class Lane {
 
   /** True when nothing is pending or unsettled as far as this lane knows, so that it may be forgotten. */
   get idle(): boolean {
-    const rests = this.#run === null && this.#timer === null && this.#unsettled.isEmpty;
-    return rests && !this.#course.hasWork;
+    const isQuiet = this.#run === null && this.#timer === null && this.#settlementBuffer.isEmpty;
+    return isQuiet && !this.#strategy.hasWork;
   }
 
   /** True when the row is known to have changed beneath this lane, so that what it remembers must not be used. */
@@ -127,20 +127,20 @@ export class Lane {
     if (seq > this.#head) {
       this.#head = seq;
       this.#woken = true;
-      if (this.#run !== null) this.#course.wake();
-      else if (this.#timer !== null && !this.#deaf) this.#stopTimer();
+      if (this.#run !== null) this.#strategy.wake();
+      else if (this.#timer !== null && !this.#ignoreWakeups) this.#stopTimer();
     }
     this.#start();
   }
 
   /** From this moment on no attempt starts, until `resume` or for ever. */
-  hold(): void {
-    this.#held = true;
+  suspend(): void {
+    this.#suspended = true;
   }
 
   resume(): void {
-    this.#held = false;
-    this.#course.wake();
+    this.#suspended = false;
+    this.#strategy.wake();
     this.#start();
   }
 
@@ -148,66 +148,71 @@ export class Lane {
   async retire(): Promise<void> {
     this.#retired = true;
     this.#stopTimer();
-    this.#slots.stop();
-    this.#course.wake();
+    this.#limiter.stop();
+    this.#strategy.wake();
     await this.#run;
-    await this.#unsettled.drain();
+    await this.#settlementBuffer.flush();
   }
 
-  #partsOf(row: LaneRow, keys: SigningKeys): CourseParts {
+  #buildDeps(row: LaneRow, keys: SigningKeys): StrategyDeps {
     const { reader, pool, client, leases, schedule, counts } = this.#context;
-    const slots = this.#slots;
-    const mayGo = (): boolean => !this.#held && !this.#retired;
+    const limiter = this.#limiter;
+    const isActive = (): boolean => !this.#suspended && !this.#retired;
     return {
       batch: row.batch,
       schedule,
-      slots,
-      requests: new RequestReader(reader, row),
-      sender: new Sender(row, keys, { client, leases, mayGo, learn: (outcome) => slots.learn(outcome) }),
-      ledger: this.#ledger,
-      apart: new Apart(pool, row, schedule),
-      ramp: new Ramp(),
+      limiter,
+      requests: new RequestBuilder(reader, row),
+      sender: new Sender(row, keys, {
+        client,
+        leases,
+        isActive,
+        recordLatency: (outcome) => limiter.recordLatency(outcome),
+      }),
+      tracker: this.#tracker,
+      retryQueue: new RetryQueue(pool, row, schedule),
+      slowStart: new SlowStart(),
       counts,
-      mayGo,
+      isActive,
       head: () => this.#head,
-      caughtUp: (at, head) => {
+      lowerHead: (at, head) => {
         if (this.#head === head) this.#head = at;
       },
-      unregister: (sent) => this.#unregister(sent),
-      failed: (outcome, settlement) => this.#failed(outcome, settlement),
-      troubled: (error) => this.#troubled(error),
-      setAside: (message) => this.#setAside(message),
+      unregister: (result) => this.#unregister(result),
+      onFailure: (outcome, settlement) => this.#onFailure(outcome, settlement),
+      onError: (error) => this.#onError(error),
+      onDeadLetter: (message) => this.#onDeadLetter(message),
     };
   }
 
   #start(): void {
-    if (this.#run !== null || this.#timer !== null || this.#held || this.#retired) return;
-    if (this.#row.pausedAt !== null || !this.#course.hasWork) return;
+    if (this.#run !== null || this.#timer !== null || this.#suspended || this.#retired) return;
+    if (this.#row.pausedAt !== null || !this.#strategy.hasWork) return;
     this.#woken = false;
-    this.#run = this.#go().then((rest) => {
+    this.#run = this.#runStrategy().then((delay) => {
       this.#run = null;
       // A word that came in the last moment of the run found it still going.
-      if (rest === null || (this.#woken && !rest.deaf)) this.#start();
-      else this.#rest(rest);
+      if (delay === null || (this.#woken && !delay.ignoreWakeups)) this.#start();
+      else this.#scheduleRun(delay);
     });
   }
 
-  async #go(): Promise<Rest | null> {
+  async #runStrategy(): Promise<Delay | null> {
     try {
-      return await this.#course.run();
+      return await this.#strategy.run();
     } catch (error) {
-      this.#troubled(error);
-      return REST;
+      this.#onError(error);
+      return ERROR_DELAY;
     }
   }
 
-  #troubled(error: unknown): void {
+  #onError(error: unknown): void {
     this.#context.log.debug('a lane rests after a failure', { hook: this.id, host: this.host, error });
   }
 
-  #rest({ ms, deaf }: Rest): void {
+  #scheduleRun({ ms, ignoreWakeups }: Delay): void {
     if (this.#retired) return;
-    this.#deaf = deaf;
+    this.#ignoreWakeups = ignoreWakeups;
     this.#timer = setTimeout(() => {
       this.#timer = null;
       this.#start();
@@ -220,37 +225,37 @@ export class Lane {
   }
 
   /** The target answered 410: the hook goes. False where it could not be removed: then it is a failure. */
-  async #unregister(sent: Sent): Promise<boolean> {
-    const record = recordOf(sent, this.#ledger.progress.failures + 1);
+  async #unregister(result: AttemptResult): Promise<boolean> {
+    const record = toAttemptRecord(result, this.#tracker.progress.failures + 1);
     // The removal writes no cursor: what was delivered before must stand in the row by then.
-    if (!(await this.#ledger.drain())) return true;
-    const health = failed(this.#ledger.progress, sent, this.#context.schedule);
-    const settlement = this.#ledger.draft(health, { epoch: sent.epoch, attempts: [record] });
+    if (!(await this.#tracker.flush())) return true;
+    const health = afterFailure(this.#tracker.progress, result, this.#context.schedule);
+    const settlement = this.#tracker.buildSettlement(health, { epoch: result.epoch, attempts: [record] });
     const removal = await this.#context.onGone(this, settlement, record);
     this.#context.counts.add(record, removal === 'removed');
     // The next attempt tries again, when the schedule says.
     if (removal === 'failed') return false;
-    this.#reread();
+    this.#reload();
     return true;
   }
 
-  #reread(): void {
+  #reload(): void {
     this.#stale = true;
-    this.hold();
+    this.suspend();
     this.#context.onStale(this.conversationId);
   }
 
-  #failed({ category, code, detail, durationMs }: Attempt, settlement: Settlement): void {
+  #onFailure({ category, code, detail, durationMs }: Attempt, settlement: Settlement): void {
     const { failures, failingSince } = settlement;
     const fields = { hook: this.id, host: this.host, category, code, detail, failures, durationMs };
-    this.#context.news.tell(fields);
+    this.#context.failureLog.report(fields);
     const failingMs = failingSince === null ? 0 : Date.now() - failingSince.getTime();
     if (failures === 1) this.#isParked = false;
     if (!this.#isParked && failingMs >= this.#context.parkAfterMs) void this.#park(settlement);
   }
 
-  #setAside({ firstSeq, code }: AttemptRecord): void {
-    this.#context.counts.setAside += 1;
+  #onDeadLetter({ firstSeq, code }: AttemptRecord): void {
+    this.#context.counts.deadLettered += 1;
     const fields = { hook: this.id, host: this.host, group: this.conversationId, seq: firstSeq, code };
     this.#context.log.warn('a message was set aside: its target refuses it and accepts those behind it', fields);
   }
@@ -259,7 +264,7 @@ export class Lane {
   async #park(settlement: Settlement): Promise<void> {
     this.#isParked = true;
     // The row has to say that it fails before it can say that it is parked.
-    const isOurs = await this.#ledger.drain();
+    const isOurs = await this.#tracker.flush();
     this.#isParked = isOurs && (await this.#context.onParked(this, settlement));
   }
 }

@@ -12,14 +12,14 @@ import { PARTITIONS } from '../storage/lanes.ts';
 import { checkSchema, newestVersion, SchemaTooNewError } from '../storage/migrate.ts';
 import { joinNodes, leaveNodes } from '../storage/nodes.ts';
 import type { Pool } from '../storage/pool.ts';
-import { leastBusy, shareOf } from './lease-shares.ts';
+import { leastBusy, fairShare } from './partition-assignment.ts';
 
 const LEASE_MS = 10_000;
 const RENEW_MS = 3_000;
 /** A lease is not used for its last moments, so that a write that left in time arrives in time. */
 const MARGIN_MS = 2_000;
 /** What happens within this time is told to the database together. */
-const GATHER_MS = 50;
+const DEBOUNCE_MS = 50;
 
 export interface LeaseEvents {
   /** These partitions are ours, from now on or after a lapse: what is remembered of them may be out of date. */
@@ -30,13 +30,13 @@ export interface LeaseEvents {
    * These are to be given to another node: start nothing more in them. Each one's promise resolves when nothing of it is
    * in flight or unsettled any more, which the time-outs of attempts bound; it waits for no lane's turn to send.
    */
-  readonly onGive: (partitions: readonly number[]) => ReadonlyMap<number, Promise<void>>;
+  readonly onHandover: (partitions: readonly number[]) => ReadonlyMap<number, Promise<void>>;
   /** Lanes with something to do, by partition. */
-  readonly busy: () => ReadonlyMap<number, number>;
+  readonly busyLanes: () => ReadonlyMap<number, number>;
   /** Other nodes have reason to look at the leases now. */
-  readonly onMoved: () => void;
+  readonly onChanged: () => void;
   /** A newer program has changed the schema: this process must not go on. */
-  readonly onOutdated: (error: SchemaTooNewError) => void;
+  readonly onSchemaTooNew: (error: SchemaTooNewError) => void;
 }
 
 /** What a round found in the database. */
@@ -62,7 +62,7 @@ export class Leases {
   readonly #log: Log;
   readonly #held = new Map<number, number>();
   /** Of those held, which are being given back: nothing starts in them any more. */
-  readonly #giving = new Set<number>();
+  readonly #handingOver = new Set<number>();
   /** Of those, which are free of anything under way. */
   readonly #drained = new Set<number>();
   readonly #newestSchema = newestVersion();
@@ -71,7 +71,7 @@ export class Leases {
   #timer: NodeJS.Timeout | null = null;
   #round: Promise<void> | null = null;
   /** True: a round is about to begin, or follows the one under way at once. */
-  #hurried = false;
+  #triggered = false;
   #leaving = false;
   #stopped = true;
 
@@ -89,15 +89,15 @@ export class Leases {
     this.#stopped = false;
     this.#round = this.#renew();
     await this.#round;
-    this.#events.onMoved();
+    this.#events.onChanged();
   }
 
   /** Begins to give everything back, each partition when it is drained; `stop` ends it. */
   leave(): void {
     if (this.#leaving || this.#stopped) return;
     this.#leaving = true;
-    this.#give(this.partitions);
-    this.hurry();
+    this.#handOver(this.partitions);
+    this.trigger();
   }
 
   /** Stops renewing and hands everything over that is left. Lanes must have stopped before. */
@@ -112,7 +112,7 @@ export class Leases {
         await leaveNodes(sql, this.#holder);
         await releaseAllPartitions(sql, this.#holder);
       });
-      this.#events.onMoved();
+      this.#events.onChanged();
     } catch (error) {
       this.#log.info('the leases could not be given back: they end by themselves', { error });
     }
@@ -120,59 +120,59 @@ export class Leases {
 
   /** What is ours and stays so, as far as we know. */
   get partitions(): number[] {
-    return [...this.#held.keys()].filter((partition) => !this.#giving.has(partition));
+    return [...this.#held.keys()].filter((partition) => !this.#handingOver.has(partition));
   }
 
   /** The epoch of a partition that may be used right now, else null. */
   epochOf(partition: number): number | null {
     const { monotonic, wall } = this.#validUntil;
-    if (performance.now() >= monotonic || Date.now() >= wall || this.#giving.has(partition)) return null;
+    if (performance.now() >= monotonic || Date.now() >= wall || this.#handingOver.has(partition)) return null;
     return this.#held.get(partition) ?? null;
   }
 
   /** Looks at the leases now instead of at its next time. */
-  hurry(): void {
+  trigger(): void {
     // Not put off by whoever hurries next: leases are renewed in these rounds.
-    if (this.#hurried) return;
-    this.#hurried = true;
-    if (this.#round === null) this.#arm(GATHER_MS);
+    if (this.#triggered) return;
+    this.#triggered = true;
+    if (this.#round === null) this.#schedule(DEBOUNCE_MS);
   }
 
   async #renew(): Promise<void> {
-    const asked = { monotonic: performance.now(), wall: Date.now() };
-    const wasValid = asked.monotonic < this.#validUntil.monotonic && asked.wall < this.#validUntil.wall;
+    const requestedAt = { monotonic: performance.now(), wall: Date.now() };
+    const wasValid = requestedAt.monotonic < this.#validUntil.monotonic && requestedAt.wall < this.#validUntil.wall;
     let next = RENEW_MS;
     try {
-      const round = await this.#pool.run((sql) => this.#ask(sql));
+      const round = await this.#pool.run((sql) => this.#runRound(sql));
       const validMs = LEASE_MS - MARGIN_MS;
-      this.#take(round, { monotonic: asked.monotonic + validMs, wall: asked.wall + validMs });
+      this.#applyRound(round, { monotonic: requestedAt.monotonic + validMs, wall: requestedAt.wall + validMs });
       const { claimed, kept, share } = round;
       if (claimed.length > 0) this.#events.onGained(claimed.map((c) => c.partition));
       // Lanes that found the lease out of date have gone to rest, and changes of hooks may have been answered meanwhile.
       const ours = this.partitions;
       if (!wasValid && kept.length > 0) this.#events.onGained(ours);
-      if (ours.length > share) this.#give(leastBusy(ours, ours.length - share, this.#events.busy()));
-      if (round.released.length > 0) this.#events.onMoved();
+      if (ours.length > share) this.#handOver(leastBusy(ours, ours.length - share, this.#events.busyLanes()));
+      if (round.released.length > 0) this.#events.onChanged();
       // Nobody else has a lease for less than the rest of its time between two renewals unless it ended.
-      if (round.nextExpiryMs !== null) next = Math.min(next, Math.max(round.nextExpiryMs, 0) + GATHER_MS);
+      if (round.nextExpiryMs !== null) next = Math.min(next, Math.max(round.nextExpiryMs, 0) + DEBOUNCE_MS);
     } catch (error) {
-      if (error instanceof SchemaTooNewError) this.#events.onOutdated(error);
+      if (error instanceof SchemaTooNewError) this.#events.onSchemaTooNew(error);
       this.#log.warn('the leases of the lanes cannot be renewed', { error });
       next = RENEW_MS / 3;
     }
     this.#round = null;
-    this.#arm(this.#hurried ? GATHER_MS : next);
+    this.#schedule(this.#triggered ? DEBOUNCE_MS : next);
   }
 
-  async #ask(sql: Sql): Promise<Round> {
+  async #runRound(sql: Sql): Promise<Round> {
     await checkSchema(sql, this.#newestSchema);
     const share = await this.#share(sql);
-    const released = this.#list([...this.#drained]);
+    const released = this.#withEpochs([...this.#drained]);
     if (released.length > 0) await releasePartitions(sql, this.#holder, released);
-    const gone = new Set(released.map((r) => r.partition));
-    const held = this.#list([...this.#held.keys()].filter((partition) => !gone.has(partition)));
+    const releasedSet = new Set(released.map((r) => r.partition));
+    const held = this.#withEpochs([...this.#held.keys()].filter((partition) => !releasedSet.has(partition)));
     const kept = held.length === 0 ? [] : await renewPartitions(sql, this.#holder, held, LEASE_MS);
-    const room = share - kept.filter((partition) => !this.#giving.has(partition)).length;
+    const room = share - kept.filter((partition) => !this.#handingOver.has(partition)).length;
     const except = [...this.#held.keys()];
     const claim = { holder: this.#holder, except, room: Math.max(0, room), leaseMs: LEASE_MS };
     const claimed = this.#leaving || except.length === PARTITIONS ? [] : await claimPartitions(sql, claim);
@@ -188,14 +188,14 @@ export class Leases {
     // Being alone from the start is no news.
     if (nodes.length !== this.#nodes) this.#log.info('nodes share the lanes', { nodes: nodes.length });
     this.#nodes = nodes.length;
-    return shareOf(this.#holder, nodes);
+    return fairShare(this.#holder, nodes);
   }
 
-  #list(partitions: readonly number[]): HeldPartition[] {
+  #withEpochs(partitions: readonly number[]): HeldPartition[] {
     return partitions.map((partition) => ({ partition, epoch: this.#held.get(partition)! }));
   }
 
-  #take({ kept, claimed, released }: Round, validUntil: { monotonic: number; wall: number }): void {
+  #applyRound({ kept, claimed, released }: Round, validUntil: { monotonic: number; wall: number }): void {
     for (const { partition } of released) this.#forget(partition);
     const stays = new Set(kept);
     const lost = [...this.#held.keys()].filter((partition) => !stays.has(partition));
@@ -207,19 +207,19 @@ export class Leases {
 
   #forget(partition: number): void {
     this.#held.delete(partition);
-    this.#giving.delete(partition);
+    this.#handingOver.delete(partition);
     this.#drained.delete(partition);
   }
 
-  #give(partitions: readonly number[]): void {
+  #handOver(partitions: readonly number[]): void {
     if (partitions.length === 0) return;
-    for (const partition of partitions) this.#giving.add(partition);
-    for (const [partition, drained] of this.#events.onGive(partitions)) {
-      void this.#giveWhen(drained, { partition, epoch: this.#held.get(partition)! });
+    for (const partition of partitions) this.#handingOver.add(partition);
+    for (const [partition, drained] of this.#events.onHandover(partitions)) {
+      void this.#handOverWhen(drained, { partition, epoch: this.#held.get(partition)! });
     }
   }
 
-  async #giveWhen(drained: Promise<void>, { partition, epoch }: HeldPartition): Promise<void> {
+  async #handOverWhen(drained: Promise<void>, { partition, epoch }: HeldPartition): Promise<void> {
     try {
       await drained;
     } catch (error) {
@@ -227,17 +227,17 @@ export class Leases {
       this.#log.error('the lanes of a partition could not be ended before it is given back', { partition, error });
     }
     // Lost meanwhile, and perhaps gained again: then it is not the same lease any more.
-    if (!this.#giving.has(partition) || this.#held.get(partition) !== epoch) return;
+    if (!this.#handingOver.has(partition) || this.#held.get(partition) !== epoch) return;
     this.#drained.add(partition);
-    this.hurry();
+    this.trigger();
   }
 
-  #arm(ms: number): void {
+  #schedule(ms: number): void {
     if (this.#stopped) return;
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#timer = setTimeout(() => {
       this.#timer = null;
-      this.#hurried = false;
+      this.#triggered = false;
       this.#round = this.#renew();
     }, ms);
   }

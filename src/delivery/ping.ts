@@ -4,7 +4,7 @@ import type { Log } from '../log.ts';
 import type { ConversationId } from '../model/ids.ts';
 import type { AddressPolicy } from '../outbound/address-policy.ts';
 import { DeliveryClient, type Attempt } from '../outbound/delivery-client.ts';
-import type { NameLookup } from '../outbound/name-lookup.ts';
+import type { DnsResolver } from '../outbound/dns-resolver.ts';
 import type { PingTarget } from '../storage/hook-control.ts';
 import type { Sealer } from '../storage/sealed.ts';
 import { deliveryHeaders, lacksServerKey, openSigningKeys, UNSIGNED } from './headers.ts';
@@ -13,7 +13,7 @@ import { deliveryHeaders, lacksServerKey, openSigningKeys, UNSIGNED } from './he
 export interface PingerOptions {
   readonly config: DeliveryConfig;
   readonly policy: AddressPolicy;
-  readonly lookup: NameLookup;
+  readonly lookup: DnsResolver;
   readonly userAgent: string;
   readonly sealer: Sealer;
   /** Private keys of the server, those that sign. */
@@ -61,17 +61,17 @@ export class Pinger {
   /** Sends one ping; resolves within 8 s. Null when too many are in flight, or the server is stopping. */
   async send(target: PingTarget): Promise<Attempt | null> {
     const { conversationId: group } = target;
-    const mine = this.#inFlight.get(group) ?? 0;
-    if (this.#count >= MAX_IN_FLIGHT || mine >= MAX_PER_GROUP) return null;
+    const groupInFlight = this.#inFlight.get(group) ?? 0;
+    if (this.#count >= MAX_IN_FLIGHT || groupInFlight >= MAX_PER_GROUP) return null;
     this.#count += 1;
-    this.#inFlight.set(group, mine + 1);
+    this.#inFlight.set(group, groupInFlight + 1);
     try {
       return await this.#attempt(target);
     } finally {
       this.#count -= 1;
-      const left = this.#inFlight.get(group)! - 1;
-      if (left === 0) this.#inFlight.delete(group);
-      else this.#inFlight.set(group, left);
+      const remaining = this.#inFlight.get(group)! - 1;
+      if (remaining === 0) this.#inFlight.delete(group);
+      else this.#inFlight.set(group, remaining);
     }
   }
 

@@ -31,7 +31,7 @@ export function longestDelayMs(schedule: RetrySchedule): number {
 const monotonicTimes = new WeakMap<Date, number>();
 
 /** The time in so many ms, which `NextAttempt` knows again: the clock may be set before anybody waits for it. */
-export function timeIn(delayMs: number): Date {
+export function dueIn(delayMs: number): Date {
   const at = new Date(Date.now() + delayMs);
   monotonicTimes.set(at, performance.now() + delayMs);
   return at;
@@ -45,7 +45,7 @@ export class NextAttempt {
   readonly at: Date;
   readonly #monotonicMs: number;
 
-  /** `at` is of `timeIn`, or what stands in the row. */
+  /** `at` is of `dueIn`, or what stands in the row. */
   constructor(at: Date, schedule: RetrySchedule) {
     this.at = at;
     const waitMs = at.getTime() - Date.now();

@@ -2,11 +2,11 @@ import type { Attempt, DeliveryClient } from '../outbound/delivery-client.ts';
 import { PARTITIONS, type LaneRow } from '../storage/lanes.ts';
 import { deliveryHeaders, lacksServerKey, UNSIGNED, type SigningKeys } from './headers.ts';
 import type { Leases } from './leases.ts';
-import type { Sent } from './progress.ts';
-import type { DeliveryRequest } from './request.ts';
+import type { AttemptResult } from './attempt-result.ts';
+import type { DeliveryRequest } from './request-builder.ts';
 
-/** `interrupted`: the lane was told to stop before it was written; `undecided`: it could not be sent, or nobody knows. */
-export type Unsent = 'interrupted' | 'undecided';
+/** `cancelled`: the lane was told to stop before it was written; `unknown`: it could not be sent, or nobody knows. */
+export type NotSent = 'cancelled' | 'unknown';
 
 /** Sends the requests of one hook, signed as it asks. */
 export class Sender {
@@ -14,26 +14,26 @@ export class Sender {
   readonly #keys: SigningKeys;
   readonly #client: DeliveryClient;
   readonly #leases: Leases;
-  readonly #mayGo: () => boolean;
-  readonly #learn: (outcome: Attempt) => void;
+  readonly #isActive: () => boolean;
+  readonly #recordLatency: (outcome: Attempt) => void;
 
-  /** `mayGo`: false from the moment on that nothing may be sent any more; `learn` is told of each answer. */
+  /** `isActive`: false from the moment on that nothing may be sent any more; `recordLatency` is told of each answer. */
   constructor(
     row: LaneRow,
     keys: SigningKeys,
-    parts: {
+    deps: {
       readonly client: DeliveryClient;
       readonly leases: Leases;
-      readonly mayGo: () => boolean;
-      readonly learn: (outcome: Attempt) => void;
+      readonly isActive: () => boolean;
+      readonly recordLatency: (outcome: Attempt) => void;
     },
   ) {
     this.#row = row;
     this.#keys = keys;
-    this.#client = parts.client;
-    this.#leases = parts.leases;
-    this.#mayGo = parts.mayGo;
-    this.#learn = parts.learn;
+    this.#client = deps.client;
+    this.#leases = deps.leases;
+    this.#isActive = deps.isActive;
+    this.#recordLatency = deps.recordLatency;
   }
 
   /** The lease's epoch for what is written now; null when the hook is not ours at this moment. */
@@ -42,29 +42,29 @@ export class Sender {
   }
 
   /** `onWrite`: called in the tick in which it is written; until then nothing of it has left. */
-  async send(request: DeliveryRequest, id: string, onWrite: () => void = () => {}): Promise<Sent | Unsent> {
-    let interrupted = false;
-    const mayTry = (): number | null => {
-      interrupted = !this.#mayGo();
-      return interrupted ? null : this.epoch;
+  async send(request: DeliveryRequest, id: string, onWrite: () => void = () => {}): Promise<AttemptResult | NotSent> {
+    let cancelled = false;
+    const checkEpoch = (): number | null => {
+      cancelled = !this.#isActive();
+      return cancelled ? null : this.epoch;
     };
     // For an attempt that fails before anything is written this is the only time that is asked.
-    let epoch = mayTry();
-    if (epoch === null) return interrupted ? 'interrupted' : 'undecided';
+    let epoch = checkEpoch();
+    if (epoch === null) return cancelled ? 'cancelled' : 'unknown';
     const at = new Date();
     const { url, signature } = this.#row;
     if (lacksServerKey(this.#keys, signature)) return { request, outcome: UNSIGNED, at, epoch };
     const headers = deliveryHeaders(this.#keys, signature, { id, at, body: request.body, hops: request.hops });
     // Asked again in the tick of the write: a lane that lost its partition, or was told to stop, sends nothing more.
     const outcome = await this.#client.post(url, headers, request.body, () => {
-      epoch = mayTry();
+      epoch = checkEpoch();
       if (epoch !== null) onWrite();
       return epoch !== null;
     });
-    if (interrupted) return 'interrupted';
+    if (cancelled) return 'cancelled';
     // Without a verdict: the lease has lapsed, the client was stopped, or no connection was free.
-    if (epoch === null || (!outcome.delivered && outcome.category === null)) return 'undecided';
-    this.#learn(outcome);
+    if (epoch === null || (!outcome.delivered && outcome.category === null)) return 'unknown';
+    this.#recordLatency(outcome);
     return { request, outcome, at, epoch };
   }
 }

@@ -3,11 +3,11 @@ import { sqlState } from '../storage/database-error.ts';
 import type { Settlement } from '../storage/settlement.ts';
 import type { SettlementWriter } from '../storage/settlement-writer.ts';
 
-interface Pending {
+interface PendingSettlement {
   readonly settlement: Settlement;
-  readonly resolve: (taken: boolean) => void;
+  readonly resolve: (accepted: boolean) => void;
   /** True once it failed alone or with others: it is tried by itself from then on. */
-  alone: boolean;
+  isolated: boolean;
 }
 
 const MAX_BATCH = 500;
@@ -20,16 +20,16 @@ const PACE_MS = 5;
 
 /**
  * Writes what became of attempts, those of all lanes together. Each lane has one settlement here at a time
- * (`Unsettled` sees to that), also while the database is away.
+ * (`SettlementBuffer` sees to that), also while the database is away.
  */
 export class Settler {
   readonly #writer: SettlementWriter;
   readonly #log: Log;
-  readonly #unsettled = new Set<Pending>();
-  #waiting: Pending[] = [];
+  readonly #pending = new Set<PendingSettlement>();
+  #waiting: PendingSettlement[] = [];
   #writing = false;
-  #pause: NodeJS.Timeout | null = null;
-  #hurried = false;
+  #paceTimer: NodeJS.Timeout | null = null;
+  #triggered = false;
   #failing = false;
   #stopped = false;
 
@@ -39,16 +39,16 @@ export class Settler {
   }
 
   /** Settlements that are not committed yet. */
-  get unsettled(): number {
-    return this.#unsettled.size;
+  get pendingCount(): number {
+    return this.#pending.size;
   }
 
   /** Resolves once it is committed: true, or false when the hook was changed or handed over and must be read again. */
   settle(settlement: Settlement): Promise<boolean> {
     if (this.#stopped) return Promise.resolve(false);
     return new Promise((resolve) => {
-      const pending: Pending = { settlement, resolve, alone: false };
-      this.#unsettled.add(pending);
+      const pending: PendingSettlement = { settlement, resolve, isolated: false };
+      this.#pending.add(pending);
       this.#waiting.push(pending);
       this.#pump();
     });
@@ -57,64 +57,64 @@ export class Settler {
   /** Gives up; what could not be written by now is delivered again after the next start. */
   stop(): void {
     this.#stopped = true;
-    if (this.#pause !== null) clearTimeout(this.#pause);
-    for (const pending of this.#unsettled) this.#done(pending, false);
+    if (this.#paceTimer !== null) clearTimeout(this.#paceTimer);
+    for (const pending of this.#pending) this.#conclude(pending, false);
     this.#waiting = [];
   }
 
   /** A lane waits: what is there is written as soon as no write is under way. */
-  hurry(): void {
-    this.#hurried = true;
-    if (this.#pause === null) return;
-    clearTimeout(this.#pause);
-    this.#pause = null;
+  trigger(): void {
+    this.#triggered = true;
+    if (this.#paceTimer === null) return;
+    clearTimeout(this.#paceTimer);
+    this.#paceTimer = null;
     this.#pump();
   }
 
   /** One write at a time: one larger batch beats two smaller ones (10,700 against 9,600 deliveries a second). */
   #pump(): void {
-    if (this.#writing || this.#pause !== null || this.#waiting.length === 0) return;
+    if (this.#writing || this.#paceTimer !== null || this.#waiting.length === 0) return;
     this.#writing = true;
-    this.#hurried = false;
+    this.#triggered = false;
     // Attempts that ended in the same turn of the event loop share a commit.
     setImmediate(() => {
-      void this.#write(this.#take()).finally(() => {
+      void this.#write(this.#takeBatch()).finally(() => {
         this.#writing = false;
-        this.#rest();
+        this.#pace();
       });
     });
   }
 
-  #rest(): void {
+  #pace(): void {
     // One that has to be tried by itself holds up those behind it.
-    if (this.#hurried || this.#stopped || this.#waiting[0]?.alone === true) {
+    if (this.#triggered || this.#stopped || this.#waiting[0]?.isolated === true) {
       this.#pump();
       return;
     }
-    this.#pause = setTimeout(() => {
-      this.#pause = null;
+    this.#paceTimer = setTimeout(() => {
+      this.#paceTimer = null;
       this.#pump();
     }, PACE_MS);
   }
 
   /** One that failed by itself, or all the others up to the bound. */
-  #take(): Pending[] {
-    if (this.#waiting[0]?.alone === true) return this.#waiting.splice(0, 1);
-    const end = this.#waiting.findIndex((pending) => pending.alone);
+  #takeBatch(): PendingSettlement[] {
+    if (this.#waiting[0]?.isolated === true) return this.#waiting.splice(0, 1);
+    const end = this.#waiting.findIndex((pending) => pending.isolated);
     return this.#waiting.splice(0, Math.min(MAX_BATCH, end === -1 ? MAX_BATCH : end));
   }
 
-  async #write(batch: readonly Pending[]): Promise<void> {
+  async #write(batch: readonly PendingSettlement[]): Promise<void> {
     if (batch.length === 0) return;
     const settlements = batch.map((pending) => pending.settlement);
     try {
-      const taken = await this.#writer.write(settlements);
+      const accepted = await this.#writer.write(settlements);
       this.#failing = false;
-      for (const pending of batch) this.#done(pending, taken.has(pending.settlement.hookId));
+      for (const pending of batch) this.#conclude(pending, accepted.has(pending.settlement.hookId));
     } catch (error) {
       if (!this.#failing) this.#log.warn('deliveries cannot be settled, repeating', { count: batch.length, error });
       this.#failing = true;
-      this.#repeat(batch, error);
+      this.#retry(batch, error);
     }
   }
 
@@ -122,20 +122,20 @@ export class Settler {
    * What PostgreSQL itself refused (a locked row, say) may be the fault of one: each is tried by itself, so that the
    * others go on. A lost connection is nobody's fault: they are tried together again.
    */
-  #repeat(batch: readonly Pending[], error: unknown): void {
+  #retry(batch: readonly PendingSettlement[], error: unknown): void {
     const refused = sqlState(error) !== null;
-    for (const pending of batch) pending.alone = refused;
-    const again = (): void => {
+    for (const pending of batch) pending.isolated = refused;
+    const requeue = (): void => {
       if (this.#stopped) return;
       this.#waiting.push(...batch);
       this.#pump();
     };
     // Those that were refused together begin by themselves at once; one that was refused alone rests first.
-    if (refused && batch.length > 1) again();
-    else setTimeout(again, RETRY_MS);
+    if (refused && batch.length > 1) requeue();
+    else setTimeout(requeue, RETRY_MS);
   }
 
-  #done(pending: Pending, taken: boolean): void {
-    if (this.#unsettled.delete(pending)) pending.resolve(taken);
+  #conclude(pending: PendingSettlement, accepted: boolean): void {
+    if (this.#pending.delete(pending)) pending.resolve(accepted);
   }
 }

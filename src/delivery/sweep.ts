@@ -38,7 +38,7 @@ export class Sweep {
   }
 
   start(): void {
-    this.#arm();
+    this.#schedule();
   }
 
   /** Ends the sweep that is under way. */
@@ -49,30 +49,30 @@ export class Sweep {
   }
 
   /** Whatever is pending in these partitions is to be found by the next sweep. */
-  addFull(partitions: readonly number[]): void {
+  requestFullSweep(partitions: readonly number[]): void {
     for (const partition of partitions) this.#full.add(partition);
   }
 
   /** Now, unless one is under way. */
-  soon(): void {
+  trigger(): void {
     if (this.#sweeping !== null || this.#stopped) return;
     this.#events.onBegin();
     this.#sweeping = this.#sweep().finally(() => {
       this.#sweeping = null;
-      this.#arm();
+      this.#schedule();
     });
   }
 
-  #arm(): void {
+  #schedule(): void {
     if (this.#stopped) return;
     if (this.#timer !== null) clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => this.soon(), SWEEP_MS);
+    this.#timer = setTimeout(() => this.trigger(), SWEEP_MS);
   }
 
   /** Everything that is pending in newly gained partitions; in the others, what advanced within the last minute. */
   async #sweep(): Promise<void> {
-    const missed = performance.now() - this.#sweptAt > SWEEP_GAP_MS;
-    const full = missed ? this.#events.partitions() : [...this.#full];
+    const isOverdue = performance.now() - this.#sweptAt > SWEEP_GAP_MS;
+    const full = isOverdue ? this.#events.partitions() : [...this.#full];
     this.#full = new Set();
     try {
       await this.#pages(this.#events.partitions(), (sql, page) => pendingConversations(sql, { ...page, recent: true }));
@@ -80,7 +80,7 @@ export class Sweep {
       await this.#pages(full, retryingConversations);
       this.#sweptAt = performance.now();
     } catch (error) {
-      this.addFull(full);
+      this.requestFullSweep(full);
       this.#log.debug('the sweep over the lanes failed, repeating', { error });
     }
   }

@@ -1,5 +1,5 @@
 import type { Config } from '../config/config.ts';
-import { error, ok, warning, type Verdict } from './finding.ts';
+import { error, ok, warning, type CheckResult } from './finding.ts';
 
 const TIMEOUT_MS = 4_000;
 const MAX_BYTES = 64 * 1024;
@@ -16,7 +16,7 @@ type About = { readonly text: string } | { readonly problem: string };
  * Asks the server for `/v1/about` where it listens and at its public address, which has to give the same answer.
  * `port` is the one it really listens on.
  */
-export async function examineBaseUri({ http }: Config, port: number): Promise<Verdict> {
+export async function collectBaseUri({ http }: Config, port: number): Promise<CheckResult> {
   const host = ANY.get(http.interface) ?? (http.interface.includes(':') ? `[${http.interface}]` : http.interface);
   const place = `${http.interface}:${port}`;
   const [here, there] = await Promise.all([readAbout(`http://${host}:${port}`), readAbout(http.baseUri)]);

@@ -1,4 +1,4 @@
-import { error, ok, warning, type Verdict } from './finding.ts';
+import { error, ok, warning, type CheckResult } from './finding.ts';
 
 /** The clock cannot be right before this program was written, nor long after anybody runs it. */
 const EARLIEST_MS = Date.UTC(2026, 0, 1);
@@ -11,7 +11,7 @@ export const CLOCK_AHEAD_ERROR_MS = 60_000;
 const TODO = 'Set the clock, and let a time service (chrony, systemd-timesyncd) keep it, on both machines.';
 
 /** Judges our clock, and the database's against it; `databaseAheadMs` null: the database was not asked. */
-export function judgeClock(nowMs: number, databaseAheadMs: number | null): Verdict {
+export function evaluateClock(nowMs: number, databaseAheadMs: number | null): CheckResult {
   const now = new Date(nowMs).toISOString();
   if (nowMs < EARLIEST_MS || nowMs > LATEST_MS) return error(`the clock says ${now}, which cannot be`, TODO);
   if (databaseAheadMs === null) return ok(`${now}; the database's clock could not be asked`);

@@ -3,8 +3,8 @@ import type { Config } from '../config/config.ts';
 import { loadConfig } from '../config/load.ts';
 import type { Environment } from '../config/tree.ts';
 import { ConfigError, formatProblem, NotConfiguredError, type ConfigProblem } from '../config/problem.ts';
-import { dangers } from './dangers.ts';
-import { error, ok, warning, type Verdict } from './finding.ts';
+import { riskySettings } from './risky-settings.ts';
+import { error, ok, warning, type CheckResult } from './finding.ts';
 
 const EDIT = 'Change it in the file and restart the server; docs/configuration.md explains every key.';
 const OTHER_USER = 'Run it as root, or as the user of the server.';
@@ -16,17 +16,17 @@ const SETUP = 'Run "klatch setup", or write these keys into the file.';
 /** What there is to say about the configuration, and the configuration itself if the server would start with it. */
 export interface ConfigurationReading {
   readonly config: Config | null;
-  readonly verdicts: readonly Verdict[];
+  readonly verdicts: readonly CheckResult[];
 }
 
 /** Reads the configuration as the server would: every mistake, every warning, the file's rights, dangerous values. */
-export function examineConfiguration(file: string, env: Environment): ConfigurationReading {
+export function collectConfiguration(file: string, env: Environment): ConfigurationReading {
   try {
     const { config, warnings } = loadConfig(file, { env });
     const found = [
       ...warnings.map((each) => warning(each, READABLE.test(each) ? CHMOD : EDIT)),
       ...writableByOthers([file, ...config.serverKeys.map((pair) => pair.private)]),
-      ...dangers(config),
+      ...riskySettings(config),
     ];
     return { config, verdicts: found.length > 0 ? found : [ok(`${file} has no mistakes`)] };
   } catch (cause) {
@@ -43,7 +43,7 @@ export function examineConfiguration(file: string, env: Environment): Configurat
   }
 }
 
-function refused(verdicts: readonly Verdict[]): ConfigurationReading {
+function refused(verdicts: readonly CheckResult[]): ConfigurationReading {
   return { config: null, verdicts };
 }
 
@@ -53,7 +53,7 @@ function isClosed({ key, sentence }: ConfigProblem): boolean {
 }
 
 /** Whoever may write one of these files is the server's administrator, whatever else he may do. */
-function writableByOthers(files: readonly string[]): Verdict[] {
+function writableByOthers(files: readonly string[]): CheckResult[] {
   return files.flatMap((file) => {
     const stat = statSync(file, { throwIfNoEntry: false });
     if (stat === undefined || (stat.mode & 0o022) === 0) return [];

@@ -1,16 +1,16 @@
 import type { Config } from '../config/config.ts';
 import type { ConnectionTarget } from '../storage/connection.ts';
-import { DatabaseAwayError, DatabaseLostError, sqlState } from '../storage/database-error.ts';
+import { DatabaseUnavailableError, CommitUnknownError, sqlState } from '../storage/database-error.ts';
 import { reportDatabase, type DatabaseReport } from '../storage/database-report.ts';
 import { EmbeddedError } from '../storage/embedded/embedded-error.ts';
-import { examineEmbedded } from '../storage/embedded/examination.ts';
+import { inspectEmbedded } from '../storage/embedded/inspection.ts';
 import { reportPush, type PushReport } from '../storage/device-report.ts';
-import { reportHooks, type HookReport } from '../storage/hook-targets.ts';
+import { reportHooks, type HookReport } from '../storage/hook-report.ts';
 import { newestVersion } from '../storage/migrate.ts';
 import { externalTarget } from '../storage/open-database.ts';
 import { Sealer } from '../storage/sealed.ts';
-import { judgeDatabase, judgeStart } from './database.ts';
-import { error, ok, skipped, unexpected, type Verdict } from './finding.ts';
+import { evaluateDatabase, evaluateStart } from './database.ts';
+import { error, ok, skipped, unexpected, type CheckResult } from './finding.ts';
 import { MAX_HOSTS } from './hook-addresses.ts';
 import { MAX_FAILING, REMOVED_DAYS } from './hooks.ts';
 import { PUSH_OVERDUE_MS } from './push.ts';
@@ -19,9 +19,9 @@ const TIMEOUT_MS = 5_000;
 
 /** What the database says, and what other checks take from it. */
 export interface DatabaseFacts {
-  readonly verdicts: readonly Verdict[];
+  readonly verdicts: readonly CheckResult[];
   /** Those that keep a server from starting. */
-  readonly inTheWay: readonly Verdict[];
+  readonly blockedBy: readonly CheckResult[];
   /** Null: it did not answer, or does not run. */
   readonly report: DatabaseReport | null;
   /** Null: there are no tables, or none that this program knows. */
@@ -31,16 +31,16 @@ export interface DatabaseFacts {
 }
 
 /** Examines the configured database; the embedded one only where it runs, since looking must not start it. */
-export async function examineDatabase(config: Config, serverRuns: boolean): Promise<DatabaseFacts> {
+export async function collectDatabase(config: Config, serverRuns: boolean): Promise<DatabaseFacts> {
   try {
     const place = await placeOf(config, serverRuns);
     if (place.target !== null) return await ask(place.target, config, serverRuns);
-    return { verdicts: place.verdicts, inTheWay: [], report: null, hooks: null, push: null };
+    return { verdicts: place.verdicts, blockedBy: [], report: null, hooks: null, push: null };
   } catch (cause) {
     const verdicts = [explain(cause, config, serverRuns)];
     return {
       verdicts,
-      inTheWay: verdicts.filter(({ level }) => level === 'error'),
+      blockedBy: verdicts.filter(({ level }) => level === 'error'),
       report: null,
       hooks: null,
       push: null,
@@ -51,9 +51,9 @@ export async function examineDatabase(config: Config, serverRuns: boolean): Prom
 async function placeOf(
   config: Config,
   serverRuns: boolean,
-): Promise<{ target: ConnectionTarget | null; verdicts: readonly Verdict[] }> {
+): Promise<{ target: ConnectionTarget | null; verdicts: readonly CheckResult[] }> {
   if (!config.postgresql.embedded) return { target: externalTarget(config), verdicts: [] };
-  const { version, binDir, exists, target } = await examineEmbedded(config.dataDir, config.postgresql);
+  const { version, binDir, exists, target } = await inspectEmbedded(config.dataDir, config.postgresql);
   if (target !== null) return { target, verdicts: [] };
   if (serverRuns && exists) {
     const todo = 'Klatch starts it again by itself; if it does not come, look into postgresql.log in data-dir.';
@@ -67,7 +67,7 @@ async function ask(target: ConnectionTarget, config: Config, serverRuns: boolean
   const newest = newestVersion();
   const report = await reportDatabase(target, { sealer: new Sealer(config.secret), timeoutMs: TIMEOUT_MS });
   const expected = { config, newest, serverRuns };
-  const judged = { verdicts: judgeDatabase(report, expected), inTheWay: judgeStart(report, expected), report };
+  const judged = { verdicts: evaluateDatabase(report, expected), blockedBy: evaluateStart(report, expected), report };
   if (report.schema === 0 || report.schema > newest) return { ...judged, hooks: null, push: null };
   const bounds = { hosts: MAX_HOSTS + 1, failing: MAX_FAILING, removedDays: REMOVED_DAYS, timeoutMs: TIMEOUT_MS };
   const hooks = await reportHooks(target, bounds);
@@ -76,7 +76,7 @@ async function ask(target: ConnectionTarget, config: Config, serverRuns: boolean
   return { ...judged, hooks, push };
 }
 
-function explain(cause: unknown, { dataDir, postgresql }: Config, serverRuns: boolean): Verdict {
+function explain(cause: unknown, { dataDir, postgresql }: Config, serverRuns: boolean): CheckResult {
   const closed = skipped(`${dataDir} is closed to this user: run it as root, or as the user of the server`);
   const todo = postgresql.embedded
     ? 'Look into postgresql.log in data-dir.'
@@ -84,7 +84,8 @@ function explain(cause: unknown, { dataDir, postgresql }: Config, serverRuns: bo
   // A server that runs is their owner, or root: it is this user who is not.
   if (cause instanceof EmbeddedError && cause.code === 'owner-mismatch' && serverRuns) return closed;
   if (cause instanceof EmbeddedError) return error(cause.message, 'The server cannot start until this is put right.');
-  if (cause instanceof DatabaseAwayError || cause instanceof DatabaseLostError) return error(cause.message, todo);
+  if (cause instanceof DatabaseUnavailableError || cause instanceof CommitUnknownError)
+    return error(cause.message, todo);
   const state = sqlState(cause);
   if (state !== null) return error(`the database refused to be examined (SQLSTATE ${state})`, todo);
   const { code } = cause as NodeJS.ErrnoException;

@@ -1,7 +1,7 @@
 import type { Config } from '../config/config.ts';
 import type { DatabaseReport } from '../storage/database-report.ts';
 import { LONG_TRANSACTION_S } from '../storage/database-report.ts';
-import { counted, error, ok, warning, type Verdict } from './finding.ts';
+import { counted, error, ok, warning, type CheckResult } from './finding.ts';
 import { DATABASE_CONNECTIONS } from './open-files.ts';
 
 const OLDEST = 110_000;
@@ -16,7 +16,7 @@ export interface Expectation {
 }
 
 /** What about a database that answers keeps a server from starting on it. */
-export function judgeStart(report: DatabaseReport, expected: Expectation): Verdict[] {
+export function evaluateStart(report: DatabaseReport, expected: Expectation): CheckResult[] {
   const { unsafe } = expected.config.postgresql;
   return [
     ...judgeVersions(report, expected),
@@ -27,9 +27,9 @@ export function judgeStart(report: DatabaseReport, expected: Expectation): Verdi
 }
 
 /** Everything that is wrong with a database that answers; one `ok` when nothing is. */
-export function judgeDatabase(report: DatabaseReport, expected: Expectation): Verdict[] {
+export function evaluateDatabase(report: DatabaseReport, expected: Expectation): CheckResult[] {
   const found = [
-    ...judgeStart(report, expected),
+    ...evaluateStart(report, expected),
     ...judgeSafety(report, expected),
     ...judgeConnections(report, expected),
     ...judgeLocks(report),
@@ -42,8 +42,8 @@ export function judgeDatabase(report: DatabaseReport, expected: Expectation): Ve
   return [ok(fine), ...found];
 }
 
-function judgeVersions(report: DatabaseReport, { newest, serverRuns }: Expectation): Verdict[] {
-  const found: Verdict[] = [];
+function judgeVersions(report: DatabaseReport, { newest, serverRuns }: Expectation): CheckResult[] {
+  const found: CheckResult[] = [];
   if (report.versionNumber < OLDEST) {
     found.push(error(`PostgreSQL ${report.version} is too old`, 'Klatch needs PostgreSQL 11 or newer: upgrade it.'));
   }
@@ -57,26 +57,26 @@ function judgeVersions(report: DatabaseReport, { newest, serverRuns }: Expectati
   return found;
 }
 
-function judgeSecret({ secretFits }: DatabaseReport): Verdict[] {
+function judgeSecret({ secretFits }: DatabaseReport): CheckResult[] {
   if (secretFits !== false) return [];
   const todo = 'Put the old value of `secret` back into server.conf.';
   return [error('secret differs from the one this database was made with', todo)];
 }
 
-function judgeWrites({ readOnly }: DatabaseReport): Verdict[] {
+function judgeWrites({ readOnly }: DatabaseReport): CheckResult[] {
   if (!readOnly) return [];
   const todo = 'Lead services.postgresql to the primary server, and look at default_transaction_read_only.';
   return [error('the database takes no writes: it is a standby, or read-only', todo)];
 }
 
-function judgeFsync({ fsync }: DatabaseReport): Verdict[] {
+function judgeFsync({ fsync }: DatabaseReport): CheckResult[] {
   if (fsync !== 'off') return [];
   const todo = 'Set fsync = on in PostgreSQL; services.postgresql.unsafe = true is for tests.';
   return [error(`fsync is off: ${LOSES}, and the server does not start`, todo)];
 }
 
-function judgeSafety(report: DatabaseReport, { config }: Expectation): Verdict[] {
-  const found: Verdict[] = [];
+function judgeSafety(report: DatabaseReport, { config }: Expectation): CheckResult[] {
+  const found: CheckResult[] = [];
   if (report.fsync === 'off' && config.postgresql.unsafe) {
     const todo = 'Set fsync = on in PostgreSQL, and take services.postgresql.unsafe out of server.conf.';
     found.push(error(`fsync is off, which services.postgresql.unsafe accepts: ${LOSES}`, todo));
@@ -92,7 +92,7 @@ function judgeSafety(report: DatabaseReport, { config }: Expectation): Verdict[]
 }
 
 /** A running server has its connections or opens them when it needs them: they count as its own either way. */
-function judgeConnections(report: DatabaseReport, { config }: Expectation): Verdict[] {
+function judgeConnections(report: DatabaseReport, { config }: Expectation): CheckResult[] {
   const needed = DATABASE_CONNECTIONS + config.postgresql.poolSize;
   const { connections, connectionsTaken, connectionsOfKlatch } = report;
   const free = connections - (connectionsTaken - connectionsOfKlatch);
@@ -103,8 +103,8 @@ function judgeConnections(report: DatabaseReport, { config }: Expectation): Verd
   return [connections < needed ? error(what, todo) : warning(what, todo)];
 }
 
-function judgeLocks({ longTransactions, waitingLocks, blockers }: DatabaseReport): Verdict[] {
-  const found: Verdict[] = [];
+function judgeLocks({ longTransactions, waitingLocks, blockers }: DatabaseReport): CheckResult[] {
+  const found: CheckResult[] = [];
   if (longTransactions > 0) {
     const what = `${counted(longTransactions, 'transaction')} open for longer than ${LONG_TRANSACTION_S / 60} min`;
     const todo = 'Look into pg_stat_activity (xact_start): PostgreSQL cannot clear away old rows meanwhile.';

@@ -1,6 +1,6 @@
 import { stat, statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { error, ok, warning, type Verdict } from './finding.ts';
+import { error, ok, warning, type CheckResult } from './finding.ts';
 
 const MIB = 1024 * 1024;
 /** Below this PostgreSQL may stop at the next checkpoint: it keeps up to 256 MiB of its journal. */
@@ -14,7 +14,7 @@ export const FREE_FILES_WARNING = 10_000;
 const TODO = 'Make room, or move the folder to a larger file system: a full disk refuses every message.';
 
 /** What a file system has left. */
-export interface Room {
+export interface FreeSpace {
   readonly path: string;
   /** The number of the file system. */
   readonly device: number;
@@ -25,14 +25,14 @@ export interface Room {
 }
 
 /** Looks at the file systems of these folders; those that are one and the same are told once. */
-export async function examineDisk(folders: readonly string[]): Promise<Verdict[]> {
+export async function collectDisk(folders: readonly string[]): Promise<CheckResult[]> {
   const rooms = await Promise.all(folders.map(roomOf));
-  const first = (room: Room): Room | undefined => rooms.find(({ device }) => device === room.device);
-  return rooms.filter((room) => first(room) === room).map(judgeRoom);
+  const first = (room: FreeSpace): FreeSpace | undefined => rooms.find(({ device }) => device === room.device);
+  return rooms.filter((room) => first(room) === room).map(evaluateSpace);
 }
 
 /** The level follows from the least of what is left. */
-export function judgeRoom({ path, freeBytes, bytes, freeFiles }: Room): Verdict {
+export function evaluateSpace({ path, freeBytes, bytes, freeFiles }: FreeSpace): CheckResult {
   const share = bytes === 0 ? 0 : Math.round((freeBytes / bytes) * 100);
   const files = freeFiles === null ? '' : `, room for ${freeFiles} files`;
   const found = `${path}: ${formatBytes(freeBytes)} free (${share} %)${files}`;
@@ -42,7 +42,7 @@ export function judgeRoom({ path, freeBytes, bytes, freeFiles }: Room): Verdict 
 }
 
 /** Of the folder, or of the first one above it that is there: the rest is made at the first start. */
-async function roomOf(path: string): Promise<Room> {
+async function roomOf(path: string): Promise<FreeSpace> {
   try {
     const { bsize, bavail, blocks, files, ffree } = await statfs(path);
     const { dev: device } = await stat(path);

@@ -1,18 +1,18 @@
 import { access, constants, stat } from 'node:fs/promises';
 import { dirname, isAbsolute, relative, sep } from 'node:path';
 import type { Config } from '../config/config.ts';
-import { StoreAwayError } from '../files/store.ts';
-import { createFileStore } from '../files/stores.ts';
-import { error, ok, type Verdict } from './finding.ts';
+import { StoreUnavailableError } from '../files/store.ts';
+import { createFileStore } from '../files/create-store.ts';
+import { error, ok, type CheckResult } from './finding.ts';
 
 const RIGHTS = 'chown it to the user of the server, with all that is in it, or change services.file-storage.location.';
 
 /** Whether files can be kept; `serverUid` null: no server runs, or its user is not known. Nothing is made or written. */
-export async function examineFiles(config: Config, serverUid: number | null): Promise<Verdict> {
+export async function collectFiles(config: Config, serverUid: number | null): Promise<CheckResult> {
   return config.files.s3 === null ? examineFolder(config, serverUid) : examineBucket(config);
 }
 
-async function examineFolder({ files: { location }, dataDir }: Config, serverUid: number | null): Promise<Verdict> {
+async function examineFolder({ files: { location }, dataDir }: Config, serverUid: number | null): Promise<CheckResult> {
   const found = await stat(location).catch(({ code }: NodeJS.ErrnoException) => code ?? 'unknown');
   if (typeof found === 'string') {
     if (found !== 'ENOENT') return error(`${location} cannot be reached (${found})`, RIGHTS);
@@ -51,13 +51,13 @@ function isWithin(path: string, folder: string): boolean {
   return way !== '..' && !way.startsWith(`..${sep}`) && !isAbsolute(way);
 }
 
-async function examineBucket({ files, limits }: Config): Promise<Verdict> {
+async function examineBucket({ files, limits }: Config): Promise<CheckResult> {
   const store = createFileStore(files, { maxFileBytes: limits.fileBytes });
   try {
     await store.check();
     return ok(`${store.description} answers`);
   } catch (cause) {
-    if (!(cause instanceof StoreAwayError)) throw cause;
+    if (!(cause instanceof StoreUnavailableError)) throw cause;
     return error(cause.message, 'docs/files.md says what each answer of a store means.');
   } finally {
     await store.stop();

@@ -31,12 +31,12 @@ export interface Finding {
 }
 
 /** What a check says about its subject, before it is known by its name. */
-export type Verdict = Omit<Finding, 'check'>;
+export type CheckResult = Omit<Finding, 'check'>;
 
-export const ok = (found: string): Verdict => ({ level: 'ok', found, todo: null });
-export const skipped = (found: string): Verdict => ({ level: 'skipped', found, todo: null });
-export const warning = (found: string, todo: string): Verdict => ({ level: 'warning', found, todo });
-export const error = (found: string, todo: string): Verdict => ({ level: 'error', found, todo });
+export const ok = (found: string): CheckResult => ({ level: 'ok', found, todo: null });
+export const skipped = (found: string): CheckResult => ({ level: 'skipped', found, todo: null });
+export const warning = (found: string, todo: string): CheckResult => ({ level: 'warning', found, todo });
+export const error = (found: string, todo: string): CheckResult => ({ level: 'error', found, todo });
 
 /** `1 hook`, `2 hooks`. */
 export function counted(count: number, noun: string): string {
@@ -44,7 +44,7 @@ export function counted(count: number, noun: string): string {
 }
 
 /** What a check failed with that it does not know; named by its code, since its message could hold anything. */
-export function unexpected(cause: unknown): Verdict {
+export function unexpected(cause: unknown): CheckResult {
   const { code, name } = cause as { code?: unknown; name?: unknown };
   const what = typeof code === 'string' ? code : String(name);
   return error(`could not be looked at (${what})`, 'Look at what the code says; run it as root if it is about rights.');

@@ -1,10 +1,10 @@
 import { isIP } from 'node:net';
 import type { Config } from '../config/config.ts';
 import type { AddressPolicy } from '../outbound/address-policy.ts';
-import { NameLookup, NameLookupError } from '../outbound/name-lookup.ts';
-import { openPolicy } from '../outbound/open-policy.ts';
-import type { HookHost } from '../storage/hook-targets.ts';
-import { counted, ok, warning, type Verdict } from './finding.ts';
+import { DnsResolver, DnsLookupError } from '../outbound/dns-resolver.ts';
+import { createAddressPolicy } from '../outbound/create-address-policy.ts';
+import type { HookHost } from '../storage/hook-report.ts';
+import { counted, ok, warning, type CheckResult } from './finding.ts';
 
 /** Hosts that are looked at; those with the most hooks come first. */
 export const MAX_HOSTS = 200;
@@ -19,16 +19,16 @@ interface Judged {
 }
 
 /** Asks the address policy about the hosts of hooks, by what their names resolve to right now. */
-export async function examineHookAddresses(hosts: readonly HookHost[], config: Config): Promise<Verdict[]> {
+export async function collectHookAddresses(hosts: readonly HookHost[], config: Config): Promise<CheckResult[]> {
   const { delivery } = config;
-  const lookup = new NameLookup({
+  const lookup = new DnsResolver({
     timeoutMs: Math.min(LOOKUP_MS, delivery.lookupTimeoutMs),
     cacheMs: 0,
     failureCacheMs: 0,
     concurrency: delivery.lookups,
   });
   // A base-uri that cannot be resolved is a finding of its own (base-uri.ts).
-  const policy = openPolicy(config, lookup, undefined);
+  const policy = createAddressPolicy(config, lookup, undefined);
   await policy.refresh();
   const looked = hosts.slice(0, MAX_HOSTS);
   const judged = await Promise.all(looked.map(async (host) => judge(host, policy, lookup)));
@@ -39,24 +39,24 @@ export async function examineHookAddresses(hosts: readonly HookHost[], config: C
   return [ok(`delivery.allow lets ${what} through`)];
 }
 
-async function judge(host: HookHost, policy: AddressPolicy, lookup: NameLookup): Promise<Judged> {
+async function judge(host: HookHost, policy: AddressPolicy, lookup: DnsResolver): Promise<Judged> {
   const name = hostOf(host.authority);
   let addresses = [name];
   try {
     if (isIP(name) === 0) addresses = (await lookup.lookup(name)).map(({ address }) => address);
   } catch (error) {
-    if (!(error instanceof NameLookupError)) throw error;
+    if (!(error instanceof DnsLookupError)) throw error;
     return { host, problem: { kind: 'unknown', reason: error.code } };
   }
   // As the connector does: one address that may be reached is enough.
-  const rules = addresses.map((address) => policy.refuses(address, name));
+  const rules = addresses.map((address) => policy.violatedRule(address, name));
   if (rules.includes(null)) return { host, problem: null };
   const [address] = addresses;
   const reason = address === name ? `${rules[0]}` : `${address} is ${rules[0]}`;
   return { host, problem: { kind: 'refused', reason } };
 }
 
-function tell(judged: readonly Judged[], kind: 'refused' | 'unknown'): Verdict[] {
+function tell(judged: readonly Judged[], kind: 'refused' | 'unknown'): CheckResult[] {
   const found = judged.filter(({ problem }) => problem?.kind === kind);
   const verdicts = found.slice(0, MAX_SHOWN).map(({ host, problem }) => {
     const name = hostOf(host.authority);

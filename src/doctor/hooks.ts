@@ -1,7 +1,7 @@
 import type { Config } from '../config/config.ts';
 import { hookState } from '../model/hook.ts';
-import { MAX_REMOVED, type FailingHook, type HookReport } from '../storage/hook-targets.ts';
-import { counted, ok, skipped, warning, type Verdict } from './finding.ts';
+import { MAX_REMOVED, type FailingHook, type HookReport } from '../storage/hook-report.ts';
+import { counted, ok, skipped, warning, type CheckResult } from './finding.ts';
 
 /** Failing hooks that are shown; the rest is counted. */
 export const MAX_FAILING = 5;
@@ -25,20 +25,20 @@ function adviceFor({ id, category }: FailingHook): string {
 }
 
 /** Hooks whose receivers do not take what is sent to them. */
-export function judgeHooks(report: Pick<HookReport, 'failing' | 'removedByTarget'>, config: Config): Verdict[] {
+export function evaluateHooks(report: Pick<HookReport, 'failing' | 'removedByTarget'>, config: Config): CheckResult[] {
   const found = [...judgeFailing(report.failing, config), ...judgeRemoved(report.removedByTarget)];
   return found.length > 0 ? found : [ok('no hook is failing')];
 }
 
 /** A target that answers 410 by mistake takes its hook away, after which nothing fails any more. */
-function judgeRemoved(count: number): Verdict[] {
+function judgeRemoved(count: number): CheckResult[] {
   if (count === 0) return [];
   const hooks = count < MAX_REMOVED ? counted(count, 'hook') : `${MAX_REMOVED} hooks or more`;
   const todo = '"klatch hook list --state removed" shows them; if a 410 was a mistake, "klatch hook restore <id>".';
   return [warning(`${hooks} removed by a 410 of the target in the last ${REMOVED_DAYS} days`, todo)];
 }
 
-function judgeFailing(failing: HookReport['failing'], config: Config): Verdict[] {
+function judgeFailing(failing: HookReport['failing'], config: Config): CheckResult[] {
   const verdicts = failing.hooks.map((hook) => {
     const { id, conversationId, authority, failingSince } = hook;
     const health = { pausedAt: null, failures: 1, failingSince };
@@ -57,7 +57,7 @@ function reasonOf({ category, code }: FailingHook): string {
 }
 
 /** Hooks that ask for the server's signature, and the keys that could make one. */
-export function judgeServerKeys(config: Config, keySigned: number | null): Verdict {
+export function evaluateServerKeys(config: Config, keySigned: number | null): CheckResult {
   const pairs = config.serverKeys.length;
   if (pairs === 0 && keySigned === null) {
     return skipped('there is no key; whether a hook asks for one could not be read');

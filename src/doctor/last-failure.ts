@@ -1,4 +1,4 @@
-import { error, warning, type Verdict } from './finding.ts';
+import { error, warning, type CheckResult } from './finding.ts';
 
 /** What is to be done about a server that does not run, whatever ended it. */
 export const START = 'Start it: "klatch serve", or the service that runs it.';
@@ -15,9 +15,9 @@ export interface LastFailure {
 /** What can be seen now of the causes that a run can fail for. */
 export interface PresentCauses {
   /** Ports that another program has. */
-  readonly ports: readonly Verdict[];
+  readonly ports: readonly CheckResult[];
   /** What about the database is in the way of a start; null: it does not run, so that this is not known. */
-  readonly database: readonly Verdict[] | null;
+  readonly database: readonly CheckResult[] | null;
 }
 
 /** The statuses are those of `cli/exit-codes.ts`, as the record of the run keeps them. */
@@ -29,7 +29,7 @@ const ADVICE: ReadonlyMap<number | null, string> = new Map([
 ]);
 
 /** An error for as long as the cause is there or cannot be ruled out; where it is gone, a start is all that is left. */
-export function judgeLastFailure(failure: LastFailure, causes: PresentCauses): Verdict {
+export function evaluateLastFailure(failure: LastFailure, causes: PresentCauses): CheckResult {
   const { found, exitCode } = failure;
   const advice = ADVICE.get(exitCode);
   if (advice === undefined) return warning(found, `${START} Nothing committed is lost; its log has more.`);

@@ -1,6 +1,6 @@
 import { readdir, readFile } from 'node:fs/promises';
 import type { Config } from '../config/config.ts';
-import { counted, error, ok, skipped, warning, type Verdict } from './finding.ts';
+import { counted, error, ok, skipped, warning, type CheckResult } from './finding.ts';
 
 /** Connections beside the general pool: intake, settlements, leases, notifications, two for live clients, two for searches. */
 export const DATABASE_CONNECTIONS = 8;
@@ -23,7 +23,7 @@ export function neededFiles({ postgresql, delivery }: Config): number {
 }
 
 /** Looks at a process's limit; `pid` null: no server runs, so at this process's, which a server started here has. */
-export async function examineOpenFiles(config: Config, pid: number | null): Promise<Verdict> {
+export async function collectOpenFiles(config: Config, pid: number | null): Promise<CheckResult> {
   const process = `/proc/${pid ?? 'self'}`;
   let limits: string;
   try {
@@ -36,19 +36,19 @@ export async function examineOpenFiles(config: Config, pid: number | null): Prom
   const limit = text === 'unlimited' ? Number.POSITIVE_INFINITY : Number(text);
   const open = pid === null ? null : await readdir(`${process}/fd`).catch(() => null);
   const { connections } = config.live;
-  return judgeOpenFiles({ limit, open: open?.length ?? null, needed: neededFiles(config), connections });
+  return evaluateOpenFiles({ limit, open: open?.length ?? null, needed: neededFiles(config), connections });
 }
 
 /**
  * `open` is null where nobody may count, or nothing runs. Live clients are named and not judged: `connections` is a bound
  * that few installations come near.
  */
-export function judgeOpenFiles(files: {
+export function evaluateOpenFiles(files: {
   limit: number;
   open: number | null;
   needed: number;
   connections: number;
-}): Verdict {
+}): CheckResult {
   const { limit, open, needed, connections } = files;
   const bound = Number.isFinite(limit) ? `at most ${limit}` : 'without a limit';
   const what = open === null ? `${bound} for a server that is started here` : `${counted(open, 'file')} open, ${bound}`;

@@ -2,13 +2,13 @@ import type { Config } from '../config/config.ts';
 import { configuredApps, configuredKinds, PUSH_KEYS } from '../config/push-apps.ts';
 import type { DeviceKind } from '../model/device.ts';
 import { AddressPolicy } from '../outbound/address-policy.ts';
-import { NameLookup } from '../outbound/name-lookup.ts';
+import { DnsResolver } from '../outbound/dns-resolver.ts';
 import { AppleVendor } from '../push/apple.ts';
 import { GoogleVendor } from '../push/google.ts';
 import type { PushVendor } from '../push/vendor.ts';
 import { WebVendor } from '../push/web.ts';
 import type { DeviceCount, PushReport } from '../storage/device-report.ts';
-import { counted, error, ok, skipped, warning, type Verdict } from './finding.ts';
+import { counted, error, ok, skipped, warning, type CheckResult } from './finding.ts';
 
 /** What waits for longer is worth a word: a vendor that has a bad hour is not. */
 export const PUSH_OVERDUE_MS = 3_600_000;
@@ -29,7 +29,7 @@ export async function findPushProblems(config: Config): Promise<readonly PushPro
   if (googlePush.keys.length > 0) vendors.push(new GoogleVendor(googlePush, options));
   if (applePush.keys.length > 0) vendors.push(new AppleVendor(applePush, options));
   if (webPush !== null) {
-    const lookup = new NameLookup({
+    const lookup = new DnsResolver({
       timeoutMs: delivery.lookupTimeoutMs,
       cacheMs: 0,
       failureCacheMs: 0,
@@ -42,7 +42,11 @@ export async function findPushProblems(config: Config): Promise<readonly PushPro
 }
 
 /** Push that is configured and cannot work, devices that are told nothing, and what has waited for long. */
-export function judgePush(config: Config, problems: readonly PushProblem[], report: PushReport | null): Verdict[] {
+export function evaluatePush(
+  config: Config,
+  problems: readonly PushProblem[],
+  report: PushReport | null,
+): CheckResult[] {
   const kinds = configuredKinds(config);
   const broken = problems.map(({ kind, problem }) =>
     error(
@@ -62,7 +66,7 @@ export function judgePush(config: Config, problems: readonly PushProblem[], repo
 }
 
 /** Devices whose vendor or app was taken out of the configuration. */
-function judgeDevices(config: Config, { kind, app, devices }: DeviceCount): Verdict[] {
+function judgeDevices(config: Config, { kind, app, devices }: DeviceCount): CheckResult[] {
   const todo = 'Configure it again, or leave it: such devices go with their sessions.';
   const are = `${counted(devices, 'device')} of ${kind} ${devices === 1 ? 'is' : 'are'} told nothing`;
   if (!configuredKinds(config).includes(kind))
@@ -71,7 +75,7 @@ function judgeDevices(config: Config, { kind, app, devices }: DeviceCount): Verd
   return [warning(`${are}: ${PUSH_KEYS[kind]} has no ${app} any more`, todo)];
 }
 
-function judgeOverdue({ overdue }: PushReport): Verdict[] {
+function judgeOverdue({ overdue }: PushReport): CheckResult[] {
   return overdue.map(({ kind, pushes, since }) => {
     const wait = pushes === 1 ? '1 push waits' : `${pushes} pushes wait`;
     return warning(`${wait} for devices of ${kind}, the first since ${since.toISOString()}`, STATUS);

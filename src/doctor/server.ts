@@ -1,14 +1,15 @@
 import { statSync } from 'node:fs';
-import { error, ok, warning, type Verdict } from './finding.ts';
+import { error, ok, warning, type CheckResult } from './finding.ts';
 import type { LastFailure } from './last-failure.ts';
 
 /** What the running server says about itself, or what to think of it saying nothing. */
 export type ServerAnswer =
-  { readonly version: string; readonly pid: number; readonly ready: boolean; readonly startedAt: Date } | ServerSilence;
+  | { readonly version: string; readonly pid: number; readonly ready: boolean; readonly startedAt: Date }
+  | ServerUnreachable;
 
 /** A server that says nothing. */
-export interface ServerSilence {
-  readonly silence: Verdict;
+export interface ServerUnreachable {
+  readonly silence: CheckResult;
   /** Nothing has the data directory: a server can be started on it. */
   readonly isFree: boolean;
   /** Null: its last run did not fail. */
@@ -16,9 +17,12 @@ export interface ServerSilence {
 }
 
 /** Judges a server by its answer. `version` is this program's, `file` the configuration that it would read now. */
-export function judgeServer(answer: ServerAnswer, { version, file }: { version: string; file: string }): Verdict[] {
+export function evaluateServer(
+  answer: ServerAnswer,
+  { version, file }: { version: string; file: string },
+): CheckResult[] {
   if ('silence' in answer) return [answer.silence];
-  const found: Verdict[] = [];
+  const found: CheckResult[] = [];
   if (answer.version !== version) {
     const what = `the server is Klatch ${answer.version} and this program is ${version}`;
     found.push(warning(what, 'Restart the server to have it run this version.'));

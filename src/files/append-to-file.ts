@@ -1,6 +1,6 @@
 import type { FileHandle } from 'node:fs/promises';
-import { releaseChunk } from './chunk-memory.ts';
-import type { Gathering } from './gathering.ts';
+import { releaseChunk } from './pipe-and-release.ts';
+import type { ChunkBuffer } from './chunk-buffer.ts';
 
 /**
  * After so many bytes what is written is made safe, beside the writing that goes on: an upload that is cut or killed
@@ -11,38 +11,38 @@ export const SYNC_BYTES = 32 * 1024 * 1024;
 const SYNC_MS = 5_000;
 
 /** What came of an append. */
-export interface Appended {
+export interface AppendResult {
   /** Where the safe bytes end. */
-  readonly safe: number;
+  readonly durableBytes: number;
   /** Why the source ended before its time; null: it ended well. */
   readonly sourceError: Error | null;
 }
 
 /**
- * Writes what is gathered of a stream to an open file from `start` on, and syncs its data; the folder is not synced. `onSafe` is
- * told how far that is as it goes on. Rejects with the error of the file system; then nothing behind the last `onSafe`
+ * Writes what is gathered of a stream to an open file from `start` on, and syncs its data; the folder is not synced. `onDurable` is
+ * told how far that is as it goes on. Rejects with the error of the file system; then nothing behind the last `onDurable`
  * counts, since the kernel reports a failed write once.
  */
 export async function appendToFile(
   handle: FileHandle,
   start: number,
-  { gathering, onSafe, isOwned }: { gathering: Gathering; onSafe: (safe: number) => void; isOwned: boolean },
-): Promise<Appended> {
-  const syncing = new BackgroundSync(handle, start, onSafe);
+  { buffer, onDurable, isOwned }: { buffer: ChunkBuffer; onDurable: (durableBytes: number) => void; isOwned: boolean },
+): Promise<AppendResult> {
+  const syncing = new BackgroundSync(handle, start, onDurable);
   let position = start;
   try {
     for (;;) {
-      const chunks = await gathering.take();
+      const chunks = await buffer.take();
       if (chunks === null) break;
       position += await writeAll(handle, chunks, position);
       if (isOwned) for (const chunk of chunks) releaseChunk(chunk);
-      syncing.reached(position);
+      syncing.syncIfDue(position);
     }
   } finally {
-    await syncing.settled();
+    await syncing.idle();
   }
   await syncing.finish(position);
-  return { safe: position, sourceError: gathering.error };
+  return { durableBytes: position, sourceError: buffer.error };
 }
 
 /** Writes all of it; a disk that fills up takes a part first, and refuses the rest. */
@@ -52,12 +52,12 @@ async function writeAll(handle: FileHandle, chunks: readonly Buffer[], position:
   while (left.length > 0) {
     const { bytesWritten } = await handle.writev(left, position + written);
     written += bytesWritten;
-    left = behind(left, bytesWritten);
+    left = dropBytes(left, bytesWritten);
   }
   return written;
 }
 
-function behind(chunks: readonly Buffer[], bytes: number): readonly Buffer[] {
+function dropBytes(chunks: readonly Buffer[], bytes: number): readonly Buffer[] {
   let skipped = bytes;
   for (const [index, chunk] of chunks.entries()) {
     if (skipped < chunk.length) return [chunk.subarray(skipped), ...chunks.slice(index + 1)];
@@ -69,39 +69,39 @@ function behind(chunks: readonly Buffer[], bytes: number): readonly Buffer[] {
 /** One sync at a time, beside the writes. */
 class BackgroundSync {
   readonly #handle: FileHandle;
-  readonly #onSafe: (safe: number) => void;
-  #safe: number;
+  readonly #onDurable: (durableBytes: number) => void;
+  #durableBytes: number;
   #endedAt = performance.now();
   #running: Promise<void> | null = null;
   #error: unknown = null;
 
-  constructor(handle: FileHandle, start: number, onSafe: (safe: number) => void) {
+  constructor(handle: FileHandle, start: number, onDurable: (durableBytes: number) => void) {
     this.#handle = handle;
-    this.#safe = start;
-    this.#onSafe = onSafe;
+    this.#durableBytes = start;
+    this.#onDurable = onDurable;
   }
 
   /** Throws what the last sync failed with. */
-  reached(position: number): void {
+  syncIfDue(position: number): void {
     if (this.#error !== null) throw this.#error;
-    const isDue = position - this.#safe >= SYNC_BYTES || performance.now() - this.#endedAt >= SYNC_MS;
+    const isDue = position - this.#durableBytes >= SYNC_BYTES || performance.now() - this.#endedAt >= SYNC_MS;
     if (isDue && this.#running === null) this.#running = this.#sync(position);
   }
 
-  async settled(): Promise<void> {
+  async idle(): Promise<void> {
     await this.#running;
   }
 
   async finish(position: number): Promise<void> {
-    if (this.#error === null && this.#safe < position) await this.#sync(position);
+    if (this.#error === null && this.#durableBytes < position) await this.#sync(position);
     if (this.#error !== null) throw this.#error;
   }
 
   async #sync(position: number): Promise<void> {
     try {
       await this.#handle.datasync();
-      this.#safe = position;
-      this.#onSafe(position);
+      this.#durableBytes = position;
+      this.#onDurable(position);
     } catch (error) {
       this.#error = error;
     }

@@ -1,6 +1,6 @@
 import { KlatchError } from '../errors.ts';
-import { SourceCutError } from './inflow.ts';
-import { StoreAwayError, StoreFullError } from './store.ts';
+import { SourceAbortedError } from './upload-stream.ts';
+import { StoreUnavailableError, StoreFullError } from './store.ts';
 
 /** How a request that brings bytes of a file ends. `paused`: a part of a resumable upload that was taken. */
 export const uploadOutcomes = [
@@ -40,8 +40,8 @@ const OUTCOMES: Readonly<Partial<Record<KlatchError['code'], UploadOutcome>>> = 
 
 /** Under what a failed upload is counted. */
 export function outcomeOf(error: unknown): UploadOutcome {
-  if (error instanceof SourceCutError) return 'cut';
+  if (error instanceof SourceAbortedError) return 'cut';
   if (error instanceof StoreFullError) return 'store_full';
-  if (error instanceof StoreAwayError) return 'store_away';
+  if (error instanceof StoreUnavailableError) return 'store_away';
   return (error instanceof KlatchError ? OUTCOMES[error.code] : undefined) ?? 'failed';
 }

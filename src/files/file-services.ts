@@ -2,10 +2,10 @@ import type { Config } from '../config/config.ts';
 import type { Log } from '../log.ts';
 import type { Pool } from '../storage/pool.ts';
 import { FileCounts } from './file-counts.ts';
-import { fileLinkKey } from './link.ts';
-import { ResumableUploads } from './resumable.ts';
+import { fileLinkKey } from './signed-link.ts';
+import { ResumableUploads } from './resumable-uploads.ts';
 import type { FileStore } from './store.ts';
-import { createFileStore } from './stores.ts';
+import { createFileStore } from './create-store.ts';
 import { Uploads } from './uploads.ts';
 
 /** What operations and edges work with when it is about files. */
@@ -15,7 +15,7 @@ export interface FileServices {
   /** Files on their way into the store. */
   readonly uploads: Uploads;
   readonly resumableUploads: ResumableUploads;
-  /** Signs addresses of files (`link.ts`). */
+  /** Signs addresses of files (`signed-link.ts`). */
   readonly fileLinkKey: Buffer;
 }
 

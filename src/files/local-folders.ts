@@ -1,8 +1,15 @@
 import { constants } from 'node:fs';
 import { lstat, mkdir, open, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { hasCode } from './local-failure.ts';
-import { isFileKey, STORE_PAGE, StoreAwayError, type FileKey, type StoredObject, type StoredPage } from './store.ts';
+import { hasCode } from './local-errors.ts';
+import {
+  isFileKey,
+  STORE_PAGE,
+  StoreUnavailableError,
+  type FileKey,
+  type StoredObject,
+  type StoredPage,
+} from './store.ts';
 
 /** Beside the files, so that they are moved into their place and never copied. */
 const UPLOADS = 'uploads';
@@ -46,11 +53,11 @@ export class LocalFolders {
     else await this.checkWithin(folder);
   }
 
-  /** Throws StoreAwayError for what is no folder; ENOENT for none. */
+  /** Throws StoreUnavailableError for what is no folder; ENOENT for none. */
   async checkWithin(folder: string): Promise<void> {
     const found = await lstat(folder);
     if (found.isDirectory()) return;
-    throw new StoreAwayError(
+    throw new StoreUnavailableError(
       `the folder ${this.location}: something that is no folder is in the place of one within it`,
     );
   }
@@ -62,18 +69,18 @@ export class LocalFolders {
     const folders = entries.filter((entry) => entry.isDirectory() && PREFIX.test(entry.name) && entry.name >= first);
     const files: StoredObject[] = [];
     for (const name of folders.map((entry) => entry.name).sort()) {
-      const room = STORE_PAGE - files.length;
-      const page = await listFolder(join(this.location, name), { after, room, prefix: name });
+      const limit = STORE_PAGE - files.length;
+      const page = await listFolder(join(this.location, name), { after, limit, prefix: name });
       files.push(...page.files);
-      if (page.isCut || files.length >= STORE_PAGE) return { files, next: page.last };
+      if (page.isTruncated || files.length >= STORE_PAGE) return { files, next: page.last };
     }
     return { files, next: null };
   }
 
   /** A page of uploads behind a key. */
   async listUploads(after: string | null): Promise<StoredPage> {
-    const { files, isCut, last } = await listFolder(this.uploads, { after, room: STORE_PAGE, prefix: '' });
-    return { files, next: isCut ? last : null };
+    const { files, isTruncated, last } = await listFolder(this.uploads, { after, limit: STORE_PAGE, prefix: '' });
+    return { files, next: isTruncated ? last : null };
   }
 }
 
@@ -101,17 +108,17 @@ async function makeFolder(folder: string): Promise<boolean> {
 /** What is not named as a file of ours is passed over. `last`: the key that the next page goes on behind. */
 async function listFolder(
   folder: string,
-  { after, room, prefix }: { after: string | null; room: number; prefix: string },
-): Promise<{ files: StoredObject[]; isCut: boolean; last: string | null }> {
+  { after, limit, prefix }: { after: string | null; limit: number; prefix: string },
+): Promise<{ files: StoredObject[]; isTruncated: boolean; last: string | null }> {
   const names = await readdir(folder).catch((error: unknown) => {
     if (hasCode(error, 'ENOENT')) return [];
     throw error;
   });
   const keys = names.filter((name) => isFileKey(name) && name.startsWith(prefix) && (after === null || name > after));
-  const page = keys.sort().slice(0, room);
+  const page = keys.sort().slice(0, limit);
   const found = await Promise.all(page.map((key) => objectAt(join(folder, key), key)));
   const files = found.filter((file) => file !== null);
-  return { files, isCut: page.length < keys.length, last: page.at(-1) ?? after };
+  return { files, isTruncated: page.length < keys.length, last: page.at(-1) ?? after };
 }
 
 /** Null for what went meanwhile, and for what is no plain file. */

@@ -1,9 +1,9 @@
 import { constants } from 'node:fs';
 import { access, lstat, open, rename, unlink, type FileHandle } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
-import { appendToFile, type Appended } from './append-to-file.ts';
-import { Gathering } from './gathering.ts';
-import { hasCode, notInStore, storeErrorOf } from './local-failure.ts';
+import { appendToFile, type AppendResult } from './append-to-file.ts';
+import { ChunkBuffer } from './chunk-buffer.ts';
+import { hasCode, notInStore, toStoreError } from './local-errors.ts';
 import { LocalFolders, syncFolder } from './local-folders.ts';
 import {
   checkFileKey,
@@ -36,7 +36,7 @@ export class LocalStore implements FileStore {
   }
 
   async check(): Promise<void> {
-    await this.#guarded(async () => {
+    await this.#translateErrors(async () => {
       await this.#folders.make();
       for (const folder of [this.#folders.location, this.#folders.uploads]) {
         await access(folder, constants.R_OK | constants.W_OK | constants.X_OK);
@@ -47,7 +47,7 @@ export class LocalStore implements FileStore {
   async begin(key: FileKey): Promise<UploadState> {
     checkFileKey(key);
     // The first append makes its file: until then there is nothing to be lost, or to be removed.
-    await this.#guarded(() => this.#folders.make());
+    await this.#translateErrors(() => this.#folders.make());
     return {};
   }
 
@@ -55,25 +55,25 @@ export class LocalStore implements FileStore {
     checkFileKey(key);
     const { received, state } = progress;
     const { bytes, onProgress, isOwned = false } = source;
-    const onSafe = (safe: number): void => onProgress({ received: safe, state });
+    const onDurable = (durableBytes: number): void => onProgress({ received: durableBytes, state });
     // From here on, so that a source which fails while the file is being opened is heard.
-    const gathering = new Gathering(bytes);
+    const buffer = new ChunkBuffer(bytes);
     try {
-      const { safe, sourceError } = await this.#guarded(() =>
-        this.#append(key, received, { gathering, onSafe, isOwned }),
+      const { durableBytes, sourceError } = await this.#translateErrors(() =>
+        this.#append(key, received, { buffer, onDurable, isOwned }),
       );
       if (sourceError !== null) throw sourceError;
-      return { received: safe, state };
+      return { received: durableBytes, state };
     } finally {
-      gathering.stop();
+      buffer.stop();
     }
   }
 
   async finish(key: FileKey, { received }: Progress): Promise<void> {
     checkFileKey(key);
-    await this.#guarded(async () => {
+    await this.#translateErrors(async () => {
       const folder = this.#folders.folderOf(key);
-      const isUploading = await this.#cutUpload(key, received);
+      const isUploading = await this.#truncateUpload(key, received);
       if (!isUploading && (await this.#sizeAt(key)) !== received) throw notInStore(this.description);
       if (isUploading) {
         await this.#folders.makeWithin(folder);
@@ -91,12 +91,12 @@ export class LocalStore implements FileStore {
 
   async dropUpload(key: FileKey): Promise<void> {
     checkFileKey(key);
-    await this.#guarded(() => this.#unlink(this.#folders.uploads, this.#folders.uploadOf(key)));
+    await this.#translateErrors(() => this.#unlink(this.#folders.uploads, this.#folders.uploadOf(key)));
   }
 
   async read(key: FileKey, range: ByteRange | null): Promise<Readable> {
     checkFileKey(key);
-    return this.#guarded(async () => {
+    return this.#translateErrors(async () => {
       const handle = await this.#openFile(key);
       // It closes the file when it ends, fails or is destroyed.
       return handle.createReadStream({ highWaterMark: READ_BYTES, ...range });
@@ -109,20 +109,20 @@ export class LocalStore implements FileStore {
 
   async remove(key: FileKey): Promise<void> {
     checkFileKey(key);
-    await this.#guarded(() => this.#unlink(this.#folders.folderOf(key), this.#folders.pathOf(key)));
+    await this.#translateErrors(() => this.#unlink(this.#folders.folderOf(key), this.#folders.pathOf(key)));
   }
 
   async size(key: FileKey): Promise<number | null> {
     checkFileKey(key);
-    return this.#guarded(() => this.#sizeAt(key));
+    return this.#translateErrors(() => this.#sizeAt(key));
   }
 
   async list(after: FileKey | null): Promise<StoredPage> {
-    return this.#guarded(() => this.#folders.list(after));
+    return this.#translateErrors(() => this.#folders.list(after));
   }
 
   async listUploads(after: string | null): Promise<StoredPage> {
-    return this.#guarded(() => this.#folders.listUploads(after));
+    return this.#translateErrors(() => this.#folders.listUploads(after));
   }
 
   async stop(): Promise<void> {}
@@ -130,8 +130,8 @@ export class LocalStore implements FileStore {
   async #append(
     key: FileKey,
     received: number,
-    to: { gathering: Gathering; onSafe: (safe: number) => void; isOwned: boolean },
-  ): Promise<Appended> {
+    to: { buffer: ChunkBuffer; onDurable: (durableBytes: number) => void; isOwned: boolean },
+  ): Promise<AppendResult> {
     const handle = await this.#openUpload(key, received);
     try {
       // Its name is durable before anything of it counts as safe.
@@ -151,9 +151,9 @@ export class LocalStore implements FileStore {
       this.#folders.uploadOf(key),
       O_WRONLY | O_NOFOLLOW | (isNew ? O_CREAT : 0),
       FILE_MODE,
-    ).catch((error: unknown) => this.#rejectAbsent(error));
+    ).catch((error: unknown) => this.#rejectMissing(error));
     try {
-      await this.#cut(handle, received);
+      await this.#truncate(handle, received);
       return handle;
     } catch (error) {
       await handle.close();
@@ -162,7 +162,7 @@ export class LocalStore implements FileStore {
   }
 
   /** Makes an upload as long as it counts; false: there is none. */
-  async #cutUpload(key: FileKey, received: number): Promise<boolean> {
+  async #truncateUpload(key: FileKey, received: number): Promise<boolean> {
     let handle: FileHandle;
     try {
       const create = received === 0 && (await this.#sizeAt(key)) === null ? O_CREAT : 0;
@@ -172,7 +172,7 @@ export class LocalStore implements FileStore {
       throw error;
     }
     try {
-      if (await this.#cut(handle, received)) await handle.datasync();
+      if (await this.#truncate(handle, received)) await handle.datasync();
       return true;
     } finally {
       await handle.close();
@@ -180,7 +180,7 @@ export class LocalStore implements FileStore {
   }
 
   /** True when something was cut off. Throws NotInStoreError when the file is shorter: what was safe is lost. */
-  async #cut(handle: FileHandle, received: number): Promise<boolean> {
+  async #truncate(handle: FileHandle, received: number): Promise<boolean> {
     const found = await handle.stat();
     if (!found.isFile() || found.size < received) throw notInStore(this.description);
     if (found.size > received) await handle.truncate(received);
@@ -194,13 +194,13 @@ export class LocalStore implements FileStore {
       if ((await handle.stat()).isFile()) return handle;
       await handle.close();
     } catch (error) {
-      return this.#rejectAbsent(error);
+      return this.#rejectMissing(error);
     }
     throw notInStore(this.description);
   }
 
   /** The folder itself that is missing is another matter than a file in it. */
-  async #rejectAbsent(error: unknown): Promise<never> {
+  async #rejectMissing(error: unknown): Promise<never> {
     if (!hasCode(error, 'ENOENT')) throw error;
     await lstat(this.#folders.location);
     throw notInStore(this.description);
@@ -231,11 +231,11 @@ export class LocalStore implements FileStore {
     await syncFolder(folder);
   }
 
-  async #guarded<T>(work: () => Promise<T>): Promise<T> {
+  async #translateErrors<T>(work: () => Promise<T>): Promise<T> {
     try {
       return await work();
     } catch (error) {
-      throw storeErrorOf(error, this.description);
+      throw toStoreError(error, this.description);
     }
   }
 }

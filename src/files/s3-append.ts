@@ -1,22 +1,22 @@
 import { randomBytes } from 'node:crypto';
 import { KlatchError } from '../errors.ts';
-import { Gathering } from './gathering.ts';
-import type { PartSlot, PartSlots } from './part-slots.ts';
+import { ChunkBuffer } from './chunk-buffer.ts';
+import type { PartReservation, PartBufferPool } from './part-buffer-pool.ts';
 import { tailKey, type S3Bucket } from './s3-bucket.ts';
 import type { S3State } from './s3-state.ts';
 import type { AppendSource, FileKey, Progress } from './store.ts';
 
 /** What is gathered while a part waits for its turn. */
-const GATHERED_BYTES = 256 * 1024;
+const BUFFERED_BYTES = 256 * 1024;
 /** So much of a part needs no slot: whoever uploads little, or stalls early, keeps nobody from anything. */
-const WITHOUT_SLOT_BYTES = 256 * 1024;
+const UNRESERVED_BYTES = 256 * 1024;
 
 const TAIL_NAME_BYTES = 12;
 
 /** Where an append goes to. */
 interface Target {
   readonly bucket: S3Bucket;
-  readonly slots: PartSlots;
+  readonly partBuffers: PartBufferPool;
   readonly key: FileKey;
 }
 
@@ -25,22 +25,22 @@ interface Target {
  * what is left as the tail, or where nothing comes behind it as the last part. Two parts are held at most.
  */
 export async function appendToS3(target: Target, progress: S3State, source: AppendSource): Promise<Progress> {
-  const gathering = new Gathering(source.bytes, GATHERED_BYTES);
+  const buffer = new ChunkBuffer(source.bytes, BUFFERED_BYTES);
   const append = new S3Append(target, progress, source);
   try {
     await append.resume();
     for (;;) {
-      const chunks = await gathering.take();
+      const chunks = await buffer.take();
       if (chunks === null) break;
       for (const chunk of chunks) await append.add(chunk);
     }
-    const failure = gathering.error;
+    const failure = buffer.error;
     const reached = await append.end(source.isLast === true && failure === null);
     if (failure === null) return reached;
     source.onProgress(reached);
     throw failure;
   } finally {
-    gathering.stop();
+    buffer.stop();
     await append.release();
   }
 }
@@ -53,7 +53,7 @@ class S3Append {
   #total: number;
   #chunks: Buffer[] = [];
   #bytes = 0;
-  #slot: PartSlot | null = null;
+  #reservation: PartReservation | null = null;
   /** The part that is being sent; resolves to what it failed with. */
   #sending: Promise<unknown> | null = null;
 
@@ -80,8 +80,8 @@ class S3Append {
 
   /** Stores what is left. */
   async end(isLast: boolean): Promise<Progress> {
-    this.#slot?.full();
-    await this.#sent();
+    this.#reservation?.markFull();
+    await this.#finishSending();
     const body = this.#takeBody();
     if (isLast) await this.#putLast(body);
     else await this.#putTail(body);
@@ -91,18 +91,18 @@ class S3Append {
   /** Gives back what is held; a part that is being sent ends first. */
   async release(): Promise<void> {
     await this.#sending;
-    this.#slot?.release();
-    this.#slot = null;
+    this.#reservation?.release();
+    this.#reservation = null;
   }
 
   async #fill(chunk: Buffer): Promise<void> {
     const { partBytes } = this.#state;
-    for (let rest = chunk; rest.length > 0;) {
-      const taken = rest.subarray(0, partBytes - this.#bytes);
-      rest = rest.subarray(taken.length);
+    for (let unread = chunk; unread.length > 0;) {
+      const taken = unread.subarray(0, partBytes - this.#bytes);
+      unread = unread.subarray(taken.length);
       this.#chunks.push(taken);
       this.#bytes += taken.length;
-      if (this.#bytes > WITHOUT_SLOT_BYTES) this.#slot ??= await this.#takeSlot();
+      if (this.#bytes > UNRESERVED_BYTES) this.#reservation ??= await this.#reserve();
       if (this.#bytes === partBytes) await this.#sendPart();
     }
   }
@@ -113,9 +113,9 @@ class S3Append {
   }
 
   /** Called back, the source ends here: what came of it is stored as when its client leaves. */
-  #takeSlot(): Promise<PartSlot> {
+  #reserve(): Promise<PartReservation> {
     const sentence = 'Other uploads waited for this one, which came too slowly; what is not complete can be sent again';
-    return this.#target.slots.take(() => {
+    return this.#target.partBuffers.take(() => {
       this.#source.bytes.destroy(new KlatchError('request_timeout', { sentence }));
     });
   }
@@ -128,22 +128,22 @@ class S3Append {
   }
 
   async #sendPart(): Promise<void> {
-    this.#slot?.full();
-    await this.#sent();
+    this.#reservation?.markFull();
+    await this.#finishSending();
     const body = this.#takeBody();
     // The slot goes with the part.
-    const slot = this.#slot;
-    this.#slot = null;
+    const reservation = this.#reservation;
+    this.#reservation = null;
     this.#sending = this.#putPart(body)
       .then(
         () => null,
         (error: unknown) => error,
       )
-      .finally(() => slot?.release());
+      .finally(() => reservation?.release());
   }
 
   /** Throws what the part failed with that was being sent. */
-  async #sent(): Promise<void> {
+  async #finishSending(): Promise<void> {
     const failure = await this.#sending;
     this.#sending = null;
     if (failure !== null && failure !== undefined) throw failure;
@@ -152,9 +152,9 @@ class S3Append {
   async #putPart(body: Buffer): Promise<void> {
     const { bucket, key } = this.#target;
     const uploadId = this.#state.uploadId ?? (await bucket.beginUpload(key));
-    if (this.#state.uploadId === null) this.#reach({ uploadId });
+    if (this.#state.uploadId === null) this.#advance({ uploadId });
     const etag = await bucket.putPart(key, { uploadId, part: this.#state.etags.length + 1 }, body);
-    this.#reach({ etags: [...this.#state.etags, etag], tail: 0, tailName: null });
+    this.#advance({ etags: [...this.#state.etags, etag], tail: 0, tailName: null });
   }
 
   async #putTail(body: Buffer): Promise<void> {
@@ -178,7 +178,7 @@ class S3Append {
     this.#state = { ...this.#state, tail: 0, tailName: null, isComplete: true };
   }
 
-  #reach(change: Partial<S3State>): void {
+  #advance(change: Partial<S3State>): void {
     this.#state = { ...this.#state, ...change };
     this.#source.onProgress({ received: this.#received, state: { ...this.#state } });
   }

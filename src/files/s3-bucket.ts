@@ -1,11 +1,11 @@
 import { PassThrough, type Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
-import { readRefusal, refusalError } from './s3-failure.ts';
+import { parseErrorResponse, toStoreError } from './s3-errors.ts';
 import type { S3Client } from './s3-client.ts';
 import {
   isFileKey,
   NotInStoreError,
-  StoreAwayError,
+  StoreUnavailableError,
   type ByteRange,
   type FileKey,
   type StoredObject,
@@ -26,7 +26,7 @@ interface ObjectPage {
 interface FoundUpload {
   readonly key: string;
   readonly uploadId: string;
-  readonly begunAt: Date;
+  readonly startedAt: Date;
 }
 
 /** The object that holds a tail of an upload; each has a name of its own. */
@@ -47,21 +47,21 @@ export class S3Bucket {
   }
 
   async check(): Promise<void> {
-    await this.#client.ask({ method: 'GET', key: null, query: { 'list-type': '2', 'max-keys': '1' } });
+    await this.#client.getText({ method: 'GET', key: null, query: { 'list-type': '2', 'max-keys': '1' } });
   }
 
   async put(key: string, body: Buffer): Promise<void> {
-    await this.#client.tell({ method: 'PUT', key, body, headers: { 'content-type': 'application/octet-stream' } });
+    await this.#client.execute({ method: 'PUT', key, body, headers: { 'content-type': 'application/octet-stream' } });
   }
 
   async remove(key: string): Promise<void> {
-    await this.#ignoringAbsence(this.#client.tell({ method: 'DELETE', key }));
+    await this.#ignoreNotFound(this.#client.execute({ method: 'DELETE', key }));
   }
 
   /** Null: there is none. */
   async size(key: string): Promise<number | null> {
     try {
-      const headers = await this.#client.tell({ method: 'HEAD', key });
+      const headers = await this.#client.execute({ method: 'HEAD', key });
       return Number(headers['content-length']);
     } catch (error) {
       if (error instanceof NotInStoreError) return null;
@@ -73,12 +73,12 @@ export class S3Bucket {
     const headers: Record<string, string> = range === null ? {} : { range: `bytes=${range.start}-${range.end}` };
     const { status, body } = await this.#client.send({ method: 'GET', key, headers, isRead: true });
     const out = new PassThrough();
-    const isPart = range === null || status === 206;
+    const isPartial = range === null || status === 206;
     // What is given up by us needs no words; an error that nobody hears would end the process.
-    body.on('error', (cause) => (isPart ? out.destroy(this.#client.brokenOff(cause)) : undefined));
-    if (!isPart) {
+    body.on('error', (cause) => (isPartial ? out.destroy(this.#client.transferFailed(cause)) : undefined));
+    if (!isPartial) {
       body.destroy();
-      throw new StoreAwayError(`${this.#client.description} does not give parts of files`);
+      throw new StoreUnavailableError(`${this.#client.description} does not give parts of files`);
     }
     // A reader that leaves ends the request as well.
     out.on('close', () => body.destroy());
@@ -101,17 +101,17 @@ export class S3Bucket {
 
   async beginUpload(key: FileKey): Promise<string> {
     const headers = { 'content-type': 'application/octet-stream' };
-    const answer = await this.#client.ask({ method: 'POST', key, query: { uploads: '' }, headers });
-    const uploadId = textOf(answer, 'UploadId');
-    if (uploadId === null || uploadId === '') throw this.#misunderstood();
+    const document = await this.#client.getText({ method: 'POST', key, query: { uploads: '' }, headers });
+    const uploadId = textOf(document, 'UploadId');
+    if (uploadId === null || uploadId === '') throw this.#unexpectedResponse();
     return uploadId;
   }
 
   /** Parts are numbered from 1 on. Resolves to what the store calls it. */
   async putPart(key: FileKey, { uploadId, part }: { uploadId: string; part: number }, body: Buffer): Promise<string> {
     const query = { partNumber: String(part), uploadId };
-    const { etag } = await this.#client.tell({ method: 'PUT', key, query, body });
-    if (typeof etag !== 'string') throw this.#misunderstood();
+    const { etag } = await this.#client.execute({ method: 'PUT', key, query, body });
+    if (typeof etag !== 'string') throw this.#unexpectedResponse();
     return etag;
   }
 
@@ -123,27 +123,28 @@ export class S3Bucket {
     const xml = `<CompleteMultipartUpload xmlns="http://s3.amazonaws.com/doc/2006-03-01/">${parts.join('')}</CompleteMultipartUpload>`;
     const headers = { 'content-type': 'application/xml' };
     const body = Buffer.from(xml);
-    const answer = await this.#client.ask({ method: 'POST', key, query: { uploadId }, headers, body });
+    const document = await this.#client.getText({ method: 'POST', key, query: { uploadId }, headers, body });
     // It takes long, so the store begins with a 200 and says in the document how it went.
-    if (elementsOf(answer, 'Error').length > 0) throw refusalError(this.#client.description, readRefusal(200, answer));
+    if (elementsOf(document, 'Error').length > 0)
+      throw toStoreError(this.#client.description, parseErrorResponse(200, document));
   }
 
   async abortUpload(key: string, uploadId: string): Promise<void> {
-    await this.#ignoringAbsence(this.#client.tell({ method: 'DELETE', key, query: { uploadId } }));
+    await this.#ignoreNotFound(this.#client.execute({ method: 'DELETE', key, query: { uploadId } }));
   }
 
   /** Files behind a key. */
   async list(after: string | null): Promise<ObjectPage> {
-    const { objects, last, isCut } = await this.#list(after, '');
-    return { files: objects.filter(({ key }) => isFileKey(key)), next: isCut ? last : null };
+    const { objects, last, isTruncated } = await this.#list(after, '');
+    return { files: objects.filter(({ key }) => isFileKey(key)), next: isTruncated ? last : null };
   }
 
   /** Tails behind one; the keys are those of their files, each once. */
   async listTails(after: string | null): Promise<ObjectPage> {
-    const { objects, last, isCut } = await this.#list(after === null ? null : `${TAILS}${after}`, TAILS);
+    const { objects, last, isTruncated } = await this.#list(after === null ? null : `${TAILS}${after}`, TAILS);
     const named = objects.map((object) => ({ ...object, key: object.key.slice(TAILS.length).split('.', 1)[0]! }));
     const files = new Map(named.filter(({ key }) => isFileKey(key)).map((object) => [object.key, object]));
-    return { files: [...files.values()], next: isCut ? last!.slice(TAILS.length) : null };
+    return { files: [...files.values()], next: isTruncated ? last!.slice(TAILS.length) : null };
   }
 
   /** Uploads that were begun and not ended. Some stores tell of those alone whose whole key is given. */
@@ -162,42 +163,45 @@ export class S3Bucket {
   async #list(
     after: string | null,
     prefix: string,
-  ): Promise<{ objects: StoredObject[]; last: string | null; isCut: boolean }> {
+  ): Promise<{ objects: StoredObject[]; last: string | null; isTruncated: boolean }> {
     const query: Record<string, string> = { 'list-type': '2', 'max-keys': PAGE };
     if (prefix !== '') query['prefix'] = prefix;
     if (after !== null) query['start-after'] = after;
-    const answer = await this.#client.ask({ method: 'GET', key: null, query });
-    const objects = elementsOf(answer, 'Contents').map((entry) => ({
+    const document = await this.#client.getText({ method: 'GET', key: null, query });
+    const objects = elementsOf(document, 'Contents').map((entry) => ({
       key: textOf(entry, 'Key') ?? '',
       size: Number(textOf(entry, 'Size')),
       modifiedAt: new Date(textOf(entry, 'LastModified') ?? ''),
     }));
-    if (objects.some(({ key, size }) => key === '' || !Number.isSafeInteger(size))) throw this.#misunderstood();
+    if (objects.some(({ key, size }) => key === '' || !Number.isSafeInteger(size))) throw this.#unexpectedResponse();
     const last = objects.at(-1)?.key ?? null;
     // A page that does not get on would be asked for again and again.
-    const isCut = textOf(answer, 'IsTruncated') === 'true';
-    if (isCut && (last === null || (after !== null && last <= after))) throw this.#misunderstood();
-    return { objects, last, isCut };
+    const isTruncated = textOf(document, 'IsTruncated') === 'true';
+    if (isTruncated && (last === null || (after !== null && last <= after))) throw this.#unexpectedResponse();
+    return { objects, last, isTruncated };
   }
 
   async #uploads(
     query: Readonly<Record<string, string>>,
   ): Promise<{ uploads: readonly FoundUpload[]; next: string | null }> {
     const request = { method: 'GET', key: null, query: { uploads: '', 'max-uploads': PAGE, ...query } } as const;
-    const answer = await this.#client.ask(request);
-    const uploads = elementsOf(answer, 'Upload').map((entry) => ({
+    const document = await this.#client.getText(request);
+    const uploads = elementsOf(document, 'Upload').map((entry) => ({
       key: textOf(entry, 'Key') ?? '',
       uploadId: textOf(entry, 'UploadId') ?? '',
-      begunAt: new Date(textOf(entry, 'Initiated') ?? ''),
+      startedAt: new Date(textOf(entry, 'Initiated') ?? ''),
     }));
-    if (textOf(answer, 'IsTruncated') !== 'true') return { uploads, next: null };
-    const next = JSON.stringify([textOf(answer, 'NextKeyMarker') ?? '', textOf(answer, 'NextUploadIdMarker') ?? '']);
+    if (textOf(document, 'IsTruncated') !== 'true') return { uploads, next: null };
+    const next = JSON.stringify([
+      textOf(document, 'NextKeyMarker') ?? '',
+      textOf(document, 'NextUploadIdMarker') ?? '',
+    ]);
     const asked = JSON.stringify([query['key-marker'] ?? '', query['upload-id-marker'] ?? '']);
-    if (next === asked) throw this.#misunderstood();
+    if (next === asked) throw this.#unexpectedResponse();
     return { uploads, next };
   }
 
-  async #ignoringAbsence(work: Promise<unknown>): Promise<void> {
+  async #ignoreNotFound(work: Promise<unknown>): Promise<void> {
     try {
       await work;
     } catch (error) {
@@ -205,8 +209,8 @@ export class S3Bucket {
     }
   }
 
-  #misunderstood(): StoreAwayError {
-    return new StoreAwayError(
+  #unexpectedResponse(): StoreUnavailableError {
+    return new StoreUnavailableError(
       `${this.#client.description}: what answers is no S3 store that is understood; look at services.aws.s3.endpoint`,
     );
   }

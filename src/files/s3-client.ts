@@ -2,36 +2,36 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { Agent, request as send, type Dispatcher } from 'undici';
 import type { S3Config } from '../config/config.ts';
 import {
-  isWorthRepeating,
-  readRefusal,
-  REFUSAL_BYTES,
-  refusalError,
+  isRetryable,
+  parseErrorResponse,
+  MAX_ERROR_BYTES,
+  toStoreError,
   unreachableError,
-  type S3Refusal,
-} from './s3-failure.ts';
+  type S3ErrorResponse,
+} from './s3-errors.ts';
 import { S3Signing, type S3Request } from './s3-signing.ts';
-import { StoreAwayError } from './store.ts';
+import { StoreUnavailableError } from './store.ts';
 
 /** The bounds of each request. */
 export interface S3Bounds {
   readonly connectTimeoutMs: number;
   /** Until the headers of the answer, beside the time that its body takes on a slow line. */
-  readonly answerTimeoutMs: number;
+  readonly responseTimeoutMs: number;
   /** Between two pieces of an answer that is read. */
   readonly idleTimeoutMs: number;
   /** Waits before a request is repeated; so many repeats there are. */
-  readonly repeatMs: readonly number[];
+  readonly retryDelaysMs: readonly number[];
 }
 
 export const S3_BOUNDS: S3Bounds = {
   connectTimeoutMs: 5_000,
-  answerTimeoutMs: 20_000,
+  responseTimeoutMs: 20_000,
   idleTimeoutMs: 30_000,
-  repeatMs: [200, 800, 3_000],
+  retryDelaysMs: [200, 800, 3_000],
 };
 
 /** A line slower than this, in bytes a second, is taken for one that hangs. */
-const SLOWEST_LINE = 64 * 1024;
+const MIN_BYTES_PER_SECOND = 64 * 1024;
 /** Downloads take one each for as long as their reader takes; they keep nothing else from the store. */
 const READ_CONNECTIONS = 1_000;
 const CONNECTIONS = 64;
@@ -40,7 +40,7 @@ const MAX_HEADER_BYTES = 16 * 1024;
 const DOCUMENT_BYTES = 8 * 1024 * 1024;
 
 /** An answer that is a success. */
-export interface S3Answer {
+export interface S3Response {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly body: Dispatcher.ResponseData['body'];
@@ -75,27 +75,27 @@ export class S3Client {
   }
 
   /** Sends a request whose answer's body is the caller's to read, or to destroy. */
-  async send(request: S3Request): Promise<S3Answer> {
-    const { repeatMs } = this.#bounds;
+  async send(request: S3Request): Promise<S3Response> {
+    const { retryDelaysMs } = this.#bounds;
     for (let attempt = 0; ; attempt += 1) {
-      const answer = await this.#attempt(request);
-      if (!('failure' in answer)) return answer;
-      const pauseMs = repeatMs[attempt];
-      if (!answer.again || pauseMs === undefined || this.#stopping.signal.aborted) throw answer.failure;
-      await this.#pause(pauseMs * (0.8 + Math.random() * 0.4), answer.failure);
+      const response = await this.#attempt(request);
+      if (!('failure' in response)) return response;
+      const delayMs = retryDelaysMs[attempt];
+      if (!response.isRetryable || delayMs === undefined || this.#stopping.signal.aborted) throw response.failure;
+      await this.#pause(delayMs * (0.8 + Math.random() * 0.4), response.failure);
     }
   }
 
   /** Sends a request and reads the answer's document. */
-  async ask(request: S3Request): Promise<string> {
+  async getText(request: S3Request): Promise<string> {
     const { body } = await this.send(request);
-    return this.#document(body);
+    return this.#readDocument(body);
   }
 
   /** Sends a request whose answer says nothing but that it is done; resolves to its headers. */
-  async tell(request: S3Request): Promise<S3Answer['headers']> {
+  async execute(request: S3Request): Promise<S3Response['headers']> {
     const { headers, body } = await this.send(request);
-    await this.#document(body);
+    await this.#readDocument(body);
     return headers;
   }
 
@@ -104,7 +104,7 @@ export class S3Client {
   }
 
   /** What a failure in the middle of an answer is for the store. */
-  brokenOff(cause: unknown): StoreAwayError {
+  transferFailed(cause: unknown): StoreUnavailableError {
     return unreachableError(this.description, this.#signing.host, cause);
   }
 
@@ -113,26 +113,26 @@ export class S3Client {
     await Promise.all([this.#agent.destroy(), this.#readAgent.destroy()]);
   }
 
-  async #attempt(request: S3Request): Promise<S3Answer | { failure: Error; again: boolean }> {
-    let refusal: S3Refusal;
+  async #attempt(request: S3Request): Promise<S3Response | { failure: Error; isRetryable: boolean }> {
+    let errorResponse: S3ErrorResponse;
     try {
       const { statusCode: status, headers, body } = await this.#send(request);
       if (status >= 200 && status < 300) return { status, headers, body };
-      refusal = readRefusal(status, await readText(body, REFUSAL_BYTES));
+      errorResponse = parseErrorResponse(status, await readText(body, MAX_ERROR_BYTES));
     } catch (cause) {
-      return { failure: this.brokenOff(cause), again: !this.#stopping.signal.aborted };
+      return { failure: this.transferFailed(cause), isRetryable: !this.#stopping.signal.aborted };
     }
-    return { failure: refusalError(this.description, refusal), again: isWorthRepeating(refusal) };
+    return { failure: toStoreError(this.description, errorResponse), isRetryable: isRetryable(errorResponse) };
   }
 
   /** Signed anew for each attempt: a signature is good for some minutes. */
   async #send(request: S3Request): Promise<Dispatcher.ResponseData> {
     const { method, body, isRead } = request;
     const { url, headers } = await this.#signing.sign(request);
-    const lineMs = ((body?.length ?? 0) / SLOWEST_LINE) * 1_000;
+    const transferMs = ((body?.length ?? 0) / MIN_BYTES_PER_SECOND) * 1_000;
     const deadline = new AbortController();
-    const late = Object.assign(new Error('no answer in time'), { code: 'TIMEOUT' });
-    const timer = setTimeout(() => deadline.abort(late), this.#bounds.answerTimeoutMs + lineMs);
+    const timeoutError = Object.assign(new Error('no answer in time'), { code: 'TIMEOUT' });
+    const timer = setTimeout(() => deadline.abort(timeoutError), this.#bounds.responseTimeoutMs + transferMs);
     try {
       return await send(url, {
         method,
@@ -146,17 +146,17 @@ export class S3Client {
     }
   }
 
-  async #document(body: Dispatcher.ResponseData['body']): Promise<string> {
+  async #readDocument(body: Dispatcher.ResponseData['body']): Promise<string> {
     try {
       return await readText(body, DOCUMENT_BYTES);
     } catch (cause) {
-      throw this.brokenOff(cause);
+      throw this.transferFailed(cause);
     }
   }
 
-  async #pause(pauseMs: number, failure: Error): Promise<void> {
+  async #pause(delayMs: number, failure: Error): Promise<void> {
     try {
-      await wait(pauseMs, undefined, { signal: this.#stopping.signal });
+      await wait(delayMs, undefined, { signal: this.#stopping.signal });
     } catch {
       throw failure;
     }

@@ -6,7 +6,7 @@ const EMPTY_HASH = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852
 /** The store's own bound: a week. */
 const MAX_LINK_S = 604_800;
 /** What a signed address can make the store say, by the header. */
-const ANSWER_HEADERS = ['content-type', 'content-disposition', 'cache-control'] as const;
+const RESPONSE_HEADERS = ['content-type', 'content-disposition', 'cache-control'] as const;
 const GENERAL_ENDPOINT = 's3.amazonaws.com';
 
 /** A request to the bucket, or to a key in it. */
@@ -50,7 +50,7 @@ export class S3Signing {
       headers: { ...headers, 'x-amz-content-sha256': hash },
     });
     const signed = await signer.sign();
-    return { url: this.#spelled(signed.url), headers: Object.fromEntries(signed.headers) };
+    return { url: this.#withEncodedSpaces(signed.url), headers: Object.fromEntries(signed.headers) };
   }
 
   /** An address that gives the file to whoever has it. Headers that the store cannot be made to say are left out. */
@@ -60,12 +60,12 @@ export class S3Signing {
   ): Promise<string> {
     const query: Record<string, string> = {};
     for (const [name, value] of Object.entries(headers)) {
-      const known = ANSWER_HEADERS.find((header) => header === name.toLowerCase());
+      const known = RESPONSE_HEADERS.find((header) => header === name.toLowerCase());
       if (known !== undefined) query[`response-${known}`] = value;
     }
     query['X-Amz-Expires'] = String(Math.min(MAX_LINK_S, Math.max(1, Math.ceil(forMs / 1_000))));
     const signer = this.#signer({ method: 'GET', url: this.#url(key, query), signQuery: true });
-    return this.#spelled((await signer.sign()).url);
+    return this.#withEncodedSpaces((await signer.sign()).url);
   }
 
   #signer(what: { method: string; url: string; headers?: Record<string, string>; signQuery?: boolean }): AwsV4Signer {
@@ -91,7 +91,7 @@ export class S3Signing {
   }
 
   /** A space as it was signed: URL spells it "+", which not every store reads as one. */
-  #spelled(url: URL): string {
+  #withEncodedSpaces(url: URL): string {
     return `${url.origin}${url.pathname}${url.search.replaceAll('+', '%20')}`;
   }
 }

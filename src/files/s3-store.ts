@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream';
 import type { S3Config } from '../config/config.ts';
-import { PartSlots } from './part-slots.ts';
+import { PartBufferPool } from './part-buffer-pool.ts';
 import { appendToS3 } from './s3-append.ts';
 import { S3Bucket } from './s3-bucket.ts';
 import { S3Client, type S3Bounds } from './s3-client.ts';
@@ -26,16 +26,16 @@ export class S3Store implements FileStore {
   readonly #client: S3Client;
   readonly #bucket: S3Bucket;
   readonly #partBytes: number;
-  readonly #slots: PartSlots;
-  readonly #gives: boolean;
+  readonly #partBuffers: PartBufferPool;
+  readonly #redirects: boolean;
 
-  constructor(config: S3Config, options: { maxFileBytes: number; bounds?: S3Bounds; slotWaitMs?: number }) {
+  constructor(config: S3Config, options: { maxFileBytes: number; bounds?: S3Bounds; reservationWaitMs?: number }) {
     this.#client = new S3Client(config, options.bounds);
     this.description = this.#client.description;
     this.#bucket = new S3Bucket(this.#client);
     this.#partBytes = partBytesFor(options.maxFileBytes);
-    this.#slots = new PartSlots(this.#partBytes, options.slotWaitMs);
-    this.#gives = config.downloads === 'redirect';
+    this.#partBuffers = new PartBufferPool(this.#partBytes, options.reservationWaitMs);
+    this.#redirects = config.downloads === 'redirect';
   }
 
   check(): Promise<void> {
@@ -51,7 +51,7 @@ export class S3Store implements FileStore {
     checkFileKey(key);
     const state = readProgress(progress);
     if (state.isComplete) throw new NotInStoreError('the upload has had its last bytes');
-    return appendToS3({ bucket: this.#bucket, slots: this.#slots, key }, state, source);
+    return appendToS3({ bucket: this.#bucket, partBuffers: this.#partBuffers, key }, state, source);
   }
 
   async finish(key: FileKey, progress: Progress): Promise<void> {
@@ -92,7 +92,7 @@ export class S3Store implements FileStore {
     options: { forMs: number; headers: Readonly<Record<string, string>> },
   ): Promise<string | null> {
     checkFileKey(key);
-    return this.#gives ? this.#client.link(key, options) : null;
+    return this.#redirects ? this.#client.link(key, options) : null;
   }
 
   async remove(key: FileKey): Promise<void> {
@@ -117,7 +117,7 @@ export class S3Store implements FileStore {
     }
     const marker = after.slice(1);
     const { uploads, next } = await this.#bucket.listUploads(marker === '' ? null : marker);
-    const files = uploads.map(({ key, begunAt }) => ({ key, size: 0, modifiedAt: begunAt }));
+    const files = uploads.map(({ key, startedAt }) => ({ key, size: 0, modifiedAt: startedAt }));
     return { files, next: next === null ? null : `u${next}` };
   }
 
@@ -139,11 +139,11 @@ export class S3Store implements FileStore {
       if (uploadId !== null) await this.#bucket.abortUpload(key, uploadId);
       return;
     }
-    const slot = await this.#slots.take(null);
+    const reservation = await this.#partBuffers.take(null);
     try {
       await this.#finishWithTail(key, state);
     } finally {
-      slot.release();
+      reservation.release();
     }
   }
 

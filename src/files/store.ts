@@ -16,8 +16,8 @@ export function checkFileKey(key: string): void {
 }
 
 /** The store cannot be reached, or refuses for reasons of its own. Messages still flow. */
-export class StoreAwayError extends Error {
-  override readonly name = 'StoreAwayError';
+export class StoreUnavailableError extends Error {
+  override readonly name = 'StoreUnavailableError';
 }
 
 /** There is no room left in the store. */
@@ -75,14 +75,14 @@ export interface StoredPage {
 export const STORE_PAGE = 1_000;
 
 /**
- * Where the bytes of files are. All methods reject with StoreAwayError, StoreFullError or NotInStoreError for what the
+ * Where the bytes of files are. All methods reject with StoreUnavailableError, StoreFullError or NotInStoreError for what the
  * store does; none of them waits without a bound, except for `bytes`, whose end is the caller's business. Nothing is
  * logged here. One append at a time goes to a key: the caller sees to it.
  */
 export interface FileStore {
   /** For people: "the folder /var/lib/klatch/files", "the bucket klatch". */
   readonly description: string;
-  /** Throws StoreAwayError, with a reason for people, when it cannot be worked with. */
+  /** Throws StoreUnavailableError, with a reason for people, when it cannot be worked with. */
   check(): Promise<void>;
   /** Begins an upload. */
   begin(key: FileKey): Promise<UploadState>;

@@ -1,8 +1,8 @@
 import type { Log } from '../log.ts';
-import { keepDuty, takeDuty } from '../storage/duties.ts';
-import { deleteRow, findRemoved, markLoose, postponeRemoval, type StoredFile } from '../storage/files.ts';
+import { renewJobLock, takeJobLock } from '../storage/job-locks.ts';
+import { deleteRow, findRemoved, detachFromMessage, postponeRemoval, type StoredFile } from '../storage/files.ts';
 import type { Pool } from '../storage/pool.ts';
-import { tryInBatches } from './batches.ts';
+import { tryInBatches } from './concurrency.ts';
 import type { FileStore } from './store.ts';
 
 /** What is removed is gone from the store a minute later, about. */
@@ -11,13 +11,13 @@ const SWEEP_MS = 60_000;
  * Whoever sweeps has the duty for so long, prolonged before each page; shorter than from one sweep to the next. Two that
  * sweep at once do no harm: everything here may be done twice.
  */
-const DUTY_MS = 50_000;
+const JOB_LOCK_MS = 50_000;
 const PAGE = 200;
 /** Pages of one sweep; the rest waits for the next one. */
 const MAX_PAGES = 100;
 
 /** What sweeping works with. */
-export interface SweeperParts {
+export interface SweeperDeps {
   readonly pool: Pool;
   readonly store: FileStore;
   /** The name of this process among those that share the database. */
@@ -32,14 +32,14 @@ export interface SweeperParts {
  * and uploads that did not go on. First the store, then the row, so that nothing is left in the store without a row.
  */
 export class Sweeper {
-  readonly #parts: SweeperParts;
+  readonly #deps: SweeperDeps;
   #timer: NodeJS.Timeout | null = null;
   #sweeping: Promise<unknown> | null = null;
   #isStopping = false;
-  #isAway = false;
+  #isUnavailable = false;
 
-  constructor(parts: SweeperParts) {
-    this.#parts = parts;
+  constructor(deps: SweeperDeps) {
+    this.#deps = deps;
   }
 
   /** The first sweep is some time after the start: nothing waits for it. */
@@ -58,14 +58,14 @@ export class Sweeper {
 
   /** One sweep: how many files are gone; null: another node does it, or the store or the database is away. */
   async sweep(): Promise<number | null> {
-    const { pool, node, log } = this.#parts;
+    const { pool, node, log } = this.#deps;
     try {
-      if (!(await pool.run((sql) => takeDuty(sql, 'files', node, DUTY_MS)))) return null;
+      if (!(await pool.run((sql) => takeJobLock(sql, 'files', node, JOB_LOCK_MS)))) return null;
       const { removed, failures } = await this.#sweepPages();
       if (failures.length > 0) this.#failed(failures[0], failures.length);
-      else if (this.#isAway) {
+      else if (this.#isUnavailable) {
         log.info('files that are to go are taken out of the store again');
-        this.#isAway = false;
+        this.#isUnavailable = false;
       }
       if (removed > 0) log.debug('took files out of the store', { removed });
       return removed;
@@ -77,19 +77,19 @@ export class Sweeper {
 
   /** Told once for each time that it is away: it is tried again all the time. `files`: how many; undefined: all. */
   #failed(error: unknown, files?: number): void {
-    const { log } = this.#parts;
-    if (!this.#isAway) log.warn('files that are to go stay in the store until the next sweep', { error, files });
-    this.#isAway = true;
+    const { log } = this.#deps;
+    if (!this.#isUnavailable) log.warn('files that are to go stay in the store until the next sweep', { error, files });
+    this.#isUnavailable = true;
   }
 
   async #sweepPages(): Promise<{ removed: number; failures: readonly unknown[] }> {
-    const { pool, node, unattachedMs } = this.#parts;
+    const { pool, node, unattachedMs } = this.#deps;
     let removed = 0;
     const failures: unknown[] = [];
     for (let page = 0; page < MAX_PAGES && !this.#isStopping; page += 1) {
-      if (!(await pool.run((sql) => keepDuty(sql, 'files', node, DUTY_MS)))) break;
+      if (!(await pool.run((sql) => renewJobLock(sql, 'files', node, JOB_LOCK_MS)))) break;
       const cutoff = new Date(Date.now() - unattachedMs);
-      await pool.run((sql) => markLoose(sql, cutoff, PAGE));
+      await pool.run((sql) => detachFromMessage(sql, cutoff, PAGE));
       const files = await pool.run((sql) => findRemoved(sql, PAGE));
       const failed = await tryInBatches(files, (file) => this.#remove(file));
       failures.push(...failed);
@@ -101,7 +101,7 @@ export class Sweeper {
   }
 
   async #remove({ id, upload }: StoredFile): Promise<void> {
-    const { pool, store } = this.#parts;
+    const { pool, store } = this.#deps;
     try {
       // A complete one has nothing but its file in the store.
       if (upload === null) await store.remove(id);

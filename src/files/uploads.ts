@@ -5,10 +5,10 @@ import type { Attachment } from '../model/attachment.ts';
 import type { AccountId } from '../model/ids.ts';
 import { findUploadOwner, type Uploader } from '../storage/upload-owner.ts';
 import { outcomeOf, type FileCounts, type UploadOutcome } from './file-counts.ts';
-import { FLOW, type Inflow } from './inflow.ts';
-import { cleanName } from './names.ts';
-import { completeUpload, giveUp, giveUpQuietly, openUpload, receive, type UploadParts } from './reception.ts';
-import { UploadPlaces, type UploadPlace } from './upload-places.ts';
+import { MIN_THROUGHPUT, type UploadStream } from './upload-stream.ts';
+import { sanitizeName } from './sanitize-name.ts';
+import { completeUpload, discard, discardSafely, openUpload, receive, type UploadDeps } from './upload-lifecycle.ts';
+import { UploadLimiter, type UploadPermit } from './upload-limiter.ts';
 
 /** A file that comes in one piece. */
 export interface NewFile extends Uploader {
@@ -23,9 +23,9 @@ export interface NewFile extends Uploader {
 }
 
 /** By what an upload is ended from outside, and what measures how fast it is. */
-export interface UploadWatch {
+export interface UploadControl {
   readonly signal: AbortSignal;
-  readonly onFlow: (flow: Inflow) => void;
+  readonly onStream: (stream: UploadStream) => void;
 }
 
 /**
@@ -44,53 +44,53 @@ export function newFileId(): string {
  * goes through here, whatever brings it.
  */
 export class Uploads {
-  readonly parts: UploadParts;
-  readonly #places: UploadPlaces;
+  readonly deps: UploadDeps;
+  readonly #permits: UploadLimiter;
   readonly #stopping = new AbortController();
   readonly #running = new Set<Promise<unknown>>();
-  #isRefusing = false;
+  #isStopping = false;
 
-  constructor(parts: Omit<UploadParts, 'bounds'> & Partial<Pick<UploadParts, 'bounds'>>) {
-    this.parts = { bounds: FLOW, ...parts };
-    const { uploads: total, uploadsPerUser: perOwner } = parts.limits;
-    this.#places = new UploadPlaces({ total, perOwner });
+  constructor(deps: Omit<UploadDeps, 'bounds'> & Partial<Pick<UploadDeps, 'bounds'>>) {
+    this.deps = { bounds: MIN_THROUGHPUT, ...deps };
+    const { uploads: total, uploadsPerUser: perOwner } = deps.limits;
+    this.#permits = new UploadLimiter({ total, perOwner });
   }
 
   /** What was counted, for metrics. */
   get counts(): FileCounts {
-    return this.parts.counts;
+    return this.deps.counts;
   }
 
   /** Uploads that bytes come of right now. */
   get running(): number {
-    return this.#places.running;
+    return this.#permits.running;
   }
 
   /** Says at once, to who looks after the server, when the store cannot be worked with: messages flow without it. */
   start(): void {
-    const { store, log } = this.parts;
+    const { store, log } = this.deps;
     store.check().catch((error: unknown) => log.error('the store of files cannot be used', { error }));
   }
 
   /**
    * Stores a whole file, which is attached to nothing yet. When that fails nothing is left of it. Rejects with
-   * `too_large`, `space_full`, `uploads_full`, `limit_reached`, `request_timeout`, `stopping`, SourceCutError, and with
+   * `too_large`, `space_full`, `uploads_full`, `limit_reached`, `request_timeout`, `stopping`, SourceAbortedError, and with
    * what store and database failed with.
    */
   async storeFile(file: NewFile): Promise<Attachment> {
-    return this.counting(file, async ({ signal: stop, onFlow }) => {
+    return this.runCounted(file, async ({ signal: stop, onStream }) => {
       const { accountId, announcedBytes } = file;
-      const name = cleanName(file.name);
-      const upload = await openUpload(this.parts, { id: newFileId(), accountId, name, announcedBytes });
+      const name = sanitizeName(file.name);
+      const upload = await openUpload(this.deps, { id: newFileId(), accountId, name, announcedBytes });
       const { id } = upload;
       try {
         const signal = file.signal === undefined ? stop : AbortSignal.any([stop, file.signal]);
-        const source = { bytes: file.bytes(), isLast: true, isResumable: false, signal, onFlow };
-        const { progress, head } = await receive(this.parts, upload, source);
-        const complete = await completeUpload(this.parts, { id, progress }, head);
+        const source = { bytes: file.bytes(), isLast: true, isResumable: false, signal, onStream };
+        const { progress, head } = await receive(this.deps, upload, source);
+        const complete = await completeUpload(this.deps, { id, progress }, head);
         return { outcome: 'stored', result: { id, name, ...complete } };
       } catch (error) {
-        await giveUpQuietly(this.parts, id);
+        await discardSafely(this.deps, id);
         throw error;
       }
     });
@@ -98,46 +98,46 @@ export class Uploads {
 
   /** Gives a file up that no message took. One that a message has stays. Never rejects: the sweep finishes it. */
   async discardFile(id: string): Promise<void> {
-    await giveUpQuietly(this.parts, id);
+    await discardSafely(this.deps, id);
   }
 
   /** An owner gives up what no message has; false: there is no such file of theirs. */
   async removeOwn(id: string, accountId: AccountId): Promise<boolean> {
-    return giveUp(this.parts, id, accountId);
+    return discard(this.deps, id, accountId);
   }
 
   /** Runs an upload in a place of its owner's and counts how it ends. Throws `uploads_full` and `stopping`. */
-  async counting<Result>(
+  async runCounted<Result>(
     uploader: Uploader,
-    work: (watch: UploadWatch) => Promise<{ outcome: UploadOutcome; result: Result }>,
+    work: (watch: UploadControl) => Promise<{ outcome: UploadOutcome; result: Result }>,
   ): Promise<Result> {
-    const { uploads } = this.parts.counts;
-    let place: UploadPlace | null = null;
+    const { uploads } = this.deps.counts;
+    let permit: UploadPermit | null = null;
     try {
-      if (this.#isRefusing) throw new KlatchError('stopping');
-      place = await this.#places.take(await this.parts.pool.run((sql) => findUploadOwner(sql, uploader)));
-      if (this.#isRefusing) throw new KlatchError('stopping');
-      const signal = AbortSignal.any([this.#stopping.signal, place.signal]);
-      const { outcome, result } = await this.#keeping(work({ signal, onFlow: place.measure }));
+      if (this.#isStopping) throw new KlatchError('stopping');
+      permit = await this.#permits.take(await this.deps.pool.run((sql) => findUploadOwner(sql, uploader)));
+      if (this.#isStopping) throw new KlatchError('stopping');
+      const signal = AbortSignal.any([this.#stopping.signal, permit.signal]);
+      const { outcome, result } = await this.#track(work({ signal, onStream: permit.measure }));
       uploads[outcome] += 1;
       return result;
     } catch (error) {
       uploads[outcomeOf(error)] += 1;
       throw error;
     } finally {
-      if (place !== null) this.#places.leave(place);
+      if (permit !== null) this.#permits.release(permit);
     }
   }
 
   /** Takes no more, gives those in hand `timeoutMs`, and cuts the others; resolves when none is left. Idempotent. */
   async stop(timeoutMs: number): Promise<void> {
-    this.#isRefusing = true;
-    const cut = setTimeout(() => this.#stopping.abort(new KlatchError('stopping')), timeoutMs);
+    this.#isStopping = true;
+    const abortTimer = setTimeout(() => this.#stopping.abort(new KlatchError('stopping')), timeoutMs);
     while (this.#running.size > 0) await Promise.allSettled(this.#running);
-    clearTimeout(cut);
+    clearTimeout(abortTimer);
   }
 
-  async #keeping<Result>(work: Promise<Result>): Promise<Result> {
+  async #track<Result>(work: Promise<Result>): Promise<Result> {
     this.#running.add(work);
     try {
       return await work;

@@ -3,14 +3,14 @@
  * declares is not looked at, so that there are no entities to be expanded, and answers are bounded before they come here.
  */
 
-const NAMED: Readonly<Record<string, string>> = { lt: '<', gt: '>', amp: '&', quot: '"', apos: "'" };
+const ENTITIES: Readonly<Record<string, string>> = { lt: '<', gt: '>', amp: '&', quot: '"', apos: "'" };
 
 /** The content of each element of this name, in order; an element within one of its own name is not expected. */
 export function elementsOf(xml: string, name: string): string[] {
   const found: string[] = [];
   let from = 0;
   for (;;) {
-    const opened = openingOf(xml, name, from);
+    const opened = findOpeningTag(xml, name, from);
     if (opened === null) return found;
     if (opened.isEmpty) {
       found.push('');
@@ -35,24 +35,24 @@ export function escapeXml(text: string): string {
   return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
 }
 
-function openingOf(xml: string, name: string, from: number): { end: number; isEmpty: boolean } | null {
+function findOpeningTag(xml: string, name: string, from: number): { end: number; isEmpty: boolean } | null {
   let at = from;
   for (;;) {
     at = xml.indexOf(`<${name}`, at);
     if (at === -1) return null;
-    const behind = at + name.length + 1;
-    const close = xml.indexOf('>', behind);
+    const afterName = at + name.length + 1;
+    const close = xml.indexOf('>', afterName);
     if (close === -1) return null;
     // A longer name that begins the same is another one.
-    if (/[\s/>]/.test(xml[behind]!)) return { end: close + 1, isEmpty: xml[close - 1] === '/' };
-    at = behind;
+    if (/[\s/>]/.test(xml[afterName]!)) return { end: close + 1, isEmpty: xml[close - 1] === '/' };
+    at = afterName;
   }
 }
 
 /** What is no character reference stays as it is. */
 function decode(text: string): string {
   return text.replace(/&(?:#x([0-9a-f]{1,6})|#([0-9]{1,7})|([a-z]{2,4}));/gi, (whole, hex, decimal, name) => {
-    if (name !== undefined) return NAMED[name as string] ?? whole;
+    if (name !== undefined) return ENTITIES[name as string] ?? whole;
     const code = hex === undefined ? Number(decimal) : Number.parseInt(hex as string, 16);
     return code <= 0x10ffff ? String.fromCodePoint(code) : whole;
   });

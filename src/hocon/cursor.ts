@@ -146,14 +146,14 @@ export class Cursor {
 
   #escape(): string {
     const start = this.offset;
-    const letter = this.text.charAt(start + 1);
-    const plain = ESCAPES.get(letter);
+    const emailTemplate = this.text.charAt(start + 1);
+    const plain = ESCAPES.get(emailTemplate);
     this.offset += 2;
     if (plain !== undefined) return plain;
-    if (letter !== 'u') {
+    if (emailTemplate !== 'u') {
       this.fail(
         (quote) =>
-          `Found the escape '\\${quote(letter)}'; expected one of \\" \\\\ \\/ \\b \\f \\n \\r \\t \\u. A backslash is written \\\\.`,
+          `Found the escape '\\${quote(emailTemplate)}'; expected one of \\" \\\\ \\/ \\b \\f \\n \\r \\t \\u. A backslash is written \\\\.`,
         start,
       );
     }

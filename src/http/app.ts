@@ -6,53 +6,53 @@ import type { Log } from '../log.ts';
 import { TrustedProxies } from '../model/trusted-proxies.ts';
 import type { Services } from '../operations/services.ts';
 import { operationTable } from '../operations/table.ts';
-import { aboutRoutes } from './about.ts';
-import { apiRoutes } from './api.ts';
-import { endInTime } from './deadline.ts';
-import { Door } from './door.ts';
-import { exposedFileHeaders, fileRoutes } from './files.ts';
-import { healthRoutes } from './health.ts';
-import { inviteRoutes } from './invites.ts';
-import { answer, problem, renderErrors } from './problems.ts';
-import { reverseWebhookRoutes } from './reverse-webhooks.ts';
-import { createSend, directSend, type Send } from './send.ts';
-import { TokenAccess } from './token-access.ts';
+import { aboutRoutes } from './about-routes.ts';
+import { apiRoutes } from './api-routes.ts';
+import { startDeadline } from './deadline.ts';
+import { Authenticator } from './authenticator.ts';
+import { exposedFileHeaders, fileRoutes } from './file-routes.ts';
+import { healthRoutes } from './health-routes.ts';
+import { inviteRoutes } from './invite-routes.ts';
+import { sendJson, sendError, errorHandler } from './responses.ts';
+import { reverseWebhookRoutes } from './reverse-webhook-routes.ts';
+import { createPostHandler, createFastPath, type PostHandler } from './post-handler.ts';
+import { TokenAuth } from './token-auth.ts';
 import { signInPage } from './sign-in-page.ts';
-import { webhookRoutes } from './webhooks.ts';
+import { webhookRoutes } from './webhook-routes.ts';
 
 /** What is answered while the database is opened and brought up to date: alive, and not ready. */
 export function createStartingApp(log: Log): Express {
   const app = express();
   app.disable('x-powered-by');
-  app.get('/v1/status', (_req, res) => answer(res, 200, { status: 'Ok' }));
+  app.get('/v1/status', (_req, res) => sendJson(res, 200, { status: 'Ok' }));
   app.use(() => {
     throw new KlatchError('starting');
   });
-  app.use(renderErrors(log));
+  app.use(errorHandler(log));
   return app;
 }
 
 /** The HTTP interface: this is the whole order of things. */
-export function createApp(services: Services, life: { stopping: () => boolean }): RequestListener {
+export function createApp(services: Services, lifecycle: { stopping: () => boolean }): RequestListener {
   const proxies = new TrustedProxies(services.config.http.trustedProxies);
-  const send = createSend(services, proxies);
-  const direct = directSend(services, send);
-  const app = createExpress(services, { send, proxies, stopping: life.stopping });
+  const handlePost = createPostHandler(services, proxies);
+  const fastPath = createFastPath(services, handlePost);
+  const app = createExpress(services, { handlePost, proxies, stopping: lifecycle.stopping });
   return (req, res) => {
-    if (life.stopping() || !direct(req, res)) app(req, res);
+    if (lifecycle.stopping() || !fastPath(req, res)) app(req, res);
   };
 }
 
-interface AppParts {
-  readonly send: Send;
+interface AppDeps {
+  readonly handlePost: PostHandler;
   readonly proxies: TrustedProxies;
   readonly stopping: () => boolean;
 }
 
-function createExpress(services: Services, options: AppParts): Express {
+function createExpress(services: Services, options: AppDeps): Express {
   const { config, log } = services;
-  const access = new TokenAccess(services, options.proxies);
-  const door = new Door(services, options.proxies);
+  const tokenAuth = new TokenAuth(services, options.proxies);
+  const authenticator = new Authenticator(services, options.proxies);
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
@@ -60,24 +60,24 @@ function createExpress(services: Services, options: AppParts): Express {
   app.set('query parser', false);
   app.use(refuseWhileStopping(options.stopping));
   app.use((req, res, next) => {
-    endInTime(req, res, config.http.requestTimeoutMs);
+    startDeadline(req, res, config.http.requestTimeoutMs);
     next();
   });
   if (config.http.cors.length > 0) app.use(corsFor(config.http.cors));
   app.use(requireHost);
-  app.use(readablePath);
-  app.use('/v1/webhooks', webhookRoutes({ access, send: options.send, log }));
-  app.use('/v1/webhooks', reverseWebhookRoutes(services, access, options.proxies));
+  app.use(neutralizeBrokenPath);
+  app.use('/v1/webhooks', webhookRoutes({ tokenAuth, handlePost: options.handlePost, log }));
+  app.use('/v1/webhooks', reverseWebhookRoutes(services, tokenAuth, options.proxies));
   app.use('/v1/groups/invites', inviteRoutes(services, options.proxies));
   app.use('/v1/sign-in', signInPage(config));
-  app.use('/v1/api', apiRoutes(services, door, operationTable()));
-  app.use('/v1/files', fileRoutes(services, door));
+  app.use('/v1/api', apiRoutes(services, authenticator, operationTable()));
+  app.use('/v1/files', fileRoutes(services, authenticator));
   app.use('/v1', healthRoutes(services));
   app.use('/v1', aboutRoutes(services));
   app.use((_req, _res) => {
     throw new KlatchError('not_found');
   });
-  app.use(renderErrors(log));
+  app.use(errorHandler(log));
   return app;
 }
 
@@ -99,7 +99,7 @@ function refuseWhileStopping(stopping: () => boolean): RequestHandler {
       return;
     }
     res.setHeader('connection', 'close');
-    problem(res, new KlatchError('stopping'));
+    sendError(res, new KlatchError('stopping'));
   };
 }
 
@@ -113,7 +113,7 @@ const requireHost: RequestHandler = (req, _res, next) => {
  * A path with broken percent-encoding names nothing. Without its percent signs it still does not, and each route gives
  * its own answer about a token or a hook that it does not know.
  */
-const readablePath: RequestHandler = (req, _res, next) => {
+const neutralizeBrokenPath: RequestHandler = (req, _res, next) => {
   try {
     decodeURIComponent(req.path);
   } catch {

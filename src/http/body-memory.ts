@@ -2,16 +2,16 @@
 const MAX_BYTES = 64 * 1024 * 1024;
 
 /** What one request has brought of its body. */
-export interface HeldBody {
+export interface BodyUsage {
   /** Counts bytes that arrived; the largest body ends when there are too many of all. */
   add(bytes: number): void;
   /** Its memory is free again. May be called again. */
   release(): void;
 }
 
-interface Holding {
+interface TrackedBody {
   bytes: number;
-  readonly end: () => void;
+  readonly abort: () => void;
 }
 
 /**
@@ -20,7 +20,7 @@ interface Holding {
  */
 export class BodyMemory {
   readonly #maxBytes: number;
-  readonly #bodies = new Set<Holding>();
+  readonly #bodies = new Set<TrackedBody>();
   #bytes = 0;
 
   constructor(maxBytes: number) {
@@ -32,32 +32,32 @@ export class BodyMemory {
     return this.#bytes;
   }
 
-  /** A body begins to be read. `end` is called when it has to make room; it counts for nothing then. */
-  hold(end: () => void): HeldBody {
-    const body: Holding = { bytes: 0, end };
+  /** A body begins to be read. `abort` is called when it has to make room; it counts for nothing then. */
+  track(abort: () => void): BodyUsage {
+    const body: TrackedBody = { bytes: 0, abort };
     this.#bodies.add(body);
     return {
       add: (bytes) => {
         if (!this.#bodies.has(body)) return;
         body.bytes += bytes;
         this.#bytes += bytes;
-        while (this.#bytes > this.#maxBytes) this.#endLargest();
+        while (this.#bytes > this.#maxBytes) this.#abortLargest();
       },
       release: () => this.#release(body),
     };
   }
 
-  #endLargest(): void {
-    let largest: Holding | null = null;
+  #abortLargest(): void {
+    let largest: TrackedBody | null = null;
     for (const body of this.#bodies) if (largest === null || body.bytes > largest.bytes) largest = body;
     this.#release(largest!);
-    largest!.end();
+    largest!.abort();
   }
 
-  #release(body: Holding): void {
+  #release(body: TrackedBody): void {
     if (this.#bodies.delete(body)) this.#bytes -= body.bytes;
   }
 }
 
 /** Of the whole process, whatever reads a body. */
-export const processBodies = new BodyMemory(MAX_BYTES);
+export const processBodyMemory = new BodyMemory(MAX_BYTES);

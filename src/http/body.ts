@@ -3,8 +3,8 @@ import { promisify } from 'node:util';
 import { brotliDecompress, gunzip, inflate, type ZlibOptions } from 'node:zlib';
 import { KlatchError } from '../errors.ts';
 import { maxExpandedBytes, type BodyLimits } from '../operations/input-limits.ts';
-import { processBodies, type BodyMemory } from './body-memory.ts';
-import { Gathered } from './gathered.ts';
+import { processBodyMemory, type BodyMemory } from './body-memory.ts';
+import { GrowingBuffer } from './growing-buffer.ts';
 
 /** Output comes in pieces of this size, each of which takes a turn of the event loop. */
 const CHUNK_BYTES = 128 * 1_024;
@@ -39,10 +39,10 @@ export async function readBody(
   req: IncomingMessage,
   res: ServerResponse,
   size: BodySize,
-  memory: BodyMemory = processBodies,
+  memory: BodyMemory = processBodyMemory,
 ): Promise<Buffer> {
   const { bytes: maxBytes, compressed } = size;
-  if (Number(req.headers['content-length'] ?? 0) > maxBytes) throw pastSize(size);
+  if (Number(req.headers['content-length'] ?? 0) > maxBytes) throw sizeExceeded(size);
   const encoding = (req.headers['content-encoding'] ?? 'identity').trim().toLowerCase();
   const decompress = DECOMPRESS.get(encoding);
   if (decompress === undefined && encoding !== 'identity') {
@@ -52,56 +52,56 @@ export async function readBody(
   if (decompress !== undefined && !compressed) {
     throw new KlatchError('unsupported_media', { sentence: 'Send this body without a Content-Encoding' });
   }
-  askForBody(req, res);
-  const sent = await readSent(req, size, memory);
-  if (decompress === undefined) return sent;
-  const maxExpanded = maxExpandedBytes(sent.length);
+  sendContinue(req, res);
+  const raw = await readRaw(req, size, memory);
+  if (decompress === undefined) return raw;
+  const maxExpanded = maxExpandedBytes(raw.length);
   try {
-    return await decompress(sent, { maxOutputLength: Math.min(maxBytes, maxExpanded), chunkSize: CHUNK_BYTES });
+    return await decompress(raw, { maxOutputLength: Math.min(maxBytes, maxExpanded), chunkSize: CHUNK_BYTES });
   } catch (cause) {
     if ((cause as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE') {
-      throw maxExpanded < maxBytes ? expandsTooFar(sent.length, maxExpanded) : pastSize(size);
+      throw maxExpanded < maxBytes ? expansionExceeded(raw.length, maxExpanded) : sizeExceeded(size);
     }
     throw new KlatchError('invalid_input', { sentence: 'The body is not what its Content-Encoding says', cause });
   }
 }
 
 /** A client that waits to be asked for its body sends it. */
-export function askForBody(req: IncomingMessage, res: ServerResponse): void {
+export function sendContinue(req: IncomingMessage, res: ServerResponse): void {
   if (req.httpVersion === '1.1' && req.headers.expect?.toLowerCase() === '100-continue') res.writeContinue();
 }
 
-function readSent(req: IncomingMessage, size: BodySize, memory: BodyMemory): Promise<Buffer> {
+function readRaw(req: IncomingMessage, size: BodySize, memory: BodyMemory): Promise<Buffer> {
   return new Promise<Buffer>((resolve, reject) => {
-    let body: Gathered | null = new Gathered();
+    let body: GrowingBuffer | null = new GrowingBuffer();
     let bytes = 0;
     // The rest is read past, so that the sender comes to read the answer; the request's time-out bounds it.
-    const refuse = (error: Error): void => {
+    const fail = (error: Error): void => {
       body = null;
-      held.release();
+      usage.release();
       reject(error);
     };
-    const held = memory.hold(() => refuse(new KlatchError('bodies_full')));
+    const usage = memory.track(() => fail(new KlatchError('bodies_full')));
     req.on('data', (chunk: Buffer) => {
       bytes += chunk.length;
       if (bytes <= size.bytes) {
-        body?.add(chunk);
-        held.add(chunk.length);
+        body?.append(chunk);
+        usage.add(chunk.length);
         return;
       }
-      refuse(pastSize(size));
+      fail(sizeExceeded(size));
     });
     req.once('end', () => {
-      held.release();
-      resolve(body?.whole() ?? Buffer.alloc(0));
+      usage.release();
+      resolve(body?.toBuffer() ?? Buffer.alloc(0));
     });
-    const ended = (cause?: Error): void => {
+    const onIncomplete = (cause?: Error): void => {
       // Every request closes; this one was read whole.
       if (req.complete) return;
-      refuse(new KlatchError('invalid_input', { sentence: 'The body ended before it was complete', cause }));
+      fail(new KlatchError('invalid_input', { sentence: 'The body ended before it was complete', cause }));
     };
-    req.once('error', ended);
-    req.once('close', ended);
+    req.once('error', onIncomplete);
+    req.once('close', onIncomplete);
   });
 }
 
@@ -111,7 +111,7 @@ export function bodySize({ maxBodyBytes }: { maxBodyBytes: number }, limits: Bod
   return { bytes: isConfigured ? maxBodyBytes : limits.bytes, isConfigured, compressed: limits.compressed };
 }
 
-function pastSize({ bytes, isConfigured }: BodySize): KlatchError {
+function sizeExceeded({ bytes, isConfigured }: BodySize): KlatchError {
   if (isConfigured) return tooLarge(bytes);
   const sentence = `The body is larger than ${bytes} bytes, which is the most that this request takes`;
   return new KlatchError('too_large', { sentence });
@@ -122,7 +122,7 @@ export function tooLarge(maxBytes: number): KlatchError {
   return new KlatchError('too_large', { sentence: `The body is larger than ${maxBytes} bytes (http.max-body)` });
 }
 
-function expandsTooFar(sentBytes: number, maxExpanded: number): KlatchError {
+function expansionExceeded(sentBytes: number, maxExpanded: number): KlatchError {
   const sentence = `The body expands from ${sentBytes} bytes to more than ${maxExpanded}: send it uncompressed`;
   return new KlatchError('too_large', { sentence });
 }

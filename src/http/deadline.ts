@@ -1,10 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { KlatchError, SAFE_REPEAT } from '../errors.ts';
-import { pathOf, problem } from './problems.ts';
+import { pathOf, sendError } from './responses.ts';
 
 /** Requests about reverse webhooks, which post no message, and operations, which take no Idempotency-Key. */
-const MANAGES = /^\/v1\/(?:api\/|webhooks\/[^/?]*\/reverse(?:[/?]|$))/;
+const MANAGEMENT_PATHS = /^\/v1\/(?:api\/|webhooks\/[^/?]*\/reverse(?:[/?]|$))/;
 
 /** A connection on which nothing moved for this long during a request: its client does not read its answer. */
 export const STALLED_MS = 30_000;
@@ -12,11 +12,11 @@ export const STALLED_MS = 30_000;
 /** A request with its deadline. */
 type TimedRequest = IncomingMessage & { deadline?: NodeJS.Timeout };
 /** A connection with the request on it whose body may take its time. */
-export type UnhurriedSocket = Socket & { unhurried?: IncomingMessage };
+export type ExemptSocket = Socket & { exemptRequest?: IncomingMessage };
 
 /** The request has its answer within this time, whatever becomes of it. */
-export function endInTime(req: TimedRequest, res: ServerResponse, timeoutMs: number): void {
-  const timer = setTimeout(() => problem(res, tooLate(req, res)), timeoutMs);
+export function startDeadline(req: TimedRequest, res: ServerResponse, timeoutMs: number): void {
+  const timer = setTimeout(() => sendError(res, timeoutError(req, res)), timeoutMs);
   req.deadline = timer;
   res.once('close', () => clearTimeout(timer));
 }
@@ -25,17 +25,17 @@ export function endInTime(req: TimedRequest, res: ServerResponse, timeoutMs: num
  * From here on the request may take as long as it takes: files do. Whoever calls this bounds it otherwise, by how fast
  * its bytes come and go.
  */
-export function liftDeadline(req: TimedRequest): void {
+export function cancelDeadline(req: TimedRequest): void {
   clearTimeout(req.deadline);
-  (req.socket as UnhurriedSocket).unhurried = req;
+  (req.socket as ExemptSocket).exemptRequest = req;
 }
 
 /**
  * The same for an upload, whose connection stands still as well while the store is slow: how fast its bytes come where it
  * is not, and the time-outs of the store, are its bounds until it is answered.
  */
-export function liftUploadDeadline(req: TimedRequest, res: ServerResponse): void {
-  liftDeadline(req);
+export function cancelUploadDeadline(req: TimedRequest, res: ServerResponse): void {
+  cancelDeadline(req);
   const { socket } = req;
   socket.setTimeout(0);
   // From the end of the answer on, and before Node gives the connection its time until the next request.
@@ -43,11 +43,11 @@ export function liftUploadDeadline(req: TimedRequest, res: ServerResponse): void
 }
 
 /** Whether the request whose body comes on this connection may take its time. */
-export function isUnhurried({ unhurried }: UnhurriedSocket): boolean {
-  return unhurried !== undefined && !unhurried.complete;
+export function isDeadlineExempt({ exemptRequest }: ExemptSocket): boolean {
+  return exemptRequest !== undefined && !exemptRequest.complete;
 }
 
-function tooLate(req: IncomingMessage, res: ServerResponse): KlatchError {
+function timeoutError(req: IncomingMessage, res: ServerResponse): KlatchError {
   if (!req.complete) {
     // Ends the reading of the body as well, so that nothing is done after this answer.
     if (!res.headersSent) res.setHeader('connection', 'close');
@@ -55,7 +55,7 @@ function tooLate(req: IncomingMessage, res: ServerResponse): KlatchError {
   }
   if (req.method === 'GET' || req.method === 'HEAD') return new KlatchError('database_away');
   const sentence =
-    req.method === 'POST' && !MANAGES.test(pathOf(req))
+    req.method === 'POST' && !MANAGEMENT_PATHS.test(pathOf(req))
       ? `This took too long: it may have been posted. ${SAFE_REPEAT}`
       : 'This took too long: it may have been done; look before you repeat it';
   return new KlatchError('outcome_unknown', { sentence });

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { KlatchError } from '../errors.ts';
-import { liftUploadDeadline } from './deadline.ts';
+import { cancelUploadDeadline } from './deadline.ts';
 
 /** How long what a refused client still sends is read past, so that it comes to read the answer. */
 const LINGER_MS = 2_000;
@@ -22,13 +22,13 @@ export function announcedBytes(req: IncomingMessage): number | null {
  * for it is told to send them.
  */
 export function openBody(req: IncomingMessage, res: ServerResponse): IncomingMessage {
-  liftUploadDeadline(req, res);
+  cancelUploadDeadline(req, res);
   if (req.httpVersion === '1.1' && req.headers.expect?.toLowerCase() === '100-continue') res.writeContinue();
   return req;
 }
 
 /** Reads past what is left of a body behind an answer, for a moment; then the connection ends. */
-export function endBody(req: IncomingMessage): void {
+export function drainBody(req: IncomingMessage): void {
   if (req.complete || req.destroyed) return;
   req.resume();
   const timer = setTimeout(() => {

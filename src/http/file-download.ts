@@ -2,33 +2,33 @@ import type { ServerResponse } from 'node:http';
 import type { Readable } from 'node:stream';
 import type { Request, Response } from 'express';
 import { KlatchError } from '../errors.ts';
-import { pour } from '../files/chunk-memory.ts';
-import { Slots } from '../files/slots.ts';
+import { pipeAndRelease } from '../files/pipe-and-release.ts';
+import { KeyedLimiter } from '../files/keyed-limiter.ts';
 import { NotInStoreError, type ByteRange } from '../files/store.ts';
 import type { Services } from '../operations/services.ts';
 import type { StoredFile } from '../storage/files.ts';
-import { liftDeadline } from './deadline.ts';
-import type { Admitted } from './file-access.ts';
+import { cancelDeadline } from './deadline.ts';
+import type { AuthorizedFile } from './file-auth.ts';
 import { fileHeaders, matchesTag, rangeOf, etagOf } from './file-headers.ts';
 
 /** Downloads under way: each holds an open file and what its client has not read yet. */
-const DOWNLOADS = 1_000;
+const MAX_DOWNLOADS = 1_000;
 /** The same of one account, or of the receivers of one group. */
-const DOWNLOADS_OF_ONE = 64;
+const MAX_DOWNLOADS_PER_READER = 64;
 /** The bucket's own addresses, where clients are sent there: as long as it takes to begin. */
-const REDIRECT_MS = 5 * 60_000;
+const REDIRECT_TTL_MS = 5 * 60_000;
 
 /** Gives files to those who may have them, a bounded number at once. */
 export class Downloads {
   readonly #services: Services;
-  readonly #slots = new Slots<string>({ total: DOWNLOADS, perKey: DOWNLOADS_OF_ONE });
+  readonly #slots = new KeyedLimiter<string>({ total: MAX_DOWNLOADS, perKey: MAX_DOWNLOADS_PER_READER });
 
   constructor(services: Services) {
     this.#services = services;
   }
 
   /** Answers with the file, a part of it, or that the client has it. Throws `range_invalid` and `too_often`. */
-  async send(req: Request, res: Response, { file, reader }: Admitted): Promise<void> {
+  async send(req: Request, res: Response, { file, reader }: AuthorizedFile): Promise<void> {
     const headers = fileHeaders(file);
     if (matchesTag(req.headers['if-none-match'], file.id)) {
       res.writeHead(304, headers).end();
@@ -43,42 +43,44 @@ export class Downloads {
       res.writeHead(200, { ...headers, 'content-length': file.size }).end();
       return;
     }
-    const leave = this.#slots.take(reader);
-    if (leave === null) {
+    const release = this.#slots.take(reader);
+    if (release === null) {
       throw new KlatchError('too_often', { sentence: 'Too many downloads are under way; please repeat it later' });
     }
     try {
-      await this.#give(req, res, { file, range, headers });
+      await this.#sendFile(req, res, { file, range, headers });
     } finally {
-      leave();
+      release();
     }
   }
 
-  async #give(
+  async #sendFile(
     req: Request,
     res: Response,
-    what: { file: StoredFile; range: ByteRange | 'whole'; headers: Record<string, string> },
+    content: { file: StoredFile; range: ByteRange | 'whole'; headers: Record<string, string> },
   ): Promise<void> {
-    const { file, range, headers } = what;
+    const { file, range, headers } = content;
     const { fileStore } = this.#services;
-    const elsewhere = await fileStore.link(file.id, { forMs: REDIRECT_MS, headers });
-    if (elsewhere !== null) {
-      res.writeHead(302, { location: elsewhere, 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' }).end();
+    const redirectUrl = await fileStore.link(file.id, { forMs: REDIRECT_TTL_MS, headers });
+    if (redirectUrl !== null) {
+      res
+        .writeHead(302, { location: redirectUrl, 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' })
+        .end();
       return;
     }
     const part = range === 'whole' ? null : range;
     const length = part === null ? file.size : part.end - part.start + 1;
     // Never more than is announced: what comes behind that would be read as the next answer.
-    const wanted = part ?? (file.size > 0 ? { start: 0, end: file.size - 1 } : null);
-    const bytes = await fileStore.read(file.id, wanted).catch((error: unknown) => this.#missing(error));
+    const storedRange = part ?? (file.size > 0 ? { start: 0, end: file.size - 1 } : null);
+    const bytes = await fileStore.read(file.id, storedRange).catch((error: unknown) => this.#onReadError(error));
     // Who is gone meanwhile, or was told that it took too long, gets nothing of it.
     if (res.headersSent || res.destroyed) {
       bytes.destroy();
       return;
     }
-    const shown = part === null ? {} : { 'content-range': `bytes ${part.start}-${part.end}/${file.size}` };
-    liftDeadline(req);
-    res.writeHead(part === null ? 200 : 206, { ...headers, ...shown, 'content-length': length });
+    const rangeHeader = part === null ? {} : { 'content-range': `bytes ${part.start}-${part.end}/${file.size}` };
+    cancelDeadline(req);
+    res.writeHead(part === null ? 200 : 206, { ...headers, ...rangeHeader, 'content-length': length });
     await this.#stream(bytes, res, length);
   }
 
@@ -87,7 +89,7 @@ export class Downloads {
     const { counts } = this.#services.uploads;
     bytes.on('data', (chunk: Buffer) => (counts.bytesSent += chunk.length));
     try {
-      await pour(bytes, res, length);
+      await pipeAndRelease(bytes, res, length);
     } catch (error) {
       // Its client left, or the store failed or has another length: the answer has begun, so that only its end can tell.
       this.#services.log.debug('a download ended before its time', { error });
@@ -95,7 +97,7 @@ export class Downloads {
     }
   }
 
-  #missing(error: unknown): never {
+  #onReadError(error: unknown): never {
     // Not the caller's doing: a row says that it is there.
     if (error instanceof NotInStoreError) this.#services.log.error('a file is missing in the store', { error });
     throw error;

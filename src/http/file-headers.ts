@@ -1,13 +1,13 @@
 import type { ByteRange } from '../files/store.ts';
-import { isHarmlessImage } from '../files/types.ts';
+import { isSafeImage } from '../files/media-type.ts';
 import type { StoredFile } from '../storage/files.ts';
 
 /** What a browser must know of an answer with a file; `id` never stands for other bytes. */
 export function fileHeaders(file: Pick<StoredFile, 'id' | 'name' | 'type'>): Record<string, string> {
-  const isShown = isHarmlessImage(file.type);
+  const isInline = isSafeImage(file.type);
   return {
     'content-type': file.type === 'text/plain' ? 'text/plain; charset=utf-8' : file.type,
-    'content-disposition': `${isShown ? 'inline' : 'attachment'}; ${nameParameters(file.name)}`,
+    'content-disposition': `${isInline ? 'inline' : 'attachment'}; ${nameParameters(file.name)}`,
     etag: etagOf(file.id),
     // Kept by the client alone, which asks each time whether it may still have it.
     'cache-control': 'private, no-cache',
@@ -24,12 +24,12 @@ export function etagOf(id: string): string {
 
 /** RFC 6266: the name in ASCII for old clients, and as it is for the others. */
 function nameParameters(name: string): string {
-  const plain = name.replaceAll(/[^\x20-\x7e]|["\\%]/g, '_');
+  const ascii = name.replaceAll(/[^\x20-\x7e]|["\\%]/g, '_');
   const encoded = encodeURIComponent(name).replaceAll(
     /['()*!]/g,
     (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`,
   );
-  return `filename="${plain}"; filename*=UTF-8''${encoded}`;
+  return `filename="${ascii}"; filename*=UTF-8''${encoded}`;
 }
 
 /** Whether a client that has these tags has the file (RFC 9110, weak comparison). */

@@ -2,15 +2,20 @@ import type { Request, Response } from 'express';
 import { KlatchError } from '../errors.ts';
 import { requireAccount } from '../operations/caller.ts';
 import type { Services } from '../operations/services.ts';
-import type { Door } from './door.ts';
+import type { Authenticator } from './authenticator.ts';
 import { announcedBytes, openBody } from './file-body.ts';
-import { admitToFiles } from './file-access.ts';
+import { authenticateForFiles } from './file-auth.ts';
 import { mediaType } from './json-body.ts';
-import { answer } from './problems.ts';
+import { sendJson } from './responses.ts';
 
 /** `POST /v1/files?name=<name>`: the body is the file. */
-export async function uploadFile(services: Services, door: Door, req: Request, res: Response): Promise<void> {
-  const { accountId } = requireAccount(await admitToFiles(door, req, 'messages:write'));
+export async function uploadFile(
+  services: Services,
+  authenticator: Authenticator,
+  req: Request,
+  res: Response,
+): Promise<void> {
+  const { accountId } = requireAccount(await authenticateForFiles(authenticator, req, 'messages:write'));
   if (mediaType(req.headers['content-type']) === 'multipart/form-data') {
     const sentence = 'The body is the file itself: send it without a form (curl --data-binary @file, not -F)';
     throw new KlatchError('unsupported_media', { sentence });
@@ -23,5 +28,5 @@ export async function uploadFile(services: Services, door: Door, req: Request, r
     announcedBytes: announcedBytes(req),
     bytes: () => openBody(req, res),
   });
-  answer(res, 201, file);
+  sendJson(res, 201, file);
 }

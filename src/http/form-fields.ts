@@ -7,7 +7,7 @@ export const MAX_PARTS = 200;
 const MAX_PART_HEADER_BYTES = 8 * 1_024;
 const MAX_PART_HEADERS = 16;
 /** A form that is refused is read no further than to the end of such a piece. */
-const PIECE_BYTES = 16 * 1_024;
+const CHUNK_BYTES = 16 * 1_024;
 
 const invalid = (sentence: string): KlatchError => new KlatchError('invalid_input', { sentence });
 
@@ -55,8 +55,8 @@ export async function readFields(body: Buffer, contentType: string): Promise<Rea
     parser.on('error', (cause: unknown) => fail(notAForm(cause)));
     parser.on('finish', () => resolve());
   });
-  for (let at = 0; at < body.length && problems.length === 0; at += PIECE_BYTES) {
-    parser.write(body.subarray(at, at + PIECE_BYTES));
+  for (let at = 0; at < body.length && problems.length === 0; at += CHUNK_BYTES) {
+    parser.write(body.subarray(at, at + CHUNK_BYTES));
   }
   if (problems.length === 0) parser.end();
   await parsed;

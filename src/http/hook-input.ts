@@ -1,12 +1,12 @@
 import type { Request } from 'express';
 import * as z from 'zod';
 import { KlatchError } from '../errors.ts';
-import type { HookUpdate } from '../operations/hook-control.ts';
-import { MAX_LOG_PAGE, type LogRequest } from '../operations/hook-log.ts';
-import { fromSchema, onlySchema, type Redelivery } from '../operations/hook-redelivery.ts';
+import type { HookUpdate } from '../operations/hook-update.ts';
+import { MAX_LOG_PAGE, type HookLogRequest } from '../operations/hook-delivery-log.ts';
+import { fromSchema, onlySchema, type RedeliveryRequest } from '../operations/hook-redeliver.ts';
 import type { HookRequest } from '../operations/hooks.ts';
 import { HOOK_LIMITS } from '../operations/input-limits.ts';
-import { codePoints } from '../operations/message-text.ts';
+import { countCodePoints } from '../operations/message-text.ts';
 import { parseLenientJson } from '../operations/parse-json.ts';
 import { decodeUtf8 } from './json-body.ts';
 
@@ -30,7 +30,7 @@ const registration = z.object({
   target_url: z.string().optional(),
   description: z
     .string()
-    .refine((text) => codePoints(text) <= MAX_DESCRIPTION, `has more than ${MAX_DESCRIPTION} characters`)
+    .refine((text) => countCodePoints(text) <= MAX_DESCRIPTION, `has more than ${MAX_DESCRIPTION} characters`)
     .nullish(),
   order: order.default('strict'),
   batch: batch.default(1),
@@ -74,18 +74,18 @@ export function parseRegistration(body: Buffer): HookRequest {
 
 /** What of a hook a body wants changed. Throws `invalid_input`, also when it names nothing that can be. */
 export function parseUpdate(body: Buffer): HookUpdate {
-  const asked = parseBody(body, update, '{"paused": true}');
+  const input = parseBody(body, update, '{"paused": true}');
   // A misspelt key would else be answered as if it had been obeyed.
-  if (Object.keys(asked).length === 0) {
+  if (Object.keys(input).length === 0) {
     const sentence = `The body names nothing to change: give one or more of ${Object.keys(update.shape).join(', ')}`;
     throw new KlatchError('invalid_input', { sentence });
   }
-  const { rotate_secret: rotateSecret = false, skip: kinds, ...rest } = asked;
+  const { rotate_secret: rotateSecret = false, skip: kinds, ...rest } = input;
   return { ...rest, skip: kinds === undefined ? undefined : [...new Set(kinds)], rotateSecret };
 }
 
 /** The range or the messages that a body asks to redeliver, or the order to discard the backlog. Throws `invalid_input`. */
-export function parseRedelivery(body: Buffer): Redelivery | 'discard_backlog' {
+export function parseRedelivery(body: Buffer): RedeliveryRequest | 'discard_backlog' {
   const { from, only, discard_backlog: discard } = parseBody(body, redelivery, '{"from": "7:42"}');
   const given = [from, only, discard].filter((value) => value !== undefined);
   if (given.length !== 1) {
@@ -98,7 +98,7 @@ export function parseRedelivery(body: Buffer): Redelivery | 'discard_backlog' {
 }
 
 /** Which part of a delivery log a query asks for; what is empty is not asked for. Throws `invalid_input`. */
-export function parseLogRequest(req: Request): LogRequest {
+export function parseLogRequest(req: Request): HookLogRequest {
   const query = new URLSearchParams(req.url.split('?')[1]);
   const limit = query.get('limit') || null;
   const before = query.get('before') || undefined;
@@ -117,8 +117,8 @@ function parseBody<Schema extends z.ZodType>(body: Buffer, schema: Schema, examp
   const parsed = schema.safeParse(json.value);
   if (parsed.success) return parsed.data;
   const { issues } = parsed.error;
-  const told = issues.slice(0, MAX_ISSUES).map((i) => `${i.path.join('.') || 'body'}: ${i.message}`);
-  if (issues.length > MAX_ISSUES) told.push(`and ${issues.length - MAX_ISSUES} more`);
-  const sentence = told.join('; ');
+  const messages = issues.slice(0, MAX_ISSUES).map((i) => `${i.path.join('.') || 'body'}: ${i.message}`);
+  if (issues.length > MAX_ISSUES) messages.push(`and ${issues.length - MAX_ISSUES} more`);
+  const sentence = messages.join('; ');
   throw new KlatchError('invalid_input', { sentence });
 }

@@ -4,11 +4,11 @@ import type { HttpConfig } from '../config/config.ts';
 import type { ConnectionLimit } from '../connection-limit.ts';
 import { errorKinds } from '../errors.ts';
 import { listen } from '../listen.ts';
-import { isUnhurried, STALLED_MS } from './deadline.ts';
-import { answerHeaders } from './problems.ts';
+import { isDeadlineExempt, STALLED_MS } from './deadline.ts';
+import { responseHeaders } from './responses.ts';
 
 /** Node looks for requests that took too long this often; its default of 30 s would make 10 s into 40. */
-const CHECK_MS = 1_000;
+const TIMEOUT_CHECK_MS = 1_000;
 const KEEP_ALIVE_MS = 65_000;
 /** How long what a refused client still sends is read past: closing at once could take the answer from it. */
 const LINGER_MS = 1_000;
@@ -31,31 +31,31 @@ export class HttpListener {
   readonly #limit: ConnectionLimit;
   readonly #server: Server;
   #stopping: Promise<void> | null = null;
-  readonly #refused = new WeakSet<Socket>();
+  readonly #rejected = new WeakSet<Socket>();
   readonly #sockets = new Set<HttpSocket>();
   /** One function for all connections. */
-  readonly #forget: (this: Socket) => void;
+  readonly #removeSocket: (this: Socket) => void;
   #handler: RequestListener;
   #upgrade: UpgradeListener | null = null;
 
   /** `keys` are those of the configuration that name the port, for an error about it. */
   constructor(
     config: ListenConfig,
-    first: RequestListener,
+    startingHandler: RequestListener,
     { limit, keys = 'http.interface, http.port' }: { limit: ConnectionLimit; keys?: string },
   ) {
     this.#config = config;
     this.#keys = keys;
     this.#limit = limit;
-    this.#handler = first;
+    this.#handler = startingHandler;
     const sockets = this.#sockets;
-    this.#forget = function (this: HttpSocket): void {
+    this.#removeSocket = function (this: HttpSocket): void {
       sockets.delete(this);
     };
     const handler: RequestListener = (req, res) => this.#handler(req, res);
     this.#server = createServer(
       {
-        connectionsCheckingInterval: CHECK_MS,
+        connectionsCheckingInterval: TIMEOUT_CHECK_MS,
         requestTimeout: config.requestTimeoutMs,
         headersTimeout: config.requestTimeoutMs,
         keepAliveTimeout: KEEP_ALIVE_MS,
@@ -78,15 +78,15 @@ export class HttpListener {
     this.#server.on('checkExpectation', handler);
     this.#server.on('connection', (socket: HttpSocket) => {
       this.#sockets.add(socket);
-      socket.on('close', this.#forget);
+      socket.on('close', this.#removeSocket);
     });
     this.#server.on('upgrade', (request, socket: HttpSocket, head) => {
       // From here on it is no connection of HTTP any more.
       this.#sockets.delete(socket);
-      socket.off('close', this.#forget);
+      socket.off('close', this.#removeSocket);
       this.#upgrade!(request, socket, head);
     });
-    this.#server.on('clientError', (error, socket) => this.#refuse(error, socket as HttpSocket));
+    this.#server.on('clientError', (error, socket) => this.#rejectRequest(error, socket as HttpSocket));
   }
 
   /** From now on this answers. */
@@ -120,28 +120,28 @@ export class HttpListener {
     if (!this.#server.listening) return;
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
     // From here on Node closes neither what it has not heard a whole request from nor what it has answered.
-    for (const socket of this.#sockets) closeWhenAnswered(socket);
+    for (const socket of this.#sockets) closeAfterResponse(socket);
     const timer = setTimeout(() => this.#server.closeAllConnections(), timeoutMs);
     await closed;
     clearTimeout(timer);
   }
 
   /** What Node's parser refuses, or what took too long, gets a JSON answer like everything else; then it is over. */
-  #refuse(error: NodeJS.ErrnoException, socket: HttpSocket): void {
+  #rejectRequest(error: NodeJS.ErrnoException, socket: HttpSocket): void {
     // Node says so once for a request and goes on with it when nobody ends it.
-    if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && isUnhurried(socket)) return;
+    if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && isDeadlineExempt(socket)) return;
     if (!socket.writable || error.code === 'ECONNRESET') {
       socket.destroy();
       return;
     }
     // A parser that has failed fails again on all that follows.
-    if (this.#refused.has(socket)) return;
-    this.#refused.add(socket);
-    refuseInTurn(error, socket);
+    if (this.#rejected.has(socket)) return;
+    this.#rejected.add(socket);
+    respondInOrder(error, socket);
   }
 }
 
-function closeWhenAnswered(socket: HttpSocket): void {
+function closeAfterResponse(socket: HttpSocket): void {
   const current = socket._httpMessage;
   if (current === undefined || current === null) {
     socket.destroy();
@@ -152,10 +152,10 @@ function closeWhenAnswered(socket: HttpSocket): void {
 }
 
 /** Answers behind the requests that came whole before the broken one: theirs must not be taken for its answer. */
-function refuseInTurn(error: NodeJS.ErrnoException, socket: HttpSocket): void {
+function respondInOrder(error: NodeJS.ErrnoException, socket: HttpSocket): void {
   const current = socket._httpMessage;
   if (current?.req.complete === true && !current.destroyed) {
-    current.once('close', () => refuseInTurn(error, socket));
+    current.once('close', () => respondInOrder(error, socket));
     return;
   }
   // Something of its own answer is on its way already: another one would be read as its body.
@@ -163,9 +163,9 @@ function refuseInTurn(error: NodeJS.ErrnoException, socket: HttpSocket): void {
     socket.destroy();
     return;
   }
-  const [status, message] = brokenRequest(error.code);
+  const [status, message] = errorResponse(error.code);
   const body = JSON.stringify({ message });
-  const headers = { connection: 'close', ...answerHeaders, 'content-length': Buffer.byteLength(body) };
+  const headers = { connection: 'close', ...responseHeaders, 'content-length': Buffer.byteLength(body) };
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
   socket.end(`HTTP/1.1 ${status}\r\n${lines.join('')}\r\n${body}`);
   const timer = setTimeout(() => socket.destroy(), LINGER_MS);
@@ -178,7 +178,7 @@ function wantsWebSocket({ url, headers }: IncomingMessage): boolean {
   return (path === LIVE_PATH || path === `${LIVE_PATH}/`) && headers.upgrade?.toLowerCase() === 'websocket';
 }
 
-function brokenRequest(code: string | undefined): [string, string] {
+function errorResponse(code: string | undefined): [string, string] {
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return ['408 Request Timeout', errorKinds.request_timeout.sentence];
   if (code === 'HPE_HEADER_OVERFLOW')
     return ['431 Request Header Fields Too Large', 'The headers are larger than http.max-headers allows'];

@@ -1,7 +1,7 @@
 import type { RequestListener, ServerResponse } from 'node:http';
 import { errorKinds, type ErrorCode } from '../errors.ts';
 import { DURATIONS_S, Histogram } from '../histogram.ts';
-import type { RefusedResponse } from './problems.ts';
+import type { TaggedResponse } from './responses.ts';
 
 /** Which kind of route was asked for. A path itself never becomes a label: it holds a token. */
 export const routes = ['send', 'reverse', 'token_status', 'health', 'api', 'files', 'other'] as const;
@@ -26,7 +26,7 @@ const HEALTH = new Set(['/v1/status', '/v1/ready', '/v1/about']);
 export class RequestCounts {
   readonly byRoute: Readonly<Record<Route, RouteCounts>>;
   /** Refusals by the code of the catalogue. */
-  readonly refusals: Record<ErrorCode, number>;
+  readonly errors: Record<ErrorCode, number>;
 
   constructor() {
     const empty = (): RouteCounts => ({
@@ -43,7 +43,7 @@ export class RequestCounts {
       other: empty(),
     };
     const codes = Object.keys(errorKinds) as ErrorCode[];
-    this.refusals = Object.fromEntries(codes.map((code) => [code, 0])) as Record<ErrorCode, number>;
+    this.errors = Object.fromEntries(codes.map((code) => [code, 0])) as Record<ErrorCode, number>;
   }
 
   /** The same listener, counted. */
@@ -55,8 +55,8 @@ export class RequestCounts {
       res.on('close', () => {
         counts.durationS.observe((performance.now() - startedAt) / 1_000);
         counts.statuses[statusOf(res)] += 1;
-        const { refusal } = res as RefusedResponse;
-        if (refusal !== undefined) this.refusals[refusal] += 1;
+        const { errorCode } = res as TaggedResponse;
+        if (errorCode !== undefined) this.errors[errorCode] += 1;
       });
       listener(req, res);
     };

@@ -1,12 +1,12 @@
 import { Router, type Response } from 'express';
 import type { Config } from '../config/config.ts';
 import { pageHeaders, renderSignIn } from './invite-page.ts';
-import { answerHeaders, refuseMethod } from './problems.ts';
+import { responseHeaders, sendMethodNotAllowed } from './responses.ts';
 
 /** `GET /v1/sign-in`: what to do with a sign-in link, for who opens it in a browser. The same for every link, and for none. */
 export function signInPage(config: Config): Router {
   const html = renderSignIn(config);
-  const headers = { ...answerHeaders, ...pageHeaders(), 'content-length': Buffer.byteLength(html) };
+  const headers = { ...responseHeaders, ...pageHeaders(), 'content-length': Buffer.byteLength(html) };
   const router = Router({ caseSensitive: true });
   router
     .route('/')
@@ -14,6 +14,6 @@ export function signInPage(config: Config): Router {
       res.writeHead(200, headers);
       res.end(req.method === 'HEAD' ? undefined : html);
     })
-    .all((req, res) => refuseMethod(req, res, ['GET', 'HEAD']));
+    .all((req, res) => sendMethodNotAllowed(req, res, ['GET', 'HEAD']));
   return router;
 }

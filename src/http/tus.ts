@@ -1,16 +1,16 @@
 import type { Request, Response } from 'express';
 import { KlatchError } from '../errors.ts';
-import type { UploadStatus } from '../files/resumable.ts';
+import type { UploadStatus } from '../files/resumable-uploads.ts';
 import { isFileKey } from '../files/store.ts';
 import type { AccountId } from '../model/ids.ts';
-import { reading } from '../operations/database-errors.ts';
+import { translateReadErrors } from '../operations/database-errors.ts';
 import { requireAccount } from '../operations/caller.ts';
 import type { Services } from '../operations/services.ts';
-import type { Door } from './door.ts';
-import { admitToFiles } from './file-access.ts';
+import type { Authenticator } from './authenticator.ts';
+import { authenticateForFiles } from './file-auth.ts';
 import { announcedBytes, openBody } from './file-body.ts';
 import { mediaType } from './json-body.ts';
-import { refuseMethod } from './problems.ts';
+import { sendMethodNotAllowed } from './responses.ts';
 
 const VERSION = '1.0.0';
 const PART_TYPE = 'application/offset+octet-stream';
@@ -38,11 +38,11 @@ export const tusHeaders = [
  */
 export class Tus {
   readonly #services: Services;
-  readonly #door: Door;
+  readonly #authenticator: Authenticator;
 
-  constructor(services: Services, door: Door) {
+  constructor(services: Services, authenticator: Authenticator) {
     this.#services = services;
-    this.#door = door;
+    this.#authenticator = authenticator;
   }
 
   /** Everything at `/v1/files/uploads` and below it. */
@@ -56,31 +56,31 @@ export class Tus {
       res.setHeader('tus-max-size', String(this.#services.config.limits.fileBytes));
     }
     if (!allowed.includes(req.method)) {
-      refuseMethod(req, res, allowed);
+      sendMethodNotAllowed(req, res, allowed);
       return;
     }
     if (req.headers['tus-resumable'] !== VERSION) {
       res.setHeader('tus-version', VERSION);
       throw new KlatchError('upload_version');
     }
-    const { accountId } = requireAccount(await admitToFiles(this.#door, req, 'messages:write'));
+    const { accountId } = requireAccount(await authenticateForFiles(this.#authenticator, req, 'messages:write'));
     if (id === undefined) await this.#create(req, res, accountId);
     else if (!isFileKey(id)) throw new KlatchError('file_not_found');
     else await this.#continue(req, res, { id, accountId });
   }
 
   async #create(req: Request, res: Response, accountId: AccountId): Promise<void> {
-    const size = numberIn(req, 'upload-length');
+    const size = numericHeader(req, 'upload-length');
     const name = fileName(req.headers['upload-metadata']);
-    const brings = mediaType(req.headers['content-type']) === PART_TYPE;
+    const hasPart = mediaType(req.headers['content-type']) === PART_TYPE;
     const bytes = announcedBytes(req);
-    if (brings && bytes !== null && bytes > size) {
+    if (hasPart && bytes !== null && bytes > size) {
       throw new KlatchError('too_large', { sentence: `More bytes come than the ${size} that were announced` });
     }
     const uploads = this.#services.resumableUploads;
     let status = await uploads.create({ accountId, name, size });
     // Of none, too: a body without a length may bring what there is no room for.
-    if (brings && bytes !== 0) {
+    if (hasPart && bytes !== 0) {
       const part = { offset: 0, announcedBytes: bytes, bytes: () => openBody(req, res) };
       try {
         status = await uploads.append(status.id, accountId, part);
@@ -92,8 +92,8 @@ export class Tus {
     }
     // Relative, so that it is right behind any proxy.
     res.setHeader('location', req.path.endsWith('/') ? status.id : `uploads/${status.id}`);
-    if (brings) res.setHeader('upload-offset', status.offset);
-    finish(res, 201, status);
+    if (hasPart) res.setHeader('upload-offset', status.offset);
+    sendStatus(res, 201, status);
   }
 
   async #continue(req: Request, res: Response, key: { id: string; accountId: AccountId }): Promise<void> {
@@ -105,31 +105,31 @@ export class Tus {
       return;
     }
     const status =
-      req.method === 'HEAD' ? await reading(uploads.find(id, accountId)) : await this.#patch(req, res, key);
+      req.method === 'HEAD' ? await translateReadErrors(uploads.find(id, accountId)) : await this.#patch(req, res, key);
     res.setHeader('upload-offset', status.offset);
     if (req.method === 'HEAD') {
       res.setHeader('upload-length', status.size);
       res.setHeader('upload-metadata', `filename ${Buffer.from(status.name).toString('base64')}`);
     }
-    finish(res, req.method === 'HEAD' ? 200 : 204, status);
+    sendStatus(res, req.method === 'HEAD' ? 200 : 204, status);
   }
 
   async #patch(req: Request, res: Response, key: { id: string; accountId: AccountId }): Promise<UploadStatus> {
     if (mediaType(req.headers['content-type']) !== PART_TYPE) {
       throw new KlatchError('unsupported_media', { sentence: `A part of an upload is sent as ${PART_TYPE}` });
     }
-    const offset = numberIn(req, 'upload-offset');
+    const offset = numericHeader(req, 'upload-offset');
     const part = { offset, announcedBytes: announcedBytes(req), bytes: () => openBody(req, res) };
     return this.#services.resumableUploads.append(key.id, key.accountId, part);
   }
 }
 
-function finish(res: Response, status: number, { expiresAt }: UploadStatus): void {
+function sendStatus(res: Response, status: number, { expiresAt }: UploadStatus): void {
   if (expiresAt !== null) res.setHeader('upload-expires', expiresAt.toUTCString());
   res.writeHead(status, { 'cache-control': 'no-store', ...(status === 201 ? { 'content-length': 0 } : {}) }).end();
 }
 
-function numberIn(req: Request, header: 'upload-length' | 'upload-offset'): number {
+function numericHeader(req: Request, header: 'upload-length' | 'upload-offset'): number {
   const text = req.headers[header];
   if (typeof text === 'string' && NUMBER.test(text)) return Number(text);
   const name = header === 'upload-length' ? 'Upload-Length' : 'Upload-Offset';

@@ -5,24 +5,24 @@ import type { ConversationId, Rev } from '../model/ids.ts';
 import { readChanges, type ChangePage } from '../storage/changes.ts';
 import type { Pool } from '../storage/pool.ts';
 import type { LiveCounts } from './live-counts.ts';
-import { Stretch } from './stretch.ts';
+import { ChangeBatch } from './change-batch.ts';
 import { logFailure } from './log-failure.ts';
 
 const PAGE_ROWS = 500;
 const PAGE_BYTES = 256 * 1024;
 /** What is remembered of all conversations for those who come back. */
-const REMEMBERED_BYTES = 32 * 1024 * 1024;
-const REMEMBERED_MS = 60_000;
+const CACHE_BYTES = 32 * 1024 * 1024;
+const CACHE_TTL_MS = 60_000;
 /** Of the pool's two connections one is left to the reads that many wait for. */
-const CATCHING_UP = 1;
-const FANNING_OUT = 2;
+const CATCH_UP_READS = 1;
+const FAN_OUT_READS = 2;
 const RETRY_MS = 300;
 
 /** Why there is no stretch: the conversation is gone, or the database is away. */
-export type Missing = 'gone' | 'away';
+export type ReadFailure = 'gone' | 'away';
 
-interface Owner {
-  forgot(stretch: Stretch): void;
+interface BatchOwner {
+  onEvicted(batch: ChangeBatch): void;
 }
 
 /** Reads changes from the database, so many at a time, and keeps the frames of the last ones within a bound. */
@@ -30,14 +30,14 @@ export class ChangeReader {
   readonly counts: LiveCounts['reads'];
   readonly #pool: Pool;
   readonly #log: Log;
-  readonly #fanOuts = new Turns(FANNING_OUT);
-  readonly #catchUps = new Turns(CATCHING_UP);
+  readonly #fanOutReads = new Semaphore(FAN_OUT_READS);
+  readonly #catchUpReads = new Semaphore(CATCH_UP_READS);
   readonly #stop = new AbortController();
-  readonly #remembered = new LRUCache<Stretch, Owner>({
-    maxSize: REMEMBERED_BYTES,
-    ttl: REMEMBERED_MS,
-    sizeCalculation: (_, stretch) => stretch.bytes,
-    dispose: (owner, stretch) => owner.forgot(stretch),
+  readonly #cached = new LRUCache<ChangeBatch, BatchOwner>({
+    maxSize: CACHE_BYTES,
+    ttl: CACHE_TTL_MS,
+    sizeCalculation: (_, batch) => batch.bytes,
+    dispose: (owner, batch) => owner.onEvicted(batch),
   });
 
   constructor(pool: Pool, counts: LiveCounts, log: Log) {
@@ -47,16 +47,16 @@ export class ChangeReader {
   }
 
   /**
-   * What is behind `rev` for everybody who follows: `stretch` is null when there is nothing, the whole null when the
+   * What is behind `rev` for everybody who follows: `batch` is null when there is nothing, the whole null when the
    * conversation is gone or the server stops. While the database is away it is asked again and again.
    */
-  async fanOut(conversationId: ConversationId, rev: Rev): Promise<{ stretch: Stretch | null; more: boolean } | null> {
+  async fanOut(conversationId: ConversationId, rev: Rev): Promise<{ batch: ChangeBatch | null; more: boolean } | null> {
     while (!this.#stop.signal.aborted) {
       try {
         this.counts.fan_out += 1;
-        const page = await this.#fanOuts.take(() => this.#read(conversationId, rev));
+        const page = await this.#fanOutReads.run(() => this.#read(conversationId, rev));
         if (page === null) return null;
-        return { stretch: page.rev > rev ? new Stretch(conversationId, rev, page) : null, more: page.more };
+        return { batch: page.rev > rev ? new ChangeBatch(conversationId, rev, page) : null, more: page.more };
       } catch (error) {
         logFailure(this.#log, 'live: changes could not be read', error);
         await this.pause();
@@ -66,11 +66,11 @@ export class ChangeReader {
   }
 
   /** The same for one client that lacks something, asked once. */
-  async catchUp(conversationId: ConversationId, rev: Rev): Promise<Stretch | Missing> {
+  async catchUp(conversationId: ConversationId, rev: Rev): Promise<ChangeBatch | ReadFailure> {
     this.counts.catch_up += 1;
     try {
-      const page = await this.#catchUps.take(() => this.#read(conversationId, rev));
-      return page === null ? 'gone' : new Stretch(conversationId, rev, page);
+      const page = await this.#catchUpReads.run(() => this.#read(conversationId, rev));
+      return page === null ? 'gone' : new ChangeBatch(conversationId, rev, page);
     } catch (error) {
       logFailure(this.#log, 'live: changes could not be read', error);
       return 'away';
@@ -86,27 +86,27 @@ export class ChangeReader {
     }
   }
 
-  remember(stretch: Stretch, owner: Owner): void {
-    if (stretch.bytes > REMEMBERED_BYTES) owner.forgot(stretch);
-    else this.#remembered.set(stretch, owner);
+  cache(batch: ChangeBatch, owner: BatchOwner): void {
+    if (batch.bytes > CACHE_BYTES) owner.onEvicted(batch);
+    else this.#cached.set(batch, owner);
   }
 
-  forget(stretch: Stretch): void {
-    this.#remembered.delete(stretch);
+  evict(batch: ChangeBatch): void {
+    this.#cached.delete(batch);
   }
 
   /** Drops what nobody came for in time. */
-  tidy(): void {
-    this.#remembered.purgeStale();
+  evictExpired(): void {
+    this.#cached.purgeStale();
   }
 
-  get stopped(): boolean {
+  get isStopped(): boolean {
     return this.#stop.signal.aborted;
   }
 
   stop(): void {
     this.#stop.abort();
-    this.#remembered.clear();
+    this.#cached.clear();
   }
 
   #read(conversationId: ConversationId, afterRev: Rev): Promise<ChangePage | null> {
@@ -117,22 +117,22 @@ export class ChangeReader {
 }
 
 /** So many at a time, the others in the order in which they came. They are bounded by the connections there are. */
-class Turns {
-  #free: number;
-  readonly #waiting: (() => void)[] = [];
+class Semaphore {
+  #permits: number;
+  readonly #waiters: (() => void)[] = [];
 
-  constructor(free: number) {
-    this.#free = free;
+  constructor(permits: number) {
+    this.#permits = permits;
   }
 
-  async take<T>(work: () => Promise<T>): Promise<T> {
-    if (this.#free > 0) this.#free -= 1;
-    else await new Promise<void>((resolve) => this.#waiting.push(resolve));
+  async run<T>(work: () => Promise<T>): Promise<T> {
+    if (this.#permits > 0) this.#permits -= 1;
+    else await new Promise<void>((resolve) => this.#waiters.push(resolve));
     try {
       return await work();
     } finally {
-      const next = this.#waiting.shift();
-      if (next === undefined) this.#free += 1;
+      const next = this.#waiters.shift();
+      if (next === undefined) this.#permits += 1;
       else next();
     }
   }

@@ -31,7 +31,7 @@ export const closeSentences: Readonly<Record<CloseReason, string>> = {
 };
 
 /** Says in a frame of its own, before the connection ends, why it does. */
-export function endingText(reason: CloseReason): string {
+export function sessionEndedText(reason: CloseReason): string {
   const params = { reason: closeSentences[reason], code: closeCodes[reason] };
   return JSON.stringify({ jsonrpc: '2.0', method: 'session.ended', params });
 }

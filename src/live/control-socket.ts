@@ -20,7 +20,7 @@ export class ControlSocket {
   readonly #operations: ReadonlyMap<string, Operation>;
   readonly #log: Log;
   readonly #server: Server;
-  readonly #open = new Set<Socket>();
+  readonly #sockets = new Set<Socket>();
 
   /** `path`: from `prepareControlSocket`, which looks after the folder. */
   constructor(options: { path: string; services: Services; operations: ReadonlyMap<string, Operation>; log: Log }) {
@@ -28,7 +28,7 @@ export class ControlSocket {
     this.#services = options.services;
     this.#operations = options.operations;
     this.#log = options.log;
-    this.#server = createServer((socket) => this.#serve(socket));
+    this.#server = createServer((socket) => this.#accept(socket));
     this.#server.maxConnections = MAX_CONNECTIONS;
   }
 
@@ -50,44 +50,44 @@ export class ControlSocket {
   async stop(): Promise<void> {
     if (!this.#server.listening) return;
     const closed = new Promise((resolve) => this.#server.close(resolve));
-    for (const socket of this.#open) socket.destroySoon();
+    for (const socket of this.#sockets) socket.destroySoon();
     await closed;
   }
 
-  #serve(socket: Socket): void {
-    this.#open.add(socket);
+  #accept(socket: Socket): void {
+    this.#sockets.add(socket);
     socket.setTimeout(IDLE_MS, () => socket.destroy());
     socket.on('error', (error) => this.#log.debug('a control connection broke', { error }));
-    socket.once('close', () => this.#open.delete(socket));
-    void this.#answerLines(socket).catch((error: unknown) => {
+    socket.once('close', () => this.#sockets.delete(socket));
+    void this.#serveLines(socket).catch((error: unknown) => {
       this.#log.debug('a control connection ended', { error });
       socket.destroy();
     });
   }
 
   /** One request after the other, so that what a connection may ask for at a time is bounded. */
-  async #answerLines(socket: Socket): Promise<void> {
-    let rest = Buffer.alloc(0);
+  async #serveLines(socket: Socket): Promise<void> {
+    let buffered = Buffer.alloc(0);
     for await (const chunk of socket as AsyncIterable<Buffer>) {
-      rest = Buffer.concat([rest, chunk]);
-      for (let end = rest.indexOf('\n'); end !== -1; end = rest.indexOf('\n')) {
-        await this.#answer(socket, rest.subarray(0, end).toString('utf8'));
-        rest = rest.subarray(end + 1);
+      buffered = Buffer.concat([buffered, chunk]);
+      for (let end = buffered.indexOf('\n'); end !== -1; end = buffered.indexOf('\n')) {
+        await this.#serveLine(socket, buffered.subarray(0, end).toString('utf8'));
+        buffered = buffered.subarray(end + 1);
       }
-      if (rest.length > MAX_LINE_BYTES) throw new Error('a line is longer than 1 MiB');
+      if (buffered.length > MAX_LINE_BYTES) throw new Error('a line is longer than 1 MiB');
     }
     socket.end();
   }
 
-  async #answer(socket: Socket, line: string): Promise<void> {
+  async #serveLine(socket: Socket, line: string): Promise<void> {
     if (line.trim() === '') return;
-    const call = {
+    const context = {
       services: this.#services,
       operations: this.#operations,
       log: this.#log,
       caller: { kind: 'system' },
     } as const;
-    const text = await serveRpc(line, call);
+    const text = await serveRpc(line, context);
     if (text !== null) socket.write(`${text}\n`);
   }
 }

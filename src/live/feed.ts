@@ -1,7 +1,7 @@
 import type { ConversationId, Rev } from '../model/ids.ts';
-import type { ChangeReader, Missing } from './change-reader.ts';
-import type { StreamSession } from './stream-session.ts';
-import type { Stretch } from './stretch.ts';
+import type { ChangeReader, ReadFailure } from './change-reader.ts';
+import type { Subscriber } from './subscriber.ts';
+import type { ChangeBatch } from './change-batch.ts';
 
 /** How far below what one client lacks a read begins, so that others who lack a little more can share it. */
 const ALIGNMENT = 64;
@@ -10,15 +10,15 @@ const ALIGNMENT = 64;
  * After giving something to all followers a feed rests for so many times as long as that took, so that what is posted
  * meanwhile goes out in one write for each instead of many; at most for the second. Few followers take no time at all.
  */
-const REST = 3;
-const MAX_REST_MS = 40;
+const COOLDOWN_FACTOR = 3;
+const MAX_COOLDOWN_MS = 40;
 
 /** Somebody whom a feed gives each change, in order. */
 export interface Follower {
   /** It has everything up to here. */
   readonly rev: Rev;
-  readonly session: StreamSession;
-  take(stretch: Stretch): void;
+  readonly session: Subscriber;
+  deliver(batch: ChangeBatch): void;
 }
 
 /**
@@ -30,16 +30,16 @@ export class Feed {
   /** What is attached has everything up to here. */
   rev: Rev;
   /** Followers and those that are on their way to becoming some: without any the feed is dropped. */
-  users = 0;
+  refCount = 0;
   readonly attached = new Set<Follower>();
   readonly #reader: ChangeReader;
-  #recent: Stretch[] = [];
-  readonly #reads = new Map<Rev, Promise<Stretch | Missing>>();
+  #cached: ChangeBatch[] = [];
+  readonly #reads = new Map<Rev, Promise<ChangeBatch | ReadFailure>>();
   #generation = 0;
   /** A word came since the last read began. */
-  #isBehind = false;
+  #hasUnread = false;
   #isReading = false;
-  #restUntilMs = 0;
+  #cooldownUntilMs = 0;
 
   constructor(conversationId: ConversationId, rev: Rev, reader: ChangeReader) {
     this.conversationId = conversationId;
@@ -49,82 +49,82 @@ export class Feed {
 
   /** Somebody said that there is more. */
   wake(): void {
-    this.#isBehind = true;
-    if (!this.#isReading) void this.#readOn();
+    this.#hasUnread = true;
+    if (!this.#isReading) void this.#readLoop();
   }
 
   /** Something old was changed: what is remembered may hold a text that is deleted by now. */
-  forget(): void {
+  invalidate(): void {
     this.#generation += 1;
-    for (const stretch of this.#recent) this.#reader.forget(stretch);
-    this.#recent = [];
+    for (const batch of this.#cached) this.#reader.evict(batch);
+    this.#cached = [];
   }
 
   /** A stretch is remembered no longer. */
-  forgot(stretch: Stretch): void {
-    this.#recent = this.#recent.filter((each) => each !== stretch);
+  onEvicted(batch: ChangeBatch): void {
+    this.#cached = this.#cached.filter((each) => each !== batch);
   }
 
   /** The changes behind `rev`, or the first of them. */
-  async after(rev: Rev): Promise<Stretch | Missing> {
-    const remembered = this.#recent.find((each) => each.from <= rev && rev < each.to);
-    if (remembered !== undefined) {
+  async changesAfter(rev: Rev): Promise<ChangeBatch | ReadFailure> {
+    const hit = this.#cached.find((each) => each.from <= rev && rev < each.to);
+    if (hit !== undefined) {
       this.#reader.counts.shared += 1;
-      return remembered;
+      return hit;
     }
-    const aligned = (rev - (rev % ALIGNMENT)) as Rev;
-    const shared = await this.#page(aligned);
-    if (typeof shared === 'string' || shared.to > rev || aligned === rev) return shared;
-    return this.#page(rev);
+    const alignedRev = (rev - (rev % ALIGNMENT)) as Rev;
+    const shared = await this.#readPage(alignedRev);
+    if (typeof shared === 'string' || shared.to > rev || alignedRev === rev) return shared;
+    return this.#readPage(rev);
   }
 
-  #page(from: Rev): Promise<Stretch | Missing> {
-    const underWay = this.#reads.get(from);
-    if (underWay !== undefined) {
+  #readPage(from: Rev): Promise<ChangeBatch | ReadFailure> {
+    const pending = this.#reads.get(from);
+    if (pending !== undefined) {
       this.#reader.counts.shared += 1;
-      return underWay;
+      return pending;
     }
     const generation = this.#generation;
-    const read = this.#reader.catchUp(this.conversationId, from).then((stretch) => {
+    const read = this.#reader.catchUp(this.conversationId, from).then((batch) => {
       this.#reads.delete(from);
-      if (typeof stretch !== 'string' && generation === this.#generation) this.#remember(stretch);
-      return stretch;
+      if (typeof batch !== 'string' && generation === this.#generation) this.#cache(batch);
+      return batch;
     });
     this.#reads.set(from, read);
     return read;
   }
 
   /** One read at a time; words that come meanwhile cause one more. */
-  async #readOn(): Promise<void> {
+  async #readLoop(): Promise<void> {
     this.#isReading = true;
-    while (this.#isBehind && this.users > 0) {
-      const restMs = this.#restUntilMs - performance.now();
-      if (restMs > 1) await this.#reader.pause(restMs);
-      this.#isBehind = false;
+    while (this.#hasUnread && this.refCount > 0) {
+      const cooldownMs = this.#cooldownUntilMs - performance.now();
+      if (cooldownMs > 1) await this.#reader.pause(cooldownMs);
+      this.#hasUnread = false;
       const generation = this.#generation;
       const page = await this.#reader.fanOut(this.conversationId, this.rev);
       if (page === null) break;
-      if (page.stretch !== null) {
-        if (generation === this.#generation) this.#remember(page.stretch);
-        this.#spread(page.stretch);
+      if (page.batch !== null) {
+        if (generation === this.#generation) this.#cache(page.batch);
+        this.#broadcast(page.batch);
       }
-      this.#isBehind ||= page.more;
+      this.#hasUnread ||= page.more;
     }
     this.#isReading = false;
   }
 
-  #spread(stretch: Stretch): void {
-    this.rev = stretch.to;
+  #broadcast(batch: ChangeBatch): void {
+    this.rev = batch.to;
     const startedMs = performance.now();
     // One that is closed by what it is given leaves the set, which a running loop takes.
-    for (const follower of this.attached) follower.take(stretch);
+    for (const follower of this.attached) follower.deliver(batch);
     const endedMs = performance.now();
-    this.#restUntilMs = endedMs + Math.min(MAX_REST_MS, REST * (endedMs - startedMs));
+    this.#cooldownUntilMs = endedMs + Math.min(MAX_COOLDOWN_MS, COOLDOWN_FACTOR * (endedMs - startedMs));
   }
 
-  #remember(stretch: Stretch): void {
-    if (this.users === 0) return;
-    this.#recent.push(stretch);
-    this.#reader.remember(stretch, this);
+  #cache(batch: ChangeBatch): void {
+    if (this.refCount === 0) return;
+    this.#cached.push(batch);
+    this.#reader.cache(batch, this);
   }
 }

@@ -1,9 +1,9 @@
 import type { ConversationId, Rev, Seq } from '../model/ids.ts';
-import { presentChange } from '../operations/shapes.ts';
+import { serializeChange } from '../operations/serializers.ts';
 import type { Change } from '../storage/changes.ts';
 
 /** Who a signal is about. */
-export interface Person {
+export interface EventAccount {
   readonly id: number;
   readonly nick: string;
   readonly name: string;
@@ -11,7 +11,7 @@ export interface Person {
 
 /** One change of a conversation, as a notification. */
 export function changeText(conversation: ConversationId, change: Change): string {
-  return notification('conversation.change', { conversation, ...presentChange(conversation, change) });
+  return notification('conversation.change', { conversation, ...serializeChange(conversation, change) });
 }
 
 /** The account has come into a conversation; its changes begin behind this one. */
@@ -29,11 +29,11 @@ export function readText(conversation: ConversationId, seq: Seq): string {
   return notification('conversation.read', { conversation, seq });
 }
 
-export function typingText(conversation: ConversationId, account: Person): string {
+export function typingText(conversation: ConversationId, account: EventAccount): string {
   return notification('typing', { conversation, account });
 }
 
-export function presenceText(account: Person, online: boolean): string {
+export function presenceText(account: EventAccount, online: boolean): string {
   return notification('presence', { account, online });
 }
 

@@ -4,7 +4,7 @@ import type { Log } from '../log.ts';
 import { publicError } from '../operations/database-errors.ts';
 import type { Caller } from '../operations/caller.ts';
 import { FRAME_LIMITS } from '../operations/input-limits.ts';
-import type { JsonLimits } from '../operations/json-bounds.ts';
+import type { JsonLimits } from '../operations/json-limits.ts';
 import { callOperation } from '../operations/call-operation.ts';
 import type { Operation } from '../operations/operation.ts';
 import { parseJson } from '../operations/parse-json.ts';
@@ -31,7 +31,7 @@ const INVALID_REQUEST: RpcError = {
 };
 
 /** What a request is served with. */
-export interface RpcCall {
+export interface RpcContext {
   readonly services: Services;
   readonly caller: Caller;
   readonly operations: ReadonlyMap<string, Operation>;
@@ -39,9 +39,9 @@ export interface RpcCall {
 }
 
 /** Serves one JSON-RPC 2.0 request in text form. Resolves to the answer's text, or null for a notification. */
-export async function serveRpc(text: string, call: RpcCall): Promise<string | null> {
+export async function serveRpc(text: string, context: RpcContext): Promise<string | null> {
   const json = readJson(text, FRAME_LIMITS);
-  return json === undefined ? failure(null, PARSE_ERROR) : serveRequest(json, call);
+  return json === undefined ? errorResponse(null, PARSE_ERROR) : serveRequest(json, context);
 }
 
 /** The value of a JSON text; undefined when it is none, is nested too deep, or holds too many values. */
@@ -58,19 +58,24 @@ export function readJson(text: string, limits: JsonLimits): unknown {
  * Serves one request. Resolves to the answer's text, or null for a notification, which has none. Batches are not offered:
  * a caller can send several requests without waiting.
  */
-export async function serveRequest(json: unknown, call: RpcCall): Promise<string | null> {
+export async function serveRequest(json: unknown, context: RpcContext): Promise<string | null> {
   const request = requestSchema.safeParse(json);
-  if (!request.success) return failure(null, INVALID_REQUEST);
+  if (!request.success) return errorResponse(null, INVALID_REQUEST);
   const { id, method, params } = request.data;
   try {
-    const operation = call.operations.get(method);
-    if (operation === undefined) return failure(id ?? null, { code: -32601, message: 'There is no such operation' });
-    const result = await callOperation(operation, { services: call.services, caller: call.caller, input: params });
+    const operation = context.operations.get(method);
+    if (operation === undefined)
+      return errorResponse(id ?? null, { code: -32601, message: 'There is no such operation' });
+    const result = await callOperation(operation, {
+      services: context.services,
+      caller: context.caller,
+      input: params,
+    });
     return id === undefined ? null : JSON.stringify({ jsonrpc: '2.0', id, result });
   } catch (error) {
     const shown = publicError(error);
-    if (shown.code === 'internal') call.log.error('an operation failed', { operation: method, error });
-    return id === undefined ? null : failure(id, rpcError(shown));
+    if (shown.code === 'internal') context.log.error('an operation failed', { operation: method, error });
+    return id === undefined ? null : errorResponse(id, rpcError(shown));
   }
 }
 
@@ -78,6 +83,6 @@ function rpcError(error: KlatchError): RpcError {
   return { code: error.rpcCode, message: error.message, data: { code: error.code } };
 }
 
-function failure(id: string | number | null, error: RpcError): string {
+function errorResponse(id: string | number | null, error: RpcError): string {
   return JSON.stringify({ jsonrpc: '2.0', id, error });
 }

@@ -4,39 +4,39 @@ import type { EndpointTls } from '../config/endpoint-tls.ts';
 import type { ConnectionLimit } from '../connection-limit.ts';
 import type { Operation } from '../operations/operation.ts';
 import type { Services } from '../operations/services.ts';
-import { Endpoint } from './endpoints.ts';
-import { Feeds } from './feeds.ts';
-import { HeapRelease } from './heap-release.ts';
+import { Endpoint } from './endpoint.ts';
+import { FeedRegistry } from './feed-registry.ts';
+import { IdleGc } from './idle-gc.ts';
 import { LiveCounts } from './live-counts.ts';
-import { LiveSessions, type SessionNews } from './live-sessions.ts';
-import { Memberships } from './memberships.ts';
+import { LiveSessions, type SessionEvents } from './live-sessions.ts';
+import { MembershipSync } from './membership-sync.ts';
 import { Presence } from './presence.ts';
-import { SessionWatch } from './session-watch.ts';
-import { Signals } from './signals.ts';
+import { SessionRevalidator } from './session-revalidator.ts';
+import { EphemeralEvents } from './ephemeral-events.ts';
 import { TrustedProxies } from '../model/trusted-proxies.ts';
-import { Upgrades } from './upgrades.ts';
+import { WebSocketUpgrades } from './websocket-upgrades.ts';
 import { logFailure } from './log-failure.ts';
 
 /** Heartbeats and deadlines are looked at so many times within the shortest of them, and never more rarely than this. */
-const LOOKS = 5;
-const MAX_LOOK_MS = 2_000;
+const TICKS_PER_DEADLINE = 5;
+const MAX_TICK_MS = 2_000;
 /** Every session is looked up so often: one may have run out, or its end was not heard. */
-const CHECK_MS = 60_000;
+const REVALIDATE_MS = 60_000;
 /** Signals are told together so often. */
-const SIGNALS_MS = 1_000;
+const EPHEMERAL_TICK_MS = 1_000;
 
 /** Live clients of this node: who they are, what they follow, and where they connect. */
 export class Live {
   readonly counts = new LiveCounts();
-  readonly feeds: Feeds;
+  readonly feeds: FeedRegistry;
   readonly sessions: LiveSessions;
   readonly presence: Presence;
   readonly #services: Services;
-  readonly #memberships: Memberships;
-  readonly #watch: SessionWatch;
-  readonly #signals: Signals;
-  readonly #heap = new HeapRelease();
-  readonly #upgrades: Upgrades;
+  readonly #membershipSync: MembershipSync;
+  readonly #revalidator: SessionRevalidator;
+  readonly #ephemeralEvents: EphemeralEvents;
+  readonly #idleGc = new IdleGc();
+  readonly #upgrades: WebSocketUpgrades;
   readonly #endpoints: readonly Endpoint[];
   #isChecking = false;
   #checkAgain = false;
@@ -51,23 +51,25 @@ export class Live {
   ) {
     const { config, bus, database, log } = services;
     this.#services = services;
-    this.feeds = new Feeds({ bus, pool: database.live, counts: this.counts, log });
-    const news: SessionNews = {
-      signedIn: () => this.#heap.came(),
-      came: (accountId) => this.presence.came(accountId),
-      went: (accountId) => this.presence.went(accountId),
-      turnedAway: (accountId) => this.presence.turnedAway(accountId),
-      asked: (conversationId, accountId) => this.#memberships.ask(conversationId, accountId),
-      certain: (session) => this.#watch.certain(session),
+    this.feeds = new FeedRegistry({ bus, pool: database.live, counts: this.counts, log });
+    const events: SessionEvents = {
+      onSignIn: () => this.#idleGc.countSignIn(),
+      accountOnline: (accountId) => this.presence.accountOnline(accountId),
+      accountOffline: (accountId) => this.presence.accountOffline(accountId),
+      accountInBackground: (accountId) => this.presence.accountInBackground(accountId),
+      recheckMembership: (conversationId, accountId) => this.#membershipSync.recheck(conversationId, accountId),
+      whenRevalidated: (session) => this.#revalidator.whenRevalidated(session),
     };
-    this.sessions = new LiveSessions(services, operations, { counts: this.counts, feeds: this.feeds, news });
-    const parts = { bus, pool: database.general, sessions: this.sessions, log };
-    this.#memberships = new Memberships(parts);
-    this.#watch = new SessionWatch(parts);
-    this.#signals = new Signals({ ...parts, feeds: this.feeds });
-    this.presence = new Presence(bus, this.sessions.foreground, (id, online) => this.#signals.changed(id, online));
+    this.sessions = new LiveSessions(services, operations, { counts: this.counts, feeds: this.feeds, events });
+    const deps = { bus, pool: database.general, sessions: this.sessions, log };
+    this.#membershipSync = new MembershipSync(deps);
+    this.#revalidator = new SessionRevalidator(deps);
+    this.#ephemeralEvents = new EphemeralEvents({ ...deps, feeds: this.feeds });
+    this.presence = new Presence(bus, this.sessions.foregroundAccounts, (id, online) =>
+      this.#ephemeralEvents.presenceChanged(id, online),
+    );
     const proxies = new TrustedProxies(config.http.trustedProxies);
-    this.#upgrades = new Upgrades(config, this.sessions, proxies);
+    this.#upgrades = new WebSocketUpgrades(config, this.sessions, proxies);
     this.#endpoints = config.endpoints.map(
       (endpoint, index) =>
         new Endpoint(endpoint, tls[index] ?? null, {
@@ -90,30 +92,34 @@ export class Live {
   async start(): Promise<void> {
     const { bus, config } = this.#services;
     this.feeds.start();
-    this.#memberships.start();
-    this.#watch.start();
-    this.#signals.start();
+    this.#membershipSync.start();
+    this.#revalidator.start();
+    this.#ephemeralEvents.start();
     this.presence.start();
-    this.#unsubscribe = bus.subscribe({ gap: () => void this.#check() });
-    const lookMs = Math.min(MAX_LOOK_MS, config.live.heartbeatMs / LOOKS, config.live.authenticateWithinMs / LOOKS);
+    this.#unsubscribe = bus.subscribe({ resync: () => void this.#check() });
+    const tickMs = Math.min(
+      MAX_TICK_MS,
+      config.live.heartbeatMs / TICKS_PER_DEADLINE,
+      config.live.authenticateWithinMs / TICKS_PER_DEADLINE,
+    );
     this.#timers = [
-      setInterval(() => this.sessions.look(lookMs), lookMs),
+      setInterval(() => this.sessions.tick(tickMs), tickMs),
       setInterval(() => {
-        this.presence.look();
-        this.#signals.look();
-        this.#heap.look();
-      }, SIGNALS_MS),
+        this.presence.tick();
+        this.#ephemeralEvents.tick();
+        this.#idleGc.tick();
+      }, EPHEMERAL_TICK_MS),
       setInterval(() => {
-        this.feeds.reader.tidy();
+        this.feeds.reader.evictExpired();
         void this.#check();
-      }, CHECK_MS),
+      }, REVALIDATE_MS),
     ];
     for (const endpoint of this.#endpoints) await endpoint.start();
   }
 
   /** A request of the HTTP interface that wants to become a WebSocket. */
   upgrade(request: IncomingMessage, socket: Socket, head: Buffer): void {
-    this.#upgrades.take(request, socket, head);
+    this.#upgrades.handle(request, socket, head);
   }
 
   /** Takes nobody any more, tells everybody, and cuts what is left after `timeoutMs`. */
@@ -125,14 +131,14 @@ export class Live {
   async #stop(timeoutMs: number): Promise<void> {
     this.#upgrades.stop();
     const closed = Promise.all(this.#endpoints.map((endpoint) => endpoint.stop()));
-    await this.sessions.end('stopping', timeoutMs);
+    await this.sessions.closeAll('stopping', timeoutMs);
     await closed;
     for (const timer of this.#timers) clearInterval(timer);
     this.#unsubscribe();
     this.presence.stop();
-    this.#signals.stop();
-    this.#watch.stop();
-    this.#memberships.stop();
+    this.#ephemeralEvents.stop();
+    this.#revalidator.stop();
+    this.#membershipSync.stop();
     this.feeds.stop();
   }
 
@@ -149,9 +155,9 @@ export class Live {
   }
 
   async #checkOnce(): Promise<void> {
-    await this.#watch.checkAll();
+    await this.#revalidator.checkAll();
     try {
-      await this.#memberships.compare();
+      await this.#membershipSync.reconcile();
     } catch (error) {
       logFailure(this.#services.log, 'live: memberships could not be read', error);
     }

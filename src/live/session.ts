@@ -5,69 +5,69 @@ import type { Log } from '../log.ts';
 import type { AccountId, ConversationId } from '../model/ids.ts';
 import type { SourceKey } from '../model/source-key.ts';
 import {
-  MAX_FOLLOWED,
+  MAX_SUBSCRIBED,
   type AccountCaller,
   type Caller,
-  type Following,
-  type FollowRequest,
+  type SubscribeResult,
+  type SubscribeRequest,
   type LiveSession,
 } from '../operations/caller.ts';
-import { reading } from '../operations/database-errors.ts';
+import { translateReadErrors } from '../operations/database-errors.ts';
 import { ANONYMOUS_FRAME_BYTES, ANONYMOUS_FRAME_LIMITS, FRAME_LIMITS } from '../operations/input-limits.ts';
 import type { Operation } from '../operations/operation.ts';
 import type { Services } from '../operations/services.ts';
-import { listFollowed } from '../storage/following.ts';
+import { listFollowed } from '../storage/conversation-heads.ts';
 import type { FoundSession } from '../storage/sessions.ts';
 import type { CloseReason } from './close-codes.ts';
-import type { Connection, ConnectionListener } from './connection.ts';
+import type { LiveConnection, ConnectionListener } from './live-connection.ts';
 import { readJson, serveRequest } from './json-rpc.ts';
-import type { LiveCounts, LiveEnding } from './live-counts.ts';
-import type { Prepared } from './prepared.ts';
-import type { Feeds } from './feeds.ts';
+import type { LiveCounts, DisconnectReason } from './live-counts.ts';
+import type { EncodedFrames } from './encoded-frames.ts';
+import type { FeedRegistry } from './feed-registry.ts';
 import { SessionExpiry } from './session-expiry.ts';
-import { Stream } from './stream.ts';
+import { SessionSubscriptions } from './session-subscriptions.ts';
 
 /** Requests, and bytes of them, that may wait for their turn before the connection is read no further. */
 const MAX_PENDING = 256;
 /** Who is further ahead of the allowed rate than this floods. */
-const MAX_TURN_MS = 2_000;
+const MAX_RATE_DELAY_MS = 2_000;
 const MAX_REJECTED_TOKENS = 5;
 /** Requests of one that has not said who it is: signing in takes a handful. */
-const MAX_STRANGE = 100;
+const MAX_UNAUTHENTICATED_REQUESTS = 100;
 /** How long a client may take to read what waited and to end the connection from its side. */
-const CLOSING_MS = 10_000;
-const NO_REQUESTS: readonly Pending[] = [];
+const CLOSE_TIMEOUT_MS = 10_000;
+const NO_REQUESTS: readonly PendingRequest[] = [];
 
 /** `waiting`: nobody knows who it is. */
 export type SessionState = 'waiting' | 'authenticated' | 'following' | 'closing' | 'closed';
 
 /** Where sessions live: what they share, and who knows of all of them. */
-export interface SessionHome {
+export interface SessionHost {
   readonly config: LiveConfig;
   readonly services: Services;
   readonly operations: ReadonlyMap<string, Operation>;
   readonly counts: LiveCounts;
-  readonly feeds: Feeds;
+  readonly feeds: FeedRegistry;
   readonly log: Log;
   /** A clock of the time in which clients could be heard, as of some moments ago. */
   readonly nowMs: number;
   /** Takes a session up as one of the caller's account; false: that has too many. */
-  admit(session: Session, caller: AccountCaller): boolean;
+  register(session: Session, caller: AccountCaller): boolean;
   /** Reserves a request's turn: in how many ms it is, or null when that is too long. */
   reserve(caller: AccountCaller | null, source: SourceKey, maxMs: number): number | null;
   /** Resolves when somebody who tries tokens may be told that this one was none. */
-  holdBack(source: SourceKey): Promise<void>;
+  delayRejection(source: SourceKey): Promise<void>;
   /** Resolves when it is known that the session still holds. */
-  certain(session: Session): Promise<void> | null;
+  whenRevalidated(session: Session): Promise<void> | null;
   /** Whether somebody looks at a session that is open has changed. */
-  lookedAt(session: Session): void;
+  foregroundChanged(session: Session): void;
   /** Asks what the account's membership is, and settles it in all its sessions. */
-  ask(conversationId: ConversationId, accountId: AccountId): void;
+  recheckMembership(conversationId: ConversationId, accountId: AccountId): void;
   /** A session is closing, or closed. */
-  left(session: Session, how: { before: SessionState; endedBy: LiveEnding }): void;
+  onClosed(session: Session, how: { previousState: SessionState; disconnectReason: DisconnectReason }): void;
 }
 
-interface Pending {
+interface PendingRequest {
   readonly text: string;
   /** When its turn is, by the monotonic clock. */
   readonly dueAtMs: number;
@@ -75,35 +75,35 @@ interface Pending {
 
 /** One client's connection, from its first byte to its last: who it is, what it asks, and what it is sent unasked. */
 export class Session implements LiveSession, ConnectionListener {
-  readonly connection: Connection;
-  readonly #home: SessionHome;
+  readonly connection: LiveConnection;
+  readonly #host: SessionHost;
   #state: SessionState = 'waiting';
   #caller: AccountCaller | null = null;
-  #stream: Stream | null = null;
+  #subscriptions: SessionSubscriptions | null = null;
   #expiry: SessionExpiry | null = null;
-  #pending: Pending[] = NO_REQUESTS as Pending[];
-  #pendingBytes = 0;
-  #isWorking = false;
+  #queue: PendingRequest[] = NO_REQUESTS as PendingRequest[];
+  #queuedBytes = 0;
+  #isServing = false;
   #isPaused = false;
   /** The client sends nothing more. */
-  #isEnded = false;
+  #isInputEnded = false;
   /** It ends for this reason as soon as the request in hand is answered. */
-  #ending: CloseReason | null = null;
-  #endedBy: LiveEnding = 'client';
+  #pendingClose: CloseReason | null = null;
+  #disconnectReason: DisconnectReason = 'client';
   #rejectedTokens = 0;
-  #strange = 0;
+  #unauthenticatedRequests = 0;
   /** Of the last sign of life, or of the beginning of the end. */
-  #sinceMs: number;
-  #bytesSeen = 0;
+  #lastActiveMs: number;
+  #bytesReadAtTick = 0;
   /** Null: there was room for more when it was last looked at. */
-  #takenSeen: number | null = null;
-  #isAsked = false;
+  #bytesFlushedAtTick: number | null = null;
+  #isPingSent = false;
   #isForeground = true;
 
-  constructor(connection: Connection, home: SessionHome) {
+  constructor(connection: LiveConnection, host: SessionHost) {
     this.connection = connection;
-    this.#home = home;
-    this.#sinceMs = home.nowMs;
+    this.#host = host;
+    this.#lastActiveMs = host.nowMs;
   }
 
   get state(): SessionState {
@@ -126,21 +126,21 @@ export class Session implements LiveSession, ConnectionListener {
   }
 
   /** Null until it follows. */
-  get stream(): Stream | null {
-    return this.#stream;
+  get subscriptions(): SessionSubscriptions | null {
+    return this.#subscriptions;
   }
 
   authenticated(caller: AccountCaller): void {
     if (this.#state !== 'waiting') {
       throw new KlatchError('forbidden', { sentence: 'This connection is somebody already: open another one' });
     }
-    if (!this.#home.admit(this, caller)) {
-      this.#ending = 'tooMany';
+    if (!this.#host.register(this, caller)) {
+      this.#pendingClose = 'tooMany';
       throw new KlatchError('limit_reached', { sentence: 'This account has as many live connections as it may have' });
     }
     this.#caller = caller;
     this.#state = 'authenticated';
-    this.connection.allowFrames(this.#home.config.maxFrameBytes);
+    this.connection.setMaxFrameBytes(this.#host.config.maxFrameBytes);
     if (caller.expiresAt !== null) {
       this.#expiry = new SessionExpiry(caller.expiresAt, () => this.close('sessionEnded'));
     }
@@ -151,67 +151,67 @@ export class Session implements LiveSession, ConnectionListener {
     return this.#isForeground;
   }
 
-  lookedAt(isForeground: boolean): void {
+  setForeground(isForeground: boolean): void {
     if (isForeground === this.#isForeground) return;
     this.#isForeground = isForeground;
-    if (this.isOpen) this.#home.lookedAt(this);
+    if (this.isOpen) this.#host.foregroundChanged(this);
   }
 
   async rejected(): Promise<void> {
     this.#rejectedTokens += 1;
-    if (this.#rejectedTokens >= MAX_REJECTED_TOKENS) this.#ending = 'unauthenticated';
-    await this.#home.holdBack(this.connection.source);
+    if (this.#rejectedTokens >= MAX_REJECTED_TOKENS) this.#pendingClose = 'unauthenticated';
+    await this.#host.delayRejection(this.connection.source);
   }
 
-  async follow(request: FollowRequest): Promise<Following> {
-    if (this.#state !== 'authenticated' || this.#stream !== null) {
+  async subscribe(request: SubscribeRequest): Promise<SubscribeResult> {
+    if (this.#state !== 'authenticated' || this.#subscriptions !== null) {
       throw new KlatchError('invalid_input', { sentence: 'This connection follows already' });
     }
     const { accountId } = this.#caller!;
-    const stream = new Stream(this, this.#home.feeds);
-    this.#stream = stream;
+    const subscriptions = new SessionSubscriptions(this, this.#host.feeds);
+    this.#subscriptions = subscriptions;
     try {
-      const { general } = this.#home.services.database;
+      const { general } = this.#host.services.database;
       let isComplete = true;
-      const conversations = await stream.prepare(request, async () => {
-        const heads = await reading(general.run((sql) => listFollowed(sql, accountId, MAX_FOLLOWED + 1)));
-        isComplete = heads.length <= MAX_FOLLOWED;
-        return heads.slice(0, MAX_FOLLOWED);
+      const conversations = await subscriptions.load(request, async () => {
+        const heads = await translateReadErrors(general.run((sql) => listFollowed(sql, accountId, MAX_SUBSCRIBED + 1)));
+        isComplete = heads.length <= MAX_SUBSCRIBED;
+        return heads.slice(0, MAX_SUBSCRIBED);
       });
       return { conversations, isComplete };
     } catch (error) {
-      this.#stream = null;
+      this.#subscriptions = null;
       throw error;
     }
   }
 
   /** What the account is now; it was renamed, or got another role. */
-  renewed({ role, nick, name }: FoundSession): void {
+  updateAccount({ role, nick, name }: FoundSession): void {
     if (this.#caller !== null) this.#caller = { ...this.#caller, role, nick, name };
   }
 
   send(text: string): void {
-    if (this.#isOverfull()) return;
-    this.#home.counts.sent(this.connection.kind, 1);
+    if (this.#cannotSend()) return;
+    this.#host.counts.countSent(this.connection.kind, 1);
     this.connection.send(text);
   }
 
-  sendPrepared(prepared: Prepared, behind: number): void {
-    if (this.#isOverfull()) return;
-    this.#home.counts.sent(this.connection.kind, prepared.count - behind);
-    this.connection.sendPrepared(prepared, behind);
+  sendEncoded(frames: EncodedFrames, skip: number): void {
+    if (this.#cannotSend()) return;
+    this.#host.counts.countSent(this.connection.kind, frames.count - skip);
+    this.connection.sendEncoded(frames, skip);
   }
 
   /** Says why and ends; what waits to be sent still goes out. */
   close(reason: CloseReason): void {
     if (!this.isOpen) return;
-    this.#leave('closing', reason);
+    this.#markEnded('closing', reason);
     this.connection.close(reason);
   }
 
   /** The same once the request in hand is answered. */
-  end(reason: CloseReason): void {
-    if (this.#isWorking) this.#ending = reason;
+  closeAfterRequest(reason: CloseReason): void {
+    if (this.#isServing) this.#pendingClose = reason;
     else this.close(reason);
   }
 
@@ -219,57 +219,57 @@ export class Session implements LiveSession, ConnectionListener {
     this.connection.destroy();
   }
 
-  received(text: string): void {
-    if (!this.isOpen || this.#isEnded) return;
-    this.#home.counts.framesIn[this.connection.kind] += 1;
+  onText(text: string): void {
+    if (!this.isOpen || this.#isInputEnded) return;
+    this.#host.counts.framesIn[this.connection.kind] += 1;
     const dueInMs = this.#reserve();
     if (dueInMs === null) return;
-    if (this.#pending === NO_REQUESTS) this.#pending = [];
-    this.#pending.push({ text, dueAtMs: performance.now() + dueInMs });
-    this.#pendingBytes += text.length;
-    if (!this.#isPaused && this.#hasMuchToDo) {
+    if (this.#queue === NO_REQUESTS) this.#queue = [];
+    this.#queue.push({ text, dueAtMs: performance.now() + dueInMs });
+    this.#queuedBytes += text.length;
+    if (!this.#isPaused && this.#isQueueFull) {
       this.#isPaused = true;
       this.connection.pause();
     }
-    if (!this.#isWorking) void this.#work();
+    if (!this.#isServing) void this.#serveQueue();
   }
 
-  asked(): void {
+  onPing(): void {
     this.#reserve();
   }
 
-  failed(reason: CloseReason): void {
+  onProtocolError(reason: CloseReason): void {
     this.close(reason);
   }
 
-  ended(): void {
-    this.#isEnded = true;
-    if (!this.#isWorking) this.close('done');
+  onEnd(): void {
+    this.#isInputEnded = true;
+    if (!this.#isServing) this.close('done');
   }
 
-  closed(code: number): void {
-    if (code === 0 && this.#state !== 'closing') this.#endedBy = 'client';
-    this.#leave('closed', null);
+  onClose(code: number): void {
+    if (code === 0 && this.#state !== 'closing') this.#disconnectReason = 'client';
+    this.#markEnded('closed', null);
   }
 
   /** Called now and then: asks for a sign of life, and ends what gave none, or took too long. */
-  look(nowMs: number): void {
-    const { heartbeatMs, authenticateWithinMs } = this.#home.config;
-    const ageMs = nowMs - this.#sinceMs;
+  tick(nowMs: number): void {
+    const { heartbeatMs, authenticateWithinMs } = this.#host.config;
+    const ageMs = nowMs - this.#lastActiveMs;
     if (this.#state === 'closing') {
-      if (ageMs > CLOSING_MS) this.destroy();
+      if (ageMs > CLOSE_TIMEOUT_MS) this.destroy();
     } else if (this.#state === 'waiting') {
       if (ageMs > authenticateWithinMs) this.close('unauthenticated');
-    } else if (this.#givesSign()) {
-      this.#sinceMs = nowMs;
-      this.#isAsked = false;
+    } else if (this.#wasActive()) {
+      this.#lastActiveMs = nowMs;
+      this.#isPingSent = false;
     } else if (ageMs > 2 * heartbeatMs) {
       this.close('silent');
       // Who does not live reads no farewell either.
       this.destroy();
-    } else if (ageMs > heartbeatMs && !this.#isAsked) {
-      this.#isAsked = true;
-      this.connection.ask();
+    } else if (ageMs > heartbeatMs && !this.#isPingSent) {
+      this.#isPingSent = true;
+      this.connection.ping();
     }
   }
 
@@ -277,84 +277,84 @@ export class Session implements LiveSession, ConnectionListener {
    * Whether something came since the last look, or something went out that had no room before: who is busy reading may
    * come to our question late. One that is not read from cannot give a sign.
    */
-  #givesSign(): boolean {
-    const { bytesRead, bytesTaken, isFull } = this.connection;
-    const hasTaken = this.#takenSeen !== null && this.#takenSeen !== bytesTaken;
-    const has = bytesRead !== this.#bytesSeen || hasTaken || (this.#isPaused && !isFull);
-    this.#bytesSeen = bytesRead;
-    this.#takenSeen = isFull ? bytesTaken : null;
-    return has;
+  #wasActive(): boolean {
+    const { bytesRead, bytesFlushed, isFull } = this.connection;
+    const hasFlushed = this.#bytesFlushedAtTick !== null && this.#bytesFlushedAtTick !== bytesFlushed;
+    const isActive = bytesRead !== this.#bytesReadAtTick || hasFlushed || (this.#isPaused && !isFull);
+    this.#bytesReadAtTick = bytesRead;
+    this.#bytesFlushedAtTick = isFull ? bytesFlushed : null;
+    return isActive;
   }
 
-  get #hasMuchToDo(): boolean {
-    const maxBytes = this.#caller === null ? ANONYMOUS_FRAME_BYTES : this.#home.config.maxFrameBytes;
-    return this.#pending.length >= MAX_PENDING || this.#pendingBytes >= maxBytes;
+  get #isQueueFull(): boolean {
+    const maxBytes = this.#caller === null ? ANONYMOUS_FRAME_BYTES : this.#host.config.maxFrameBytes;
+    return this.#queue.length >= MAX_PENDING || this.#queuedBytes >= maxBytes;
   }
 
   /** In how many ms the next request has its turn; null: too many came, and the connection was closed. */
   #reserve(): number | null {
-    this.#strange += this.#caller === null ? 1 : 0;
-    if (this.#caller === null && this.#strange > MAX_STRANGE) {
+    this.#unauthenticatedRequests += this.#caller === null ? 1 : 0;
+    if (this.#caller === null && this.#unauthenticatedRequests > MAX_UNAUTHENTICATED_REQUESTS) {
       this.close('flood');
       return null;
     }
-    const dueInMs = this.#home.reserve(this.#caller, this.connection.source, MAX_TURN_MS);
+    const dueInMs = this.#host.reserve(this.#caller, this.connection.source, MAX_RATE_DELAY_MS);
     if (dueInMs === null) this.close('flood');
     return dueInMs;
   }
 
   /** One request after the other, in the order in which they came. */
-  async #work(): Promise<void> {
-    this.#isWorking = true;
-    for (let next = this.#pending.shift(); next !== undefined && this.isOpen; next = this.#pending.shift()) {
-      this.#pendingBytes -= next.text.length;
-      await this.#turn(next);
+  async #serveQueue(): Promise<void> {
+    this.#isServing = true;
+    for (let next = this.#queue.shift(); next !== undefined && this.isOpen; next = this.#queue.shift()) {
+      this.#queuedBytes -= next.text.length;
+      await this.#waitForTurn(next);
       if (this.#expiry?.isPast === true) this.close('sessionEnded');
-      if (this.isOpen && this.#ending === null) await this.#answer(next.text);
-      if (this.#ending !== null) this.close(this.#ending);
-      if (this.#isPaused && this.isOpen && !this.#hasMuchToDo) {
+      if (this.isOpen && this.#pendingClose === null) await this.#serve(next.text);
+      if (this.#pendingClose !== null) this.close(this.#pendingClose);
+      if (this.#isPaused && this.isOpen && !this.#isQueueFull) {
         this.#isPaused = false;
         this.connection.resume();
       }
     }
-    this.#pending = NO_REQUESTS as Pending[];
-    this.#pendingBytes = 0;
-    this.#isWorking = false;
-    if (this.#isEnded) this.close('done');
+    this.#queue = NO_REQUESTS as PendingRequest[];
+    this.#queuedBytes = 0;
+    this.#isServing = false;
+    if (this.#isInputEnded) this.close('done');
   }
 
   /** Waits until the request may be worked on, and the client has read the answers before. */
-  async #turn({ dueAtMs }: Pending): Promise<void> {
-    const aheadMs = dueAtMs - performance.now();
-    if (aheadMs > 1) await wait(aheadMs, undefined, { ref: false });
+  async #waitForTurn({ dueAtMs }: PendingRequest): Promise<void> {
+    const waitMs = dueAtMs - performance.now();
+    if (waitMs > 1) await wait(waitMs, undefined, { ref: false });
     if (this.connection.isFull) await this.connection.drained();
-    await this.#home.certain(this);
+    await this.#host.whenRevalidated(this);
   }
 
-  async #answer(text: string): Promise<void> {
+  async #serve(text: string): Promise<void> {
     // An empty line is a sign of life.
     if (text.trim() === '') return;
-    const { services, operations, log } = this.#home;
+    const { services, operations, log } = this.#host;
     const json = await this.#parse(text);
     if (!this.isOpen) return;
     if (json === undefined) {
       this.close('notJson');
       return;
     }
-    const caller: Caller = this.#caller ?? { kind: 'nobody', source: this.connection.source, live: this };
-    const answer = await serveRequest(json, { services, operations, log, caller });
-    if (answer !== null) this.send(answer);
-    if (this.#stream !== null && this.#state === 'authenticated') this.#begin(this.#stream);
+    const caller: Caller = this.#caller ?? { kind: 'anonymous', source: this.connection.source, live: this };
+    const response = await serveRequest(json, { services, operations, log, caller });
+    if (response !== null) this.send(response);
+    if (this.#subscriptions !== null && this.#state === 'authenticated') this.#startFollowing(this.#subscriptions);
   }
 
   /** Its turn comes once its network has time left; a network that takes too much floods. */
   async #parse(text: string): Promise<unknown> {
-    const { parseBudget } = this.#home.services;
+    const { parseBudget } = this.#host.services;
     const { source } = this.connection;
     const limits = this.#caller === null ? ANONYMOUS_FRAME_LIMITS : FRAME_LIMITS;
     try {
       const refusal = (): KlatchError => new KlatchError('too_often');
-      return await parseBudget.runInLine(source, { maxMs: MAX_TURN_MS, refusal }, () => readJson(text, limits));
+      return await parseBudget.runQueued(source, { maxMs: MAX_RATE_DELAY_MS, refusal }, () => readJson(text, limits));
     } catch (error) {
       if (!(error instanceof KlatchError)) throw error;
       this.close('flood');
@@ -362,27 +362,28 @@ export class Session implements LiveSession, ConnectionListener {
     }
   }
 
-  #begin(stream: Stream): void {
+  #startFollowing(subscriptions: SessionSubscriptions): void {
     this.#state = 'following';
-    for (const conversationId of stream.begin()) this.#home.ask(conversationId, this.#caller!.accountId);
+    for (const conversationId of subscriptions.start())
+      this.#host.recheckMembership(conversationId, this.#caller!.accountId);
   }
 
   /** Whether too much waits already; then the client has to come back for the rest. */
-  #isOverfull(): boolean {
+  #cannotSend(): boolean {
     if (!this.isOpen) return true;
-    if (this.connection.bytesWaiting <= this.#home.config.sendQueueBytes) return false;
+    if (this.connection.bytesQueued <= this.#host.config.sendQueueBytes) return false;
     this.close('behind');
     return true;
   }
 
-  #leave(state: 'closing' | 'closed', reason: CloseReason | null): void {
-    const before = this.#state;
-    if (before === 'closed') return;
-    if (reason !== null) this.#endedBy = reason;
+  #markEnded(state: 'closing' | 'closed', reason: CloseReason | null): void {
+    const previousState = this.#state;
+    if (previousState === 'closed') return;
+    if (reason !== null) this.#disconnectReason = reason;
     this.#state = state;
-    this.#sinceMs = this.#home.nowMs;
-    this.#stream?.stop();
+    this.#lastActiveMs = this.#host.nowMs;
+    this.#subscriptions?.stop();
     this.#expiry?.stop();
-    this.#home.left(this, { before, endedBy: this.#endedBy });
+    this.#host.onClosed(this, { previousState, disconnectReason: this.#disconnectReason });
   }
 }

@@ -1,15 +1,15 @@
 import type { Socket } from 'node:net';
 import type { SourceKey } from '../model/source-key.ts';
-import { closeCodes, endingText, type CloseReason } from './close-codes.ts';
-import type { Connection, ConnectionListener } from './connection.ts';
+import { closeCodes, sessionEndedText, type CloseReason } from './close-codes.ts';
+import type { LiveConnection, ConnectionListener } from './live-connection.ts';
 import { LineReader } from './line-reader.ts';
-import type { Prepared } from './prepared.ts';
+import type { EncodedFrames } from './encoded-frames.ts';
 
 /** Any line is an answer to it. */
-const ASKING = `${JSON.stringify({ jsonrpc: '2.0', method: 'ping' })}\n`;
+const PING_LINE = `${JSON.stringify({ jsonrpc: '2.0', method: 'ping' })}\n`;
 
 /** JSON texts as lines, on a TCP or TLS socket: `nc` is a client. */
-export class TcpConnection implements Connection {
+export class TcpConnection implements LiveConnection {
   readonly kind = 'tcp';
   readonly source: SourceKey;
   readonly #socket: Socket;
@@ -24,27 +24,27 @@ export class TcpConnection implements Connection {
     this.#lines = new LineReader(options.maxFrameBytes);
     socket.setNoDelay(true);
     // The end of it says 'close' as well.
-    socket.on('error', ignore);
+    socket.on('error', ignoreError);
   }
 
   /** Says why on a socket that becomes no connection, and ends it. */
   static refuse(socket: Socket, reason: CloseReason): void {
-    socket.on('error', ignore);
-    socket.end(`${endingText(reason)}\n`, () => socket.destroy());
+    socket.on('error', ignoreError);
+    socket.end(`${sessionEndedText(reason)}\n`, () => socket.destroy());
   }
 
   /** From now on what arrives is told. */
   open(listener: ConnectionListener): void {
     this.#listener = listener;
-    this.#socket.on('data', (chunk: Buffer) => this.#receive(chunk));
-    this.#socket.on('end', () => listener.ended());
+    this.#socket.on('data', (chunk: Buffer) => this.#onData(chunk));
+    this.#socket.on('end', () => listener.onEnd());
     this.#socket.on('close', () => {
       this.#isOpen = false;
-      listener.closed(this.#code);
+      listener.onClose(this.#code);
     });
   }
 
-  get bytesWaiting(): number {
+  get bytesQueued(): number {
     return this.#socket.writableLength;
   }
 
@@ -52,7 +52,7 @@ export class TcpConnection implements Connection {
     return this.#socket.bytesRead;
   }
 
-  get bytesTaken(): number {
+  get bytesFlushed(): number {
     return this.#socket.bytesWritten - this.#socket.writableLength;
   }
 
@@ -60,7 +60,7 @@ export class TcpConnection implements Connection {
     return this.#socket.writableNeedDrain;
   }
 
-  allowFrames(maxBytes: number): void {
+  setMaxFrameBytes(maxBytes: number): void {
     this.#lines.maxBytes = maxBytes;
   }
 
@@ -68,12 +68,12 @@ export class TcpConnection implements Connection {
     if (this.#isOpen) this.#socket.write(`${text}\n`);
   }
 
-  sendPrepared(prepared: Prepared, behind: number): void {
-    if (this.#isOpen) this.#socket.write(prepared.bytes('tcp', behind));
+  sendEncoded(frames: EncodedFrames, skip: number): void {
+    if (this.#isOpen) this.#socket.write(frames.bytes('tcp', skip));
   }
 
-  ask(): void {
-    if (this.#isOpen) this.#socket.write(ASKING);
+  ping(): void {
+    if (this.#isOpen) this.#socket.write(PING_LINE);
   }
 
   pause(): void {
@@ -92,7 +92,7 @@ export class TcpConnection implements Connection {
     if (!this.#isOpen) return;
     this.#isOpen = false;
     this.#code = closeCodes[reason];
-    this.#socket.end(`${endingText(reason)}\n`);
+    this.#socket.end(`${sessionEndedText(reason)}\n`);
     // What still arrives is read past, so that the last line is not lost with a reset.
     this.#socket.resume();
   }
@@ -101,11 +101,11 @@ export class TcpConnection implements Connection {
     this.#socket.destroy();
   }
 
-  #receive(chunk: Buffer): void {
+  #onData(chunk: Buffer): void {
     if (!this.#isOpen) return;
-    for (const event of this.#lines.take(chunk)) {
-      if ('problem' in event) this.#listener!.failed(event.problem);
-      else this.#listener!.received(event.text);
+    for (const event of this.#lines.push(chunk)) {
+      if ('problem' in event) this.#listener!.onProtocolError(event.problem);
+      else this.#listener!.onText(event.text);
       if (!this.#isOpen) return;
     }
   }
@@ -125,4 +125,4 @@ export function drained(socket: Socket): Promise<void> {
   });
 }
 
-function ignore(): void {}
+function ignoreError(): void {}

@@ -1,13 +1,13 @@
 import type { Socket } from 'node:net';
 import { WebSocket } from 'ws';
 import type { SourceKey } from '../model/source-key.ts';
-import { closeCodes, closeSentences, endingText, type CloseReason } from './close-codes.ts';
-import type { Connection, ConnectionListener } from './connection.ts';
-import type { Prepared } from './prepared.ts';
+import { closeCodes, closeSentences, sessionEndedText, type CloseReason } from './close-codes.ts';
+import type { LiveConnection, ConnectionListener } from './live-connection.ts';
+import type { EncodedFrames } from './encoded-frames.ts';
 import { drained } from './tcp-connection.ts';
 
 /** What the library would close with by itself, and what that means here. */
-const PROTOCOL_FAILURES: Readonly<Record<number, CloseReason>> = {
+const PROTOCOL_ERRORS: Readonly<Record<number, CloseReason>> = {
   1002: 'notJson',
   1003: 'notJson',
   1007: 'notJson',
@@ -26,7 +26,7 @@ export class ClientSocket extends WebSocket {
    * The library has one bound for all connections of a server and for all of their time. Its receiver keeps it in a field
    * that is not public; a test sends frames of both sizes.
    */
-  allowFrames(maxBytes: number): void {
+  setMaxFrameBytes(maxBytes: number): void {
     const receiver = Reflect.get(this, '_receiver') as { _maxPayload: number } | null;
     if (receiver !== null) receiver._maxPayload = maxBytes;
   }
@@ -34,18 +34,18 @@ export class ClientSocket extends WebSocket {
   override emit(event: string | symbol, ...args: unknown[]): boolean {
     const { connection } = this;
     if (connection === null) return super.emit(event, ...args);
-    if (event === 'message') connection.receive(args[0] as Buffer, args[1] as boolean);
-    else if (event === 'ping') connection.asked();
-    else if (event === 'close') connection.over();
+    if (event === 'message') connection.onMessage(args[0] as Buffer, args[1] as boolean);
+    else if (event === 'ping') connection.onPing();
+    else if (event === 'close') connection.onClose();
     // 'error': the end of it says 'close' as well, and a broken frame has been told by then.
     return true;
   }
 
   override close(code?: number, data?: string | Buffer): void {
     // Frames that break the protocol make the library close with a code alone; the echo of a client's has a text too.
-    const reason = code === undefined || data !== undefined ? undefined : PROTOCOL_FAILURES[code];
+    const reason = code === undefined || data !== undefined ? undefined : PROTOCOL_ERRORS[code];
     if (reason !== undefined && this.connection !== null && this.readyState === WebSocket.OPEN) {
-      this.connection.fail(reason);
+      this.connection.closeForProtocolError(reason);
     } else super.close(code, data);
   }
 }
@@ -55,7 +55,7 @@ export class ClientSocket extends WebSocket {
  * frames at a time. That cannot come between two parts of a frame: without compression the library writes each frame
  * within the call that sends it.
  */
-export class WebSocketConnection implements Connection {
+export class WebSocketConnection implements LiveConnection {
   readonly kind = 'websocket';
   readonly source: SourceKey;
   readonly #client: ClientSocket;
@@ -75,7 +75,7 @@ export class WebSocketConnection implements Connection {
     this.#listener = listener;
   }
 
-  get bytesWaiting(): number {
+  get bytesQueued(): number {
     return this.#socket.writableLength;
   }
 
@@ -83,7 +83,7 @@ export class WebSocketConnection implements Connection {
     return this.#socket.bytesRead;
   }
 
-  get bytesTaken(): number {
+  get bytesFlushed(): number {
     return this.#socket.bytesWritten - this.#socket.writableLength;
   }
 
@@ -91,19 +91,19 @@ export class WebSocketConnection implements Connection {
     return this.#socket.writableNeedDrain;
   }
 
-  allowFrames(maxBytes: number): void {
-    this.#client.allowFrames(maxBytes);
+  setMaxFrameBytes(maxBytes: number): void {
+    this.#client.setMaxFrameBytes(maxBytes);
   }
 
   send(text: string): void {
     if (this.#isOpen) this.#client.send(text);
   }
 
-  sendPrepared(prepared: Prepared, behind: number): void {
-    if (this.#isOpen) this.#socket.write(prepared.bytes('websocket', behind));
+  sendEncoded(frames: EncodedFrames, skip: number): void {
+    if (this.#isOpen) this.#socket.write(frames.bytes('websocket', skip));
   }
 
-  ask(): void {
+  ping(): void {
     if (this.#isOpen) this.#client.ping();
   }
 
@@ -122,7 +122,7 @@ export class WebSocketConnection implements Connection {
   close(reason: CloseReason): void {
     if (!this.#isOpen) return;
     this.#code = closeCodes[reason];
-    this.#client.send(endingText(reason));
+    this.#client.send(sessionEndedText(reason));
     this.#client.close(this.#code, closeSentences[reason]);
     // The client's half of the closing handshake must be read.
     this.#client.resume();
@@ -133,24 +133,24 @@ export class WebSocketConnection implements Connection {
   }
 
   /** A text arrived. */
-  receive(data: Buffer, isBinary: boolean): void {
+  onMessage(data: Buffer, isBinary: boolean): void {
     if (!this.#isOpen) return;
-    if (isBinary) this.#listener?.failed('notJson');
-    else this.#listener?.received(data.toString('utf8'));
+    if (isBinary) this.#listener?.onProtocolError('notJson');
+    else this.#listener?.onText(data.toString('utf8'));
   }
 
-  asked(): void {
-    if (this.#isOpen) this.#listener?.asked();
+  onPing(): void {
+    if (this.#isOpen) this.#listener?.onPing();
   }
 
-  fail(reason: CloseReason): void {
-    this.#listener?.failed(reason);
+  closeForProtocolError(reason: CloseReason): void {
+    this.#listener?.onProtocolError(reason);
     // A listener that had closed already leaves the handshake to us.
     this.close(reason);
   }
 
-  over(): void {
-    this.#listener?.closed(this.#code);
+  onClose(): void {
+    this.#listener?.onClose(this.#code);
   }
 
   get #isOpen(): boolean {

@@ -1,12 +1,12 @@
 import { deliveryOutcomes } from '../delivery/delivery-counts.ts';
-import type { Lanes } from '../delivery/lanes.ts';
+import type { LaneManager } from '../delivery/lane-manager.ts';
 import type { DeliveryReport } from '../operations/delivery-report.ts';
-import type { NameLookup } from '../outbound/name-lookup.ts';
+import type { DnsResolver } from '../outbound/dns-resolver.ts';
 import type { LaneReport } from '../storage/lane-report.ts';
 import { byLabel, counter, gauge, histogram, one, type Family, type Sample } from './family.ts';
 
 /** Deliveries of this process. */
-export function deliveryFamilies(lanes: Lanes): Family[] {
+export function deliveryFamilies(lanes: LaneManager): Family[] {
   const { counts } = lanes;
   return [
     counter(
@@ -29,7 +29,7 @@ export function deliveryFamilies(lanes: Lanes): Family[] {
         name: 'klatch_messages_set_aside_total',
         help: 'Messages given up for a hook whose receiver refuses them (400, 413, 422) and accepts those behind them.',
       },
-      () => one(counts.setAside),
+      () => one(counts.deadLettered),
     ),
     histogram(
       {
@@ -48,7 +48,7 @@ export function deliveryFamilies(lanes: Lanes): Family[] {
         name: 'klatch_settlements_waiting',
         help: 'Settlements that are not committed yet, one for each hook at most, of up to 8 attempts.',
       },
-      () => one(lanes.load.unsettled),
+      () => one(lanes.load.pendingSettlements),
     ),
     gauge({ name: 'klatch_partitions_held', help: 'Partitions, of 64, whose hooks this process delivers for.' }, () =>
       one(lanes.load.partitions),
@@ -94,7 +94,7 @@ export function hookFamilies(report: DeliveryReport): Family[] {
 }
 
 /** Look-ups of receivers' names. */
-export function nameLookupFamilies({ counts }: NameLookup): Family[] {
+export function dnsLookupFamilies({ counts }: DnsResolver): Family[] {
   return [
     counter(
       {

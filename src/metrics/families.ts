@@ -1,9 +1,9 @@
-import type { Lanes } from '../delivery/lanes.ts';
-import type { NameLookup } from '../outbound/name-lookup.ts';
+import type { LaneManager } from '../delivery/lane-manager.ts';
+import type { DnsResolver } from '../outbound/dns-resolver.ts';
 import type { Live } from '../live/live.ts';
 import type { Services } from '../operations/services.ts';
 import { databaseFamilies } from './database-families.ts';
-import { deliveryFamilies, hookFamilies, nameLookupFamilies } from './delivery-families.ts';
+import { deliveryFamilies, hookFamilies, dnsLookupFamilies } from './delivery-families.ts';
 import type { EventLoopDelay } from './event-loop-delay.ts';
 import { gauge, type Family } from './family.ts';
 import { fileFamilies } from './file-families.ts';
@@ -18,8 +18,8 @@ import { signInFamilies } from './sign-in-families.ts';
 export interface MetricSources extends Pick<HttpSources, 'requests' | 'connections' | 'limit'> {
   readonly services: Services;
   readonly live: Live;
-  readonly lanes: Lanes;
-  readonly lookup: NameLookup;
+  readonly lanes: LaneManager;
+  readonly lookup: DnsResolver;
   readonly eventLoop: EventLoopDelay;
 }
 
@@ -38,7 +38,7 @@ export function allFamilies(sources: MetricSources): Family[] {
     ...fileFamilies(services.uploads),
     ...hookFamilies(deliveryReport),
     ...deliveryFamilies(lanes),
-    ...nameLookupFamilies(lookup),
+    ...dnsLookupFamilies(lookup),
     ...pushFamilies(push),
     ...databaseFamilies(database, deliveryReport),
     ...processFamilies(eventLoop),

@@ -1,20 +1,20 @@
 import type { ConnectionLimit } from '../connection-limit.ts';
 import { routes, statusClasses, type RequestCounts } from '../http/request-counts.ts';
-import type { TokenDirectory } from '../operations/access.ts';
-import type { SessionDirectory } from '../operations/sessions.ts';
+import type { TokenCache } from '../operations/access.ts';
+import type { SessionCache } from '../operations/session-cache.ts';
 import { byLabel, counter, gauge, histogram, one, type Family } from './family.ts';
 
 export interface HttpSources {
   readonly requests: RequestCounts;
   readonly connections: () => number;
   readonly limit: ConnectionLimit;
-  readonly tokens: TokenDirectory;
-  readonly sessions: SessionDirectory;
+  readonly tokens: TokenCache;
+  readonly sessions: SessionCache;
 }
 
 /** The HTTP interface: what was asked, how it was answered, what was refused. */
 export function httpFamilies({ requests, connections, limit, tokens, sessions }: HttpSources): Family[] {
-  const { byRoute, refusals } = requests;
+  const { byRoute, errors } = requests;
   return [
     counter(
       {
@@ -51,7 +51,7 @@ export function httpFamilies({ requests, connections, limit, tokens, sessions }:
         help: 'Requests that were answered with an error, by its code (src/errors.ts).',
         labels: ['reason'],
       },
-      () => byLabel('reason', refusals),
+      () => byLabel('reason', errors),
     ),
     counter({ name: 'klatch_unknown_tokens_total', help: 'Requests with a token that does not exist.' }, () =>
       one(tokens.counts.unknown),

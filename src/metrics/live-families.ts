@@ -29,10 +29,10 @@ export function liveFamilies(live: Live): Family[] {
         help: 'Connections that were not taken, by reason.',
         labels: ['reason'],
       },
-      () => byLabel('reason', counts.refused),
+      () => byLabel('reason', counts.rejected),
     ),
     counter({ name: 'klatch_live_ends_total', help: 'Connections that ended, by reason.', labels: ['ending'] }, () =>
-      byLabel('ending', counts.closed),
+      byLabel('ending', counts.disconnected),
     ),
     counter(
       {
@@ -68,6 +68,6 @@ function waitingBytes({ sessions }: Live): Sample<number>[] {
   const rows = sessions.tally();
   return connectionKinds.map((kind) => ({
     labels: { transport: kind },
-    value: rows.filter((row) => row.kind === kind).reduce((sum, row) => sum + row.bytesWaiting, 0),
+    value: rows.filter((row) => row.kind === kind).reduce((sum, row) => sum + row.bytesQueued, 0),
   }));
 }

@@ -2,10 +2,10 @@ import type { Activations } from '../operations/activations.ts';
 import { byLabel, counter, one, type Family } from './family.ts';
 
 /** How people come in, and who tries to. */
-export function signInFamilies({ numbers }: Activations): Family[] {
+export function signInFamilies({ metrics }: Activations): Family[] {
   return [
     counter({ name: 'klatch_activations_begun_total', help: 'Proofs of an address that were begun.' }, () =>
-      one(numbers.begun),
+      one(metrics.started),
     ),
     counter(
       {
@@ -13,7 +13,7 @@ export function signInFamilies({ numbers }: Activations): Family[] {
         help: 'Proofs of an address that were not begun, or sent no code: too many of a source, an address or the installation, too early again, or the provider was away.',
         labels: ['reason'],
       },
-      () => byLabel('reason', numbers.refused),
+      () => byLabel('reason', metrics.refused),
     ),
     counter(
       {
@@ -21,10 +21,10 @@ export function signInFamilies({ numbers }: Activations): Family[] {
         help: 'Activation codes that a provider took (sent), or did not (failed).',
         labels: ['outcome'],
       },
-      () => byLabel('outcome', numbers.codes),
+      () => byLabel('outcome', metrics.codes),
     ),
     counter({ name: 'klatch_wrong_codes_total', help: 'Codes that were typed and were not the right ones.' }, () =>
-      one(numbers.wrongCodes),
+      one(metrics.codeFailures),
     ),
     counter(
       {
@@ -32,7 +32,7 @@ export function signInFamilies({ numbers }: Activations): Family[] {
         help: 'Sessions that people came to, by a code, by a link, or by signing up.',
         labels: ['way'],
       },
-      () => byLabel('way', numbers.signedIn),
+      () => byLabel('way', metrics.signedIn),
     ),
   ];
 }

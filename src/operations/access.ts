@@ -11,30 +11,30 @@ import { findHookDetails, type HookDetails } from '../storage/hook-list.ts';
 import { findIntegration, type Integration, type NewToken } from '../storage/integrations.ts';
 import type { Pool } from '../storage/pool.ts';
 import type { Sealer } from '../storage/sealed.ts';
-import { reading } from './database-errors.ts';
+import { translateReadErrors } from './database-errors.ts';
 
 /** 256 random bits in base64url. Old installations' tokens may look different, so this is for making, not for judging. */
 const TOKEN_BYTES = 32;
 /** What could be a token at all; anything else is answered without asking the database. */
-const PLAUSIBLE = /^[A-Za-z0-9_-]{16,128}$/;
-const KNOWN_TOKENS = 50_000;
+const TOKEN_PATTERN = /^[A-Za-z0-9_-]{16,128}$/;
+const MAX_CACHED_TOKENS = 50_000;
 /** A known token is looked up again after this, in case the word of its revocation was lost. */
-const KNOWN_MS = 60_000;
+const CACHE_TTL_MS = 60_000;
 /** A caller is told within 2 s that the database is away; a look-up by an index takes a millisecond. */
-const LOOKUP_MS = 1_500;
-const SEALED_AS = 'integration-token';
+const LOOKUP_TIMEOUT_MS = 1_500;
+const SEAL_PURPOSE = 'integration-token';
 
 /** A new integration token: shown, looked up, and kept. */
-export function newToken(sealer: Sealer): NewToken & { readonly token: string } {
+export function newIntegrationToken(sealer: Sealer): NewToken & { readonly token: string } {
   const token = randomBytes(TOKEN_BYTES).toString('base64url');
-  return { token, hash: hashToken(token), sealed: sealer.seal(SEALED_AS, token) };
+  return { token, hash: hashIntegrationToken(token), sealed: sealer.seal(SEAL_PURPOSE, token) };
 }
 
-export function openToken(sealer: Sealer, sealed: string): string {
-  return sealer.open(SEALED_AS, sealed);
+export function openIntegrationToken(sealer: Sealer, sealed: string): string {
+  return sealer.open(SEAL_PURPOSE, sealed);
 }
 
-function hashToken(token: string): string {
+function hashIntegrationToken(token: string): string {
   return createHash('sha256').update(token).digest('hex');
 }
 
@@ -42,54 +42,57 @@ function hashToken(token: string): string {
  * From a token to the group that it belongs to: the only way in for webhooks. What it remembers is a hint: the statement
  * that writes a message decides by the database, so a rotation on another node holds at once.
  */
-export class TokenDirectory {
+export class TokenCache {
   /** Requests with a token that is not known, for metrics. */
   readonly counts = { unknown: 0 };
   readonly #pool: Pick<Pool, 'run'>;
-  readonly #known = new BoundedCache<string, Integration>(KNOWN_TOKENS, { ttl: KNOWN_MS, ttlResolution: 1_000 });
+  readonly #cached = new BoundedCache<string, Integration>(MAX_CACHED_TOKENS, {
+    ttl: CACHE_TTL_MS,
+    ttlResolution: 1_000,
+  });
   readonly #unknown: BoundedCache<string, true>;
-  readonly #asking = new Map<string, Promise<Integration | null>>();
+  readonly #lookups = new Map<string, Promise<Integration | null>>();
   #revocations = 0;
 
   constructor(pool: Pick<Pool, 'run'>, bus: Bus, limits: LimitsConfig) {
     this.#pool = pool;
     this.#unknown = new BoundedCache(limits.unknownTokens, { ttl: limits.unknownTokenMemoryMs });
     bus.subscribe({
-      tokensRevoked: (hashes) => this.#forgetHashes(new Set(hashes)),
-      gap: () => {
+      tokensRevoked: (hashes) => this.#evict(new Set(hashes)),
+      resync: () => {
         this.#revocations += 1;
-        this.#known.clear();
+        this.#cached.clear();
       },
     });
   }
 
   /** The token's integration if it is remembered: the fast path of every post. */
-  remembered(token: string): Integration | undefined {
-    return this.#known.get(token);
+  cached(token: string): Integration | undefined {
+    return this.#cached.get(token);
   }
 
   /** The token's integration, or null when there is none. Rejects while the database is away. */
   async find(token: string): Promise<Integration | null> {
-    const known = this.#known.get(token);
-    if (known !== undefined) return known;
-    if (!PLAUSIBLE.test(token) || this.#unknown.has(token)) return this.#notFound();
+    const cached = this.#cached.get(token);
+    if (cached !== undefined) return cached;
+    if (!TOKEN_PATTERN.test(token) || this.#unknown.has(token)) return this.#notFound();
     // Many posts with one token at once ask once.
-    const asking = this.#asking.get(token) ?? this.#ask(token);
-    this.#asking.set(token, asking);
+    const lookup = this.#lookups.get(token) ?? this.#lookUp(token);
+    this.#lookups.set(token, lookup);
     try {
-      return (await asking) ?? this.#notFound();
+      return (await lookup) ?? this.#notFound();
     } finally {
-      this.#asking.delete(token);
+      this.#lookups.delete(token);
     }
   }
 
   /** The same as the database knows it now, whatever is remembered of a valid token. */
-  async confirm(token: string): Promise<Integration | null> {
+  async revalidate(token: string): Promise<Integration | null> {
     // Not remembered here and not shared with others who ask: their question may be older than a revocation.
-    if (!PLAUSIBLE.test(token) || this.#unknown.has(token)) return this.#notFound();
+    if (!TOKEN_PATTERN.test(token) || this.#unknown.has(token)) return this.#notFound();
     const integration = await this.#query(token);
     if (integration === null) this.#unknown.set(token, true);
-    if (integration === null || integration.archived) this.#known.delete(token);
+    if (integration === null || integration.archived) this.#cached.delete(token);
     return integration ?? this.#notFound();
   }
 
@@ -98,24 +101,26 @@ export class TokenDirectory {
     return null;
   }
 
-  async #ask(token: string): Promise<Integration | null> {
+  async #lookUp(token: string): Promise<Integration | null> {
     const revocations = this.#revocations;
     const integration = await this.#query(token);
     if (integration === null) this.#unknown.set(token, true);
     // An answer that was on its way while a token was revoked may be older than the revocation.
     // An archived group is not remembered, so that its return is noticed at once.
-    else if (revocations === this.#revocations && !integration.archived) this.#known.set(token, integration);
+    else if (revocations === this.#revocations && !integration.archived) this.#cached.set(token, integration);
     return integration;
   }
 
   async #query(token: string): Promise<Integration | null> {
-    return reading(this.#pool.run((sql) => findIntegration(sql, hashToken(token)), LOOKUP_MS));
+    return translateReadErrors(
+      this.#pool.run((sql) => findIntegration(sql, hashIntegrationToken(token)), LOOKUP_TIMEOUT_MS),
+    );
   }
 
-  #forgetHashes(hashes: ReadonlySet<string>): void {
+  #evict(hashes: ReadonlySet<string>): void {
     this.#revocations += 1;
-    for (const [token, integration] of this.#known.entries()) {
-      if (hashes.has(integration.tokenHash)) this.#known.delete(token);
+    for (const [token, integration] of this.#cached.entries()) {
+      if (hashes.has(integration.tokenHash)) this.#cached.delete(token);
     }
   }
 }
@@ -126,7 +131,7 @@ export class TokenDirectory {
  */
 export async function resolveGroup(pool: Pool, reference: string | number): Promise<ConversationId> {
   const number = typeof reference === 'number' ? reference : /^\d{1,15}$/.test(reference) ? Number(reference) : null;
-  const found = await reading(
+  const found = await translateReadErrors(
     pool.run(async (sql) => {
       if (number === null) return findGroupsByTitle(sql, String(reference));
       const group = await findGroup(sql, number as ConversationId);

@@ -8,7 +8,7 @@ import { listOwnDevices, registerDevice, removeDevice } from './devices.ts';
 import { changeProfile, findAccount, showProfile } from './profile.ts';
 import { endOtherSessions, endOwnSession, listOwnSessions } from './session-list.ts';
 import { activateUser, deactivateUser, updateUser } from './user-changes.ts';
-import { inviteUser } from './user-links.ts';
+import { inviteUser } from './sign-in-links.ts';
 import { createUser, listUsers } from './users.ts';
 
 /** The operations about who people are and how they get in, a part of the table of all. */

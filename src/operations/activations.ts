@@ -6,27 +6,27 @@ import type { AddressKind } from '../model/proof-address.ts';
 import { setVerifier } from '../storage/activations.ts';
 import type { SourceKey } from '../model/source-key.ts';
 import type { Pool } from '../storage/pool.ts';
-import { Rate } from './rate.ts';
+import { RateLimiter } from './rate-limiter.ts';
 
 /** A provider that was found well is not asked again for so long; one that was not, for this long. */
-const WELL_MS = 10_000;
-const AWAY_MS = 3_000;
+const HEALTHY_TTL_MS = 10_000;
+const UNHEALTHY_TTL_MS = 3_000;
 /** Codes on their way, and codes that a gate judges, at the same time. */
 const MAX_IN_FLIGHT = 32;
 /** Steps of signing in that one source may take: a burst, and then so many a second. */
 const STEPS_BURST = 100;
 const STEPS_PER_SECOND = 5;
-const SOURCES = 10_000;
+const MAX_SOURCES = 10_000;
 /** The log says so often that codes are not sent since their budget is used up. */
 const BUDGET_LOG_MS = 10 * 60_000;
 
 /** Numbers since the start, for metrics. */
-export interface ActivationNumbers {
-  begun: number;
+export interface ActivationMetrics {
+  started: number;
   /** Activations that were not begun, and why. */
   readonly refused: { source: number; address: number; installation: number; resend: number; provider: number };
   readonly codes: { sent: number; failed: number };
-  wrongCodes: number;
+  codeFailures: number;
   /** Sessions that people came to by each way. */
   readonly signedIn: { code: number; link: number; sign_up: number };
 }
@@ -39,21 +39,25 @@ interface Health {
 
 /** The ways of proving an address, with what they have in common: bounds, numbers, and a log that names nobody. */
 export class Activations {
-  readonly numbers: ActivationNumbers = {
-    begun: 0,
+  readonly metrics: ActivationMetrics = {
+    started: 0,
     refused: { source: 0, address: 0, installation: 0, resend: 0, provider: 0 },
     codes: { sent: 0, failed: 0 },
-    wrongCodes: 0,
+    codeFailures: 0,
     signedIn: { code: 0, link: 0, sign_up: 0 },
   };
   readonly hasher: ActivationHasher;
   readonly providers: readonly CodeProvider[];
   readonly #pool: Pool;
   readonly #log: Log;
-  readonly #steps = new Rate<SourceKey>({ perSecond: STEPS_PER_SECOND, burst: STEPS_BURST, keys: SOURCES });
+  readonly #rateLimiter = new RateLimiter<SourceKey>({
+    perSecond: STEPS_PER_SECOND,
+    burst: STEPS_BURST,
+    keys: MAX_SOURCES,
+  });
   readonly #health = new Map<CodeProvider, Health>();
   readonly #sending = new Set<Promise<void>>();
-  #judging = 0;
+  #codeChecks = 0;
   #budgetLoggedAt = -Infinity;
   #stopped = false;
 
@@ -65,8 +69,8 @@ export class Activations {
   }
 
   /** Counts a step of signing in. Throws `too_often` for a source that takes too many. */
-  admit(source: SourceKey): void {
-    if (this.#steps.reserve(source, 0) === null) throw new KlatchError('too_often');
+  checkRateLimit(source: SourceKey): void {
+    if (this.#rateLimiter.reserve(source, 0) === null) throw new KlatchError('too_often');
   }
 
   /** The first provider that serves such addresses, or the one that is asked for. */
@@ -78,18 +82,19 @@ export class Activations {
    * Throws `provider_away` when the provider can send nothing at this moment. It is asked in the same way for every
    * address, known or not, and only from time to time.
    */
-  async requireHealth(provider: CodeProvider): Promise<void> {
+  async requireHealthy(provider: CodeProvider): Promise<void> {
     const now = performance.now();
     let health = this.#health.get(provider);
     if (health === undefined || health.untilMs < now) {
       health = { result: this.#probe(provider), untilMs: Infinity };
       this.#health.set(provider, health);
     }
-    const asked = health;
-    const isWell = await asked.result;
-    if (asked.untilMs === Infinity) asked.untilMs = performance.now() + (isWell ? WELL_MS : AWAY_MS);
-    if (isWell) return;
-    this.numbers.refused.provider += 1;
+    const current = health;
+    const isHealthy = await current.result;
+    if (current.untilMs === Infinity)
+      current.untilMs = performance.now() + (isHealthy ? HEALTHY_TTL_MS : UNHEALTHY_TTL_MS);
+    if (isHealthy) return;
+    this.metrics.refused.provider += 1;
     throw new KlatchError('provider_away');
   }
 
@@ -104,7 +109,7 @@ export class Activations {
    * Sends a code after the answer that is being given now: how long it takes, and whether there is one, is nobody's
    * business. Failures are logged and counted.
    */
-  sendLater(provider: CodeProvider, transactionHash: string, code: OutgoingCode): void {
+  sendInBackground(provider: CodeProvider, transactionHash: string, code: OutgoingCode): void {
     if (this.#stopped || this.#sending.size >= MAX_IN_FLIGHT) {
       this.#failed(provider, new ProviderError(this.#stopped ? 'stopped' : 'busy'));
       return;
@@ -117,8 +122,8 @@ export class Activations {
   }
 
   /** Counts an activation whose code is not sent, since the hour's budget for such addresses is used up. */
-  noteOverBudget(): void {
-    this.numbers.refused.installation += 1;
+  recordOverBudget(): void {
+    this.metrics.refused.installation += 1;
     const now = performance.now();
     if (now - this.#budgetLoggedAt < BUDGET_LOG_MS) return;
     this.#budgetLoggedAt = now;
@@ -126,19 +131,19 @@ export class Activations {
   }
 
   /** Whether the code is right. Throws `provider_away` when the gate cannot say. */
-  async judge(
+  async checkCode(
     provider: CodeProvider,
     { transactionHash, verifier, code }: { transactionHash: string; verifier: string | null; code: string },
   ): Promise<boolean> {
     if (provider.judge === null) return this.hasher.fits(transactionHash, code, verifier);
-    if (this.#judging >= MAX_IN_FLIGHT) throw this.#away(provider, new ProviderError('busy'));
-    this.#judging += 1;
+    if (this.#codeChecks >= MAX_IN_FLIGHT) throw this.#unavailable(provider, new ProviderError('busy'));
+    this.#codeChecks += 1;
     try {
       return await provider.judge(verifier, code);
     } catch (error) {
-      throw this.#away(provider, error);
+      throw this.#unavailable(provider, error);
     } finally {
-      this.#judging -= 1;
+      this.#codeChecks -= 1;
     }
   }
 
@@ -154,7 +159,7 @@ export class Activations {
       await provider.probe();
       return true;
     } catch (error) {
-      this.#away(provider, error);
+      this.#unavailable(provider, error);
       return false;
     }
   }
@@ -164,18 +169,18 @@ export class Activations {
       const verifier = await provider.send(code);
       // Without it the gate's code could not be judged: it counts as sent once that is written.
       if (verifier !== null) await this.#pool.run((sql) => setVerifier(sql, transactionHash, verifier));
-      this.numbers.codes.sent += 1;
+      this.metrics.codes.sent += 1;
     } catch (error) {
       this.#failed(provider, error);
     }
   }
 
   #failed(provider: CodeProvider, error: unknown): void {
-    this.numbers.codes.failed += 1;
+    this.metrics.codes.failed += 1;
     this.#log.warn('a code could not be sent', { provider: provider.name, ...reasonOf(error) });
   }
 
-  #away(provider: CodeProvider, error: unknown): KlatchError {
+  #unavailable(provider: CodeProvider, error: unknown): KlatchError {
     this.#log.warn('a provider of codes is away', { provider: provider.name, ...reasonOf(error) });
     return new KlatchError('provider_away', { cause: error });
   }

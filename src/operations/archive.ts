@@ -2,9 +2,9 @@ import * as z from 'zod';
 import { setArchived } from '../storage/groups.ts';
 import { findIntegrationHash } from '../storage/integrations.ts';
 import type { Caller } from './caller.ts';
-import { changeGroup } from './group-change.ts';
-import { definePlacedOperation } from './operation.ts';
-import type { Place } from './place.ts';
+import { changeGroup } from './group-transaction.ts';
+import { defineConversationOperation } from './operation.ts';
+import type { ConversationAccess } from './conversation-access.ts';
 import { groupReference } from './schemas.ts';
 import type { Services } from './services.ts';
 
@@ -15,7 +15,7 @@ const archiveSchema = z.object({
   changed: z.boolean(),
 });
 
-export const archiveGroup = definePlacedOperation({
+export const archiveGroup = defineConversationOperation({
   name: 'groups.archive',
   summary: 'Archive a group: posts are answered 410 from now on; what was posted before is still forwarded.',
   input: z.strictObject({ group: groupReference }),
@@ -24,10 +24,10 @@ export const archiveGroup = definePlacedOperation({
   on: 'group',
   scope: 'groups:write',
   errors: [],
-  run: (services, _input, caller, place) => archive(services, { caller, place, archived: true }),
+  run: (services, _input, caller, access) => archive(services, { caller, access, archived: true }),
 });
 
-export const unarchiveGroup = definePlacedOperation({
+export const unarchiveGroup = defineConversationOperation({
   name: 'groups.unarchive',
   summary: 'Take an archived group back: its token and its reverse webhooks work as before.',
   input: z.strictObject({ group: groupReference }),
@@ -36,21 +36,21 @@ export const unarchiveGroup = definePlacedOperation({
   on: 'group',
   scope: 'groups:write',
   errors: [],
-  run: (services, _input, caller, place) => archive(services, { caller, place, archived: false }),
+  run: (services, _input, caller, access) => archive(services, { caller, access, archived: false }),
 });
 
 async function archive(
   services: Services,
-  { caller, place, archived }: { caller: Caller; place: Place; archived: boolean },
+  { caller, access, archived }: { caller: Caller; access: ConversationAccess; archived: boolean },
 ): Promise<z.infer<typeof archiveSchema>> {
-  const { changed, hash } = await changeGroup(services, { place, caller, who: 'group-owner' }, async (group) => {
+  const { changed, hash } = await changeGroup(services, { access, caller, who: 'group-owner' }, async (group) => {
     const { tx, conversationId } = group;
     const isChange = await setArchived(tx, conversationId, archived);
-    if (isChange) await group.notice(archived ? 'archived' : 'unarchived');
+    if (isChange) await group.addNotice(archived ? 'archived' : 'unarchived');
     return { changed: isChange, hash: await findIntegrationHash(tx, conversationId) };
   });
   // Every node asks the database anew about this token. Nothing depends on the word: the statement that writes a message
   // looks at the group itself, and an archived group is never remembered.
   if (hash !== null) services.bus.publish('tokensRevoked', [hash]);
-  return { group: place.conversationId, archived, changed };
+  return { group: access.conversationId, archived, changed };
 }

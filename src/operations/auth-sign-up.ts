@@ -7,16 +7,16 @@ import type { Transaction } from '../storage/connection.ts';
 import { violates } from '../storage/database-error.ts';
 import { transactionSchema } from './auth-verify.ts';
 import { callerSource } from './caller.ts';
-import { committing, type ConversationNews } from './group-change.ts';
-import { acceptInvite, inviteSchema } from './joining.ts';
+import { withEventsAfterCommit, type PendingEvents } from './group-transaction.ts';
+import { acceptInvite, inviteSchema } from './join-group.ts';
 import { defineOperation } from './operation.ts';
 import type { Services } from './services.ts';
 import {
-  deactivated,
-  hashSecretName,
+  accountDeactivated,
+  hashOpaqueToken,
   labelSchema,
   openSession,
-  publishOpened,
+  publishOpenedSession,
   signedInSchema,
   type OpenedSession,
 } from './sign-in.ts';
@@ -57,16 +57,18 @@ export const signUp = defineOperation({
   run: async (services, { transaction, nick, name = nick, invite, label }, caller) => {
     const { config, activations } = services;
     const source = callerSource(caller);
-    if (source !== null) activations.admit(source);
+    if (source !== null) activations.checkRateLimit(source);
     const { registration } = config;
     if (registration === 'closed' || (registration === 'invite' && invite === undefined)) {
       throw new KlatchError('registration_closed');
     }
-    const asked = { transactionHash: hashSecretName(transaction), nick, name, label, invite };
+    const request = { transactionHash: hashOpaqueToken(transaction), nick, name, label, invite };
     try {
-      const opened = await committing(services, (tx, news) => createAccount(services, { tx, news }, asked));
-      activations.numbers.signedIn.sign_up += 1;
-      return publishOpened(services, opened);
+      const opened = await withEventsAfterCommit(services, (tx, events) =>
+        createAccount(services, { tx, events }, request),
+      );
+      activations.metrics.signedIn.sign_up += 1;
+      return publishOpenedSession(services, opened);
     } catch (error) {
       if (violates(error, 'account_nick_key')) throw new KlatchError('nick_taken', { cause: error });
       // Somebody proved the same address by another transaction, and was faster.
@@ -79,7 +81,7 @@ export const signUp = defineOperation({
 /** Account, address, session and membership are of one commit: where anything fails the transaction is good for another attempt. */
 async function createAccount(
   services: Services,
-  { tx, news }: { tx: Transaction; news: ConversationNews },
+  { tx, events }: { tx: Transaction; events: PendingEvents },
   { transactionHash, nick, name, label, invite }: SignUp,
 ): Promise<OpenedSession> {
   const address = await endVerified(tx, transactionHash);
@@ -90,9 +92,9 @@ async function createAccount(
   const accountId = await insertAccount(tx, { kind: 'user', nick, name, role: 'user' });
   await insertAddress(tx, accountId, address);
   if (invite !== undefined) {
-    await acceptInvite(services, { tx, news }, { link: invite, account: { id: accountId, nick } });
+    await acceptInvite(services, { tx, events }, { link: invite, account: { id: accountId, nick } });
   }
   const opened = await openSession(tx, { accountId, label }, services.config.limits.sessionsPerUser);
-  if (opened === null) throw deactivated();
+  if (opened === null) throw accountDeactivated();
   return opened;
 }

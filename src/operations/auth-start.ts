@@ -11,25 +11,25 @@ import {
 } from '../storage/activations.ts';
 import { findAddressHolder } from '../storage/addresses.ts';
 import type { Transaction } from '../storage/connection.ts';
-import type { ActivationNumbers } from './activations.ts';
+import type { ActivationMetrics } from './activations.ts';
 import { callerSource } from './caller.ts';
-import { reading } from './database-errors.ts';
+import { translateReadErrors } from './database-errors.ts';
 import { requireInvite } from './invites.ts';
-import { inviteSchema } from './joining.ts';
+import { inviteSchema } from './join-group.ts';
 import { defineOperation } from './operation.ts';
 import type { Services } from './services.ts';
-import { hashSecretName, newSecretName } from './sign-in.ts';
+import { hashOpaqueToken, newOpaqueToken } from './sign-in.ts';
 
 /** How often a code may be typed, how long it is good for, and when another one may be asked for. */
-export const ATTEMPTS = 3;
-const CODE_MS = 24 * 60 * 60_000;
-const RESEND_MS = 60_000;
+export const MAX_ATTEMPTS = 3;
+const CODE_TTL_MS = 24 * 60 * 60_000;
+const RESEND_INTERVAL_MS = 60_000;
 /** Activations without a code that are kept of an hour, for each code that may be sent: each is a row. */
 const UNSENT_PER_CODE = 100;
 /** A /48 may begin as many as so many of its /64. */
-const SOURCES_OF_SITE = 4;
+const SOURCES_PER_SITE = 4;
 /** An address is sent as many codes as so many sites may ask for. */
-const SITES_OF_ADDRESS = 4;
+const SITES_PER_ADDRESS = 4;
 
 export const startSignIn = defineOperation({
   name: 'auth.start',
@@ -56,38 +56,38 @@ export const startSignIn = defineOperation({
   run: async (services, { address: text, provider: name, invite }, caller) => {
     const { activations, database, config } = services;
     const source = callerSource(caller);
-    if (source !== null) activations.admit(source);
+    if (source !== null) activations.checkRateLimit(source);
     const address = parseProofAddress(text);
     if (typeof address === 'string') throw new KlatchError('invalid_input', { sentence: `address: ${address}` });
     const provider = activations.choose(address.kind, name);
-    if (provider === null) throw notServed(services, address, name);
-    if (invite !== undefined) await reading(database.general.run((sql) => requireInvite(sql, invite)));
+    if (provider === null) throw unsupportedAddress(services, address, name);
+    if (invite !== undefined) await translateReadErrors(database.general.run((sql) => requireInvite(sql, invite)));
     const isInvited = invite !== undefined;
-    await activations.requireHealth(provider);
-    const transaction = newSecretName();
-    const transactionHash = hashSecretName(transaction);
+    await activations.requireHealthy(provider);
+    const transaction = newOpaqueToken();
+    const transactionHash = hashOpaqueToken(transaction);
     const { code, verifier } = activations.newCode(provider, transactionHash);
     const hashes = activations.hasher.source(source);
-    const begun = await database.general.transaction(async (tx) => {
+    const started = await database.general.transaction(async (tx) => {
       const counts = await countActivations(tx, address, hashes);
       const budgets = budgetsOf(counts, config, isInvited);
-      refuseTooMany(counts, { config, budgets, refused: activations.numbers.refused });
+      enforceLimits(counts, { config, budgets, refused: activations.metrics.refused });
       const { toAccount, isOverBudget, sends } = await recipientOf(tx, address, budgets);
       if (!sends && counts.unsent >= config.limits.codesPerHour * UNSENT_PER_CODE) await deleteOldestUnsent(tx);
-      const known = { transactionHash, provider: provider.name, ...hashes, toAccount };
-      const fields = { ...known, sends, verifier: sends ? verifier : null };
-      const times = await insertActivation(tx, { ...address, ...fields, attempts: ATTEMPTS, validMs: CODE_MS });
+      const identity = { transactionHash, provider: provider.name, ...hashes, toAccount };
+      const fields = { ...identity, sends, verifier: sends ? verifier : null };
+      const times = await insertActivation(tx, { ...address, ...fields, attempts: MAX_ATTEMPTS, validMs: CODE_TTL_MS });
       return { sends, isOverBudget, ...times };
     });
-    activations.numbers.begun += 1;
-    if (begun.isOverBudget) activations.noteOverBudget();
-    if (begun.sends)
-      activations.sendLater(provider, transactionHash, { address: address.address, code, validMs: CODE_MS });
+    activations.metrics.started += 1;
+    if (started.isOverBudget) activations.recordOverBudget();
+    if (started.sends)
+      activations.sendInBackground(provider, transactionHash, { address: address.address, code, validMs: CODE_TTL_MS });
     return {
       transaction,
       channel: address.kind,
-      expires_at: begun.expiresAt.toISOString(),
-      resend_at: new Date(begun.sentAt.getTime() + RESEND_MS).toISOString(),
+      expires_at: started.expiresAt.toISOString(),
+      resend_at: new Date(started.sentAt.getTime() + RESEND_INTERVAL_MS).toISOString(),
     };
   },
 });
@@ -95,7 +95,7 @@ export const startSignIn = defineOperation({
 /** Whether a code may still be sent in this hour, by whose the address is. */
 interface Budgets {
   readonly accounts: boolean;
-  readonly strangers: boolean;
+  readonly newAddresses: boolean;
   /** Whether strangers get codes at all. */
   readonly maySignUp: boolean;
 }
@@ -106,7 +106,7 @@ function budgetsOf(counts: ActivationCounts, config: Config, isInvited: boolean)
   const maySignUp = registration === 'open' || (registration === 'invite' && isInvited);
   return {
     accounts: counts.sentToAccounts < limits.codesPerHour,
-    strangers: counts.sentToStrangers < limits.codesPerHour,
+    newAddresses: counts.sentToStrangers < limits.codesPerHour,
     maySignUp,
   };
 }
@@ -122,9 +122,9 @@ async function recipientOf(
 ): Promise<{ toAccount: boolean; isOverBudget: boolean; sends: boolean }> {
   const holder = await findAddressHolder(tx, address);
   const toAccount = holder !== null;
-  const mayHave = toAccount ? !holder.deactivated : budgets.maySignUp;
-  const isOverBudget = mayHave && !(toAccount ? budgets.accounts : budgets.strangers);
-  return { toAccount, isOverBudget, sends: mayHave && !isOverBudget };
+  const isEligible = toAccount ? !holder.deactivated : budgets.maySignUp;
+  const isOverBudget = isEligible && !(toAccount ? budgets.accounts : budgets.newAddresses);
+  return { toAccount, isOverBudget, sends: isEligible && !isOverBudget };
 }
 
 /**
@@ -132,39 +132,39 @@ async function recipientOf(
  * no difference, or the limits would tell who has an account. A network that asks for somebody else's address shuts out
  * itself: waiting times and bounds of an address are counted by site.
  */
-function refuseTooMany(
+function enforceLimits(
   counts: ActivationCounts,
-  { config, budgets, refused }: { config: Config; budgets: Budgets; refused: ActivationNumbers['refused'] },
+  { config, budgets, refused }: { config: Config; budgets: Budgets; refused: ActivationMetrics['refused'] },
 ): void {
   const { codesPerSource, codesPerAddress } = config.limits;
-  const refuse = (reason: keyof ActivationNumbers['refused'], sentence: string): never => {
+  const reject = (reason: keyof ActivationMetrics['refused'], sentence: string): never => {
     refused[reason] += 1;
     throw new KlatchError('too_often', { sentence });
   };
-  if (counts.ofSource >= codesPerSource || counts.ofSite >= codesPerSource * SOURCES_OF_SITE) {
-    refuse('source', 'Too many codes were asked for from your network in the last hour; please try again later');
+  if (counts.ofSource >= codesPerSource || counts.ofSite >= codesPerSource * SOURCES_PER_SITE) {
+    reject('source', 'Too many codes were asked for from your network in the last hour; please try again later');
   }
-  if (counts.sinceLastMs !== null && counts.sinceLastMs < RESEND_MS) {
-    const seconds = Math.ceil((RESEND_MS - counts.sinceLastMs) / 1000);
-    refuse('resend', `A code was asked for this address a moment ago; another one can be sent in ${seconds} s`);
+  if (counts.sinceLastMs !== null && counts.sinceLastMs < RESEND_INTERVAL_MS) {
+    const seconds = Math.ceil((RESEND_INTERVAL_MS - counts.sinceLastMs) / 1000);
+    reject('resend', `A code was asked for this address a moment ago; another one can be sent in ${seconds} s`);
   }
   if (counts.ofAddressBySite >= codesPerAddress) {
-    refuse(
+    reject(
       'address',
       `At most ${codesPerAddress} codes are sent to one address in 24 hours for one network; try again tomorrow`,
     );
   }
-  if (counts.ofAddress >= codesPerAddress * SITES_OF_ADDRESS) {
-    const sentence = `At most ${codesPerAddress * SITES_OF_ADDRESS} codes are sent to one address in 24 hours; try again tomorrow`;
-    refuse('address', sentence);
+  if (counts.ofAddress >= codesPerAddress * SITES_PER_ADDRESS) {
+    const sentence = `At most ${codesPerAddress * SITES_PER_ADDRESS} codes are sent to one address in 24 hours; try again tomorrow`;
+    reject('address', sentence);
   }
-  if (!budgets.accounts && !(budgets.maySignUp && budgets.strangers)) {
-    refuse('installation', 'This server sends no more codes in this hour; please try again later');
+  if (!budgets.accounts && !(budgets.maySignUp && budgets.newAddresses)) {
+    reject('installation', 'This server sends no more codes in this hour; please try again later');
   }
 }
 
 /** Says what this installation can serve; that is nothing about any address. */
-function notServed(
+function unsupportedAddress(
   { activations }: Services,
   { kind }: ProofAddress,
   name: CodeProvider['name'] | undefined,

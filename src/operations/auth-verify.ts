@@ -5,32 +5,32 @@ import { KlatchError } from '../errors.ts';
 import {
   endVerified,
   findVerifier,
-  giveAttemptBack,
+  refundAttempt,
   markVerified,
   takeAttempt,
   type Attempted,
 } from '../storage/activations.ts';
 import { findAddressHolder } from '../storage/addresses.ts';
 import { consumeSignInLink } from '../storage/sign-in-links.ts';
-import { ATTEMPTS } from './auth-start.ts';
+import { MAX_ATTEMPTS } from './auth-start.ts';
 import { callerSource } from './caller.ts';
 import { defineOperation } from './operation.ts';
 import type { Services } from './services.ts';
-import { endingSessions } from './session-ends.ts';
+import { withSessionRevocation } from './session-revocation.ts';
 import {
-  deactivated,
-  hashSecretName,
+  accountDeactivated,
+  hashOpaqueToken,
   labelSchema,
-  linkToken,
+  parseLinkToken,
   openSession,
-  publishOpened,
+  publishOpenedSession,
   signedInSchema,
   type SignedIn,
 } from './sign-in.ts';
 
-const MAX_LINK = 2_048;
+const MAX_LINK_LENGTH = 2_048;
 /** A gate has answered by then, if it will before the telephone rings. */
-const SETTLED_MS = 1_000;
+const VERIFIER_WAIT_MS = 1_000;
 
 /** The name of a sign-in, as auth.start gave it. */
 export const transactionSchema = z.string().min(1).max(100);
@@ -49,7 +49,7 @@ export const verifySignIn = defineOperation({
       transaction: transactionSchema.optional(),
       code: z.string().trim().regex(CODE, 'a code has six digits').optional(),
       /** The whole link that an administrator made, or what is behind its #. */
-      link: z.string().min(1).max(MAX_LINK).optional(),
+      link: z.string().min(1).max(MAX_LINK_LENGTH).optional(),
       /** What the new session is called in the list of sessions. */
       label: labelSchema.optional(),
     })
@@ -64,7 +64,7 @@ export const verifySignIn = defineOperation({
   errors: ['activation_over', 'code_wrong', 'forbidden', 'provider_away', 'too_often'],
   run: (services, { transaction, code, link, label }, caller) => {
     const source = callerSource(caller);
-    if (source !== null) services.activations.admit(source);
+    if (source !== null) services.activations.checkRateLimit(source);
     if (link !== undefined) return signInByLink(services, link, label);
     return signInByCode(services, { transaction: transaction!, code: code! }, label);
   },
@@ -73,21 +73,21 @@ export const verifySignIn = defineOperation({
 /** One use: who comes second gets `activation_over`, as with a link that never was. */
 async function signInByLink(services: Services, link: string, label: string | undefined): Promise<SignedIn> {
   const { database, config, activations } = services;
-  const over = (): KlatchError =>
+  const expired = (): KlatchError =>
     new KlatchError('activation_over', { sentence: 'This sign-in link was used, is over, or never existed' });
-  const token = linkToken(link);
-  if (token === null) throw over();
-  const opened = await endingSessions(services, (endsOf) =>
+  const token = parseLinkToken(link);
+  if (token === null) throw expired();
+  const opened = await withSessionRevocation(services, (revokesSessionsOf) =>
     database.general.transaction(async (tx) => {
-      const accountId = await consumeSignInLink(tx, hashSecretName(token));
+      const accountId = await consumeSignInLink(tx, hashOpaqueToken(token));
       if (accountId === null) return null;
-      endsOf(accountId);
+      revokesSessionsOf(accountId);
       return openSession(tx, { accountId, label }, config.limits.sessionsPerUser);
     }),
   );
-  if (opened === null) throw over();
-  activations.numbers.signedIn.link += 1;
-  return publishOpened(services, opened);
+  if (opened === null) throw expired();
+  activations.metrics.signedIn.link += 1;
+  return publishOpenedSession(services, opened);
 }
 
 async function signInByCode(
@@ -96,25 +96,25 @@ async function signInByCode(
   label: string | undefined,
 ): Promise<SignedIn | z.infer<typeof signUpSchema>> {
   const { database, config, activations } = services;
-  const transactionHash = hashSecretName(transaction);
-  await requireRightCode(services, transactionHash, code);
-  const opened = await endingSessions(services, (endsOf) =>
+  const transactionHash = hashOpaqueToken(transaction);
+  await requireCorrectCode(services, transactionHash, code);
+  const opened = await withSessionRevocation(services, (revokesSessionsOf) =>
     database.general.transaction(async (tx) => {
       const address = await markVerified(tx, transactionHash);
       if (address === null) throw new KlatchError('activation_over');
       const holder = await findAddressHolder(tx, address);
       if (holder === null) return null;
       const { accountId } = holder;
-      endsOf(accountId);
+      revokesSessionsOf(accountId);
       await endVerified(tx, transactionHash);
       const session = await openSession(tx, { accountId, label }, config.limits.sessionsPerUser);
-      if (session === null) throw deactivated();
+      if (session === null) throw accountDeactivated();
       return session;
     }),
   );
   if (opened === null) return { status: 'sign_up', transaction };
-  activations.numbers.signedIn.code += 1;
-  return publishOpened(services, opened);
+  activations.metrics.signedIn.code += 1;
+  return publishOpenedSession(services, opened);
 }
 
 /**
@@ -126,13 +126,13 @@ async function gateVerifier(
   transactionHash: string,
   { ageMs, verifier }: Attempted,
 ): Promise<string | null> {
-  if (ageMs >= SETTLED_MS) return verifier;
-  await wait(SETTLED_MS - Math.max(0, ageMs));
+  if (ageMs >= VERIFIER_WAIT_MS) return verifier;
+  await wait(VERIFIER_WAIT_MS - Math.max(0, ageMs));
   return database.general.run((sql) => findVerifier(sql, transactionHash));
 }
 
 /** Takes an attempt, then looks at the code. Throws `activation_over`, `code_wrong`, `provider_away`. */
-async function requireRightCode(services: Services, transactionHash: string, code: string): Promise<void> {
+async function requireCorrectCode(services: Services, transactionHash: string, code: string): Promise<void> {
   const { database, activations } = services;
   const attempted = await database.general.run((sql) => takeAttempt(sql, transactionHash));
   if (attempted === null) throw new KlatchError('activation_over');
@@ -140,17 +140,17 @@ async function requireRightCode(services: Services, transactionHash: string, cod
   const provider = activations.choose(kind, name);
   // The configuration was changed since the code was sent.
   if (provider === null) throw new KlatchError('activation_over');
-  let isRight: boolean;
+  let isCorrect: boolean;
   try {
     const verifier =
       provider.judge === null ? attempted.verifier : await gateVerifier(services, transactionHash, attempted);
-    isRight = await activations.judge(provider, { transactionHash, verifier, code });
+    isCorrect = await activations.checkCode(provider, { transactionHash, verifier, code });
   } catch (error) {
-    await database.general.run((sql) => giveAttemptBack(sql, transactionHash, ATTEMPTS));
+    await database.general.run((sql) => refundAttempt(sql, transactionHash, MAX_ATTEMPTS));
     throw error;
   }
-  if (isRight) return;
-  activations.numbers.wrongCodes += 1;
+  if (isCorrect) return;
+  activations.metrics.codeFailures += 1;
   const left = attemptsLeft === 0 ? 'this was the last attempt, begin again' : `attempts left: ${attemptsLeft}`;
   throw new KlatchError('code_wrong', { sentence: `This is not the code that was sent; ${left}` });
 }

@@ -2,9 +2,9 @@ import * as z from 'zod';
 import { KlatchError } from '../errors.ts';
 import { lockActiveAccount } from '../storage/accounts.ts';
 import { countBlocks, deleteBlock, insertBlock, listBlocks } from '../storage/blocks.ts';
-import { findAddressee } from '../storage/members.ts';
-import { absentUser, requireAddressee, userReference } from './admission.ts';
-import { reading } from './database-errors.ts';
+import { findTargetAccount } from '../storage/members.ts';
+import { userNotFound, requireActiveAccount, userReference } from './add-member.ts';
+import { translateReadErrors } from './database-errors.ts';
 import { requireAccount } from './caller.ts';
 import { defineOperation } from './operation.ts';
 import { limitSchema, pageOf } from './page.ts';
@@ -27,7 +27,7 @@ export const addBlock = defineOperation({
     return database.general.transaction(async (tx) => {
       // Beneath its own lock, so that two at once count one after the other.
       await lockActiveAccount(tx, accountId);
-      const { id, nick } = await requireAddressee(tx, user);
+      const { id, nick } = await requireActiveAccount(tx, user);
       if (id === accountId) throw new KlatchError('invalid_input', { sentence: 'user: nobody can block themselves' });
       if ((await countBlocks(tx, accountId)) >= MAX_BLOCKS) {
         throw new KlatchError('limit_reached', { sentence: `At most ${MAX_BLOCKS} accounts can be blocked` });
@@ -50,8 +50,8 @@ export const removeBlock = defineOperation({
     const { accountId } = requireAccount(caller);
     return database.general.run(async (sql) => {
       // Deactivated accounts too: a list must not fill with what cannot be removed.
-      const blocked = await findAddressee(sql, user);
-      if (blocked === null) throw absentUser(user);
+      const blocked = await findTargetAccount(sql, user);
+      if (blocked === null) throw userNotFound(user);
       if (!(await deleteBlock(sql, accountId, blocked.id))) {
         throw new KlatchError('not_found', { sentence: `You have not blocked ${blocked.nick}` });
       }
@@ -73,7 +73,9 @@ export const listOwnBlocks = defineOperation({
   errors: [],
   run: async ({ database }, { after, limit }, caller) => {
     const { accountId } = requireAccount(caller);
-    const rows = await reading(database.general.run((sql) => listBlocks(sql, { accountId, after, limit: limit + 1 })));
+    const rows = await translateReadErrors(
+      database.general.run((sql) => listBlocks(sql, { accountId, after, limit: limit + 1 })),
+    );
     const { page, next } = pageOf(rows, limit, ({ id }) => id);
     return { blocked: page.map(({ at, ...each }) => ({ ...each, at: at.toISOString() })), next };
   },

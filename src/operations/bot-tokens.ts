@@ -5,15 +5,15 @@ import { scopes } from '../model/scopes.ts';
 import { lockActiveAccount } from '../storage/accounts.ts';
 import { countSessions, endSession, listSessions } from '../storage/session-list.ts';
 import { insertSession } from '../storage/sessions.ts';
-import { userReference } from './admission.ts';
+import { userReference } from './add-member.ts';
 import { requireOwnBot } from './bots.ts';
-import { reading } from './database-errors.ts';
+import { translateReadErrors } from './database-errors.ts';
 import { requireAccount } from './caller.ts';
 import { defineOperation } from './operation.ts';
 import { limitSchema, pageOf } from './page.ts';
-import { endingSessions } from './session-ends.ts';
-import { listedSessionSchema, presentSession } from './session-list.ts';
-import { newSessionToken } from './sessions.ts';
+import { withSessionRevocation } from './session-revocation.ts';
+import { listedSessionSchema, serializeSession } from './session-list.ts';
+import { newSessionToken } from './session-cache.ts';
 import { labelSchema } from './sign-in.ts';
 
 /** Tokens of one bot: enough for a program in many places, and a bound. */
@@ -77,14 +77,14 @@ export const listTokens = defineOperation({
   errors: ['not_found'],
   run: async ({ database }, { bot, after, limit }, caller) => {
     const { accountId: ownerId } = requireAccount(caller);
-    const rows = await reading(
+    const rows = await translateReadErrors(
       database.general.run(async (sql) => {
         const { id: accountId } = await requireOwnBot(sql, ownerId, bot);
         return listSessions(sql, { accountId, after, limit: limit + 1 });
       }),
     );
     const { page, next } = pageOf(rows, limit, ({ id }) => id);
-    return { tokens: page.map((each) => ({ ...presentSession(each), scopes: [...(each.scopes ?? [])] })), next };
+    return { tokens: page.map((each) => ({ ...serializeSession(each), scopes: [...(each.scopes ?? [])] })), next };
   },
 });
 
@@ -98,10 +98,10 @@ export const revokeToken = defineOperation({
   errors: ['not_found'],
   run: async ({ database, bus }, { bot, token }, caller) => {
     const { accountId: ownerId } = requireAccount(caller);
-    const nick = await endingSessions({ bus }, (endsOf) =>
+    const nick = await withSessionRevocation({ bus }, (revokesSessionsOf) =>
       database.general.run(async (sql) => {
         const own = await requireOwnBot(sql, ownerId, bot);
-        endsOf(own.id);
+        revokesSessionsOf(own.id);
         if (await endSession(sql, own.id, token)) return own.nick;
         throw new KlatchError('not_found', { sentence: `${own.nick} has no token ${token}` });
       }),

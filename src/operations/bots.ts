@@ -7,12 +7,12 @@ import type { Sql, Transaction } from '../storage/connection.ts';
 import { violates } from '../storage/database-error.ts';
 import { setDeactivated } from '../storage/profiles.ts';
 import { endSessions } from '../storage/session-list.ts';
-import { userReference } from './admission.ts';
-import { reading } from './database-errors.ts';
+import { userReference } from './add-member.ts';
+import { translateReadErrors } from './database-errors.ts';
 import { requireAccount } from './caller.ts';
 import { defineOperation } from './operation.ts';
 import { limitSchema, pageOf } from './page.ts';
-import { endingSessions } from './session-ends.ts';
+import { withSessionRevocation } from './session-revocation.ts';
 import { nickSchema, titleSchema } from './users.ts';
 
 /** A bot that the caller owns. Throws `not_found` for others' as for none. */
@@ -68,7 +68,9 @@ export const listOwnBots = defineOperation({
   errors: [],
   run: async ({ database }, { after, limit }, caller) => {
     const { accountId: ownerId } = requireAccount(caller);
-    const rows = await reading(database.general.run((sql) => listBots(sql, { ownerId, after, limit: limit + 1 })));
+    const rows = await translateReadErrors(
+      database.general.run((sql) => listBots(sql, { ownerId, after, limit: limit + 1 })),
+    );
     const { page, next } = pageOf(rows, limit, ({ id }) => id);
     return { bots: page.map(({ createdAt, ...bot }) => ({ ...bot, created_at: createdAt.toISOString() })), next };
   },
@@ -84,10 +86,10 @@ export const removeBot = defineOperation({
   errors: ['not_found'],
   run: async ({ database, bus }, { bot }, caller) => {
     const { accountId: ownerId } = requireAccount(caller);
-    const { id, nick, ended } = await endingSessions({ bus }, (endsOf) =>
+    const { id, nick, ended } = await withSessionRevocation({ bus }, (revokesSessionsOf) =>
       database.general.transaction(async (tx) => {
         const own = await requireOwnBot(tx, ownerId, bot);
-        endsOf(own.id);
+        revokesSessionsOf(own.id);
         await setDeactivated(tx, own.id, true);
         return { ...own, ended: await endSessions(tx, [own.id]) };
       }),

@@ -10,8 +10,8 @@ export interface SystemCaller {
 }
 
 /** Somebody who has not said who they are. */
-export interface NobodyCaller {
-  readonly kind: 'nobody';
+export interface AnonymousCaller {
+  readonly kind: 'anonymous';
   /** The network that the request comes from, behind trusted proxies the client's. */
   readonly source: SourceKey;
   readonly live: LiveSession | null;
@@ -35,7 +35,7 @@ export interface AccountCaller {
 }
 
 /** What a client says it has of its conversations when it begins to follow them. */
-export interface FollowRequest {
+export interface SubscribeRequest {
   /** Up to which change the client has each of these; it gets what is behind that, in order. */
   readonly known: ReadonlyMap<ConversationId, Rev>;
   /** Where to begin in conversations that it does not name: with the next change, or with the first one. */
@@ -43,17 +43,17 @@ export interface FollowRequest {
 }
 
 /** Where the stream of a conversation begins: behind this change. */
-export interface Followed {
+export interface SubscribedConversation {
   readonly conversationId: ConversationId;
   readonly rev: Rev;
 }
 
 /** Conversations that one connection follows. */
-export const MAX_FOLLOWED = 20_000;
+export const MAX_SUBSCRIBED = 20_000;
 
 /** What a connection follows. */
-export interface Following {
-  readonly conversations: readonly Followed[];
+export interface SubscribeResult {
+  readonly conversations: readonly SubscribedConversation[];
   /** False: the caller is in more conversations than one connection follows. */
   readonly isComplete: boolean;
 }
@@ -68,13 +68,13 @@ export interface LiveSession {
    * Begins the stream of changes of all conversations that the caller is in, and of those that it comes into. Once for
    * a connection. Resolves with where each begins; the first change is sent after the answer.
    */
-  follow(request: FollowRequest): Promise<Following>;
+  subscribe(request: SubscribeRequest): Promise<SubscribeResult>;
   /** Whether somebody looks at it from now on; a new connection is looked at. */
-  lookedAt(isForeground: boolean): void;
+  setForeground(isForeground: boolean): void;
 }
 
 /** Who calls an operation. */
-export type Caller = SystemCaller | NobodyCaller | AccountCaller;
+export type Caller = SystemCaller | AnonymousCaller | AccountCaller;
 
 /** Whether the caller may do what the installation's administrators may. */
 export function isAdministrator(caller: Caller): boolean {

@@ -2,12 +2,12 @@ import * as z from 'zod';
 import { KlatchError } from '../errors.ts';
 import type { AccountId, ConversationId } from '../model/ids.ts';
 import { listConversations, type OwnConversation } from '../storage/conversations.ts';
-import { reading } from './database-errors.ts';
+import { translateReadErrors } from './database-errors.ts';
 import { requireAccount } from './caller.ts';
-import { defineOperation, definePlacedOperation } from './operation.ts';
+import { defineOperation, defineConversationOperation } from './operation.ts';
 import { limitSchema, pageOf } from './page.ts';
 import type { Services } from './services.ts';
-import { conversationSchema, presentActor, type ConversationShape } from './shapes.ts';
+import { conversationSchema, serializeActor, type SerializedConversation } from './serializers.ts';
 
 export const listOwnConversations = defineOperation({
   name: 'conversations.list',
@@ -20,14 +20,14 @@ export const listOwnConversations = defineOperation({
   errors: [],
   run: async ({ database }, { after, limit }, caller) => {
     const { accountId } = requireAccount(caller);
-    const asked = { accountId, after, limit: limit + 1 };
-    const rows = await reading(database.general.run((sql) => listConversations(sql, asked)));
+    const request = { accountId, after, limit: limit + 1 };
+    const rows = await translateReadErrors(database.general.run((sql) => listConversations(sql, request)));
     const { page, next } = pageOf(rows, limit, (conversation) => conversation.id);
-    return { conversations: page.map(presentConversation), next };
+    return { conversations: page.map(serializeConversation), next };
   },
 });
 
-export const showOwnConversation = definePlacedOperation({
+export const showOwnConversation = defineConversationOperation({
   name: 'conversations.show',
   summary: 'Show a group or private conversation that you are in, with what is unread.',
   input: z.strictObject({ conversation: z.int().positive() }),
@@ -43,14 +43,14 @@ export const showOwnConversation = definePlacedOperation({
 /** A conversation as its member sees it. Throws `not_found` for who is none. */
 export async function showConversation(
   { database }: Services,
-  asked: { accountId: AccountId; only: ConversationId },
-): Promise<ConversationShape> {
-  const [found] = await reading(database.general.run((sql) => listConversations(sql, asked)));
-  if (found !== undefined) return presentConversation(found);
-  throw new KlatchError('not_found', { sentence: `You are in no conversation ${asked.only}` });
+  request: { accountId: AccountId; only: ConversationId },
+): Promise<SerializedConversation> {
+  const [found] = await translateReadErrors(database.general.run((sql) => listConversations(sql, request)));
+  if (found !== undefined) return serializeConversation(found);
+  throw new KlatchError('not_found', { sentence: `You are in no conversation ${request.only}` });
 }
 
-function presentConversation(conversation: OwnConversation): ConversationShape {
+function serializeConversation(conversation: OwnConversation): SerializedConversation {
   const { lastSeq, readSeq, lastAt, peer, title } = conversation;
   return {
     id: conversation.id,
@@ -61,7 +61,7 @@ function presentConversation(conversation: OwnConversation): ConversationShape {
     archived: conversation.archived,
     role: conversation.role,
     members: conversation.members,
-    peer: peer === null ? null : presentActor(peer),
+    peer: peer === null ? null : serializeActor(peer),
     created_at: conversation.createdAt.toISOString(),
     last_seq: lastSeq,
     last_rev: conversation.lastRev,

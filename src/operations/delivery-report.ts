@@ -3,14 +3,14 @@ import { laneReport, type LaneReport } from '../storage/lane-report.ts';
 import type { Pool } from '../storage/pool.ts';
 
 /** Asked by each scrape and each `klatch status`: the database is asked no more often than this. */
-const FRESH_MS = 10_000;
+const CACHE_TTL_MS = 10_000;
 /** Who asks is answered within this, with an older report if need be. */
-const WAIT_MS = 1_000;
+const MAX_WAIT_MS = 1_000;
 /** The report of a large installation on a busy database may take longer than its first caller waits. */
-const QUERY_MS = 5_000;
+const QUERY_TIMEOUT_MS = 5_000;
 
 /** A report and how old it is. */
-export interface AgedReport {
+export interface CachedReport {
   readonly report: LaneReport;
   readonly ageMs: number;
   /** False: it is past its time, and the database has not answered when it was asked again. */
@@ -28,34 +28,34 @@ export interface DeliveryReportOptions {
 /** How the deliveries of all processes are doing, remembered for a while. */
 export class DeliveryReport {
   readonly #options: Required<DeliveryReportOptions>;
-  #known: { readonly report: LaneReport; readonly at: number } | null = null;
-  #asking: Promise<void> | null = null;
+  #cached: { readonly report: LaneReport; readonly at: number } | null = null;
+  #pendingQuery: Promise<void> | null = null;
 
   constructor(options: DeliveryReportOptions) {
     this.#options = { now: () => performance.now(), ...options };
   }
 
   /** The latest report, within a second; null when the database has not given one yet. Never rejects. */
-  async read(): Promise<AgedReport | null> {
+  async read(): Promise<CachedReport | null> {
     const { now } = this.#options;
-    if (this.#known === null || now() - this.#known.at >= FRESH_MS) {
+    if (this.#cached === null || now() - this.#cached.at >= CACHE_TTL_MS) {
       // One question at a time, however many ask.
-      this.#asking ??= this.#ask().finally(() => {
-        this.#asking = null;
+      this.#pendingQuery ??= this.#query().finally(() => {
+        this.#pendingQuery = null;
       });
-      await within(this.#asking, WAIT_MS);
+      await withTimeout(this.#pendingQuery, MAX_WAIT_MS);
     }
-    if (this.#known === null) return null;
-    const ageMs = now() - this.#known.at;
-    return { report: this.#known.report, ageMs, isFresh: ageMs < FRESH_MS };
+    if (this.#cached === null) return null;
+    const ageMs = now() - this.#cached.at;
+    return { report: this.#cached.report, ageMs, isFresh: ageMs < CACHE_TTL_MS };
   }
 
-  async #ask(): Promise<void> {
+  async #query(): Promise<void> {
     const { pool, parkAfterMs, log, now } = this.#options;
     const at = now();
     try {
-      const report = await pool.run((sql) => laneReport(sql, Date.now(), parkAfterMs), QUERY_MS);
-      this.#known = { report, at };
+      const report = await pool.run((sql) => laneReport(sql, Date.now(), parkAfterMs), QUERY_TIMEOUT_MS);
+      this.#cached = { report, at };
     } catch (error) {
       log.debug('the state of the deliveries cannot be read', { error });
     }
@@ -63,7 +63,7 @@ export class DeliveryReport {
 }
 
 /** Waits for work that does not reject, but no longer than `ms`. */
-async function within(work: Promise<void>, ms: number): Promise<void> {
+async function withTimeout(work: Promise<void>, ms: number): Promise<void> {
   let timer: NodeJS.Timeout | undefined;
   const timeout = new Promise<void>((resolve) => {
     timer = setTimeout(resolve, ms);

@@ -11,8 +11,8 @@ const GOOGLE_TOKEN = /^[\x21-\x7e]+$/;
 const APPLE_TOKEN = /^(?:[0-9a-fA-F]{2}){32,100}$/;
 const MAX_ENDPOINT = 2_048;
 /** Of 65 and of 16 bytes; some libraries fill the last group up. */
-const POINT = /^[A-Za-z0-9_-]{87}=?$/;
-const AUTH = /^[A-Za-z0-9_-]{22}(?:==)?$/;
+const PUBLIC_KEY_PATTERN = /^[A-Za-z0-9_-]{87}=?$/;
+const AUTH_SECRET_PATTERN = /^[A-Za-z0-9_-]{22}(?:==)?$/;
 const UNCOMPRESSED = 4;
 
 /** What a vendor knows a device by. */
@@ -24,7 +24,7 @@ export interface DeviceToken {
 }
 
 /** What a client says of its device. */
-export interface Presented {
+export interface DeviceTokenInput {
   readonly kind: DeviceKind;
   readonly token?: string | undefined;
   readonly subscription?: WebSubscription | undefined;
@@ -34,18 +34,18 @@ export interface Presented {
  * What a device is known by, in the one form that it has. Throws `invalid_input` for what its vendor cannot have given
  * out, and `hook_address` for an endpoint that the address policy refuses; no sentence holds what was given.
  */
-export function readDeviceToken({ kind, token, subscription }: Presented, policy: AddressPolicy): DeviceToken {
+export function parseDeviceToken({ kind, token, subscription }: DeviceTokenInput, policy: AddressPolicy): DeviceToken {
   if (kind === 'web') {
     if (token !== undefined) throw invalid('token: a browser is registered by its subscription, without a token');
     if (subscription === undefined) throw invalid('subscription: is required for the kind web');
-    const read = readSubscription(subscription, policy);
+    const parsed = parseSubscription(subscription, policy);
     // By the endpoint alone, which names the browser: with new keys it is the same one.
-    return { token: JSON.stringify(read), hash: hashOf(read.endpoint) };
+    return { token: JSON.stringify(parsed), hash: hashOf(parsed.endpoint) };
   }
   if (subscription !== undefined) throw invalid(`subscription: is for the kind web; ${kind} has a token`);
   if (token === undefined) throw invalid(`token: is required for the kind ${kind}`);
-  const read = kind === 'google' ? readGoogleToken(token) : readAppleToken(token);
-  return { token: read, hash: hashOf(read) };
+  const parsed = kind === 'google' ? parseGoogleToken(token) : parseAppleToken(token);
+  return { token: parsed, hash: hashOf(parsed) };
 }
 
 /**
@@ -65,52 +65,54 @@ export function requireConfigured(config: Config, kind: DeviceKind, app: string 
   throw invalid(`app: nothing in ${PUSH_KEYS[kind]} has this ${what}; /v1/about lists those that there are`);
 }
 
-function readGoogleToken(token: string): string {
+function parseGoogleToken(token: string): string {
   if (token.length <= MAX_GOOGLE && GOOGLE_TOKEN.test(token)) return token;
   throw invalid(`token: is no registration token of Firebase (visible ASCII, at most ${MAX_GOOGLE} characters)`);
 }
 
 /** Small letters, since both spellings are one device. */
-function readAppleToken(token: string): string {
+function parseAppleToken(token: string): string {
   if (APPLE_TOKEN.test(token)) return token.toLowerCase();
   throw invalid('token: is no device token of Apple (64 to 200 hexadecimal digits)');
 }
 
-function readSubscription({ endpoint, keys }: WebSubscription, policy: AddressPolicy): WebSubscription {
+function parseSubscription({ endpoint, keys }: WebSubscription, policy: AddressPolicy): WebSubscription {
   return {
-    endpoint: readEndpoint(endpoint, policy),
-    keys: { p256dh: readPoint(keys.p256dh), auth: readAuth(keys.auth) },
+    endpoint: parseEndpoint(endpoint, policy),
+    keys: { p256dh: parsePublicKey(keys.p256dh), auth: parseAuthSecret(keys.auth) },
   };
 }
 
 /** Over TLS, but for what the administrator named in delivery.allow. */
-function readEndpoint(text: string, policy: AddressPolicy): string {
-  const wrong = (what: string): KlatchError => invalid(`subscription.endpoint: ${what}`);
+function parseEndpoint(text: string, policy: AddressPolicy): string {
+  const invalidEndpoint = (what: string): KlatchError => invalid(`subscription.endpoint: ${what}`);
   const url = URL.parse(text);
-  if (url === null || !['http:', 'https:'].includes(url.protocol)) throw wrong('is no absolute https:// address');
+  if (url === null || !['http:', 'https:'].includes(url.protocol))
+    throw invalidEndpoint('is no absolute https:// address');
   if (url.username !== '' || url.password !== '' || url.href.includes('#')) {
-    throw wrong('must hold no credentials and no fragment');
+    throw invalidEndpoint('must hold no credentials and no fragment');
   }
   if (url.port === '0' || url.href.length > MAX_ENDPOINT) {
-    throw wrong(`has the port 0, or more than ${MAX_ENDPOINT} characters`);
+    throw invalidEndpoint(`has the port 0, or more than ${MAX_ENDPOINT} characters`);
   }
-  const rule = policy.refusesHost(url.hostname);
+  const rule = policy.violatedRuleOfHost(url.hostname);
   if (rule !== null) {
     const sentence =
       `subscription.endpoint: the address policy refuses this host (${rule}): ` +
       'the administrator can allow it with delivery.allow in server.conf';
     throw new KlatchError('hook_address', { sentence });
   }
-  if (url.protocol === 'http:' && !policy.namesHost(url.hostname)) {
-    throw wrong('must begin with https:// (http:// is for hosts that delivery.allow names)');
+  if (url.protocol === 'http:' && !policy.listsHostExplicitly(url.hostname)) {
+    throw invalidEndpoint('must begin with https:// (http:// is for hosts that delivery.allow names)');
   }
   return url.href;
 }
 
 /** A point of P-256, uncompressed (RFC 8291): what is none could not be encrypted for. */
-function readPoint(text: string): string {
+function parsePublicKey(text: string): string {
   const bytes = Buffer.from(text, 'base64url');
-  if (POINT.test(text) && bytes[0] === UNCOMPRESSED && isOnCurve(bytes)) return bytes.toString('base64url');
+  if (PUBLIC_KEY_PATTERN.test(text) && bytes[0] === UNCOMPRESSED && isOnCurve(bytes))
+    return bytes.toString('base64url');
   throw invalid('subscription.keys.p256dh: is no public key of P-256 in base64url (65 bytes, uncompressed)');
 }
 
@@ -124,8 +126,8 @@ function isOnCurve(point: Buffer): boolean {
   }
 }
 
-function readAuth(text: string): string {
-  if (AUTH.test(text)) return Buffer.from(text, 'base64url').toString('base64url');
+function parseAuthSecret(text: string): string {
+  if (AUTH_SECRET_PATTERN.test(text)) return Buffer.from(text, 'base64url').toString('base64url');
   throw invalid('subscription.keys.auth: is no secret of 16 bytes in base64url');
 }
 

@@ -3,18 +3,18 @@ import { KlatchError } from '../errors.ts';
 import { DEVICE_TOKEN, deviceKinds } from '../model/device.ts';
 import { lockActiveAccount } from '../storage/accounts.ts';
 import type { Transaction } from '../storage/connection.ts';
-import { DatabaseLostError } from '../storage/database-error.ts';
+import { CommitUnknownError } from '../storage/database-error.ts';
 import {
   deleteDevice,
   deleteSurplusDevices,
-  holdSession,
+  lockSession,
   insertDevice,
   listDevices,
   type Device,
   type NewDevice,
 } from '../storage/devices.ts';
-import { reading, unknownOutcome } from './database-errors.ts';
-import { readDeviceToken, requireConfigured } from './device-token.ts';
+import { translateReadErrors, unknownOutcome } from './database-errors.ts';
+import { parseDeviceToken, requireConfigured } from './device-token.ts';
 import { requireAccount } from './caller.ts';
 import { defineOperation } from './operation.ts';
 import { limitSchema, pageOf } from './page.ts';
@@ -25,7 +25,7 @@ const MAX_TOKEN = 8_192;
 const MAX_KEY = 200;
 const MAX_APP = 200;
 /** Somebody else may register the same phone at the same moment, and again; not for ever. */
-const MAX_TRIES = 3;
+const MAX_ATTEMPTS = 3;
 
 const deviceSchema = z.object({
   id: z.int(),
@@ -38,7 +38,7 @@ const deviceSchema = z.object({
   seen_at: z.string(),
 });
 
-function presentDevice({ id, kind, app, label, createdAt, seenAt }: Device): z.infer<typeof deviceSchema> {
+function serializeDevice({ id, kind, app, label, createdAt, seenAt }: Device): z.infer<typeof deviceSchema> {
   return { id, kind, app, label, created_at: createdAt.toISOString(), seen_at: seenAt.toISOString() };
 }
 
@@ -74,17 +74,17 @@ export const registerDevice = defineOperation({
   ) => {
     const { accountId, sessionId } = requireAccount(caller);
     requireConfigured(config, kind, app);
-    const read = readDeviceToken({ kind, token, subscription }, policy);
-    const tokenSealed = sealer.seal(DEVICE_TOKEN, read.token);
-    const device = { accountId, sessionId, kind, tokenHash: read.hash, tokenSealed, app, label };
+    const parsed = parseDeviceToken({ kind, token, subscription }, policy);
+    const tokenSealed = sealer.seal(DEVICE_TOKEN, parsed.token);
+    const device = { accountId, sessionId, kind, tokenHash: parsed.hash, tokenSealed, app, label };
     const keep = config.limits.devicesPerUser;
     try {
       const registered = await database.general.transaction((tx) => register(tx, device, keep));
       push.deviceRegistered();
-      return presentDevice(registered);
+      return serializeDevice(registered);
     } catch (error) {
       // It may be there.
-      if (error instanceof DatabaseLostError) push.deviceRegistered();
+      if (error instanceof CommitUnknownError) push.deviceRegistered();
       throw unknownOutcome(error, 'This device may have been registered; registering it again is safe');
     }
   },
@@ -94,9 +94,9 @@ export const registerDevice = defineOperation({
 async function register(tx: Transaction, device: NewDevice, keep: number): Promise<Device> {
   const { accountId, sessionId } = device;
   // What is remembered of a session may be a minute old.
-  const holds = (await lockActiveAccount(tx, accountId)) !== null && (await holdSession(tx, sessionId));
-  if (!holds) throw new KlatchError('unauthenticated');
-  for (let n = 0; n < MAX_TRIES; n += 1) {
+  const isActive = (await lockActiveAccount(tx, accountId)) !== null && (await lockSession(tx, sessionId));
+  if (!isActive) throw new KlatchError('unauthenticated');
+  for (let n = 0; n < MAX_ATTEMPTS; n += 1) {
     const registered = await insertDevice(tx, device);
     if (registered === null) continue;
     await deleteSurplusDevices(tx, accountId, keep);
@@ -120,9 +120,11 @@ export const listOwnDevices = defineOperation({
   errors: [],
   run: async ({ database }, { after, limit }, caller) => {
     const { accountId, sessionId } = requireAccount(caller);
-    const rows = await reading(database.general.run((sql) => listDevices(sql, { accountId, after, limit: limit + 1 })));
+    const rows = await translateReadErrors(
+      database.general.run((sql) => listDevices(sql, { accountId, after, limit: limit + 1 })),
+    );
     const { page, next } = pageOf(rows, limit, ({ id }) => id);
-    return { devices: page.map((each) => ({ ...presentDevice(each), current: each.sessionId === sessionId })), next };
+    return { devices: page.map((each) => ({ ...serializeDevice(each), current: each.sessionId === sessionId })), next };
   },
 });
 

@@ -1,7 +1,7 @@
 import type { Config } from '../config/config.ts';
 
 /** Where clients connect to, as `/v1/about` announces it. */
-export interface Announced {
+export interface EndpointSources {
   readonly config: Config;
   /** Where the server listens, as addresses that begin with a scheme. */
   readonly listeners: readonly string[];
@@ -15,7 +15,7 @@ const LIVE_LISTENER = /^(wss?|tcp|tls):\/\/(.+):(\d+)$/;
  * loopback are told only where the public address is on loopback as well: elsewhere they would lead to the client's own
  * machine.
  */
-export function announcedEndpoints({ config, listeners }: Announced): readonly string[] {
+export function announcedEndpoints({ config, listeners }: EndpointSources): readonly string[] {
   if (config.publicEndpoints.length > 0) return config.publicEndpoints;
   const base = new URL(config.http.baseUri);
   const live = `${config.http.baseUri.replace(/^http/, 'ws')}/v1/live`;

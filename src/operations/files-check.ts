@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { KlatchError } from '../errors.ts';
-import { checkFiles as checkPage } from '../files/check.ts';
-import { NotInStoreError, StoreAwayError } from '../files/store.ts';
+import { checkFiles as checkPage } from '../files/check-store.ts';
+import { NotInStoreError, StoreUnavailableError } from '../files/store.ts';
 import { defineOperation } from './operation.ts';
 
 const findingSchema = z.object({
@@ -47,7 +47,7 @@ export const checkFiles = defineOperation({
       return { store: store.description, files, uploads, found: [...findings], empty: isEmpty, next };
     } catch (error) {
       // Whoever looks after the server is told what to do about it.
-      if (!(error instanceof StoreAwayError || error instanceof NotInStoreError)) throw error;
+      if (!(error instanceof StoreUnavailableError || error instanceof NotInStoreError)) throw error;
       throw new KlatchError('store_away', { sentence: `The store of files is away: ${error.message}`, cause: error });
     }
   },

@@ -1,19 +1,19 @@
 import * as z from 'zod';
 import { KlatchError } from '../errors.ts';
-import { signFileLink } from '../files/link.ts';
+import { signFileLink } from '../files/signed-link.ts';
 import { messageId } from '../model/ids.ts';
 import { readUsage } from '../storage/file-usage.ts';
 import { findReadable, listOwn, type StoredFile } from '../storage/files.ts';
-import { reading } from './database-errors.ts';
+import { translateReadErrors } from './database-errors.ts';
 import { requireAccount } from './caller.ts';
 import { defineOperation } from './operation.ts';
 import { limitSchema, pageOf } from './page.ts';
 
 /** How long an address that somebody asks for is good. */
-const LINK_MS = 60 * 60_000;
+const LINK_TTL_MS = 60 * 60_000;
 
 /** A place in the list of one's files: when the file there was made, and its id. */
-const PLACE = /^(\d{1,16})\.([A-Za-z0-9_-]{22})$/;
+const POSITION_PATTERN = /^(\d{1,16})\.([A-Za-z0-9_-]{22})$/;
 
 /** A file by its id; any text, since one that cannot be an id names no file. */
 const fileId = z.string().max(100);
@@ -33,7 +33,7 @@ const ownFileSchema = z.object({
   created_at: z.string(),
 });
 
-function presentOwn(file: StoredFile): z.infer<typeof ownFileSchema> {
+function serializeOwnFile(file: StoredFile): z.infer<typeof ownFileSchema> {
   const { id, name, type, size, received, state, conversationId, seq, createdAt } = file;
   return {
     id,
@@ -57,10 +57,10 @@ export const linkFile = defineOperation({
   errors: ['file_not_found'],
   run: async ({ database, config, fileLinkKey }, { file: id }, caller) => {
     const { accountId } = requireAccount(caller);
-    const file = await reading(database.general.run((sql) => findReadable(sql, id, accountId)));
+    const file = await translateReadErrors(database.general.run((sql) => findReadable(sql, id, accountId)));
     if (file === null) throw new KlatchError('file_not_found');
     // Whole seconds, since that is what the address says.
-    const expiresAt = new Date(Math.floor((Date.now() + LINK_MS) / 1_000) * 1_000);
+    const expiresAt = new Date(Math.floor((Date.now() + LINK_TTL_MS) / 1_000) * 1_000);
     const reader = { kind: 'account', id: accountId } as const;
     const url = signFileLink(fileLinkKey, config.http.baseUri, { file, reader, expiresAt });
     return { url, expires_at: expiresAt.toISOString() };
@@ -71,7 +71,7 @@ export const listOwnFiles = defineOperation({
   name: 'files.list',
   summary: "List the caller's own files, newest first, a page at a time, with what they take and may take.",
   input: z.strictObject({
-    /** `next` of the page before. */ before: z.string().regex(PLACE).optional(),
+    /** `next` of the page before. */ before: z.string().regex(POSITION_PATTERN).optional(),
     limit: limitSchema,
   }),
   output: z.object({
@@ -85,16 +85,16 @@ export const listOwnFiles = defineOperation({
   errors: [],
   run: async ({ database, config }, { before, limit }, caller) => {
     const { accountId } = requireAccount(caller);
-    const [, createdAtUs = '', id = ''] = PLACE.exec(before ?? '') ?? [];
-    const place = before === undefined ? null : { createdAtUs, id };
-    const { rows, usage } = await reading(
+    const [, createdAtUs = '', id = ''] = POSITION_PATTERN.exec(before ?? '') ?? [];
+    const position = before === undefined ? null : { createdAtUs, id };
+    const { rows, usage } = await translateReadErrors(
       database.general.run(async (sql) => ({
-        rows: await listOwn(sql, { accountId, before: place, limit: limit + 1 }),
+        rows: await listOwn(sql, { accountId, before: position, limit: limit + 1 }),
         usage: await readUsage(sql, accountId),
       })),
     );
     const { page, next } = pageOf(rows, limit, (row) => `${row.createdAtUs}.${row.id}`);
-    return { files: page.map(presentOwn), next, usage: { ...usage, max_bytes: config.limits.filesOfUserBytes } };
+    return { files: page.map(serializeOwnFile), next, usage: { ...usage, max_bytes: config.limits.filesOfUserBytes } };
   },
 });
 

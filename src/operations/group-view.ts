@@ -5,9 +5,9 @@ import type { GroupRole } from '../model/roles.ts';
 import type { Sql } from '../storage/connection.ts';
 import { findGroup, type Group } from '../storage/groups.ts';
 import { findSealedToken } from '../storage/integrations.ts';
-import { openToken } from './access.ts';
+import { openIntegrationToken } from './access.ts';
 import { isAdministrator, type Caller } from './caller.ts';
-import { absentGroup } from './group-change.ts';
+import { groupNotFound } from './group-transaction.ts';
 import { hookSummarySchema, readGroupHooks } from './hooks.ts';
 import { groupRoleSchema } from './schemas.ts';
 import type { Services } from './services.ts';
@@ -42,10 +42,10 @@ export async function readGroupInfo(
   { id, caller, role }: { id: ConversationId; caller: Caller; role: GroupRole | null },
 ): Promise<z.infer<typeof groupInfoSchema>> {
   const group = await findGroup(sql, id);
-  if (group === null) throw absentGroup(id);
-  const shown = { ...presentGroup(group), role };
+  if (group === null) throw groupNotFound(id);
+  const shown = { ...serializeGroup(group), role };
   if (!seesIntegration(caller, role)) return shown;
-  const token = await readToken(services, sql, id);
+  const token = await readIntegrationToken(services, sql, id);
   const hooks = await readGroupHooks(services, sql, id);
   return { ...shown, webhook: webhookUrl(services, token), hooks };
 }
@@ -57,22 +57,22 @@ function seesIntegration(caller: Caller, role: GroupRole | null): boolean {
   return caller.scopes === null || caller.scopes.has('hooks:manage');
 }
 
-export async function readToken({ sealer }: Services, sql: Sql, id: ConversationId): Promise<string> {
+export async function readIntegrationToken({ sealer }: Services, sql: Sql, id: ConversationId): Promise<string> {
   const sealed = await findSealedToken(sql, id);
   if (sealed === null) throw new KlatchError('not_found', { sentence: `Group ${id} has no integration` });
-  return openToken(sealer, sealed);
+  return openIntegrationToken(sealer, sealed);
 }
 
 export function webhookUrl({ config }: Services, token: string): string {
   return `${config.http.baseUri}/v1/webhooks/${token}`;
 }
 
-export function presentGroup(group: Group): z.infer<typeof groupSchema> {
-  return { ...presentCounts(group), about: group.about };
+export function serializeGroup(group: Group): z.infer<typeof groupSchema> {
+  return { ...serializeGroupSummary(group), about: group.about };
 }
 
 /** Without what is long. */
-export function presentCounts(group: Omit<Group, 'about'>): Omit<z.infer<typeof groupSchema>, 'about'> {
+export function serializeGroupSummary(group: Omit<Group, 'about'>): Omit<z.infer<typeof groupSchema>, 'about'> {
   return {
     id: group.id,
     title: group.title,

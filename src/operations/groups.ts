@@ -7,15 +7,15 @@ import { findGroup, insertGroup, listGroups, updateGroup } from '../storage/grou
 import { insertIntegration } from '../storage/integrations.ts';
 import { insertMember } from '../storage/members.ts';
 import { insertNotice } from '../storage/notices.ts';
-import { newToken } from './access.ts';
-import { lockAccount, requireAddressee, requireRoom } from './admission.ts';
+import { newIntegrationToken } from './access.ts';
+import { lockMembershipCounts, requireActiveAccount, requireQuota } from './add-member.ts';
 import { isAdministrator, type Caller } from './caller.ts';
-import { reading, unknownOutcome } from './database-errors.ts';
-import { changeGroup, committing, type ConversationNews, type LockedGroup } from './group-change.ts';
-import { groupInfoSchema, groupSchema, presentCounts, presentGroup, readGroupInfo } from './group-view.ts';
-import { defineOperation, definePlacedOperation } from './operation.ts';
+import { translateReadErrors, unknownOutcome } from './database-errors.ts';
+import { changeGroup, withEventsAfterCommit, type PendingEvents, type LockedGroup } from './group-transaction.ts';
+import { groupInfoSchema, groupSchema, serializeGroupSummary, serializeGroup, readGroupInfo } from './group-view.ts';
+import { defineOperation, defineConversationOperation } from './operation.ts';
 import { limitSchema, pageOf } from './page.ts';
-import { readAs } from './place.ts';
+import { readAuthorized } from './conversation-access.ts';
 import { aboutSchema, groupReference } from './schemas.ts';
 import type { Services } from './services.ts';
 import { nickSchema, titleSchema } from './users.ts';
@@ -53,23 +53,25 @@ export const createGroup = defineOperation({
     }
     const actorId = caller.kind === 'account' ? caller.accountId : null;
     const described = { title, about: about || null, public: isPublic, actorId };
-    const { id, ownerId } = await insertAll(services, caller, { ...described, named });
+    const { id, ownerId } = await createInTransaction(services, caller, { ...described, named });
     const role = actorId !== null && ownerId === actorId ? ('owner' as const) : null;
-    return reading(services.database.general.run((sql) => readGroupInfo(services, sql, { id, caller, role })));
+    return translateReadErrors(
+      services.database.general.run((sql) => readGroupInfo(services, sql, { id, caller, role })),
+    );
   },
 });
 
-async function insertAll(
+async function createInTransaction(
   services: Services,
   caller: Caller,
-  asked: Omit<NewGroup, 'owner'> & { named: string | undefined },
+  request: Omit<NewGroup, 'owner'> & { named: string | undefined },
 ): Promise<{ id: ConversationId; ownerId: AccountId | null }> {
-  const { named, ...group } = asked;
+  const { named, ...group } = request;
   try {
-    return await committing(services, async (tx, news) => {
+    return await withEventsAfterCommit(services, async (tx, events) => {
       const self = caller.kind === 'account' ? { id: caller.accountId, nick: caller.nick } : null;
-      const owner = named === undefined ? self : await requireAddressee(tx, named);
-      const id = await insert(services, { tx, news }, { ...group, owner });
+      const owner = named === undefined ? self : await requireActiveAccount(tx, named);
+      const id = await insertWithIntegration(services, { tx, events }, { ...group, owner });
       return { id, ownerId: owner?.id ?? null };
     });
   } catch (error) {
@@ -77,27 +79,28 @@ async function insertAll(
   }
 }
 
-async function insert(
+async function insertWithIntegration(
   { sealer, config }: Services,
-  { tx, news }: { tx: Transaction; news: ConversationNews },
+  { tx, events }: { tx: Transaction; events: PendingEvents },
   group: NewGroup,
 ): Promise<ConversationId> {
   const { owner, actorId, title } = group;
   const requested = owner !== null && owner.id === actorId;
-  if (owner !== null) requireRoom(config.limits, owner.nick, { requested, counts: await lockAccount(tx, owner) });
+  if (owner !== null)
+    requireQuota(config.limits, owner.nick, { requested, counts: await lockMembershipCounts(tx, owner) });
   const conversationId = await insertGroup(tx, group);
   const accountId = await insertAccount(tx, { kind: 'webhook', nick: null, name: 'Webhook', role: 'bot' });
-  await insertIntegration(tx, { conversationId, accountId, token: newToken(sealer) });
+  await insertIntegration(tx, { conversationId, accountId, token: newIntegrationToken(sealer) });
   if (owner !== null) {
     await insertMember(tx, { conversationId, accountId: owner.id, role: 'owner', readSeq: 0, requested });
-    news.memberChanged({ conversationId, accountId: owner.id });
+    events.memberChanged({ conversationId, accountId: owner.id });
   }
-  news.noticed(conversationId);
+  events.noticeAdded(conversationId);
   await insertNotice(tx, { conversationId, kind: 'created', actorId, details: { title } });
   return conversationId;
 }
 
-export const groupInfo = definePlacedOperation({
+export const groupInfo = defineConversationOperation({
   name: 'groups.info',
   summary: 'Show a group; to its owner and admins with its webhook URL, and its reverse webhooks with their state.',
   input: z.strictObject({ group: groupReference }),
@@ -106,11 +109,11 @@ export const groupInfo = definePlacedOperation({
   on: 'group',
   scope: 'groups:read',
   errors: [],
-  run: async (services, _input, caller, place) => {
-    const { conversationId: id } = place;
-    const role = place.role === 'administrator' ? null : place.role;
+  run: async (services, _input, caller, access) => {
+    const { conversationId: id } = access;
+    const role = access.role === 'administrator' ? null : access.role;
     const who = role === 'member' ? ('member' as const) : ('group-admin' as const);
-    return readAs(services, { place, caller, on: 'group', who }, (sql) =>
+    return readAuthorized(services, { access, caller, on: 'group', who }, (sql) =>
       readGroupInfo(services, sql, { id, caller, role }),
     );
   },
@@ -129,14 +132,16 @@ export const listAllGroups = defineOperation({
   scope: null,
   errors: [],
   run: async ({ database }, { after, limit, archived }) => {
-    const rows = await reading(database.general.run((sql) => listGroups(sql, { after, limit: limit + 1, archived })));
+    const rows = await translateReadErrors(
+      database.general.run((sql) => listGroups(sql, { after, limit: limit + 1, archived })),
+    );
     const { page, next } = pageOf(rows, limit, (group) => group.id);
-    const groups = page.map((group) => ({ ...presentCounts(group), hooks: group.hooks }));
+    const groups = page.map((group) => ({ ...serializeGroupSummary(group), hooks: group.hooks }));
     return { groups, next };
   },
 });
 
-export const editGroup = definePlacedOperation({
+export const editGroup = defineConversationOperation({
   name: 'groups.update',
   summary: 'Rename or describe a group, or let anybody of the installation find and join it.',
   input: z
@@ -158,22 +163,22 @@ export const editGroup = definePlacedOperation({
   on: 'group',
   scope: 'groups:write',
   errors: [],
-  run: async (services, { title, about, public: isPublic }, caller, place) =>
-    changeGroup(services, { place, caller, who: 'group-admin' }, async (group) => {
+  run: async (services, { title, about, public: isPublic }, caller, access) =>
+    changeGroup(services, { access, caller, who: 'group-admin' }, async (group) => {
       const changes = { title, about: about === undefined ? undefined : about || null, public: isPublic };
       const changed = await updateGroup(group.tx, group.conversationId, changes);
-      const now = presentGroup((await findGroup(group.tx, group.conversationId))!);
-      await tellChanges(group, changed, now);
+      const now = serializeGroup((await findGroup(group.tx, group.conversationId))!);
+      await addChangeNotices(group, changed, now);
       return { ...now, changed: changed.size > 0 };
     }),
 });
 
-async function tellChanges(
+async function addChangeNotices(
   group: LockedGroup,
   changed: Awaited<ReturnType<typeof updateGroup>>,
   now: { title: string; public: boolean },
 ): Promise<void> {
-  if (changed.has('title')) await group.notice('renamed', { title: now.title });
-  if (changed.has('about')) await group.notice('described');
-  if (changed.has('public')) await group.notice(now.public ? 'published' : 'unpublished');
+  if (changed.has('title')) await group.addNotice('renamed', { title: now.title });
+  if (changed.has('about')) await group.addNotice('described');
+  if (changed.has('public')) await group.addNotice(now.public ? 'published' : 'unpublished');
 }

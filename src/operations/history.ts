@@ -2,16 +2,16 @@ import * as z from 'zod';
 import { KlatchError } from '../errors.ts';
 import type { Seq } from '../model/ids.ts';
 import { readHistory } from '../storage/messages.ts';
-import { definePlacedOperation } from './operation.ts';
-import { readAs } from './place.ts';
+import { defineConversationOperation } from './operation.ts';
+import { readAuthorized } from './conversation-access.ts';
 import { conversationNumber, seqSchema } from './schemas.ts';
-import { messageSchema, presentMessage } from './shapes.ts';
+import { messageSchema, serializeMessage } from './serializers.ts';
 
 const MAX_MESSAGES = 200;
 /** A page ends where its texts have so many bytes, so that 200 of the longest messages are no 32 MB. */
 const PAGE_BYTES = 512 * 1024;
 
-export const messageHistory = definePlacedOperation({
+export const messageHistory = defineConversationOperation({
   name: 'messages.history',
   summary: 'Messages of a conversation in the order of their seqs: the newest, or those before or after one.',
   input: z.strictObject({
@@ -31,20 +31,22 @@ export const messageHistory = definePlacedOperation({
   who: 'member',
   scope: 'messages:read',
   errors: [],
-  run: async (services, { before, after, limit }, caller, place) => {
-    const { conversationId } = place;
+  run: async (services, { before, after, limit }, caller, access) => {
+    const { conversationId } = access;
     if (before !== undefined && after !== undefined) {
       throw new KlatchError('invalid_input', { sentence: 'before, after: give one of them' });
     }
     const direction = after === undefined ? 'before' : 'after';
     const seq = (after ?? before ?? Number.MAX_SAFE_INTEGER) as Seq;
     const request = { conversationId, direction, seq, limit, maxBytes: PAGE_BYTES } as const;
-    const { messages, more } = await readAs(services, { place, caller, on: 'conversation', who: 'member' }, (sql) =>
-      readHistory(sql, request),
+    const { messages, more } = await readAuthorized(
+      services,
+      { access, caller, on: 'conversation', who: 'member' },
+      (sql) => readHistory(sql, request),
     );
     const edge = direction === 'before' ? messages[0] : messages.at(-1);
     return {
-      messages: messages.map((message) => presentMessage(conversationId, message)),
+      messages: messages.map((message) => serializeMessage(conversationId, message)),
       next: more && edge !== undefined ? edge.seq : null,
     };
   },

@@ -1,16 +1,16 @@
 import * as z from 'zod';
-import { byPlace } from './hook-access.ts';
-import { hookChangesSchema } from './hook-control.ts';
-import { countRegistration, registerHook } from './hooks.ts';
-import { codePoints } from './message-text.ts';
-import { definePlacedOperation } from './operation.ts';
+import { actorByAccess } from './hook-actor.ts';
+import { hookChangesSchema } from './hook-update.ts';
+import { limitRegistrations, registerHook } from './hooks.ts';
+import { countCodePoints } from './message-text.ts';
+import { defineConversationOperation } from './operation.ts';
 import { groupReference } from './schemas.ts';
 
 const MAX_DESCRIPTION = 200;
 /** Before it is normalised; what is left of it has a bound of its own. */
 const MAX_URL = 8_192;
 
-export const createHook = definePlacedOperation({
+export const createHook = defineConversationOperation({
   name: 'hooks.create',
   summary: 'Register a reverse webhook of a group: each message committed from now on is forwarded to its URL.',
   input: z.strictObject({
@@ -19,7 +19,7 @@ export const createHook = definePlacedOperation({
     description: z
       .string()
       .max(2 * MAX_DESCRIPTION)
-      .refine((text) => codePoints(text) <= MAX_DESCRIPTION, `has more than ${MAX_DESCRIPTION} characters`)
+      .refine((text) => countCodePoints(text) <= MAX_DESCRIPTION, `has more than ${MAX_DESCRIPTION} characters`)
       .optional(),
     order: hookChangesSchema.order,
     batch: hookChangesSchema.batch,
@@ -36,12 +36,12 @@ export const createHook = definePlacedOperation({
   on: 'group',
   scope: 'hooks:manage',
   errors: ['hook_url', 'hook_address', 'no_server_key', 'hook_exists', 'hooks_full', 'rate_exceeded'],
-  run: async (services, { url, description = null, ...asked }, caller, place) => {
-    const { order = 'strict', batch = 1, signature = 'v1', skip = [] } = asked;
+  run: async (services, { url, description = null, ...options }, caller, access) => {
+    const { order = 'strict', batch = 1, signature = 'v1', skip = [] } = options;
     const request = { url, description, order, batch, signature, skip: [...new Set(skip)] };
-    const actor = byPlace(place, caller);
-    countRegistration(services, actor);
+    const actor = actorByAccess(access, caller);
+    limitRegistrations(services, actor);
     const { id, secret } = await registerHook(services, actor, request);
-    return { id, group: place.conversationId, secret };
+    return { id, group: access.conversationId, secret };
   },
 });

@@ -1,9 +1,9 @@
 import * as z from 'zod';
 import { KlatchError } from '../errors.ts';
 import { claimPing, type HookReference } from '../storage/hook-control.ts';
-import { reading } from './database-errors.ts';
-import { hookOfPlace } from './hook-access.ts';
-import { definePlacedOperation } from './operation.ts';
+import { translateReadErrors } from './database-errors.ts';
+import { hookByAccess } from './hook-actor.ts';
+import { defineConversationOperation } from './operation.ts';
 import { hookNumber } from './schemas.ts';
 import type { Services } from './services.ts';
 
@@ -22,12 +22,14 @@ export const pingSchema = z.object({
  * Sends a signed `webhook.ping` to a hook's target now, whatever its state is, and changes nothing about it. Throws
  * `hook_not_found` and `ping_refused`.
  */
-export async function pingHook(
+export async function sendHookPing(
   services: Services,
   hook: HookReference,
 ): Promise<{ result: z.infer<typeof pingSchema>; host: string }> {
   // As after a question: where the claim's answer was lost, nothing was sent.
-  const target = await reading(services.database.general.run((sql) => claimPing(sql, hook, PING_INTERVAL_S)));
+  const target = await translateReadErrors(
+    services.database.general.run((sql) => claimPing(sql, hook, PING_INTERVAL_S)),
+  );
   if (target === undefined) throw new KlatchError('hook_not_found');
   if (target === null) throw new KlatchError('ping_refused');
   const attempt = await services.sendPing(target);
@@ -40,7 +42,7 @@ export async function pingHook(
   return { result, host: new URL(target.url).host };
 }
 
-export const pingAnyHook = definePlacedOperation({
+export const pingHook = defineConversationOperation({
   name: 'hooks.ping',
   summary: 'Send a signed ping to the target of a reverse webhook now, and tell what it answers.',
   input: z.strictObject({ hook: hookNumber }),
@@ -49,9 +51,9 @@ export const pingAnyHook = definePlacedOperation({
   on: 'hook',
   scope: 'hooks:manage',
   errors: ['hook_not_found', 'ping_refused'],
-  run: async (services, { hook: id }, caller, place) => {
-    const hook = await hookOfPlace(services, place, caller);
-    const { result, host } = await pingHook(services, hook);
+  run: async (services, { hook: id }, caller, access) => {
+    const hook = await hookByAccess(services, access, caller);
+    const { result, host } = await sendHookPing(services, hook);
     return { id, group: hook.conversationId, host, ...result };
   },
 });

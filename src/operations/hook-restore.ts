@@ -8,14 +8,14 @@ import type { HookDetails, ListedHook } from '../storage/hook-list.ts';
 import { countHooks, findHookByUrl, restoreHook } from '../storage/hooks.ts';
 import { insertNotice } from '../storage/notices.ts';
 import { resolveHook } from './access.ts';
-import { reading } from './database-errors.ts';
-import { byPlace, countHookChange, type HookAccess } from './hook-access.ts';
-import { changeHook } from './hook-changes.ts';
-import { definePlacedOperation } from './operation.ts';
+import { translateReadErrors } from './database-errors.ts';
+import { actorByAccess, limitHookChanges, type HookAccess } from './hook-actor.ts';
+import { changeHook } from './hook-announce.ts';
+import { defineConversationOperation } from './operation.ts';
 import { hookNumber } from './schemas.ts';
 import type { Services } from './services.ts';
 
-export const restoreRemovedHook = definePlacedOperation({
+export const restoreRemovedHook = defineConversationOperation({
   name: 'hooks.restore',
   summary: 'Bring back a reverse webhook that a 410 of its target removed, with its id, secret and cursor.',
   input: z.strictObject({ hook: hookNumber }),
@@ -24,12 +24,12 @@ export const restoreRemovedHook = definePlacedOperation({
   on: 'hook',
   scope: 'hooks:manage',
   errors: ['hook_not_restorable', 'hooks_full', 'hook_exists', 'rate_exceeded', 'change_unheard'],
-  run: async (services, { hook: id }, caller, place) => {
+  run: async (services, { hook: id }, caller, access) => {
     const { database, bus } = services;
-    const hook: HookAccess = { ...byPlace(place, caller), hookId: id as HookId };
-    countHookChange(services, hook);
+    const hook: HookAccess = { ...actorByAccess(access, caller), hookId: id as HookId };
+    limitHookChanges(services, hook);
     const { conversationId } = hook;
-    const { url } = await reading(database.general.run((sql) => resolveHook(sql, id)));
+    const { url } = await translateReadErrors(database.general.run((sql) => resolveHook(sql, id)));
     try {
       return await changeHook(services, hook, async () => {
         const { pending } = await database.general.transaction((tx) => restore(services, tx, hook));
@@ -37,16 +37,16 @@ export const restoreRemovedHook = definePlacedOperation({
       });
     } catch (error) {
       if (!violates(error, 'reverse_hook_url')) throw error;
-      throw await registeredAnew(services, { id, conversationId, url }, error);
+      throw await hookExistsError(services, { id, conversationId, url }, error);
     } finally {
-      bus.publish('revised', [conversationId]);
+      bus.publish('conversationsChanged', [conversationId]);
     }
   },
 });
 
 /** Beneath the head's lock nobody counts hooks, registers one, or restores this one. */
 async function restore(services: Services, tx: Transaction, access: HookAccess): Promise<HookDetails> {
-  const { conversationId, hookId: id, actorId, admit } = access;
+  const { conversationId, hookId: id, actorId, lockAccess: admit } = access;
   const max = services.config.limits.hooksPerGroup;
   await lockGroup(tx, conversationId);
   await admit(tx);
@@ -64,13 +64,13 @@ async function restore(services: Services, tx: Transaction, access: HookAccess):
   return hook;
 }
 
-async function registeredAnew(
+async function hookExistsError(
   { database }: Services,
   hook: { id: number; conversationId: ConversationId; url: string },
   cause: unknown,
 ): Promise<KlatchError> {
   const { id, conversationId, url } = hook;
-  const other = await reading(database.general.run((sql) => findHookByUrl(sql, conversationId, url)));
+  const other = await translateReadErrors(database.general.run((sql) => findHookByUrl(sql, conversationId, url)));
   const which = other === null ? 'another one' : `reverse webhook ${other}`;
   const sentence = `The URL of reverse webhook ${id} was registered again meanwhile, as ${which}: remove that one first, or leave it at that`;
   return new KlatchError('hook_exists', { sentence, cause });
@@ -83,17 +83,18 @@ export function restorableUntil({ config }: Services, removedAt: Date): Date {
 
 /** Checks that a hook may be brought back; throws `hook_not_restorable` with the reason. */
 function assertRestorable(services: Services, hook: ListedHook): void {
-  const refuse = (sentence: string): KlatchError => new KlatchError('hook_not_restorable', { sentence });
-  if (hook.removedAt === null) throw refuse(`Reverse webhook ${hook.id} is not removed: there is nothing to restore`);
+  const notRestorable = (sentence: string): KlatchError => new KlatchError('hook_not_restorable', { sentence });
+  if (hook.removedAt === null)
+    throw notRestorable(`Reverse webhook ${hook.id} is not removed: there is nothing to restore`);
   // The contract keeps what a target's 410 removed. What its group deleted was not wanted any more.
   if (hook.removedBy === 'client') {
-    throw refuse(
+    throw notRestorable(
       `Reverse webhook ${hook.id} was deleted by its group or an administrator, not by a 410 of its target: register it again`,
     );
   }
   const until = restorableUntil(services, hook.removedAt);
   if (Date.now() >= until.getTime()) {
     const sentence = `Reverse webhook ${hook.id} was removed too long ago: it could be restored until ${until.toISOString()} (retention.removed-hooks)`;
-    throw refuse(sentence);
+    throw notRestorable(sentence);
   }
 }

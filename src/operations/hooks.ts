@@ -10,8 +10,8 @@ import type { HookReference } from '../storage/hook-control.ts';
 import { countHooks, findHooks, insertHook } from '../storage/hooks.ts';
 import type { HookInfo, HookSignature, NewHook } from '../storage/hooks.ts';
 import { insertNotice } from '../storage/notices.ts';
-import { reading, unknownOutcome } from './database-errors.ts';
-import type { HookActor } from './hook-access.ts';
+import { translateReadErrors, unknownOutcome } from './database-errors.ts';
+import type { HookActor } from './hook-actor.ts';
 import { parseHookUrl } from './hook-url.ts';
 import type { Services } from './services.ts';
 
@@ -36,8 +36,8 @@ export type HookHealthReport = z.infer<typeof hookHealthSchema>;
 export type HookRequest = Pick<NewHook, 'url' | 'description' | 'order' | 'batch' | 'signature' | 'skip'>;
 
 /** Counts a registration, before its input is read. Throws `rate_exceeded`. */
-export function countRegistration({ config, registrations }: Services, actor: HookActor): void {
-  if (!actor.counted || registrations.reserve(actor.conversationId, 0) !== null) return;
+export function limitRegistrations({ config, registrationLimiter }: Services, actor: HookActor): void {
+  if (!actor.isRateLimited || registrationLimiter.reserve(actor.conversationId, 0) !== null) return;
   const sentence = `A group takes ${config.limits.registrationsPerMinute} registrations a minute, refused ones too; please repeat it later`;
   throw new KlatchError('rate_exceeded', { sentence });
 }
@@ -62,7 +62,7 @@ export async function registerHook(
       // Beneath the head's lock nobody numbers a message or counts hooks, so start_seq and the bound are exact.
       const head = await lockGroup(tx, conversationId);
       // A rotation waits for the same lock: a request that was let in before it does nothing after it.
-      await actor.admit(tx);
+      await actor.lockAccess(tx);
       const hook: NewHook = { ...request, url, conversationId, secretSealed, startSeq: head!.lastSeq };
       if ((await countHooks(tx, conversationId)) >= config.limits.hooksPerGroup) {
         const sentence = `A group has at most ${config.limits.hooksPerGroup} reverse webhooks (limits.hooks-per-group)`;
@@ -80,7 +80,7 @@ export async function registerHook(
   } finally {
     // Whatever was answered: a registration whose commit was lost is a registration.
     bus.publish('hooksChanged', [conversationId]);
-    bus.publish('revised', [conversationId]);
+    bus.publish('conversationsChanged', [conversationId]);
   }
 }
 
@@ -94,7 +94,7 @@ export function groupHooks(
   services: Services,
   conversationId: ConversationId,
 ): Promise<z.infer<typeof hookSummarySchema>[]> {
-  return reading(services.database.general.run((sql) => readGroupHooks(services, sql, conversationId)));
+  return translateReadErrors(services.database.general.run((sql) => readGroupHooks(services, sql, conversationId)));
 }
 
 /** The same beside other readings. */
@@ -108,9 +108,11 @@ export async function readGroupHooks(
 }
 
 /** A hook's health; throws `hook_not_found`. */
-export async function checkHook(services: Services, reference: HookReference): Promise<HookHealthReport> {
+export async function readHookHealth(services: Services, reference: HookReference): Promise<HookHealthReport> {
   const { conversationId, hookId } = reference;
-  const [hook] = await reading(services.database.general.run((sql) => findHooks(sql, conversationId, hookId)));
+  const [hook] = await translateReadErrors(
+    services.database.general.run((sql) => findHooks(sql, conversationId, hookId)),
+  );
   if (hook === undefined) throw new KlatchError('hook_not_found');
   return healthOf(services, hook);
 }

@@ -1,21 +1,21 @@
 import { schedule, type ScheduledTask } from 'node-cron';
-import { keepDuty, takeDuty } from '../storage/duties.ts';
+import { renewJobLock, takeJobLock } from '../storage/job-locks.ts';
 import { ensureAttemptPartitions, removeExpired, type Removed } from '../storage/retention.ts';
-import { removeOverSignIns, type RemovedSignIns } from '../storage/sign-in-retention.ts';
+import { removeExpiredSignIns, type ExpiredSignIns } from '../storage/sign-in-expiry.ts';
 import type { Services } from './services.ts';
 
 /** Every quarter of an hour: short rounds, so that nothing piles up. */
-const WHEN = '*/15 * * * *';
+const SCHEDULE = '*/15 * * * *';
 /**
  * Whoever does a round has it for so long, prolonged before each of its steps. Longer than a step takes and than clocks
  * of nodes differ, so that the others find it taken; shorter than from one round to the next, so that a node which was
  * killed or froze in the middle keeps nobody from that one.
  */
-const DUTY_MS = 10 * 60_000;
+const JOB_LOCK_MS = 10 * 60_000;
 
 /** Another node took the round over, since this one did not go on with it in time. */
-class DutyLostError extends Error {
-  override readonly name = 'DutyLostError';
+class JobLockLostError extends Error {
+  override readonly name = 'JobLockLostError';
 }
 
 /** What cleaning up works with. */
@@ -25,7 +25,7 @@ export type HousekeepingServices = Pick<Services, 'database' | 'config' | 'node'
 export class Housekeeping {
   readonly #services: HousekeepingServices;
   #task: ScheduledTask | null = null;
-  #round: Promise<unknown> = Promise.resolve();
+  #currentRun: Promise<unknown> = Promise.resolve();
 
   constructor(services: HousekeepingServices) {
     this.#services = services;
@@ -35,31 +35,31 @@ export class Housekeeping {
   async start(): Promise<void> {
     const { database } = this.#services;
     await database.general.transaction((tx) => ensureAttemptPartitions(tx, Date.now()));
-    this.#task = schedule(WHEN, () => {
-      this.#round = this.round();
+    this.#task = schedule(SCHEDULE, () => {
+      this.#currentRun = this.runOnce();
     });
   }
 
   async stop(): Promise<void> {
     await this.#task?.destroy();
-    await this.#round;
+    await this.#currentRun;
   }
 
   /** One round of cleaning up; null when another node does it or has just done it, or when it failed. */
-  async round(): Promise<(Removed & RemovedSignIns) | null> {
+  async runOnce(): Promise<(Removed & ExpiredSignIns) | null> {
     const { database, config, node, log } = this.#services;
     const pool = database.general;
     try {
-      if (!(await pool.run((sql) => takeDuty(sql, 'retention', node, DUTY_MS)))) return null;
+      if (!(await pool.run((sql) => takeJobLock(sql, 'retention', node, JOB_LOCK_MS)))) return null;
       await pool.transaction((tx) => ensureAttemptPartitions(tx, Date.now()));
       const beforeStep = async (): Promise<void> => {
-        if (await pool.run((sql) => keepDuty(sql, 'retention', node, DUTY_MS))) return;
-        throw new DutyLostError('another node has taken the cleaning up over');
+        if (await pool.run((sql) => renewJobLock(sql, 'retention', node, JOB_LOCK_MS))) return;
+        throw new JobLockLostError('another node has taken the cleaning up over');
       };
       const round = { nowMs: Date.now(), beforeStep };
       const [expired] = await Promise.allSettled([removeExpired(pool, config.retention, round)]);
       // Whatever became of that; where another node is at it now, this one ends at once as well.
-      const signIns = await removeOverSignIns(pool, beforeStep);
+      const signIns = await removeExpiredSignIns(pool, beforeStep);
       if (expired.status === 'rejected') throw expired.reason;
       const removed = { ...expired.value, ...signIns };
       log.debug('removed what is past its retention', { ...removed });

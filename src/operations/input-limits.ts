@@ -1,4 +1,4 @@
-import type { JsonLimits } from './json-bounds.ts';
+import type { JsonLimits } from './json-limits.ts';
 
 /** The most that a body may be, checked before it is parsed. */
 export interface BodyLimits extends JsonLimits {
@@ -39,7 +39,7 @@ export const HOOK_LIMITS: BodyLimits = { bytes: NO_LIMIT, compressed: true, dept
 export const FRAME_LIMITS: JsonLimits = { depth: 16, values: 25_000, shapes: 1_000 };
 
 /** `live.follow`, which takes as much as a frame may be. */
-export const FOLLOW_LIMITS: BodyLimits = { ...SESSION_LIMITS, ...FRAME_LIMITS, bytes: NO_LIMIT };
+export const SUBSCRIBE_LIMITS: BodyLimits = { ...SESSION_LIMITS, ...FRAME_LIMITS, bytes: NO_LIMIT };
 
 /** Frames before signing in. */
 export const ANONYMOUS_FRAME_LIMITS: JsonLimits = { depth: 8, values: 60, shapes: 60 };

@@ -1,9 +1,9 @@
 import * as z from 'zod';
 import { KlatchError } from '../errors.ts';
 import { findGroup } from '../storage/groups.ts';
-import { reading } from './database-errors.ts';
+import { translateReadErrors } from './database-errors.ts';
 import { requireInvite } from './invites.ts';
-import { inviteSchema } from './joining.ts';
+import { inviteSchema } from './join-group.ts';
 import { defineOperation } from './operation.ts';
 import type { Services } from './services.ts';
 
@@ -31,7 +31,7 @@ export const previewInvite = defineOperation({
 
 /** To which group an invitation is. Throws `invite_invalid`, for an archived group's as well. */
 export async function showInvite({ database }: Services, linkOrToken: string): Promise<InvitePreview> {
-  return reading(
+  return translateReadErrors(
     database.general.run(async (sql) => {
       const { conversationId, createdBy, expiresAt } = await requireInvite(sql, linkOrToken);
       const group = await findGroup(sql, conversationId);

@@ -11,9 +11,9 @@ import {
   type Invite,
 } from '../storage/invites.ts';
 import type { Sealer } from '../storage/sealed.ts';
-import { reading, unknownOutcome } from './database-errors.ts';
-import { changeGroup } from './group-change.ts';
-import { definePlacedOperation } from './operation.ts';
+import { translateReadErrors, unknownOutcome } from './database-errors.ts';
+import { changeGroup } from './group-transaction.ts';
+import { defineConversationOperation } from './operation.ts';
 import { limitSchema, pageOf } from './page.ts';
 import { groupReference } from './schemas.ts';
 import type { Services } from './services.ts';
@@ -21,8 +21,8 @@ import type { Services } from './services.ts';
 /** 256 random bits in base64url. */
 const TOKEN_BYTES = 32;
 /** What could be an invitation's token at all; anything else is answered without asking the database. */
-const PLAUSIBLE = /^[A-Za-z0-9_-]{43}$/;
-const SEALED_AS = 'group-invite';
+const TOKEN_PATTERN = /^[A-Za-z0-9_-]{43}$/;
+const SEAL_PURPOSE = 'group-invite';
 const MINUTE_S = 60;
 const DAY_S = 24 * 60 * MINUTE_S;
 
@@ -43,10 +43,10 @@ const inviteSchema = z.object({
 
 function newInviteToken(sealer: Sealer): { token: string; hash: string; sealed: string } {
   const token = randomBytes(TOKEN_BYTES).toString('base64url');
-  return { token, hash: hashInvite(token), sealed: sealer.seal(SEALED_AS, token) };
+  return { token, hash: hashInviteToken(token), sealed: sealer.seal(SEAL_PURPOSE, token) };
 }
 
-function hashInvite(token: string): string {
+function hashInviteToken(token: string): string {
   return createHash('sha256').update(token).digest('hex');
 }
 
@@ -58,12 +58,12 @@ export function inviteTokenOf(linkOrToken: string): string {
 /** The open invitation of a token or link. Throws `invite_invalid` for any other. */
 export async function requireInvite(sql: Parameters<typeof findInvite>[0], linkOrToken: string): Promise<Invite> {
   const token = inviteTokenOf(linkOrToken);
-  const invite = PLAUSIBLE.test(token) ? await findInvite(sql, hashInvite(token)) : null;
+  const invite = TOKEN_PATTERN.test(token) ? await findInvite(sql, hashInviteToken(token)) : null;
   if (invite === null) throw new KlatchError('invite_invalid');
   return invite;
 }
 
-export const createInvite = definePlacedOperation({
+export const createInvite = defineConversationOperation({
   name: 'invites.create',
   summary: 'Make an invitation into a group: whoever opens its link may join, until it is over or used up.',
   input: z.strictObject({
@@ -83,12 +83,12 @@ export const createInvite = definePlacedOperation({
   on: 'group',
   scope: 'groups:write',
   errors: ['limit_reached', 'group_archived'],
-  run: async (services, { valid_s: validS, max_uses: maxUses }, caller, place) => {
+  run: async (services, { valid_s: validS, max_uses: maxUses }, caller, access) => {
     const { sealer, config } = services;
-    const { conversationId, accountId: createdBy } = place;
+    const { conversationId, accountId: createdBy } = access;
     const max = config.limits.invitesPerGroup;
     try {
-      return await changeGroup(services, { place, caller, who: 'group-admin' }, async ({ tx, head }) => {
+      return await changeGroup(services, { access, caller, who: 'group-admin' }, async ({ tx, head }) => {
         if (head.archived) throw new KlatchError('group_archived');
         await deleteDeadInvites(tx, conversationId);
         if ((await countInvites(tx, conversationId)) >= max) {
@@ -98,7 +98,7 @@ export const createInvite = definePlacedOperation({
         const token = newInviteToken(sealer);
         const only = await insertInvite(tx, { conversationId, token, createdBy, validS, maxUses });
         const [invite] = await listInvites(tx, { conversationId, only });
-        return present(services, invite!);
+        return serializeInvite(services, invite!);
       });
     } catch (error) {
       throw unknownOutcome(error, 'The invitation may have been made: look at the list before you repeat it');
@@ -106,7 +106,7 @@ export const createInvite = definePlacedOperation({
   },
 });
 
-export const listGroupInvites = definePlacedOperation({
+export const listGroupInvites = defineConversationOperation({
   name: 'invites.list',
   summary: 'List the open invitations of a group by number, with their links, a page at a time.',
   input: z.strictObject({ group: groupReference, after: z.int().min(0).default(0), limit: limitSchema }),
@@ -116,14 +116,14 @@ export const listGroupInvites = definePlacedOperation({
   scope: 'groups:write',
   errors: [],
   run: async (services, { after, limit }, _caller, { conversationId }) => {
-    const asked = { conversationId, after, limit: limit + 1 };
-    const rows = await reading(services.database.general.run((sql) => listInvites(sql, asked)));
+    const request = { conversationId, after, limit: limit + 1 };
+    const rows = await translateReadErrors(services.database.general.run((sql) => listInvites(sql, request)));
     const { page, next } = pageOf(rows, limit, (invite) => invite.id);
-    return { invites: page.map((invite) => present(services, invite)), next };
+    return { invites: page.map((invite) => serializeInvite(services, invite)), next };
   },
 });
 
-export const revokeInvite = definePlacedOperation({
+export const revokeInvite = defineConversationOperation({
   name: 'invites.revoke',
   summary: 'Revoke an invitation: its link opens nothing any more. Who has joined by it stays.',
   input: z.strictObject({ group: groupReference, invite: z.int().positive() }),
@@ -132,19 +132,19 @@ export const revokeInvite = definePlacedOperation({
   on: 'group',
   scope: 'groups:write',
   errors: ['invite_invalid'],
-  run: async (services, { invite }, caller, place) =>
-    changeGroup(services, { place, caller, who: 'group-admin' }, async ({ tx, conversationId }) => {
+  run: async (services, { invite }, caller, access) =>
+    changeGroup(services, { access, caller, who: 'group-admin' }, async ({ tx, conversationId }) => {
       if (await deleteInvite(tx, conversationId, invite)) return { group: conversationId, invite };
       const sentence = `Group ${conversationId} has no open invitation ${invite}`;
       throw new KlatchError('invite_invalid', { sentence });
     }),
 });
 
-function present({ sealer, config }: Services, invite: Invite): z.infer<typeof inviteSchema> {
+function serializeInvite({ sealer, config }: Services, invite: Invite): z.infer<typeof inviteSchema> {
   return {
     id: invite.id,
     group: invite.conversationId,
-    link: `${config.inviteBaseUri}/${sealer.open(SEALED_AS, invite.sealed)}`,
+    link: `${config.inviteBaseUri}/${sealer.open(SEAL_PURPOSE, invite.sealed)}`,
     created_by: invite.createdBy?.nick ?? null,
     created_at: invite.createdAt.toISOString(),
     expires_at: invite.expiresAt?.toISOString() ?? null,

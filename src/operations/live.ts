@@ -2,11 +2,11 @@ import * as z from 'zod';
 import { KlatchError } from '../errors.ts';
 import type { ConversationId, Rev } from '../model/ids.ts';
 import type { SourceKey } from '../model/source-key.ts';
-import { MAX_FOLLOWED, requireAccount, type Caller, type LiveSession } from './caller.ts';
+import { MAX_SUBSCRIBED, requireAccount, type Caller, type LiveSession } from './caller.ts';
 import { listMembersAmong } from '../storage/presence.ts';
-import { reading } from './database-errors.ts';
-import { FOLLOW_LIMITS } from './input-limits.ts';
-import { defineOperation, definePlacedOperation } from './operation.ts';
+import { translateReadErrors } from './database-errors.ts';
+import { SUBSCRIBE_LIMITS } from './input-limits.ts';
+import { defineOperation, defineConversationOperation } from './operation.ts';
 import { conversationNumber } from './schemas.ts';
 
 const MAX_TOKEN = 200;
@@ -41,21 +41,21 @@ const CONVERSATION_NUMBER = /^[1-9]\d{0,15}$/;
  * An object of revs by the number of the conversation. A loop that ends at the first mistake and not `z.record`, which
  * takes 12 ms for 20,000 entries, and 250 ms where each of them is wrong.
  */
-const knownRevs = z
+const revsSchema = z
   .unknown()
   .transform((known, context): ReadonlyMap<ConversationId, Rev> => {
-    const mistake = (message: string, path: string[] = []): never => {
+    const issue = (message: string, path: string[] = []): never => {
       context.addIssue({ code: 'custom', message, path, continue: false });
       return z.NEVER;
     };
-    if (typeof known !== 'object' || known === null || Array.isArray(known)) return mistake('must be an object');
+    if (typeof known !== 'object' || known === null || Array.isArray(known)) return issue('must be an object');
     const ids = Object.keys(known);
-    if (ids.length > MAX_FOLLOWED) return mistake(`names more than ${MAX_FOLLOWED} conversations`);
+    if (ids.length > MAX_SUBSCRIBED) return issue(`names more than ${MAX_SUBSCRIBED} conversations`);
     const revs = new Map<ConversationId, Rev>();
     for (const id of ids) {
       const rev = (known as Record<string, unknown>)[id];
-      if (!CONVERSATION_NUMBER.test(id)) return mistake('is not the number of a conversation', [id]);
-      if (typeof rev !== 'number' || !Number.isSafeInteger(rev) || rev < 0) return mistake('is not a rev', [id]);
+      if (!CONVERSATION_NUMBER.test(id)) return issue('is not the number of a conversation', [id]);
+      if (typeof rev !== 'number' || !Number.isSafeInteger(rev) || rev < 0) return issue('is not a rev', [id]);
       revs.set(Number(id) as ConversationId, rev as Rev);
     }
     return revs;
@@ -68,12 +68,12 @@ const knownRevs = z
     default: {},
   });
 
-export const followLive = defineOperation({
+export const subscribeLive = defineOperation({
   name: 'live.follow',
   summary: 'Get every change of your conversations from now on, behind what you have of them already.',
   input: z.strictObject({
     /** By conversation, up to which rev you have it: `{"7": 43}`. */
-    known: knownRevs,
+    known: revsSchema,
     /** Where those begin that `known` does not name: with what comes, or with their first change. */
     others: z.enum(['now', 'start']).default('now'),
   }),
@@ -91,11 +91,11 @@ export const followLive = defineOperation({
   who: 'account',
   scope: 'messages:read',
   errors: ['live_only'],
-  limits: FOLLOW_LIMITS,
+  limits: SUBSCRIBE_LIMITS,
   run: async (_services, { known, others }, caller) => {
     requireAccount(caller);
     const { live } = requireLive(caller);
-    const { conversations, isComplete } = await live.follow({ known, others });
+    const { conversations, isComplete } = await live.subscribe({ known, others });
     return { conversations: conversations.map(({ conversationId: id, rev }) => ({ id, rev })), complete: isComplete };
   },
 });
@@ -112,7 +112,7 @@ export const foregroundLive = defineOperation({
   errors: ['live_only'],
   run: (_services, { foreground }, caller) => {
     const { live } = requireLive(caller);
-    live.lookedAt(foreground);
+    live.setForeground(foreground);
     return Promise.resolve({ foreground });
   },
 });
@@ -131,7 +131,7 @@ export const pingLive = defineOperation({
   },
 });
 
-export const listPresence = definePlacedOperation({
+export const listPresence = defineConversationOperation({
   name: 'presence.list',
   summary: 'List who of a conversation is online, by nick.',
   input: z.strictObject({ conversation: conversationNumber }),
@@ -145,8 +145,8 @@ export const listPresence = definePlacedOperation({
   scope: 'groups:read',
   errors: [],
   run: async ({ database, onlineAccounts }, _input, _caller, { conversationId }) => {
-    const asked = { conversationId, accounts: onlineAccounts(), limit: MAX_PRESENT + 1 };
-    const found = await reading(database.general.run((sql) => listMembersAmong(sql, asked)));
+    const request = { conversationId, accounts: onlineAccounts(), limit: MAX_PRESENT + 1 };
+    const found = await translateReadErrors(database.general.run((sql) => listMembersAmong(sql, request)));
     return { accounts: found.slice(0, MAX_PRESENT), more: found.length > MAX_PRESENT };
   },
 });

@@ -2,28 +2,28 @@ import * as z from 'zod';
 import { KlatchError } from '../errors.ts';
 import type { GroupRole } from '../model/roles.ts';
 import {
-  findAddressee,
+  findTargetAccount,
   findGroupRole,
   findOwner,
   listMembers,
   updateRole,
-  type Addressee,
+  type TargetAccount,
 } from '../storage/members.ts';
 import type { ActingMember } from '../storage/departures.ts';
 import { findBlocks } from '../storage/private-conversations.ts';
-import { absentUser, admitMember, requireAddressee, userReference } from './admission.ts';
-import { reading } from './database-errors.ts';
+import { userNotFound, addToGroup, requireActiveAccount, userReference } from './add-member.ts';
+import { translateReadErrors } from './database-errors.ts';
 import {
   actingMembers,
-  departureRequest,
-  departureSchema,
+  revocationOptions,
+  revokedAccessSchema,
   endAdminRole,
   endMembership,
-  requireNoDepartureRequest,
+  requireNoRevocationOptions,
   requireTokenScope,
-} from './departures.ts';
-import { changeGroup, type Authority, type LockedGroup } from './group-change.ts';
-import { definePlacedOperation } from './operation.ts';
+} from './access-revocation.ts';
+import { changeGroup, type Authority, type LockedGroup } from './group-transaction.ts';
+import { defineConversationOperation } from './operation.ts';
 import { limitSchema, pageOf } from './page.ts';
 import { groupReference, groupRoleSchema } from './schemas.ts';
 import type { Services } from './services.ts';
@@ -37,7 +37,7 @@ const memberSchema = z.object({
   joined_at: z.string(),
 });
 
-export const listGroupMembers = definePlacedOperation({
+export const listGroupMembers = defineConversationOperation({
   name: 'groups.members',
   summary: 'List the members of a group by nick, a page at a time.',
   input: z.strictObject({ group: groupReference, after: z.string().max(64).default(''), limit: limitSchema }),
@@ -47,45 +47,45 @@ export const listGroupMembers = definePlacedOperation({
   scope: 'groups:read',
   errors: [],
   run: async ({ database }, { after, limit }, _caller, { conversationId }) => {
-    const asked = { conversationId, after: after.toLowerCase(), limit: limit + 1 };
-    const rows = await reading(database.general.run((sql) => listMembers(sql, asked)));
+    const request = { conversationId, after: after.toLowerCase(), limit: limit + 1 };
+    const rows = await translateReadErrors(database.general.run((sql) => listMembers(sql, request)));
     const { page, next } = pageOf(rows, limit, (member) => member.nick);
     const members = page.map(({ joinedAt, ...member }) => ({ ...member, joined_at: joinedAt.toISOString() }));
     return { group: conversationId, members, next };
   },
 });
 
-export const addMember = definePlacedOperation({
+export const addMember = defineConversationOperation({
   name: 'groups.add-member',
   summary: 'Make an account a member of a group, or give a member another role.',
   input: z.strictObject({
     group: groupReference,
     user: userReference,
     role: groupRoleSchema.optional(),
-    ...departureRequest,
+    ...revocationOptions,
   }),
-  output: departureSchema
+  output: revokedAccessSchema
     .partial()
     .extend({ group: z.int(), user: z.string(), role: groupRoleSchema, added: z.boolean() }),
   who: 'group-admin',
   on: 'group',
   scope: 'groups:write',
   errors: ['blocked', 'limit_reached', 'group_archived', 'last_owner'],
-  run: async (services, { user, role, ...request }, caller, place) => {
+  run: async (services, { user, role, ...request }, caller, access) => {
     requireTokenScope(caller, request);
-    return changeGroup(services, { place, caller, who: 'group-admin' }, async (group) => {
+    return changeGroup(services, { access, caller, who: 'group-admin' }, async (group) => {
       const { tx, conversationId, authority } = group;
-      const account = await requireAddressee(tx, user);
+      const account = await requireActiveAccount(tx, user);
       const old = await findGroupRole(tx, { conversationId, accountId: account.id });
       const next = role ?? old ?? 'member';
-      if (next !== (old ?? 'member')) requirePower(authority, { old, next });
+      if (next !== (old ?? 'member')) requireMayChangeRole(authority, { old, next });
       const done = { group: conversationId, user: account.nick, role: next, added: old === null };
       if (old === 'admin' && next === 'member') {
         return { ...done, ...(await endAdminRole(services, group, { account, request })) };
       }
-      requireNoDepartureRequest(request);
+      requireNoRevocationOptions(request);
       if (old !== null) await changeRole(group, account, { old, next });
-      else await add(services, { group, place }, { account, role: next });
+      else await add(services, { group, access }, { account, role: next });
       return done;
     });
   },
@@ -93,25 +93,28 @@ export const addMember = definePlacedOperation({
 
 async function add(
   { config: { limits } }: Services,
-  { group, place }: { group: LockedGroup & { authority: Authority }; place: { accountId: Addressee['id'] | null } },
-  { account, role }: { account: Addressee; role: GroupRole },
+  {
+    group,
+    access,
+  }: { group: LockedGroup & { authority: Authority }; access: { accountId: TargetAccount['id'] | null } },
+  { account, role }: { account: TargetAccount; role: GroupRole },
 ): Promise<void> {
   const { tx } = group;
   if (group.authority !== 'administrator') {
     if (group.head.archived) throw new KlatchError('group_archived');
-    const { bySecond } = await findBlocks(tx, [place.accountId!, account.id]);
+    const { bySecond } = await findBlocks(tx, [access.accountId!, account.id]);
     if (bySecond) {
       const sentence = `${account.nick} cannot be added by you: they do not want to hear from you`;
       throw new KlatchError('blocked', { sentence });
     }
   }
-  if (role === 'owner') await giveUpOwnership(group);
+  if (role === 'owner') await demoteOwner(group);
   // Whoever adds others decides without them; only an administrator can add itself.
-  await admitMember({ limits, group }, account, { role, requested: account.id === place.accountId });
+  await addToGroup({ limits, group }, account, { role, requested: account.id === access.accountId });
 }
 
 /** Only the owner makes admins of members, and members of admins; only an administrator makes owners past the owner. */
-function requirePower(authority: Authority, { old, next }: { old: GroupRole | null; next: GroupRole }): void {
+function requireMayChangeRole(authority: Authority, { old, next }: { old: GroupRole | null; next: GroupRole }): void {
   if (authority === 'administrator') return;
   if (next === 'owner' || old === 'owner') {
     const sentence = 'A group has one owner: hand it over with groups.transfer';
@@ -127,63 +130,63 @@ function requirePower(authority: Authority, { old, next }: { old: GroupRole | nu
  */
 export async function changeRole(
   group: LockedGroup,
-  account: { id: Addressee['id']; nick: string },
+  account: { id: TargetAccount['id']; nick: string },
   { old, next }: { old: GroupRole; next: GroupRole },
 ): Promise<boolean> {
   if (old === next) return false;
   if (old === 'owner') throw new KlatchError('last_owner');
   // First: of two owners at a time there is not even a moment.
-  if (next === 'owner') await giveUpOwnership(group);
-  await writeRole(group, account, next);
+  if (next === 'owner') await demoteOwner(group);
+  await saveRole(group, account, next);
   return true;
 }
 
-async function writeRole(
+async function saveRole(
   group: LockedGroup,
-  account: { id: Addressee['id']; nick: string },
+  account: { id: TargetAccount['id']; nick: string },
   role: GroupRole,
 ): Promise<void> {
   const { tx, conversationId } = group;
   await updateRole(tx, { conversationId, accountId: account.id }, role);
   group.memberChanged(account.id);
-  await group.notice('role', { account: account.id, nick: account.nick, role });
+  await group.addNotice('role', { account: account.id, nick: account.nick, role });
 }
 
-async function giveUpOwnership(group: LockedGroup): Promise<void> {
+async function demoteOwner(group: LockedGroup): Promise<void> {
   const owner = await findOwner(group.tx, group.conversationId);
-  if (owner !== null) await writeRole(group, owner, 'admin');
+  if (owner !== null) await saveRole(group, owner, 'admin');
 }
 
-export const removeMember = definePlacedOperation({
+export const removeMember = defineConversationOperation({
   name: 'groups.remove-member',
   summary: "End a membership, with those of the member's bots; what they have written stays.",
-  input: z.strictObject({ group: groupReference, user: userReference, ...departureRequest }),
-  output: departureSchema.extend({ group: z.int(), user: z.string() }),
+  input: z.strictObject({ group: groupReference, user: userReference, ...revocationOptions }),
+  output: revokedAccessSchema.extend({ group: z.int(), user: z.string() }),
   who: 'group-admin',
   on: 'group',
   scope: 'groups:write',
   errors: [],
-  run: async (services, { user, ...request }, caller, place) => {
+  run: async (services, { user, ...request }, caller, access) => {
     requireTokenScope(caller, request);
-    return changeGroup(services, { place, caller, who: 'group-admin' }, async (group) => {
+    return changeGroup(services, { access, caller, who: 'group-admin' }, async (group) => {
       const { authority } = group;
       const account = await requireMember(group, user);
-      if (account.id === place.accountId) {
+      if (account.id === access.accountId) {
         const sentence = 'This is you: leave the group with groups.leave';
         throw new KlatchError('forbidden', { sentence });
       }
-      requireAbove(authority, await actingMembers(group, account.id));
-      const departure = await endMembership(services, group, { account, request, kind: 'removed' });
-      return { group: group.conversationId, user: account.nick, ...departure };
+      requireMayRemove(authority, await actingMembers(group, account.id));
+      const revoked = await endMembership(services, group, { account, request, kind: 'removed' });
+      return { group: group.conversationId, user: account.nick, ...revoked };
     });
   },
 });
 
 /** The bots of a member leave with it, so that the highest role among them counts. Throws `forbidden`. */
-function requireAbove(authority: Authority, leaving: readonly ActingMember[]): void {
+function requireMayRemove(authority: Authority, affected: readonly ActingMember[]): void {
   if (authority === 'administrator') return;
-  const isOwner = leaving.some(({ role }) => role === 'owner');
-  if (!isOwner && (authority === 'owner' || leaving.every(({ role }) => role === 'member'))) return;
+  const isOwner = affected.some(({ role }) => role === 'owner');
+  if (!isOwner && (authority === 'owner' || affected.every(({ role }) => role === 'member'))) return;
   const sentence = 'Admins remove members; admins, and members whose bots are admins, are removed by the owner';
   throw new KlatchError('forbidden', { sentence });
 }
@@ -192,9 +195,9 @@ function requireAbove(authority: Authority, leaving: readonly ActingMember[]): v
 export async function requireMember(
   { tx, conversationId }: LockedGroup,
   user: string | number,
-): Promise<Addressee & { readonly role: GroupRole }> {
-  const account = await findAddressee(tx, user);
-  if (account === null) throw absentUser(user);
+): Promise<TargetAccount & { readonly role: GroupRole }> {
+  const account = await findTargetAccount(tx, user);
+  if (account === null) throw userNotFound(user);
   const role = await findGroupRole(tx, { conversationId, accountId: account.id });
   if (role !== null) return { ...account, role };
   throw new KlatchError('not_found', { sentence: `${account.nick} is not a member of group ${conversationId}` });

@@ -2,18 +2,18 @@ import { createHash } from 'node:crypto';
 import * as z from 'zod';
 import { KlatchError, SAFE_REPEAT } from '../errors.ts';
 import { messageId, type AccountId, type ConversationId } from '../model/ids.ts';
-import { DatabaseLostError } from '../storage/database-error.ts';
-import { findGroupRole, findStanding } from '../storage/members.ts';
+import { CommitUnknownError } from '../storage/database-error.ts';
+import { findGroupRole, findMembershipStatus } from '../storage/members.ts';
 import { isBlocked } from '../storage/messages.ts';
-import type { Post, Posted } from '../storage/message-log-statement.ts';
+import type { Post, Posted } from '../storage/write-posts.ts';
 import { resolveAccount } from './access.ts';
-import { checkAttachments, explainFiles } from './attachments.ts';
+import { checkAttachments, assertAttachable } from './attachments.ts';
 import type { Caller } from './caller.ts';
-import { reading } from './database-errors.ts';
+import { translateReadErrors } from './database-errors.ts';
 import { MESSAGE_LIMITS } from './input-limits.ts';
 import { checkMessageText } from './message-text.ts';
-import { definePlacedOperation } from './operation.ts';
-import type { Place } from './place.ts';
+import { defineConversationOperation } from './operation.ts';
+import type { ConversationAccess } from './conversation-access.ts';
 import { conversationReference, fileIdSchema } from './schemas.ts';
 import type { Services } from './services.ts';
 import { nickSchema } from './users.ts';
@@ -22,9 +22,9 @@ const clientIdSchema = z.string().regex(/^[\x21-\x7e]{1,255}$/, 'must have 1 to 
 /** The most that `limits.attachments` can be set to. */
 const MAX_FILES = 100;
 /** A post that is refused for a reason that is gone when one looks for it (left and joined at once) is tried so often. */
-const MAX_TRIES = 3;
+const MAX_ATTEMPTS = 3;
 
-export const sendMessage = definePlacedOperation({
+export const sendMessage = defineConversationOperation({
   name: 'messages.send',
   summary: 'Post a message into a conversation; the answer comes once it is stored.',
   input: z.strictObject({
@@ -56,7 +56,7 @@ export const sendMessage = definePlacedOperation({
   run: async (services, { text: given, files = [], client_id: clientId, as }, caller, { conversationId }) => {
     const { limits } = services.config;
     const attachments = checkAttachments(files, limits.attachments);
-    const text = checkMessageText(given, limits.textCodePoints, { isAccompanied: attachments.length > 0 });
+    const text = checkMessageText(given, limits.textCodePoints, { hasAttachments: attachments.length > 0 });
     const senderId = await senderOf(services, caller, { conversationId, as });
     const unlabelled = { tokenHash: null, label: null, iconUrl: null, hops: 0 };
     // Beside the keys of the webhook and of other members: a key means something to its own sender only.
@@ -66,7 +66,7 @@ export const sendMessage = definePlacedOperation({
     };
     if (clientId !== undefined) keyed.bodyHash = bodyHash(text, attachments);
     const post = { ...unlabelled, ...keyed, conversationId, senderId, text, attachments };
-    const posted = await appendMembers(services, post);
+    const posted = await appendAsMember(services, post);
     if (posted.outcome === 'repeat' && !posted.sameBody) {
       const sentence = 'This client_id was used for another text or other files; use a new one for a new message';
       throw new KlatchError('key_reused', { sentence });
@@ -96,7 +96,7 @@ async function senderOf(
   }
   if (as === undefined)
     throw new KlatchError('invalid_input', { sentence: 'as: give the nick of the member who posts' });
-  return reading(
+  return translateReadErrors(
     database.general.run(async (sql) => {
       const { id: accountId } = await resolveAccount(sql, as);
       const role = await findGroupRole(sql, { conversationId, accountId });
@@ -108,37 +108,37 @@ async function senderOf(
 }
 
 /** Posts as a member. Throws what keeps the post out: no membership, an archived group, a block, a file. */
-async function appendMembers(services: Services, post: Post): Promise<Exclude<Posted, { outcome: 'refused' }>> {
-  for (let tries = 1; ; tries += 1) {
+async function appendAsMember(services: Services, post: Post): Promise<Exclude<Posted, { outcome: 'refused' }>> {
+  for (let attempts = 1; ; attempts += 1) {
     const posted = await appendPost(services, post);
     if (posted.outcome !== 'refused') return posted;
-    await explainRefusal(services, { conversationId: post.conversationId, accountId: post.senderId });
-    await explainFiles(services, post.senderId, post.attachments);
-    if (tries === MAX_TRIES) throw notIn(post.conversationId);
+    await assertMayPost(services, { conversationId: post.conversationId, accountId: post.senderId });
+    await assertAttachable(services, post.senderId, post.attachments);
+    if (attempts === MAX_ATTEMPTS) throw notAMember(post.conversationId);
   }
 }
 
-async function explainRefusal(
+async function assertMayPost(
   { database }: Services,
   key: { conversationId: ConversationId; accountId: AccountId },
 ): Promise<void> {
-  await reading(
+  await translateReadErrors(
     database.general.run(async (sql) => {
-      const standing = await findStanding(sql, key);
-      if (standing === null || standing.role === null) throw notIn(key.conversationId);
-      if (standing.archived) throw new KlatchError('group_archived');
+      const status = await findMembershipStatus(sql, key);
+      if (status === null || status.role === null) throw notAMember(key.conversationId);
+      if (status.archived) throw new KlatchError('group_archived');
       if (await isBlocked(sql, key)) throw new KlatchError('blocked');
     }),
   );
 }
 
 /** For who is no member any more, when a statement finds that out. */
-export function notIn(conversationId: ConversationId): KlatchError {
+export function notAMember(conversationId: ConversationId): KlatchError {
   return new KlatchError('not_found', { sentence: `You are in no conversation ${conversationId}` });
 }
 
 /** Throws `group_archived` where nothing may be written any more. */
-export function requireOpen({ archived }: Pick<Place, 'archived'>): void {
+export function requireNotArchived({ archived }: Pick<ConversationAccess, 'archived'>): void {
   if (archived) throw new KlatchError('group_archived');
 }
 
@@ -147,7 +147,7 @@ export async function appendPost({ messageLog }: Services, post: Post): Promise<
   try {
     return await messageLog.append(post);
   } catch (error) {
-    if (!(error instanceof DatabaseLostError)) throw error;
+    if (!(error instanceof CommitUnknownError)) throw error;
     const repeat = post.tokenHash === null ? 'Repeating it is safe with a client_id' : SAFE_REPEAT;
     const sentence = `The answer of the database was lost: the message may have been posted. ${repeat}`;
     throw new KlatchError('outcome_unknown', { sentence, cause: error });

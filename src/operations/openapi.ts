@@ -5,7 +5,7 @@ import {
   isForHttp,
   type JsonSchema,
   type OperationDescription,
-} from './description.ts';
+} from './operation-docs.ts';
 import type { Operation } from './operation.ts';
 
 /**
@@ -68,13 +68,13 @@ function pathItem(operation: Operation, description: OperationDescription): obje
     requestBody: { required: isInputNeeded, content: { 'application/json': { schema: mapRefs(input) } } },
     responses: {
       200: { description: 'Done.', content: { 'application/json': { schema: mapRefs(output) } } },
-      ...refusals(description),
+      ...errorResponses(description),
     },
   };
 }
 
 /** One response for each status, which names the codes that come with it. */
-function refusals({ errors }: OperationDescription): Record<string, object> {
+function errorResponses({ errors }: OperationDescription): Record<string, object> {
   const byStatus = new Map<number, string[]>();
   for (const code of new Set([...errors, ...commonErrors])) {
     const { status, sentence } = errorKinds[code];

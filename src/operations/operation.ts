@@ -3,7 +3,7 @@ import type { ErrorCode } from '../errors.ts';
 import type { Scope } from '../model/scopes.ts';
 import type { Caller } from './caller.ts';
 import type { BodyLimits } from './input-limits.ts';
-import type { Place, PlaceKind } from './place.ts';
+import type { ConversationAccess, TargetKind } from './conversation-access.ts';
 import type { Services } from './services.ts';
 
 /**
@@ -35,31 +35,38 @@ interface Definition<Input, Output> {
 export interface Operation<Input = unknown, Output = unknown> extends Definition<Input, Output> {
   readonly who: Who;
   /** The key of the input that names what it is about; null: it is about no conversation. */
-  readonly on: PlaceKind | null;
-  readonly run: (services: Services, input: Input, caller: Caller, place: Place | null) => Promise<Output>;
+  readonly on: TargetKind | null;
+  readonly run: (
+    services: Services,
+    input: Input,
+    caller: Caller,
+    access: ConversationAccess | null,
+  ) => Promise<Output>;
 }
 
 /** An operation that is about no conversation. */
-type Plain<Input, Output> = Definition<Input, Output> & {
+type PlainOperation<Input, Output> = Definition<Input, Output> & {
   readonly who: Exclude<Who, 'member' | 'group-admin' | 'group-owner'>;
   readonly run: (services: Services, input: Input, caller: Caller) => Promise<Output>;
 };
 
 /** An operation about the conversation, group or hook that its input names. */
-type Placed<Input, Output> = Definition<Input, Output> & {
+type ConversationOperation<Input, Output> = Definition<Input, Output> & {
   readonly who: 'member' | 'group-admin' | 'group-owner';
-  readonly on: PlaceKind;
-  readonly run: (services: Services, input: Input, caller: Caller, place: Place) => Promise<Output>;
+  readonly on: TargetKind;
+  readonly run: (services: Services, input: Input, caller: Caller, access: ConversationAccess) => Promise<Output>;
 };
 
 /** Types an operation's function by its schemas. */
-export function defineOperation<Input, Output>(operation: Plain<Input, Output>): Operation<Input, Output> {
+export function defineOperation<Input, Output>(operation: PlainOperation<Input, Output>): Operation<Input, Output> {
   return { ...operation, on: null };
 }
 
 /** The same for one about a conversation: its function gets the place, which the caller may be in. */
-export function definePlacedOperation<Input, Output>(operation: Placed<Input, Output>): Operation<Input, Output> {
-  const run: Operation<Input, Output>['run'] = (services, input, caller, place) =>
-    operation.run(services, input, caller, place!);
+export function defineConversationOperation<Input, Output>(
+  operation: ConversationOperation<Input, Output>,
+): Operation<Input, Output> {
+  const run: Operation<Input, Output>['run'] = (services, input, caller, access) =>
+    operation.run(services, input, caller, access!);
   return { ...operation, run };
 }

@@ -13,7 +13,7 @@ const MAX_CHARGE_MS = 50;
 /** Two MiB of memory at most. */
 const SOURCES = 10_000;
 /** Parsing of all sources that follows each other holds the event loop so long; then everything else has a turn. */
-const TURN_MS = 5;
+const MAX_TURN_MS = 5;
 /** Bodies that wait for the next turn. */
 const MAX_WAITING = 1_000;
 
@@ -40,7 +40,7 @@ export class ParseBudget {
   readonly #usages = new BoundedCache<SourceKey, Usage>(SOURCES);
   readonly #waiting: (() => void)[] = [];
   /** The end of the line of each source that has callers who wait: resolves when the last of them has had its turn. */
-  readonly #lines = new Map<SourceKey, Promise<void>>();
+  readonly #queues = new Map<SourceKey, Promise<void>>();
   /** Time that was just spent in parsing, less what was spent since then with something else. */
   #recentMs = 0;
   #recentAtMs = 0;
@@ -51,7 +51,7 @@ export class ParseBudget {
   }
 
   /** Whether the source has time left. Null is the server's own machine, which has no bound. */
-  admits(source: SourceKey | null, nowMs = performance.now()): boolean {
+  hasTimeLeft(source: SourceKey | null, nowMs = performance.now()): boolean {
     if (source === null) return true;
     const usage = this.#usages.get(source);
     return usage === undefined || usedMs(usage, nowMs) < this.#budgetMs;
@@ -89,7 +89,7 @@ export class ParseBudget {
     return new Promise((resolve, reject) => {
       const start = (): void => {
         try {
-          if (!this.admits(source)) throw refusal();
+          if (!this.hasTimeLeft(source)) throw refusal();
           resolve(this.measure(source, work));
         } catch (error) {
           reject(error);
@@ -97,7 +97,7 @@ export class ParseBudget {
       };
       if (this.#isTurnFree()) start();
       else if (this.#waiting.length >= MAX_WAITING) reject(refusal());
-      else if (this.#waiting.push(start) === 1) setImmediate(() => this.#turn());
+      else if (this.#waiting.push(start) === 1) setImmediate(() => this.#runTurn());
     });
   }
 
@@ -106,28 +106,29 @@ export class ParseBudget {
    * is charged before the next looks at the time that is left, and each tenth of a second gives them a tenth of the
    * budget: a source that used up its second at once let others wait 56 ms (99th percentile) for an answer.
    */
-  runInLine<T>(source: SourceKey | null, options: WaitOptions, work: () => T | Promise<T>): Promise<T> {
+  runQueued<T>(source: SourceKey | null, options: WaitOptions, work: () => T | Promise<T>): Promise<T> {
     const { maxMs, refusal } = options;
     if (source === null) return this.run(source, refusal, work);
-    const ahead = this.#lines.get(source);
-    if (ahead === undefined && this.#isTurnFree() && this.#hasTimeNow(source)) return this.run(source, refusal, work);
-    const mine = this.#afterAhead(source, { ahead, untilMs: performance.now() + maxMs, refusal }).then(() =>
+    const previous = this.#queues.get(source);
+    if (previous === undefined && this.#isTurnFree() && this.#hasTimeNow(source))
+      return this.run(source, refusal, work);
+    const result = this.#waitInQueue(source, { previous, untilMs: performance.now() + maxMs, refusal }).then(() =>
       this.run(source, refusal, work),
     );
-    const last = mine.then(ignore, ignore);
-    this.#lines.set(source, last);
+    const last = result.then(ignore, ignore);
+    this.#queues.set(source, last);
     void last.then(() => {
-      if (this.#lines.get(source) === last) this.#lines.delete(source);
+      if (this.#queues.get(source) === last) this.#queues.delete(source);
     });
-    return mine;
+    return result;
   }
 
-  async #afterAhead(
+  async #waitInQueue(
     source: SourceKey,
-    { ahead, untilMs, refusal }: { ahead: Promise<void> | undefined; untilMs: number; refusal: () => Error },
+    { previous, untilMs, refusal }: { previous: Promise<void> | undefined; untilMs: number; refusal: () => Error },
   ): Promise<void> {
-    if (ahead !== undefined) {
-      await ahead;
+    if (previous !== undefined) {
+      await previous;
       if (performance.now() >= untilMs) throw refusal();
     }
     while (!this.#hasTimeNow(source)) {
@@ -138,26 +139,26 @@ export class ParseBudget {
 
   /** Whether the source has time left in this second and in this slot. */
   #hasTimeNow(source: SourceKey, nowMs = performance.now()): boolean {
-    if (!this.admits(source, nowMs)) return false;
+    if (!this.hasTimeLeft(source, nowMs)) return false;
     const usage = this.#usages.get(source);
     return usage === undefined || usage.slots[usage.newest % SLOTS]! < this.#budgetMs / (SLOTS - 1);
   }
 
   /** Whether work can be done at once. */
   #isTurnFree(): boolean {
-    return this.#waiting.length === 0 && this.#recent() < TURN_MS;
+    return this.#waiting.length === 0 && this.#recentParseMs() < MAX_TURN_MS;
   }
 
-  #recent(): number {
+  #recentParseMs(): number {
     return Math.max(0, this.#recentMs - (performance.now() - this.#recentAtMs));
   }
 
   /** One at least, so that everything that waits has its turn in the end. */
-  #turn(): void {
+  #runTurn(): void {
     const startedMs = performance.now();
     do this.#waiting.shift()?.();
-    while (this.#waiting.length > 0 && performance.now() - startedMs < TURN_MS);
-    if (this.#waiting.length > 0) setImmediate(() => this.#turn());
+    while (this.#waiting.length > 0 && performance.now() - startedMs < MAX_TURN_MS);
+    if (this.#waiting.length > 0) setImmediate(() => this.#runTurn());
   }
 }
 

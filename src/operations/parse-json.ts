@@ -1,5 +1,5 @@
 import { KlatchError } from '../errors.ts';
-import { jsonExcess, type JsonLimits } from './json-bounds.ts';
+import { jsonLimitViolation, type JsonLimits } from './json-limits.ts';
 
 /** The value of a JSON text, or a sentence that says where it stops being JSON, without quoting what stands there. */
 export type ParsedJson =
@@ -10,8 +10,8 @@ export type ParsedJson =
  * for a text past its limits, before it is parsed; `subject` begins the sentence.
  */
 export function parseJson(source: string, limits: JsonLimits, subject = 'input:'): ParsedJson {
-  const excess = jsonExcess(source, limits);
-  if (excess !== null) throw new KlatchError('invalid_input', { sentence: `${subject} ${excess}` });
+  const violation = jsonLimitViolation(source, limits);
+  if (violation !== null) throw new KlatchError('invalid_input', { sentence: `${subject} ${violation}` });
   try {
     return { value: JSON.parse(source) as unknown };
   } catch (error) {
@@ -43,12 +43,12 @@ const ESCAPES = Array.from({ length: SPACE }, (_, unit) => Buffer.from(`\\u${uni
  */
 function repairControls(source: string): string {
   const bytes = Buffer.from(source);
-  const places = controlsInStrings(bytes);
-  if (places.length === 0 || places.length > MAX_REPAIRED) return source;
-  const repaired = Buffer.allocUnsafe(bytes.length + places.length * (ESCAPE_BYTES - 1));
+  const offsets = controlsInStrings(bytes);
+  if (offsets.length === 0 || offsets.length > MAX_REPAIRED) return source;
+  const repaired = Buffer.allocUnsafe(bytes.length + offsets.length * (ESCAPE_BYTES - 1));
   let from = 0;
   let length = 0;
-  for (const at of places) {
+  for (const at of offsets) {
     length += bytes.copy(repaired, length, from, at);
     length += ESCAPES[bytes[at]!]!.copy(repaired, length);
     from = at + 1;
@@ -58,25 +58,26 @@ function repairControls(source: string): string {
 }
 
 function controlsInStrings(bytes: Buffer): number[] {
-  const places: number[] = [];
+  const offsets: number[] = [];
   let isInString = false;
   for (let at = 0; at < bytes.length; at += 1) {
     const byte = bytes[at]!;
     if (byte === QUOTE) isInString = !isInString;
     else if (byte === BACKSLASH && isInString) at += 1;
     else if (byte < SPACE && isInString) {
-      places.push(at);
-      if (places.length > MAX_REPAIRED) break;
+      offsets.push(at);
+      if (offsets.length > MAX_REPAIRED) break;
     }
   }
-  return places;
+  return offsets;
 }
 
 /** A longer text is not searched for its mistake: that parses it some fourteen times. */
-const MAX_SEARCHED = 16_384;
+const MAX_BISECTED_LENGTH = 16_384;
 
 function problemOf(source: string, error: unknown): string {
-  const offset = toldOffset(error, source.length) ?? (source.length > MAX_SEARCHED ? null : searchedOffset(source));
+  const offset =
+    reportedOffset(error, source.length) ?? (source.length > MAX_BISECTED_LENGTH ? null : findErrorOffset(source));
   if (offset === null) return 'The body is not valid JSON';
   if (offset >= source.length) return 'The body is not valid JSON: it ends too early';
   // An escaped line break was a real one before the repair.
@@ -85,7 +86,7 @@ function problemOf(source: string, error: unknown): string {
 }
 
 /** Where V8 says that it stopped; null for those of its errors that quote the text instead. */
-function toldOffset(error: unknown, length: number): number | null {
+function reportedOffset(error: unknown, length: number): number | null {
   const message = String(error);
   if (message.includes('Unexpected end')) return length;
   const position = /at position (\d+)/.exec(message)?.[1];
@@ -93,22 +94,22 @@ function toldOffset(error: unknown, length: number): number | null {
 }
 
 /** The mistake stands behind the longest beginning that is JSON but for its end. */
-function searchedOffset(source: string): number {
+function findErrorOffset(source: string): number {
   let good = 0;
   let bad = source.length;
   while (bad - good > 1) {
     const middle = (good + bad) >> 1;
-    if (onlyEndsEarly(source.slice(0, middle))) good = middle;
+    if (isTruncatedJson(source.slice(0, middle))) good = middle;
     else bad = middle;
   }
   return good;
 }
 
-function onlyEndsEarly(beginning: string): boolean {
+function isTruncatedJson(beginning: string): boolean {
   try {
     JSON.parse(beginning);
     return true;
   } catch (error) {
-    return toldOffset(error, beginning.length) === beginning.length;
+    return reportedOffset(error, beginning.length) === beginning.length;
   }
 }

@@ -2,8 +2,8 @@ import * as z from 'zod';
 import { KlatchError } from '../errors.ts';
 import { violates } from '../storage/database-error.ts';
 import { findProfile, listAddresses, updateProfile, type Profile } from '../storage/profiles.ts';
-import { absentUser, userReference } from './admission.ts';
-import { reading } from './database-errors.ts';
+import { userNotFound, userReference } from './add-member.ts';
+import { translateReadErrors } from './database-errors.ts';
 import { requireAccount } from './caller.ts';
 import { defineOperation } from './operation.ts';
 import { aboutSchema, installationRoleSchema } from './schemas.ts';
@@ -20,7 +20,7 @@ export const profileSchema = z.object({
   created_at: z.string(),
 });
 
-export function presentProfile({ createdAt, ...profile }: Profile): z.infer<typeof profileSchema> {
+export function serializeProfile({ createdAt, ...profile }: Profile): z.infer<typeof profileSchema> {
   return { ...profile, created_at: createdAt.toISOString() };
 }
 
@@ -39,12 +39,12 @@ export const showProfile = defineOperation({
   errors: [],
   run: async ({ database }, _input, caller) => {
     const { accountId } = requireAccount(caller);
-    return reading(
+    return translateReadErrors(
       database.general.run(async (sql) => {
         const profile = await findProfile(sql, { id: accountId });
         // Deactivated in this very moment.
         if (profile === null) throw new KlatchError('unauthenticated');
-        return { ...presentProfile(profile), addresses: await listAddresses(sql, accountId) };
+        return { ...serializeProfile(profile), addresses: await listAddresses(sql, accountId) };
       }),
     );
   },
@@ -71,7 +71,7 @@ export const changeProfile = defineOperation({
       const profile = await database.general.run((sql) => updateProfile(sql, accountId, change));
       if (profile === null) throw new KlatchError('unauthenticated');
       bus.publish('accountsChanged', [accountId]);
-      return presentProfile(profile);
+      return serializeProfile(profile);
     } catch (error) {
       if (violates(error, 'account_nick_key')) throw new KlatchError('nick_taken', { cause: error });
       throw error;
@@ -88,9 +88,9 @@ export const findAccount = defineOperation({
   scope: 'groups:read',
   errors: ['not_found'],
   run: async ({ database }, { user }) => {
-    const asked = typeof user === 'number' ? { id: user as Profile['id'] } : { nick: user };
-    const profile = await reading(database.general.run((sql) => findProfile(sql, asked)));
-    if (profile === null) throw absentUser(user);
-    return presentProfile(profile);
+    const request = typeof user === 'number' ? { id: user as Profile['id'] } : { nick: user };
+    const profile = await translateReadErrors(database.general.run((sql) => findProfile(sql, request)));
+    if (profile === null) throw userNotFound(user);
+    return serializeProfile(profile);
   },
 });

@@ -1,13 +1,13 @@
 import * as z from 'zod';
 import { deviceKinds } from '../model/device.ts';
-import type { VendorReport } from '../push/report.ts';
-import { DatabaseAwayError, DatabaseLostError } from '../storage/database-error.ts';
+import type { VendorReport } from '../push/vendor-report.ts';
+import { DatabaseUnavailableError, CommitUnknownError } from '../storage/database-error.ts';
 import { countDevices, listPushEvents, type DeviceCount, type PushEvent } from '../storage/device-report.ts';
 import { defineOperation } from './operation.ts';
 import type { Services } from './services.ts';
 
 const MAX_EVENTS = 100;
-const QUERY_MS = 2_000;
+const QUERY_TIMEOUT_MS = 2_000;
 
 const vendorSchema = z.object({
   kind: z.enum(deviceKinds),
@@ -68,32 +68,32 @@ export const pushStatus = defineOperation({
   errors: [],
   run: async (services, { events }) => {
     const { push, config } = services;
-    const [reports, stored] = await Promise.all([push.status(), readStored(services, events)]);
+    const [reports, stored] = await Promise.all([push.status(), readDatabase(services, events)]);
     return {
       content: config.push.content,
-      vendors: reports.map((report) => presentVendor(report, stored?.devices ?? null)),
+      vendors: reports.map((report) => serializeVendor(report, stored?.devices ?? null)),
       events: stored?.events.map(({ nick, at, ...event }) => ({ at: at.toISOString(), user: nick, ...event })) ?? null,
     };
   },
 });
 
 /** Null while the database is away: how the vendors are doing is known all the same. */
-async function readStored(
+async function readDatabase(
   { database }: Services,
   limit: number,
 ): Promise<{ devices: readonly DeviceCount[]; events: readonly PushEvent[] } | null> {
   try {
     return await database.general.run(
       async (sql) => ({ devices: await countDevices(sql), events: await listPushEvents(sql, limit) }),
-      QUERY_MS,
+      QUERY_TIMEOUT_MS,
     );
   } catch (error) {
-    if (error instanceof DatabaseAwayError || error instanceof DatabaseLostError) return null;
+    if (error instanceof DatabaseUnavailableError || error instanceof CommitUnknownError) return null;
     throw error;
   }
 }
 
-function presentVendor(report: VendorReport, devices: readonly DeviceCount[] | null): z.infer<typeof vendorSchema> {
+function serializeVendor(report: VendorReport, devices: readonly DeviceCount[] | null): z.infer<typeof vendorSchema> {
   const { kind, lastError, oldestPendingMs } = report;
   const own = devices?.filter((each) => each.kind === kind) ?? null;
   return {

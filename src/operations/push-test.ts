@@ -1,8 +1,8 @@
 import * as z from 'zod';
 import { deviceKinds } from '../model/device.ts';
-import type { TestedDevice } from '../push/report.ts';
-import { requireAddressee, userReference } from './admission.ts';
-import { reading } from './database-errors.ts';
+import type { TestedDevice } from '../push/vendor-report.ts';
+import { requireActiveAccount, userReference } from './add-member.ts';
+import { translateReadErrors } from './database-errors.ts';
 import { defineOperation } from './operation.ts';
 
 const testedSchema = z.object({
@@ -29,12 +29,12 @@ export const testPush = defineOperation({
   scope: null,
   errors: ['not_found'],
   run: async ({ database, push }, { user }) => {
-    const { id, nick } = await reading(database.general.run((sql) => requireAddressee(sql, user)));
-    return { user: nick, id, devices: (await push.sendTest(id)).map(presentTested) };
+    const { id, nick } = await translateReadErrors(database.general.run((sql) => requireActiveAccount(sql, user)));
+    return { user: nick, id, devices: (await push.sendTest(id)).map(serializeTestedDevice) };
   },
 });
 
-function presentTested({ deviceId, kind, label, outcome }: TestedDevice): z.infer<typeof testedSchema> {
+function serializeTestedDevice({ deviceId, kind, label, outcome }: TestedDevice): z.infer<typeof testedSchema> {
   const why = outcome.outcome === 'delivered' ? { category: null, code: null } : outcome;
   return { device: deviceId, kind, label, outcome: outcome.outcome, category: why.category, code: why.code };
 }

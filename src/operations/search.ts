@@ -2,14 +2,14 @@ import * as z from 'zod';
 import { KlatchError } from '../errors.ts';
 import { messageId, type ConversationId, type Seq } from '../model/ids.ts';
 import { findOwner } from '../storage/bots.ts';
-import { findStanding } from '../storage/members.ts';
-import { SearchTimeoutError, searchMessageWords, type MessagePlace, type SearchPage } from '../storage/search.ts';
-import { reading } from './database-errors.ts';
-import { notIn } from './messages.ts';
+import { findMembershipStatus } from '../storage/members.ts';
+import { SearchTimeoutError, searchMessageWords, type MessagePosition, type SearchPage } from '../storage/search.ts';
+import { translateReadErrors } from './database-errors.ts';
+import { notAMember } from './messages.ts';
 import { requireAccount } from './caller.ts';
 import { defineOperation } from './operation.ts';
 import { conversationNumber } from './schemas.ts';
-import { messageSchema, presentMessage } from './shapes.ts';
+import { messageSchema, serializeMessage } from './serializers.ts';
 
 const MAX_FOUND = 50;
 const MAX_TEXT = 200;
@@ -39,39 +39,41 @@ export const searchMessages = defineOperation({
   who: 'account',
   scope: 'messages:read',
   errors: ['search_timeout', 'too_often', 'not_found'],
-  run: async ({ database, searches }, { text, conversation, before, limit }, caller) => {
+  run: async ({ database, searchLimiter }, { text, conversation, before, limit }, caller) => {
     const { accountId, accountKind } = requireAccount(caller);
     const isBot = accountKind === 'bot';
-    const owner = isBot ? await reading(database.general.run((sql) => findOwner(sql, accountId))) : null;
-    return searches.take(owner ?? accountId, async () => {
+    const owner = isBot ? await translateReadErrors(database.general.run((sql) => findOwner(sql, accountId))) : null;
+    return searchLimiter.run(owner ?? accountId, async () => {
       const conversationId = (conversation ?? null) as ConversationId | null;
       if (conversationId !== null) {
-        const standing = await reading(database.general.run((sql) => findStanding(sql, { conversationId, accountId })));
-        if (standing === null || standing.role === null) throw notIn(conversationId);
+        const status = await translateReadErrors(
+          database.general.run((sql) => findMembershipStatus(sql, { conversationId, accountId })),
+        );
+        if (status === null || status.role === null) throw notAMember(conversationId);
       }
-      const place = before === undefined ? null : placeOf(before);
-      const request = { text, accountId, conversationId, before: place, limit, maxBytes: PAGE_BYTES };
-      const page = await reading(searchMessageWords(database.search, request)).catch(explain);
+      const position = before === undefined ? null : positionOf(before);
+      const request = { text, accountId, conversationId, before: position, limit, maxBytes: PAGE_BYTES };
+      const page = await translateReadErrors(searchMessageWords(database.search, request)).catch(translateTimeout);
       if (page === null) throw new KlatchError('not_found', { sentence: 'before: there is no such message' });
-      return present(page);
+      return serializePage(page);
     });
   },
 });
 
-function placeOf(id: string): MessagePlace {
+function positionOf(id: string): MessagePosition {
   const [conversationId, seq] = id.split(':').map(Number) as [ConversationId, Seq];
   return { conversationId, seq };
 }
 
-function explain(error: unknown): never {
+function translateTimeout(error: unknown): never {
   throw error instanceof SearchTimeoutError ? new KlatchError('search_timeout', { cause: error }) : error;
 }
 
-function present({ found, next }: SearchPage): z.infer<typeof foundSchema> {
+function serializePage({ found, next }: SearchPage): z.infer<typeof foundSchema> {
   return {
     messages: found.map(({ conversationId, message }) => ({
       conversation: conversationId,
-      ...presentMessage(conversationId, message),
+      ...serializeMessage(conversationId, message),
     })),
     next: next === null ? null : messageId(next.conversationId, next.seq),
   };

@@ -1,6 +1,6 @@
 import { getHeapStatistics } from 'node:v8';
 import * as z from 'zod';
-import type { AgedReport } from './delivery-report.ts';
+import type { CachedReport } from './delivery-report.ts';
 import { defineOperation } from './operation.ts';
 
 const PING_MS = 1_000;
@@ -74,12 +74,12 @@ export const serverStatus = defineOperation({
       ready,
       waiting_posts: messageLog.depth,
       deliveries_in_flight: services.deliveriesInFlight(),
-      deliveries: aged === null ? null : presentDeliveries(aged),
+      deliveries: aged === null ? null : serializeDeliveries(aged),
     };
   },
 });
 
-function presentDeliveries({ report, ageMs }: AgedReport): z.infer<typeof deliveriesSchema> {
+function serializeDeliveries({ report, ageMs }: CachedReport): z.infer<typeof deliveriesSchema> {
   return {
     age_ms: Math.round(ageMs),
     hooks: { ...report.hooks },

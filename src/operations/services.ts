@@ -11,13 +11,13 @@ import type { Database } from '../storage/database.ts';
 import type { PingTarget } from '../storage/hook-control.ts';
 import type { MessageLog } from '../storage/message-log.ts';
 import type { Sealer } from '../storage/sealed.ts';
-import type { TokenDirectory } from './access.ts';
+import type { TokenCache } from './access.ts';
 import type { Activations } from './activations.ts';
 import type { DeliveryReport } from './delivery-report.ts';
 import type { ParseBudget } from './parse-budget.ts';
-import type { NumberPair, Rate } from './rate.ts';
-import type { SearchTurns } from './search-turns.ts';
-import type { SessionDirectory } from './sessions.ts';
+import type { NumberPair, RateLimiter } from './rate-limiter.ts';
+import type { SearchLimiter } from './search-limiter.ts';
+import type { SessionCache } from './session-cache.ts';
 
 /** What operations work with; `server.ts` builds it. */
 export interface Services extends FileServices {
@@ -40,25 +40,25 @@ export interface Services extends FileServices {
   readonly serverKeys: readonly ServerKey[];
   readonly messageLog: MessageLog;
   readonly bus: Bus;
-  readonly tokens: TokenDirectory;
-  readonly sessions: SessionDirectory;
+  readonly tokens: TokenCache;
+  readonly sessions: SessionCache;
   /** The ways of proving an address, and what was counted of them. */
   readonly activations: Activations;
   /** Requests by session. */
-  readonly sessionRate: Rate<number>;
+  readonly sessionLimiter: RateLimiter<number>;
   /** The word that somebody is writing, by conversation and account. */
-  readonly typingRate: Rate<NumberPair>;
+  readonly typingLimiter: RateLimiter<NumberPair>;
   /** How long the event loop parses what each source sends. */
   readonly parseBudget: ParseBudget;
-  readonly searches: SearchTurns;
+  readonly searchLimiter: SearchLimiter;
   /** Who has a live connection in the foreground, as far as this node knows. */
   readonly onlineAccounts: () => readonly AccountId[];
   readonly push: PushQueue;
   readonly policy: AddressPolicy;
   /** Registrations of reverse webhooks by group. */
-  readonly registrations: Rate<number>;
+  readonly registrationLimiter: RateLimiter<number>;
   /** Changes of reverse webhooks, and redeliveries, by group. */
-  readonly hookChanges: Rate<number>;
+  readonly hookChangeLimiter: RateLimiter<number>;
   /** Sends one ping; resolves, within 8 s, with what became of it, or null when too many are on their way. */
   readonly sendPing: (target: PingTarget) => Promise<Attempt | null>;
   readonly deliveriesInFlight: () => number;

@@ -3,11 +3,11 @@ import { KlatchError } from '../errors.ts';
 import type { SessionId } from '../model/ids.ts';
 import { scopes } from '../model/scopes.ts';
 import { endSession, endSessions, listSessions, type ListedSession } from '../storage/session-list.ts';
-import { reading } from './database-errors.ts';
+import { translateReadErrors } from './database-errors.ts';
 import { requireAccount } from './caller.ts';
 import { defineOperation } from './operation.ts';
 import { limitSchema, pageOf } from './page.ts';
-import { endingSessions } from './session-ends.ts';
+import { withSessionRevocation } from './session-revocation.ts';
 
 /** A session, or a bot's token, without what it is presented with. */
 export const listedSessionSchema = z.object({
@@ -21,7 +21,7 @@ export const listedSessionSchema = z.object({
   expires_at: z.string().nullable(),
 });
 
-export function presentSession(session: ListedSession): z.infer<typeof listedSessionSchema> {
+export function serializeSession(session: ListedSession): z.infer<typeof listedSessionSchema> {
   const { id, label, scopes: own, createdAt, usedAt, expiresAt } = session;
   return {
     id,
@@ -46,11 +46,11 @@ export const listOwnSessions = defineOperation({
   errors: [],
   run: async ({ database }, { after, limit }, caller) => {
     const { accountId, sessionId } = requireAccount(caller);
-    const rows = await reading(
+    const rows = await translateReadErrors(
       database.general.run((sql) => listSessions(sql, { accountId, after, limit: limit + 1 })),
     );
     const { page, next } = pageOf(rows, limit, ({ id }) => id);
-    return { sessions: page.map((each) => ({ ...presentSession(each), current: each.id === sessionId })), next };
+    return { sessions: page.map((each) => ({ ...serializeSession(each), current: each.id === sessionId })), next };
   },
 });
 
@@ -64,8 +64,8 @@ export const endOwnSession = defineOperation({
   errors: ['not_found'],
   run: async ({ database, bus }, { session }, caller) => {
     const { accountId } = requireAccount(caller);
-    const hasEnded = await endingSessions({ bus }, (endsOf) => {
-      endsOf(accountId);
+    const hasEnded = await withSessionRevocation({ bus }, (revokesSessionsOf) => {
+      revokesSessionsOf(accountId);
       return database.general.run((sql) => endSession(sql, accountId, session));
     });
     if (!hasEnded) {
@@ -86,8 +86,8 @@ export const endOtherSessions = defineOperation({
   errors: [],
   run: async ({ database, bus }, _input, caller) => {
     const { accountId, sessionId } = requireAccount(caller);
-    const ended = await endingSessions({ bus }, (endsOf) => {
-      endsOf(accountId);
+    const ended = await withSessionRevocation({ bus }, (revokesSessionsOf) => {
+      revokesSessionsOf(accountId);
       return database.general.run((sql) => endSessions(sql, [accountId], sessionId));
     });
     if (ended.length > 0) bus.publish('sessionsEnded', ended);

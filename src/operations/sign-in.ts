@@ -7,13 +7,13 @@ import type { Transaction } from '../storage/connection.ts';
 import { endSurplusSessions, insertSession } from '../storage/sessions.ts';
 import { installationRoleSchema } from './schemas.ts';
 import type { Services } from './services.ts';
-import { newSessionToken } from './sessions.ts';
+import { newSessionToken } from './session-cache.ts';
 
-const NAME_BYTES = 32;
+const TOKEN_BYTES = 32;
 const LINK_PREFIX = 'kll_';
-const LINK = /^kll_[A-Za-z0-9_-]{43}$/;
+const LINK_TOKEN_PATTERN = /^kll_[A-Za-z0-9_-]{43}$/;
 /** What a session is called whose client gives it no name. */
-const UNNAMED = 'a client';
+const DEFAULT_LABEL = 'a client';
 
 /** What people call a session: a device, a program. */
 export const labelSchema = z
@@ -43,34 +43,34 @@ export const signedInSchema = z.object({
 export type SignedIn = z.infer<typeof signedInSchema>;
 
 /** A name that cannot be guessed, for a transaction: 256 random bits. */
-export function newSecretName(): string {
-  return randomBytes(NAME_BYTES).toString('base64url');
+export function newOpaqueToken(): string {
+  return randomBytes(TOKEN_BYTES).toString('base64url');
 }
 
 /** What secret names are kept as: SHA-256 (hex). */
-export function hashSecretName(name: string): string {
+export function hashOpaqueToken(name: string): string {
   return createHash('sha256').update(name).digest('hex');
 }
 
 /** The token of a new sign-in link. */
 export function newLinkToken(): string {
-  return LINK_PREFIX + newSecretName();
+  return LINK_PREFIX + newOpaqueToken();
 }
 
 /** A sign-in link as people pass it on. The token is behind the #, which browsers send to no server and no log. */
-export function linkOf({ config }: Pick<Services, 'config'>, token: string): string {
+export function signInLinkFor({ config }: Pick<Services, 'config'>, token: string): string {
   return `${config.http.baseUri}/v1/sign-in#${token}`;
 }
 
 /** The token out of a whole link, or as it is; null when it can be none. */
-export function linkToken(text: string): string | null {
+export function parseLinkToken(text: string): string | null {
   const token = text.trim().split('#').at(-1)!;
-  return LINK.test(token) ? token : null;
+  return LINK_TOKEN_PATTERN.test(token) ? token : null;
 }
 
 /** A session that was made, and those that had to end for it. */
 export interface OpenedSession {
-  readonly answer: SignedIn;
+  readonly response: SignedIn;
   readonly ended: readonly SessionId[];
 }
 
@@ -80,7 +80,7 @@ export interface OpenedSession {
  */
 export async function openSession(
   tx: Transaction,
-  { accountId, label = UNNAMED }: { accountId: AccountId; label: string | undefined },
+  { accountId, label = DEFAULT_LABEL }: { accountId: AccountId; label: string | undefined },
   sessionsPerUser: number,
 ): Promise<OpenedSession | null> {
   const account = await lockActiveAccount(tx, accountId);
@@ -88,20 +88,23 @@ export async function openSession(
   const { token, hash: tokenHash } = newSessionToken('user');
   const session = await insertSession(tx, { accountId, tokenHash, label, scopes: null, expiresAt: null });
   const ended = await endSurplusSessions(tx, { accountId, newest: session, keep: sessionsPerUser });
-  return { answer: { status: 'signed_in', token, session, account: presentOwnAccount(account) }, ended };
+  return { response: { status: 'signed_in', token, session, account: serializeOwnAccount(account) }, ended };
 }
 
 /** Tells of the sessions that a new one ended. */
-export function publishOpened({ bus }: Pick<Services, 'bus'>, { answer, ended }: OpenedSession): SignedIn {
+export function publishOpenedSession(
+  { bus }: Pick<Services, 'bus'>,
+  { response: answer, ended }: OpenedSession,
+): SignedIn {
   if (ended.length > 0) bus.publish('sessionsEnded', ended);
   return answer;
 }
 
-export function presentOwnAccount({ id, kind, nick, name, role }: NamedAccount): z.infer<typeof ownAccountSchema> {
+export function serializeOwnAccount({ id, kind, nick, name, role }: NamedAccount): z.infer<typeof ownAccountSchema> {
   return { id, kind, nick, name, role };
 }
 
 /** What is said to who proved an address of an account that is deactivated. */
-export function deactivated(): KlatchError {
+export function accountDeactivated(): KlatchError {
   return new KlatchError('forbidden', { sentence: 'This account is deactivated: ask the administrator' });
 }

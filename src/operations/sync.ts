@@ -1,16 +1,16 @@
 import * as z from 'zod';
 import type { Rev } from '../model/ids.ts';
 import { readChanges } from '../storage/changes.ts';
-import { notIn } from './messages.ts';
-import { definePlacedOperation } from './operation.ts';
-import { readAs } from './place.ts';
+import { notAMember } from './messages.ts';
+import { defineConversationOperation } from './operation.ts';
+import { readAuthorized } from './conversation-access.ts';
 import { conversationNumber } from './schemas.ts';
-import { changeSchema, presentChange } from './shapes.ts';
+import { changeSchema, serializeChange } from './serializers.ts';
 
 const MAX_CHANGES = 500;
 const PAGE_BYTES = 512 * 1024;
 
-export const syncChanges = definePlacedOperation({
+export const syncChanges = defineConversationOperation({
   name: 'sync.changes',
   summary: 'What a client lacks of a conversation: messages, edits, deletions and notices behind a rev, in order.',
   input: z.strictObject({
@@ -29,14 +29,14 @@ export const syncChanges = definePlacedOperation({
   who: 'member',
   scope: 'messages:read',
   errors: [],
-  run: async (services, { after_rev: afterRev, limit }, caller, place) => {
-    const { conversationId } = place;
+  run: async (services, { after_rev: afterRev, limit }, caller, access) => {
+    const { conversationId } = access;
     const request = { conversationId, afterRev: afterRev as Rev, limit, maxBytes: PAGE_BYTES };
-    const page = await readAs(services, { place, caller, on: 'conversation', who: 'member' }, (sql) =>
+    const page = await readAuthorized(services, { access, caller, on: 'conversation', who: 'member' }, (sql) =>
       readChanges(sql, request),
     );
-    if (page === null) throw notIn(conversationId);
+    if (page === null) throw notAMember(conversationId);
     const { changes, rev, more } = page;
-    return { changes: changes.map((change) => presentChange(conversationId, change)), rev, more };
+    return { changes: changes.map((change) => serializeChange(conversationId, change)), rev, more };
   },
 });

@@ -4,22 +4,22 @@ import { listOwnConversations, showOwnConversation } from './conversations.ts';
 import { linkFile, listOwnFiles, removeOwnFile } from './files.ts';
 import { checkFiles } from './files-check.ts';
 import { messageHistory } from './history.ts';
-import { removeAnyHook, updateAnyHook } from './hook-control.ts';
+import { removeGroupHook, updateHook } from './hook-update.ts';
 import { createHook } from './hook-create.ts';
-import { hookInfo, listAllHooks, listGroupHooks } from './hook-directory.ts';
-import { anyHookLog } from './hook-log.ts';
-import { pingAnyHook } from './hook-ping.ts';
-import { redeliverAnyHook, skipAnyHook } from './hook-redelivery.ts';
+import { hookInfo, listAllHooks, listGroupHooks } from './hook-list.ts';
+import { hookLog } from './hook-delivery-log.ts';
+import { pingHook } from './hook-ping.ts';
+import { redeliverHook, skipHook } from './hook-redeliver.ts';
 import { restoreRemovedHook } from './hook-restore.ts';
-import { authenticateLive, followLive, foregroundLive, listPresence, pingLive } from './live.ts';
+import { authenticateLive, subscribeLive, foregroundLive, listPresence, pingLive } from './live.ts';
 import { sendMessage } from './messages.ts';
-import { updateNotifications } from './notifications.ts';
+import { updateNotifications } from './notification-settings.ts';
 import type { Operation } from './operation.ts';
-import { openPrivate } from './private.ts';
+import { openPrivateConversation } from './private-conversations.ts';
 import { pushStatus } from './push-status.ts';
 import { testPush } from './push-test.ts';
-import { readMessages, typeMessage } from './reading.ts';
-import { deleteMessage, editMessage } from './revisions.ts';
+import { markRead, sendTyping } from './read-state.ts';
+import { deleteMessage, editMessage } from './edit-message.ts';
 import { searchMessages } from './search.ts';
 import { serverStatus } from './server-status.ts';
 import { syncChanges } from './sync.ts';
@@ -29,7 +29,7 @@ export function operationTable(): ReadonlyMap<string, Operation> {
   const all = [
     ...accountOperations(),
     ...groupOperations(),
-    openPrivate,
+    openPrivateConversation,
     listOwnConversations,
     showOwnConversation,
     updateNotifications,
@@ -37,24 +37,24 @@ export function operationTable(): ReadonlyMap<string, Operation> {
     listGroupHooks,
     listAllHooks,
     hookInfo,
-    anyHookLog,
-    updateAnyHook,
-    pingAnyHook,
-    redeliverAnyHook,
-    skipAnyHook,
-    removeAnyHook,
+    hookLog,
+    updateHook,
+    pingHook,
+    redeliverHook,
+    skipHook,
+    removeGroupHook,
     restoreRemovedHook,
     sendMessage,
     authenticateLive,
-    followLive,
+    subscribeLive,
     foregroundLive,
     pingLive,
     listPresence,
     messageHistory,
     editMessage,
     deleteMessage,
-    readMessages,
-    typeMessage,
+    markRead,
+    sendTyping,
     searchMessages,
     linkFile,
     listOwnFiles,

@@ -32,19 +32,19 @@ export function checkInputText(input: unknown, maxValues: number): void {
 }
 
 function checkString(field: string, text: string): void {
-  const place = field.length > MAX_ISSUE_LENGTH ? 'input' : field || 'input';
-  if (text.includes('\u0000')) throw invalid(`${place}: must not hold the character NUL`);
-  if (!text.isWellFormed()) throw invalid(`${place}: is not valid Unicode (it holds half of a surrogate pair)`);
+  const path = field.length > MAX_ISSUE_LENGTH ? 'input' : field || 'input';
+  if (text.includes('\u0000')) throw invalid(`${path}: must not hold the character NUL`);
+  if (!text.isWellFormed()) throw invalid(`${path}: is not valid Unicode (it holds half of a surrogate pair)`);
 }
 
 /** The error that says what of an input does not fit its schema: the first few mistakes, each with its place. */
-export function misfit({ issues }: z.ZodError): KlatchError {
-  const told = issues.slice(0, MAX_ISSUES).map((found) => {
+export function validationError({ issues }: z.ZodError): KlatchError {
+  const messages = issues.slice(0, MAX_ISSUES).map((found) => {
     const issue = `${found.path.join('.') || 'input'}: ${sentenceOf(found)}`;
     return issue.length > MAX_ISSUE_LENGTH ? `${issue.slice(0, MAX_ISSUE_LENGTH).toWellFormed()} …` : issue;
   });
-  if (issues.length > MAX_ISSUES) told.push(`and ${issues.length - MAX_ISSUES} more`);
-  return invalid(told.join('; '));
+  if (issues.length > MAX_ISSUES) messages.push(`and ${issues.length - MAX_ISSUES} more`);
+  return invalid(messages.join('; '));
 }
 
 /** zod's own words, but for what is not there, and for several kinds of value of which it names none. */

@@ -4,14 +4,14 @@ import type { AccountId } from '../model/ids.ts';
 import { parseProofAddress } from '../model/proof-address.ts';
 import { findAddressHolder, replaceAddress } from '../storage/addresses.ts';
 import type { Transaction } from '../storage/connection.ts';
-import { DatabaseLostError, violates } from '../storage/database-error.ts';
-import { findAddressee, type Addressee } from '../storage/members.ts';
+import { CommitUnknownError, violates } from '../storage/database-error.ts';
+import { findTargetAccount, type TargetAccount } from '../storage/members.ts';
 import { setDeactivated, updateProfile } from '../storage/profiles.ts';
 import { endSessions } from '../storage/session-list.ts';
 import { deleteSignInLinks } from '../storage/sign-in-links.ts';
-import { absentUser, requireAddressee } from './admission.ts';
+import { userNotFound, requireActiveAccount } from './add-member.ts';
 import { defineOperation } from './operation.ts';
-import { presentProfile, profileSchema } from './profile.ts';
+import { serializeProfile, profileSchema } from './profile.ts';
 import type { Services } from './services.ts';
 import { nickSchema, titleSchema } from './users.ts';
 
@@ -43,10 +43,10 @@ export const updateUser = defineOperation({
     const proof = address === undefined ? null : parseProofAddress(address);
     if (typeof proof === 'string') throw new KlatchError('invalid_input', { sentence: `address: ${proof}` });
     const role = admin === undefined ? undefined : admin ? ('admin' as const) : ('user' as const);
-    return changing(services, async (tx) => {
-      const { id } = await requireAddressee(tx, user);
+    return changeAccounts(services, async (tx) => {
+      const { id } = await requireActiveAccount(tx, user);
       const profile = await updateProfile(tx, id, { name, role });
-      if (profile === null) throw absentUser(user);
+      if (profile === null) throw userNotFound(user);
       if (profile.kind === 'bot' && (role !== undefined || proof !== null)) {
         throw new KlatchError('invalid_input', { sentence: `${user} is a bot: it has neither a role nor an address` });
       }
@@ -57,7 +57,7 @@ export const updateUser = defineOperation({
         }
         await replaceAddress(tx, id, proof);
       }
-      return { result: presentProfile(profile), changed: [id] };
+      return { result: serializeProfile(profile), changed: [id] };
     });
   },
 });
@@ -72,8 +72,8 @@ export const deactivateUser = defineOperation({
   scope: null,
   errors: ['not_found'],
   run: (services, { user }) =>
-    changing(services, async (tx) => {
-      const { id, nick } = await requireAnybody(tx, user);
+    changeAccounts(services, async (tx) => {
+      const { id, nick } = await requireAccount(tx, user);
       // Who signs in at this moment holds the account's lock: this waits, and then finds the session.
       const changed = await setDeactivated(tx, id, true);
       const ended = await endSessions(tx, [id, ...changed]);
@@ -91,30 +91,33 @@ export const activateUser = defineOperation({
   scope: null,
   errors: ['not_found'],
   run: (services, { user }) =>
-    changing(services, async (tx) => {
-      const { id, nick } = await requireAnybody(tx, user);
+    changeAccounts(services, async (tx) => {
+      const { id, nick } = await requireAccount(tx, user);
       const changed = await setDeactivated(tx, id, false);
       return { result: { user: nick, id, deactivated: false }, changed };
     }),
 });
 
-interface Changed<T> {
+interface AccountChange<T> {
   readonly result: T;
   readonly changed: readonly AccountId[];
   readonly ended?: Awaited<ReturnType<typeof endSessions>>;
 }
 
 /** One transaction, after which everybody hears of it; also where its answer was lost, for it may have been done. */
-async function changing<T>({ database, bus }: Services, work: (tx: Transaction) => Promise<Changed<T>>): Promise<T> {
-  const publish = ({ changed, ended = [] }: Omit<Changed<T>, 'result'>): void => {
+async function changeAccounts<T>(
+  { database, bus }: Services,
+  work: (tx: Transaction) => Promise<AccountChange<T>>,
+): Promise<T> {
+  const publish = ({ changed, ended = [] }: Omit<AccountChange<T>, 'result'>): void => {
     if (ended.length > 0) bus.publish('sessionsEnded', ended);
     if (changed.length > 0) bus.publish('accountsChanged', changed);
   };
-  let made: Changed<T> | null = null;
+  let made: AccountChange<T> | null = null;
   try {
     made = await database.general.transaction(async (tx) => (made = await work(tx)));
   } catch (error) {
-    if (error instanceof DatabaseLostError && made !== null) publish(made);
+    if (error instanceof CommitUnknownError && made !== null) publish(made);
     if (violates(error, 'account_address_pkey')) {
       throw new KlatchError('invalid_input', { sentence: ADDRESS_TAKEN, cause: error });
     }
@@ -125,8 +128,8 @@ async function changing<T>({ database, bus }: Services, work: (tx: Transaction) 
 }
 
 /** The account of a nick, a deactivated one too. Throws `not_found`. */
-async function requireAnybody(tx: Transaction, user: string): Promise<Addressee> {
-  const found = await findAddressee(tx, user);
-  if (found === null) throw absentUser(user);
+async function requireAccount(tx: Transaction, user: string): Promise<TargetAccount> {
+  const found = await findTargetAccount(tx, user);
+  if (found === null) throw userNotFound(user);
   return found;
 }

@@ -3,7 +3,7 @@ import { KlatchError } from '../errors.ts';
 import { insertAccount, listAccounts } from '../storage/accounts.ts';
 import { violates } from '../storage/database-error.ts';
 import { resolveGroup } from './access.ts';
-import { reading } from './database-errors.ts';
+import { translateReadErrors } from './database-errors.ts';
 import { defineOperation } from './operation.ts';
 import { limitSchema, pageOf } from './page.ts';
 import { groupReference, groupRoleSchema, installationRoleSchema } from './schemas.ts';
@@ -78,7 +78,7 @@ export const listUsers = defineOperation({
   run: async ({ database }, { after, limit, role = null, group }) => {
     const conversationId = group === undefined ? null : await resolveGroup(database.general, group);
     const page = { after: after.toLowerCase(), limit: limit + 1, role, conversationId };
-    const rows = await reading(database.general.run((sql) => listAccounts(sql, page)));
+    const rows = await translateReadErrors(database.general.run((sql) => listAccounts(sql, page)));
     const { page: accounts, next } = pageOf(rows, limit, (account) => account.nick);
     const users = accounts.map(({ id, nick, name, role: ownRole, groups, groupRole, createdAt, deactivated }) => ({
       id,

@@ -3,7 +3,7 @@ import { domainToASCII } from 'node:url';
 import ipaddr from 'ipaddr.js';
 import { MachineNetwork } from './machine-network.ts';
 import { OWN_RULE, type Address, type OwnAddresses } from './own-addresses.ts';
-import type { PublicNames } from './public-names.ts';
+import type { PublicHosts } from './public-hosts.ts';
 
 type Range<A extends Address> = readonly [A, number];
 
@@ -59,7 +59,7 @@ export interface OwnNetwork {
   /** Default: the machine's interfaces and on-link prefixes, read at run time. */
   readonly machine?: OwnAddresses;
   /** What `http.base-uri` and `public-endpoints` resolve to. */
-  readonly publicNames?: PublicNames;
+  readonly publicHosts?: PublicHosts;
 }
 
 /**
@@ -76,29 +76,29 @@ export class AddressPolicy {
   readonly #allowedHosts = new Set<string>();
   readonly #allowedSuffixes: string[] = [];
   readonly #machine: OwnAddresses;
-  readonly #publicNames: PublicNames | null;
+  readonly #publicHosts: PublicHosts | null;
 
   /**
    * @param allow entries of `delivery.allow`: `10.1.0.0/16`, `fd00::/8`, one address, `loopback`, `private`, a host name
    *   (`hooks.local`) or the names below one (`*.corp.example`, which does not match `corp.example` itself).
    * @throws AddressPolicyError for an entry that is none of these.
    */
-  constructor(allow: readonly string[], { machine = new MachineNetwork(), publicNames }: OwnNetwork = {}) {
+  constructor(allow: readonly string[], { machine = new MachineNetwork(), publicHosts }: OwnNetwork = {}) {
     this.#machine = machine;
-    this.#publicNames = publicNames ?? null;
+    this.#publicHosts = publicHosts ?? null;
     for (const entry of allow) this.#add(entry);
   }
 
-  /** To be awaited before `refuses` decides about a connection: the server's own names have been looked up then. */
+  /** To be awaited before `violatedRule` decides about a connection: the server's own names have been looked up then. */
   async refresh(): Promise<void> {
-    await this.#publicNames?.refresh();
+    await this.#publicHosts?.refresh();
   }
 
   /**
    * Null when `address` (as a resolver or a URL gives it, a zone id included) may be connected to for the host name
    * `host`; else the short name of the rule that refuses it.
    */
-  refuses(address: string, host: string): string | null {
+  violatedRule(address: string, host: string): string | null {
     if (isIP(address) === 0) return 'not an address';
     const parsed = parseAddress(address);
     const rule = ruleOf(parsed) ?? this.#ownRuleOf(parsed, host);
@@ -107,8 +107,8 @@ export class AddressPolicy {
   }
 
   #ownRuleOf(address: Address, host: string): string | null {
-    if (this.#publicNames?.names(host) === true) return OWN_RULE;
-    return this.#machine.ruleOf(address) ?? this.#publicNames?.ruleOf(address) ?? null;
+    if (this.#publicHosts?.includes(host) === true) return OWN_RULE;
+    return this.#machine.ruleOf(address) ?? this.#publicHosts?.ruleOf(address) ?? null;
   }
 
   /**
@@ -116,21 +116,21 @@ export class AddressPolicy {
    * server's own (the look-up at each attempt decides), else the rule that refuses it. Spellings such as `0x7f.1` are
    * read as URLs do.
    */
-  refusesHost(host: string): string | null {
+  violatedRuleOfHost(host: string): string | null {
     const literal = literalOf(host);
-    if (literal !== null) return this.refuses(literal, host);
+    if (literal !== null) return this.violatedRule(literal, host);
     const normalised = URL.parse(`http://${host}/`)?.hostname;
     if (normalised === undefined) return 'not a host';
     const spelled = literalOf(normalised);
-    if (spelled !== null) return this.refuses(spelled, host);
-    return this.#publicNames?.names(normalised) === true && !this.#listsHost(host) ? OWN_RULE : null;
+    if (spelled !== null) return this.violatedRule(spelled, host);
+    return this.#publicHosts?.includes(normalised) === true && !this.#listsHost(host) ? OWN_RULE : null;
   }
 
   /**
    * Whether `delivery.allow` names the host of a URL, by its name or by an address that it spells: the administrator
    * means this very host, and not just any public one.
    */
-  namesHost(host: string): boolean {
+  listsHostExplicitly(host: string): boolean {
     const literal = literalOf(host);
     if (literal !== null) return this.#listsHost(host) || this.#listsAddress(parseAddress(literal));
     return this.#listsHost(host);

@@ -1,13 +1,13 @@
 import type { Dispatcher } from 'undici';
-import { categoryOf, codeOf, ConnectFailure, detailOf, type Category } from './failure.ts';
-import type { AssignableHandler, KeptConnection } from './kept-connection.ts';
+import { categoryOf, codeOf, ConnectFailure, detailOf, type FailureCategory } from './failure.ts';
+import type { AssignableHandler, KeepAliveConnection } from './keep-alive-connection.ts';
 import { parseRetryAfter } from './retry-after.ts';
 
 /** The outcome of one POST. Neither delivered nor with a category: nothing was decided about the receiver (see `detail`). */
 export interface Attempt {
   readonly delivered: boolean;
   /** Why it failed; null when delivered, and when it was not sent. */
-  readonly category: Category | null;
+  readonly category: FailureCategory | null;
   /** The HTTP status, when headers arrived. */
   readonly code: number | null;
   /** From the moment the request got its connection slot to the outcome; whole milliseconds. */
@@ -26,16 +26,16 @@ export interface AttemptBounds {
 }
 
 /** How an attempt is sent, and what it asks before each write. */
-export interface AttemptSteps {
+export interface AttemptCallbacks {
   /** Hands the request to undici. */
   readonly dispatch: (handler: AssignableHandler) => void;
   /** Asked in the tick in which the request is written; false: it is not sent. */
   readonly beforeWrite: (() => boolean) | undefined;
-  readonly settled: (attempt: AttemptInFlight) => void;
+  readonly onSettled: (attempt: AttemptInFlight) => void;
 }
 
 /** 1xx answers are skipped; a receiver that sends more of them than this does nothing else. */
-const MAX_INTERIM_ANSWERS = 16;
+const MAX_INTERIM_RESPONSES = 16;
 
 /**
  * One POST on its way: undici's handler, the clock, and the rule of the reused connection.
@@ -49,17 +49,17 @@ const MAX_INTERIM_ANSWERS = 16;
  */
 export class AttemptInFlight implements AssignableHandler {
   readonly #bounds: AttemptBounds;
-  readonly #steps: AttemptSteps;
+  readonly #callbacks: AttemptCallbacks;
   readonly #resolve: (attempt: Attempt) => void;
   readonly #reject: (error: unknown) => void;
   #timer: NodeJS.Timeout;
-  #connection: KeptConnection | null = null;
+  #connection: KeepAliveConnection | null = null;
   #controller: Dispatcher.DispatchController | null = null;
   #startedAt = 0;
   #isReused = false;
   #bytesReadBefore = 0;
-  #interimAnswers = 0;
-  #answerBytes = 0;
+  #interimResponses = 0;
+  #responseBytes = 0;
   #code: number | null = null;
   #retryAfterMs: number | null = null;
   #isSettled = false;
@@ -67,21 +67,21 @@ export class AttemptInFlight implements AssignableHandler {
 
   constructor(
     bounds: AttemptBounds,
-    steps: AttemptSteps,
+    callbacks: AttemptCallbacks,
     promise: { resolve: (attempt: Attempt) => void; reject: (error: unknown) => void },
   ) {
     this.#bounds = bounds;
-    this.#steps = steps;
+    this.#callbacks = callbacks;
     this.#resolve = promise.resolve;
     this.#reject = promise.reject;
-    this.#timer = setTimeout(() => this.#expire(), bounds.headersTimeoutMs);
+    this.#timer = setTimeout(() => this.#onTimeout(), bounds.headersTimeoutMs);
   }
 
   get needsNewSocket(): boolean {
     return this.#needsNewSocket;
   }
 
-  assign(connection: KeptConnection): boolean {
+  assign(connection: KeepAliveConnection): boolean {
     if (this.#isSettled) return false;
     if (this.#connection === null) {
       this.#startedAt = performance.now();
@@ -109,8 +109,8 @@ export class AttemptInFlight implements AssignableHandler {
   ): void {
     if (this.#isSettled) return;
     if (code < 200) {
-      this.#interimAnswers += 1;
-      if (this.#interimAnswers > MAX_INTERIM_ANSWERS) {
+      this.#interimResponses += 1;
+      if (this.#interimResponses > MAX_INTERIM_RESPONSES) {
         this.#fail('connection', 'too many 1xx answers');
         controller.abort(new Error('too many 1xx answers'));
       }
@@ -122,13 +122,13 @@ export class AttemptInFlight implements AssignableHandler {
     queueMicrotask(() => {
       if (this.#isSettled) return;
       clearTimeout(this.#timer);
-      this.#timer = setTimeout(() => this.#expire(), this.#bounds.answerTimeMs);
+      this.#timer = setTimeout(() => this.#onTimeout(), this.#bounds.answerTimeMs);
     });
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
-    this.#answerBytes += chunk.length;
-    if (this.#answerBytes <= this.#bounds.answerBytes) return;
+    this.#responseBytes += chunk.length;
+    if (this.#responseBytes <= this.#bounds.answerBytes) return;
     this.#settleByStatus();
     controller.abort(new Error('answer cut'));
   }
@@ -144,7 +144,7 @@ export class AttemptInFlight implements AssignableHandler {
     if (this.#code !== null) this.#settleByStatus();
     else if (codeOf(error) === 'UND_ERR_INVALID_ARG') this.#settle(() => this.#reject(error));
     else if (error instanceof ClientStopped) this.#fail(null, error.message);
-    else if (this.#mayRepeat(error)) this.#repeat();
+    else if (this.#mayRetry(error)) this.#retryOnNewSocket();
     else this.#fail(categoryOf(error), detailOf(error));
   }
 
@@ -156,7 +156,7 @@ export class AttemptInFlight implements AssignableHandler {
 
   #mayWrite(): boolean {
     try {
-      if (this.#steps.beforeWrite?.() !== false) return true;
+      if (this.#callbacks.beforeWrite?.() !== false) return true;
       this.#fail(null, 'not wanted any more');
     } catch (error) {
       this.#settle(() => this.#reject(error));
@@ -164,23 +164,23 @@ export class AttemptInFlight implements AssignableHandler {
     return false;
   }
 
-  #mayRepeat(error: Error): boolean {
+  #mayRetry(error: Error): boolean {
     if (this.#needsNewSocket || error instanceof ConnectFailure || this.#connection === null) return false;
     // Without a controller undici has found its idle socket broken before it wrote anything.
     if (this.#controller === null) return true;
     return this.#isReused && this.#connection.bytesRead === this.#bytesReadBefore;
   }
 
-  #repeat(): void {
+  #retryOnNewSocket(): void {
     this.#needsNewSocket = true;
     this.#controller = null;
     // undici is still in the middle of closing the connection; "at once" is when it is done.
     queueMicrotask(() => {
-      if (!this.#isSettled) this.#steps.dispatch(this);
+      if (!this.#isSettled) this.#callbacks.dispatch(this);
     });
   }
 
-  #expire(): void {
+  #onTimeout(): void {
     if (this.#code !== null) this.#settleByStatus();
     else if (this.#connection === null) this.#fail(null, 'no free connection');
     else this.#fail('timeout', this.#controller === null ? 'no connection' : 'no answer');
@@ -193,23 +193,23 @@ export class AttemptInFlight implements AssignableHandler {
     this.#finish(isSuccess, isSuccess ? null : 'status', null);
   }
 
-  #fail(category: Category | null, detail: string): void {
+  #fail(category: FailureCategory | null, detail: string): void {
     this.#finish(false, category, detail);
   }
 
-  #finish(delivered: boolean, category: Category | null, detail: string | null): void {
+  #finish(delivered: boolean, category: FailureCategory | null, detail: string | null): void {
     const durationMs = this.#connection === null ? 0 : Math.round(performance.now() - this.#startedAt);
     this.#settle(() =>
       this.#resolve({ delivered, category, code: this.#code, durationMs, retryAfterMs: this.#retryAfterMs, detail }),
     );
   }
 
-  #settle(conclude: () => void): void {
+  #settle(report: () => void): void {
     if (this.#isSettled) return;
     this.#isSettled = true;
     clearTimeout(this.#timer);
-    this.#steps.settled(this);
-    conclude();
+    this.#callbacks.onSettled(this);
+    report();
   }
 }
 

@@ -3,7 +3,7 @@ import { connect as connectTcp, isIP, type Socket } from 'node:net';
 import { connect as connectTls, createSecureContext, getCACertificates, type SecureContext } from 'node:tls';
 import type { AddressPolicy } from './address-policy.ts';
 import { categoryOf, codeOf, ConnectFailure } from './failure.ts';
-import type { NameLookup } from './name-lookup.ts';
+import type { DnsResolver } from './dns-resolver.ts';
 
 /** Where a connection goes: the parts of a normalised URL (IPv6 addresses without brackets; port empty for the default). */
 export interface Target {
@@ -15,7 +15,7 @@ export interface Target {
 /** What {@link Connector} works with. */
 export interface ConnectorOptions {
   readonly policy: AddressPolicy;
-  readonly lookup: NameLookup;
+  readonly lookup: DnsResolver;
   /** For TCP and TLS over all addresses of a name together; the look-up has its own bound. */
   readonly connectTimeoutMs: number;
   /** PEM of an authority trusted in addition to the system's and Node's. */
@@ -53,12 +53,12 @@ export class Connector {
     const deadline = performance.now() + this.#options.connectTimeoutMs;
     let failure: ConnectFailure | null = null;
     for (const [index, address] of addresses.entries()) {
-      const leftMs = deadline - performance.now();
-      if (this.#stopped || leftMs <= 0) break;
+      const remainingMs = deadline - performance.now();
+      if (this.#stopped || remainingMs <= 0) break;
       // An equal share of what is left, so that one blackholed address leaves time for the others.
-      const outcome = await this.#openOne(target, address, leftMs / (addresses.length - index));
+      const outcome = await this.#openOne(target, address, remainingMs / (addresses.length - index));
       if (!(outcome instanceof ConnectFailure)) return outcome;
-      failure = moreTelling(failure, outcome);
+      failure = moreSpecific(failure, outcome);
       if (outcome.category === 'tls') break;
     }
     throw failure ?? new ConnectFailure(this.#stopped ? 'connection' : 'timeout', 'not connected');
@@ -77,7 +77,7 @@ export class Connector {
     ]);
     let rule: string | null = null;
     const allowed = addresses.filter((address) => {
-      const refusal = this.#options.policy.refuses(address, host);
+      const refusal = this.#options.policy.violatedRule(address, host);
       rule ??= refusal;
       return refusal === null;
     });
@@ -111,7 +111,7 @@ export class Connector {
         .setNoDelay(true)
         .setKeepAlive(true, TCP_KEEP_ALIVE_MS)
         // Stays for the life of the socket: an error may come before undici has attached its listeners.
-        .on('error', (error: Error) => settle(failureOf(error, address, isHandshaking)))
+        .on('error', (error: Error) => settle(toConnectFailure(error, address, isHandshaking)))
         .once('close', () => settle(new ConnectFailure('connection', `closed while connecting to ${address}`)))
         .once('connect', () => {
           isHandshaking = isSecure;
@@ -125,7 +125,7 @@ export class Connector {
     // A receiver with TLS 1.2 could have us shake hands for as long as an attempt lasts. It is of use for client
     // certificates only, and we have none.
     const secureOptions = constants.SSL_OP_NO_RENEGOTIATION;
-    this.#secureContext ??= createSecureContext({ ...trustOf(this.#options.ca), secureOptions });
+    this.#secureContext ??= createSecureContext({ ...trustedAuthorities(this.#options.ca), secureOptions });
     // Server names never end in a dot (RFC 6066, 3), and addresses are not sent: Node then checks the host's address.
     const servername = isIP(target.hostname) === 0 ? target.hostname.replace(/\.$/, '') : '';
     return connectTls({
@@ -143,18 +143,18 @@ function endpointOf(target: Target, address: string): { host: string; port: numb
   return { host: address, port: target.port === '' ? defaultPort : Number(target.port) };
 }
 
-function trustOf(ca: string | undefined): { ca: string[] } | undefined {
+function trustedAuthorities(ca: string | undefined): { ca: string[] } | undefined {
   return ca === undefined ? undefined : { ca: [...getCACertificates('default'), ca] };
 }
 
 /** Within the TLS handshake whatever is not the network's fault is the certificate's or the protocol's. */
-function failureOf(error: Error, address: string, isHandshaking: boolean): ConnectFailure {
+function toConnectFailure(error: Error, address: string, isHandshaking: boolean): ConnectFailure {
   const detail = `${codeOf(error)} ${address}`;
-  const isOfNetwork = ['ECONNRESET', 'EPIPE', 'ETIMEDOUT'].includes(codeOf(error));
-  return new ConnectFailure(isHandshaking && !isOfNetwork ? 'tls' : categoryOf(error), detail);
+  const isNetworkError = ['ECONNRESET', 'EPIPE', 'ETIMEDOUT'].includes(codeOf(error));
+  return new ConnectFailure(isHandshaking && !isNetworkError ? 'tls' : categoryOf(error), detail);
 }
 
 /** With several addresses tried: a host without IPv6 always adds an "unreachable", which would hide the real reason. */
-function moreTelling(first: ConnectFailure | null, second: ConnectFailure): ConnectFailure {
+function moreSpecific(first: ConnectFailure | null, second: ConnectFailure): ConnectFailure {
   return first === null || /^E(?:HOST|NET)UNREACH|^EADDRNOTAVAIL/.test(first.detail) ? second : first;
 }

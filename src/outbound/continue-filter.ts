@@ -3,8 +3,8 @@ import type { Socket } from 'node:net';
 const START_LENGTH = 'HTTP/1.1 100'.length;
 const STATUS_AT = 'HTTP/1.1 '.length;
 const ONE = '1'.charCodeAt(0);
-const MAX_ANSWER_BYTES = 16 * 1024;
-const MAX_ANSWERS = 16;
+const MAX_RESPONSE_BYTES = 16 * 1024;
+const MAX_RESPONSES = 16;
 
 /**
  * Takes `100 Continue` answers out of what is read from a socket.
@@ -16,7 +16,7 @@ const MAX_ANSWERS = 16;
  */
 export class ContinueFilter {
   readonly #read: () => Buffer | null;
-  #held: Buffer | null = null;
+  #buffered: Buffer | null = null;
   #skipped = 0;
   #isAwaiting = false;
 
@@ -30,16 +30,17 @@ export class ContinueFilter {
   /** A request is about to be written: the next bytes are the start of an answer. */
   begin(): void {
     this.#isAwaiting = true;
-    this.#held = null;
+    this.#buffered = null;
     this.#skipped = 0;
   }
 
   #next(): Buffer | null {
     for (let chunk = this.#read(); chunk !== null; chunk = this.#read()) {
-      const data = this.#skip(this.#held === null ? chunk : Buffer.concat([this.#held, chunk]));
-      const isUndecided = startsLikeContinue(data) && data.length < MAX_ANSWER_BYTES && this.#skipped < MAX_ANSWERS;
-      this.#held = isUndecided ? data : null;
-      if (isUndecided) continue;
+      const data = this.#skip(this.#buffered === null ? chunk : Buffer.concat([this.#buffered, chunk]));
+      const isIncomplete =
+        startsLikeContinue(data) && data.length < MAX_RESPONSE_BYTES && this.#skipped < MAX_RESPONSES;
+      this.#buffered = isIncomplete ? data : null;
+      if (isIncomplete) continue;
       this.#isAwaiting = false;
       return data;
     }
@@ -47,14 +48,14 @@ export class ContinueFilter {
   }
 
   #skip(data: Buffer): Buffer {
-    let rest = data;
-    while (rest.length > START_LENGTH && startsLikeContinue(rest) && this.#skipped < MAX_ANSWERS) {
-      const end = rest.indexOf('\r\n\r\n');
+    let remaining = data;
+    while (remaining.length > START_LENGTH && startsLikeContinue(remaining) && this.#skipped < MAX_RESPONSES) {
+      const end = remaining.indexOf('\r\n\r\n');
       if (end < 0) break;
-      rest = rest.subarray(end + 4);
+      remaining = remaining.subarray(end + 4);
       this.#skipped += 1;
     }
-    return rest;
+    return remaining;
   }
 }
 

@@ -3,16 +3,16 @@ import { BoundedCache } from '../model/bounded-cache.ts';
 import type { AddressPolicy } from './address-policy.ts';
 import { AttemptInFlight, type Attempt } from './attempt.ts';
 import { Connector } from './connector.ts';
-import { IdleConnections, KeptConnection } from './kept-connection.ts';
-import type { NameLookup } from './name-lookup.ts';
+import { IdleConnections, KeepAliveConnection } from './keep-alive-connection.ts';
+import type { DnsResolver } from './dns-resolver.ts';
 
 export type { Attempt } from './attempt.ts';
-export type { Category } from './failure.ts';
+export type { FailureCategory } from './failure.ts';
 
 /** What a {@link DeliveryClient} works with and its bounds; times in milliseconds. */
 export interface DeliveryClientOptions {
   readonly policy: AddressPolicy;
-  readonly lookup: NameLookup;
+  readonly lookup: DnsResolver;
   /** Connections per origin (scheme, host and port); each carries one request at a time. */
   readonly perHost: number;
   /** For TCP and TLS together. */
@@ -34,11 +34,11 @@ export interface DeliveryClientOptions {
 }
 
 /** Targets that are remembered as undici wants them. */
-const PLACES = 1_000;
+const MAX_PARSED_URLS = 1_000;
 /** Bytes of an answer's headers; more is a failure. */
 const MAX_HEADER_BYTES = 16 * 1024;
 
-interface Place {
+interface ParsedUrl {
   readonly origin: string;
   readonly path: string;
 }
@@ -54,7 +54,7 @@ export class DeliveryClient {
   readonly #options: DeliveryClientOptions;
   readonly #connector: Connector;
   readonly #agent: Agent;
-  readonly #places = new BoundedCache<string, Place>(PLACES);
+  readonly #parsedUrls = new BoundedCache<string, ParsedUrl>(MAX_PARSED_URLS);
   readonly #inFlight = new Set<AttemptInFlight>();
   #stopping: Promise<void> | null = null;
 
@@ -81,10 +81,10 @@ export class DeliveryClient {
     beforeWrite?: () => boolean,
   ): Promise<Attempt> {
     return new Promise((resolve, reject) => {
-      const place = this.#place(url);
+      const parsed = this.#parseUrl(url);
       const request: Dispatcher.DispatchOptions = {
-        origin: place.origin,
-        path: place.path,
+        origin: parsed.origin,
+        path: parsed.path,
         method: 'POST',
         headers: { 'user-agent': this.#options.userAgent, ...headers },
         body,
@@ -94,7 +94,7 @@ export class DeliveryClient {
         {
           dispatch: (handler) => this.#agent.dispatch(request, handler),
           beforeWrite,
-          settled: (settled) => this.#inFlight.delete(settled),
+          onSettled: (settled) => this.#inFlight.delete(settled),
         },
         { resolve, reject },
       );
@@ -105,14 +105,14 @@ export class DeliveryClient {
   }
 
   /** Parsed once and not for each attempt. */
-  #place(url: string): Place {
-    let place = this.#places.get(url);
-    if (place === undefined) {
+  #parseUrl(url: string): ParsedUrl {
+    let parsed = this.#parsedUrls.get(url);
+    if (parsed === undefined) {
       const { origin, pathname, search } = new URL(url);
-      place = { origin, path: search === '' ? pathname : pathname + search };
-      this.#places.set(url, place);
+      parsed = { origin, path: search === '' ? pathname : pathname + search };
+      this.#parsedUrls.set(url, parsed);
     }
-    return place;
+    return parsed;
   }
 
   /** Ends what is in flight without a verdict (it may or may not have arrived) and closes all connections. Idempotent. */
@@ -150,7 +150,7 @@ function createAgent(options: DeliveryClientOptions, connector: Connector): Agen
       new Pool(origin, {
         ...clientOptions,
         connections: perHost,
-        factory: (poolOrigin, poolOptions) => new KeptConnection(poolOrigin, poolOptions, { connector, idle }),
+        factory: (poolOrigin, poolOptions) => new KeepAliveConnection(poolOrigin, poolOptions, { connector, idle }),
       }),
   });
 }

@@ -1,5 +1,5 @@
-/** Every {@link Category}. */
-export const categories = [
+/** Every {@link FailureCategory}. */
+export const failureCategories = [
   'timeout',
   'refused',
   'tls',
@@ -15,7 +15,7 @@ export const categories = [
  * what happens on an open connection: reset, closed, not HTTP. `signature` is ours: the server lacks the key that the
  * hook asks it to sign with.
  */
-export type Category = (typeof categories)[number];
+export type FailureCategory = (typeof failureCategories)[number];
 
 const REFUSED_CODES: ReadonlySet<string> = new Set([
   'ECONNREFUSED',
@@ -35,11 +35,11 @@ const TLS_CODE =
 /** No connection could be opened. Nothing of the request was written, so it is safe to repeat. */
 export class ConnectFailure extends Error {
   override readonly name = 'ConnectFailure';
-  readonly category: Category;
+  readonly category: FailureCategory;
   /** For the server's log: error code or address rule, and the address; never a path or query. */
   readonly detail: string;
 
-  constructor(category: Category, detail: string) {
+  constructor(category: FailureCategory, detail: string) {
     super(detail);
     this.category = category;
     this.detail = detail;
@@ -47,7 +47,7 @@ export class ConnectFailure extends Error {
 }
 
 /** The category of a network error: Node's and OpenSSL's codes, those of undici, and {@link ConnectFailure}. */
-export function categoryOf(error: Error): Category {
+export function categoryOf(error: Error): FailureCategory {
   if (error instanceof ConnectFailure) return error.category;
   const code = codeOf(error);
   if (REFUSED_CODES.has(code)) return 'refused';

@@ -1,5 +1,5 @@
 const SECONDS = /^\d{1,12}(?:\.\d{1,6})?$/;
-const NAMES_A_ZONE = /(?:GMT|UTC|Z|[+-]\d{4})$/i;
+const HAS_TIME_ZONE = /(?:GMT|UTC|Z|[+-]\d{4})$/i;
 
 /**
  * Reads a `Retry-After` header (RFC 9110, 10.2.3): whole seconds, fractions as some services send them, or one of the
@@ -15,6 +15,6 @@ export function parseRetryAfter(value: string | readonly string[] | undefined, n
   // Date.parse takes many strings that are no dates ("a 1"); all HTTP dates begin with the day and hold a time.
   if (!/^[A-Z][a-z]{2,8},? .*\d\d:\d\d:\d\d/.test(text) || text.length > 40) return null;
   // asctime() dates name no zone and mean GMT, while Date.parse takes them as local time.
-  const dateMs = Date.parse(NAMES_A_ZONE.test(text) ? text : `${text} GMT`);
+  const dateMs = Date.parse(HAS_TIME_ZONE.test(text) ? text : `${text} GMT`);
   return Number.isNaN(dateMs) ? null : Math.max(0, dateMs - nowMs);
 }

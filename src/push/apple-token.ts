@@ -9,15 +9,15 @@ const MIN_AGE_MS = 20 * 60_000;
 /** Provider tokens of a key. */
 export class AppleTokens {
   readonly #key: KeyObject;
-  readonly #names: { readonly keyId: string; readonly teamId: string };
+  readonly #keyNames: { readonly keyId: string; readonly teamId: string };
   readonly #now: () => number;
   #token: string | null = null;
   #madeAtMs = 0;
 
   /** `now`: milliseconds that only go forward. */
-  constructor(key: KeyObject, names: { keyId: string; teamId: string }, now: () => number) {
+  constructor(key: KeyObject, keyNames: { keyId: string; teamId: string }, now: () => number) {
     this.#key = key;
-    this.#names = names;
+    this.#keyNames = keyNames;
     this.#now = now;
   }
 
@@ -37,8 +37,8 @@ export class AppleTokens {
   }
 
   #renew(): void {
-    const claims = { iss: this.#names.teamId, iat: Math.floor(Date.now() / 1000) };
-    this.#token = signJwt({ kid: this.#names.keyId }, claims, this.#key);
+    const claims = { iss: this.#keyNames.teamId, iat: Math.floor(Date.now() / 1000) };
+    this.#token = signJwt({ kid: this.#keyNames.keyId }, claims, this.#key);
     this.#madeAtMs = this.#now();
   }
 }

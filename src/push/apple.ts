@@ -1,14 +1,14 @@
 import { getCACertificates } from 'node:tls';
 import type { ApplePushConfig, ApplePushKey } from '../config/config.ts';
 import { readAppleKey, readAuthority } from '../config/push-keys.ts';
-import { readApnsAnswer, reasonOf } from './apple-answer.ts';
+import { readApnsResponse, reasonOf } from './apple-response.ts';
 import { AppleTokens } from './apple-token.ts';
 import type { VendorOptions } from './google.ts';
-import { H2Failure, type H2Answer } from './h2-connection.ts';
+import { H2Failure, type H2Response } from './h2-connection.ts';
 import { H2Pool } from './h2-pool.ts';
-import { failed, failedOnTheWay, gone, refused } from './outcomes.ts';
-import { collapseKey, fitPayload } from './payload.ts';
-import type { PushNote, PushOutcome, PushTarget, PushVendor } from './vendor.ts';
+import { failed, transportFailure, unregistered, refused } from './outcomes.ts';
+import { collapseKey, buildPayload } from './payload.ts';
+import type { PushNotification, PushOutcome, PushTarget, PushVendor } from './vendor.ts';
 
 /** Apple's bound of a payload. */
 const MAX_PAYLOAD_BYTES = 4_096;
@@ -35,36 +35,37 @@ export class AppleVendor implements PushVendor {
   /** By origin and key: Apple takes tokens of one key on a connection. */
   readonly #pools = new Map<string, H2Pool>();
   readonly #tokens = new Map<string, AppleTokens>();
-  readonly #first: string | null;
+  readonly #defaultApp: string | null;
 
   constructor(config: ApplePushConfig, options: VendorOptions) {
     this.#options = options;
-    this.#first = config.keys[0]?.bundleId ?? null;
+    this.#defaultApp = config.keys[0]?.bundleId ?? null;
     const authority = config.authority === null ? null : readAuthority(config.authority);
     const problems = typeof authority === 'string' ? [authority] : [];
     const ca = authority === null || typeof authority === 'string' ? null : [authority.pem];
     for (const key of problems.length > 0 ? [] : config.keys) {
-      const problem = this.#add(key, config.endpoint, ca);
+      const problem = this.#addApp(key, config.endpoint, ca);
       if (problem !== null) problems.push(problem);
     }
     this.problem = this.#apps.size > 0 ? null : (problems[0] ?? 'there is no key of it');
   }
 
-  async send(target: PushTarget, note: PushNote): Promise<PushOutcome> {
-    const app = this.#apps.get(target.app ?? this.#first ?? '');
+  async send(target: PushTarget, notification: PushNotification): Promise<PushOutcome> {
+    const app = this.#apps.get(target.app ?? this.#defaultApp ?? '');
     if (app === undefined) return refused('no key', null);
-    if (!DEVICE_TOKEN.test(target.token)) return gone('token', null);
+    if (!DEVICE_TOKEN.test(target.token)) return unregistered('token', null);
     const endMs = performance.now() + this.#options.timeoutMs;
-    const body = renderApns(note);
+    const body = renderApns(notification);
     try {
       const token = app.tokens.get();
-      const answer = await this.#post(app, this.#headers(app, target, note), body, endMs);
-      if (!hasExpired(answer)) return this.#judge(answer);
+      const response = await this.#post(app, this.#headers(app, target, notification), body, endMs);
+      if (!hasExpired(response)) return this.#toOutcome(response);
       const waitMs = app.tokens.expire(token);
-      if (waitMs > 0) return failed('key', { code: answer.status, retryAfterMs: waitMs, vendorWide: this.#isAlone });
-      return this.#judge(await this.#post(app, this.#headers(app, target, note), body, endMs));
+      if (waitMs > 0)
+        return failed('key', { code: response.status, retryAfterMs: waitMs, vendorWide: this.#isOnlyApp });
+      return this.#toOutcome(await this.#post(app, this.#headers(app, target, notification), body, endMs));
     } catch (error) {
-      return explain(error);
+      return toFailure(error);
     }
   }
 
@@ -74,11 +75,11 @@ export class AppleVendor implements PushVendor {
   }
 
   /** The key of one app is no reason for others to wait. */
-  get #isAlone(): boolean {
+  get #isOnlyApp(): boolean {
     return this.#apps.size === 1;
   }
 
-  #add(key: ApplePushKey, endpoint: string | null, ca: readonly string[] | null): string | null {
+  #addApp(key: ApplePushKey, endpoint: string | null, ca: readonly string[] | null): string | null {
     if (this.#apps.has(key.bundleId)) return null;
     const privateKey = readAppleKey(key.path);
     if (typeof privateKey === 'string') return privateKey;
@@ -97,7 +98,7 @@ export class AppleVendor implements PushVendor {
   }
 
   /** Names and values in turn, with the token of this moment. */
-  #headers(app: App, target: PushTarget, note: PushNote): string[] {
+  #headers(app: App, target: PushTarget, notification: PushNotification): string[] {
     return [
       ':path',
       `${app.path}/3/device/${target.token}`,
@@ -109,11 +110,11 @@ export class AppleVendor implements PushVendor {
       'alert',
       'apns-priority',
       // 5: when it suits the battery.
-      note.urgent ? '10' : '5',
+      notification.urgent ? '10' : '5',
       'apns-expiration',
-      String(Math.floor(note.expiresAt.getTime() / 1000)),
+      String(Math.floor(notification.expiresAt.getTime() / 1000)),
       'apns-collapse-id',
-      collapseKey(note),
+      collapseKey(notification),
       'user-agent',
       this.#options.userAgent,
       'authorization',
@@ -121,40 +122,40 @@ export class AppleVendor implements PushVendor {
     ];
   }
 
-  #post(app: App, headers: readonly string[], body: string, endMs: number): Promise<H2Answer> {
+  #post(app: App, headers: readonly string[], body: string, endMs: number): Promise<H2Response> {
     return app.pool.post(headers, body, Math.max(1, endMs - performance.now()));
   }
 
-  #judge(answer: H2Answer): PushOutcome {
-    const outcome = readApnsAnswer(answer);
+  #toOutcome(response: H2Response): PushOutcome {
+    const outcome = readApnsResponse(response);
     if (outcome.outcome !== 'failed' || outcome.category !== 'key') return outcome;
-    return { ...outcome, vendorWide: this.#isAlone };
+    return { ...outcome, vendorWide: this.#isOnlyApp };
   }
 }
 
 /** Words for the phone to show, which an extension of the app may change, and numbers for the app. */
-function renderApns(note: PushNote): string {
-  return fitPayload(note, MAX_PAYLOAD_BYTES, ({ title, text }) => ({
+function renderApns(notification: PushNotification): string {
+  return buildPayload(notification, MAX_PAYLOAD_BYTES, ({ title, text }) => ({
     aps: {
       alert: { title, ...(text === null ? {} : { body: text }) },
-      'thread-id': collapseKey(note),
+      'thread-id': collapseKey(notification),
       'mutable-content': 1,
-      ...(note.unread === null ? {} : { badge: note.unread }),
-      ...(note.urgent ? { sound: 'default' } : {}),
+      ...(notification.unread === null ? {} : { badge: notification.unread }),
+      ...(notification.urgent ? { sound: 'default' } : {}),
     },
-    conversation: note.conversationId,
-    first_seq: note.firstSeq,
-    last_seq: note.lastSeq,
+    conversation: notification.conversationId,
+    first_seq: notification.firstSeq,
+    last_seq: notification.lastSeq,
   }));
 }
 
-function hasExpired(answer: H2Answer): boolean {
-  return answer.status === 403 && reasonOf(answer) === 'ExpiredProviderToken';
+function hasExpired(response: H2Response): boolean {
+  return response.status === 403 && reasonOf(response) === 'ExpiredProviderToken';
 }
 
-function explain(error: unknown): PushOutcome {
+function toFailure(error: unknown): PushOutcome {
   if (!(error instanceof H2Failure)) throw error;
-  if (error.reason === 'connect') return failedOnTheWay(error.cause ?? error);
+  if (error.reason === 'connect') return transportFailure(error.cause ?? error);
   // Too many of ours at once say nothing about Apple.
   return failed(error.reason === 'lost' ? 'connection' : error.reason, { vendorWide: error.reason !== 'busy' });
 }

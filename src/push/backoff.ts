@@ -1,13 +1,13 @@
 /** Spread of the waits, so that what failed together does not come back together. */
 const JITTER = 0.2;
 /** A vendor that is away is asked again with one push, at first after so long, then after twice as long each time … */
-const FIRST_REST_MS = 1_000;
+const MIN_BACKOFF_MS = 1_000;
 /** … and after so long at most; or as long as it says itself, which a garbled answer must not make a day. */
-const LONGEST_REST_MS = 60_000;
-const LONGEST_ASKED_REST_MS = 3_600_000;
+const MAX_BACKOFF_MS = 60_000;
+const MAX_RETRY_AFTER_MS = 3_600_000;
 
 /** Waits between the attempts of one push. */
-export interface RetryWaits {
+export interface RetryDelays {
   /** The last one goes on for ever. */
   readonly retryMs: readonly number[];
   /** A vendor's Retry-After counts up to here. */
@@ -18,8 +18,8 @@ export interface RetryWaits {
  * How long a push rests after its `failures`-th failure (1 for the first), in ms: at least as long as its vendor asked
  * for. `random` is in [0, 1).
  */
-export function retryWaitMs(
-  { retryMs, giveUpAfterMs }: RetryWaits,
+export function retryDelayMs(
+  { retryMs, giveUpAfterMs }: RetryDelays,
   failure: { failures: number; retryAfterMs: number | null },
   random: number,
 ): number {
@@ -32,48 +32,48 @@ export function retryWaitMs(
  * Keeps pushes from a vendor that has a problem as a whole: after a rest one push asks whether it is over, and each
  * failure of such a one doubles the rest. Failures of what was sent before the rest began count once. Times are monotonic.
  */
-export class Breaker {
-  readonly #firstRestMs: number;
+export class CircuitBreaker {
+  readonly #minBackoffMs: number;
   readonly #now: () => number;
   #failures = 0;
   #openedMs = -Infinity;
   #untilMs = -Infinity;
 
-  constructor(waits: RetryWaits, now: () => number = () => performance.now()) {
-    this.#firstRestMs = Math.min(FIRST_REST_MS, waits.retryMs[0] ?? FIRST_REST_MS);
+  constructor(delays: RetryDelays, now: () => number = () => performance.now()) {
+    this.#minBackoffMs = Math.min(MIN_BACKOFF_MS, delays.retryMs[0] ?? MIN_BACKOFF_MS);
     this.#now = now;
   }
 
   /** How many pushes may be under way at once right now. */
-  get allowance(): number {
+  get permits(): number {
     if (this.#failures === 0) return Infinity;
-    return this.restMs > 0 ? 0 : 1;
+    return this.remainingMs > 0 ? 0 : 1;
   }
 
   /** How much longer the vendor is left alone; 0: not. */
-  get restMs(): number {
+  get remainingMs(): number {
     return this.#failures === 0 ? 0 : Math.max(0, this.#untilMs - this.#now());
   }
 
   /** The vendor answered something that is about one push. True: it had a problem before. */
-  answered(): boolean {
+  recordSuccess(): boolean {
     const hadProblem = this.#failures > 0;
     this.#failures = 0;
     return hadProblem;
   }
 
   /** A push that was sent at `sentMs` met a problem of the vendor as a whole. True: this is the first of them. */
-  failed(sentMs: number, retryAfterMs: number | null): boolean {
+  recordFailure(sentMs: number, retryAfterMs: number | null): boolean {
     const now = this.#now();
     const isFirst = this.#failures === 0;
     if (isFirst || sentMs >= this.#openedMs) {
-      const restMs = Math.min(this.#firstRestMs * 2 ** Math.min(this.#failures, 20), LONGEST_REST_MS);
+      const remainingMs = Math.min(this.#minBackoffMs * 2 ** Math.min(this.#failures, 20), MAX_BACKOFF_MS);
       this.#failures += 1;
       this.#openedMs = now;
-      this.#untilMs = now + restMs;
+      this.#untilMs = now + remainingMs;
     }
-    const askedMs = Math.min(retryAfterMs ?? 0, LONGEST_ASKED_REST_MS);
-    this.#untilMs = Math.max(this.#untilMs, now + askedMs);
+    const retryAfterBoundMs = Math.min(retryAfterMs ?? 0, MAX_RETRY_AFTER_MS);
+    this.#untilMs = Math.max(this.#untilMs, now + retryAfterBoundMs);
     return isFirst;
   }
 }

@@ -1,6 +1,6 @@
 import { request, type Dispatcher } from 'undici';
 import type { ServiceAccount } from '../config/push-keys.ts';
-import { readAnswer } from './answer.ts';
+import { readResponse } from './response.ts';
 import { signJwt } from './jwt.ts';
 import { failed, type Failed } from './outcomes.ts';
 
@@ -11,12 +11,12 @@ const LIFETIME_S = 3600;
 /** A token is renewed so long before its end, or after half of its life where that is longer. */
 const MARGIN_MS = 5 * 60_000;
 /** After a renewal that failed, as long as the last token serves. */
-const RENEWAL_REST_MS = 10_000;
+const RENEWAL_RETRY_MS = 10_000;
 const MAX_LIFETIME_S = 24 * 3600;
 /** A token goes into a header as it is. */
 const TOKEN = /^[\x21-\x7e]{1,8192}$/;
 
-interface Held {
+interface CachedToken {
   readonly token: string;
   readonly renewAtMs: number;
   readonly endsAtMs: number;
@@ -36,10 +36,10 @@ export interface TokenOptions {
 export class GoogleTokens {
   readonly #account: ServiceAccount;
   readonly #options: TokenOptions;
-  #held: Held | null = null;
+  #cached: CachedToken | null = null;
   /** Before this, a token that still is good is not renewed. */
-  #restUntilMs = -Infinity;
-  #renewal: Promise<Held | Failed> | null = null;
+  #retryAtMs = -Infinity;
+  #renewal: Promise<CachedToken | Failed> | null = null;
 
   constructor(account: ServiceAccount, options: TokenOptions) {
     this.#account = account;
@@ -48,13 +48,13 @@ export class GoogleTokens {
 
   /** A token that is good for a while, or why there is none. Never rejects. */
   async get(): Promise<string | Failed> {
-    const held = this.#held;
+    const cached = this.#cached;
     const now = this.#options.now();
-    if (held !== null && now < held.renewAtMs) return held.token;
+    if (cached !== null && now < cached.renewAtMs) return cached.token;
     // One that still is good serves while the next one is on its way.
-    if (held !== null && now < held.endsAtMs) {
-      if (now >= this.#restUntilMs) void this.#renew();
-      return held.token;
+    if (cached !== null && now < cached.endsAtMs) {
+      if (now >= this.#retryAtMs) void this.#renew();
+      return cached.token;
     }
     const renewed = await this.#renew();
     return 'token' in renewed ? renewed.token : renewed;
@@ -62,23 +62,23 @@ export class GoogleTokens {
 
   /** This token was refused: it is not used again. One that has come since is kept. */
   forget(token: string): void {
-    if (this.#held?.token === token) this.#held = null;
+    if (this.#cached?.token === token) this.#cached = null;
   }
 
-  #renew(): Promise<Held | Failed> {
-    this.#renewal ??= this.#ask().then((renewed) => {
+  #renew(): Promise<CachedToken | Failed> {
+    this.#renewal ??= this.#requestToken().then((renewed) => {
       this.#renewal = null;
-      if ('token' in renewed) this.#held = renewed;
-      else this.#restUntilMs = this.#options.now() + RENEWAL_REST_MS;
+      if ('token' in renewed) this.#cached = renewed;
+      else this.#retryAtMs = this.#options.now() + RENEWAL_RETRY_MS;
       return renewed;
     });
     return this.#renewal;
   }
 
-  async #ask(): Promise<Held | Failed> {
+  async #requestToken(): Promise<CachedToken | Failed> {
     const { endpoint, dispatcher, userAgent, timeoutMs, now } = this.#options;
     const startedMs = now();
-    const answer = await readAnswer(
+    const response = await readResponse(
       (signal) =>
         request(endpoint, {
           method: 'POST',
@@ -89,8 +89,8 @@ export class GoogleTokens {
         }),
       AbortSignal.timeout(timeoutMs),
     );
-    if ('outcome' in answer) return answer;
-    const { status, json, retryAfterMs } = answer;
+    if ('outcome' in response) return response;
+    const { status, json, retryAfterMs } = response;
     // 400 is what a key that was revoked, and an account that was removed, are answered with.
     if (status >= 400 && status < 500 && status !== 408 && status !== 429) return failed('key', { code: status });
     const { access_token: token, expires_in: seconds } = json ?? {};

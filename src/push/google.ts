@@ -1,12 +1,12 @@
 import { Agent, request } from 'undici';
 import type { GooglePushConfig } from '../config/config.ts';
 import { readServiceAccount } from '../config/push-keys.ts';
-import { readAnswer, type Answer } from './answer.ts';
-import { readFcmAnswer, refusesToken } from './google-answer.ts';
+import { readResponse, type VendorResponse } from './response.ts';
+import { readFcmResponse, refusesToken } from './google-response.ts';
 import { GoogleTokens } from './google-token.ts';
 import { failed, refused, type Failed } from './outcomes.ts';
-import { collapseKey, fitPayload, secondsLeft } from './payload.ts';
-import type { PushNote, PushOutcome, PushTarget, PushVendor } from './vendor.ts';
+import { collapseKey, buildPayload, secondsLeft } from './payload.ts';
+import type { PushNotification, PushOutcome, PushTarget, PushVendor } from './vendor.ts';
 
 /** FCM's bound of what a message says is 4,096 bytes; the rest is for what it may count as well. */
 const MAX_PAYLOAD_BYTES = 4_000;
@@ -38,7 +38,7 @@ export class GoogleVendor implements PushVendor {
   readonly kind = 'google';
   readonly problem: string | null;
   readonly #projects = new Map<string, Project>();
-  readonly #first: string | null;
+  readonly #firstResponse: string | null;
   readonly #options: VendorOptions;
   /** Follows no redirect: tokens and texts are for this address and no other. */
   readonly #agent: Agent;
@@ -63,30 +63,30 @@ export class GoogleVendor implements PushVendor {
         this.#projects.set(projectId, { url, tokens: new GoogleTokens(account, tokenOptions) });
       }
     }
-    this.#first = config.keys[0]?.projectId ?? null;
+    this.#firstResponse = config.keys[0]?.projectId ?? null;
     this.problem = this.#projects.size > 0 ? null : (problems[0] ?? 'there is no key of it');
   }
 
-  async send(target: PushTarget, note: PushNote): Promise<PushOutcome> {
-    const project = this.#projects.get(target.app ?? this.#first ?? '');
+  async send(target: PushTarget, notification: PushNotification): Promise<PushOutcome> {
+    const project = this.#projects.get(target.app ?? this.#firstResponse ?? '');
     if (project === undefined) return refused('no key', null);
     if (target.token.length > MAX_TOKEN_CHARACTERS) return refused('request', null);
-    const body = renderFcm(target.token, note);
-    const answer = await this.#ask(project, body);
-    const outcome = 'outcome' in answer ? answer : readFcmAnswer(answer);
+    const body = renderFcm(target.token, notification);
+    const response = await this.#sendWithRetry(project, body);
+    const outcome = 'outcome' in response ? response : readFcmResponse(response);
     if (outcome.outcome !== 'failed' || outcome.category !== 'key') return outcome;
     // The key of one project is no reason for others to wait.
     return { ...outcome, vendorWide: this.#projects.size === 1 };
   }
 
-  async #ask(project: Project, body: string): Promise<Answer | Failed> {
+  async #sendWithRetry(project: Project, body: string): Promise<VendorResponse | Failed> {
     // Not AbortSignal.timeout: its timer runs on when the answer is there, and there are thousands a second.
     const deadline = new AbortController();
-    const end = (): void => deadline.abort(new DOMException('the time is up', 'TimeoutError'));
-    const timer = setTimeout(end, this.#options.timeoutMs);
+    const onDeadline = (): void => deadline.abort(new DOMException('the time is up', 'TimeoutError'));
+    const timer = setTimeout(onDeadline, this.#options.timeoutMs);
     try {
-      const first = await this.#post(project, body, deadline.signal);
-      return mayRepeat(first) ? await this.#post(project, body, deadline.signal) : first;
+      const firstResponse = await this.#post(project, body, deadline.signal);
+      return isRetryable(firstResponse) ? await this.#post(project, body, deadline.signal) : firstResponse;
     } finally {
       clearTimeout(timer);
     }
@@ -96,25 +96,25 @@ export class GoogleVendor implements PushVendor {
     await this.#agent.destroy();
   }
 
-  async #post({ url, tokens }: Project, body: string, signal: AbortSignal): Promise<Answer | Failed> {
-    const token = await Promise.race([tokens.get(), end(signal)]);
+  async #post({ url, tokens }: Project, body: string, signal: AbortSignal): Promise<VendorResponse | Failed> {
+    const token = await Promise.race([tokens.get(), onDeadline(signal)]);
     if (typeof token !== 'string') return token;
     const headers = {
       authorization: `Bearer ${token}`,
       'content-type': 'application/json',
       'user-agent': this.#options.userAgent,
     };
-    const answer = await readAnswer(
+    const response = await readResponse(
       () => request(url, { method: 'POST', headers, body, signal, dispatcher: this.#agent }),
       signal,
     );
-    if ('status' in answer && refusesToken(answer)) tokens.forget(token);
-    return answer;
+    if ('status' in response && refusesToken(response)) tokens.forget(token);
+    return response;
   }
 }
 
 /** Fails when the time is up. */
-function end(signal: AbortSignal): Promise<Failed> {
+function onDeadline(signal: AbortSignal): Promise<Failed> {
   const late = failed('timeout', { vendorWide: true });
   if (signal.aborted) return Promise.resolve(late);
   return new Promise((resolve) => signal.addEventListener('abort', () => resolve(late), { once: true }));
@@ -124,27 +124,27 @@ function end(signal: AbortSignal): Promise<Failed> {
  * Once at once: where a token was taken back before its time, and where a kept connection closed just as it was written
  * to. Should both have arrived, the second takes the place of the first on the device.
  */
-function mayRepeat(answer: Answer | Failed): boolean {
-  return 'status' in answer ? refusesToken(answer) : answer.category === 'connection';
+function isRetryable(response: VendorResponse | Failed): boolean {
+  return 'status' in response ? refusesToken(response) : response.category === 'connection';
 }
 
 /** The message to a token: words for the phone to show, numbers for the app. */
-function renderFcm(token: string, note: PushNote): string {
-  const key = collapseKey(note);
+function renderFcm(token: string, notification: PushNotification): string {
+  const key = collapseKey(notification);
   const data = {
-    conversation: String(note.conversationId),
-    first_seq: String(note.firstSeq),
-    last_seq: String(note.lastSeq),
-    ...(note.unread === null ? {} : { unread: String(note.unread) }),
+    conversation: String(notification.conversationId),
+    first_seq: String(notification.firstSeq),
+    last_seq: String(notification.lastSeq),
+    ...(notification.unread === null ? {} : { unread: String(notification.unread) }),
   };
   const android = {
     collapse_key: key,
-    priority: note.urgent ? 'HIGH' : 'NORMAL',
-    ttl: `${secondsLeft(note, MAX_TTL_S)}s`,
+    priority: notification.urgent ? 'HIGH' : 'NORMAL',
+    ttl: `${secondsLeft(notification, MAX_TTL_S)}s`,
     // The next one takes its place on the screen as well.
-    notification: { tag: key, ...(note.unread === null ? {} : { notification_count: note.unread }) },
+    notification: { tag: key, ...(notification.unread === null ? {} : { notification_count: notification.unread }) },
   };
-  const shown = fitPayload(note, MAX_PAYLOAD_BYTES, ({ title, text }) => ({
+  const shown = buildPayload(notification, MAX_PAYLOAD_BYTES, ({ title, text }) => ({
     notification: { title, ...(text === null ? {} : { body: text }) },
     data,
   }));

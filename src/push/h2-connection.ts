@@ -2,7 +2,7 @@ import { connect, constants, type ClientHttp2Session, type ClientHttp2Stream } f
 import { retryAfterOf } from './outcomes.ts';
 
 /** An answer as far as it was read. */
-export interface H2Answer {
+export interface H2Response {
   readonly status: number;
   readonly retryAfterMs: number | null;
   readonly body: string;
@@ -25,17 +25,17 @@ export class H2Failure extends Error {
   }
 }
 
-/** Bounds of a connection; `changed` is called whenever it takes more or fewer requests than before. */
+/** Bounds of a connection; `onChange` is called whenever it takes more or fewer requests than before. */
 export interface H2ConnectionOptions {
   readonly ca: readonly string[] | null;
   readonly connectTimeoutMs: number;
-  readonly changed: () => void;
+  readonly onChange: () => void;
 }
 
 /** Requests at once on one connection, whatever the other side allows. */
 const MAX_STREAMS = 500;
 /** The answers of push services are short. */
-const MAX_ANSWER_BYTES = 16 * 1024;
+const MAX_RESPONSE_BYTES = 16 * 1024;
 /** A connection that was silent so long is asked whether it lives, and so long it has to answer. */
 const PING_AFTER_MS = 30_000;
 const PING_TIMEOUT_MS = 5_000;
@@ -55,8 +55,8 @@ export class H2Connection {
   readonly #connecting: NodeJS.Timeout;
   readonly #heartbeat: NodeJS.Timeout;
   readonly #openedAtMs = performance.now();
-  #heardAtMs = performance.now();
-  #usedAtMs = performance.now();
+  #lastActivityMs = performance.now();
+  #lastUsedMs = performance.now();
   #pinging: NodeJS.Timeout | undefined;
   #isReady = false;
   #isDraining = false;
@@ -72,7 +72,7 @@ export class H2Connection {
     this.#head = [':method', 'POST', ':scheme', protocol.slice(0, -1), ':authority', host];
     this.#session = connect(origin, { ...(ca === null ? {} : { ca: [...ca] }), settings: { enablePush: false } });
     this.#connecting = setTimeout(() => this.#expire(), connectTimeoutMs);
-    this.#heartbeat = setInterval(() => this.#beat(), PING_AFTER_MS).unref();
+    this.#heartbeat = setInterval(() => this.#checkHealth(), PING_AFTER_MS).unref();
     // Until the other side has said how many requests it takes at once, node believes that there is no bound.
     this.#session.on('remoteSettings', () => this.#open());
     this.#session.on('goaway', () => this.drain());
@@ -100,12 +100,12 @@ export class H2Connection {
   }
 
   /** Why it could not be opened; null where it was, or still may be. */
-  get openingFailure(): H2Failure | null {
+  get connectFailure(): H2Failure | null {
     return this.#isReady || !this.#isDraining ? null : new H2Failure('connect', this.#error);
   }
 
   /** Whether it takes another request now. */
-  get hasRoom(): boolean {
+  get hasCapacity(): boolean {
     if (!this.#isReady || this.#isDraining || this.#session.closed || this.#session.destroyed) return false;
     const allowed = this.#session.remoteSettings.maxConcurrentStreams ?? MAX_STREAMS;
     return this.#streams < Math.min(MAX_STREAMS, allowed);
@@ -115,10 +115,10 @@ export class H2Connection {
    * Sends one POST where there is room. `headers`: names and values in turn, `:path` among them; as an object they would
    * be put in order for each request anew. Rejects with an H2Failure, after `timeoutMs` at latest.
    */
-  request(headers: readonly string[], body: string, timeoutMs: number): Promise<H2Answer> {
+  request(headers: readonly string[], body: string, timeoutMs: number): Promise<H2Response> {
     this.#streams += 1;
-    this.#usedAtMs = performance.now();
-    return new Promise<H2Answer>((resolve, reject) => {
+    this.#lastUsedMs = performance.now();
+    return new Promise<H2Response>((resolve, reject) => {
       let stream: ClientHttp2Stream;
       try {
         stream = this.#session.request([...this.#head, ...headers]);
@@ -134,16 +134,16 @@ export class H2Connection {
         // A connection that has died without a word must not take the time of the next ones.
         this.drain();
       }, timeoutMs);
-      let isOver = false;
-      const conclude = (outcome: H2Answer | H2Failure): void => {
-        if (isOver) return;
-        isOver = true;
+      let isSettled = false;
+      const conclude = (outcome: H2Response | H2Failure): void => {
+        if (isSettled) return;
+        isSettled = true;
         clearTimeout(timer);
         this.#release();
         if (outcome instanceof H2Failure) reject(outcome);
         else resolve(outcome);
       };
-      readAnswer(stream, () => (this.#heardAtMs = performance.now()), conclude);
+      readResponse(stream, () => (this.#lastActivityMs = performance.now()), conclude);
       stream.end(body);
     });
   }
@@ -155,7 +155,7 @@ export class H2Connection {
     clearTimeout(this.#connecting);
     this.#ending = setTimeout(() => this.#session.destroy(), DRAIN_MS).unref();
     if (!this.#session.closed && !this.#session.destroyed) this.#session.close();
-    this.#options.changed();
+    this.#options.onChange();
   }
 
   /** Ends it at once; what is under way fails. */
@@ -171,14 +171,14 @@ export class H2Connection {
 
   #open(): void {
     clearTimeout(this.#connecting);
-    this.#heardAtMs = performance.now();
+    this.#lastActivityMs = performance.now();
     this.#isReady = true;
-    this.#options.changed();
+    this.#options.onChange();
   }
 
   #release(): void {
     this.#streams -= 1;
-    this.#options.changed();
+    this.#options.onChange();
   }
 
   #end(): void {
@@ -188,13 +188,13 @@ export class H2Connection {
     clearTimeout(this.#ending);
     this.#isClosed = true;
     this.#isDraining = true;
-    this.#options.changed();
+    this.#options.onChange();
   }
 
-  #beat(): void {
+  #checkHealth(): void {
     const now = performance.now();
-    if (now - this.#openedAtMs > LIFETIME_MS || now - this.#usedAtMs > IDLE_MS) this.drain();
-    else if (now - this.#heardAtMs >= PING_AFTER_MS) this.ping();
+    if (now - this.#openedAtMs > LIFETIME_MS || now - this.#lastUsedMs > IDLE_MS) this.drain();
+    else if (now - this.#lastActivityMs >= PING_AFTER_MS) this.ping();
   }
 
   /** Asks whether the other side is there; a connection that does not answer is destroyed. */
@@ -204,16 +204,16 @@ export class H2Connection {
     this.#session.ping((error) => {
       clearTimeout(this.#pinging);
       this.#pinging = undefined;
-      if (error === null) this.#heardAtMs = performance.now();
+      if (error === null) this.#lastActivityMs = performance.now();
     });
   }
 }
 
 /** `conclude` is called at least once; what comes first counts. */
-function readAnswer(
+function readResponse(
   stream: ClientHttp2Stream,
-  heard: () => void,
-  conclude: (outcome: H2Answer | H2Failure) => void,
+  onActivity: () => void,
+  conclude: (outcome: H2Response | H2Failure) => void,
 ): void {
   let status: number | null = null;
   let retryAfterMs: number | null = null;
@@ -221,13 +221,13 @@ function readAnswer(
   let bytes = 0;
   let hasEnded = false;
   stream.on('response', (headers) => {
-    heard();
+    onActivity();
     status = headers[':status'] ?? 0;
     retryAfterMs = retryAfterOf(headers['retry-after']);
   });
   stream.on('data', (chunk: Buffer) => {
     bytes += chunk.length;
-    if (bytes <= MAX_ANSWER_BYTES) chunks.push(chunk);
+    if (bytes <= MAX_RESPONSE_BYTES) chunks.push(chunk);
     else {
       conclude(new H2Failure('answer'));
       stream.close(constants.NGHTTP2_CANCEL);

@@ -1,4 +1,4 @@
-import { H2Connection, H2Failure, type H2Answer } from './h2-connection.ts';
+import { H2Connection, H2Failure, type H2Response } from './h2-connection.ts';
 
 /** Connections to one origin, and requests that wait for room on one. */
 export interface H2PoolOptions {
@@ -18,9 +18,9 @@ interface Waiter {
 /** Beside those that take requests: connections that finish what they have, each bounded by the time of a request. */
 const MAX_DRAINING = 8;
 /** Repeats of what a connection took with it when it went. */
-const MAX_REPEATS = 2;
+const MAX_RETRIES = 2;
 /** No further connection is tried for so long after one could not be opened beside others. */
-const REST_MS = 1_000;
+const RECONNECT_DELAY_MS = 1_000;
 
 /** Few connections with many requests on each; another is opened only when those that are there are full. */
 export class H2Pool {
@@ -29,7 +29,7 @@ export class H2Pool {
   readonly #connections = new Set<H2Connection>();
   /** In the order in which they came. */
   readonly #waiting = new Set<Waiter>();
-  #restUntilMs = 0;
+  #reconnectAtMs = 0;
   #stopped = false;
 
   constructor(origin: string, options: H2PoolOptions) {
@@ -42,16 +42,16 @@ export class H2Pool {
    * once on another: callers give their requests a key that makes a second one harmless. `headers`: names and values in
    * turn. Rejects with an H2Failure.
    */
-  async post(headers: readonly string[], body: string, timeoutMs: number): Promise<H2Answer> {
+  async post(headers: readonly string[], body: string, timeoutMs: number): Promise<H2Response> {
     const endMs = performance.now() + timeoutMs;
-    for (let repeats = 0; ; repeats += 1) {
+    for (let retries = 0; ; retries += 1) {
       try {
         return await this.#start(endMs, (connection) =>
           connection.request(headers, body, Math.max(1, endMs - performance.now())),
         );
       } catch (error) {
         const isLost = error instanceof H2Failure && error.reason === 'lost';
-        if (!isLost || repeats >= MAX_REPEATS || this.#stopped) throw error;
+        if (!isLost || retries >= MAX_RETRIES || this.#stopped) throw error;
       }
     }
   }
@@ -63,25 +63,25 @@ export class H2Pool {
     for (const connection of this.#connections) connection.destroy();
   }
 
-  #start(endMs: number, request: (connection: H2Connection) => Promise<H2Answer>): Promise<H2Answer> {
+  #start(endMs: number, request: (connection: H2Connection) => Promise<H2Response>): Promise<H2Response> {
     const { maxWaiting = 2_000 } = this.#options;
     if (this.#stopped) return Promise.reject(new H2Failure('stopped'));
     // Those that waited are first.
-    const connection = this.#waiting.size === 0 ? this.#roomy() : null;
+    const connection = this.#waiting.size === 0 ? this.#findAvailable() : null;
     if (connection !== null) return request(connection);
     if (this.#waiting.size >= maxWaiting) return Promise.reject(new H2Failure('busy'));
     return new Promise((resolve, reject) => {
-      const leave = (): void => {
+      const remove = (): void => {
         clearTimeout(timer);
         this.#waiting.delete(waiter);
       };
       const waiter: Waiter = {
         take: (free) => {
-          leave();
+          remove();
           resolve(request(free));
         },
         fail: (failure) => {
-          leave();
+          remove();
           reject(failure);
         },
       };
@@ -92,8 +92,8 @@ export class H2Pool {
     });
   }
 
-  #roomy(): H2Connection | null {
-    for (const connection of this.#connections) if (connection.hasRoom) return connection;
+  #findAvailable(): H2Connection | null {
+    for (const connection of this.#connections) if (connection.hasCapacity) return connection;
     return null;
   }
 
@@ -102,38 +102,38 @@ export class H2Pool {
   }
 
   /** A connection has room, or has none any more, or is closed. */
-  #changed(connection: H2Connection): void {
+  #onChange(connection: H2Connection): void {
     if (connection.isClosed) this.#connections.delete(connection);
-    const { openingFailure } = connection;
-    if (openingFailure !== null) {
-      this.#restUntilMs = performance.now() + REST_MS;
+    const { connectFailure } = connection;
+    if (connectFailure !== null) {
+      this.#reconnectAtMs = performance.now() + RECONNECT_DELAY_MS;
       // Where no other takes requests, whoever waits learns now that nobody is there.
-      if (this.#taking().length === 0) this.#failAll(openingFailure);
+      if (this.#accepting().length === 0) this.#failAll(connectFailure);
     }
     for (const waiter of this.#waiting) {
-      const free = this.#roomy();
+      const free = this.#findAvailable();
       if (free === null) break;
       waiter.take(free);
     }
     this.#openIfNeeded();
   }
 
-  #taking(): H2Connection[] {
+  #accepting(): H2Connection[] {
     return [...this.#connections].filter((connection) => !connection.isDraining);
   }
 
   #openIfNeeded(): void {
     const { maxConnections = 4, ca, connectTimeoutMs } = this.#options;
     if (this.#stopped || this.#waiting.size === 0) return;
-    const taking = this.#taking();
+    const accepting = this.#accepting();
     // One at a time: the first tells how many requests it takes.
-    if (taking.some((connection) => connection.isOpening) || taking.length >= maxConnections) return;
-    if (taking.length > 0 && performance.now() < this.#restUntilMs) return;
-    if (this.#connections.size - taking.length >= MAX_DRAINING) return;
+    if (accepting.some((connection) => connection.isOpening) || accepting.length >= maxConnections) return;
+    if (accepting.length > 0 && performance.now() < this.#reconnectAtMs) return;
+    if (this.#connections.size - accepting.length >= MAX_DRAINING) return;
     const connection = new H2Connection(this.#origin, {
       ca,
       connectTimeoutMs,
-      changed: () => this.#changed(connection),
+      onChange: () => this.#onChange(connection),
     });
     this.#connections.add(connection);
   }

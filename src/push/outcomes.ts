@@ -11,7 +11,7 @@ export type Failed = Extract<PushOutcome, { outcome: 'failed' }>;
 export const delivered: PushOutcome = { outcome: 'delivered' };
 
 /** The device is not known any more. */
-export function gone(category: string, code: number | null): PushOutcome {
+export function unregistered(category: string, code: number | null): PushOutcome {
   return { outcome: 'gone', category, code };
 }
 
@@ -30,7 +30,7 @@ export function failed(
 }
 
 /** What happened on the way to a vendor as a whole: no answer, no connection. */
-export function failedOnTheWay(error: unknown): Failed {
+export function transportFailure(error: unknown): Failed {
   const { name = '' } = error as { name?: string };
   const isLate = name === 'TimeoutError' || name === 'AbortError';
   return failed(isLate ? 'timeout' : categoryOf(error as Error), { vendorWide: true });

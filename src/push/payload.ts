@@ -1,11 +1,11 @@
-import { fitJson } from './fit.ts';
-import type { PushNote } from './vendor.ts';
+import { truncateJson } from './truncate.ts';
+import type { PushNotification } from './vendor.ts';
 
 /** What a note may show of its title, in bytes of JSON: the text is what the room is for. */
 const MAX_TITLE_BYTES = 400;
 
 /** The words of a note as they fit into a payload. */
-export interface Words {
+export interface PayloadText {
   readonly title: string;
   readonly text: string | null;
 }
@@ -14,23 +14,27 @@ export interface Words {
  * The JSON of a note in at most `maxBytes`, whatever its text: `render` puts the words where the vendor wants them,
  * each once.
  */
-export function fitPayload(note: PushNote, maxBytes: number, render: (words: Words) => object): string {
-  const title = fitJson(note.title, MAX_TITLE_BYTES);
-  const whole = { title, text: note.text?.toWellFormed() ?? null };
+export function buildPayload(
+  notification: PushNotification,
+  maxBytes: number,
+  render: (text: PayloadText) => object,
+): string {
+  const title = truncateJson(notification.title, MAX_TITLE_BYTES);
+  const whole = { title, text: notification.text?.toWellFormed() ?? null };
   if (whole.text === null || whole.text.length <= maxBytes) {
     const payload = JSON.stringify(render(whole));
     if (whole.text === null || Buffer.byteLength(payload) <= maxBytes) return payload;
   }
-  const around = Buffer.byteLength(JSON.stringify(render({ title, text: '' })));
-  return JSON.stringify(render({ title, text: fitJson(whole.text, Math.max(0, maxBytes - around)) }));
+  const overheadBytes = Buffer.byteLength(JSON.stringify(render({ title, text: '' })));
+  return JSON.stringify(render({ title, text: truncateJson(whole.text, Math.max(0, maxBytes - overheadBytes)) }));
 }
 
 /** What the messages of one conversation replace one another by. */
-export function collapseKey({ conversationId }: PushNote): string {
+export function collapseKey({ conversationId }: PushNotification): string {
   return `c${conversationId}`;
 }
 
 /** Whole seconds until a note is worth nothing any more, at most a vendor's bound. */
-export function secondsLeft({ expiresAt }: PushNote, maxS: number): number {
+export function secondsLeft({ expiresAt }: PushNotification, maxS: number): number {
   return Math.max(0, Math.min(maxS, Math.floor((expiresAt.getTime() - Date.now()) / 1000)));
 }

@@ -1,5 +1,5 @@
 import { DURATIONS_S, Histogram } from '../histogram.ts';
-import type { LastError } from './report.ts';
+import type { LastError } from './vendor-report.ts';
 import type { PushOutcome } from './vendor.ts';
 
 export const pushOutcomes = ['delivered', 'failed', 'gone', 'refused'] as const;

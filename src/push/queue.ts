@@ -8,17 +8,17 @@ import { countPending, type PendingCount } from '../storage/push-devices.ts';
 import { expirePushes } from '../storage/push-settlement.ts';
 import type { Sealer } from '../storage/sealed.ts';
 import { DeviceTokens } from './device-tokens.ts';
-import { DeviceWatch } from './device-watch.ts';
+import { DeviceCheck } from './device-check.ts';
 import { FanOut } from './fan-out.ts';
-import { Foreground } from './foreground.ts';
+import { ForegroundCache } from './foreground-cache.ts';
 import { PendingReport } from './pending-report.ts';
 import { newPushCounts, type PushCounts } from './push-counts.ts';
-import type { TestedDevice, VendorReport } from './report.ts';
+import type { TestedDevice, VendorReport } from './vendor-report.ts';
 import { sendTests } from './test-push.ts';
 import type { PushVendors } from './vendor.ts';
 import { VendorQueue } from './vendor-queue.ts';
-import { within } from './within.ts';
-import { Withdrawals } from './withdrawals.ts';
+import { withTimeout } from './with-timeout.ts';
+import { PushCancellation } from './push-cancellation.ts';
 
 /** What is given up is looked for in such steps of `push.give-up-after`, but within these bounds. */
 const EXPIRY_SHARE = 0.1;
@@ -29,7 +29,7 @@ const EXPIRY_ROWS = 1_000;
 const CLOSE_MS = 2_000;
 
 /** What the queue works with. */
-export interface PushParts {
+export interface PushDeps {
   readonly database: Pick<Database, 'general'>;
   readonly bus: Bus;
   readonly sealer: Sealer;
@@ -40,7 +40,7 @@ export interface PushParts {
   /** Who has a live connection in the foreground, as far as this node knows. */
   readonly foreground: () => Iterable<AccountId>;
   /** Whoever is in the foreground so long after a message, in ms, was there when it came. */
-  readonly certainAfterMs: number;
+  readonly presenceSettledMs: number;
   /** Posts that wait to be written: while there are any, pushes keep out of their way. */
   readonly postsWaiting: () => number;
   readonly log: Log;
@@ -53,48 +53,48 @@ export interface PushParts {
 export class PushQueue {
   /** What waits, for those who ask often. */
   readonly pending: PendingReport;
-  readonly #parts: PushParts;
+  readonly #deps: PushDeps;
   readonly #tokens: DeviceTokens;
-  readonly #watch: DeviceWatch;
+  readonly #deviceCheck: DeviceCheck;
   readonly #fanOut: FanOut;
-  readonly #withdrawals: Withdrawals;
+  readonly #cancellation: PushCancellation;
   readonly #queues: ReadonlyMap<DeviceKind, VendorQueue>;
   /** Of vendors that are not configured: nothing but what is given up. */
   readonly #idleCounts = new Map(deviceKinds.map((kind) => [kind, newPushCounts()]));
   #expiring: NodeJS.Timeout | null = null;
   #expiry: Promise<void> = Promise.resolve();
 
-  constructor(parts: PushParts) {
-    this.#parts = parts;
-    const { database, bus, config, projectName, vendors, certainAfterMs, log } = parts;
+  constructor(deps: PushDeps) {
+    this.#deps = deps;
+    const { database, bus, config, projectName, vendors, presenceSettledMs, log } = deps;
     const pool = database.general;
-    this.#tokens = new DeviceTokens(parts.sealer);
-    const foreground = new Foreground(parts.foreground);
+    this.#tokens = new DeviceTokens(deps.sealer);
+    const foreground = new ForegroundCache(deps.foreground);
     this.pending = new PendingReport(pool, log);
-    this.#watch = new DeviceWatch(pool);
+    this.#deviceCheck = new DeviceCheck(pool);
     const isForeground = (account: AccountId): boolean => foreground.has(account);
-    const queueParts = { pool, tokens: this.#tokens, config, projectName, isForeground, certainAfterMs, log };
+    const queueParts = { pool, tokens: this.#tokens, config, projectName, isForeground, presenceSettledMs, log };
     this.#queues = new Map([...vendors].map(([kind, vendor]) => [kind, new VendorQueue(vendor, queueParts)]));
     this.#fanOut = new FanOut({
-      ...parts,
+      ...deps,
       pool,
       kinds: [...vendors.keys()],
-      watch: this.#watch,
+      deviceCheck: this.#deviceCheck,
       onRows: () => this.#wakeAll(),
     });
-    this.#withdrawals = new Withdrawals({ pool, bus, isAnybodyTold: () => this.#watch.present, log });
+    this.#cancellation = new PushCancellation({ pool, bus, hasDevices: () => this.#deviceCheck.hasAny, log });
   }
 
   /** Begins to work. Where no vendor is configured it gives up what waits from earlier, and nothing else. */
   start(): void {
     if (this.#expiring !== null) return;
-    const everyMs = Math.min(Math.max(this.#parts.config.giveUpAfterMs * EXPIRY_SHARE, EXPIRY_MIN_MS), EXPIRY_MAX_MS);
+    const everyMs = Math.min(Math.max(this.#deps.config.giveUpAfterMs * EXPIRY_SHARE, EXPIRY_MIN_MS), EXPIRY_MAX_MS);
     this.#expiring = setInterval(() => {
       this.#expiry = this.#expiry.then(() => this.#expire());
     }, everyMs);
     if (this.#queues.size === 0) return;
     for (const queue of this.#queues.values()) queue.start();
-    this.#withdrawals.start();
+    this.#cancellation.start();
     this.#fanOut.start();
   }
 
@@ -102,15 +102,15 @@ export class PushQueue {
   async stop(withinMs: number): Promise<void> {
     if (this.#expiring !== null) clearInterval(this.#expiring);
     const queues = [...this.#queues.values()].map((queue) => queue.stop());
-    const stopping = Promise.all([this.#fanOut.stop(), this.#withdrawals.stop(), this.#expiry, ...queues]);
-    await within(stopping, withinMs);
-    await within(Promise.all([...this.#parts.vendors.values()].map((vendor) => vendor.stop())), CLOSE_MS);
-    await within(stopping, CLOSE_MS);
+    const stopping = Promise.all([this.#fanOut.stop(), this.#cancellation.stop(), this.#expiry, ...queues]);
+    await withTimeout(stopping, withinMs);
+    await withTimeout(Promise.all([...this.#deps.vendors.values()].map((vendor) => vendor.stop())), CLOSE_MS);
+    await withTimeout(stopping, CLOSE_MS);
   }
 
   /** Somebody registered a device: where there was none before, the queue begins to look. */
   deviceRegistered(): void {
-    this.#watch.registered();
+    this.#deviceCheck.onRegistered();
   }
 
   /** What was counted of each vendor since the start. */
@@ -125,7 +125,7 @@ export class PushQueue {
 
   /** How each vendor is doing, in the order of `deviceKinds`. Never rejects: what the database does not tell is null. */
   async status(): Promise<readonly VendorReport[]> {
-    const { database, log } = this.#parts;
+    const { database, log } = this.#deps;
     const pending = await database.general.run(countPending).catch((error: unknown) => {
       log.debug('the pushes that wait cannot be counted', { error });
       return null;
@@ -138,7 +138,7 @@ export class PushQueue {
    * that its vendor does not know any more is removed as always. Rejects when the database is away.
    */
   sendTest(accountId: AccountId): Promise<readonly TestedDevice[]> {
-    const { database, config, projectName, vendors, log } = this.#parts;
+    const { database, config, projectName, vendors, log } = this.#deps;
     const { giveUpAfterMs, timeoutMs } = config;
     return sendTests(accountId, {
       pool: database.general,
@@ -158,15 +158,15 @@ export class PushQueue {
   #report(kind: DeviceKind, pending: readonly PendingCount[] | null): VendorReport {
     const queue = this.#queues.get(kind);
     const row = pending?.find((each) => each.kind === kind);
-    const none = pending === null ? null : 0;
+    const noRows = pending === null ? null : 0;
     const { outcomes, removed, expired, lastError } = this.#countsOf(kind);
-    const restMs = queue?.restMs ?? 0;
+    const restMs = queue?.backoffMs ?? 0;
     return {
       kind,
       configured: queue !== undefined,
       problem: queue?.vendor.problem ?? null,
-      pending: row?.pending ?? none,
-      due: row?.due ?? none,
+      pending: row?.pending ?? noRows,
+      due: row?.due ?? noRows,
       oldestPendingMs: row?.oldestMs ?? null,
       inFlight: this.inFlight(kind),
       sent: outcomes.delivered,
@@ -184,10 +184,10 @@ export class PushQueue {
   }
 
   async #expire(): Promise<void> {
-    const { database, config, log } = this.#parts;
+    const { database, config, log } = this.#deps;
     try {
-      const asked = { afterMs: config.giveUpAfterMs, limit: EXPIRY_ROWS };
-      for (const { kind, count } of await database.general.run((sql) => expirePushes(sql, asked))) {
+      const query = { afterMs: config.giveUpAfterMs, limit: EXPIRY_ROWS };
+      for (const { kind, count } of await database.general.run((sql) => expirePushes(sql, query))) {
         this.#countsOf(kind).expired += count;
         log.warn('pushes were given up, since their time is over', { vendor: kind, pushes: count });
       }

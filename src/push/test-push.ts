@@ -2,16 +2,16 @@ import type { AccountId, ConversationId, Seq } from '../model/ids.ts';
 import type { Pool } from '../storage/pool.ts';
 import { listReachable, removeUnknown, type ReachableDevice } from '../storage/push-devices.ts';
 import { failed } from './outcomes.ts';
-import type { TestedDevice } from './report.ts';
-import { sendPush, type SendParts } from './send.ts';
-import type { PushNote, PushOutcome, PushVendors } from './vendor.ts';
+import type { TestedDevice } from './vendor-report.ts';
+import { sendPush, type SendDeps } from './send-push.ts';
+import type { PushNotification, PushOutcome, PushVendors } from './vendor.ts';
 
 /** As many as `limits.devices-per-user` may be set to. */
 const MAX_DEVICES = 1_000;
 const TEXT = 'This is a test. It was sent because an administrator asked for it.';
 
 /** What a test works with. */
-export interface TestPushParts extends SendParts {
+export interface TestPushDeps extends SendDeps {
   readonly pool: Pool;
   readonly vendors: PushVendors;
   readonly projectName: string;
@@ -19,26 +19,26 @@ export interface TestPushParts extends SendParts {
 }
 
 /** Sends one push to each of an account's devices, all at once, and says what became of each. */
-export async function sendTests(accountId: AccountId, parts: TestPushParts): Promise<readonly TestedDevice[]> {
-  const devices = await parts.pool.run((sql) => listReachable(sql, accountId, MAX_DEVICES));
+export async function sendTests(accountId: AccountId, deps: TestPushDeps): Promise<readonly TestedDevice[]> {
+  const devices = await deps.pool.run((sql) => listReachable(sql, accountId, MAX_DEVICES));
   return Promise.all(
     devices.map(async (device) => {
-      const outcome = await sendTest(device, parts);
-      if (outcome.outcome === 'gone') await forget(device, outcome, parts);
+      const outcome = await sendTest(device, deps);
+      if (outcome.outcome === 'gone') await removeUnregistered(device, outcome, deps);
       return { deviceId: device.id, kind: device.kind, label: device.label, outcome };
     }),
   );
 }
 
-function sendTest(device: ReachableDevice, parts: TestPushParts): Promise<PushOutcome> {
-  const vendor = parts.vendors.get(device.kind);
+function sendTest(device: ReachableDevice, deps: TestPushDeps): Promise<PushOutcome> {
+  const vendor = deps.vendors.get(device.kind);
   if (vendor === undefined) return Promise.resolve(failed('not_configured', { vendorWide: true }));
   if (vendor.problem !== null) return Promise.resolve(failed('unusable', { vendorWide: true }));
-  return sendPush(vendor, { target: device, note: testNote(parts) }, parts);
+  return sendPush(vendor, { target: device, notification: testNote(deps) }, deps);
 }
 
 /** About no conversation: no group has the number 0. */
-function testNote({ projectName, giveUpAfterMs }: TestPushParts): PushNote {
+function testNote({ projectName, giveUpAfterMs }: TestPushDeps): PushNotification {
   return {
     conversationId: 0 as ConversationId,
     firstSeq: 0 as Seq,
@@ -51,10 +51,10 @@ function testNote({ projectName, giveUpAfterMs }: TestPushParts): PushNote {
   };
 }
 
-async function forget(
+async function removeUnregistered(
   device: ReachableDevice,
   reason: { category: string; code: number | null },
-  { pool, log }: TestPushParts,
+  { pool, log }: TestPushDeps,
 ): Promise<void> {
   if (!(await pool.run((sql) => removeUnknown(sql, device, reason)))) return;
   log.info('removed devices that their push service does not know', { vendor: device.kind, devices: 1 });

@@ -1,18 +1,18 @@
 import type { PushConfig } from '../config/config.ts';
 import type { Log } from '../log.ts';
 import type { AccountId } from '../model/ids.ts';
-import { DatabaseAwayError, DatabaseLostError } from '../storage/database-error.ts';
+import { DatabaseUnavailableError, CommitUnknownError } from '../storage/database-error.ts';
 import type { Pool } from '../storage/pool.ts';
-import { claimDue, nextDueMs, type Claim } from '../storage/push-claims.ts';
-import { settlePushes, type PushSettlement, type Verdict } from '../storage/push-settlement.ts';
-import { readSubjects, type Subject } from '../storage/push-subjects.ts';
-import { AccountLimit, type EndedPush } from './account-limit.ts';
-import { Breaker, retryWaitMs } from './backoff.ts';
+import { claimDue, nextDueMs, type PushClaim } from '../storage/push-claims.ts';
+import { settlePushes, type PushSettlement, type PushDisposition } from '../storage/push-settlement.ts';
+import { readNotifiedContent, type NotifiedContent } from '../storage/push-content.ts';
+import { AccountLimiter, type EndedPush } from './account-limiter.ts';
+import { CircuitBreaker, retryDelayMs } from './backoff.ts';
 import type { DeviceTokens } from './device-tokens.ts';
-import { Loop } from './loop.ts';
-import { isWanted, noteOf } from './note.ts';
+import { WorkerLoop } from './worker-loop.ts';
+import { isWanted, buildNotification } from './notification.ts';
 import { countOutcome, newPushCounts, type PushCounts } from './push-counts.ts';
-import { GRACE_MS, sendPush } from './send.ts';
+import { GRACE_MS, sendPush } from './send-push.ts';
 import type { PushOutcome, PushVendor } from './vendor.ts';
 
 /** Somebody in the foreground sees what is written; whether they still are there is looked at this often. */
@@ -20,10 +20,10 @@ export const HOLD_MS = 60_000;
 /** Beyond the time that a push may take: what was claimed and not settled by then is taken by somebody else. */
 const CLAIM_MARGIN_MS = GRACE_MS + 5_000;
 /** Rows of another node that died, and words that were lost, are found within this. */
-const LOOK_MS = 15_000;
+const POLL_MS = 15_000;
 /** Rows that another node is taking are looked at again after this. */
-const TAKEN_MS = 50;
-const AWAY_MS = 2_000;
+const CONTENDED_RETRY_MS = 50;
+const DATABASE_RETRY_MS = 2_000;
 /** So often what became of pushes is noted again where that fails, but for a database that is away. */
 const MAX_SETTLE_FAILURES = 5;
 /** New rows are taken when so large a share of what may be under way is free: by ones they would cost a statement each. */
@@ -33,21 +33,21 @@ const MAX_CLAIMED = 500;
 /** And while nothing is under way: the sooner they are there, the sooner the first is sent (15 ms, of a thousand devices). */
 const FIRST_CLAIMED = 100;
 /** What became of pushes is noted together with what comes within this, while others are under way. */
-const GATHER_MS = 20;
+const SETTLE_DELAY_MS = 20;
 /** Rows are asked for in so many statements at once: while one is answered, what another brought is sent. */
-const TAKERS = 2;
+const CLAIM_LOOPS = 2;
 /** Where more has not been noted, nothing new is taken. */
 const MAX_UNSETTLED = 2_000;
 
 /** What a vendor's queue works with. */
-export interface VendorQueueParts {
+export interface VendorQueueDeps {
   readonly pool: Pool;
   readonly tokens: DeviceTokens;
   readonly config: PushConfig;
   readonly projectName: string;
   readonly isForeground: (account: AccountId) => boolean;
   /** Whoever is in the foreground so long after a message was there when it came. */
-  readonly certainAfterMs: number;
+  readonly presenceSettledMs: number;
   readonly log: Log;
 }
 
@@ -55,41 +55,41 @@ export interface VendorQueueParts {
 export class VendorQueue {
   readonly counts: PushCounts = newPushCounts();
   readonly #vendor: PushVendor;
-  readonly #parts: VendorQueueParts;
-  readonly #breaker: Breaker;
+  readonly #deps: VendorQueueDeps;
+  readonly #breaker: CircuitBreaker;
   /** Null: the vendor's own hosts answer, which no account can make slow. */
-  readonly #accountLimit: AccountLimit | null;
+  readonly #accountLimiter: AccountLimiter | null;
   #inFlight = 0;
   #unsettled: PushSettlement[] = [];
   #settleFailures = 0;
-  #endGathering: () => void = () => {};
+  #endSettleDelay: () => void = () => {};
   /** The last settlement failed. */
-  #cannotSettle = false;
+  #hasSettleFailed = false;
   /** When the database is asked for rows at the latest. */
-  #lookAtMs = 0;
+  #nextPollMs = 0;
   /** There may be rows that the look under way did not find. */
-  #hasNews = false;
+  #isNotified = false;
   #stopping = false;
-  #isAway = false;
+  #isDatabaseUnavailable = false;
   /** One asks for rows while another sends what it got. */
-  readonly #taking: readonly Loop[];
+  readonly #claimLoops: readonly WorkerLoop[];
   /** Rows that were asked for. */
-  #asked = 0;
+  #requested = 0;
   /** The last look found as many as it asked for. */
   #hasMore = false;
   /** Beside the taking, so that neither waits for the other's statement. */
-  readonly #settling: Loop;
-  #working: Promise<unknown> | null = null;
+  readonly #settleLoop: WorkerLoop;
+  #running: Promise<unknown> | null = null;
 
-  constructor(vendor: PushVendor, parts: VendorQueueParts) {
+  constructor(vendor: PushVendor, deps: VendorQueueDeps) {
     this.#vendor = vendor;
-    this.#parts = parts;
-    this.#breaker = new Breaker(parts.config);
-    this.#accountLimit = vendor.kind === 'web' ? new AccountLimit(parts.config.inFlight) : null;
-    const failing = { restMs: AWAY_MS, onFailure: (error: unknown) => this.#reportAway(error) };
-    const taking = { ...failing, turn: () => this.#take(), isOver: () => this.#stopping };
-    this.#taking = Array.from({ length: TAKERS }, () => new Loop(taking));
-    this.#settling = new Loop({ ...failing, turn: () => this.#settle(), isOver: () => this.#isSettled });
+    this.#deps = deps;
+    this.#breaker = new CircuitBreaker(deps.config);
+    this.#accountLimiter = vendor.kind === 'web' ? new AccountLimiter(deps.config.inFlight) : null;
+    const failing = { retryMs: DATABASE_RETRY_MS, onFailure: (error: unknown) => this.#reportUnavailable(error) };
+    const claimOptions = { ...failing, step: () => this.#claim(), isDone: () => this.#stopping };
+    this.#claimLoops = Array.from({ length: CLAIM_LOOPS }, () => new WorkerLoop(claimOptions));
+    this.#settleLoop = new WorkerLoop({ ...failing, step: () => this.#settle(), isDone: () => this.#isSettled });
   }
 
   get vendor(): PushVendor {
@@ -102,213 +102,220 @@ export class VendorQueue {
   }
 
   /** How much longer nothing is sent, since the vendor as a whole has a problem; 0: it is sent. */
-  get restMs(): number {
-    return this.#breaker.restMs;
+  get backoffMs(): number {
+    return this.#breaker.remainingMs;
   }
 
   /** Does nothing while the vendor says that it cannot send. */
   start(): void {
     if (this.#vendor.problem === null)
-      this.#working ??= Promise.all([...this.#taking, this.#settling].map((loop) => loop.run()));
+      this.#running ??= Promise.all([...this.#claimLoops, this.#settleLoop].map((loop) => loop.run()));
   }
 
   /** Takes nothing new; resolves when everything under way is settled, or cannot be since the database is away. */
   async stop(): Promise<void> {
     this.#stopping = true;
-    for (const loop of [...this.#taking, this.#settling]) loop.check();
-    await this.#working;
+    for (const loop of [...this.#claimLoops, this.#settleLoop]) loop.recheck();
+    await this.#running;
   }
 
   /** There are new rows. */
   wake(): void {
-    this.#lookAtMs = 0;
-    this.#hasNews = true;
-    this.#wakeTaking();
+    this.#nextPollMs = 0;
+    this.#isNotified = true;
+    this.#wakeClaimLoops();
   }
 
-  #wakeTaking(): void {
-    for (const loop of this.#taking) loop.wake();
+  #wakeClaimLoops(): void {
+    for (const loop of this.#claimLoops) loop.wake();
   }
 
   /** Whether it was stopped and nothing is left to do; what a database that is away did not hear of comes again. */
   get #isSettled(): boolean {
-    if (!this.#stopping || this.#inFlight > 0 || this.#asked > 0) return false;
-    return this.#unsettled.length === 0 || this.#cannotSettle;
+    if (!this.#stopping || this.#inFlight > 0 || this.#requested > 0) return false;
+    return this.#unsettled.length === 0 || this.#hasSettleFailed;
   }
 
-  get #untilLookMs(): number {
+  get #untilPollMs(): number {
     // An answer wakes it, or the end of another look or of a settlement; before that there is no place for more.
-    const isBusy = this.#inFlight > 0 || this.#asked > 0 || this.#unsettled.length > 0;
-    if (isBusy && this.#room === 0) return LOOK_MS;
-    return Math.max(this.#lookAtMs - performance.now(), this.#breaker.restMs, 0);
+    const isBusy = this.#inFlight > 0 || this.#requested > 0 || this.#unsettled.length > 0;
+    if (isBusy && this.#capacity === 0) return POLL_MS;
+    return Math.max(this.#nextPollMs - performance.now(), this.#breaker.remainingMs, 0);
   }
 
   /** How many may be taken now: none while it would be few. */
-  get #room(): number {
-    const { inFlight } = this.#parts.config;
-    const room = Math.min(inFlight, this.#breaker.allowance) - this.#inFlight - this.#asked;
-    if (room <= 0 || this.#unsettled.length >= MAX_UNSETTLED) return 0;
-    return this.#inFlight + this.#asked > 0 && room < inFlight * FREE_SHARE ? 0 : room;
+  get #capacity(): number {
+    const { inFlight } = this.#deps.config;
+    const capacity = Math.min(inFlight, this.#breaker.permits) - this.#inFlight - this.#requested;
+    if (capacity <= 0 || this.#unsettled.length >= MAX_UNSETTLED) return 0;
+    return this.#inFlight + this.#requested > 0 && capacity < inFlight * FREE_SHARE ? 0 : capacity;
   }
 
-  async #take(): Promise<number> {
-    const isIdle = this.#inFlight + this.#asked === 0;
-    const limit = Math.min(this.#room, isIdle ? FIRST_CLAIMED : MAX_CLAIMED);
-    if (limit === 0 || performance.now() < this.#lookAtMs) return this.#untilLookMs;
+  async #claim(): Promise<number> {
+    const isIdle = this.#inFlight + this.#requested === 0;
+    const limit = Math.min(this.#capacity, isIdle ? FIRST_CLAIMED : MAX_CLAIMED);
+    if (limit === 0 || performance.now() < this.#nextPollMs) return this.#untilPollMs;
     // Whoever is at it finds all that there is, and looks again where there is a word meanwhile.
-    if (this.#asked > 0 && !this.#hasMore) return LOOK_MS;
-    this.#asked += limit;
+    if (this.#requested > 0 && !this.#hasMore) return POLL_MS;
+    this.#requested += limit;
     try {
-      await this.#look(limit);
+      await this.#claimRows(limit);
     } finally {
-      this.#asked -= limit;
+      this.#requested -= limit;
       // Until then there might have been something to settle.
-      if (this.#stopping) this.#settling.check();
+      if (this.#stopping) this.#settleLoop.recheck();
     }
     // While the vendor has these another one may ask for more.
-    if (this.#hasMore) this.#wakeTaking();
-    return this.#untilLookMs;
+    if (this.#hasMore) this.#wakeClaimLoops();
+    return this.#untilPollMs;
   }
 
-  async #look(limit: number): Promise<void> {
-    const { pool, config } = this.#parts;
+  async #claimRows(limit: number): Promise<void> {
+    const { pool, config } = this.#deps;
     const { kind } = this.#vendor;
-    this.#hasNews = false;
-    const taken = await pool.run(async (sql) => {
+    this.#isNotified = false;
+    const claimed = await pool.run(async (sql) => {
       const claims = await claimDue(sql, kind, { limit, forMs: config.timeoutMs + CLAIM_MARGIN_MS });
-      const subjects = await readSubjects(sql, claims);
+      const subjects = await readNotifiedContent(sql, claims);
       return { claims, subjects, dueMs: claims.length < limit ? await nextDueMs(sql, kind) : 0 };
     });
-    this.#hasMore = taken.claims.length === limit;
+    this.#hasMore = claimed.claims.length === limit;
     // Due and not to be had: another node is at it.
-    const leastMs = taken.claims.length === 0 ? TAKEN_MS : 0;
-    const untilMs = Math.min(Math.max(taken.dueMs ?? LOOK_MS, leastMs), LOOK_MS);
+    const leastMs = claimed.claims.length === 0 ? CONTENDED_RETRY_MS : 0;
+    const untilMs = Math.min(Math.max(claimed.dueMs ?? POLL_MS, leastMs), POLL_MS);
     // What was made known meanwhile may not have been there yet.
-    if (!this.#hasNews) this.#lookAtMs = performance.now() + untilMs;
-    this.#isAway = false;
-    for (const [index, claim] of taken.claims.entries()) this.#dispatch(claim, taken.subjects[index] ?? null);
+    if (!this.#isNotified) this.#nextPollMs = performance.now() + untilMs;
+    this.#isDatabaseUnavailable = false;
+    for (const [index, claim] of claimed.claims.entries()) this.#dispatch(claim, claimed.subjects[index] ?? null);
   }
 
-  #dispatch(claim: Claim, subject: Subject | null): void {
-    const verdict = this.#decide(subject);
-    if (verdict !== null) return this.#enter({ ...verdict, claim });
-    if (this.#accountLimit === null) return void this.#send(subject!, () => {});
+  #dispatch(claim: PushClaim, subject: NotifiedContent | null): void {
+    const verdict = this.#verdictBeforeSend(subject);
+    if (verdict !== null) return this.#addSettlement({ ...verdict, claim });
+    if (this.#accountLimiter === null) return void this.#send(subject!, () => {});
     const { accountId } = subject!.claim;
-    const release = this.#accountLimit.take(accountId);
+    const release = this.#accountLimiter.take(accountId);
     if (release !== null) void this.#send(subject!, release);
-    else this.#enter({ verdict: 'held', waitMs: this.#accountLimit.waitMs(accountId), claim });
+    else this.#addSettlement({ verdict: 'held', waitMs: this.#accountLimiter.waitMs(accountId), claim });
   }
 
-  #enter(settlement: PushSettlement): void {
+  #addSettlement(settlement: PushSettlement): void {
     this.#unsettled.push(settlement);
-    this.#settling.wake();
+    this.#settleLoop.wake();
   }
 
   /** What becomes of a row that is not to be sent; null: it is. */
-  #decide(subject: Subject | null): Verdict | null {
+  #verdictBeforeSend(subject: NotifiedContent | null): PushDisposition | null {
     if (subject === null || !isWanted(subject)) return { verdict: 'done' };
-    const { isForeground, certainAfterMs, config } = this.#parts;
+    const { isForeground, presenceSettledMs, config } = this.#deps;
     const { claim, ageMs } = subject;
-    const isThere = isForeground(claim.accountId);
+    const isInForeground = isForeground(claim.accountId);
     // Held since its newest message was written, and there still: it was seen.
-    if (isThere && ageMs >= Math.min(certainAfterMs, config.giveUpAfterMs)) return { verdict: 'done' };
+    if (isInForeground && ageMs >= Math.min(presenceSettledMs, config.giveUpAfterMs)) return { verdict: 'done' };
     if (ageMs >= config.giveUpAfterMs) {
       this.counts.expired += 1;
       return { verdict: 'expired', category: 'expired', code: null };
     }
-    if (!isThere) return null;
-    return { verdict: 'held', waitMs: ageMs < HOLD_MS ? HOLD_MS - ageMs : Math.min(HOLD_MS, certainAfterMs - ageMs) };
+    if (!isInForeground) return null;
+    return {
+      verdict: 'held',
+      waitMs: ageMs < HOLD_MS ? HOLD_MS - ageMs : Math.min(HOLD_MS, presenceSettledMs - ageMs),
+    };
   }
 
-  async #send(subject: Subject, release: (ended: EndedPush) => void): Promise<void> {
+  async #send(subject: NotifiedContent, release: (ended: EndedPush) => void): Promise<void> {
     const { claim } = subject;
-    const { tokens, config, projectName, log } = this.#parts;
+    const { tokens, config, projectName, log } = this.#deps;
     const { content, giveUpAfterMs, timeoutMs } = config;
     this.#inFlight += 1;
     const sentMs = performance.now();
-    const note = noteOf(subject, { content, projectName, giveUpAfterMs });
-    const outcome = await sendPush(this.#vendor, { target: claim, note }, { tokens, timeoutMs, log });
+    const notification = buildNotification(subject, { content, projectName, giveUpAfterMs });
+    const outcome = await sendPush(this.#vendor, { target: claim, notification }, { tokens, timeoutMs, log });
     this.#inFlight -= 1;
     const durationMs = performance.now() - sentMs;
     release({ category: 'category' in outcome ? outcome.category : null, durationMs });
     countOutcome(this.counts, outcome, durationMs);
-    this.#enter({ ...this.#judge(outcome, claim, sentMs), claim });
-    if (this.#inFlight === 0) this.#endGathering();
-    if (this.#room > 0 || this.#inFlight === 0) this.#wakeTaking();
+    this.#addSettlement({ ...this.#verdictFor(outcome, claim, sentMs), claim });
+    if (this.#inFlight === 0) this.#endSettleDelay();
+    if (this.#capacity > 0 || this.#inFlight === 0) this.#wakeClaimLoops();
   }
 
-  #judge(outcome: PushOutcome, claim: Claim, sentMs: number): Verdict {
-    if (isAnswer(outcome) && this.#breaker.answered()) {
-      this.#parts.log.info('a push service works again', { vendor: this.#vendor.kind });
+  #verdictFor(outcome: PushOutcome, claim: PushClaim, sentMs: number): PushDisposition {
+    if (isVendorResponse(outcome) && this.#breaker.recordSuccess()) {
+      this.#deps.log.info('a push service works again', { vendor: this.#vendor.kind });
     }
-    if (outcome.outcome === 'failed') return this.#judgeFailure(outcome, claim, sentMs);
+    if (outcome.outcome === 'failed') return this.#verdictForFailure(outcome, claim, sentMs);
     if (outcome.outcome === 'delivered') return { verdict: 'done' };
     const { category, code } = outcome;
     if (outcome.outcome === 'refused') return { verdict: 'refused', category, code };
     return { verdict: 'removed', category, code, waitMs: this.#waitMs(claim, null) };
   }
 
-  #judgeFailure(failure: PushOutcome & { readonly outcome: 'failed' }, claim: Claim, sentMs: number): Verdict {
+  #verdictForFailure(
+    failure: PushOutcome & { readonly outcome: 'failed' },
+    claim: PushClaim,
+    sentMs: number,
+  ): PushDisposition {
     const { category, code, retryAfterMs } = failure;
     const vendor = this.#vendor.kind;
     // Cut by our own stop: the next start sends it.
     if (this.#stopping) return { verdict: 'held', waitMs: 0 };
     if (!failure.vendorWide) return { verdict: 'again', waitMs: this.#waitMs(claim, retryAfterMs) };
-    if (this.#breaker.failed(sentMs, retryAfterMs)) {
-      this.#parts.log.warn('a push service has a problem, and pushes wait for it', { vendor, category, code });
+    if (this.#breaker.recordFailure(sentMs, retryAfterMs)) {
+      this.#deps.log.warn('a push service has a problem, and pushes wait for it', { vendor, category, code });
     }
-    return { verdict: 'held', waitMs: this.#breaker.restMs };
+    return { verdict: 'held', waitMs: this.#breaker.remainingMs };
   }
 
-  #waitMs({ attempts }: Claim, retryAfterMs: number | null): number {
-    return retryWaitMs(this.#parts.config, { failures: attempts + 1, retryAfterMs }, Math.random());
+  #waitMs({ attempts }: PushClaim, retryAfterMs: number | null): number {
+    return retryDelayMs(this.#deps.config, { failures: attempts + 1, retryAfterMs }, Math.random());
   }
 
   async #settle(): Promise<number> {
-    if (this.#unsettled.length > 0 && this.#inFlight > 0) await this.#gather();
+    if (this.#unsettled.length > 0 && this.#inFlight > 0) await this.#waitForMore();
     const settlements = this.#unsettled;
-    if (settlements.length === 0) return LOOK_MS;
-    const { pool, config } = this.#parts;
+    if (settlements.length === 0) return POLL_MS;
+    const { pool, config } = this.#deps;
     this.#unsettled = [];
     const removed = await pool
       .run((sql) => settlePushes(sql, settlements, config.giveUpAfterMs))
-      .catch((error: unknown) => this.#keepUnsettled(settlements, error));
+      .catch((error: unknown) => this.#requeue(settlements, error));
     this.#settleFailures = 0;
-    this.#cannotSettle = false;
-    this.#isAway = false;
+    this.#hasSettleFailed = false;
+    this.#isDatabaseUnavailable = false;
     this.counts.removed += removed.length;
-    this.#tell(settlements, removed.length);
+    this.#logSettlements(settlements, removed.length);
     // What waits for less than until the next look, or grew meanwhile.
     this.wake();
-    return LOOK_MS;
+    return POLL_MS;
   }
 
   /** Until GATHER_MS are over, or nothing is under way any more. */
-  async #gather(): Promise<void> {
-    const gathered = Promise.withResolvers<void>();
-    const timer = setTimeout(gathered.resolve, GATHER_MS);
-    this.#endGathering = gathered.resolve;
-    await gathered.promise;
+  async #waitForMore(): Promise<void> {
+    const delay = Promise.withResolvers<void>();
+    const timer = setTimeout(delay.resolve, SETTLE_DELAY_MS);
+    this.#endSettleDelay = delay.resolve;
+    await delay.promise;
     clearTimeout(timer);
   }
 
   /** They are tried again; if it is not the database's being away, a few times, for they come again by themselves. */
-  #keepUnsettled(settlements: readonly PushSettlement[], error: unknown): never {
-    this.#cannotSettle = true;
-    const isAway = error instanceof DatabaseAwayError || error instanceof DatabaseLostError;
-    this.#settleFailures += isAway ? 0 : 1;
+  #requeue(settlements: readonly PushSettlement[], error: unknown): never {
+    this.#hasSettleFailed = true;
+    const isDatabaseUnavailable = error instanceof DatabaseUnavailableError || error instanceof CommitUnknownError;
+    this.#settleFailures += isDatabaseUnavailable ? 0 : 1;
     if (this.#settleFailures <= MAX_SETTLE_FAILURES) this.#unsettled = [...settlements, ...this.#unsettled];
     else this.#settleFailures = 0;
     throw error;
   }
 
-  #tell(settlements: readonly PushSettlement[], removed: number): void {
-    const { log } = this.#parts;
+  #logSettlements(settlements: readonly PushSettlement[], removed: number): void {
+    const { log } = this.#deps;
     const vendor = this.#vendor.kind;
-    const given = (verdict: Verdict['verdict']): PushSettlement[] =>
+    const withVerdict = (verdict: PushDisposition['verdict']): PushSettlement[] =>
       settlements.filter((each) => each.verdict === verdict);
     if (removed > 0) log.info('removed devices that their push service does not know', { vendor, devices: removed });
-    const refused = given('refused');
+    const refused = withVerdict('refused');
     const [first] = refused;
     if (first !== undefined && 'category' in first) {
       log.warn('a push service refuses pushes', {
@@ -318,19 +325,20 @@ export class VendorQueue {
         code: first.code,
       });
     }
-    const expired = given('expired').length;
+    const expired = withVerdict('expired').length;
     if (expired > 0) log.warn('pushes were given up, since their time is over', { vendor, pushes: expired });
   }
 
   /** Once for each time that the database is away. */
-  #reportAway(error: unknown): void {
-    if (!this.#isAway) this.#parts.log.warn('pushes wait for the database', { vendor: this.#vendor.kind, error });
-    this.#isAway = true;
+  #reportUnavailable(error: unknown): void {
+    if (!this.#isDatabaseUnavailable)
+      this.#deps.log.warn('pushes wait for the database', { vendor: this.#vendor.kind, error });
+    this.#isDatabaseUnavailable = true;
   }
 }
 
 /** Whether the vendor itself looked at the push: what a driver refuses by itself, or a key at fault, says nothing of it. */
-function isAnswer(outcome: PushOutcome): boolean {
+function isVendorResponse(outcome: PushOutcome): boolean {
   if (outcome.outcome === 'delivered') return true;
   const vendorWide = outcome.outcome === 'failed' && outcome.vendorWide;
   return !vendorWide && outcome.code !== null && outcome.category !== 'key';

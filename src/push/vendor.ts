@@ -9,7 +9,7 @@ export interface PushTarget {
 }
 
 /** What a device is told; `push.content` has been applied: without a text there is none to be seen. */
-export interface PushNote {
+export interface PushNotification {
   readonly conversationId: ConversationId;
   /** The messages it stands for. */
   readonly firstSeq: Seq;
@@ -50,7 +50,7 @@ export interface PushVendor {
   /** Why no push can be sent by it at all, for people (a key without a file …); null: it can. */
   readonly problem: string | null;
   /** Sends one push. Resolves within `push.timeout` and a moment, and never rejects for what the vendor did. */
-  send(target: PushTarget, note: PushNote): Promise<PushOutcome>;
+  send(target: PushTarget, notification: PushNotification): Promise<PushOutcome>;
   /** Closes its connections; what is under way fails. */
   stop(): Promise<void>;
 }

@@ -1,17 +1,17 @@
 import type { Config } from '../config/config.ts';
 import type { Log } from '../log.ts';
 import type { AddressPolicy } from '../outbound/address-policy.ts';
-import type { NameLookup } from '../outbound/name-lookup.ts';
+import type { DnsResolver } from '../outbound/dns-resolver.ts';
 import { AppleVendor } from './apple.ts';
 import { GoogleVendor } from './google.ts';
 import type { PushVendor, PushVendors } from './vendor.ts';
 import { WebVendor } from './web.ts';
 
 /** What vendors work with. */
-export interface VendorWay {
+export interface VendorDeps {
   /** For addresses that clients name; those of the configuration are the administrator's. */
   readonly policy: AddressPolicy;
-  readonly lookup: NameLookup;
+  readonly lookup: DnsResolver;
   readonly userAgent: string;
   readonly log: Log;
 }
@@ -20,7 +20,7 @@ export interface VendorWay {
  * The vendors that the configuration has keys for, connected to when there is something to send. One whose keys cannot
  * be read is among them, with its `problem`: they were looked at when the configuration was read, and may have changed.
  */
-export function createVendors(config: Config, { policy, lookup, userAgent, log }: VendorWay): PushVendors {
+export function createVendors(config: Config, { policy, lookup, userAgent, log }: VendorDeps): PushVendors {
   const { timeoutMs, inFlight } = config.push;
   const options = { timeoutMs, inFlight, userAgent };
   const vendors: PushVendor[] = [];

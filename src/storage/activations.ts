@@ -142,7 +142,7 @@ export async function findVerifier(sql: Sql, transactionHash: string): Promise<s
 }
 
 /** Gives an attempt back that nobody could judge. */
-export async function giveAttemptBack(sql: Sql, transactionHash: string, most: number): Promise<void> {
+export async function refundAttempt(sql: Sql, transactionHash: string, most: number): Promise<void> {
   await sql`
     update activation set attempts_left = least(attempts_left + 1, ${most}) where transaction_hash = ${transactionHash}`;
 }

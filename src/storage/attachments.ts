@@ -2,15 +2,15 @@ import type { AccountId, ConversationId, Seq } from '../model/ids.ts';
 import type { Sql, Transaction } from './connection.ts';
 
 /** Why a file cannot be attached; `free`: it can. Of what is not the account's own only that there is no such file. */
-export type FileStanding = 'free' | 'unknown' | 'incomplete' | 'attached';
+export type FileStatus = 'free' | 'unknown' | 'incomplete' | 'attached';
 
 /** How an account's files stand, in the order of the ids. */
-export async function fileStandings(
+export async function listFileStatuses(
   sql: Sql,
   accountId: AccountId,
   ids: readonly string[],
-): Promise<readonly FileStanding[]> {
-  const rows = await sql<{ id: string; standing: FileStanding }[]>`
+): Promise<readonly FileStatus[]> {
+  const rows = await sql<{ id: string; standing: FileStatus }[]>`
     select id, case when state = 'uploading' then 'incomplete' when state in ('lost', 'removed') then 'unknown'
       when seq is null then 'free' else 'attached' end as standing
     from file where id = any(${[...ids]}::text[]) and account_id = ${accountId}`;

@@ -1,7 +1,7 @@
 import net from 'node:net';
 import postgres from 'postgres';
 import { arrayTypes } from './array-types.ts';
-import { DatabaseAwayError, DatabaseLostError, endsSession, sqlState } from './database-error.ts';
+import { DatabaseUnavailableError, CommitUnknownError, isConnectionFatal, sqlState } from './database-error.ts';
 
 /** A client of one connection; statements take this or a transaction of it. */
 export type Sql = postgres.Sql<{ bigint: number }>;
@@ -73,8 +73,8 @@ export class Connection {
   }
 
   /**
-   * Runs `work` on this session, one at a time (the caller sees to that). Rejects with DatabaseAwayError when no session
-   * could be had, with DatabaseLostError when it ended or `timeoutMs` passed in between, else with what `work` rejects.
+   * Runs `work` on this session, one at a time (the caller sees to that). Rejects with DatabaseUnavailableError when no session
+   * could be had, with CommitUnknownError when it ended or `timeoutMs` passed in between, else with what `work` rejects.
    */
   async run<T>(work: (sql: Sql) => Promise<T>, timeoutMs: number): Promise<T> {
     const session = (this.#session ??= this.#open());
@@ -84,7 +84,7 @@ export class Connection {
       timer = setTimeout(() => {
         this.#end(session, 'reset');
         const message = `no answer from the database within ${Math.round(timeoutMs)} ms`;
-        reject(sent ? new DatabaseLostError(message) : new DatabaseAwayError(message));
+        reject(sent ? new CommitUnknownError(message) : new DatabaseUnavailableError(message));
       }, timeoutMs);
     });
     const attempt = async (): Promise<T> => {
@@ -145,9 +145,9 @@ export class Connection {
         where name = 'synchronous_commit' or (name = 'plan_cache_mode' and ${this.#options.genericPlans === true})`;
     } catch (error) {
       this.#end(session);
-      throw new DatabaseAwayError(`cannot connect to the database: ${reason(error)}`, { cause: error });
+      throw new DatabaseUnavailableError(`cannot connect to the database: ${reason(error)}`, { cause: error });
     }
-    if (session.ended) throw new DatabaseAwayError('the connection to the database was closed');
+    if (session.ended) throw new DatabaseUnavailableError('the connection to the database was closed');
     session.ready = true;
   }
 
@@ -245,11 +245,11 @@ function asUser<T>(uid: number | undefined, work: () => T): T {
   }
 }
 
-/** DatabaseLostError for what a connection that ended leaves its statements and streams with; every other error as it is. */
+/** CommitUnknownError for what a connection that ended leaves its statements and streams with; every other error as it is. */
 export function explainLoss(error: unknown): unknown {
-  if (error instanceof DatabaseAwayError || error instanceof DatabaseLostError) return error;
-  if (!endsSession(error) && !isConnectionError(error)) return error;
-  return new DatabaseLostError(`the connection to the database was lost: ${reason(error)}`, { cause: error });
+  if (error instanceof DatabaseUnavailableError || error instanceof CommitUnknownError) return error;
+  if (!isConnectionFatal(error) && !isConnectionError(error)) return error;
+  return new CommitUnknownError(`the connection to the database was lost: ${reason(error)}`, { cause: error });
 }
 
 function isConnectionError(error: unknown): boolean {

@@ -1,12 +1,12 @@
 import postgres from 'postgres';
 
 /** No connection could be had: nothing of the work was sent, so it can be repeated safely. */
-export class DatabaseAwayError extends Error {
+export class DatabaseUnavailableError extends Error {
   override readonly name = 'DatabaseAwayError';
 }
 
 /** The connection was lost, or its deadline passed, after work was sent: whether it was committed is not known. */
-export class DatabaseLostError extends Error {
+export class CommitUnknownError extends Error {
   override readonly name = 'DatabaseLostError';
 }
 
@@ -25,7 +25,7 @@ export function violates(error: unknown, constraint: string): boolean {
  * connections (class 08), and whatever comes as FATAL or PANIC, such as a log that cannot be written in the middle of a
  * commit. What the session was doing has an unknown outcome.
  */
-export function endsSession(error: unknown): boolean {
+export function isConnectionFatal(error: unknown): boolean {
   if (!(error instanceof postgres.PostgresError)) return false;
   return /^(57P|08)/.test(error.code) || error.severity === 'FATAL' || error.severity === 'PANIC';
 }
@@ -34,6 +34,6 @@ export function endsSession(error: unknown): boolean {
  * True for what is another thing next time: a deadlock, a lock that was not to be had, a row that was referred to and went
  * in the middle, a server without room (class 53), one that is told to stop (class 57).
  */
-export function passes(error: unknown): boolean {
+export function isTransient(error: unknown): boolean {
   return /^(?:23503$|40001$|40P01$|55P03$|53|57)/.test(sqlState(error) ?? '');
 }

@@ -41,7 +41,7 @@ type Row = Omit<DatabaseReport, 'schema' | 'secretFits' | 'clockAheadMs'>;
 
 /**
  * Looks at a database over a connection of its own, in a transaction that can change nothing. Rejects with
- * DatabaseAwayError or DatabaseLostError, and with PostgreSQL's own error.
+ * DatabaseUnavailableError or CommitUnknownError, and with PostgreSQL's own error.
  */
 export async function reportDatabase(
   target: ConnectionTarget,

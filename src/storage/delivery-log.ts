@@ -14,7 +14,7 @@ export interface LoggedAttempt {
 }
 
 /** A place between two rows of a hook's log: the row that it names is the last one before it, newest first. */
-export type LogPlace = Pick<LoggedAttempt, 'at' | 'firstSeq' | 'attempt'>;
+export type LogPosition = Pick<LoggedAttempt, 'at' | 'firstSeq' | 'attempt'>;
 
 /**
  * A page of a hook's delivery log, newest first; rows of the same time by seq and attempt, so that each has its place and
@@ -23,7 +23,7 @@ export type LogPlace = Pick<LoggedAttempt, 'at' | 'firstSeq' | 'attempt'>;
 export async function logPage(
   sql: Sql,
   hookId: HookId,
-  page: { before: LogPlace | null; limit: number },
+  page: { before: LogPosition | null; limit: number },
 ): Promise<LoggedAttempt[]> {
   const { before, limit } = page;
   return sql<LoggedAttempt[]>`

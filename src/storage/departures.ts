@@ -32,7 +32,7 @@ export async function insertRemoval(tx: Transaction, { conversationId, accountId
 }
 
 /** Nobody knows the token of the group any more but its owner and admins: it has been replaced. */
-export async function forgetTokenKnowledge(tx: Transaction, conversationId: ConversationId): Promise<void> {
+export async function deleteTokenKnowledge(tx: Transaction, conversationId: ConversationId): Promise<void> {
   await tx`update membership set knows_token = false where conversation_id = ${conversationId} and knows_token`;
 }
 

@@ -27,7 +27,7 @@ export interface NewDevice extends Pick<Device, 'kind' | 'app' | 'label' | 'sess
 const MAX_LISTED = 1_001;
 
 /** Whether a session holds, which then does not end before the transaction: what ends later takes its devices along. */
-export async function holdSession(tx: Transaction, id: SessionId): Promise<boolean> {
+export async function lockSession(tx: Transaction, id: SessionId): Promise<boolean> {
   const rows = await tx`
     select from session where id = ${id} and (expires_at is null or expires_at > now()) for key share`;
   return rows.length > 0;

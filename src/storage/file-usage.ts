@@ -14,7 +14,7 @@ export interface Usage {
 }
 
 /** Whose room is used up. */
-export type Full = 'account_full' | 'all_full';
+export type ExceededQuota = 'account_full' | 'all_full';
 
 /** The row that counts all accounts together. */
 const EVERYBODY = 0;
@@ -26,7 +26,7 @@ export async function readUsage(sql: Sql | Transaction, accountId: AccountId): P
 }
 
 /** What all files take. */
-export async function readWholeUsage(sql: Sql | Transaction): Promise<Usage> {
+export async function readTotalUsage(sql: Sql | Transaction): Promise<Usage> {
   return readUsage(sql, EVERYBODY as AccountId);
 }
 
@@ -39,7 +39,7 @@ export async function countUsage(
   tx: Transaction,
   accountId: AccountId,
   more: { least: number; wished: number; files: number; limits: UsageLimits },
-): Promise<number | Full> {
+): Promise<number | ExceededQuota> {
   const { least, wished, files, limits } = more;
   const { own, all } = await lockUsage(tx, accountId);
   const ownRoom = limits.accountBytes - own;

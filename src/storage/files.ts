@@ -1,6 +1,6 @@
 import type { AccountId, ConversationId, Seq } from '../model/ids.ts';
 import type { Sql, Transaction } from './connection.ts';
-import { countUsage, releaseUsage, type Full, type UsageLimits } from './file-usage.ts';
+import { countUsage, releaseUsage, type ExceededQuota, type UsageLimits } from './file-usage.ts';
 
 /** How far an upload is: with bytes on their way, complete, complete and lost by the store, or on its way out of it. */
 export type FileState = 'uploading' | 'stored' | 'lost' | 'removed';
@@ -62,7 +62,7 @@ export async function insertUpload(
   tx: Transaction,
   upload: NewUpload,
   limits: UploadLimits,
-): Promise<Full | 'too_many' | null> {
+): Promise<ExceededQuota | 'too_many' | null> {
   const { id, accountId, name, announcedBytes, isResumable = false } = upload;
   const bytes = announcedBytes ?? 0;
   const counted = await countUsage(tx, accountId, { least: bytes, wished: bytes, files: 1, limits });
@@ -88,7 +88,7 @@ export async function growUpload(
   tx: Transaction,
   id: string,
   grown: { least: number; wished: number; limits: UsageLimits },
-): Promise<number | Full | null> {
+): Promise<number | ExceededQuota | null> {
   const [row] = await tx<{ accountId: AccountId; size: number }[]>`
     select account_id as "accountId", coalesce(size, 0) as size from file
     where id = ${id} and state = 'uploading' for no key update`;
@@ -156,7 +156,7 @@ export async function markRemoved(
 }
 
 /** Gives files up that no message took, and uploads that did not go on, since `cutoff`: at most `limit`; how many. */
-export async function markLoose(sql: Sql | Transaction, cutoff: Date, limit: number): Promise<number> {
+export async function detachFromMessage(sql: Sql | Transaction, cutoff: Date, limit: number): Promise<number> {
   const rows = await sql`
     update file set state = 'removed', size = coalesce(size, received), touched_at = now()
     where id in (
@@ -219,7 +219,7 @@ export async function findInConversation(
 }
 
 /** A file's place in its owner's list, which stays when the file goes: since 1970, with the digits that a Date lacks. */
-export interface FilePlace {
+export interface FilePosition {
   readonly createdAtUs: string;
   readonly id: string;
 }
@@ -227,12 +227,12 @@ export interface FilePlace {
 /** An account's own files that are not given up, newest first; behind the place `before`. */
 export async function listOwn(
   sql: Sql,
-  page: { accountId: AccountId; before: FilePlace | null; limit: number },
-): Promise<(StoredFile & FilePlace)[]> {
+  page: { accountId: AccountId; before: FilePosition | null; limit: number },
+): Promise<(StoredFile & FilePosition)[]> {
   const { accountId, before, limit } = page;
   const behind = sql`and (f.created_at, f.id) <
     ('epoch'::timestamptz + ${before?.createdAtUs ?? '0'}::bigint * interval '1 microsecond', ${before?.id ?? ''})`;
-  return sql<(StoredFile & FilePlace)[]>`
+  return sql<(StoredFile & FilePosition)[]>`
     select ${columns(sql)}, (extract(epoch from f.created_at) * 1000000)::bigint::text as "createdAtUs" from file f
     where f.account_id = ${accountId} and f.state <> 'removed' ${before === null ? sql`` : behind}
     order by f.created_at desc, f.id desc limit ${Math.min(limit, MAX_LISTED)}`;

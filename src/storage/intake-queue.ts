@@ -1,5 +1,5 @@
 import type { ConversationId } from '../model/ids.ts';
-import type { Post, Posted } from './message-log-statement.ts';
+import type { Post, Posted } from './write-posts.ts';
 
 export interface QueueBounds {
   readonly maxPosts: number;
@@ -16,7 +16,7 @@ interface Caller {
 }
 
 /** A post on its way to the log. `deadline` is on the monotonic clock, in ms. */
-export interface Entry extends Caller {
+export interface QueuedPost extends Caller {
   readonly bytes: number;
   readonly deadline: number;
 }
@@ -32,8 +32,8 @@ const FILE_BYTES = 100;
  */
 export class IntakeQueue {
   readonly #bounds: QueueBounds;
-  readonly #held = new Map<ConversationId, Entry[]>();
-  #waiting: Entry[] = [];
+  readonly #held = new Map<ConversationId, QueuedPost[]>();
+  #waiting: QueuedPost[] = [];
   #size = 0;
   #bytes = 0;
 
@@ -70,7 +70,7 @@ export class IntakeQueue {
   push(caller: Caller): boolean {
     const bytes = sizeOf(caller.post);
     if (this.#size >= this.#bounds.maxPosts || this.#bytes + bytes > this.#bounds.maxBytes) return false;
-    const entry: Entry = { ...caller, bytes, deadline: performance.now() + this.#bounds.waitMs };
+    const entry: QueuedPost = { ...caller, bytes, deadline: performance.now() + this.#bounds.waitMs };
     this.#size += 1;
     this.#bytes += bytes;
     // Behind those of its conversation, wherever they are.
@@ -81,7 +81,7 @@ export class IntakeQueue {
   }
 
   /** The oldest posts, as many as one flush may hold and `most`; at least one if any waits. */
-  take(most = this.#bounds.flushPosts): Entry[] {
+  take(most = this.#bounds.flushPosts): QueuedPost[] {
     let bytes = 0;
     let count = 0;
     for (const entry of this.#waiting) {
@@ -93,12 +93,12 @@ export class IntakeQueue {
   }
 
   /** Puts posts that were taken, and are known not to be written, back before all others. */
-  putBack(entries: readonly Entry[]): void {
+  putBack(entries: readonly QueuedPost[]): void {
     this.#waiting.unshift(...entries);
   }
 
   /** Sets posts of locked conversations apart, and those of the same conversations that wait behind them. */
-  hold(entries: readonly Entry[]): void {
+  hold(entries: readonly QueuedPost[]): void {
     const ids = new Set(entries.map((entry) => entry.post.conversationId));
     const behind = this.#waiting.filter((entry) => ids.has(entry.post.conversationId));
     this.#waiting = this.#waiting.filter((entry) => !ids.has(entry.post.conversationId));
@@ -120,12 +120,12 @@ export class IntakeQueue {
     this.putBack(entries);
   }
 
-  settle(entry: Entry, posted: Posted): void {
+  settle(entry: QueuedPost, posted: Posted): void {
     this.#forget(entry);
     entry.resolve(posted);
   }
 
-  reject(entry: Entry, error: Error): void {
+  reject(entry: QueuedPost, error: Error): void {
     this.#forget(entry);
     entry.reject(error);
   }
@@ -143,9 +143,9 @@ export class IntakeQueue {
     this.#rejectWhere(() => true, error);
   }
 
-  #rejectWhere(test: (entry: Entry) => boolean, error: Error): void {
-    const gone: Entry[] = [];
-    const keep = (entry: Entry): boolean => {
+  #rejectWhere(test: (entry: QueuedPost) => boolean, error: Error): void {
+    const gone: QueuedPost[] = [];
+    const keep = (entry: QueuedPost): boolean => {
       if (!test(entry)) return true;
       gone.push(entry);
       return false;
@@ -159,7 +159,7 @@ export class IntakeQueue {
     for (const entry of gone) this.reject(entry, error);
   }
 
-  #forget(entry: Entry): void {
+  #forget(entry: QueuedPost): void {
     this.#size -= 1;
     this.#bytes -= entry.bytes;
   }

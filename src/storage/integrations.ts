@@ -1,6 +1,6 @@
 import type { AccountId, ConversationId } from '../model/ids.ts';
 import type { Sql, Transaction } from './connection.ts';
-import { forgetTokenKnowledge } from './departures.ts';
+import { deleteTokenKnowledge } from './departures.ts';
 
 /** What a valid token gives access to. */
 export interface Integration {
@@ -51,7 +51,7 @@ export async function findIntegrationHash(
 }
 
 /** Whether this is the group's token, which stays so until the transaction ends. */
-export async function holdToken(tx: Transaction, conversationId: ConversationId, hash: string): Promise<boolean> {
+export async function lockToken(tx: Transaction, conversationId: ConversationId, hash: string): Promise<boolean> {
   const rows = await tx`
     select 1 from integration where conversation_id = ${conversationId} and token_hash = ${hash} for share`;
   return rows.length > 0;
@@ -69,6 +69,6 @@ export async function replaceToken(
   await tx`
     update integration set token_hash = ${token.hash}, token_sealed = ${token.sealed}, rotated_at = now()
     where conversation_id = ${conversationId}`;
-  await forgetTokenKnowledge(tx, conversationId);
+  await deleteTokenKnowledge(tx, conversationId);
   return old.hash;
 }

@@ -9,18 +9,18 @@ export interface MemberKey {
 }
 
 /** A conversation and what an account is in it; `role` null: no member. Null: there is no such conversation. */
-export interface Standing {
+export interface MembershipStatus {
   readonly kind: 'group' | 'private';
   readonly archived: boolean;
   readonly role: GroupRole | null;
 }
 
 /** How an account stands to a conversation, or with null how the conversation is. */
-export async function findStanding(
+export async function findMembershipStatus(
   sql: Sql | Transaction,
   key: { conversationId: ConversationId; accountId: AccountId | null },
-): Promise<Standing | null> {
-  const [row] = await sql<Standing[]>`
+): Promise<MembershipStatus | null> {
+  const [row] = await sql<MembershipStatus[]>`
     select c.kind, h.archived_at is not null as archived, m.role
     from conversation c
     join conversation_head h on h.conversation_id = c.id
@@ -37,7 +37,7 @@ export async function findGroupRole(sql: Sql | Transaction, key: MemberKey): Pro
 }
 
 /** The same, and it stays so until the transaction ends. */
-export async function holdGroupRole(tx: Transaction, key: MemberKey): Promise<GroupRole | null> {
+export async function lockGroupRole(tx: Transaction, key: MemberKey): Promise<GroupRole | null> {
   const [row] = await tx<{ role: GroupRole }[]>`
     select role from membership where conversation_id = ${key.conversationId} and account_id = ${key.accountId} for share`;
   return row?.role ?? null;
@@ -114,7 +114,7 @@ export async function lockMemberships(tx: Transaction, accountId: AccountId): Pr
 }
 
 /** A person or bot by nick or number. */
-export interface Addressee {
+export interface TargetAccount {
   readonly id: AccountId;
   readonly nick: string;
   readonly name: string;
@@ -122,8 +122,8 @@ export interface Addressee {
 }
 
 /** The account that a nick (in lower case) or a number names; null without one, and for the account of an integration. */
-export async function findAddressee(sql: Sql | Transaction, user: string | number): Promise<Addressee | null> {
-  const [row] = await sql<Addressee[]>`
+export async function findTargetAccount(sql: Sql | Transaction, user: string | number): Promise<TargetAccount | null> {
+  const [row] = await sql<TargetAccount[]>`
     select id, nick, name, deactivated_at is not null as deactivated from account
     where ${typeof user === 'number' ? sql`id = ${user}` : sql`nick = ${user}`} and kind <> 'webhook'`;
   return row ?? null;

@@ -1,9 +1,15 @@
 import { DURATIONS_S, Histogram } from '../histogram.ts';
 import type { ConversationId, Seq } from '../model/ids.ts';
-import { DatabaseAwayError, DatabaseLostError, endsSession, sqlState, violates } from './database-error.ts';
-import { IntakeQueue, type Entry } from './intake-queue.ts';
+import {
+  DatabaseUnavailableError,
+  CommitUnknownError,
+  isConnectionFatal,
+  sqlState,
+  violates,
+} from './database-error.ts';
+import { IntakeQueue, type QueuedPost } from './intake-queue.ts';
 import { lockedFiles } from './message-log-files.ts';
-import { lockedConversations, writePosts, type Post, type Posted } from './message-log-statement.ts';
+import { lockedConversations, writePosts, type Post, type Posted } from './write-posts.ts';
 import type { Pool } from './pool.ts';
 
 /** The intake queue is at its bound: the post was not taken. */
@@ -12,7 +18,7 @@ export class IntakeFullError extends Error {
 }
 
 /** The database refuses this post for what it holds; no repeat will help. */
-export class PoisonousPostError extends Error {
+export class PoisonMessageError extends Error {
   override readonly name = 'PoisonousPostError';
 }
 
@@ -72,7 +78,7 @@ export class MessageLog {
   readonly #options: MessageLogOptions;
   readonly #queue: IntakeQueue;
   /** Committed, and not yet told to the callers. */
-  readonly #unanswered: { entry: Entry; answer: Posted }[] = [];
+  readonly #unanswered: { entry: QueuedPost; answer: Posted }[] = [];
   #flushing: Promise<void> | null = null;
   #away: Error | null = null;
   #timer: NodeJS.Timeout | null = null;
@@ -101,11 +107,11 @@ export class MessageLog {
   }
 
   /**
-   * Resolves after the commit. Rejects with IntakeFullError or DatabaseAwayError (nothing was written),
-   * DatabaseLostError (may have been written), or PoisonousPostError.
+   * Resolves after the commit. Rejects with IntakeFullError or DatabaseUnavailableError (nothing was written),
+   * CommitUnknownError (may have been written), or PoisonMessageError.
    */
   append(post: Post): Promise<Posted> {
-    if (this.#stopped) return Promise.reject(new DatabaseAwayError('the server is stopping'));
+    if (this.#stopped) return Promise.reject(new DatabaseUnavailableError('the server is stopping'));
     if (this.#away !== null) return Promise.reject(this.#away);
     return new Promise((resolve, reject) => {
       if (!this.#queue.push({ post, resolve, reject })) {
@@ -121,7 +127,7 @@ export class MessageLog {
     this.#stopped = true;
     while (this.#flushing !== null) await this.#flushing;
     if (this.#timer !== null) clearTimeout(this.#timer);
-    this.#queue.rejectAll(new DatabaseAwayError('the server is stopping'));
+    this.#queue.rejectAll(new DatabaseUnavailableError('the server is stopping'));
   }
 
   #schedule(): void {
@@ -139,7 +145,7 @@ export class MessageLog {
     // Requests that were read in the same turn of the event loop share the first flush.
     await new Promise(setImmediate);
     for (;;) {
-      this.#queue.rejectExpired(() => new DatabaseAwayError('the post waited too long for its turn'));
+      this.#queue.rejectExpired(() => new DatabaseUnavailableError('the post waited too long for its turn'));
       // Here and not only when nothing else waits, or a busy log would never come back to a lock that was let go.
       if (this.#queue.hasHeld && performance.now() >= this.#nextProbeAt) await this.#releaseHeld();
       const batch = this.#queue.take();
@@ -173,7 +179,7 @@ export class MessageLog {
     }
   }
 
-  async #write(batch: readonly Entry[], tries: number): Promise<void> {
+  async #write(batch: readonly QueuedPost[], tries: number): Promise<void> {
     let answers: Posted[];
     const startedAt = performance.now();
     try {
@@ -193,7 +199,7 @@ export class MessageLog {
     this.#committed(batch, answers);
   }
 
-  #committed(batch: readonly Entry[], answers: readonly Posted[]): void {
+  #committed(batch: readonly QueuedPost[], answers: readonly Posted[]): void {
     const advanced = new Map<ConversationId, Seq>();
     batch.forEach((entry, index) => {
       const answer = answers[index]!;
@@ -215,20 +221,20 @@ export class MessageLog {
   }
 
   /** Everything below happened after a rollback, except the last line, where nobody can tell. */
-  async #recover(batch: readonly Entry[], tries: number, error: unknown): Promise<void> {
+  async #recover(batch: readonly QueuedPost[], tries: number, error: unknown): Promise<void> {
     const state = sqlState(error);
     if (state === LOCK_NOT_AVAILABLE) return this.#holdLocked(batch, tries, error);
     const repeatable = (state !== null && REPEATABLE.has(state)) || violates(error, 'idempotency_key_pkey');
     if (repeatable && tries < MAX_TRIES) return this.#write(batch, tries + 1);
-    if (endsSession(error) || state === null) return this.#fail(batch, error);
+    if (isConnectionFatal(error) || state === null) return this.#fail(batch, error);
     if (/^(22|23|54)/.test(state)) return this.#split(batch, error);
     // PostgreSQL answered, so it rolled back (a full disk, a read-only standby): not written, but no use to go on at once.
     this.#fail(batch, notWritten(error));
   }
 
-  async #split(batch: readonly Entry[], error: unknown): Promise<void> {
+  async #split(batch: readonly QueuedPost[], error: unknown): Promise<void> {
     if (batch.length === 1) {
-      this.#queue.reject(batch[0]!, new PoisonousPostError('the database refuses this message', { cause: error }));
+      this.#queue.reject(batch[0]!, new PoisonMessageError('the database refuses this message', { cause: error }));
       return;
     }
     const middle = Math.ceil(batch.length / 2);
@@ -240,7 +246,7 @@ export class MessageLog {
     if (rest.length > 0) await this.#write(rest, 1);
   }
 
-  async #holdLocked(batch: readonly Entry[], tries: number, error: unknown): Promise<void> {
+  async #holdLocked(batch: readonly QueuedPost[], tries: number, error: unknown): Promise<void> {
     const ids = [...new Set(batch.map((entry) => entry.post.conversationId))];
     let locked: Set<ConversationId>;
     let files = new Set<string>();
@@ -254,7 +260,7 @@ export class MessageLog {
       return;
     }
     const unheld = batch.filter((entry) => !locked.has(entry.post.conversationId));
-    const isStuck = ({ post }: Entry): boolean => post.attachments.some((id) => files.has(id));
+    const isStuck = ({ post }: QueuedPost): boolean => post.attachments.some((id) => files.has(id));
     // Nobody holds a file for long. Their callers repeat these: set apart, they would be overtaken by what was sent later.
     for (const entry of unheld.filter(isStuck)) this.#queue.reject(entry, notWritten(error));
     const free = unheld.filter((entry) => !isStuck(entry));
@@ -266,13 +272,13 @@ export class MessageLog {
     else await this.#write(free, tries + 1);
   }
 
-  #fail(batch: readonly Entry[], error: unknown): void {
+  #fail(batch: readonly QueuedPost[], error: unknown): void {
     const cause = error instanceof Error ? error : new Error('the database failed');
     for (const entry of batch) this.#queue.reject(entry, cause);
-    if (!(cause instanceof DatabaseAwayError || cause instanceof DatabaseLostError)) return;
+    if (!(cause instanceof DatabaseUnavailableError || cause instanceof CommitUnknownError)) return;
     const returning = this.#away !== null;
     // Whoever is waiting was not written. Telling them now beats letting each meet the same deadline in turn.
-    this.#away = new DatabaseAwayError('the database is away', { cause });
+    this.#away = new DatabaseUnavailableError('the database is away', { cause });
     this.#queue.rejectAll(this.#away);
     if (!returning) void this.#waitForReturn();
   }
@@ -284,7 +290,7 @@ export class MessageLog {
         this.#away = null;
         return;
       } catch (error) {
-        this.#away = new DatabaseAwayError('the database is away', { cause: error });
+        this.#away = new DatabaseUnavailableError('the database is away', { cause: error });
         await new Promise((resolve) => setTimeout(resolve, AWAY_PROBE_MS).unref());
       }
     }
@@ -293,6 +299,6 @@ export class MessageLog {
 
 /** For posts that are known to be rolled back, whatever the database failed with afterwards. */
 function notWritten(error: unknown): Error {
-  if (error instanceof DatabaseAwayError) return error;
-  return new DatabaseAwayError('the database refused to write', { cause: error });
+  if (error instanceof DatabaseUnavailableError) return error;
+  return new DatabaseUnavailableError('the database refused to write', { cause: error });
 }

@@ -1,6 +1,6 @@
 import { listAssets, readAsset } from '../assets.ts';
 import type { Sql, Transaction } from './connection.ts';
-import { endsSession, sqlState } from './database-error.ts';
+import { isConnectionFatal, sqlState } from './database-error.ts';
 import type { Pool } from './pool.ts';
 
 /** The database was made by a newer Klatch. This one must not touch it. */
@@ -148,7 +148,7 @@ export async function applyMigrations(tx: Transaction, migrations: readonly Migr
 
 /** A lost connection is told as that: it is no fault of the migration. */
 function migrationFailed(error: unknown, { version, name }: Migration, from: number): unknown {
-  if (sqlState(error) === null || endsSession(error)) return error;
+  if (sqlState(error) === null || isConnectionFatal(error)) return error;
   const former =
     from === 0
       ? 'nothing was made; put that right and start again'

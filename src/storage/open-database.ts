@@ -19,7 +19,7 @@ export interface OpenDatabase {
   stop(): Promise<void>;
 }
 
-export interface OpenParts {
+export interface OpenDatabaseOptions {
   /** What the secret is checked with; null leaves that to the caller. */
   readonly sealer: Sealer | null;
   readonly log: Log;
@@ -31,10 +31,10 @@ export interface OpenParts {
 
 /**
  * Reaches the configured database, or starts the embedded one; brings its schema up to date and checks the secret.
- * Rejects with EmbeddedError, DatabaseAwayError, DatabaseTooOldError, DatabaseUnsafeError, SchemaTooNewError or WrongSecretError.
+ * Rejects with EmbeddedError, DatabaseUnavailableError, DatabaseTooOldError, DatabaseUnsafeError, SchemaTooNewError or WrongSecretError.
  */
-export async function openDatabase(config: Config, parts: OpenParts): Promise<OpenDatabase> {
-  const { sealer, log, onConnecting, abandoned = () => false } = parts;
+export async function openDatabase(config: Config, options: OpenDatabaseOptions): Promise<OpenDatabase> {
+  const { sealer, log, onConnecting, abandoned = () => false } = options;
   const { target, stopServer, supervise } = config.postgresql.embedded
     ? await openEmbedded(config, log, abandoned)
     : { target: externalTarget(config), stopServer: async () => {}, supervise: () => async () => {} };

@@ -1,6 +1,6 @@
 import { DURATIONS_S, Histogram } from '../histogram.ts';
 import { Connection, type ConnectionTarget, type Sql, type Transaction } from './connection.ts';
-import { DatabaseAwayError } from './database-error.ts';
+import { DatabaseUnavailableError } from './database-error.ts';
 
 export interface PoolOptions {
   readonly name: string;
@@ -58,14 +58,14 @@ export class Pool implements ConnectionUse {
 
   /**
    * Runs `work` with a connection of its own. `timeoutMs` bounds waiting and working together. Rejects with
-   * DatabaseAwayError (nothing was sent), DatabaseLostError (outcome unknown), or what `work` rejects with.
+   * DatabaseUnavailableError (nothing was sent), CommitUnknownError (outcome unknown), or what `work` rejects with.
    */
   async run<T>(work: (sql: Sql) => Promise<T>, timeoutMs = this.#options.timeoutMs): Promise<T> {
     const started = performance.now();
     const connection = await this.#take(timeoutMs);
     try {
       // Stopped between the two: a session opened now would be closed by nobody.
-      if (this.#stopped) throw new DatabaseAwayError('the server is stopping');
+      if (this.#stopped) throw new DatabaseUnavailableError('the server is stopping');
       return await connection.run(work, Math.max(1, timeoutMs - (performance.now() - started)));
     } finally {
       this.#give(connection);
@@ -94,26 +94,28 @@ export class Pool implements ConnectionUse {
     this.#stopped = true;
     for (const waiter of this.#waiters.splice(0)) {
       clearTimeout(waiter.timer);
-      waiter.reject(new DatabaseAwayError('the server is stopping'));
+      waiter.reject(new DatabaseUnavailableError('the server is stopping'));
     }
     for (const connection of this.#all) connection.close();
   }
 
   #take(timeoutMs: number): Promise<Connection> {
-    if (this.#stopped) return Promise.reject(new DatabaseAwayError('the server is stopping'));
+    if (this.#stopped) return Promise.reject(new DatabaseUnavailableError('the server is stopping'));
     // The most recently used first: it is the likeliest to be open.
     const idle = this.#idle.pop();
     if (idle !== undefined) return Promise.resolve(idle);
     if (this.#waiters.length >= this.#options.waiting) {
       this.counts.refused += 1;
-      return Promise.reject(new DatabaseAwayError(`too many calls wait for the ${this.#options.name} connections`));
+      return Promise.reject(
+        new DatabaseUnavailableError(`too many calls wait for the ${this.#options.name} connections`),
+      );
     }
     const startedAt = performance.now();
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
         this.counts.refused += 1;
         this.#waiters.splice(this.#waiters.indexOf(waiter), 1);
-        reject(new DatabaseAwayError(`no ${this.#options.name} connection was free within ${timeoutMs} ms`));
+        reject(new DatabaseUnavailableError(`no ${this.#options.name} connection was free within ${timeoutMs} ms`));
       }, timeoutMs);
       const taken = (connection: Connection): void => {
         this.counts.waitS.observe((performance.now() - startedAt) / 1_000);

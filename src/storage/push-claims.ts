@@ -3,7 +3,7 @@ import type { AccountId, ConversationId, DeviceId, Seq } from '../model/ids.ts';
 import type { Sql } from './connection.ts';
 
 /** A row that was taken to be sent. Whoever takes it later has another `claim`. */
-export interface Claim {
+export interface PushClaim {
   readonly deviceId: DeviceId;
   readonly conversationId: ConversationId;
   readonly claim: number;
@@ -30,7 +30,7 @@ export interface Recipient {
 }
 
 /** A claim with its recipient, where it has one still. */
-export type Taken = Claim & (Recipient | { readonly accountId: null });
+export type ClaimedPush = PushClaim & (Recipient | { readonly accountId: null });
 
 /**
  * Takes up to `limit` due rows of a vendor for `forMs`, those that are due longest first. One has no recipient
@@ -40,8 +40,8 @@ export async function claimDue(
   sql: Sql,
   kind: DeviceKind,
   { limit, forMs }: { limit: number; forMs: number },
-): Promise<Taken[]> {
-  return sql<Taken[]>`
+): Promise<ClaimedPush[]> {
+  return sql<ClaimedPush[]>`
     with due as (
       select ctid from push_pending
       -- Asked once beside the rows: as a condition of each it makes the planner expect one row, and sort all that are due.

@@ -44,7 +44,7 @@ export interface FanOutRules {
 }
 
 /** What a fan-out did. */
-export interface FanOutTurn {
+export interface FanOutRun {
   /** Rows that were made or that grew. */
   readonly rows: number;
   /** Conversations that have more. */
@@ -56,7 +56,7 @@ export interface FanOutTurn {
  * transaction with the places up to which that is done: however a process ends, nothing is left out or done twice. A
  * node that is at the same conversations at the same time waits, and finds nothing left to do.
  */
-export function fanOut(pool: Pool, conversations: readonly ConversationId[], rules: FanOutRules): Promise<FanOutTurn> {
+export function fanOut(pool: Pool, conversations: readonly ConversationId[], rules: FanOutRules): Promise<FanOutRun> {
   return pool.transaction(async (tx) => {
     const behind = await lockCursors(tx, conversations);
     if (behind.length === 0) return { rows: 0, again: [] };

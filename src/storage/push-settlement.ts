@@ -1,14 +1,14 @@
 import type { DeviceKind } from '../model/device.ts';
 import type { AccountId, ConversationId, DeviceId, Seq } from '../model/ids.ts';
 import type { Sql } from './connection.ts';
-import type { Claim } from './push-claims.ts';
+import type { PushClaim } from './push-claims.ts';
 
 /**
  * What becomes of a claimed row. `done`: it was sent, or nobody is to be told any more. `refused`, `expired`: given up,
  * with a row in the log. `removed`: its device goes. `again`: it failed and is repeated after `waitMs`; `held`: the same
  * without counting.
  */
-export type Verdict =
+export type PushDisposition =
   | { readonly verdict: 'done' }
   | { readonly verdict: 'refused' | 'expired'; readonly category: string; readonly code: number | null }
   /** The wait is for a device that stays, since it was registered again meanwhile. */
@@ -16,7 +16,7 @@ export type Verdict =
   | { readonly verdict: 'again' | 'held'; readonly waitMs: number };
 
 /** A claim and what becomes of it. */
-export type PushSettlement = Verdict & { readonly claim: Claim };
+export type PushSettlement = PushDisposition & { readonly claim: PushClaim };
 
 /**
  * Settles claims. What was claimed again meanwhile, or is gone, is left alone. A row that grew since it was claimed stands
@@ -35,7 +35,7 @@ export async function settlePushes(
 }
 
 /** Removes what did not grow, as nearly all; resolves with how many that were. */
-async function removeDone(sql: Sql, done: readonly Claim[]): Promise<number> {
+async function removeDone(sql: Sql, done: readonly PushClaim[]): Promise<number> {
   // In one order, so that nobody waits in a circle.
   const claims = done.toSorted((a, b) => a.deviceId - b.deviceId || a.conversationId - b.conversationId);
   const rows = await sql`
@@ -117,7 +117,7 @@ export interface ReadPosition {
 }
 
 /** Withdraws what accounts have read. What is left standing is looked at before it is sent. */
-export async function withdrawRead(sql: Sql, positions: readonly ReadPosition[]): Promise<number> {
+export async function cancelRead(sql: Sql, positions: readonly ReadPosition[]): Promise<number> {
   const rows = await sql`
     delete from push_pending p using (
       select w.device_id, w.conversation_id

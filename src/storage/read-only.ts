@@ -2,7 +2,7 @@ import { Connection, type ConnectionTarget, type Sql, type Transaction } from '.
 
 /**
  * Runs `work` on a connection of its own, in a transaction that can change nothing, and closes it. Rejects with
- * DatabaseAwayError, DatabaseLostError, or what `work` rejects with.
+ * DatabaseUnavailableError, CommitUnknownError, or what `work` rejects with.
  */
 export async function readOnly<T>(
   target: ConnectionTarget,

@@ -44,7 +44,7 @@ export async function dueRetries(
 }
 
 /** A hook's requests that begin behind a seq, in their order. */
-export async function retriesBehind(sql: Sql, hookId: HookId, seq: Seq): Promise<readonly RetryRow[]> {
+export async function retriesAfter(sql: Sql, hookId: HookId, seq: Seq): Promise<readonly RetryRow[]> {
   return sql<RetryRow[]>`
     select seq, last_seq as "lastSeq", attempts from delivery_retry
     where hook_id = ${hookId} and seq > ${seq} order by seq limit ${MAX_RETRIES * 2}`;
@@ -54,6 +54,6 @@ export async function retriesBehind(sql: Sql, hookId: HookId, seq: Seq): Promise
  * Makes every request of a hook due: its target takes deliveries again. `now` is the clock of whoever is going to send
  * them, which may differ from the database's.
  */
-export async function hastenRetries(sql: Sql, hookId: HookId, now: Date): Promise<void> {
+export async function retryAllNow(sql: Sql, hookId: HookId, now: Date): Promise<void> {
   await sql`update delivery_retry set next_at = ${now} where hook_id = ${hookId} and next_at > ${now}`;
 }

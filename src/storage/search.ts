@@ -6,7 +6,7 @@ import { messageColumns, messageOf, type MessageRow } from './messages.ts';
 import type { Pool } from './pool.ts';
 
 /** A message by its place. */
-export interface MessagePlace {
+export interface MessagePosition {
   readonly conversationId: ConversationId;
   readonly seq: Seq;
 }
@@ -20,7 +20,7 @@ export interface SearchRequest {
   /** Only in this one; null: in all. */
   readonly conversationId: ConversationId | null;
   /** Only what is older than this message; null: from the newest. */
-  readonly before: MessagePlace | null;
+  readonly before: MessagePosition | null;
   readonly limit: number;
   readonly maxBytes: number;
 }
@@ -29,7 +29,7 @@ export interface SearchPage {
   /** Newest first. */
   readonly found: readonly { readonly conversationId: ConversationId; readonly message: StoredMessage }[];
   /** Where to go on; null: this was all. */
-  readonly next: MessagePlace | null;
+  readonly next: MessagePosition | null;
 }
 
 /** The database was told to give up: too much matches, or too little of too much. */
@@ -65,7 +65,7 @@ export async function searchMessageWords(pool: Pool, request: SearchRequest): Pr
 }
 
 /** As text, and given back as such: a Date, which the library makes of every time, has no microseconds. */
-async function findSentAt(tx: Transaction, place: MessagePlace, accountId: AccountId): Promise<string | null> {
+async function findSentAt(tx: Transaction, place: MessagePosition, accountId: AccountId): Promise<string | null> {
   const [row] = await tx<{ at: string }[]>`
     select m.sent_at::text as at
     from message m join membership s on s.conversation_id = m.conversation_id and s.account_id = ${accountId}

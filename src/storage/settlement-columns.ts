@@ -15,11 +15,11 @@ export interface PackedSettlements {
   /** One row of ATTEMPT for each attempt. */
   readonly attempts: Float64Array;
   /** Null where everything was delivered, which is nearly always. */
-  readonly trouble: Trouble | null;
+  readonly trouble: FailureColumns | null;
 }
 
 /** What only failures, batches and requests that are repeated apart have to say. */
-export type Trouble = ReturnType<typeof troubleColumns>;
+export type FailureColumns = ReturnType<typeof troubleColumns>;
 
 type Column = (number | null)[];
 export type LaneColumns = Record<(typeof LANE)[number], Column>;

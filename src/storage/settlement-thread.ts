@@ -5,7 +5,7 @@
 import { parentPort, workerData, type MessagePort } from 'node:worker_threads';
 import type { HookId } from '../model/ids.ts';
 import { Connection, type ConnectionTarget } from './connection.ts';
-import { packError, type SentError } from './sent-error.ts';
+import { serializeError, type SerializedError } from './serialized-error.ts';
 import type { PackedSettlements } from './settlement-columns.ts';
 import { settle } from './settlements.ts';
 
@@ -17,7 +17,7 @@ export interface SettlementThreadData {
 }
 
 /** The answer to a message: the hooks that took all of theirs, or why nothing is known of any. */
-export type SettlementAnswer = readonly HookId[] | SentError;
+export type SettlementAnswer = readonly HookId[] | SerializedError;
 
 function serve(port: MessagePort, { target, timeoutMs }: SettlementThreadData): void {
   const connection = new Connection(target, 'settle', { genericPlans: true });
@@ -25,7 +25,7 @@ function serve(port: MessagePort, { target, timeoutMs }: SettlementThreadData): 
     try {
       return await connection.run((sql) => settle(sql, packed), timeoutMs);
     } catch (error) {
-      return packError(error);
+      return serializeError(error);
     }
   };
   port.on('message', (packed: PackedSettlements) => {

@@ -5,9 +5,9 @@ import { DURATIONS_S, Histogram } from '../histogram.ts';
 import type { Log } from '../log.ts';
 import type { HookId } from '../model/ids.ts';
 import type { ConnectionTarget } from './connection.ts';
-import { DatabaseAwayError, DatabaseLostError } from './database-error.ts';
+import { DatabaseUnavailableError, CommitUnknownError } from './database-error.ts';
 import type { ConnectionUse, PoolCounts } from './pool.ts';
-import { unpackError } from './sent-error.ts';
+import { deserializeError } from './serialized-error.ts';
 import { packSettlements } from './settlement-columns.ts';
 import type { SettlementAnswer, SettlementThreadData } from './settlement-thread.ts';
 import type { Settlement } from './settlement.ts';
@@ -62,14 +62,14 @@ export class SettlementWriter implements ConnectionUse {
   }
 
   /**
-   * What `settle` does, one write at a time. Rejects with DatabaseAwayError (nothing was sent), DatabaseLostError
+   * What `settle` does, one write at a time. Rejects with DatabaseUnavailableError (nothing was sent), CommitUnknownError
    * (outcome unknown: the connection or the thread was lost, or the deadline passed), or PostgreSQL's own error.
    */
   async write(settlements: readonly Settlement[]): Promise<Set<HookId>> {
     const thread = this.#underWay === null ? this.#running() : null;
     if (thread === null) {
       this.counts.refused += 1;
-      throw new DatabaseAwayError('the thread that settles is not there, or not free');
+      throw new DatabaseUnavailableError('the thread that settles is not there, or not free');
     }
     const packed = packSettlements(settlements);
     return new Promise((resolve, reject) => {
@@ -90,7 +90,7 @@ export class SettlementWriter implements ConnectionUse {
   async #stop(): Promise<void> {
     const thread = this.#thread;
     this.#thread = null;
-    this.#finish()?.reject(new DatabaseLostError('the server is stopping'));
+    this.#finish()?.reject(new CommitUnknownError('the server is stopping'));
     if (thread !== null) await Promise.race([thread.terminate(), wait(STOP_MS, null, { ref: false })]);
   }
 
@@ -124,7 +124,7 @@ export class SettlementWriter implements ConnectionUse {
   #answered(thread: Worker, answer: SettlementAnswer): void {
     if (this.#thread !== thread) return;
     const underWay = this.#finish();
-    if ('kind' in answer) underWay?.reject(unpackError(answer));
+    if ('kind' in answer) underWay?.reject(deserializeError(answer));
     else underWay?.resolve(new Set(answer));
   }
 
@@ -132,7 +132,7 @@ export class SettlementWriter implements ConnectionUse {
   #lose(thread: Worker, why: string, cause?: unknown): void {
     if (this.#thread !== thread) return;
     this.#thread = null;
-    const error = new DatabaseLostError(`a settlement is in doubt: ${why}`, { cause });
+    const error = new CommitUnknownError(`a settlement is in doubt: ${why}`, { cause });
     this.#options.log.error('the thread that settles is lost, the next settlement starts another', { error });
     this.#finish()?.reject(error);
     void thread.terminate();

@@ -6,7 +6,7 @@ import {
   type AttemptColumns,
   type LaneColumns,
   type PackedSettlements,
-  type Trouble,
+  type FailureColumns,
 } from './settlement-columns.ts';
 
 /**
@@ -29,7 +29,7 @@ interface DeliveredColumns {
 }
 
 interface AnyColumns extends DeliveredColumns {
-  readonly trouble: Trouble;
+  readonly trouble: FailureColumns;
 }
 
 interface Settled {

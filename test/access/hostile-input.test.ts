@@ -2,7 +2,7 @@ import { randomInt } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { request } from 'undici';
 import { errorKinds } from '../../src/errors.ts';
-import { describeOperation } from '../../src/operations/description.ts';
+import { describeOperation } from '../../src/operations/operation-docs.ts';
 import type { Scope } from '../../src/model/scopes.ts';
 import type { Operation } from '../../src/operations/operation.ts';
 import { operationTable } from '../../src/operations/table.ts';

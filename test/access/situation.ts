@@ -1,7 +1,7 @@
 import { randomBytes, randomInt } from 'node:crypto';
 import type { AccountId, ConversationId, SessionId } from '../../src/model/ids.ts';
 import { scopes, type Scope } from '../../src/model/scopes.ts';
-import { hashSessionToken, newSessionToken } from '../../src/operations/sessions.ts';
+import { hashSessionToken, newSessionToken } from '../../src/operations/session-cache.ts';
 import { finishUpload, insertUpload } from '../../src/storage/files.ts';
 import { insertSession } from '../../src/storage/sessions.ts';
 import type { Sql, Transaction } from '../../src/storage/connection.ts';

@@ -5,7 +5,7 @@ import { afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import type { SMTPServerOptions } from 'smtp-server';
 import { Email, parseSender, type EmailOptions } from '../../src/activation/email.ts';
 import type { SmtpConfig } from '../../src/config/config.ts';
-import { DEFAULT_LETTER } from '../../src/config/letter.ts';
+import { DEFAULT_EMAIL_TEMPLATE } from '../../src/config/email-template.ts';
 import { selfSigned } from '../outbound/fixture.ts';
 import { within } from '../support/machine-speed.ts';
 import { TestMailServer } from '../support/mail-server.ts';
@@ -29,7 +29,7 @@ async function mailServer(options: SMTPServerOptions = {}): Promise<TestMailServ
 }
 const email = (config: SmtpConfig, more: Partial<EmailOptions> = {}): Email =>
   new Email(config, {
-    letter: DEFAULT_LETTER,
+    emailTemplate: DEFAULT_EMAIL_TEMPLATE,
     projectName: 'Klatch of Ünit',
     probeMs: 20_000,
     sendMs: 20_000,
@@ -64,8 +64,8 @@ describe('a letter', () => {
 
   test('is the one of the installation where it has one', async () => {
     const server = await mailServer();
-    const letter = { subject: 'Grüße von {project}', text: 'Code: {code}, {hours} h\n' };
-    await email(server.config({ from: '"Die Zentrale, Nord" <post@example.org>' }), { letter }).send(CODE);
+    const emailTemplate = { subject: 'Grüße von {project}', text: 'Code: {code}, {hours} h\n' };
+    await email(server.config({ from: '"Die Zentrale, Nord" <post@example.org>' }), { emailTemplate }).send(CODE);
     const { mail } = await server.letterTo('alice@example.org');
     expect(mail.subject).toBe('Grüße von Klatch of Ünit');
     expect(mail.text).toContain('Code: 123456, 24 h');

@@ -7,29 +7,32 @@ const advanced = new Map([[7 as ConversationId, 42 as Seq]]);
 describe('LocalBus', () => {
   test('tells every listener at once, and each only what it listens to', () => {
     const bus = new LocalBus();
-    const heard: unknown[] = [];
-    bus.subscribe({ advanced: (word) => heard.push(['first', word]) });
-    bus.subscribe({ advanced: (word) => heard.push(['second', word]), gap: () => heard.push('gap') });
-    bus.publish('advanced', advanced);
+    const received: unknown[] = [];
+    bus.subscribe({ messagesCommitted: (payload) => received.push(['first', payload]) });
+    bus.subscribe({
+      messagesCommitted: (payload) => received.push(['second', payload]),
+      resync: () => received.push('resync'),
+    });
+    bus.publish('messagesCommitted', advanced);
     bus.publish('tokensRevoked', ['hash']);
-    bus.publish('gap');
-    expect(heard).toEqual([['first', advanced], ['second', advanced], 'gap']);
+    bus.publish('resync');
+    expect(received).toEqual([['first', advanced], ['second', advanced], 'resync']);
   });
 
   test('tells nothing to who has unsubscribed, also twice or in the middle of a word', () => {
     const bus = new LocalBus();
-    const heard: string[] = [];
-    const stop = bus.subscribe({ gap: () => heard.push('one') });
+    const received: string[] = [];
+    const stop = bus.subscribe({ resync: () => received.push('one') });
     const stopOther = bus.subscribe({
-      gap: () => {
-        heard.push('two');
+      resync: () => {
+        received.push('two');
         stopOther();
         stop();
       },
     });
-    bus.publish('gap');
-    bus.publish('gap');
+    bus.publish('resync');
+    bus.publish('resync');
     stop();
-    expect(heard).toEqual(['one', 'two']);
+    expect(received).toEqual(['one', 'two']);
   });
 });

@@ -21,27 +21,27 @@ afterEach(async () => {
   await database.drop();
 });
 
-type Word = [keyof BusEvents, unknown];
+type RecordedEvent = [keyof BusEvents, unknown];
 
 /** What a node hears, to be asked for word by word. */
-class Ear {
-  readonly words: Word[] = [];
+class EventRecorder {
+  readonly events: RecordedEvent[] = [];
   #wake: (() => void) | null = null;
 
   constructor(bus: PostgresBus) {
-    for (const event of ['advanced', 'hooksChanged', 'tokensRevoked', 'gap'] as const) {
-      bus.subscribe({ [event]: (payload: unknown) => this.#hear([event, payload]) });
+    for (const event of ['messagesCommitted', 'hooksChanged', 'tokensRevoked', 'resync'] as const) {
+      bus.subscribe({ [event]: (payload: unknown) => this.#record([event, payload]) });
     }
   }
 
   /** The next word; the test's own time-out bounds the wait. */
-  async next(): Promise<Word> {
-    while (this.words.length === 0) await new Promise<void>((resolve) => (this.#wake = resolve));
-    return this.words.shift()!;
+  async next(): Promise<RecordedEvent> {
+    while (this.events.length === 0) await new Promise<void>((resolve) => (this.#wake = resolve));
+    return this.events.shift()!;
   }
 
-  #hear(word: Word): void {
-    this.words.push(word);
+  #record(recorded: RecordedEvent): void {
+    this.events.push(recorded);
     this.#wake?.();
   }
 }
@@ -50,13 +50,13 @@ class Ear {
 async function node(
   options: PostgresBusOptions & { log?: Log } = {},
   changes: Partial<PostgresqlConfig> = {},
-): Promise<{ bus: PostgresBus; ear: Ear }> {
+): Promise<{ bus: PostgresBus; recorder: EventRecorder }> {
   const bus = new PostgresBus(database.open(changes), options.log ?? silentLog(), options);
   buses.push(bus);
-  const ear = new Ear(bus);
+  const recorder = new EventRecorder(bus);
   bus.start();
-  expect(await ear.next()).toEqual(['gap', undefined]);
-  return { bus, ear };
+  expect(await recorder.next()).toEqual(['resync', undefined]);
+  return { bus, recorder };
 }
 
 /** A log that tells when an event is next written. */
@@ -69,32 +69,32 @@ function logUntil(wanted: string): { log: Log; written: () => Promise<void> } {
 }
 
 /** A node that has heard nobody for three heartbeats in a row, and a listener that hears all that is said. */
-async function loneNode(name: string): Promise<{
+async function nodeWithoutPeers(name: string): Promise<{
   a: Awaited<ReturnType<typeof node>>;
-  untilAlone: () => Promise<void>;
-  heard: string[];
+  untilWithoutPeers: () => Promise<void>;
+  received: string[];
   listener: Connection;
 }> {
-  const heard: string[] = [];
-  const listener = new Connection(database.target, 'test', { onNotify: (payload) => heard.push(payload) });
+  const received: string[] = [];
+  const listener = new Connection(database.target, 'test', { onNotify: (payload) => received.push(payload) });
   await listener.run(listen, 5_000);
   // A late heartbeat has the session made anew, and the count begin anew.
-  const forget = (): void => void heard.splice(0);
+  const forget = (): void => void received.splice(0);
   const a = await node({ node: name, heartbeatMs: 100, log: { ...silentLog(), debug: forget } });
-  a.bus.subscribe({ gap: forget });
-  const untilAlone = async (): Promise<void> => {
+  a.bus.subscribe({ resync: forget });
+  const untilWithoutPeers = async (): Promise<void> => {
     forget();
     await eventually(
-      async () => heard.filter((payload) => payload === `${name} .`).length,
+      async () => received.filter((payload) => payload === `${name} .`).length,
       (count) => count >= 5,
     );
   };
-  return { a, untilAlone, heard, listener };
+  return { a, untilWithoutPeers, received, listener };
 }
 
 const group = (id: number): ConversationId => id as ConversationId;
 const seq = (n: number): Seq => n as Seq;
-const gap: Word = ['gap', undefined];
+const gap: RecordedEvent = ['resync', undefined];
 
 /** Sessions that listen. */
 const listeners = (): Promise<number[]> =>
@@ -111,38 +111,38 @@ describe('PostgresBus', () => {
       [group(7), seq(42)],
       [group(8), seq(1)],
     ]);
-    a.bus.publish('advanced', advanced);
-    expect(a.ear.words).toEqual([['advanced', advanced]]);
-    expect(await b.ear.next()).toEqual(['advanced', advanced]);
+    a.bus.publish('messagesCommitted', advanced);
+    expect(a.recorder.events).toEqual([['messagesCommitted', advanced]]);
+    expect(await b.recorder.next()).toEqual(['messagesCommitted', advanced]);
     b.bus.publish('hooksChanged', [group(3), group(4)]);
     b.bus.publish('tokensRevoked', ['aa', 'bb']);
-    a.ear.words.shift();
-    expect([await a.ear.next(), await a.ear.next()]).toEqual([
+    a.recorder.events.shift();
+    expect([await a.recorder.next(), await a.recorder.next()]).toEqual([
       ['hooksChanged', [3, 4]],
       ['tokensRevoked', ['aa', 'bb']],
     ]);
     // A word there and back: had anything been repeated to its own node, it would have come before.
     a.bus.publish('hooksChanged', [group(5)]);
-    b.ear.words.splice(0, 2);
-    expect(await b.ear.next()).toEqual(['hooksChanged', [5]]);
+    b.recorder.events.splice(0, 2);
+    expect(await b.recorder.next()).toEqual(['hooksChanged', [5]]);
     b.bus.publish('hooksChanged', [group(6)]);
-    a.ear.words.shift();
-    expect(await a.ear.next()).toEqual(['hooksChanged', [6]]);
-    expect([...a.ear.words, ...b.ear.words]).toEqual([['hooksChanged', [6]]]);
+    a.recorder.events.shift();
+    expect(await a.recorder.next()).toEqual(['hooksChanged', [6]]);
+    expect([...a.recorder.events, ...b.recorder.events]).toEqual([['hooksChanged', [6]]]);
   });
 
   test('puts what is published while a word is under way together, the newest seq of each conversation', async () => {
     const [a, b] = [await node(), await node()];
-    for (let n = 1; n <= 100; n += 1) a.bus.publish('advanced', new Map([[group(1 + (n % 2)), seq(n)]]));
-    const heard = new Map<number, number>();
-    let words = 0;
-    while (heard.get(1) !== 100 || heard.get(2) !== 99) {
-      const [event, payload] = await b.ear.next();
-      expect(event).toBe('advanced');
-      for (const [id, newest] of payload as Map<number, number>) heard.set(id, newest);
-      words += 1;
+    for (let n = 1; n <= 100; n += 1) a.bus.publish('messagesCommitted', new Map([[group(1 + (n % 2)), seq(n)]]));
+    const received = new Map<number, number>();
+    let events = 0;
+    while (received.get(1) !== 100 || received.get(2) !== 99) {
+      const [event, payload] = await b.recorder.next();
+      expect(event).toBe('messagesCommitted');
+      for (const [id, newest] of payload as Map<number, number>) received.set(id, newest);
+      events += 1;
     }
-    expect(words).toBeLessThanOrEqual(2);
+    expect(events).toBeLessThanOrEqual(2);
   });
 
   test.each([
@@ -150,29 +150,32 @@ describe('PostgresBus', () => {
     ['more than is kept', 5_000],
   ])('says "anything may have changed" instead of %s', async (_what, count) => {
     const [a, b] = [await node(), await node()];
-    a.bus.publish('advanced', new Map(Array.from({ length: count }, (_, i) => [group(100_000 + i), seq(i + 1)])));
-    expect(await b.ear.next()).toEqual(gap);
+    a.bus.publish(
+      'messagesCommitted',
+      new Map(Array.from({ length: count }, (_, i) => [group(100_000 + i), seq(i + 1)])),
+    );
+    expect(await b.recorder.next()).toEqual(gap);
     a.bus.publish('hooksChanged', [group(1)]);
-    expect(await b.ear.next()).toEqual(['hooksChanged', [1]]);
+    expect(await b.recorder.next()).toEqual(['hooksChanged', [1]]);
   });
 
   test('sends as much as fits as it is', async () => {
     const [a, b] = [await node(), await node()];
     // 12 bytes of node, a space, the kind, and 9 bytes for each pair but 8 for the last: 7,897 together.
     const fitting = new Map(Array.from({ length: 876 }, (_, i) => [group(100_000 + i), seq(1)]));
-    a.bus.publish('advanced', fitting);
-    expect(await b.ear.next()).toEqual(['advanced', fitting]);
-    a.bus.publish('advanced', new Map([...fitting, [group(999_999), seq(1)]]));
-    expect(await b.ear.next()).toEqual(gap);
+    a.bus.publish('messagesCommitted', fitting);
+    expect(await b.recorder.next()).toEqual(['messagesCommitted', fitting]);
+    a.bus.publish('messagesCommitted', new Map([...fitting, [group(999_999), seq(1)]]));
+    expect(await b.recorder.next()).toEqual(gap);
   });
 
   test('listens again when its session was killed, and announces the gap', async () => {
     const [a, b] = [await node(), await node()];
     const before = await listeners();
     await database.query((sql) => sql`select pg_terminate_backend(pid) from unnest(${before}::int[]) pid`);
-    expect([await a.ear.next(), await b.ear.next()]).toEqual([gap, gap]);
+    expect([await a.recorder.next(), await b.recorder.next()]).toEqual([gap, gap]);
     a.bus.publish('hooksChanged', [group(9)]);
-    expect(await b.ear.next()).toEqual(['hooksChanged', [9]]);
+    expect(await b.recorder.next()).toEqual(['hooksChanged', [9]]);
     const after = await listeners();
     expect(after).toHaveLength(2);
     expect(after.filter((pid) => before.includes(pid))).toEqual([]);
@@ -186,15 +189,15 @@ describe('PostgresBus', () => {
     proxy.mode = 'swallow';
     await written();
     // Those of a session that was late before are none of it.
-    a.ear.words.splice(0);
+    a.recorder.events.splice(0);
     proxy.mode = 'pass';
-    expect(await a.ear.next()).toEqual(gap);
+    expect(await a.recorder.next()).toEqual(gap);
     await eventually(
       async () => {
         b.bus.publish('hooksChanged', [group(9)]);
-        return a.ear.words;
+        return a.recorder.events;
       },
-      (words) => JSON.stringify(words).includes('["hooksChanged",[9]]'),
+      (events) => JSON.stringify(events).includes('["hooksChanged",[9]]'),
     );
     a.bus.stop();
     await proxy.stop();
@@ -209,32 +212,32 @@ describe('PostgresBus', () => {
     const lost = written();
     a.bus.publish('tokensRevoked', ['aa']);
     await lost;
-    expect(b.ear.words).toEqual([]);
+    expect(b.recorder.events).toEqual([]);
     proxy.mode = 'pass';
-    expect(await b.ear.next()).toEqual(gap);
+    expect(await b.recorder.next()).toEqual(gap);
     a.bus.stop();
     await proxy.stop();
   });
 
   test('says nothing while it is alone, and everything again once another node is heard', async () => {
-    const { a, untilAlone, heard, listener } = await loneNode('a');
-    await untilAlone();
+    const { a, untilWithoutPeers, received, listener } = await nodeWithoutPeers('a');
+    await untilWithoutPeers();
     a.bus.publish('hooksChanged', [group(1)]);
-    await untilAlone();
-    expect(heard.filter((payload) => !payload.endsWith(' .'))).toEqual([]);
+    await untilWithoutPeers();
+    expect(received.filter((payload) => !payload.endsWith(' .'))).toEqual([]);
     const b = await node({ heartbeatMs: 100 });
     // What was said before b was heard it finds by itself: that is what the gap asks of it.
     await eventually(
-      async () => heard,
+      async () => received,
       (all) => all.some((payload) => payload.endsWith(' *')),
     );
     // Said again, for on a busy machine b may be late with a heartbeat, and a alone until it is heard.
     await eventually(
       async () => {
         a.bus.publish('hooksChanged', [group(2)]);
-        return b.ear.words;
+        return b.recorder.events;
       },
-      (words) => JSON.stringify(words).includes('["hooksChanged",[2]]'),
+      (events) => JSON.stringify(events).includes('["hooksChanged",[2]]'),
     );
     listener.close();
   });
@@ -243,10 +246,12 @@ describe('PostgresBus', () => {
     const [a, b, c] = [await node({ node: 'a' }), await node({ node: 'b' }), await node({ node: 'c' })];
     expect(await a.bus.confirmHooksChanged('b', group(3), 5_000)).toBe(true);
     // At least once: a question that is not answered within 500 ms is said again.
-    expect([...new Set(b.ear.words.map((word) => JSON.stringify(word)))]).toEqual(['["hooksChanged",[3]]']);
+    expect([...new Set(b.recorder.events.map((recorded) => JSON.stringify(recorded)))]).toEqual([
+      '["hooksChanged",[3]]',
+    ]);
     // A word that all hear, so that whatever c was told before has arrived.
     a.bus.publish('hooksChanged', [group(4)]);
-    expect(await c.ear.next()).toEqual(['hooksChanged', [4]]);
+    expect(await c.recorder.next()).toEqual(['hooksChanged', [4]]);
     const many = await Promise.all(
       Array.from({ length: 50 }, (_, n) => a.bus.confirmHooksChanged(n % 2 === 0 ? 'b' : 'c', group(n), 5_000)),
     );
@@ -255,12 +260,12 @@ describe('PostgresBus', () => {
 
   test('asks although it believes itself alone', async () => {
     const b = await node({ node: 'b', heartbeatMs: 60_000 });
-    const { a, untilAlone, listener } = await loneNode('a');
-    await untilAlone();
+    const { a, untilWithoutPeers, listener } = await nodeWithoutPeers('a');
+    await untilWithoutPeers();
     listener.close();
     a.bus.publish('hooksChanged', [group(1)]);
     expect(await a.bus.confirmHooksChanged('b', group(2), 5_000)).toBe(true);
-    expect(await b.ear.next()).toEqual(['hooksChanged', [2]]);
+    expect(await b.recorder.next()).toEqual(['hooksChanged', [2]]);
   });
 
   test('hears no confirmation of a node that is not there, does not listen, or is not the one that was asked', async () => {
@@ -269,31 +274,33 @@ describe('PostgresBus', () => {
     const asked: string[] = [];
     const impostor = new Connection(database.target, 'test', { onNotify: (payload) => asked.push(payload) });
     await impostor.run(listen, 5_000);
-    const question = a.bus.confirmHooksChanged('b', group(1), 3_000);
+    const request = a.bus.confirmHooksChanged('b', group(1), 3_000);
     // That to nobody may come late.
     const found = await eventually(
-      async () => asked.map((word) => /\?(\w+),b,1$/.exec(word)).find((match) => match !== null),
+      async () => asked.map((recorded) => /\?(\w+),b,1$/.exec(recorded)).find((match) => match !== null),
       (match) => match !== undefined,
     );
     const nonce = found![1]!;
     await impostor.run((sql) => notify(sql, `c !${nonce}`), 5_000);
-    expect(await question).toBe(false);
+    expect(await request).toBe(false);
     impostor.close();
   });
 
   test('answers a question that waits when it is stopped', async () => {
     const a = await node();
-    const question = a.bus.confirmHooksChanged('nobody', group(1), 60_000);
+    const request = a.bus.confirmHooksChanged('nobody', group(1), 60_000);
     a.bus.stop();
-    expect(await question).toBe(false);
+    expect(await request).toBe(false);
   });
 
   test('tells that leases moved', async () => {
     const [a, b] = [await node(), await node()];
     let moved = 0;
-    const heard = new Promise<void>((resolve) => b.bus.subscribe({ leasesMoved: () => (moved += 1) && resolve() }));
-    a.bus.publish('leasesMoved', undefined);
-    await heard;
+    const received = new Promise<void>((resolve) =>
+      b.bus.subscribe({ leasesChanged: () => (moved += 1) && resolve() }),
+    );
+    a.bus.publish('leasesChanged', undefined);
+    await received;
     expect(moved).toBe(1);
   });
 
@@ -304,7 +311,7 @@ describe('PostgresBus', () => {
     bus.publish('hooksChanged', [group(1)]);
     bus.start();
     bus.start();
-    expect(await b.ear.next()).toEqual(['hooksChanged', [1]]);
+    expect(await b.recorder.next()).toEqual(['hooksChanged', [1]]);
   });
 
   test('stops without a trace: no session is left, no word is said, and stopping twice is harmless', async () => {
@@ -317,11 +324,11 @@ describe('PostgresBus', () => {
     late.stop();
     // Stopped in the middle of its first word.
     const eager = new PostgresBus(database.open(), silentLog());
-    eager.subscribe({ gap: () => eager.stop() });
-    const stopped = new Promise<void>((resolve) => eager.subscribe({ gap: resolve }));
+    eager.subscribe({ resync: () => eager.stop() });
+    const stopped = new Promise<void>((resolve) => eager.subscribe({ resync: resolve }));
     eager.start();
     await stopped;
     while ((await listeners()).length !== 1);
-    expect(b.ear.words).toEqual([]);
+    expect(b.recorder.events).toEqual([]);
   });
 });

@@ -183,7 +183,7 @@ describe.each(['ws', 'tcp'] as const)('a client over %s', (kind) => {
       method === 'live.follow' ? { result: { conversations: [{ id: 7, rev: 3 }], complete: true } } : undefined;
     listening = await listen(server.url, { follow: { known: new Map([[7, 90]]), others: 'now', only: null } });
     await listening.heard('following');
-    expect(listening.events).toContainEqual({ type: 'rewound', conversation: 7, rev: 3 });
+    expect(listening.events).toContainEqual({ type: 'reset', conversation: 7, rev: 3 });
   });
 
   test('keeps what it has of a conversation that the server does not list, where that follows not all', async () => {

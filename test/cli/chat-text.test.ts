@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import type { Message } from '../../src/chat/shapes.ts';
 import { changeLines, jsonLine, messageLines, noticeText } from '../../src/cli/chat-text.ts';
-import { harmless } from '../../src/cli/layout.ts';
+import { sanitize } from '../../src/cli/table.ts';
 
 const now = new Date('2026-11-20T12:00:00Z');
 const place = { name: 'Lobby', now };
@@ -22,11 +22,11 @@ describe("others' text on a terminal", () => {
     ['turned directions', 'a\u202eb\u2066c\u200fd\u061ce', 'a\ufffdb\ufffdc\ufffdd\ufffde'],
     ['what is not seen', 'a\u200bb\ufeffc\u{e0041}d\u3164e', 'a\ufffdb\ufffdc\ufffdd\ufffde'],
   ])('holds no %s', (_, text, safe) => {
-    expect(harmless(text)).toBe(safe);
+    expect(sanitize(text)).toBe(safe);
   });
 
   test('keeps other scripts and joined emoji as they are', () => {
-    for (const text of ['Привет', 'שלום', 'نمی‌خواهم', '👩‍💻', 'naïve']) expect(harmless(text)).toBe(text);
+    for (const text of ['Привет', 'שלום', 'نمی‌خواهم', '👩‍💻', 'naïve']) expect(sanitize(text)).toBe(text);
   });
 
   test('as JSON has them escaped, so that it reads back as it was', () => {

@@ -2,7 +2,7 @@ import { mkdir, readdir, rename, unlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { download, tokenOf, upload } from '../files/over-http.ts';
-import { newKey } from '../files/stored.ts';
+import { newKey } from '../files/store-fixture.ts';
 import { askControl } from '../support/control.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { Workspace } from './program.ts';

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { callServer } from '../../src/cli/control-client.ts';
 import { listAllGroups } from '../../src/operations/groups.ts';
-import { listAllHooks } from '../../src/operations/hook-directory.ts';
+import { listAllHooks } from '../../src/operations/hook-list.ts';
 import { listUsers } from '../../src/operations/users.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { Workspace } from './program.ts';

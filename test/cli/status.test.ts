@@ -4,7 +4,7 @@ import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { ADVISORY_LOCK as MIGRATION_LOCK } from '../../src/storage/migrate.ts';
-import { readLastRun } from '../../src/storage/run-record.ts';
+import { readLastRun } from '../../src/storage/server-state.ts';
 import { createTestDatabase, waitingForLock, type TestDatabase } from '../support/database.ts';
 import { DatabaseProxy } from '../support/database-proxy.ts';
 import { eventually } from '../support/eventually.ts';
@@ -123,7 +123,7 @@ describe('the status of a server that does not answer says why', () => {
       data_dir: workspace.dataDir,
       pid: null,
       last_run: null,
-      obstacles: [],
+      blockers: [],
     });
     expect(reason).toMatch(NOBODY);
   });
@@ -143,7 +143,7 @@ describe('the status of a server that does not answer says why', () => {
         expect(line).toMatch(
           new RegExp(`^starting \\(pid ${server.pid}\\) for \\d+ s: it opens its database or brings it up to date$`),
         );
-        expect(json).toMatchObject({ state: 'starting', pid: server.pid, obstacles: [] });
+        expect(json).toMatchObject({ state: 'starting', pid: server.pid, blockers: [] });
         expect(reason).toMatch(
           /^klatch: the Klatch with the data directory .* is not ready: it is starting \(pid \d+\)/,
         );
@@ -208,12 +208,12 @@ describe('the status of a server that does not answer says why', () => {
       expect(line).toMatch(/^does not run: it failed \d+ s ago with exit status 73: another program listens on /);
       const obstacle = `another program listens on 127.0.0.1:${port}: node (pid ${process.pid})`;
       expect(all).toContain(`\nin the way of a start:\n  ${obstacle}\n  -> Stop it, `);
-      expect(json).toMatchObject({ state: 'failed', obstacles: [{ check: 'server', level: 'error' }] });
+      expect(json).toMatchObject({ state: 'failed', blockers: [{ check: 'server', level: 'error' }] });
     } finally {
       taken.close();
       await once(taken, 'close');
     }
-    expect((await down()).json).toMatchObject({ state: 'failed', obstacles: [] });
+    expect((await down()).json).toMatchObject({ state: 'failed', blockers: [] });
   });
 
   test('it could not go on, since a newer Klatch changed the schema', async () => {
@@ -225,7 +225,7 @@ describe('the status of a server that does not answer says why', () => {
       expect(await server.ended).toMatchObject({ code: 76 });
       const { line, json } = await down();
       expect(line).toMatch(/^does not run: it failed \d+ s ago with exit status 76: the database is at schema 9999 /);
-      expect(json).toMatchObject({ obstacles: [{ found: expect.stringContaining('at schema 9999') }] });
+      expect(json).toMatchObject({ blockers: [{ found: expect.stringContaining('at schema 9999') }] });
     } finally {
       await shared.drop();
     }
@@ -250,14 +250,14 @@ describe('the status of a server that does not answer says why', () => {
     await server.ended;
     const { all, json } = await down();
     expect(all).toMatch(/\nin the way of a start:\n {2}cannot connect to the database: .*ECONNREFUSED/);
-    expect(json).toMatchObject({ state: 'stopped', obstacles: [{ check: 'database' }] });
+    expect(json).toMatchObject({ state: 'stopped', blockers: [{ check: 'database' }] });
   });
 
   test('the configuration has mistakes by now', async () => {
     await workspace.configure(database.target, ['http.port = high']);
     const { all, json } = await down();
     expect(all).toMatch(/\nin the way of a start:\n {2}.*server\.conf:\d+:\d+: http\.port: expected a port number/);
-    expect(json).toMatchObject({ obstacles: [{ check: 'configuration' }] });
+    expect(json).toMatchObject({ blockers: [{ check: 'configuration' }] });
   });
 
   test('it runs and does not answer', async () => {
@@ -286,7 +286,7 @@ describe('the status of a server that does not answer says why', () => {
         );
         const { line, json } = await down();
         expect(line).toBe(`does not run: another process (pid ${migrating.pid}) uses its data directory`);
-        expect(json).toMatchObject({ state: 'occupied', obstacles: [] });
+        expect(json).toMatchObject({ state: 'occupied', blockers: [] });
       });
     } finally {
       await empty.drop();

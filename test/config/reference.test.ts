@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { readReference, renderConfiguration } from '../../scripts/docs.ts';
 import { listAssets, readAsset } from '../../src/assets.ts';
-import { valueRule } from '../../src/config/kind.ts';
-import { outline } from '../../src/config/outline.ts';
+import { valueRule } from '../../src/config/value-types.ts';
+import { scanLines } from '../../src/config/line-scanner.ts';
 import { settingEntries } from '../../src/config/schema.ts';
 import library from 'web-push';
 import { createAppleKey, createServiceAccount } from '../push/keys.ts';
@@ -27,7 +27,7 @@ describe('reference.conf', () => {
 
   test('gives a default to those that need one and to no others', () => {
     const preset = keys.filter((key) => key.preset !== null).map(({ key }) => key);
-    const needed = settingEntries().filter(([, { presence }]) => presence === 'preset');
+    const needed = settingEntries().filter(([, { presence }]) => presence === 'defaulted');
     expect(preset.sort()).toEqual(needed.map(([key]) => key).sort());
   });
 
@@ -58,7 +58,7 @@ function fill(text: string): string {
 
 describe('server.conf.template', () => {
   test('asks for the secret, the address and the password only', () => {
-    const active = outline(template).filter(({ kind }) => kind === 'key');
+    const active = scanLines(template).filter(({ kind }) => kind === 'key');
     expect(active.map(({ path, text }) => `${path} = ${text}`)).toEqual([
       'secret = "<SERVER_SECRET>"',
       'http.base-uri = "<BASE_URI>"',
@@ -67,7 +67,7 @@ describe('server.conf.template', () => {
   });
 
   test('shows every key, switched off, with its default as reference.conf has it', () => {
-    const commented = outline(template).filter(({ kind }) => kind === 'commented-key');
+    const commented = scanLines(template).filter(({ kind }) => kind === 'commented-key');
     const off = keys.filter(({ key }) => !['secret', 'http.base-uri', 'services.postgresql.password'].includes(key));
     expect(commented.map(({ path }) => path).sort()).toEqual(off.map(({ key }) => key).sort());
     const defaults = new Map(off.map(({ key, preset }) => [key, preset]));

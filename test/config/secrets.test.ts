@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import type { Kind } from '../../src/config/kind.ts';
+import type { ValueType } from '../../src/config/value-types.ts';
 import { readTree } from '../../src/config/tree.ts';
 import { settingEntries } from '../../src/config/schema.ts';
 import { describeConfig, formatConfig } from '../../src/config/show.ts';
@@ -8,10 +8,10 @@ import { Folder } from './folder.ts';
 /** A value of the configuration that has no fields; `name` is as in `services.google.push.keys[].key`. */
 interface Leaf {
   readonly name: string;
-  readonly kind: Kind<unknown>;
+  readonly kind: ValueType<unknown>;
 }
 
-function leavesOf(name: string, kind: Kind<unknown>): Leaf[] {
+function leavesOf(name: string, kind: ValueType<unknown>): Leaf[] {
   if (kind.items !== null) return leavesOf(`${name}[]`, kind.items);
   if (kind.fields === null) return [{ name, kind }];
   return Object.entries(kind.fields).flatMap(([field, entry]) => leavesOf(`${name}.${field}`, entry.kind));

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { join } from 'node:path';
 import { loadConfig } from '../../src/config/load.ts';
-import type { Kind } from '../../src/config/kind.ts';
+import type { ValueType } from '../../src/config/value-types.ts';
 import { SCHEMA, settingEntries } from '../../src/config/schema.ts';
 import { loadHocon } from '../../src/hocon/load.ts';
 import { createServerKeys } from '../../src/config/server-key-files.ts';
@@ -78,7 +78,7 @@ describe('the effective configuration', () => {
   const KEY_FILES = ['endpoints[].key', 'services.apple.push.keys[].path', 'modules.security.server-keys[].private'];
 
   test('hides every secret that the schema knows, with a key for each name that sounds like one', () => {
-    const leaves = settingEntries().flatMap(([key, { kind }]): [string, Kind<unknown>][] => {
+    const leaves = settingEntries().flatMap(([key, { kind }]): [string, ValueType<unknown>][] => {
       const fields = kind.items?.fields ?? null;
       if (fields === null) return [[key, kind]];
       return Object.entries(fields).map(([name, field]) => [`${key}[].${name}`, field.kind]);

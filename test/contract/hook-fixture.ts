@@ -1,5 +1,5 @@
 import { expect } from '@jest/globals';
-import { expectAnswerHeaders } from '../http/wire.ts';
+import { expectResponseHeaders } from '../http/wire.ts';
 import { eventually } from '../support/eventually.ts';
 import { postJson, readJson, type JsonAnswer, type TestGroup, type TestServer } from '../support/server.ts';
 
@@ -25,7 +25,7 @@ export async function ask(method: string, url: string, body?: unknown): Promise<
   const content = body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) };
   const headers = { 'content-type': 'application/json' };
   const answer = await readJson(await fetch(url, { method, headers, ...content }));
-  expectAnswerHeaders(answer);
+  expectResponseHeaders(answer);
   return answer;
 }
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import { expectAnswerHeaders, request, type WireAnswer } from '../http/wire.ts';
+import { expectResponseHeaders, request, type WireResponse } from '../http/wire.ts';
 import { within } from '../support/machine-speed.ts';
 import { TestServer, type TestGroup } from '../support/server.ts';
 import { NOT_FOUND, registerHook, rowOf, type TestHook } from './hook-fixture.ts';
@@ -46,8 +46,8 @@ async function refused(method: string, to: string, body: string | Buffer): Promi
   return answer.body.message;
 }
 
-function expectRefusal(answer: WireAnswer): void {
-  expectAnswerHeaders(answer);
+function expectRefusal(answer: WireResponse): void {
+  expectResponseHeaders(answer);
   expect(answer.body).toEqual({ message: expect.stringMatching(/^.{5,300}$/u) });
 }
 
@@ -280,7 +280,7 @@ describe('hostile ids', () => {
         ...(method === 'GET' ? {} : { body: '{"paused":true,"discard_backlog":true}' }),
       });
       expect([method, to, answer.status, answer.body]).toEqual([method, to, 410, NOT_FOUND]);
-      expectAnswerHeaders(answer);
+      expectResponseHeaders(answer);
     }
   });
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { expectAnswerHeaders, request, storedMessages } from '../http/wire.ts';
+import { expectResponseHeaders, request, storedMessages } from '../http/wire.ts';
 import { postJson, TestServer, type TestGroup } from '../support/server.ts';
 
 describe('klatch-hops', () => {
@@ -30,7 +30,7 @@ describe('klatch-hops', () => {
     const answer = await postJson(group.webhook, { text: 'x' }, { 'klatch-hops': value });
     expect(answer.status).toBe(508);
     expect(answer.body).toEqual({ message: 'This message went round between webhooks too often (klatch-hops)' });
-    expectAnswerHeaders(answer);
+    expectResponseHeaders(answer);
   });
 
   test.each(['', 'x', '-1', '+1', '1.5', '1e1', '0x1', '1, 2', '\u00b2'])(
@@ -40,7 +40,7 @@ describe('klatch-hops', () => {
       const answer = await request(server.port, { path, headers: { 'klatch-hops': value }, body: 'x' });
       expect(answer.status).toBe(400);
       expect(answer.body).toEqual({ message: 'klatch-hops: must be a whole number, as it was received' });
-      expectAnswerHeaders(answer);
+      expectResponseHeaders(answer);
     },
   );
 });

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { expectAnswerHeaders, request, storedMessages } from '../http/wire.ts';
+import { expectResponseHeaders, request, storedMessages } from '../http/wire.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { postJson, TestServer, type JsonAnswer, type TestGroup } from '../support/server.ts';
 
@@ -92,7 +92,7 @@ describe('one key and another body', () => {
     expect(answer.status).toBe(422);
     const message = 'This Idempotency-Key was used for another body; use a new key for a new message';
     expect(answer.body).toEqual({ message });
-    expectAnswerHeaders(answer);
+    expectResponseHeaders(answer);
     expect(await texts(group)).toEqual(['one']);
   });
 
@@ -186,7 +186,7 @@ describe('a key', () => {
       const answer = await request(server.port, { path, headers: { [header]: value }, body: 'x' });
       const message = `${header.toLowerCase()}: must have 1 to 255 visible ASCII characters`;
       expect([answer.status, answer.body]).toEqual([400, { message }]);
-      expectAnswerHeaders(answer);
+      expectResponseHeaders(answer);
     }
     expect(await texts(group)).toEqual([]);
   });

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { expectAnswerHeaders, request } from '../http/wire.ts';
+import { expectResponseHeaders, request } from '../http/wire.ts';
 import { TestServer, type TestGroup } from '../support/server.ts';
 
 describe('a method that a route does not have', () => {
@@ -28,7 +28,7 @@ describe('a method that a route does not have', () => {
     for (const method of methods) {
       const answer = await request(server.port, { method, path: path.replace('TOKEN', group.token) });
       expect([method, answer.status, answer.headers.get('allow')]).toEqual([method, 405, allow]);
-      expectAnswerHeaders(answer);
+      expectResponseHeaders(answer);
       const message = `This method is not allowed here, only ${answer.headers.get('allow')}`;
       expect(answer.body).toEqual(method === 'HEAD' ? null : { message });
     }
@@ -52,7 +52,7 @@ describe('a method that a route does not have', () => {
       const head = await request(server.port, { method: 'HEAD', path });
       expect([head.status, head.text]).toEqual([200, '']);
       expect(head.headers.get('content-length')).toBe(get.headers.get('content-length'));
-      expectAnswerHeaders(head);
+      expectResponseHeaders(head);
     }
   });
 

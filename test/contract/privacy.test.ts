@@ -1,7 +1,7 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { expectAnswerHeaders, request, type WireRequest } from '../http/wire.ts';
+import { expectResponseHeaders, request, type WireRequest } from '../http/wire.ts';
 import { recordingLog } from '../support/recording-log.ts';
 import { postJson, TestServer, type TestGroup } from '../support/server.ts';
 
@@ -94,7 +94,7 @@ describe('an error', () => {
         asked.body?.length,
         status,
       ]);
-      expectAnswerHeaders(answer);
+      expectResponseHeaders(answer);
       expect(typeof answer.body.message).toBe('string');
       expectNothingPrivate([...answer.headers].flat().join('\n') + answer.text);
     }
@@ -110,7 +110,7 @@ describe('an error', () => {
       ]) {
         const answer = await request(server.port, asked);
         expect([answer.status, answer.body]).toEqual([500, { message: 'The server failed; its log has the cause' }]);
-        expectAnswerHeaders(answer);
+        expectResponseHeaders(answer);
       }
     } finally {
       await server.database.query((sql) => sql`alter table reverse_hook rename column url_away to url`);

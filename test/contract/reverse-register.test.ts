@@ -1,7 +1,7 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { expectAnswerHeaders, request } from '../http/wire.ts';
+import { expectResponseHeaders, request } from '../http/wire.ts';
 import { postJson, readJson, TestServer, type JsonAnswer, type TestGroup } from '../support/server.ts';
 import { TestKeys } from '../support/server-keys.ts';
 
@@ -40,7 +40,7 @@ describe('a registration', () => {
   test('is 201 with the id and the secret, which is kept sealed', async () => {
     const answer = await register({ url: 'https://example.com/first' });
     expect(answer.status).toBe(201);
-    expectAnswerHeaders(answer);
+    expectResponseHeaders(answer);
     expect(Object.keys(answer.body)).toEqual(['id', 'secret']);
     const { id, secret } = answer.body;
     expect(Number.isInteger(id) && id > 0 && id <= 2_147_483_647).toBe(true);
@@ -93,7 +93,7 @@ describe('a registration', () => {
     const answer = await register({ url: 'https://example.com/refused', ...options });
     expect(answer.status).toBe(400);
     expect(answer.body).toEqual({ message: typeof message === 'string' ? message : expect.stringMatching(message) });
-    expectAnswerHeaders(answer);
+    expectResponseHeaders(answer);
     expect((await listed()).map((hook) => hook.url)).not.toContain('https://example.com/refused');
   });
 
@@ -109,7 +109,7 @@ describe('a registration', () => {
     const answer = await request(server.port, { path: `/v1/webhooks/${group.token}/reverse`, body });
     expect(answer.status).toBe(400);
     expect(answer.body).toEqual({ message: typeof message === 'string' ? message : expect.stringMatching(message) });
-    expectAnswerHeaders(answer);
+    expectResponseHeaders(answer);
   });
 
   test('is 413 for a body over 1 MiB, and 400 for invalid UTF-8', async () => {
@@ -154,7 +154,7 @@ describe('a URL', () => {
   ])('is malformed: %s', async (url) => {
     const answer = await register({ url });
     expect([answer.status, answer.body]).toEqual([400, MALFORMED]);
-    expectAnswerHeaders(answer);
+    expectResponseHeaders(answer);
   });
 
   test('may have 2,048 characters after normalising', async () => {
@@ -181,7 +181,7 @@ describe('a URL', () => {
     for (const same of [url, normalised]) {
       const answer = await register({ url: same });
       expect([answer.status, answer.body]).toEqual([409, TAKEN]);
-      expectAnswerHeaders(answer);
+      expectResponseHeaders(answer);
     }
   });
 
@@ -231,7 +231,7 @@ describe('the bounds of registering', () => {
       const refused = answers.find((answer) => answer.status === 403)!;
       const message = 'A group has at most 3 reverse webhooks (limits.hooks-per-group)';
       expect(refused.body).toEqual({ message });
-      expectAnswerHeaders(refused);
+      expectResponseHeaders(refused);
       const [first] = await listed(full);
       await fetch(`${full.webhook}/reverse/${first!.id}`, { method: 'DELETE' });
       expect((await register({ url: 'https://example.com/room' }, full)).status).toBe(201);
@@ -253,7 +253,7 @@ describe('the bounds of registering', () => {
       const message = 'A group takes 10 registrations a minute, refused ones too; please repeat it later';
       expect(answer.body).toEqual({ message });
       expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0);
-      expectAnswerHeaders(answer);
+      expectResponseHeaders(answer);
       expect(await listed(busy)).toHaveLength(10);
       expect((await register({ url: 'https://example.com/' }, await normal.createGroup('B'))).status).toBe(201);
     } finally {
@@ -305,7 +305,7 @@ describe('the address policy', () => {
     const parts = /^The address policy refuses (\S+) \(([^)]+)\): (.*)$/.exec(answer.body.message);
     expect(parts?.slice(1)).toEqual([shown, rule, 'the administrator can allow it with delivery.allow in server.conf']);
     expect(answer.body.message).not.toContain('secret-path');
-    expectAnswerHeaders(answer);
+    expectResponseHeaders(answer);
     expect(await listed(guarded)).toEqual([]);
   });
 

@@ -1,7 +1,7 @@
 import { createServer, type Server as HttpServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { expectAnswerHeaders, request } from '../http/wire.ts';
+import { expectResponseHeaders, request } from '../http/wire.ts';
 import { within } from '../support/machine-speed.ts';
 import { postJson, readJson, TestServer, type JsonAnswer, type TestGroup } from '../support/server.ts';
 
@@ -22,13 +22,13 @@ afterAll(() => server.stop());
 
 async function get(url: string): Promise<JsonAnswer> {
   const answer = await readJson(await fetch(url));
-  expectAnswerHeaders(answer);
+  expectResponseHeaders(answer);
   return answer;
 }
 
 async function remove(url: string): Promise<JsonAnswer> {
   const answer = await readJson(await fetch(url, { method: 'DELETE' }));
-  expectAnswerHeaders(answer);
+  expectResponseHeaders(answer);
   return answer;
 }
 
@@ -144,7 +144,7 @@ describe('a hook that does not exist', () => {
       const path = `/v1/webhooks/${group.token}/reverse/${id}`;
       const answer = await request(server.port, { method, path });
       expect([method, answer.status, answer.body]).toEqual([method, 410, NOT_FOUND]);
-      expectAnswerHeaders(answer);
+      expectResponseHeaders(answer);
     }
   });
 

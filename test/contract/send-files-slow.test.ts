@@ -52,7 +52,7 @@ describe('a form that stops coming', () => {
   test('behind a file is told so in the time of any other request, and leaves nothing behind', async () => {
     const before = await messages();
     const wire = await begin(`${head}small\r\n--B\r\nContent-Disposition: form-data; name="text"\r\n\r\nhel`);
-    expect((await wire.answer()).status).toBe(408);
+    expect((await wire.response()).status).toBe(408);
     await expectNothing(before);
     // And what might still come is not waited for.
     await wire.ended();
@@ -60,7 +60,7 @@ describe('a form that stops coming', () => {
 
   test('before its first file is told so as ever', async () => {
     const wire = await begin('--B\r\nContent-Disposition: form-data; name="text"\r\n\r\nhel');
-    expect((await wire.answer()).status).toBe(408);
+    expect((await wire.response()).status).toBe(408);
     wire.close();
   });
 
@@ -75,7 +75,7 @@ describe('a form that stops coming', () => {
       await new Promise((resolve) => setTimeout(resolve, 300));
     }
     wire.write('\r\n--B--\r\n');
-    expect((await wire.answer()).status).toBe(200);
+    expect((await wire.response()).status).toBe(200);
     const sizes = await server.database.query((sql) => sql`select size from file where seq is not null`);
     expect([...sizes]).toEqual([{ size }]);
     wire.close();

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { expectAnswerHeaders, newestText, request, requestBytes, storedMessages, Wire } from '../http/wire.ts';
+import { expectResponseHeaders, newestText, request, requestBytes, storedMessages, Wire } from '../http/wire.ts';
 import { postJson, readJson, TestServer, type JsonAnswer, type TestGroup } from '../support/server.ts';
 
 const MIB = 1024 * 1024;
@@ -22,7 +22,7 @@ async function post(body: string | Buffer, headers: Record<string, string> = {})
 
 async function expectRefused(refusal: { status: number; body: unknown }, answer: JsonAnswer): Promise<void> {
   expect({ status: answer.status, body: answer.body }).toEqual(refusal);
-  expectAnswerHeaders(answer);
+  expectResponseHeaders(answer);
 }
 
 describe('the text', () => {
@@ -156,7 +156,7 @@ describe('the body', () => {
     const headers = { 'content-length': String(10 * 1024 * MIB) };
     const answer = await request(server.port, { path: `/v1/webhooks/${group.token}`, headers });
     expect([answer.status, answer.body]).toEqual([413, TOO_LARGE]);
-    expectAnswerHeaders(answer);
+    expectResponseHeaders(answer);
   });
 
   test('is refused as soon as its chunks have passed the bound', async () => {
@@ -165,7 +165,7 @@ describe('the body', () => {
     wire.write(requestBytes({ path: `/v1/webhooks/${group.token}`, headers }));
     for (let sent = 0; sent < 17; sent += 1) wire.write(`10000\r\n${'a'.repeat(65_536)}\r\n`);
     // There is no last chunk: the answer does not wait for it.
-    const answer = await wire.answer();
+    const answer = await wire.response();
     expect([answer.status, answer.body]).toEqual([413, TOO_LARGE]);
     wire.close();
   });
@@ -254,9 +254,9 @@ describe('the body', () => {
     const headers = { 'content-length': '100', 'content-type': 'text/plain' };
     wire.write(requestBytes({ path: `/v1/webhooks/${group.token}`, headers, body: 'only the begin' }));
     wire.end();
-    const answer = await wire.answer();
+    const answer = await wire.response();
     expect(answer.status).toBe(400);
-    expectAnswerHeaders(answer);
+    expectResponseHeaders(answer);
     await wire.ended();
     expect((await storedMessages(server, group)).length).toBe(before);
   });

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { expectAnswerHeaders, newestText, request, storedMessages } from '../http/wire.ts';
+import { expectResponseHeaders, newestText, request, storedMessages } from '../http/wire.ts';
 import { within } from '../support/machine-speed.ts';
 import { postJson, readJson, TestServer, type JsonAnswer, type TestGroup } from '../support/server.ts';
 
@@ -41,7 +41,7 @@ async function expectRefused(
     status: refusal.status,
     body: { message: refusal.message },
   });
-  expectAnswerHeaders(answer);
+  expectResponseHeaders(answer);
   expect((await storedMessages(server, group)).length).toBe(before);
 }
 
@@ -54,7 +54,7 @@ describe('an accepted post', () => {
     const answer = await postJson(other.webhook, { text: 'hello' });
     expect(answer.status).toBe(200);
     expect(answer.body).toEqual({ status: 'Ok', ok: true, success: true, id: `${other.id}:1` });
-    expectAnswerHeaders(answer);
+    expectResponseHeaders(answer);
     expect(await storedMessages(server, other)).toEqual([
       { seq: 1, text: 'hello', label: null, icon_url: null, hops: 0 },
     ]);

@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { readVersion } from '../../src/version.ts';
-import { expectAnswerHeaders } from '../http/wire.ts';
+import { expectResponseHeaders } from '../http/wire.ts';
 import { Receiver, type Arrival } from '../support/receiver.ts';
 import { readRecipe } from '../support/recipes.ts';
 import { postJson, readJson, TestServer, type JsonAnswer } from '../support/server.ts';
@@ -45,7 +45,7 @@ describe('GET /v1/keys', () => {
   test('shows every configured key in order, with the fingerprint and the bytes that openssl finds', async () => {
     const answer = await get('/v1/keys');
     expect(answer.status).toBe(200);
-    expectAnswerHeaders(answer);
+    expectResponseHeaders(answer);
     const expected = await Promise.all(
       keys.pairs.map(async (pair) => {
         const der = `openssl pkey -pubin -in '${pair.public}' -outform DER`;
@@ -78,7 +78,7 @@ describe('GET /v1/about', () => {
     const before = Date.now();
     const answer = await get('/v1/about');
     expect(answer.status).toBe(200);
-    expectAnswerHeaders(answer);
+    expectResponseHeaders(answer);
     const { statement, signatures, ...rest } = answer.body;
     const about = { projectName: 'Klatch under test', endpoints: ['ws://klatch.example:9080'] };
     expect(rest).toEqual({

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { expectAnswerHeaders, newestText, request, requestBytes, Wire, type WireAnswer } from '../http/wire.ts';
+import { expectResponseHeaders, newestText, request, requestBytes, Wire, type WireResponse } from '../http/wire.ts';
 import { postJson, readJson, TestServer, type TestGroup } from '../support/server.ts';
 
 const WRONG = { message: 'Wrong integration token' };
@@ -14,13 +14,15 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 
-function ask(method: string, path: string, body?: string): Promise<WireAnswer> {
+function ask(method: string, path: string, body?: string): Promise<WireResponse> {
   const headers = body === undefined ? {} : { 'content-type': 'application/json' };
   return request(server.port, { method, path, headers, ...(body === undefined ? {} : { body }) });
 }
 
 const changeCase = (token: string): string =>
-  token.replace(/[a-z]/i, (letter) => (letter === letter.toLowerCase() ? letter.toUpperCase() : letter.toLowerCase()));
+  token.replace(/[a-z]/i, (emailTemplate) =>
+    emailTemplate === emailTemplate.toLowerCase() ? emailTemplate.toUpperCase() : emailTemplate.toLowerCase(),
+  );
 
 /** Paths of one segment that are no token of this server. */
 const wrongTokens = (): [string, string][] => [
@@ -45,7 +47,7 @@ describe('a wrong token', () => {
     for (const [name, token] of wrongTokens()) {
       const answer = await ask('POST', `/v1/webhooks/${token}`, '{"text":"x"}');
       expect([name, answer.status, answer.body]).toEqual([name, 404, { ...WRONG, status: 'failure' }]);
-      expectAnswerHeaders(answer);
+      expectResponseHeaders(answer);
       expect(answer.text).not.toContain(group.token.slice(0, 8));
     }
   });
@@ -67,7 +69,7 @@ describe('a wrong token', () => {
       for (const [method, rest] of routes) {
         const answer = await ask(method, `/v1/webhooks/${token}${rest}`);
         expect([name, method, rest, answer.status, answer.body]).toEqual([name, method, rest, 404, WRONG]);
-        expectAnswerHeaders(answer);
+        expectResponseHeaders(answer);
       }
     }
   });
@@ -76,7 +78,7 @@ describe('a wrong token', () => {
     for (const [name, token] of wrongTokens()) {
       const answer = await ask('GET', `/v1/webhooks/${token}/status`);
       expect([name, answer.status, answer.body]).toEqual([name, 410, GONE]);
-      expectAnswerHeaders(answer);
+      expectResponseHeaders(answer);
     }
   });
 
@@ -85,7 +87,7 @@ describe('a wrong token', () => {
       const wire = await Wire.open(server.port);
       const headers = { 'content-length': '900000', 'content-type': 'application/json' };
       wire.write(requestBytes({ path: `/v1/webhooks/${'x'.repeat(43)}${path}`, headers, body: '{"te' }));
-      expect((await wire.answer()).status).toBe(404);
+      expect((await wire.response()).status).toBe(404);
       wire.close();
     }
   });
@@ -100,7 +102,7 @@ describe('a wrong token', () => {
   test('is 404 with HEAD, without a body', async () => {
     const answer = await ask('HEAD', `/v1/webhooks/${'x'.repeat(43)}/reverse`);
     expect([answer.status, answer.text]).toEqual([404, '']);
-    expectAnswerHeaders(answer);
+    expectResponseHeaders(answer);
   });
 });
 
@@ -108,7 +110,7 @@ describe('/status', () => {
   test.each(['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE'])('is 200 by %s', async (method) => {
     const answer = await ask(method, `/v1/webhooks/${group.token}/status`);
     expect([answer.status, answer.body]).toEqual([200, { status: 'Ok' }]);
-    expectAnswerHeaders(answer);
+    expectResponseHeaders(answer);
   });
 
   test('is 200 by HEAD, without a body, and with a trailing slash', async () => {
@@ -142,7 +144,7 @@ describe('a path that is not served', () => {
     for (const method of ['GET', 'POST', 'OPTIONS']) {
       const answer = await ask(method, path.replace('TOKEN', group.token));
       expect([answer.status, answer.body]).toEqual([404, { message: 'There is nothing here' }]);
-      expectAnswerHeaders(answer);
+      expectResponseHeaders(answer);
       const head = [...answer.headers].flat().join();
       expect(head).not.toContain(group.token);
     }
@@ -174,7 +176,7 @@ describe('an archived group', () => {
     await archive(archived.id);
     const answer = await postJson(archived.webhook, { text: 'x' });
     expect([answer.status, answer.body]).toEqual([410, ARCHIVED]);
-    expectAnswerHeaders(answer);
+    expectResponseHeaders(answer);
   });
 
   test('is 410 on send when its token is remembered, and 200 again when it has returned', async () => {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { DELIVERED_LINK_MS, fileLinkKey, verifyFileLink } from '../../src/files/link.ts';
+import { HOOK_LINK_TTL_MS, fileLinkKey, verifyFileLink } from '../../src/files/signed-link.ts';
 import type { Attachment } from '../../src/model/attachment.ts';
 import { callAs } from '../support/call.ts';
 import { testConfig } from '../support/config.ts';
@@ -73,7 +73,7 @@ describe('a forwarded message with files', () => {
     }
     const links = [first!, second!].map(({ attachments }) => readLink(attachments[0]!)!);
     expect(links.map((link) => link.group)).toEqual([group.id, group.id]);
-    expect(links[0]!.expiresAt).toBeGreaterThan(before + DELIVERED_LINK_MS - 2_000);
+    expect(links[0]!.expiresAt).toBeGreaterThan(before + HOOK_LINK_TTL_MS - 2_000);
     expect(links[1]!.expiresAt).toBeGreaterThanOrEqual(links[0]!.expiresAt + 1_000);
   });
 

@@ -3,7 +3,7 @@ import { openSigningKeys } from '../../src/delivery/headers.ts';
 import { Leases, type LeaseEvents } from '../../src/delivery/leases.ts';
 import { Sender } from '../../src/delivery/sender.ts';
 import { Settler } from '../../src/delivery/settler.ts';
-import { Unsettled } from '../../src/delivery/unsettled.ts';
+import { SettlementBuffer } from '../../src/delivery/settlement-buffer.ts';
 import { silentLog } from '../../src/log.ts';
 import type { Seq } from '../../src/model/ids.ts';
 import { lanesOfConversations } from '../../src/storage/lanes.ts';
@@ -13,7 +13,7 @@ import { holdOpen, isWaiting, makeGroups, makeHook, post, UNTROUBLED, until } fr
 import type { StoredGroup } from '../storage/fixture.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { Receiver } from '../support/receiver.ts';
-import { HeldLookups, LanesFixture, patientClient, PATIENT_MS, SEALER } from './lanes-fixture.ts';
+import { HeldLookups, LaneManagerFixture, patientClient, PATIENT_MS, SEALER } from './lane-manager-fixture.ts';
 
 // What keeps a lane from sending, and its settlements from counting, once the hook is not its own any more.
 
@@ -41,10 +41,10 @@ async function openReceiver(): Promise<Receiver> {
 const QUIET: LeaseEvents = {
   onGained: () => {},
   onLost: () => {},
-  onGive: (partitions) => new Map(partitions.map((partition) => [partition, Promise.resolve()])),
-  busy: () => new Map(),
-  onMoved: () => {},
-  onOutdated: () => {},
+  onHandover: (partitions) => new Map(partitions.map((partition) => [partition, Promise.resolve()])),
+  busyLanes: () => new Map(),
+  onChanged: () => {},
+  onSchemaTooNew: () => {},
 };
 
 async function openLeases(database: TestDatabase): Promise<Leases> {
@@ -88,21 +88,21 @@ describe('settlements that gathered under two epochs', () => {
     const settler = new Settler(pools.settle, silentLog());
     close.push(async () => settler.stop());
     let refusals = 0;
-    const unsettled = new Unsettled(settler, 8, () => (refusals += 1));
+    const settlementBuffer = new SettlementBuffer(settler, 8, () => (refusals += 1));
     const settlement = (epoch: number, cursor: number): Settlement => {
       return { hookId: hook, generation: 0, epoch, ...UNTROUBLED, cursor: cursor as Seq, attempts: [] };
     };
     const row = await holdOpen(database.target, (tx) => tx`select from reverse_hook where id = ${hook} for update`);
-    unsettled.add(settlement(2, 1));
+    settlementBuffer.add(settlement(2, 1));
     await until(database, (sql) => isWaiting(sql, 'settle'));
     for (const [epoch, cursor] of [
       [1, 2],
       [2, 3],
     ] as const) {
-      unsettled.add(settlement(epoch, cursor));
+      settlementBuffer.add(settlement(epoch, cursor));
     }
     await row.release();
-    expect(await unsettled.drain()).toBe(false);
+    expect(await settlementBuffer.flush()).toBe(false);
     expect(refusals).toBe(1);
     const [stored] = await database.query((sql) => sql<{ cursor: number }[]>`select cursor from reverse_hook`);
     expect(stored).toEqual({ cursor: 1 });
@@ -125,8 +125,8 @@ describe('while the connection to a target is being made', () => {
     const leases = await openLeases(database);
     const may = { go: true };
     const client = patientClient(outbound, lookups.resolve);
-    const parts = { client, leases, mayGo: () => may.go, learn: () => {} };
-    const sender = new Sender(row!, openSigningKeys(SEALER, [], row!), parts);
+    const deps = { client, leases, isActive: () => may.go, recordLatency: () => {} };
+    const sender = new Sender(row!, openSigningKeys(SEALER, [], row!), deps);
     const request = { first: 1 as Seq, last: 1 as Seq, body: Buffer.from('{}'), hops: 0 };
     let writes = 0;
     const sent = sender.send(request, 'id', () => (writes += 1));
@@ -146,19 +146,19 @@ describe('while the connection to a target is being made', () => {
   test('a pause keeps the request from being sent', async () => {
     const { may, finish } = await connecting();
     may.go = false;
-    expect(await finish()).toEqual({ sent: 'interrupted', writes: 0, arrivals: 0 });
+    expect(await finish()).toEqual({ sent: 'cancelled', writes: 0, arrivals: 0 });
   });
 
   test('the end of the lease keeps it from being sent', async () => {
     const { leases, finish } = await connecting();
     leases.leave();
-    expect(await finish()).toEqual({ sent: 'undecided', writes: 0, arrivals: 0 });
+    expect(await finish()).toEqual({ sent: 'unknown', writes: 0, arrivals: 0 });
   });
 });
 
 describe('from the moment in which a change of a hook is announced', () => {
   test('its lane starts no attempt until the row was read again', async () => {
-    const fixture = await LanesFixture.start();
+    const fixture = await LaneManagerFixture.start();
     close.push(() => fixture.stop());
     const [receiver, other] = [await openReceiver(), await openReceiver()];
     const [group, apart] = (await makeGroups(fixture.database, 2)) as [StoredGroup, StoredGroup];
@@ -181,7 +181,7 @@ describe('from the moment in which a change of a hook is announced', () => {
   });
 
   test('it starts none either by rows that were read before the hook was changed again', async () => {
-    const fixture = await LanesFixture.start();
+    const fixture = await LaneManagerFixture.start();
     close.push(() => fixture.stop());
     const [receiver, other] = [await openReceiver(), await openReceiver()];
     const [group, apart] = (await makeGroups(fixture.database, 2)) as [StoredGroup, StoredGroup];

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, jest, test } from '@jest/globals';
-import { longestDelayMs, NextAttempt, retryDelayMs, timeIn } from '../../src/delivery/retry.ts';
+import { longestDelayMs, NextAttempt, retryDelayMs, dueIn } from '../../src/delivery/retry.ts';
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
@@ -66,7 +66,7 @@ describe('the next attempt', () => {
   });
 
   test('is not waited for any longer when the clock is set back before anybody waits for it', () => {
-    const at = timeIn(10 * MINUTE_MS);
+    const at = dueIn(10 * MINUTE_MS);
     turnClock(-30 * MINUTE_MS);
     const waitMs = new NextAttempt(at, schedule).waitMs();
     expect(waitMs).toBeGreaterThan(9 * MINUTE_MS);

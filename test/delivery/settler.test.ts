@@ -51,14 +51,14 @@ test('what the thread took with it when it died is settled by the next one', asy
   await threads[0]!.terminate();
   await held.release();
   expect(await Promise.all(taken)).toEqual([true, true]);
-  expect([threads.length, settler.unsettled]).toEqual([2, 0]);
+  expect([threads.length, settler.pendingCount]).toEqual([2, 0]);
 });
 
 test('a row that stays locked holds up its own hook only', async () => {
   const held = await hold(hooks[0]!);
   const first = settler.settle(settlement(hooks[0]!));
   expect(await settler.settle(settlement(hooks[1]!))).toBe(true);
-  expect(settler.unsettled).toBe(1);
+  expect(settler.pendingCount).toBe(1);
   await held.release();
   expect(await first).toBe(true);
   expect(threads).toHaveLength(1);

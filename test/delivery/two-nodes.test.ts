@@ -40,7 +40,7 @@ describe('two servers on one database', () => {
   };
 
   /** For half a second nobody hears anything. */
-  const deafen = (): Promise<unknown> =>
+  const killListenSessions = (): Promise<unknown> =>
     database.query(
       (sql) => sql`
         select pg_terminate_backend(pid) from pg_stat_activity
@@ -92,7 +92,7 @@ describe('two servers on one database', () => {
     receiver = await Receiver.start();
     const group = await first.createGroup();
     expect((await postJson(on(second, group), { text: 'before' })).status).toBe(200);
-    await deafen();
+    await killListenSessions();
     await first.operate('groups.rotate-token', { group: group.id });
     const url = on(second, group);
     const answers = await Promise.all([
@@ -159,7 +159,7 @@ describe('two servers on one database', () => {
     }
     await postJson(on(first, group), { text: 'nobody takes this' });
     await receiver.received(24);
-    await deafen();
+    await killListenSessions();
     const answers = await Promise.all(
       hooks.map((id) => fetch(`${on(second, group)}/reverse/${id}`, { method: 'DELETE' })),
     );

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { MAX_IN_FLIGHT } from '../../src/delivery/unordered-course.ts';
+import { MAX_IN_FLIGHT } from '../../src/delivery/unordered-strategy.ts';
 import { eventually } from '../support/eventually.ts';
 import { postJson } from '../support/server.ts';
 import { LaneFixture, rangeOf, seqs, upTo } from './lane-fixture.ts';

@@ -22,10 +22,10 @@ test('the two lines of the page, typed as they stand there, send a message', asy
   // A socket that sends these bytes and nothing else: that is all that nc does.
   const client = await live.connect(live.urls[2]);
   client.socket.write(typed);
-  expect(await client.answerTo(2)).toMatchObject({ result: { id: expect.any(String) } });
+  expect(await client.responseTo(2)).toMatchObject({ result: { id: expect.any(String) } });
   const third = /`(\{"jsonrpc":"2\.0","id":3[^`]*)`/.exec(page)![1]!;
   client.socket.write(`${third}\n`);
-  expect(await client.answerTo(3)).toHaveProperty('result.conversations');
+  expect(await client.responseTo(3)).toHaveProperty('result.conversations');
   const [change] = await eventually(
     () => reader.changes(live!.group.id),
     (changes) => changes.length > 0,

@@ -5,7 +5,7 @@ import { SCHEMA } from '../../src/config/schema.ts';
 import { loadHocon } from '../../src/hocon/load.ts';
 import { valueAt } from '../../src/hocon/path.ts';
 import type { Value } from '../../src/hocon/value.ts';
-import { categories } from '../../src/outbound/failure.ts';
+import { failureCategories } from '../../src/outbound/failure.ts';
 import { root } from '../cli/program.ts';
 
 const page = readFileSync(join(root, 'docs/push.md'), 'utf8');
@@ -36,7 +36,7 @@ describe('the page about push', () => {
 
   test('explains what a connection can fail with', () => {
     // A push is signed with keys that were looked at before.
-    const names = categories.filter((name) => name !== 'signature');
+    const names = failureCategories.filter((name) => name !== 'signature');
     expect(names.filter((name) => ![...rows].some((row) => row.startsWith(`${name} `)))).toEqual([]);
   });
 

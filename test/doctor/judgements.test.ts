@@ -1,22 +1,22 @@
 import { describe, expect, test } from '@jest/globals';
-import { CLOCK_AHEAD_ERROR_MS, CLOCK_AHEAD_WARNING_MS, judgeClock } from '../../src/doctor/clock.ts';
-import { dangers } from '../../src/doctor/dangers.ts';
-import { judgeDatabase } from '../../src/doctor/database.ts';
+import { CLOCK_AHEAD_ERROR_MS, CLOCK_AHEAD_WARNING_MS, evaluateClock } from '../../src/doctor/clock.ts';
+import { riskySettings } from '../../src/doctor/risky-settings.ts';
+import { evaluateDatabase } from '../../src/doctor/database.ts';
 import {
   FREE_BYTES_ERROR,
   FREE_BYTES_WARNING,
   FREE_FILES_ERROR,
   FREE_FILES_WARNING,
   formatBytes,
-  judgeRoom,
+  evaluateSpace,
 } from '../../src/doctor/disk.ts';
-import { judgeHooks, judgeServerKeys } from '../../src/doctor/hooks.ts';
-import { CALLERS, judgeOpenFiles, neededFiles } from '../../src/doctor/open-files.ts';
-import { judgeLastFailure } from '../../src/doctor/last-failure.ts';
-import { findPushProblems, judgePush } from '../../src/doctor/push.ts';
-import type { Verdict } from '../../src/doctor/finding.ts';
-import { judgeServer } from '../../src/doctor/server.ts';
-import type { FailingHook } from '../../src/storage/hook-targets.ts';
+import { evaluateHooks, evaluateServerKeys } from '../../src/doctor/hooks.ts';
+import { CALLERS, evaluateOpenFiles, neededFiles } from '../../src/doctor/open-files.ts';
+import { evaluateLastFailure } from '../../src/doctor/last-failure.ts';
+import { findPushProblems, evaluatePush } from '../../src/doctor/push.ts';
+import type { CheckResult } from '../../src/doctor/finding.ts';
+import { evaluateServer } from '../../src/doctor/server.ts';
+import type { FailingHook } from '../../src/storage/hook-report.ts';
 import type { DatabaseReport } from '../../src/storage/database-report.ts';
 import { newWebPush } from '../support/devices.ts';
 import { testConfig, type ConfigChanges } from '../support/config.ts';
@@ -42,15 +42,18 @@ describe('room on the disk', () => {
   };
 
   test('is fine, scarce and too little by bytes', () => {
-    expect(judgeRoom(room).level).toBe('ok');
-    expect(judgeRoom({ ...room, freeBytes: FREE_BYTES_WARNING - 1 }).level).toBe('warning');
-    expect(judgeRoom({ ...room, freeBytes: FREE_BYTES_ERROR - 1 }).level).toBe('error');
+    expect(evaluateSpace(room).level).toBe('ok');
+    expect(evaluateSpace({ ...room, freeBytes: FREE_BYTES_WARNING - 1 }).level).toBe('warning');
+    expect(evaluateSpace({ ...room, freeBytes: FREE_BYTES_ERROR - 1 }).level).toBe('error');
   });
 
   test('is fine, scarce and too little by files, where the file system counts them', () => {
-    expect(judgeRoom({ ...room, freeFiles: FREE_FILES_WARNING - 1 }).level).toBe('warning');
-    expect(judgeRoom({ ...room, freeFiles: FREE_FILES_ERROR - 1 }).level).toBe('error');
-    expect(judgeRoom({ ...room, freeFiles: null })).toMatchObject({ level: 'ok', found: '/data: 200 GiB free (50 %)' });
+    expect(evaluateSpace({ ...room, freeFiles: FREE_FILES_WARNING - 1 }).level).toBe('warning');
+    expect(evaluateSpace({ ...room, freeFiles: FREE_FILES_ERROR - 1 }).level).toBe('error');
+    expect(evaluateSpace({ ...room, freeFiles: null })).toMatchObject({
+      level: 'ok',
+      found: '/data: 200 GiB free (50 %)',
+    });
   });
 
   test.each([
@@ -68,21 +71,24 @@ describe('the clock', () => {
   const now = Date.UTC(2026, 10, 20);
 
   test('is wrong in the past and in the far future', () => {
-    expect(judgeClock(0, 0)).toMatchObject({ level: 'error', found: expect.stringContaining('1970-01-01') });
-    expect(judgeClock(Date.UTC(2101, 0, 1), 0).level).toBe('error');
+    expect(evaluateClock(0, 0)).toMatchObject({ level: 'error', found: expect.stringContaining('1970-01-01') });
+    expect(evaluateClock(Date.UTC(2101, 0, 1), 0).level).toBe('error');
   });
 
   test('is compared with the database, ahead and behind', () => {
-    expect(judgeClock(now, 40).found).toMatch(/agrees within 0\.1 s$/);
-    expect(judgeClock(now, CLOCK_AHEAD_WARNING_MS)).toMatchObject({
+    expect(evaluateClock(now, 40).found).toMatch(/agrees within 0\.1 s$/);
+    expect(evaluateClock(now, CLOCK_AHEAD_WARNING_MS)).toMatchObject({
       level: 'warning',
       found: "the database's clock is 2.0 s ahead of this machine's",
     });
-    expect(judgeClock(now, -CLOCK_AHEAD_ERROR_MS)).toMatchObject({
+    expect(evaluateClock(now, -CLOCK_AHEAD_ERROR_MS)).toMatchObject({
       level: 'error',
       found: "the database's clock is 60.0 s behind this machine's",
     });
-    expect(judgeClock(now, null)).toMatchObject({ level: 'ok', found: expect.stringContaining('could not be asked') });
+    expect(evaluateClock(now, null)).toMatchObject({
+      level: 'ok',
+      found: expect.stringContaining('could not be asked'),
+    });
   });
 });
 
@@ -95,8 +101,8 @@ describe('open files', () => {
   });
 
   test('are too few, scarce, nearly used up, or enough', () => {
-    const judge = (limit: number, open: number | null = null): Verdict =>
-      judgeOpenFiles({ limit, open, needed, connections: 20_000 });
+    const judge = (limit: number, open: number | null = null): CheckResult =>
+      evaluateOpenFiles({ limit, open, needed, connections: 20_000 });
     expect(judge(needed - 1).level).toBe('error');
     expect(judge(needed + CALLERS - 1).level).toBe('warning');
     expect(judge(needed + CALLERS).level).toBe('ok');
@@ -127,7 +133,7 @@ describe('the database', () => {
     blockers: [],
   };
   const judge = (changes: Partial<DatabaseReport>, serverRuns = false) =>
-    judgeDatabase({ ...good, ...changes }, { config: configOf(), newest: 1, serverRuns });
+    evaluateDatabase({ ...good, ...changes }, { config: configOf(), newest: 1, serverRuns });
 
   test('is told in one line when nothing is wrong', () => {
     const found = 'PostgreSQL 18.4 answers, schema 1, 6 of 37 connections taken';
@@ -160,13 +166,13 @@ describe('the database', () => {
 
   test('behind the program matters only beside a server that runs: a start brings it up to date', () => {
     const behind = { config: configOf(), newest: 2 };
-    expect(judgeDatabase(good, { ...behind, serverRuns: false })).toHaveLength(1);
-    expect(judgeDatabase(good, { ...behind, serverRuns: true })[1]).toMatchObject({ level: 'warning' });
+    expect(evaluateDatabase(good, { ...behind, serverRuns: false })).toHaveLength(1);
+    expect(evaluateDatabase(good, { ...behind, serverRuns: true })[1]).toMatchObject({ level: 'warning' });
   });
 });
 
 describe('dangerous values', () => {
-  const found = (changes: ConfigChanges) => dangers(configOf(changes)).map((each) => each.found);
+  const found = (changes: ConfigChanges) => riskySettings(configOf(changes)).map((each) => each.found);
   const https = { baseUri: 'https://chat.example.org' };
 
   test('are none in the configuration that setup makes', () => {
@@ -197,20 +203,23 @@ test.each([
 ])('a hook that fails for %s has advice for that reason', (category, advice) => {
   const since = { conversationId: 2, authority: 'example.org', failingSince: new Date(), code: null };
   const hook = { id: 7, category, ...since } as FailingHook;
-  const [verdict] = judgeHooks({ failing: { count: 1, hooks: [hook] }, removedByTarget: 0 }, configOf());
+  const [verdict] = evaluateHooks({ failing: { count: 1, hooks: [hook] }, removedByTarget: 0 }, configOf());
   expect(verdict!.todo).toMatch(advice);
   expect(verdict!.todo).toMatch(/"klatch hook info 7"/);
 });
 
 test('keys of the server that nobody asked the hooks about are not told to be well', () => {
-  expect(judgeServerKeys(configOf(), null).level).toBe('skipped');
+  expect(evaluateServerKeys(configOf(), null).level).toBe('skipped');
 });
 
 test('hooks that ask for server keys are a warning only while there is no key', () => {
   const keys = [{ public: '/k.pub', private: '/k' }];
-  expect(judgeServerKeys(configOf(), 2)).toMatchObject({ level: 'warning', found: expect.stringMatching(/^2 hooks/) });
-  expect(judgeServerKeys(configOf(), 0).level).toBe('ok');
-  expect(judgeServerKeys(configOf({ serverKeys: keys }), 2).level).toBe('ok');
+  expect(evaluateServerKeys(configOf(), 2)).toMatchObject({
+    level: 'warning',
+    found: expect.stringMatching(/^2 hooks/),
+  });
+  expect(evaluateServerKeys(configOf(), 0).level).toBe('ok');
+  expect(evaluateServerKeys(configOf({ serverKeys: keys }), 2).level).toBe('ok');
 });
 
 describe('push', () => {
@@ -219,9 +228,11 @@ describe('push', () => {
   const device = (kind: 'google' | 'apple' | 'web', app: string | null = null, devices = 1) => ({ kind, app, devices });
 
   test('is well without devices, and with devices of what is configured', () => {
-    expect(judgePush(configOf(), [], none)).toMatchObject([{ level: 'ok', found: expect.stringMatching(/^nothing/) }]);
+    expect(evaluatePush(configOf(), [], none)).toMatchObject([
+      { level: 'ok', found: expect.stringMatching(/^nothing/) },
+    ]);
     const devices = [device('google', null, 2), device('google', 'first', 3)];
-    expect(judgePush(configOf({ googlePush: google }), [], { ...none, devices })).toEqual([
+    expect(evaluatePush(configOf({ googlePush: google }), [], { ...none, devices })).toEqual([
       { level: 'ok', found: 'configured for google; 5 devices registered', todo: null },
     ]);
   });
@@ -229,7 +240,7 @@ describe('push', () => {
   test('is an error where it is configured and cannot work, whatever is known of devices', () => {
     const problems = [{ kind: 'google', problem: '/nowhere.json does not exist' }] as const;
     for (const report of [none, null]) {
-      expect(judgePush(configOf({ googlePush: google }), problems, report)).toMatchObject([
+      expect(evaluatePush(configOf({ googlePush: google }), problems, report)).toMatchObject([
         {
           level: 'error',
           found: 'nothing can be pushed to devices of google: /nowhere.json does not exist',
@@ -240,13 +251,13 @@ describe('push', () => {
   });
 
   test('is not told to be well while the devices are not known', () => {
-    expect(judgePush(configOf(), [], null)).toMatchObject([{ level: 'skipped' }]);
-    expect(judgePush(configOf({ googlePush: google }), [], null)).toMatchObject([{ level: 'skipped' }]);
+    expect(evaluatePush(configOf(), [], null)).toMatchObject([{ level: 'skipped' }]);
+    expect(evaluatePush(configOf({ googlePush: google }), [], null)).toMatchObject([{ level: 'skipped' }]);
   });
 
   test('warns of devices whose vendor or app is configured no more', () => {
     const devices = [device('apple', null, 3), device('google', 'second'), device('google', 'first'), device('web')];
-    expect(judgePush(configOf({ googlePush: google }), [], { ...none, devices }).map(({ found }) => found)).toEqual([
+    expect(evaluatePush(configOf({ googlePush: google }), [], { ...none, devices }).map(({ found }) => found)).toEqual([
       '3 devices of apple are told nothing: services.apple.push.keys is not configured any more',
       '1 device of google is told nothing: services.google.push.keys has no second any more',
       '1 device of web is told nothing: services.web-push is not configured any more',
@@ -256,7 +267,7 @@ describe('push', () => {
   test('warns of what has waited for long', () => {
     const since = new Date('2026-11-20T08:00:00Z');
     const overdue = [{ kind: 'google', pushes: 1, since } as const];
-    expect(judgePush(configOf({ googlePush: google }), [], { devices: [device('google')], overdue })).toMatchObject([
+    expect(evaluatePush(configOf({ googlePush: google }), [], { devices: [device('google')], overdue })).toMatchObject([
       { level: 'warning', found: '1 push waits for devices of google, the first since 2026-11-20T08:00:00.000Z' },
     ]);
   });
@@ -280,8 +291,8 @@ describe('push', () => {
 describe('a last run that failed', () => {
   const port = { level: 'error', found: 'another program listens on 127.0.0.1:9090', todo: 'Stop it.' } as const;
   const secret = { level: 'error', found: 'secret differs', todo: 'Put it back.' } as const;
-  const judge = (exitCode: number, reason: string, causes: Partial<Parameters<typeof judgeLastFailure>[1]> = {}) =>
-    judgeLastFailure({ found: 'it failed', exitCode, reason }, { ports: [], database: [], ...causes });
+  const judge = (exitCode: number, reason: string, causes: Partial<Parameters<typeof evaluateLastFailure>[1]> = {}) =>
+    evaluateLastFailure({ found: 'it failed', exitCode, reason }, { ports: [], database: [], ...causes });
 
   test('is an error while its cause is there, or cannot be ruled out', () => {
     expect(judge(73, port.found, { ports: [port] })).toMatchObject({ level: 'error', todo: port.todo });
@@ -311,16 +322,16 @@ describe('the server', () => {
   const answer = { version: '1.0.0', pid: 7, ready: true, startedAt: new Date() };
 
   test('is fine, of another version, without its database, or silent', () => {
-    expect(judgeServer(answer, parts)).toMatchObject([{ level: 'ok' }]);
-    expect(judgeServer({ ...answer, version: '0.9.0' }, parts)).toMatchObject([{ level: 'warning' }]);
-    expect(judgeServer({ ...answer, ready: false }, parts)).toMatchObject([{ level: 'error' }]);
+    expect(evaluateServer(answer, parts)).toMatchObject([{ level: 'ok' }]);
+    expect(evaluateServer({ ...answer, version: '0.9.0' }, parts)).toMatchObject([{ level: 'warning' }]);
+    expect(evaluateServer({ ...answer, ready: false }, parts)).toMatchObject([{ level: 'error' }]);
     const silence = { level: 'skipped', found: 'was stopped', todo: null } as const;
-    expect(judgeServer({ silence, isFree: true, failure: null }, parts)).toEqual([silence]);
+    expect(evaluateServer({ silence, isFree: true, failure: null }, parts)).toEqual([silence]);
   });
 
   test('has not read what was written into the configuration after its start', () => {
     const startedAt = new Date(0);
-    const [found] = judgeServer({ ...answer, startedAt }, { ...parts, file: import.meta.filename });
+    const [found] = evaluateServer({ ...answer, startedAt }, { ...parts, file: import.meta.filename });
     expect(found).toMatchObject({ level: 'warning', found: expect.stringContaining('was changed after') });
   });
 });

@@ -4,7 +4,7 @@ import { request } from 'node:http';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { asSuperuser } from '../../bench/filling.ts';
+import { asSuperuser } from '../../bench/seed-data.ts';
 import { ServerProcess } from '../support/server-process.ts';
 import { download, tokenOf } from './over-http.ts';
 

@@ -6,11 +6,17 @@ import { PassThrough, Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { SYNC_BYTES } from '../../src/files/append-to-file.ts';
-import { GATHERED_BYTES } from '../../src/files/gathering.ts';
-import { storeErrorOf } from '../../src/files/local-failure.ts';
+import { BUFFERED_BYTES } from '../../src/files/chunk-buffer.ts';
+import { toStoreError } from '../../src/files/local-errors.ts';
 import { LocalStore } from '../../src/files/local-store.ts';
-import { NotInStoreError, STORE_PAGE, StoreAwayError, StoreFullError, type Progress } from '../../src/files/store.ts';
-import { newKey, NOTHING, storeFile } from './stored.ts';
+import {
+  NotInStoreError,
+  STORE_PAGE,
+  StoreUnavailableError,
+  StoreFullError,
+  type Progress,
+} from '../../src/files/store.ts';
+import { newKey, NOTHING, storeFile } from './store-fixture.ts';
 
 let parent: string;
 let location: string;
@@ -61,7 +67,7 @@ describe('a local store', () => {
     const key = newKey();
     const chunks = [
       ...Array.from({ length: 5_000 }, (_, index) => Buffer.from(`${index},`)),
-      randomBytes(GATHERED_BYTES * 2 + 1),
+      randomBytes(BUFFERED_BYTES * 2 + 1),
     ];
     await storeFile(store, key, Readable.from(chunks));
     expect((await readFile(join(location, key.slice(0, 2), key))).equals(Buffer.concat(chunks))).toBe(true);
@@ -199,14 +205,14 @@ describe('a local store never', () => {
     await mkdir(other);
     await writeFile(join(other, folder), 'nor this');
     await symlink(other, join(location, folder.slice(0, 2)));
-    await expect(store.read(read, null)).rejects.toBeInstanceOf(StoreAwayError);
+    await expect(store.read(read, null)).rejects.toBeInstanceOf(StoreUnavailableError);
     expect(await store.size(read)).toBeNull();
     const bytes = Readable.from([Buffer.from('x')]);
     await expect(store.append(written, NOTHING, { bytes, onProgress: () => {} })).rejects.toBeInstanceOf(
-      StoreAwayError,
+      StoreUnavailableError,
     );
-    await expect(store.read(folder, null)).rejects.toBeInstanceOf(StoreAwayError);
-    await expect(store.remove(folder)).rejects.toBeInstanceOf(StoreAwayError);
+    await expect(store.read(folder, null)).rejects.toBeInstanceOf(StoreUnavailableError);
+    await expect(store.remove(folder)).rejects.toBeInstanceOf(StoreUnavailableError);
     expect(await readFile(outside, 'utf8')).toBe('not yours');
     expect(await readdir(other)).toEqual([folder]);
   });
@@ -221,14 +227,14 @@ describe('a local store never', () => {
       () => astray.remove(newKey()),
       () => astray.list(null),
     ]) {
-      await expect(call()).rejects.toBeInstanceOf(StoreAwayError);
+      await expect(call()).rejects.toBeInstanceOf(StoreUnavailableError);
     }
     expect(await readdir(parent)).toEqual([]);
   });
 
   test('works with a file in the place of its folder', async () => {
     await writeFile(location, '');
-    await expect(store.check()).rejects.toBeInstanceOf(StoreAwayError);
+    await expect(store.check()).rejects.toBeInstanceOf(StoreUnavailableError);
   });
 
   test('leaves a source that it does not take destroyed, or unheard', async () => {
@@ -246,10 +252,10 @@ describe('what a file system says', () => {
 
   test('is told apart by whether there is no room, or no store', () => {
     for (const code of ['ENOSPC', 'EDQUOT'])
-      expect(storeErrorOf(failure(code), 'the folder /f')).toBeInstanceOf(StoreFullError);
+      expect(toStoreError(failure(code), 'the folder /f')).toBeInstanceOf(StoreFullError);
     for (const code of ['EACCES', 'EIO', 'EROFS', 'ESTALE', 'EBUSY']) {
-      const told = storeErrorOf(failure(code), 'the folder /f') as Error;
-      expect(told).toBeInstanceOf(StoreAwayError);
+      const told = toStoreError(failure(code), 'the folder /f') as Error;
+      expect(told).toBeInstanceOf(StoreUnavailableError);
       expect(told.message).toContain(`(${code})`);
       expect(told.message).not.toContain('/secret/path');
     }
@@ -257,6 +263,6 @@ describe('what a file system says', () => {
 
   test('leaves every other error as it is', () => {
     const mistake = new TypeError('a defect');
-    expect(storeErrorOf(mistake, 'the folder /f')).toBe(mistake);
+    expect(toStoreError(mistake, 'the folder /f')).toBe(mistake);
   });
 });

@@ -4,7 +4,7 @@ import { buffer } from 'node:stream/consumers';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { S3Store } from '../../src/files/s3-store.ts';
 import { NotInStoreError, type Progress } from '../../src/files/store.ts';
-import { S3_TEST_BOUNDS, newKey, storeFile } from './stored.ts';
+import { S3_TEST_BOUNDS, newKey, storeFile } from './store-fixture.ts';
 import { BUCKET, S3Server } from './s3-server.ts';
 import { refuseSignature } from './s3-signature.ts';
 

@@ -8,7 +8,7 @@ import { S3Signing } from '../../src/files/s3-signing.ts';
 import { S3Store } from '../../src/files/s3-store.ts';
 import { BUCKET, KEYS, S3Server } from './s3-server.ts';
 import { refuseSignature } from './s3-signature.ts';
-import { newKey, S3_TEST_BOUNDS, storeFile } from './stored.ts';
+import { newKey, S3_TEST_BOUNDS, storeFile } from './store-fixture.ts';
 
 const MIB = 1024 * 1024;
 const PART = 8 * MIB;

@@ -3,7 +3,7 @@ import { finishUpload, insertUpload, noteProgress } from '../../src/storage/file
 import type { Pool } from '../../src/storage/pool.ts';
 import type { FileKey, FileStore } from '../../src/files/store.ts';
 import { Readable } from 'node:stream';
-import { newKey, storeFile } from './stored.ts';
+import { newKey, storeFile } from './store-fixture.ts';
 
 const LIMITS = { accountBytes: 1e12, allBytes: 1e12, unfinished: 1_000 };
 

@@ -3,11 +3,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { LocalStore } from '../../src/files/local-store.ts';
-import { StoreAwayError } from '../../src/files/store.ts';
+import { StoreUnavailableError } from '../../src/files/store.ts';
 import { Sweeper } from '../../src/files/sweeper.ts';
 import type { Log } from '../../src/log.ts';
 import type { AccountId } from '../../src/model/ids.ts';
-import { readWholeUsage } from '../../src/storage/file-usage.ts';
+import { readTotalUsage } from '../../src/storage/file-usage.ts';
 import { findFile, markRemoved } from '../../src/storage/files.ts';
 import type { Pool } from '../../src/storage/pool.ts';
 import { makeGroups, makeMembers, type StoredGroup } from '../storage/fixture.ts';
@@ -72,7 +72,7 @@ describe('the sweep', () => {
     expect(await sweep()).toBe(1);
     expect([await store.size(removed), await store.size(kept)]).toEqual([null, 4]);
     expect([await isThere(removed), await isThere(kept)]).toEqual([false, true]);
-    expect(await pool.run((sql) => readWholeUsage(sql))).toEqual({ bytes: 4, files: 1 });
+    expect(await pool.run((sql) => readTotalUsage(sql))).toEqual({ bytes: 4, files: 1 });
   });
 
   test('takes what no message took in time, and uploads that did not go on, and nothing that a message has', async () => {
@@ -111,7 +111,7 @@ describe('the sweep', () => {
     let bad = ids.slice(0, 9);
     const remove = store.remove.bind(store);
     store.remove = async (id) => {
-      if (bad.includes(id)) throw new StoreAwayError('this one stays');
+      if (bad.includes(id)) throw new StoreUnavailableError('this one stays');
       await remove(id);
     };
     // The whole first batch fails, so that it may be the store that is away.

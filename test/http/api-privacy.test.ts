@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { newSessionToken } from '../../src/operations/sessions.ts';
+import { newSessionToken } from '../../src/operations/session-cache.ts';
 import { createPerson, type TestPerson } from '../support/people.ts';
 import { recordingLog } from '../support/recording-log.ts';
 import { TestServer } from '../support/server.ts';
-import { request, type WireAnswer } from './wire.ts';
+import { request, type WireResponse } from './wire.ts';
 
 const TEXT = 'a-private-text';
 const wrong = newSessionToken('user').token;
@@ -16,7 +16,7 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 
-function ask(name: string, body: string, token = admin.token): Promise<WireAnswer> {
+function callApi(name: string, body: string, token = admin.token): Promise<WireResponse> {
   const headers = { 'content-type': 'application/json', authorization: `Bearer ${token}` };
   return request(server.port, { path: `/v1/api/${name}`, headers, body });
 }
@@ -26,26 +26,26 @@ function expectNothingPrivate(text: string): void {
 }
 
 test('an error shows neither the token nor a value that it was called with', async () => {
-  for (const [status, answer] of [
-    [401, await ask('users.list', `{"after":"${TEXT}"}`, wrong)],
-    [400, await ask('users.list', `{"after":"${TEXT.repeat(10)}"}`)],
-    [400, await ask('users.list', `{"role":"${TEXT}"}`)],
-    [400, await ask('users.list', `{"limit":"${TEXT}"}`)],
-    [400, await ask('users.list', `{"after": ${TEXT}}`)],
-    [400, await ask('users.list', `"${TEXT}"`)],
-    [404, await ask(TEXT, '{}')],
+  for (const [status, response] of [
+    [401, await callApi('users.list', `{"after":"${TEXT}"}`, wrong)],
+    [400, await callApi('users.list', `{"after":"${TEXT.repeat(10)}"}`)],
+    [400, await callApi('users.list', `{"role":"${TEXT}"}`)],
+    [400, await callApi('users.list', `{"limit":"${TEXT}"}`)],
+    [400, await callApi('users.list', `{"after": ${TEXT}}`)],
+    [400, await callApi('users.list', `"${TEXT}"`)],
+    [404, await callApi(TEXT, '{}')],
   ] as const) {
-    expect(answer.status).toBe(status);
-    expectNothingPrivate([...answer.headers].flat().join('\n') + answer.text);
+    expect(response.status).toBe(status);
+    expectNothingPrivate([...response.headers].flat().join('\n') + response.text);
   }
 });
 
 test('a failure inside the server is a 500 that tells nothing, and its cause is in the log beside the operation', async () => {
   await server.database.query((sql) => sql`alter table account rename column name to name_away`);
   try {
-    const answer = await ask('users.list', `{"after":"${TEXT}"}`);
+    const response = await callApi('users.list', `{"after":"${TEXT}"}`);
     const body = { message: 'The server failed; its log has the cause', code: 'internal' };
-    expect([answer.status, answer.body]).toEqual([500, body]);
+    expect([response.status, response.body]).toEqual([500, body]);
   } finally {
     await server.database.query((sql) => sql`alter table account rename column name_away to name`);
   }
@@ -54,7 +54,7 @@ test('a failure inside the server is a 500 that tells nothing, and its cause is 
 });
 
 test('nothing private comes into the log, at the lowest level', async () => {
-  expect((await ask('groups.create', `{"title":"${TEXT}","about":"${TEXT}"}`)).status).toBe(200);
+  expect((await callApi('groups.create', `{"title":"${TEXT}","about":"${TEXT}"}`)).status).toBe(200);
   expect(lines.length).toBeGreaterThan(0);
   expectNothingPrivate(lines.join('\n'));
 });

@@ -1,11 +1,11 @@
 import { afterEach, expect, test } from '@jest/globals';
-import { newSessionToken } from '../../src/operations/sessions.ts';
+import { newSessionToken } from '../../src/operations/session-cache.ts';
 import { callAs } from '../support/call.ts';
 import type { ConfigChanges } from '../support/config.ts';
 import { createPerson, signIn } from '../support/people.ts';
 import { TestServer } from '../support/server.ts';
 import { scrape } from '../metrics/scrape.ts';
-import { request, type WireAnswer } from './wire.ts';
+import { request, type WireResponse } from './wire.ts';
 
 let server: TestServer;
 afterEach(() => server.stop());
@@ -14,7 +14,7 @@ const start = async (limits: ConfigChanges['limits']): Promise<void> => {
   server = await TestServer.start({ limits: limits ?? {}, metrics: { enabled: true } });
 };
 const tooOften = { status: 429, code: 'too_often' };
-const ask = (authorization: string | null): Promise<WireAnswer> => {
+const callApi = (authorization: string | null): Promise<WireResponse> => {
   const headers = authorization === null ? {} : { authorization };
   return request(server.port, { path: '/v1/api/users.list', headers });
 };
@@ -25,14 +25,14 @@ test('a session that asks too often is told to wait, and no other one is', async
   const other = await signIn(server, admin.id);
   for (let i = 0; i < 2; i += 1) await callAs(server, admin, 'users.list');
   await expect(callAs(server, admin, 'users.list')).rejects.toMatchObject(tooOften);
-  const refused = await ask(`Bearer ${admin.token}`);
+  const refused = await callApi(`Bearer ${admin.token}`);
   expect([refused.status, Number(refused.headers.get('retry-after'))]).toEqual([429, 5]);
   await callAs(server, other, 'users.list');
 });
 
 test('nobody asks as often as a session may from one address', async () => {
   await start({ sessionRate: 0.01, sessionBurst: 2 });
-  for (const status of [401, 401, 429]) expect((await ask(null)).status).toBe(status);
+  for (const status of [401, 401, 429]) expect((await callApi(null)).status).toBe(status);
 });
 
 test('an address is one source, and so is the IPv6 network of one customer', async () => {
@@ -54,7 +54,7 @@ test('an address that tries tokens is answered more and more slowly, and is seen
   const admin = await createPerson(server, 'root', { admin: true });
   const started = performance.now();
   // 50 at once, the rest at 10 a second.
-  const tried = Promise.all(Array.from({ length: 70 }, () => ask(`Bearer ${newSessionToken('user').token}`)));
+  const tried = Promise.all(Array.from({ length: 70 }, () => callApi(`Bearer ${newSessionToken('user').token}`)));
   const other = callAs(server, admin, 'users.list').then(() => 'other');
   expect(await Promise.race([other, tried])).toBe('other');
   expect(new Set((await tried).map(({ status }) => status))).toEqual(new Set([401]));
@@ -73,8 +73,8 @@ test('an address that guesses invitations and sign-in links is answered more and
   }));
   const started = performance.now();
   const headers = { 'content-type': 'application/json' };
-  const answers = await Promise.all(guesses.map((guess) => request(server.port, { ...guess, headers })));
-  expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([410]));
+  const responses = await Promise.all(guesses.map((guess) => request(server.port, { ...guess, headers })));
+  expect(new Set(responses.map(({ status }) => status))).toEqual(new Set([410]));
   expect(performance.now() - started).toBeGreaterThan(350);
   const found = await scrape(server.metricsUrl);
   expect(found.value('klatch_refusals_total', { reason: 'invite_invalid' })).toBe(28);

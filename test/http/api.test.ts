@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { errorKinds } from '../../src/errors.ts';
-import { newSessionToken } from '../../src/operations/sessions.ts';
+import { newSessionToken } from '../../src/operations/session-cache.ts';
 import { operationTable } from '../../src/operations/table.ts';
 import { callAs } from '../support/call.ts';
 import { createPerson, signIn, type TestPerson } from '../support/people.ts';
 import { TestServer } from '../support/server.ts';
-import { expectAnswerHeaders, request, Wire, type WireAnswer, type WireRequest } from './wire.ts';
+import { expectResponseHeaders, request, Wire, type WireResponse, type WireRequest } from './wire.ts';
 
 const ORIGIN = 'https://app.example';
 let server: TestServer;
@@ -19,7 +19,7 @@ afterAll(() => server.stop());
 const JSON_TYPE = { 'content-type': 'application/json' };
 const USERS = '/v1/api/users.list';
 
-function ask(options: Partial<WireRequest> & { token?: string }): Promise<WireAnswer> {
+function callApi(options: Partial<WireRequest> & { token?: string }): Promise<WireResponse> {
   const { token = admin.token, path = USERS, headers = {}, ...rest } = options;
   return request(server.port, {
     path,
@@ -29,18 +29,18 @@ function ask(options: Partial<WireRequest> & { token?: string }): Promise<WireAn
 }
 
 /** What every refusal looks like. */
-function expectRefusal(answer: WireAnswer, code: keyof typeof errorKinds, sentence?: string): void {
-  expect([answer.status, answer.body?.code]).toEqual([errorKinds[code].status, code]);
-  expect(Object.keys(answer.body)).toEqual(['message', 'code']);
-  if (sentence !== undefined) expect(answer.body.message).toBe(sentence);
-  expectAnswerHeaders(answer);
+function expectError(response: WireResponse, code: keyof typeof errorKinds, sentence?: string): void {
+  expect([response.status, response.body?.code]).toEqual([errorKinds[code].status, code]);
+  expect(Object.keys(response.body)).toEqual(['message', 'code']);
+  if (sentence !== undefined) expect(response.body.message).toBe(sentence);
+  expectResponseHeaders(response);
 }
 
 describe('POST /v1/api/<operation>', () => {
   test('takes the input as its body and answers with the output', async () => {
-    const answer = await ask({ body: '{"role":"admin"}' });
-    expect([answer.status, answer.body.users.map((user: { nick: string }) => user.nick)]).toEqual([200, ['root']]);
-    expectAnswerHeaders(answer);
+    const response = await callApi({ body: '{"role":"admin"}' });
+    expect([response.status, response.body.users.map((user: { nick: string }) => user.nick)]).toEqual([200, ['root']]);
+    expectResponseHeaders(response);
   });
 
   test.each<[string, Partial<WireRequest>]>([
@@ -53,7 +53,7 @@ describe('POST /v1/api/<operation>', () => {
   ])('takes %s', async (_, asked) => {
     const authorization = asked.headers?.['authorization']?.replace('TOKEN', admin.token);
     const headers = { ...asked.headers, ...(authorization === undefined ? {} : { authorization }) };
-    expect((await ask({ ...asked, headers })).status).toBe(200);
+    expect((await callApi({ ...asked, headers })).status).toBe(200);
   });
 
   test('is one more way to what the control socket does', async () => {
@@ -65,9 +65,9 @@ describe('POST /v1/api/<operation>', () => {
 
 describe('a caller', () => {
   test('without a token is nobody, and is told to sign in where somebody is needed', async () => {
-    const answer = await request(server.port, { path: USERS });
-    expectRefusal(answer, 'unauthenticated', errorKinds.unauthenticated.sentence);
-    expect(answer.headers.get('www-authenticate')).toBe('Bearer realm="klatch"');
+    const response = await request(server.port, { path: USERS });
+    expectError(response, 'unauthenticated', errorKinds.unauthenticated.sentence);
+    expect(response.headers.get('www-authenticate')).toBe('Bearer realm="klatch"');
   });
 
   test.each([
@@ -78,9 +78,9 @@ describe('a caller', () => {
     ['another scheme', `Basic ${Buffer.from('root:root').toString('base64')}`],
     ['an empty header', ''],
   ])('with %s is refused, whatever may be called without one', async (_, authorization) => {
-    const answer = await ask({ headers: { authorization } });
-    expectRefusal(answer, 'unauthenticated');
-    expect(answer.headers.get('www-authenticate')).toBe('Bearer realm="klatch", error="invalid_token"');
+    const response = await callApi({ headers: { authorization } });
+    expectError(response, 'unauthenticated');
+    expect(response.headers.get('www-authenticate')).toBe('Bearer realm="klatch", error="invalid_token"');
   });
 
   test('with a session that has ended is refused', async () => {
@@ -89,17 +89,17 @@ describe('a caller', () => {
       (sql) => sql`update session set expires_at = now() where label = 'test' and id = (
       select max(id) from session)`,
     );
-    expectRefusal(await ask({ token }), 'unauthenticated');
+    expectError(await callApi({ token }), 'unauthenticated');
   });
 
   test('who may not is told so, before the input is read', async () => {
     const user = await createPerson(server, 'user');
-    expectRefusal(await ask({ token: user.token, body: '{"nonsense":1}' }), 'forbidden');
+    expectError(await callApi({ token: user.token, body: '{"nonsense":1}' }), 'forbidden');
   });
 
   test('with the token of a bot gets no further than its scopes', async () => {
     const bot = await signIn(server, admin.id, ['messages:read']);
-    expectRefusal(await ask({ token: bot.token }), 'forbidden');
+    expectError(await callApi({ token: bot.token }), 'forbidden');
   });
 });
 
@@ -113,22 +113,22 @@ describe('an operation', () => {
   ])('that does not exist is 404 to everybody and by every method: %s', async (path) => {
     for (const method of ['POST', 'GET', 'DELETE']) {
       for (const headers of [{}, { authorization: `Bearer ${admin.token}` }]) {
-        const answer = await request(server.port, { method, path, headers });
-        expectRefusal(answer, 'not_found', 'There is no such operation: docs/api.md lists them');
+        const response = await request(server.port, { method, path, headers });
+        expectError(response, 'not_found', 'There is no such operation: docs/api.md lists them');
       }
     }
   });
 
   test('of the command line is none here', async () => {
     for (const { name, who } of operationTable().values()) {
-      if (who === 'system') expectRefusal(await ask({ path: `/v1/api/${name}` }), 'not_found');
+      if (who === 'system') expectError(await callApi({ path: `/v1/api/${name}` }), 'not_found');
     }
   });
 
   test.each(['GET', 'HEAD', 'PUT', 'PATCH', 'DELETE', 'TRACE'])('is called with POST alone: %s', async (method) => {
-    const answer = await ask({ method });
-    expect([answer.status, answer.headers.get('allow')]).toEqual([405, 'POST, OPTIONS']);
-    expectAnswerHeaders(answer);
+    const response = await callApi({ method });
+    expect([response.status, response.headers.get('allow')]).toEqual([405, 'POST, OPTIONS']);
+    expectResponseHeaders(response);
   });
 });
 
@@ -156,14 +156,14 @@ describe('a body', () => {
     ['that is too large', 'too_large', { body: `{"after":"${'x'.repeat(1024 * 1024)}"}` }],
     ['that says it is too large', 'too_large', { headers: { 'content-length': '99999999' } }],
   ])('%s is refused: %s', async (_, code, asked) => {
-    expectRefusal(await ask(asked), code);
+    expectError(await callApi(asked), code);
   });
 
   test('with thousands of mistakes is answered with a few of them', async () => {
     const body = JSON.stringify(Object.fromEntries(Array.from({ length: 400 }, (_, i) => [`wrong-${i}`, i])));
-    const answer = await ask({ body });
-    expectRefusal(answer, 'invalid_input');
-    expect(answer.text.length).toBeLessThan(2_500);
+    const response = await callApi({ body });
+    expectError(response, 'invalid_input');
+    expect(response.text.length).toBeLessThan(2_500);
   });
 
   test('is asked for when the caller waits for that, and not of one who may not come in', async () => {
@@ -176,7 +176,7 @@ describe('a body', () => {
       const wire = await Wire.open(server.port);
       wire.write(`POST ${USERS} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${token}\r\n`);
       wire.write('content-type: application/json\r\nexpect: 100-continue\r\ncontent-length: 2\r\n\r\n');
-      expect((await wire.answer()).status).toBe(status);
+      expect((await wire.response()).status).toBe(status);
       wire.close();
     }
   });
@@ -193,14 +193,14 @@ describe('a browser', () => {
     expect([preflight.status, preflight.headers.get('access-control-allow-origin')]).toEqual([204, ORIGIN]);
     expect(preflight.headers.get('access-control-allow-headers')).toContain('authorization');
     expect(preflight.headers.get('access-control-allow-methods')).toContain('POST');
-    const answer = await ask({ headers: { origin: ORIGIN } });
-    expect([answer.status, answer.headers.get('access-control-allow-origin')]).toEqual([200, ORIGIN]);
-    const refusal = await ask({ token: 'kls_x', headers: { origin: ORIGIN } });
+    const response = await callApi({ headers: { origin: ORIGIN } });
+    expect([response.status, response.headers.get('access-control-allow-origin')]).toEqual([200, ORIGIN]);
+    const refusal = await callApi({ token: 'kls_x', headers: { origin: ORIGIN } });
     expect([refusal.status, refusal.headers.get('access-control-allow-origin')]).toEqual([401, ORIGIN]);
   });
 
   test('of another origin is told nothing that its page could read', async () => {
-    const answer = await ask({ headers: { origin: 'https://evil.example' } });
-    expect(answer.headers.get('access-control-allow-origin')).not.toBe('https://evil.example');
+    const response = await callApi({ headers: { origin: 'https://evil.example' } });
+    expect(response.headers.get('access-control-allow-origin')).not.toBe('https://evil.example');
   });
 });

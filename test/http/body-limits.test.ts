@@ -11,7 +11,7 @@ import {
 import { operationTable } from '../../src/operations/table.ts';
 import { createPerson, type TestPerson } from '../support/people.ts';
 import { TestServer, type TestGroup } from '../support/server.ts';
-import { expectAnswerHeaders, request, storedMessages, type WireAnswer } from './wire.ts';
+import { expectResponseHeaders, request, storedMessages, type WireResponse } from './wire.ts';
 
 const MIB = 1024 * 1024;
 const JSON_TYPE = { 'content-type': 'application/json' };
@@ -31,18 +31,22 @@ afterAll(() => server.stop());
 
 let sources = 0;
 /** Each request comes from a network of its own: none of these tests is about what one of them may take in all. */
-function ask(path: string, body: string | Buffer, headers: Record<string, string> = JSON_TYPE): Promise<WireAnswer> {
+function sendRequest(
+  path: string,
+  body: string | Buffer,
+  headers: Record<string, string> = JSON_TYPE,
+): Promise<WireResponse> {
   sources += 1;
   const from = { 'x-forwarded-for': `10.0.${sources >> 8}.${sources & 255}` };
   return request(server.port, { path, body, headers: { ...from, ...headers } });
 }
 
-const post = (body: string | Buffer, headers?: Record<string, string>): Promise<WireAnswer> =>
-  ask(`/v1/webhooks/${group.token}`, body, headers);
+const post = (body: string | Buffer, headers?: Record<string, string>): Promise<WireResponse> =>
+  sendRequest(`/v1/webhooks/${group.token}`, body, headers);
 
-function expectRefusal(answer: WireAnswer, status: number, message: string | RegExp): void {
-  expect([answer.status, answer.body.message]).toEqual([status, expect.stringMatching(message)]);
-  expectAnswerHeaders(answer);
+function expectError(response: WireResponse, status: number, message: string | RegExp): void {
+  expect([response.status, response.body.message]).toEqual([status, expect.stringMatching(message)]);
+  expectResponseHeaders(response);
 }
 
 const nested = (depth: number): string => `${'['.repeat(depth)}${']'.repeat(depth)}`;
@@ -89,23 +93,23 @@ describe('a post', () => {
   ])('%s is refused, whatever its type', async (_, body, message) => {
     const before = (await storedMessages(server, group)).length;
     for (const type of ['application/json', 'text/plain', 'application/x-www-form-urlencoded']) {
-      expectRefusal(await post(body, { 'content-type': type }), 400, message);
+      expectError(await post(body, { 'content-type': type }), 400, message);
     }
     const multipart = { 'content-type': 'multipart/form-data; boundary=B' };
     const payload = message.replace('The body', 'payload:');
     const part = `--B\r\ncontent-disposition: form-data; name="payload"\r\n\r\n${body}\r\n--B--\r\n`;
-    if (part.length <= MIB) expectRefusal(await post(part, multipart), 400, payload);
+    if (part.length <= MIB) expectError(await post(part, multipart), 400, payload);
     const field = `payload=${body.replaceAll('"', '%22').slice(0, MIB - 8)}`;
     const form = { 'content-type': 'application/x-www-form-urlencoded' };
-    expectRefusal(await post(field, form), 400, payload);
+    expectError(await post(field, form), 400, payload);
     expect(await storedMessages(server, group)).toHaveLength(before);
   });
 
   test('of a kilobyte that expands to a megabyte is refused', async () => {
     const bomb = gzipSync(`{"text":"x","a":${nested(524_000)}}`, { level: 9 });
     expect(bomb.length).toBeLessThan(1_100);
-    const answer = await post(bomb, { ...JSON_TYPE, 'content-encoding': 'gzip' });
-    expectRefusal(answer, 413, /^The body expands from \d+ bytes to more than 65536: send it uncompressed$/);
+    const response = await post(bomb, { ...JSON_TYPE, 'content-encoding': 'gzip' });
+    expectError(response, 413, /^The body expands from \d+ bytes to more than 65536: send it uncompressed$/);
   });
 
   test('that only begins like an object is text, however many brackets it has', async () => {
@@ -132,12 +136,12 @@ describe('a multipart form', () => {
     ['two boundaries', 'multipart/form-data; boundary=x; boundary=zzz', 'x'],
     ['two boundaries', 'multipart/form-data; boundary=zzz; boundary=x', 'x'],
   ])('with %s has at most 200 parts', async (_, type, boundary) => {
-    const answer = await post(`${parts(boundary, 17_000)}--${boundary}--\r\n`, { 'content-type': type });
+    const response = await post(`${parts(boundary, 17_000)}--${boundary}--\r\n`, { 'content-type': type });
     // Which of two it is does not matter, as long as the one that counts is the one that is read.
-    expectRefusal(answer, 400, /^The form has more than 200 parts$|^The body is not a valid multipart form$/);
+    expectError(response, 400, /^The form has more than 200 parts$|^The body is not a valid multipart form$/);
     const packed = gzipSync(`${parts(boundary, 1_000)}--${boundary}--\r\n`);
     const small = await post(packed, { 'content-type': type, 'content-encoding': 'gzip' });
-    expectRefusal(small, 400, /^The form has more than 200 parts$|^The body is not a valid multipart form$/);
+    expectError(small, 400, /^The form has more than 200 parts$|^The body is not a valid multipart form$/);
   });
 
   test('with 200 parts is read', async () => {
@@ -151,7 +155,7 @@ describe('a multipart form', () => {
 describe('a request about reverse webhooks', () => {
   const routes = async (): Promise<[string, string][]> => {
     const url = `http://127.0.0.1:9/${sources}`;
-    const made = await ask(`/v1/webhooks/${group.token}/reverse`, JSON.stringify({ url }));
+    const made = await sendRequest(`/v1/webhooks/${group.token}/reverse`, JSON.stringify({ url }));
     const hook = `/v1/webhooks/${group.token}/reverse/${made.body.id}`;
     return [
       ['POST', `/v1/webhooks/${group.token}/reverse`],
@@ -167,12 +171,12 @@ describe('a request about reverse webhooks', () => {
         [`{"url":1,${keys(600)}}`, 'The body holds more than 500'],
         [`{"only":[${values(501)}]}`, 'The body holds more than 500 values'],
       ] as const) {
-        const answer = await request(server.port, { method, path, body, headers: JSON_TYPE });
-        expectRefusal(answer, 400, message);
+        const response = await request(server.port, { method, path, body, headers: JSON_TYPE });
+        expectError(response, 400, message);
       }
       const headers = { ...JSON_TYPE, 'content-encoding': 'gzip' };
       const bomb = gzipSync(`{"url":"${'a'.repeat(MIB - 20)}"}`);
-      expectRefusal(await request(server.port, { method, path, body: bomb, headers }), 413, 'The body expands from');
+      expectError(await request(server.port, { method, path, body: bomb, headers }), 413, 'The body expands from');
     }
   });
 
@@ -180,12 +184,12 @@ describe('a request about reverse webhooks', () => {
     const limited = await TestServer.start({ limits: { registrationsPerMinute: 1 } });
     try {
       const { token } = await limited.createGroup();
-      const register = (body: string): Promise<WireAnswer> =>
+      const register = (body: string): Promise<WireResponse> =>
         request(limited.port, { path: `/v1/webhooks/${token}/reverse`, body, headers: JSON_TYPE });
       expect((await register('{')).status).toBe(400);
-      const answer = await register('{');
-      expectRefusal(answer, 503, 'A group takes 1 registrations a minute');
-      expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0);
+      const response = await register('{');
+      expectError(response, 503, 'A group takes 1 registrations a minute');
+      expect(Number(response.headers.get('retry-after'))).toBeGreaterThan(0);
     } finally {
       await limited.stop();
     }
@@ -208,28 +212,32 @@ describe('an operation', () => {
 
   test.each(open)('for anybody takes 16 KiB of 50 values that are not compressed: $name', async ({ name }) => {
     const path = `/v1/api/${name}`;
-    expectRefusal(await ask(path, `{"x":"${'x'.repeat(16_384)}"}`), 413, /larger than 16384 bytes/);
-    expectRefusal(await ask(path, `{"x":[${values(50)}]}`), 400, 'input: holds more than 50 values');
-    expectRefusal(await ask(path, `{${keys(51)}}`), 400, 'input: holds more than 50');
-    expectRefusal(await ask(path, `{"x":${nested(8)}}`), 400, 'input: is nested deeper than 8 levels');
-    const packed = await ask(path, gzipSync('{}'), { ...JSON_TYPE, 'content-encoding': 'gzip' });
-    expectRefusal(packed, 415, 'Send this body without a Content-Encoding');
+    expectError(await sendRequest(path, `{"x":"${'x'.repeat(16_384)}"}`), 413, /larger than 16384 bytes/);
+    expectError(await sendRequest(path, `{"x":[${values(50)}]}`), 400, 'input: holds more than 50 values');
+    expectError(await sendRequest(path, `{${keys(51)}}`), 400, 'input: holds more than 50');
+    expectError(await sendRequest(path, `{"x":${nested(8)}}`), 400, 'input: is nested deeper than 8 levels');
+    const packed = await sendRequest(path, gzipSync('{}'), { ...JSON_TYPE, 'content-encoding': 'gzip' });
+    expectError(packed, 415, 'Send this body without a Content-Encoding');
   });
 
   test.each(served.filter((operation) => limitsOf(operation).values === SESSION_LIMITS.values))(
     'with a session takes 500 values: $name',
     async ({ name }) => {
       const headers = { ...JSON_TYPE, authorization: `Bearer ${person.token}` };
-      expectRefusal(await ask(`/v1/api/${name}`, `{${keys(501)}}`, headers), 400, 'input: holds more than 500');
-      expectRefusal(await ask(`/v1/api/${name}`, `{"x":${nested(8)}}`, headers), 400, 'nested deeper than 8 levels');
+      expectError(await sendRequest(`/v1/api/${name}`, `{${keys(501)}}`, headers), 400, 'input: holds more than 500');
+      expectError(
+        await sendRequest(`/v1/api/${name}`, `{"x":${nested(8)}}`, headers),
+        400,
+        'nested deeper than 8 levels',
+      );
     },
   );
 
   test('that is compressed may expand fifty times', async () => {
     const headers = { ...JSON_TYPE, authorization: `Bearer ${person.token}`, 'content-encoding': 'gzip' };
     const bomb = gzipSync(`{"conversation":1,"text":"${'a'.repeat(500_000)}"}`);
-    expectRefusal(await ask('/v1/api/messages.send', bomb, headers), 413, 'The body expands from');
-    expect((await ask('/v1/api/profile.show', gzipSync('{}'), headers)).status).toBe(200);
+    expectError(await sendRequest('/v1/api/messages.send', bomb, headers), 413, 'The body expands from');
+    expect((await sendRequest('/v1/api/profile.show', gzipSync('{}'), headers)).status).toBe(200);
   });
 });
 
@@ -238,34 +246,37 @@ describe('a source that has used up its time', () => {
   const from = (source: string): Record<string, string> => ({ ...JSON_TYPE, 'x-forwarded-for': source });
 
   /** Sends until one is refused: more than a quarter of the server's time is spent with these, however quick it is. */
-  async function exhaust(send: () => Promise<WireAnswer>, status: number): Promise<WireAnswer> {
+  async function exhaust(send: () => Promise<WireResponse>, status: number): Promise<WireResponse> {
     for (;;) {
-      const answers = await Promise.all(Array.from({ length: 50 }, send));
-      const refused = answers.find((answer) => answer.status === status);
+      const responses = await Promise.all(Array.from({ length: 50 }, send));
+      const refused = responses.find((response) => response.status === status);
       if (refused !== undefined) return refused;
     }
   }
 
   test('is refused below /v1/webhooks with 503 and when to repeat it, and no other source is', async () => {
     const path = `/v1/webhooks/${group.token}`;
-    const refused = await exhaust(() => ask(path, costly, from('192.0.2.1')), 503);
-    expectRefusal(refused, 503, 'Requests from your network take too much of the time of the server');
+    const refused = await exhaust(() => sendRequest(path, costly, from('192.0.2.1')), 503);
+    expectError(refused, 503, 'Requests from your network take too much of the time of the server');
     expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
-    expect((await ask(path, '{"text":"another source"}', from('192.0.2.2'))).status).toBe(200);
+    expect((await sendRequest(path, '{"text":"another source"}', from('192.0.2.2'))).status).toBe(200);
   });
 
   test('is one /64 of IPv6', async () => {
     const path = `/v1/webhooks/${group.token}`;
     let host = 0;
-    const refused = await exhaust(() => ask(path, costly, from(`2001:db8:1:2::${(host += 1).toString(16)}`)), 503);
-    expectRefusal(refused, 503, 'Requests from your network');
-    expect((await ask(path, '{"text":"another network"}', from('2001:db8:1:3::1'))).status).toBe(200);
+    const refused = await exhaust(
+      () => sendRequest(path, costly, from(`2001:db8:1:2::${(host += 1).toString(16)}`)),
+      503,
+    );
+    expectError(refused, 503, 'Requests from your network');
+    expect((await sendRequest(path, '{"text":"another network"}', from('2001:db8:1:3::1'))).status).toBe(200);
   });
 
   test('is refused by the operations with 429', async () => {
     const headers = { ...from('192.0.2.3'), authorization: `Bearer ${person.token}` };
     const body = `{"x":"${'é'.repeat(30_000)}",${keys(400)}}`;
-    const refused = await exhaust(() => ask('/v1/api/profile.update', body, headers), 429);
+    const refused = await exhaust(() => sendRequest('/v1/api/profile.update', body, headers), 429);
     expect([refused.status, refused.body.code]).toEqual([429, 'too_often']);
   });
 });

@@ -51,10 +51,10 @@ test('the largest body ends when too much of all is being read, and small ones g
   const large = await open(500);
   const middle = await open(300);
   const last = await open(200);
-  expect((await large.answer()).status).toBe(503);
+  expect((await large.response()).status).toBe(503);
   for (const wire of [small, middle, last]) {
     wire.write('x');
-    expect((await wire.answer()).status).toBe(200);
+    expect((await wire.response()).status).toBe(200);
   }
   expect(memory.bytes).toBe(0);
 });

@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/gl
 import { within } from '../support/machine-speed.ts';
 import { postJson, TestServer, type JsonAnswer, type TestGroup } from '../support/server.ts';
 import type { ConfigChanges } from '../support/config.ts';
-import { expectAnswerHeaders, request, requestBytes, storedMessages, Wire } from './wire.ts';
+import { expectResponseHeaders, request, requestBytes, storedMessages, Wire } from './wire.ts';
 
 const RATE_EXCEEDED = {
   message: 'This token is used faster than it may be; nothing was done, please repeat it later',
@@ -34,18 +34,18 @@ describe('the rate of a token', () => {
   test('lets a burst through, makes a post wait for its turn, and refuses what would wait longer', async () => {
     const group = await start({ limits: { tokenRate: 0.25, tokenBurst: 2, tokenWaitMs: 6_000 } });
     const posts = ['1', '2', '3', '4'].map((text) => timed(post(group, text)));
-    const answers = await Promise.all(posts);
-    const taken = answers.filter(([answer]) => answer.status === 200).map(([, ms]) => ms);
-    const refused = answers.filter(([answer]) => answer.status !== 200);
-    expect([taken.length, refused.length]).toEqual([3, 1]);
+    const responses = await Promise.all(posts);
+    const accepted = responses.filter(([response]) => response.status === 200).map(([, ms]) => ms);
+    const refused = responses.filter(([response]) => response.status !== 200);
+    expect([accepted.length, refused.length]).toEqual([3, 1]);
     // The third is due four seconds after the burst; timers may be a little early.
-    expect(Math.max(...taken)).toBeGreaterThan(3_500);
-    const [answer, ms] = refused[0]!;
-    expect([answer.status, answer.body]).toEqual([503, RATE_EXCEEDED]);
-    expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0);
-    expectAnswerHeaders(answer);
+    expect(Math.max(...accepted)).toBeGreaterThan(3_500);
+    const [response, ms] = refused[0]!;
+    expect([response.status, response.body]).toEqual([503, RATE_EXCEEDED]);
+    expect(Number(response.headers.get('retry-after'))).toBeGreaterThan(0);
+    expectResponseHeaders(response);
     // Without a wait of its own, so before the one that waited.
-    expect(ms).toBeLessThan(Math.max(...taken));
+    expect(ms).toBeLessThan(Math.max(...accepted));
     expect(await storedMessages(server, group)).toHaveLength(3);
   });
 
@@ -76,8 +76,8 @@ describe('answers about unknown tokens', () => {
     await start({ limits: { unknownTokenRate: 1 } });
     // A burst of five is free; the last of these waits for four seconds, and whoever comes late does not shorten that.
     const all = Array.from({ length: 9 }, (_, i) => request(server.port, { path: paths[i % 3]! }));
-    const [answers, ms] = await timed(Promise.all(all));
-    for (const { status } of answers) expect([404, 410]).toContain(status);
+    const [responses, ms] = await timed(Promise.all(all));
+    for (const { status } of responses) expect([404, 410]).toContain(status);
     expect(ms).toBeGreaterThan(3_500);
   });
 
@@ -137,15 +137,15 @@ describe('the intake queue', () => {
             });
           }
         });
-        for (const answer of refused) {
-          expect([answer.status, answer.body]).toEqual([503, INTAKE_FULL]);
-          expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0);
-          expectAnswerHeaders(answer);
+        for (const response of refused) {
+          expect([response.status, response.body]).toEqual([503, INTAKE_FULL]);
+          expect(Number(response.headers.get('retry-after'))).toBeGreaterThan(0);
+          expectResponseHeaders(response);
         }
         waiting.push(...all);
       }),
     );
-    const statuses = (await Promise.all(waiting)).map((answer) => answer.status).sort((a, b) => a - b);
+    const statuses = (await Promise.all(waiting)).map((response) => response.status).sort((a, b) => a - b);
     expect(statuses).toEqual([200, 200, 200, 503, 503, 503, 503, 503]);
     expect((await post(group, 'after')).status).toBe(200);
     expect(await storedMessages(server, group)).toHaveLength(5);
@@ -154,8 +154,8 @@ describe('the intake queue', () => {
   test('has a bound in bytes, too', async () => {
     const group = await start({ limits: { intakeBytes: 30_000 } });
     expect((await post(group, 'x'.repeat(20_000))).status).toBe(200);
-    const answer = await post(group, 'x'.repeat(40_000));
-    expect([answer.status, answer.body]).toEqual([503, INTAKE_FULL]);
+    const response = await post(group, 'x'.repeat(40_000));
+    expect([response.status, response.body]).toEqual([503, INTAKE_FULL]);
   });
 
   test('lets other groups through while one is locked', async () => {
@@ -170,7 +170,7 @@ describe('the intake queue', () => {
         for (let i = 0; i < 3; i += 1) expect((await post(other, `${i}`)).status).toBe(200);
       }),
     );
-    expect((await Promise.all(locked)).map((answer) => answer.status)).toEqual([200]);
+    expect((await Promise.all(locked)).map((response) => response.status)).toEqual([200]);
   });
 
   test('registers a hook or says 503 while its group is locked, never 500', async () => {
@@ -178,9 +178,9 @@ describe('the intake queue', () => {
     await server.database.query((sql) =>
       sql.begin(async (tx) => {
         await tx`select from conversation_head where conversation_id = ${group.id} for update`;
-        const answer = await postJson(`${group.webhook}/reverse`, { url: 'http://127.0.0.1:9/' });
-        expect(answer.status).toBe(503);
-        expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0);
+        const response = await postJson(`${group.webhook}/reverse`, { url: 'http://127.0.0.1:9/' });
+        expect(response.status).toBe(503);
+        expect(Number(response.headers.get('retry-after'))).toBeGreaterThan(0);
       }),
     );
     expect((await postJson(`${group.webhook}/reverse`, { url: 'http://127.0.0.1:9/' })).status).toBe(201);
@@ -209,10 +209,10 @@ describe('a slow request', () => {
     const wire = await Wire.open(slow.port);
     wire.write(first);
     const stop = drip(wire, rest);
-    const [answer, ms] = await timed(wire.answer());
-    expect([answer.status, answer.body]).toEqual([408, TIMED_OUT]);
-    expect(answer.headers.get('connection')).toBe('close');
-    expectAnswerHeaders(answer);
+    const [response, ms] = await timed(wire.response());
+    expect([response.status, response.body]).toEqual([408, TIMED_OUT]);
+    expect(response.headers.get('connection')).toBe('close');
+    expectResponseHeaders(response);
     expect(ms).toBeLessThan(within(15_000));
     await wire.ended();
     stop();
@@ -245,8 +245,8 @@ describe('a slow request', () => {
     const wire = await Wire.open(slow.port);
     const headers = { 'content-length': '5', expect: '100-continue' };
     wire.write(requestBytes({ path: `/v1/webhooks/${group.token}`, headers }));
-    expect((await wire.answer()).status).toBe(100);
-    expect((await wire.answer()).status).toBe(408);
+    expect((await wire.response()).status).toBe(100);
+    expect((await wire.response()).status).toBe(408);
     await wire.ended();
   });
 
@@ -260,11 +260,11 @@ describe('a slow request', () => {
     await slow.database.query((sql) =>
       sql.begin(async (tx) => {
         await tx`select from conversation_head where conversation_id = ${group.id} for update`;
-        const answer = await post(group, 'x');
-        expect(answer.status).toBe(503);
+        const response = await post(group, 'x');
+        expect(response.status).toBe(503);
         const message = 'This took too long: it may have been posted. Repeating a post is safe with an Idempotency-Key';
-        expect(answer.body).toEqual({ message });
-        expect(answer.headers.get('retry-after')).toBe('2');
+        expect(response.body).toEqual({ message });
+        expect(response.headers.get('retry-after')).toBe('2');
       }),
     );
   });
@@ -283,13 +283,13 @@ describe('a request that is too large before its body', () => {
     ]) {
       const wire = await Wire.open(server.port);
       wire.write(requestBytes({ method: 'GET', ...large }));
-      const answer = await wire.answer();
-      expect([answer.status, answer.body]).toEqual([
+      const response = await wire.response();
+      expect([response.status, response.body]).toEqual([
         431,
         { message: 'The headers are larger than http.max-headers allows' },
       ]);
-      expect(answer.headers.get('connection')).toBe('close');
-      expectAnswerHeaders(answer);
+      expect(response.headers.get('connection')).toBe('close');
+      expectResponseHeaders(response);
       await wire.ended();
     }
     expect((await fetch(`${server.url}/v1/status`)).status).toBe(200);

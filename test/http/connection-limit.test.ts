@@ -8,7 +8,7 @@ import { recordingLog } from '../support/recording-log.ts';
 import { requestBytes, Wire } from './wire.ts';
 
 const CONFIG = { interface: '127.0.0.1', port: 0, requestTimeoutMs: 60_000, maxHeaderBytes: 16 * 1024 };
-const answer: RequestListener = (_req, res) => void res.writeHead(200, { 'content-length': 0 }).end();
+const respond: RequestListener = (_req, res) => void res.writeHead(200, { 'content-length': 0 }).end();
 
 const cleanups: (() => Promise<void> | void)[] = [];
 afterEach(async () => {
@@ -17,7 +17,7 @@ afterEach(async () => {
 
 /** Opens a listener whose connections count for this limit; resolves to its port. */
 async function open(limit: ConnectionLimit): Promise<number> {
-  const listener = new HttpListener(CONFIG, answer, { limit });
+  const listener = new HttpListener(CONFIG, respond, { limit });
   cleanups.push(() => listener.stop(0));
   return listener.start();
 }
@@ -27,7 +27,7 @@ async function connect(port: number): Promise<Wire | null> {
   const wire = await Wire.open(port);
   cleanups.push(() => wire.close());
   wire.write(requestBytes({ method: 'GET', path: '/' }));
-  return wire.answer().then(
+  return wire.response().then(
     () => wire,
     () => null,
   );

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { within } from '../support/machine-speed.ts';
 import { postJson, TestServer, type TestGroup } from '../support/server.ts';
-import { expectAnswerHeaders, request, requestBytes, storedMessages, Wire } from './wire.ts';
+import { expectResponseHeaders, request, requestBytes, storedMessages, Wire } from './wire.ts';
 
 const BROKEN = { message: 'This is not a request that HTTP/1.1 allows' };
 
@@ -32,7 +32,7 @@ describe('a client', () => {
     const wire = await Wire.open(server.port);
     wire.write(postBytes('half closed'));
     wire.end();
-    expect((await wire.answer()).status).toBe(200);
+    expect((await wire.response()).status).toBe(200);
     await wire.ended();
   });
 
@@ -40,7 +40,7 @@ describe('a client', () => {
     const wire = await Wire.open(server.port);
     wire.write(Buffer.concat(Array.from({ length: 10 }, (_, i) => postBytes(`closing ${i}`))));
     wire.end();
-    for (let i = 0; i < 10; i += 1) expect((await wire.answer()).status).toBe(200);
+    for (let i = 0; i < 10; i += 1) expect((await wire.response()).status).toBe(200);
     await wire.ended();
   });
 
@@ -49,10 +49,10 @@ describe('a client', () => {
     const count = (await texts()).length;
     wire.write(Buffer.concat([postBytes('p1'), requestBytes({ method: 'GET', path: '/v1/status' }), postBytes('p2')]));
     wire.write(requestBytes({ path: '/nowhere' }));
-    expect((await wire.answer()).body.id).toBe(`${group.id}:${count + 1}`);
-    expect((await wire.answer()).body).toEqual({ status: 'Ok' });
-    expect((await wire.answer()).body.id).toBe(`${group.id}:${count + 2}`);
-    expect((await wire.answer()).status).toBe(404);
+    expect((await wire.response()).body.id).toBe(`${group.id}:${count + 1}`);
+    expect((await wire.response()).body).toEqual({ status: 'Ok' });
+    expect((await wire.response()).body.id).toBe(`${group.id}:${count + 2}`);
+    expect((await wire.response()).status).toBe(404);
     wire.close();
   });
 
@@ -62,9 +62,9 @@ describe('a client', () => {
       const count = (await texts()).length;
       wire.write(Buffer.concat([postBytes('valid'), postBytes('valid, too'), pause ? Buffer.alloc(0) : garbage]));
       if (pause) wire.write(garbage);
-      expect((await wire.answer()).body.id).toBe(`${group.id}:${count + 1}`);
-      expect((await wire.answer()).body.id).toBe(`${group.id}:${count + 2}`);
-      const last = await wire.answer();
+      expect((await wire.response()).body.id).toBe(`${group.id}:${count + 1}`);
+      expect((await wire.response()).body.id).toBe(`${group.id}:${count + 2}`);
+      const last = await wire.response();
       expect([last.status, last.body]).toEqual([400, BROKEN]);
       await wire.ended();
     }
@@ -76,7 +76,7 @@ describe('a client', () => {
       wire.write(Buffer.of(byte));
       await new Promise(setImmediate);
     }
-    expect((await wire.answer()).status).toBe(200);
+    expect((await wire.response()).status).toBe(200);
     wire.close();
   });
 
@@ -120,7 +120,7 @@ describe('a client', () => {
     const wire = await Wire.open(server.port);
     for (let i = 0; i < 20; i += 1) {
       wire.write(i % 2 === 0 ? postBytes('kept') : requestBytes({ path: '/v1/webhooks/x', body: 'x' }));
-      expect((await wire.answer()).status).toBe(i % 2 === 0 ? 200 : 404);
+      expect((await wire.response()).status).toBe(i % 2 === 0 ? 200 : 404);
     }
     wire.close();
   });
@@ -128,7 +128,7 @@ describe('a client', () => {
   test('that speaks HTTP/1.0 gets an answer and the end of the connection', async () => {
     const wire = await Wire.open(server.port);
     wire.write(requestBytes({ path: `/v1/webhooks/${group.token}`, body: 'old', version: '1.0' }));
-    expect((await wire.answer()).status).toBe(200);
+    expect((await wire.response()).status).toBe(200);
     await wire.ended();
   });
 
@@ -137,7 +137,7 @@ describe('a client', () => {
     for (const bytes of [upgrade, postBytes('expecting', { expect: 'a miracle' })]) {
       const wire = await Wire.open(server.port);
       wire.write(bytes);
-      expect((await wire.answer()).status).toBe(200);
+      expect((await wire.response()).status).toBe(200);
       wire.close();
     }
   });
@@ -172,10 +172,10 @@ describe('what is no request', () => {
   ])('is 400 in JSON and closed: %s', async (_, bytes) => {
     const wire = await Wire.open(server.port);
     wire.write(bytes);
-    const answer = await wire.answer();
-    expect([answer.status, answer.body]).toEqual([400, BROKEN]);
-    expect(answer.headers.get('connection')).toBe('close');
-    expectAnswerHeaders(answer);
+    const response = await wire.response();
+    expect([response.status, response.body]).toEqual([400, BROKEN]);
+    expect(response.headers.get('connection')).toBe('close');
+    expectResponseHeaders(response);
     await wire.ended();
   });
 
@@ -185,9 +185,9 @@ describe('what is no request', () => {
     const headers = { 'transfer-encoding': 'chunked', 'content-type': 'text/plain' };
     wire.write(requestBytes({ path: `/v1/webhooks/${group.token}`, headers }));
     wire.write('5\r\nhello\r\nzz\r\n');
-    const answer = await wire.answer();
-    expect([answer.status, answer.body]).toEqual([400, BROKEN]);
-    expectAnswerHeaders(answer);
+    const response = await wire.response();
+    expect([response.status, response.body]).toEqual([400, BROKEN]);
+    expectResponseHeaders(response);
     await wire.ended();
     expect(await texts()).toHaveLength(before);
   });
@@ -197,9 +197,9 @@ describe('what is no request', () => {
     const wire = await Wire.open(server.port);
     const headers = { 'transfer-encoding': 'gzip', 'content-type': 'text/plain' };
     wire.write(requestBytes({ path: `/v1/webhooks/${group.token}`, headers, body: 'hello' }));
-    const answer = await wire.answer();
-    expect(answer.status).toBe(400);
-    expectAnswerHeaders(answer);
+    const response = await wire.response();
+    expect(response.status).toBe(400);
+    expectResponseHeaders(response);
     await wire.ended();
     expect(await texts()).toHaveLength(before);
   });
@@ -207,9 +207,9 @@ describe('what is no request', () => {
   test('is 400 in JSON for a request without Host', async () => {
     const wire = await Wire.open(server.port);
     wire.write(`GET /v1/status HTTP/1.1\r\n\r\n`);
-    const answer = await wire.answer();
-    expect([answer.status, answer.body]).toEqual([400, BROKEN]);
-    expectAnswerHeaders(answer);
+    const response = await wire.response();
+    expect([response.status, response.body]).toEqual([400, BROKEN]);
+    expectResponseHeaders(response);
     wire.close();
     expect((await request(server.port, { method: 'GET', path: '/v1/status', version: '1.0' })).status).toBe(200);
   });
@@ -222,7 +222,7 @@ describe('stopping', () => {
     const idle = await Wire.open(stopped.port);
     const used = await Wire.open(stopped.port);
     used.write(requestBytes({ method: 'GET', path: '/v1/status' }));
-    expect((await used.answer()).status).toBe(200);
+    expect((await used.response()).status).toBe(200);
     const inHand = Array.from({ length: 20 }, (_, i) => postJson(own.webhook, { text: `${i}` }));
     // The first answer tells that the others have arrived, or will find the port closed.
     await Promise.race(inHand);

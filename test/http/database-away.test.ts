@@ -5,7 +5,7 @@ import { callAs } from '../support/call.ts';
 import { within } from '../support/machine-speed.ts';
 import { createPerson, signIn } from '../support/people.ts';
 import { postJson, readJson, TestServer, type JsonAnswer, type TestGroup } from '../support/server.ts';
-import { expectAnswerHeaders, storedMessages } from './wire.ts';
+import { expectResponseHeaders, storedMessages } from './wire.ts';
 
 const AWAY = { message: 'The database is away; nothing was done, please repeat the request' };
 const UNKNOWN = {
@@ -39,10 +39,10 @@ interface Timed extends JsonAnswer {
   readonly ms: number;
 }
 
-async function timed(asked: Promise<JsonAnswer>): Promise<Timed> {
+async function timed(pending: Promise<JsonAnswer>): Promise<Timed> {
   const started = performance.now();
-  const answer = await asked;
-  return { ...answer, ms: performance.now() - started };
+  const response = await pending;
+  return { ...response, ms: performance.now() - started };
 }
 
 const post = (text: string, headers: Record<string, string> = {}): Promise<Timed> =>
@@ -51,11 +51,11 @@ const post = (text: string, headers: Record<string, string> = {}): Promise<Timed
 const get = async (path: string): Promise<Timed> =>
   timed(fetch(`${server.url}${path}`).then((response) => readJson(response)));
 
-function expectUnavailable(answer: Timed, body: unknown, withinMs: number): void {
-  expect([answer.status, answer.body]).toEqual([503, body]);
-  expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0);
-  expectAnswerHeaders(answer);
-  expect(answer.ms).toBeLessThan(within(withinMs));
+function expectUnavailable(response: Timed, body: unknown, withinMs: number): void {
+  expect([response.status, response.body]).toEqual([503, body]);
+  expect(Number(response.headers.get('retry-after'))).toBeGreaterThan(0);
+  expectResponseHeaders(response);
+  expect(response.ms).toBeLessThan(within(withinMs));
 }
 
 /** Has a message posted, once, however busy the machine is. */
@@ -72,9 +72,9 @@ async function postBefore(): Promise<void> {
 async function expectReturn(withinMs: number): Promise<void> {
   const started = performance.now();
   for (;;) {
-    const answer = await post('are you back');
-    if (answer.status === 200) break;
-    expect(answer.status).toBe(503);
+    const response = await post('are you back');
+    if (response.status === 200) break;
+    expect(response.status).toBe(503);
     expect(performance.now() - started).toBeLessThan(within(withinMs));
     await new Promise(setImmediate);
   }
@@ -93,10 +93,10 @@ describe('while connections to the database are refused', () => {
     await postBefore();
     await proxy.refuse();
     for (const text of ['first', 'second', 'third']) {
-      const answer = await post(text);
-      expect(answer.status).toBe(503);
-      expect([AWAY, UNKNOWN]).toContainEqual(answer.body);
-      expect(answer.ms).toBeLessThan(within(4_500));
+      const response = await post(text);
+      expect(response.status).toBe(503);
+      expect([AWAY, UNKNOWN]).toContainEqual(response.body);
+      expect(response.ms).toBeLessThan(within(4_500));
     }
     expectUnavailable(await post('fourth'), AWAY, SLACK_MS);
     await proxy.forward();
@@ -118,9 +118,9 @@ describe('while connections to the database are refused', () => {
     expect((await get('/v1/ready')).status).toBe(200);
     await proxy.refuse();
     // An answer may be a moment old.
-    let answer = await get('/v1/ready');
-    while (answer.status === 200) answer = await get('/v1/ready');
-    expectUnavailable(answer, AWAY, 4_500);
+    let response = await get('/v1/ready');
+    while (response.status === 200) response = await get('/v1/ready');
+    expectUnavailable(response, AWAY, 4_500);
     expect((await get('/v1/status')).body).toEqual({ status: 'Ok' });
     expect((await get('/v1/about')).status).toBe(200);
     await proxy.forward();
@@ -175,17 +175,17 @@ describe('while the network swallows everything between server and database', ()
   test('hundreds of posts at once are 503 within the bound, and none hangs', async () => {
     await postBefore();
     proxy.hold('both');
-    const answers = await Promise.all(Array.from({ length: 300 }, (_, i) => post(`${i}`)));
-    for (const answer of answers) {
-      expect(answer.status).toBe(503);
-      expect(answer.ms).toBeLessThan(within(FLUSH_MS + 2 * SLACK_MS));
+    const responses = await Promise.all(Array.from({ length: 300 }, (_, i) => post(`${i}`)));
+    for (const response of responses) {
+      expect(response.status).toBe(503);
+      expect(response.ms).toBeLessThan(within(FLUSH_MS + 2 * SLACK_MS));
     }
   });
 
   test('tokens that are not remembered are 503 within 2 s', async () => {
     proxy.hold('both');
-    const answers = await Promise.all(Array.from({ length: 20 }, () => post('x')));
-    for (const answer of answers) expectUnavailable(answer, AWAY, 1_500 + SLACK_MS);
+    const responses = await Promise.all(Array.from({ length: 20 }, () => post('x')));
+    for (const response of responses) expectUnavailable(response, AWAY, 1_500 + SLACK_MS);
     await proxy.forward();
     await expectReturn(15_000);
   });
@@ -204,9 +204,9 @@ describe('while the network swallows everything between server and database', ()
     const headers = { 'idempotency-key': 'once' };
     expectUnavailable(await post('late', headers), UNKNOWN, FLUSH_MS + SLACK_MS);
     await proxy.forward();
-    let answer = await post('late', headers);
-    while (answer.status === 503) answer = await post('late', headers);
-    expect(answer.body).toMatchObject({ id: `${group.id}:2` });
+    let response = await post('late', headers);
+    while (response.status === 503) response = await post('late', headers);
+    expect(response.body).toMatchObject({ id: `${group.id}:2` });
     await expectReturn(15_000);
     expect((await texts()).filter((text) => text === 'late')).toEqual(['late']);
   });
@@ -240,10 +240,10 @@ describe('when the answer of the database is lost after the statement was sent',
         proxy.hold('answers');
       }),
     );
-    const [answer] = await Promise.all(registered);
-    expect(answer?.status).toBe(503);
+    const [response] = await Promise.all(registered);
+    expect(response?.status).toBe(503);
     const message = 'The hook may have been registered: look at the list before you repeat it';
-    expect(answer?.body).toEqual({ message });
+    expect(response?.body).toEqual({ message });
     await proxy.forward();
     await expectReturn(15_000);
   });
@@ -283,18 +283,18 @@ describe('when the answer of the database is lost after the statement was sent',
   ])('a hook’s %s%s says what is to be done: %j', async (method, rest, body, message) => {
     const registered = await postJson(`${group.webhook}/reverse`, { url: 'http://127.0.0.1:9/' });
     const url = `${group.webhook}/reverse/${registered.body.id}${rest}`;
-    const asked: Promise<JsonAnswer>[] = [];
+    const pending: Promise<JsonAnswer>[] = [];
     await database.query((sql) =>
       sql.begin(async (tx) => {
         await tx`select from reverse_hook where id = ${registered.body.id} for update`;
-        asked.push(fetch(url, { method, body: JSON.stringify(body) }).then((answer) => readJson(answer)));
+        pending.push(fetch(url, { method, body: JSON.stringify(body) }).then((response) => readJson(response)));
         await lockWaited(database);
         proxy.hold('answers');
       }),
     );
-    const [answer] = await Promise.all(asked);
-    expect([answer?.status, answer?.body]).toEqual([503, { message }]);
-    expectAnswerHeaders(answer!);
+    const [response] = await Promise.all(pending);
+    expect([response?.status, response?.body]).toEqual([503, { message }]);
+    expectResponseHeaders(response!);
     await proxy.forward();
     await expectReturn(15_000);
   });

@@ -1,7 +1,7 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { endInTime } from '../../src/http/deadline.ts';
+import { startDeadline } from '../../src/http/deadline.ts';
 import { readJson } from '../support/server.ts';
 
 let server: Server;
@@ -10,7 +10,7 @@ beforeAll(async () => {
   // It answers nothing by itself.
   server = createServer((req, res) => {
     req.resume();
-    endInTime(req, res, 50);
+    startDeadline(req, res, 50);
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
 });
@@ -33,6 +33,6 @@ test.each([
   ['GET', '/v1/webhooks/token/reverse/5/deliveries', AWAY],
 ])('a request whose time is up is told what that means: %s %s', async (method, path, message) => {
   const { port } = server.address() as AddressInfo;
-  const answer = await readJson(await fetch(`http://127.0.0.1:${port}${path}`, { method }));
-  expect([answer.status, answer.body]).toEqual([503, { message }]);
+  const response = await readJson(await fetch(`http://127.0.0.1:${port}${path}`, { method }));
+  expect([response.status, response.body]).toEqual([503, { message }]);
 });

@@ -36,7 +36,7 @@ test('an upload is not cut while the store takes nothing, and its connection is 
   timeouts = [];
   const { port } = server.address() as AddressInfo;
   const body = new Uint8Array(4 * 1024 * 1024);
-  const answer = await fetch(`http://127.0.0.1:${port}`, { method: 'POST', body });
-  expect(await answer.text()).toBe(String(body.length));
+  const response = await fetch(`http://127.0.0.1:${port}`, { method: 'POST', body });
+  expect(await response.text()).toBe(String(body.length));
   expect(timeouts).toEqual([0, STALLED_MS]);
 });

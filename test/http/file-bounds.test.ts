@@ -46,9 +46,9 @@ async function begin(headers: Record<string, string>, path = '/v1/files?name=a.b
 }
 
 /** The same, when it was admitted. */
-async function admitted(length: number): Promise<Wire> {
+async function openUpload(length: number): Promise<Wire> {
   const wire = await begin({ 'content-length': String(length), expect: '100-continue' });
-  expect((await wire.answer()).status).toBe(100);
+  expect((await wire.response()).status).toBe(100);
   return wire;
 }
 
@@ -63,23 +63,23 @@ const nothingLeft = async (): Promise<void> => {
 describe('the time of a request', () => {
   test('does not end an upload whose bytes flow, and all others as ever', async () => {
     await start({ http: { requestTimeoutMs: 600 } });
-    const wire = await admitted(5);
-    for (const letter of 'hell') {
-      wire.write(letter);
+    const wire = await openUpload(5);
+    for (const emailTemplate of 'hell') {
+      wire.write(emailTemplate);
       await wait(700);
     }
     wire.write('o');
-    const answer = await wire.answer();
-    expect([answer.status, answer.body.size]).toEqual([201, 5]);
+    const response = await wire.response();
+    expect([response.status, response.body.size]).toEqual([201, 5]);
     // The next request on the same connection has its time again.
     wire.write(
       requestBytes({ path: '/v1/api/files.list', headers: { ...bearer(anna), 'content-length': '10' }, body: '{' }),
     );
-    expect((await wire.answer()).status).toBe(408);
+    expect((await wire.response()).status).toBe(408);
     await wire.ended();
     // So has one that was not admitted.
     const refused = await begin({ 'content-length': '1000000000' });
-    expect((await refused.answer()).status).toBe(413);
+    expect((await refused.response()).status).toBe(413);
     await refused.ended();
   });
 
@@ -87,7 +87,7 @@ describe('the time of a request', () => {
     await start({ http: { requestTimeoutMs: 600 } });
     const wire = await Wire.open(server.port);
     wire.write('POST /v1/files HTTP/1.1\r\nhost: x\r\n');
-    expect((await wire.answer()).status).toBe(408);
+    expect((await wire.response()).status).toBe(408);
     wire.close();
   });
 });
@@ -95,23 +95,23 @@ describe('the time of a request', () => {
 describe('an upload', () => {
   test('is refused before its body is asked for', async () => {
     await start({ limits: { fileBytes: 10, filesOfUserBytes: 5 } });
-    const ask = async (headers: Record<string, string>) => {
+    const sendRequest = async (headers: Record<string, string>) => {
       const wire = await begin({ expect: '100-continue', ...headers });
-      const answer = await wire.answer();
+      const response = await wire.response();
       wire.close();
-      return [answer.status, answer.body.code];
+      return [response.status, response.body.code];
     };
-    expect(await ask({ 'content-length': '11' })).toEqual([413, 'too_large']);
-    expect(await ask({ 'content-length': '6' })).toEqual([413, 'space_full']);
-    expect(await ask({ 'content-length': '1', authorization: 'Bearer x' })).toEqual([401, 'unauthenticated']);
-    const wire = await admitted(5);
+    expect(await sendRequest({ 'content-length': '11' })).toEqual([413, 'too_large']);
+    expect(await sendRequest({ 'content-length': '6' })).toEqual([413, 'space_full']);
+    expect(await sendRequest({ 'content-length': '1', authorization: 'Bearer x' })).toEqual([401, 'unauthenticated']);
+    const wire = await openUpload(5);
     wire.write('hello');
-    expect((await wire.answer()).status).toBe(201);
+    expect((await wire.response()).status).toBe(201);
   });
 
   test('leaves nothing when its client hangs up', async () => {
     await start();
-    const wire = await admitted(10 * KIB * KIB);
+    const wire = await openUpload(10 * KIB * KIB);
     wire.write(noise(300 * KIB));
     await eventually(
       () => rowsOf(server),
@@ -123,10 +123,10 @@ describe('an upload', () => {
 
   test('leaves nothing when it ends before its announced length', async () => {
     await start();
-    const wire = await admitted(10);
+    const wire = await openUpload(10);
     wire.write('hello');
     wire.end();
-    expect((await wire.answer()).status).toBe(400);
+    expect((await wire.response()).status).toBe(400);
     await nothingLeft();
   });
 
@@ -134,9 +134,9 @@ describe('an upload', () => {
     await start();
     const wire = await begin({ 'content-length': '5' });
     wire.write('hello, world\r\n\r\n');
-    const stored = await wire.answer();
+    const stored = await wire.response();
     expect([stored.status, stored.body.size]).toEqual([201, 5]);
-    expect((await wire.answer()).status).toBe(400);
+    expect((await wire.response()).status).toBe(400);
     expect(await rowsOf(server)).toEqual([{ state: 'stored', size: 5, received: 5 }]);
   });
 
@@ -149,8 +149,8 @@ describe('an upload', () => {
       wire.write(chunk);
       wire.write('\r\n');
     }
-    const answer = await wire.answer();
-    expect([answer.status, answer.body.code]).toEqual([413, 'too_large']);
+    const response = await wire.response();
+    expect([response.status, response.body.code]).toEqual([413, 'too_large']);
     await wire.ended();
     await nothingLeft();
   });
@@ -158,17 +158,17 @@ describe('an upload', () => {
   test('is one of a bounded number, of its account and in all', async () => {
     await start({ limits: { uploads: 3, uploadsPerUser: 2 } });
     const berta = await createPerson(server, 'berta');
-    const [first] = [await admitted(5), await admitted(5)];
+    const [first] = [await openUpload(5), await openUpload(5)];
     const full = { status: 503, body: { code: 'uploads_full' } };
     const refused = await upload(server, anna, 'x');
     expect(refused).toMatchObject(full);
     expect(refused.headers.get('retry-after')).toBe('10');
     const headers = { ...bearer(berta), 'content-length': '5', expect: '100-continue' };
     const others = await begin(headers);
-    expect((await others.answer()).status).toBe(100);
+    expect((await others.response()).status).toBe(100);
     const carla = await createPerson(server, 'carla');
     first.write('hello');
-    expect((await first.answer()).status).toBe(201);
+    expect((await first.response()).status).toBe(201);
     await eventually(
       () => upload(server, carla, 'x').then(({ status }) => status),
       (status) => status === 201,
@@ -177,13 +177,13 @@ describe('an upload', () => {
 
   test('in hand is ended by a stop: a whole one leaves nothing, one in parts goes on later', async () => {
     await start({ http: { stopTimeoutMs: 5_000 } });
-    const plain = await admitted(1_000);
-    plain.write('some');
-    const begun = await fetch(`${server.url}/v1/files/uploads`, {
+    const simpleUpload = await openUpload(1_000);
+    simpleUpload.write('some');
+    const resumableUpload = await fetch(`${server.url}/v1/files/uploads`, {
       method: 'POST',
       headers: { ...bearer(anna), 'tus-resumable': '1.0.0', 'upload-length': '10' },
     });
-    const { pathname } = new URL(begun.headers.get('location')!, begun.url);
+    const { pathname } = new URL(resumableUpload.headers.get('location')!, resumableUpload.url);
     const part = await Wire.open(server.port);
     cleanups.push(async () => part.close());
     const headers = {
@@ -195,7 +195,7 @@ describe('an upload', () => {
       expect: '100-continue',
     };
     part.write(requestBytes({ method: 'PATCH', path: pathname, headers }));
-    expect((await part.answer()).status).toBe(100);
+    expect((await part.response()).status).toBe(100);
     part.write('01234');
     const stored = join(folder, 'files', 'uploads');
     await eventually(
@@ -203,8 +203,8 @@ describe('an upload', () => {
       (contents) => contents.includes('01234') && contents.includes('some'),
     );
     await server.restart();
-    const answer = await part.answer();
-    expect([answer.status, answer.body.code]).toEqual([503, 'stopping']);
+    const response = await part.response();
+    expect([response.status, response.body.code]).toEqual([503, 'stopping']);
     expect(await rowsOf(server)).toEqual([{ state: 'uploading', size: 10, received: 5 }]);
     const rest = await fetch(`${server.url}${pathname}`, {
       method: 'PATCH',
@@ -224,7 +224,7 @@ describe('an upload in one piece', () => {
   test('is written by nobody but the request that brings it', async () => {
     await start();
     const wire = await begin({ 'transfer-encoding': 'chunked', expect: '100-continue' });
-    expect((await wire.answer()).status).toBe(100);
+    expect((await wire.response()).status).toBe(100);
     wire.write('5\r\nhello\r\n');
     const { files } = await callAs<{ files: { id: string }[] }>(server, anna, 'files.list');
     const { id } = files[0]!;
@@ -234,14 +234,14 @@ describe('an upload in one piece', () => {
       'content-type': 'application/offset+octet-stream',
       'upload-offset': '0',
     };
-    const ask = async (method: string) => {
+    const sendRequest = async (method: string) => {
       const body = method === 'PATCH' ? { body: 'evil' } : {};
       return (await fetch(`${server.url}/v1/files/uploads/${id}`, { method, headers, ...body })).status;
     };
-    expect([await ask('HEAD'), await ask('PATCH')]).toEqual([404, 404]);
+    expect([await sendRequest('HEAD'), await sendRequest('PATCH')]).toEqual([404, 404]);
     wire.write('0\r\n\r\n');
-    expect((await wire.answer()).body).toMatchObject({ id, size: 5 });
-    expect([await ask('HEAD'), await ask('PATCH')]).toEqual([404, 404]);
+    expect((await wire.response()).body).toMatchObject({ id, size: 5 });
+    expect([await sendRequest('HEAD'), await sendRequest('PATCH')]).toEqual([404, 404]);
     expect(await (await fetch(`${server.url}/v1/files/${id}`, { headers: bearer(anna) })).text()).toBe('hello');
   });
 });
@@ -267,7 +267,7 @@ describe('a download', () => {
     await overwrite(id, 'hello HTTP/1.1 200 OK');
     expect(await (await get()).text()).toBe('hello');
     await overwrite(id, 'hel');
-    await expect(get().then((answer) => answer.text())).rejects.toThrow();
+    await expect(get().then((response) => response.text())).rejects.toThrow();
   });
 
   /** Open files of this process in the store. */
@@ -330,7 +330,7 @@ describe('logs', () => {
     const { url } = await callAs<{ url: string }>(server, anna, 'files.link', { file: file.id });
     const { pathname, search } = new URL(url);
     await (await fetch(`${server.url}${pathname}${search}`)).text();
-    const wire = await admitted(100);
+    const wire = await openUpload(100);
     wire.write('x');
     wire.close();
     await eventually(

@@ -37,9 +37,9 @@ export async function uploaded(
   body: string | Buffer = 'hello',
   name = 'a.txt',
 ): Promise<UploadedFile> {
-  const answer = await upload(server, person, body, { name });
-  if (answer.status !== 201) throw new Error(`${answer.status}: ${JSON.stringify(answer.body)}`);
-  return answer.body as UploadedFile;
+  const response = await upload(server, person, body, { name });
+  if (response.status !== 201) throw new Error(`${response.status}: ${JSON.stringify(response.body)}`);
+  return response.body as UploadedFile;
 }
 
 /** A stream without a known length, in pieces. */

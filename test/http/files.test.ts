@@ -31,17 +31,17 @@ describe('a file', () => {
       type: 'application/octet-stream',
       size: content.length,
     });
-    const answer = await get(`/v1/files/${body.id}`);
-    expect(answer.status).toBe(200);
-    expect(Buffer.from(await answer.arrayBuffer()).equals(content)).toBe(true);
+    const response = await get(`/v1/files/${body.id}`);
+    expect(response.status).toBe(200);
+    expect(Buffer.from(await response.arrayBuffer()).equals(content)).toBe(true);
   });
 
   test('may come without a length', async () => {
     const chunks = [noise(700 * KIB), noise(900 * KIB), noise(3)];
     const { body } = await upload(server, anna, pieces(...chunks), { name: 'x' });
     expect(body.size).toBe(1_600 * KIB + 3);
-    const answer = await get(`/v1/files/${body.id}`);
-    expect(Buffer.from(await answer.arrayBuffer()).equals(Buffer.concat(chunks))).toBe(true);
+    const response = await get(`/v1/files/${body.id}`);
+    expect(Buffer.from(await response.arrayBuffer()).equals(Buffer.concat(chunks))).toBe(true);
     const [row] = (await rowsOf(server)).slice(-1);
     expect(row).toEqual({ state: 'stored', size: body.size, received: body.size });
   });
@@ -49,8 +49,8 @@ describe('a file', () => {
   test('may be empty', async () => {
     const file = await uploaded(server, anna, '');
     expect(file.size).toBe(0);
-    const answer = await get(`/v1/files/${file.id}`);
-    expect([answer.status, answer.headers.get('content-length'), await answer.text()]).toEqual([200, '0', '']);
+    const response = await get(`/v1/files/${file.id}`);
+    expect([response.status, response.headers.get('content-length'), await response.text()]).toEqual([200, '0', '']);
   });
 
   test('has a name that is one, and a type that its content shows, whatever it was called', async () => {
@@ -64,24 +64,24 @@ describe('a file', () => {
   test('is answered with headers that keep a browser from running it', async () => {
     const picture = await uploaded(server, anna, PNG, 'Größe "1".png');
     const page = await uploaded(server, anna, '<html><script>alert(1)</script></html>', 'a.html');
-    const shown = (answer: Response, names: string[]) => names.map((name) => answer.headers.get(name));
+    const shown = (response: Response, names: string[]) => names.map((name) => response.headers.get(name));
     const safe = ['x-content-type-options', 'content-security-policy', 'cache-control', 'referrer-policy'];
-    const answers = [await get(`/v1/files/${picture.id}`), await get(`/v1/files/${page.id}`)];
-    for (const answer of answers) {
-      expect(shown(answer, safe)).toEqual([
+    const responses = [await get(`/v1/files/${picture.id}`), await get(`/v1/files/${page.id}`)];
+    for (const response of responses) {
+      expect(shown(response, safe)).toEqual([
         'nosniff',
         "sandbox; default-src 'none'",
         'private, no-cache',
         'no-referrer',
       ]);
-      await answer.arrayBuffer();
+      await response.arrayBuffer();
     }
-    expect(shown(answers[0]!, ['content-type', 'content-disposition', 'etag'])).toEqual([
+    expect(shown(responses[0]!, ['content-type', 'content-disposition', 'etag'])).toEqual([
       'image/png',
       `inline; filename="Gr__e _1_.png"; filename*=UTF-8''Gr%C3%B6%C3%9Fe%20_1_.png`,
       `"${picture.id}"`,
     ]);
-    expect(shown(answers[1]!, ['content-type', 'content-disposition'])).toEqual([
+    expect(shown(responses[1]!, ['content-type', 'content-disposition'])).toEqual([
       'text/plain; charset=utf-8',
       `attachment; filename="a.html"; filename*=UTF-8''a.html`,
     ]);
@@ -151,8 +151,8 @@ describe('a file', () => {
       [`/v1/files/${id}`, 'GET, HEAD, OPTIONS'],
       [`/v1/files/${id}/a.txt`, 'GET, HEAD, OPTIONS'],
     ] as const) {
-      const answer = await get(path, bearer(anna), 'PUT');
-      expect([answer.status, answer.headers.get('allow')]).toEqual([405, allow]);
+      const response = await get(path, bearer(anna), 'PUT');
+      expect([response.status, response.headers.get('allow')]).toEqual([405, allow]);
     }
     for (const path of ['/v1/files/short', '/v1/files/..%2f..%2fetc%2fpasswd', `/v1/files/${id}x`]) {
       expect((await get(path)).status).toBe(404);
@@ -167,8 +167,8 @@ describe('a part of a file', () => {
     path = `/v1/files/${(await uploaded(server, anna, content)).id}`;
   });
   const part = async (range: string, more: Record<string, string> = {}) => {
-    const answer = await get(path, { ...bearer(anna), range, ...more });
-    return [answer.status, answer.headers.get('content-range'), await answer.text()];
+    const response = await get(path, { ...bearer(anna), range, ...more });
+    return [response.status, response.headers.get('content-range'), await response.text()];
   };
 
   test.each([
@@ -201,8 +201,8 @@ describe('a part of a file', () => {
   test('and the whole are not sent to who has the file, or asks for its headers alone', async () => {
     const etag = `"${path.split('/').at(-1)}"`;
     for (const known of [etag, `"x", W/${etag}`, '*']) {
-      const answer = await get(path, { ...bearer(anna), 'if-none-match': known });
-      expect([answer.status, await answer.text(), answer.headers.get('etag')]).toEqual([304, '', etag]);
+      const response = await get(path, { ...bearer(anna), 'if-none-match': known });
+      expect([response.status, await response.text(), response.headers.get('etag')]).toEqual([304, '', etag]);
     }
     const head = await get(path, bearer(anna), 'HEAD');
     expect([head.status, head.headers.get('content-length'), await head.text()]).toEqual([200, '10', '']);
@@ -222,8 +222,8 @@ describe('a signed address', () => {
     expect(url).toContain(`http://klatch.example/v1/files/${id}/Ein%20Bericht.txt?expires=`);
     const left = Date.parse(expires_at) - Date.now();
     expect([left > 3_500_000, left <= 3_600_000]).toEqual([true, true]);
-    const answer = await fetch(await link(anna, id));
-    expect([answer.status, await answer.text()]).toEqual([200, 'linked']);
+    const response = await fetch(await link(anna, id));
+    expect([response.status, await response.text()]).toEqual([200, 'linked']);
   });
 
   test('that was altered or is somebody else’s gives nothing', async () => {
@@ -238,8 +238,8 @@ describe('a signed address', () => {
       good.href.replace(/&signature=.*/, ''),
     ];
     for (const url of altered) {
-      const answer = await fetch(url);
-      expect([url === good.href, answer.status, ((await answer.json()) as { code: string }).code]).toEqual([
+      const response = await fetch(url);
+      expect([url === good.href, response.status, ((await response.json()) as { code: string }).code]).toEqual([
         false,
         403,
         'link_invalid',

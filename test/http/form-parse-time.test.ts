@@ -1,7 +1,7 @@
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { TestServer, type TestGroup } from '../support/server.ts';
-import { request, storedMessages, type WireAnswer } from './wire.ts';
+import { request, storedMessages, type WireResponse } from './wire.ts';
 
 /** The first step of any form takes more. */
 const PARSE_MS = 0.01;
@@ -20,7 +20,7 @@ beforeAll(async () => {
 afterAll(() => server.stop());
 
 let sources = 0;
-function post(body: string | Buffer, headers: Record<string, string>): Promise<WireAnswer> {
+function post(body: string | Buffer, headers: Record<string, string>): Promise<WireResponse> {
   const source = { 'x-forwarded-for': `10.0.0.${(sources += 1)}` };
   return request(server.port, { path: `/v1/webhooks/${group.token}`, body, headers: { ...source, ...headers } });
 }
@@ -32,14 +32,14 @@ const payload = field('payload', JSON.stringify({ text: 'deploy', rest: 'x'.repe
 test('the payload of a form is parsed in a step that is counted, after that which finds the fields', async () => {
   expect((await post('{"text":"a body of one step"}', { 'content-type': 'application/json' })).status).toBe(200);
   const form = gzipSync(`${payload}--B--\r\n`, { level: 0 });
-  const answer = await post(form, { ...FORM, 'content-encoding': 'gzip' });
-  expect([answer.status, answer.body.message]).toEqual([503, expect.stringContaining(TOO_MUCH)]);
+  const response = await post(form, { ...FORM, 'content-encoding': 'gzip' });
+  expect([response.status, response.body.message]).toEqual([503, expect.stringContaining(TOO_MUCH)]);
 });
 
 test('the payload of a form with files is parsed in a step that is counted; its files are given up', async () => {
   const file = '--B\r\ncontent-disposition: form-data; name="file"; filename="a.txt"\r\n\r\ncontent\r\n';
-  const answer = await post(`${payload}${file}--B--\r\n`, FORM);
-  expect([answer.status, answer.body.message]).toEqual([503, expect.stringContaining(TOO_MUCH)]);
+  const response = await post(`${payload}${file}--B--\r\n`, FORM);
+  expect([response.status, response.body.message]).toEqual([503, expect.stringContaining(TOO_MUCH)]);
   expect((await storedMessages(server, group)).map(({ text }) => text)).toEqual(['a body of one step']);
   expect(await server.database.query((sql) => sql`select from file`)).toHaveLength(0);
 });

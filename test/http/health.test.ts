@@ -9,7 +9,7 @@ import { testConfig } from '../support/config.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
 import { postJson, readJson, TestServer } from '../support/server.ts';
-import { expectAnswerHeaders } from './wire.ts';
+import { expectResponseHeaders } from './wire.ts';
 
 describe('the health of a server', () => {
   let server: TestServer;
@@ -23,25 +23,25 @@ describe('the health of a server', () => {
     ['/v1/ready', { status: 'Ok' }],
   ])('%s is 200', async (path, body) => {
     for (const spelling of [path, `${path}/`, `${path}?x=1`]) {
-      const answer = await readJson(await fetch(`${server.url}${spelling}`));
-      expect([answer.status, answer.body]).toEqual([200, body]);
-      expectAnswerHeaders(answer);
+      const response = await readJson(await fetch(`${server.url}${spelling}`));
+      expect([response.status, response.body]).toEqual([200, body]);
+      expectResponseHeaders(response);
     }
   });
 
   test('is asked of the database once, however many ask', async () => {
-    const asked = async (): Promise<number> => {
+    const countPings = async (): Promise<number> => {
       const [row] = await server.database.query(
         (sql) => sql<{ count: number }[]>`
           select xact_commit::int as count from pg_stat_database where datname = current_database()`,
       );
       return row!.count;
     };
-    const before = await asked();
-    const answers = await Promise.all(Array.from({ length: 300 }, () => fetch(`${server.url}/v1/ready`)));
-    await Promise.all(answers.map((answer) => answer.text()));
-    expect(new Set(answers.map((answer) => answer.status))).toEqual(new Set([200]));
-    expect((await asked()) - before).toBeLessThan(100);
+    const before = await countPings();
+    const responses = await Promise.all(Array.from({ length: 300 }, () => fetch(`${server.url}/v1/ready`)));
+    await Promise.all(responses.map((response) => response.text()));
+    expect(new Set(responses.map((response) => response.status))).toEqual(new Set([200]));
+    expect((await countPings()) - before).toBeLessThan(100);
   });
 });
 

@@ -5,7 +5,7 @@ import { createPerson, type TestPerson } from '../support/people.ts';
 import { recordingLog } from '../support/recording-log.ts';
 import { TestServer } from '../support/server.ts';
 import { scrape } from '../metrics/scrape.ts';
-import { expectAnswerHeaders, request, type WireAnswer } from './wire.ts';
+import { expectResponseHeaders, request, type WireResponse } from './wire.ts';
 
 /** What Chromium asks for when somebody opens a link. */
 const BROWSER = 'text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8';
@@ -32,7 +32,7 @@ async function invite(group: object, how: object = {}): Promise<Made> {
   return { group: number, id: made.id, token: made.link.split('/').at(-1)! };
 }
 
-function get(token: string, headers: Record<string, string> = {}, method = 'GET'): Promise<WireAnswer> {
+function get(token: string, headers: Record<string, string> = {}, method = 'GET'): Promise<WireResponse> {
   return request(server.port, { method, path: `/v1/groups/invites/${token}`, headers });
 }
 
@@ -43,10 +43,10 @@ function textOf(html: string): string {
   return text.replace(/&([a-z0-9#]+);/g, (_, name: string) => signs[name]!).replace(/\s+/g, ' ');
 }
 
-function expectPageHeaders(answer: WireAnswer): void {
-  const style = /<style>([^]*?)<\/style>/.exec(answer.text)![1]!;
+function expectPageHeaders(response: WireResponse): void {
+  const style = /<style>([^]*?)<\/style>/.exec(response.text)![1]!;
   const hash = createHash('sha256').update(style).digest('base64');
-  expect(Object.fromEntries(answer.headers)).toMatchObject({
+  expect(Object.fromEntries(response.headers)).toMatchObject({
     'content-type': 'text/html; charset=utf-8',
     'cache-control': 'no-store',
     'referrer-policy': 'no-referrer',
@@ -61,10 +61,10 @@ describe("an invitation's link", () => {
   test('is answered with JSON to programs', async () => {
     const { token } = await invite({ title: 'Open', about: 'Everything', public: true }, { valid_s: 3_600 });
     for (const accept of [undefined, '*/*', 'application/json', 'text/plain, */*']) {
-      const answer = await get(token, accept === undefined ? {} : { accept });
-      expectAnswerHeaders(answer);
-      expect([answer.status, answer.headers.get('vary')]).toEqual([200, 'Accept']);
-      expect(answer.body).toEqual({
+      const response = await get(token, accept === undefined ? {} : { accept });
+      expectResponseHeaders(response);
+      expect([response.status, response.headers.get('vary')]).toEqual([200, 'Accept']);
+      expect(response.body).toEqual({
         group: { title: 'Open', about: 'Everything', members: 1 },
         invited_by: 'alice',
         expires_at: expect.stringMatching(/^20\d\d-\d\d-\d\dT.*Z$/) as unknown,
@@ -74,10 +74,10 @@ describe("an invitation's link", () => {
 
   test('is answered with a page to browsers, which says how to join', async () => {
     const { token } = await invite({ title: 'Open', about: 'First line\nSecond line', public: true });
-    const answer = await get(token, { accept: BROWSER });
-    expect(answer.status).toBe(200);
-    expectPageHeaders(answer);
-    const text = textOf(answer.text);
+    const response = await get(token, { accept: BROWSER });
+    expect(response.status).toBe(200);
+    expectPageHeaders(response);
+    const text = textOf(response.text);
     for (const part of [
       'alice invites you to a group on Klatch under test',
       'Open',
@@ -93,17 +93,17 @@ describe("an invitation's link", () => {
     expect([head.status, head.text, head.headers.get('content-length')]).toEqual([
       200,
       '',
-      answer.headers.get('content-length'),
+      response.headers.get('content-length'),
     ]);
   });
 
   test('shows nothing of what somebody puts into its path beside the token', async () => {
     const { token } = await invite({ title: 'Clean' });
     for (const path of [`Call%20555-1234%2F${token}`, `evil.example%2F${token}%2F`, `%20${token}`]) {
-      const answer = await get(path, { accept: BROWSER });
-      expect(answer.status).toBe(200);
-      expect(textOf(answer.text)).toContain(`Join with this link: http://klatch.example/v1/groups/invites/${token} `);
-      expect(answer.text).not.toMatch(/555|evil/);
+      const response = await get(path, { accept: BROWSER });
+      expect(response.status).toBe(200);
+      expect(textOf(response.text)).toContain(`Join with this link: http://klatch.example/v1/groups/invites/${token} `);
+      expect(response.text).not.toMatch(/555|evil/);
     }
     const none = await get('Call%20555-1234', { accept: BROWSER });
     expect(none.status).toBe(410);
@@ -158,8 +158,8 @@ describe("an invitation's link", () => {
 
   test.each(['POST', 'PUT', 'DELETE', 'PATCH'])('is only looked at: not by %s', async (method) => {
     const { token } = await invite({ title: 'T' });
-    const answer = await get(token, { accept: BROWSER }, method);
-    expect([answer.status, answer.headers.get('allow')]).toEqual([405, 'GET, HEAD, OPTIONS']);
+    const response = await get(token, { accept: BROWSER }, method);
+    expect([response.status, response.headers.get('allow')]).toEqual([405, 'GET, HEAD, OPTIONS']);
   });
 
   test('never comes into the log, whole or in part', async () => {
@@ -173,7 +173,7 @@ describe("an invitation's link", () => {
 test('an address that tries links is answered more and more slowly, and others are not', async () => {
   const slow = await TestServer.start({ limits: { unknownTokenRate: 10 }, http: { trustedProxies: ['127.0.0.1'] } });
   try {
-    const ask = (source: string): Promise<WireAnswer> =>
+    const openInvite = (source: string): Promise<WireResponse> =>
       request(slow.port, {
         method: 'GET',
         path: `/v1/groups/invites/${'B'.repeat(43)}`,
@@ -181,8 +181,8 @@ test('an address that tries links is answered more and more slowly, and others a
       });
     const started = performance.now();
     // 50 at once, the rest at 10 a second.
-    const tried = Promise.all(Array.from({ length: 70 }, () => ask('192.0.2.1')));
-    expect(await Promise.race([ask('192.0.2.2').then(() => 'other'), tried])).toBe('other');
+    const tried = Promise.all(Array.from({ length: 70 }, () => openInvite('192.0.2.1')));
+    expect(await Promise.race([openInvite('192.0.2.2').then(() => 'other'), tried])).toBe('other');
     expect(new Set((await tried).map(({ status }) => status))).toEqual(new Set([410]));
     expect(performance.now() - started).toBeGreaterThan(1_800);
   } finally {
@@ -194,8 +194,8 @@ test('a failure inside the server is told without its cause', async () => {
   const { token } = await invite({ title: 'T' });
   await server.database.query((sql) => sql`alter table group_invite rename to group_invite_away`);
   try {
-    const answer = await get(token, { accept: BROWSER });
-    expect([answer.status, answer.body]).toEqual([500, { message: 'The server failed; its log has the cause' }]);
+    const response = await get(token, { accept: BROWSER });
+    expect([response.status, response.body]).toEqual([500, { message: 'The server failed; its log has the cause' }]);
   } finally {
     await server.database.query((sql) => sql`alter table group_invite_away rename to group_invite`);
   }

@@ -31,9 +31,9 @@ const TOO_LARGE = { status: 413, body: { code: 'too_large' } };
 describe('an upload in parts takes no more bytes than it announced', () => {
   test('when it is whole, whether their number is told or not', async () => {
     for (const whole of ['', 'hello']) {
-      const begun = await create(whole.length, whole);
-      expect([begun.status, begun.headers.get('upload-offset')]).toEqual([201, String(whole.length)]);
-      const path = new URL(begun.headers.get('location')!, begun.url).pathname;
+      const created = await create(whole.length, whole);
+      expect([created.status, created.headers.get('upload-offset')]).toEqual([201, String(whole.length)]);
+      const path = new URL(created.headers.get('location')!, created.url).pathname;
       const patch = (body: Body): Promise<Response> =>
         send('PATCH', path, { 'upload-offset': String(whole.length) }, body);
       expect(await readJson(await patch('x'))).toMatchObject(TOO_LARGE);

@@ -39,8 +39,8 @@ test('an upload goes on behind a kill -9 of the server, and is whole in the end'
   await server.start();
   await done;
   const { pathname } = new URL(upload.url!);
-  const answer = await fetch(`${server.url}/v1/files/${pathname.split('/').at(-1)}`, { headers: bearer({ token }) });
-  expect(Buffer.from(await answer.arrayBuffer()).equals(bytes)).toBe(true);
+  const response = await fetch(`${server.url}/v1/files/${pathname.split('/').at(-1)}`, { headers: bearer({ token }) });
+  expect(Buffer.from(await response.arrayBuffer()).equals(bytes)).toBe(true);
   const { files, usage } = await callAs(server, { token }, 'files.list');
   expect([files.length, files[0].complete, usage.bytes]).toEqual([1, true, bytes.length]);
 });

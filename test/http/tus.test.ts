@@ -26,24 +26,24 @@ const tus = (method: string, path: string, headers: Headers = {}, body?: string 
     ...(body === undefined ? {} : { body: typeof body === 'string' ? body : new Uint8Array(body) }),
   });
 const create = async (size: number, headers: Headers = {}): Promise<string> => {
-  const answer = await tus('POST', '/v1/files/uploads', { 'upload-length': String(size), ...headers });
-  if (answer.status !== 201) throw new Error(`${answer.status}: ${await answer.text()}`);
-  return new URL(answer.headers.get('location')!, answer.url).pathname;
+  const response = await tus('POST', '/v1/files/uploads', { 'upload-length': String(size), ...headers });
+  if (response.status !== 201) throw new Error(`${response.status}: ${await response.text()}`);
+  return new URL(response.headers.get('location')!, response.url).pathname;
 };
 const patch = (path: string, offset: number, body: string | Buffer, headers: Headers = {}) =>
   tus('PATCH', path, { 'content-type': PART, 'upload-offset': String(offset), ...headers }, body);
 const head = async (path: string) => {
-  const answer = await tus('HEAD', path);
-  return [answer.status, answer.headers.get('upload-offset'), answer.headers.get('upload-length')];
+  const response = await tus('HEAD', path);
+  return [response.status, response.headers.get('upload-offset'), response.headers.get('upload-length')];
 };
 const content = async (path: string): Promise<Buffer> => {
-  const answer = await fetch(`${server.url}/v1/files/${path.split('/').at(-1)}`, { headers: bearer(anna) });
-  expect(answer.status).toBe(200);
-  return Buffer.from(await answer.arrayBuffer());
+  const response = await fetch(`${server.url}/v1/files/${path.split('/').at(-1)}`, { headers: bearer(anna) });
+  expect(response.status).toBe(200);
+  return Buffer.from(await response.arrayBuffer());
 };
-const code = async (answer: Response): Promise<unknown> => [
-  answer.status,
-  ((await answer.json()) as { code: string }).code,
+const code = async (response: Response): Promise<unknown> => [
+  response.status,
+  ((await response.json()) as { code: string }).code,
 ];
 
 /** What is open on the wire in the middle of a part. */
@@ -59,7 +59,7 @@ async function beginPart(path: string, offset: number, announced: number, sent: 
   };
   wire.write(requestBytes({ method: 'PATCH', path, headers }));
   // From here on it is the one that goes on with the upload.
-  expect((await wire.answer()).status).toBe(100);
+  expect((await wire.response()).status).toBe(100);
   wire.write(sent);
   return wire;
 }
@@ -88,9 +88,9 @@ describe('an upload in parts', () => {
   });
 
   test('may bring its first bytes as it is begun, or nothing at all', async () => {
-    const answer = await tus('POST', '/v1/files/uploads/', { 'upload-length': '5', 'content-type': PART }, 'hello');
-    expect([answer.status, answer.headers.get('upload-offset')]).toEqual([201, '5']);
-    expect((await content(new URL(answer.headers.get('location')!, answer.url).pathname)).toString()).toBe('hello');
+    const response = await tus('POST', '/v1/files/uploads/', { 'upload-length': '5', 'content-type': PART }, 'hello');
+    expect([response.status, response.headers.get('upload-offset')]).toEqual([201, '5']);
+    expect((await content(new URL(response.headers.get('location')!, response.url).pathname)).toString()).toBe('hello');
     expect((await content(await create(0))).length).toBe(0);
   });
 
@@ -144,9 +144,9 @@ describe('an upload in parts', () => {
   });
 
   test('says what it can, to who asks and to who speaks another version', async () => {
-    const asked = await tus('OPTIONS', '/v1/files/uploads', { 'tus-resumable': '' });
+    const optionsResponse = await tus('OPTIONS', '/v1/files/uploads', { 'tus-resumable': '' });
     const names = ['tus-version', 'tus-extension', 'tus-max-size'];
-    expect([asked.status, ...names.map((name) => asked.headers.get(name))]).toEqual([
+    expect([optionsResponse.status, ...names.map((name) => optionsResponse.headers.get(name))]).toEqual([
       204,
       '1.0.0',
       'creation,creation-with-upload,expiration,termination',
@@ -223,7 +223,7 @@ describe('an upload in parts', () => {
     const wire = await beginPart(path, 0, 10, '01234');
     expect(await code(await patch(path, 0, 'x'))).toEqual([423, 'upload_locked']);
     wire.write('56789');
-    expect((await wire.answer()).status).toBe(204);
+    expect((await wire.response()).status).toBe(204);
     wire.close();
     expect((await patch(path, 10, '0123456789')).status).toBe(204);
     expect((await content(path)).toString()).toBe('01234567890123456789');
@@ -258,7 +258,7 @@ describe('an upload in parts', () => {
     );
     expect(at).toEqual([200, '5', '10']);
     expect((await patch(path, 5, '56789')).status).toBe(204);
-    expect((await wire.answer()).status).toBe(423);
+    expect((await wire.response()).status).toBe(423);
     wire.close();
     expect((await content(path)).toString()).toBe('0123456789');
   });
@@ -315,10 +315,10 @@ describe('the client of others', () => {
   test('sends the first part as it begins, and goes on when the server was started anew', async () => {
     const bytes = noise(2 * KIB * KIB);
     const { upload } = begin(bytes, { uploadDataDuringCreation: true, chunkSize: KIB * KIB, retryDelays: null });
-    const begun = Promise.withResolvers<void>();
-    upload.options.onChunkComplete = () => void upload.abort().then(begun.resolve, begun.reject);
+    const started = Promise.withResolvers<void>();
+    upload.options.onChunkComplete = () => void upload.abort().then(started.resolve, started.reject);
     upload.start();
-    await begun.promise;
+    await started.promise;
     const path = new URL(upload.url!).pathname;
     await server.restart();
     const next = begin(bytes, { uploadUrl: new URL(path, server.url).href });
@@ -341,9 +341,10 @@ describe('the question how far an upload is', () => {
     const busy = await TestServer.start({ limits: { sessionRate: 1, sessionBurst: 1 } });
     try {
       const headers = { 'tus-resumable': '1.0.0', ...bearer(await createPerson(busy, 'berta')) };
-      const ask = (method: string) => fetch(`${busy.url}/v1/files/uploads/${'x'.repeat(22)}`, { method, headers });
-      await ask('HEAD');
-      const [head, other] = [await ask('HEAD'), await ask('DELETE')];
+      const sendRequest = (method: string) =>
+        fetch(`${busy.url}/v1/files/uploads/${'x'.repeat(22)}`, { method, headers });
+      await sendRequest('HEAD');
+      const [head, other] = [await sendRequest('HEAD'), await sendRequest('DELETE')];
       expect([head.status, head.headers.get('retry-after'), other.status]).toEqual([423, '5', 429]);
     } finally {
       await busy.stop();
@@ -355,7 +356,7 @@ describe('a page of another origin', () => {
   test('may resume uploads where its origin may call', async () => {
     const open = await TestServer.start({ http: { cors: ['https://app.example'] } });
     try {
-      const asked = await fetch(`${open.url}/v1/files/uploads`, {
+      const optionsResponse = await fetch(`${open.url}/v1/files/uploads`, {
         method: 'OPTIONS',
         headers: {
           origin: 'https://app.example',
@@ -363,13 +364,13 @@ describe('a page of another origin', () => {
           'access-control-request-headers': 'authorization,tus-resumable,upload-offset',
         },
       });
-      expect(asked.headers.get('access-control-allow-methods')).toContain('PATCH');
-      expect(asked.headers.get('access-control-allow-headers')).toContain('upload-offset');
-      const answer = await fetch(`${open.url}/v1/files/uploads`, {
+      expect(optionsResponse.headers.get('access-control-allow-methods')).toContain('PATCH');
+      expect(optionsResponse.headers.get('access-control-allow-headers')).toContain('upload-offset');
+      const response = await fetch(`${open.url}/v1/files/uploads`, {
         method: 'POST',
         headers: { origin: 'https://app.example' },
       });
-      const exposed = answer.headers.get('access-control-expose-headers')!;
+      const exposed = response.headers.get('access-control-expose-headers')!;
       for (const name of ['Upload-Offset', 'Location', 'Tus-Resumable', 'ETag']) expect(exposed).toContain(name);
     } finally {
       await open.stop();

@@ -4,7 +4,7 @@ import type { Sql } from '../../src/storage/connection.ts';
 import type { TestGroup, TestServer } from '../support/server.ts';
 
 /** One answer as it came over the wire. */
-export interface WireAnswer {
+export interface WireResponse {
   readonly status: number;
   /** Names in lower case. */
   readonly headers: ReadonlyMap<string, string>;
@@ -83,10 +83,10 @@ export class Wire {
   }
 
   /** The next answer, an interim one (100) too. Rejects when the connection is closed before it is whole. */
-  async answer(options: { head?: boolean } = {}): Promise<WireAnswer> {
+  async response(options: { head?: boolean } = {}): Promise<WireResponse> {
     for (;;) {
-      const answer = this.#take(options.head === true);
-      if (answer !== null) return answer;
+      const response = this.#take(options.head === true);
+      if (response !== null) return response;
       if (this.#isClosed || this.#socket.readableEnded) throw new Error('closed before the answer was whole');
       await new Promise<void>((resolve) => {
         this.#wake = resolve;
@@ -94,7 +94,7 @@ export class Wire {
     }
   }
 
-  #take(isHead: boolean): WireAnswer | null {
+  #take(isHead: boolean): WireResponse | null {
     const headEnd = this.#received.indexOf('\r\n\r\n');
     if (headEnd < 0) return null;
     const [first = '', ...lines] = this.#received.subarray(0, headEnd).toString('latin1').split('\r\n');
@@ -135,21 +135,21 @@ export function requestBytes({ method = 'POST', path, headers = {}, body, versio
 }
 
 /** One request on a connection of its own. */
-export async function request(port: number, options: WireRequest): Promise<WireAnswer> {
+export async function request(port: number, options: WireRequest): Promise<WireResponse> {
   const wire = await Wire.open(port);
   try {
     wire.write(requestBytes(options));
-    return await wire.answer({ head: options.method === 'HEAD' });
+    return await wire.response({ head: options.method === 'HEAD' });
   } finally {
     wire.close();
   }
 }
 
 /** What the contract demands of every answer with a body. */
-export function expectAnswerHeaders(answer: { headers: ReadonlyMap<string, string> | Headers }): void {
-  expect(answer.headers.get('content-type')).toBe('application/json; charset=utf-8');
-  expect(answer.headers.get('cache-control')).toBe('no-store');
-  expect(answer.headers.get('referrer-policy')).toBe('no-referrer');
+export function expectResponseHeaders(response: { headers: ReadonlyMap<string, string> | Headers }): void {
+  expect(response.headers.get('content-type')).toBe('application/json; charset=utf-8');
+  expect(response.headers.get('cache-control')).toBe('no-store');
+  expect(response.headers.get('referrer-policy')).toBe('no-referrer');
 }
 
 export interface StoredMessage {

@@ -10,7 +10,7 @@ export interface Notification {
   readonly params: any; // oxlint-disable-line typescript/no-explicit-any -- tests compare it whole
 }
 
-interface Answer {
+interface RpcResponse {
   readonly result?: any; // oxlint-disable-line typescript/no-explicit-any -- tests compare it whole
   readonly error?: { readonly code: number; readonly message: string; readonly data?: { readonly code: string } };
 }
@@ -32,23 +32,23 @@ export class LiveClient {
   /** The sentence of its end. */
   reason = '';
   readonly #transport: WebSocket | Socket;
-  readonly #answers = new Map<number, Answer>();
+  readonly #responses = new Map<number, RpcResponse>();
   #nextId = 1;
-  #rest = '';
+  #partialLine = '';
 
   private constructor(transport: WebSocket | Socket) {
     this.#transport = transport;
     if (transport instanceof WebSocket) {
-      transport.on('message', (data: Buffer) => this.#take(data.toString('utf8')));
-      transport.on('close', (code, reason) => this.#end(code, reason.toString('utf8')));
+      transport.on('message', (data: Buffer) => this.#onMessage(data.toString('utf8')));
+      transport.on('close', (code, reason) => this.#onClose(code, reason.toString('utf8')));
       transport.on('error', () => {});
     } else {
       transport.setEncoding('utf8');
-      transport.on('data', (text: string) => this.#takeLines(text));
+      transport.on('data', (text: string) => this.#onData(text));
       transport.on('error', () => {});
       transport.on('close', () => {
         const ended = this.of('session.ended').at(-1)?.params as { code: number; reason: string } | undefined;
-        this.#end(ended?.code ?? 0, ended?.reason ?? '');
+        this.#onClose(ended?.code ?? 0, ended?.reason ?? '');
       });
     }
   }
@@ -62,8 +62,8 @@ export class LiveClient {
       await once(socket, 'open');
       return client;
     }
-    const place = { host: hostname, port: Number(port) };
-    const socket = protocol === 'tls:' ? connectTls({ ...place, ca, servername: 'localhost' }) : connectTcp(place);
+    const address = { host: hostname, port: Number(port) };
+    const socket = protocol === 'tls:' ? connectTls({ ...address, ca, servername: 'localhost' }) : connectTcp(address);
     const client = new LiveClient(socket);
     await once(socket, protocol === 'tls:' ? 'secureConnect' : 'connect');
     return client;
@@ -93,24 +93,24 @@ export class LiveClient {
   }
 
   /** Sends a request and resolves with the whole answer. */
-  async ask(method: string, params: unknown = {}): Promise<Answer> {
+  async request(method: string, params: unknown = {}): Promise<RpcResponse> {
     const id = this.#nextId;
     this.#nextId += 1;
     this.send(JSON.stringify({ jsonrpc: '2.0', id, method, params }));
-    return this.answerTo(id);
+    return this.responseTo(id);
   }
 
-  async answerTo(id: number): Promise<Answer> {
-    const answer = await eventually(
-      () => this.#answers.get(id) ?? (this.code === null ? null : { error: { code: 0, message: 'closed' } }),
-      (answer) => answer !== null,
+  async responseTo(id: number): Promise<RpcResponse> {
+    const response = await eventually(
+      () => this.#responses.get(id) ?? (this.code === null ? null : { error: { code: 0, message: 'closed' } }),
+      (response) => response !== null,
     );
-    return answer!;
+    return response!;
   }
 
   /** Sends a request and resolves with its result; rejects with the sentence. */
-  async call(method: string, params: unknown = {}): Promise<Answer['result']> {
-    const { result, error } = await this.ask(method, params);
+  async call(method: string, params: unknown = {}): Promise<RpcResponse['result']> {
+    const { result, error } = await this.request(method, params);
     if (error !== undefined) throw new Error(error.message);
     return result;
   }
@@ -159,20 +159,20 @@ export class LiveClient {
     await this.ended();
   }
 
-  #takeLines(text: string): void {
-    const lines = (this.#rest + text).split('\n');
-    this.#rest = lines.pop()!;
-    for (const line of lines) this.#take(line);
+  #onData(text: string): void {
+    const lines = (this.#partialLine + text).split('\n');
+    this.#partialLine = lines.pop()!;
+    for (const line of lines) this.#onMessage(line);
   }
 
-  #take(text: string): void {
+  #onMessage(text: string): void {
     this.texts.push(text);
-    const message = JSON.parse(text) as Notification & Answer & { id?: number | null };
+    const message = JSON.parse(text) as Notification & RpcResponse & { id?: number | null };
     if (message.method !== undefined) this.notifications.push(message);
-    else if (typeof message.id === 'number') this.#answers.set(message.id, message);
+    else if (typeof message.id === 'number') this.#responses.set(message.id, message);
   }
 
-  #end(code: number, reason: string): void {
+  #onClose(code: number, reason: string): void {
     this.code ??= code;
     this.reason = reason;
   }

@@ -32,8 +32,8 @@ test('a node that loses the database keeps its clients, and they miss and repeat
   const webhook = live.group.webhook.replace(live.server.url, other.url);
   for (const text of ['one', 'two', 'three']) await live.post(text, { ...live.group, webhook });
   await other.operate('groups.update', { group: live.group.id, title: 'Renamed' });
-  expect(await clients[0]!.ask('live.ping')).toMatchObject({ result: {} });
-  expect(await clients[0]!.ask('conversations.list')).toMatchObject({ error: { data: { code: 'database_away' } } });
+  expect(await clients[0]!.request('live.ping')).toMatchObject({ result: {} });
+  expect(await clients[0]!.request('conversations.list')).toMatchObject({ error: { data: { code: 'database_away' } } });
   await proxy.forward();
   for (const client of clients) {
     const changes = await eventually(
@@ -84,7 +84,7 @@ test('what was committed and its answer lost is heard by those who follow, thoug
   const client = await live.follow(other.liveUrl);
   const texts = (): string[] =>
     client.changes(live.group.id).flatMap(({ message }) => (message?.deleted ? 'deleted' : (message?.text ?? [])));
-  const heard = (...expected: string[]) =>
+  const eventuallyReceived = (...expected: string[]) =>
     eventually(
       async () => texts(),
       (all) => all.join() === expected.join(),
@@ -102,7 +102,7 @@ test('what was committed and its answer lost is heard by those who follow, thoug
       deferrable initially deferred for each row execute function wait_in_commit()`,
   );
   await changeUnheard(() => as('messages.send', { text: 'two' }));
-  await heard('one', 'two');
+  await eventuallyReceived('one', 'two');
   await changeUnheard(() => as('messages.delete', { seq: 1 }));
-  await heard('one', 'two', 'deleted');
+  await eventuallyReceived('one', 'two', 'deleted');
 });

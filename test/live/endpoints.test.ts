@@ -117,9 +117,9 @@ describe('endpoints with a certificate', () => {
 });
 
 test('a port that is taken is told with the keys that name it and who has it', async () => {
-  const taken = createServer().listen(0, '127.0.0.1');
-  await once(taken, 'listening');
-  const { port } = taken.address() as AddressInfo;
+  const occupied = createServer().listen(0, '127.0.0.1');
+  await once(occupied, 'listening');
+  const { port } = occupied.address() as AddressInfo;
   const endpoint = { type: 'tcp', interface: '127.0.0.1', port, tls: null } as const;
   try {
     await expect(TestServer.start({ endpoints: [endpoint] })).rejects.toThrow(
@@ -128,7 +128,7 @@ test('a port that is taken is told with the keys that name it and who has it', a
       ),
     );
   } finally {
-    taken.close();
+    occupied.close();
   }
 });
 

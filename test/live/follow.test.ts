@@ -131,11 +131,11 @@ describe('a client that follows', () => {
 
   test('follows once, and nothing before it has said who it is', async () => {
     const client = await live.connect(live.urls[2]);
-    expect(await client.ask('live.follow')).toMatchObject({ error: { data: { code: 'unauthenticated' } } });
+    expect(await client.request('live.follow')).toMatchObject({ error: { data: { code: 'unauthenticated' } } });
     await client.call('live.authenticate', { token: live.alice.token });
     await client.call('live.follow');
-    expect(await client.ask('live.follow')).toMatchObject({ error: { data: { code: 'invalid_input' } } });
-    expect(await client.ask('live.authenticate', { token: live.alice.token })).toMatchObject({
+    expect(await client.request('live.follow')).toMatchObject({ error: { data: { code: 'invalid_input' } } });
+    expect(await client.request('live.authenticate', { token: live.alice.token })).toMatchObject({
       error: { data: { code: 'forbidden' } },
     });
   });

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
-import type { Signal } from '../../src/bus/bus.ts';
+import type { EphemeralEvent } from '../../src/bus/bus.ts';
 import { PostgresBus } from '../../src/bus/postgres-bus.ts';
 import { silentLog } from '../../src/log.ts';
 import { notify } from '../../src/storage/notifications.ts';
@@ -13,16 +13,16 @@ let live: LiveFixture;
 let bob: TestPerson;
 let alice: LiveClient;
 let bus: PostgresBus;
-const signals: Signal[] = [];
+const signals: EphemeralEvent[] = [];
 let people = 0;
 beforeAll(async () => {
   live = await LiveFixture.start();
   // Another node, which hears what this one says.
   bus = new PostgresBus(live.server.database.open(), silentLog(), { node: 'listener' });
-  const listens = new Promise<void>((resolve) => void bus.subscribe({ gap: resolve }));
-  bus.subscribe({ signal: (signal) => signals.push(signal) });
+  const isListening = new Promise<void>((resolve) => void bus.subscribe({ resync: resolve }));
+  bus.subscribe({ ephemeral: (signal) => signals.push(signal) });
   bus.start();
-  await listens;
+  await isListening;
 });
 beforeEach(async () => {
   bob = await createPerson(live.server, `bob-${(people += 1)}`);
@@ -34,25 +34,25 @@ afterAll(async () => {
   await live.stop();
 });
 
-const told = (): boolean[] =>
+const seenByAlice = (): boolean[] =>
   alice.of('presence').flatMap(({ params }) => (params.account.id === bob.id ? [params.online as boolean] : []));
-const heard = (): boolean[] =>
+const seenByPeer = (): boolean[] =>
   signals.flatMap((each) => (each.kind === 'presence' && each.accountId === bob.id ? [each.online] : []));
-const toldIs = (...expected: boolean[]): Promise<boolean[]> =>
-  eventually(told, (all) => JSON.stringify(all) === JSON.stringify(expected));
+const eventuallySeen = (...expected: boolean[]): Promise<boolean[]> =>
+  eventually(seenByAlice, (all) => JSON.stringify(all) === JSON.stringify(expected));
 const isListed = async (): Promise<boolean> =>
   (await alice.call('presence.list', { conversation: live.group.id })).accounts.some(
     ({ id }: { id: number }) => id === bob.id,
   );
-const turn = (client: LiveClient, foreground: boolean): Promise<unknown> =>
+const setForeground = (client: LiveClient, foreground: boolean): Promise<unknown> =>
   client.call('live.foreground', { foreground });
 
 test('a connection in the background is away, here and on other nodes, and back when it says so', async () => {
   const client = await live.follow(live.urls[2], bob.token);
-  await toldIs(true);
+  await eventuallySeen(true);
   expect(await isListed()).toBe(true);
-  expect(await turn(client, false)).toEqual({ foreground: false });
-  await toldIs(true, false);
+  expect(await setForeground(client, false)).toEqual({ foreground: false });
+  await eventuallySeen(true, false);
   expect(await isListed()).toBe(false);
   // It gets what is said all the same.
   await live.post('while away');
@@ -60,43 +60,43 @@ test('a connection in the background is away, here and on other nodes, and back 
     () => client.changes(live.group.id),
     (changes) => changes.length > 0,
   );
-  expect(await turn(client, true)).toEqual({ foreground: true });
-  await toldIs(true, false, true);
+  expect(await setForeground(client, true)).toEqual({ foreground: true });
+  await eventuallySeen(true, false, true);
   expect(await isListed()).toBe(true);
-  await eventually(heard, (all) => all.length === 3);
-  expect(heard()).toEqual([true, false, true]);
+  await eventually(seenByPeer, (all) => all.length === 3);
+  expect(seenByPeer()).toEqual([true, false, true]);
 });
 
 test('one connection in the foreground is enough, whichever it is', async () => {
   const phone = await live.follow(live.urls[2], bob.token);
   const desk = await live.follow(live.urls[1], (await signIn(live.server, bob.id)).token);
-  await toldIs(true);
-  await turn(phone, false);
-  await turn(phone, false);
+  await eventuallySeen(true);
+  await setForeground(phone, false);
+  await setForeground(phone, false);
   expect(await isListed()).toBe(true);
-  await turn(desk, false);
-  await toldIs(true, false);
-  await turn(phone, true);
-  await turn(desk, true);
-  await turn(desk, true);
-  await toldIs(true, false, true);
+  await setForeground(desk, false);
+  await eventuallySeen(true, false);
+  await setForeground(phone, true);
+  await setForeground(desk, true);
+  await setForeground(desk, true);
+  await eventuallySeen(true, false, true);
   await desk.close();
-  await turn(phone, false);
-  await toldIs(true, false, true, false);
+  await setForeground(phone, false);
+  await eventuallySeen(true, false, true, false);
   // One that is in the background is missed by nobody when it goes; a new one is in the foreground.
   await phone.close();
   await live.follow(live.urls[0], bob.token);
-  await toldIs(true, false, true, false, true);
+  await eventuallySeen(true, false, true, false, true);
   expect(await isListed()).toBe(true);
 });
 
 test('who is in the background here and in the foreground elsewhere is not away', async () => {
   const client = await live.follow(live.urls[0], bob.token);
-  await toldIs(true);
-  await turn(client, false);
-  await toldIs(true, false);
+  await eventuallySeen(true);
+  await setForeground(client, false);
+  await eventuallySeen(true, false);
   await live.server.database.query((sql) => notify(sql, `another-node p${bob.id}:1`));
-  await toldIs(true, false, true);
+  await eventuallySeen(true, false, true);
   expect(await isListed()).toBe(true);
   await client.close();
   expect(await isListed()).toBe(true);
@@ -104,25 +104,27 @@ test('who is in the background here and in the foreground elsewhere is not away'
 
 test('a flutter tells the others nothing, or what it has come to', async () => {
   const client = await live.follow(live.urls[2], bob.token);
-  await toldIs(true);
-  for (let n = 0; n < 20; n += 1) await turn(client, n % 2 === 1);
-  await turn(client, false);
+  await eventuallySeen(true);
+  for (let n = 0; n < 20; n += 1) await setForeground(client, n % 2 === 1);
+  await setForeground(client, false);
   await eventually(isListed, (is) => !is);
   // Never the same twice, since it is told once a second what has changed.
-  expect(told().every((online, n, all) => online !== all[n - 1])).toBe(true);
+  expect(seenByAlice().every((online, n, all) => online !== all[n - 1])).toBe(true);
 });
 
 test('what cannot be read is refused and changes nothing', async () => {
   const client = await live.follow(live.urls[2], bob.token);
   for (const params of [{}, { foreground: 'yes' }, { foreground: true, more: 1 }, { foreground: null }, null]) {
-    expect(await client.ask('live.foreground', params)).toMatchObject({ error: { data: { code: 'invalid_input' } } });
+    expect(await client.request('live.foreground', params)).toMatchObject({
+      error: { data: { code: 'invalid_input' } },
+    });
   }
   expect(await isListed()).toBe(true);
 });
 
 test('is for those who have said who they are', async () => {
   const client = await live.connect(live.urls[2]);
-  expect(await client.ask('live.foreground', { foreground: false })).toMatchObject({
+  expect(await client.request('live.foreground', { foreground: false })).toMatchObject({
     error: { data: { code: 'unauthenticated' } },
   });
   await client.call('live.authenticate', { token: bob.token });
@@ -141,9 +143,9 @@ test('the other servers of the database see who turns away and comes back', asyn
       );
     const client = await live.signIn(live.urls[2], bob.token);
     await eventually(isSeen, (is) => is);
-    await turn(client, false);
+    await setForeground(client, false);
     await eventually(isSeen, (is) => !is);
-    await turn(client, true);
+    await setForeground(client, true);
     await eventually(isSeen, (is) => is);
     await there.close();
   } finally {

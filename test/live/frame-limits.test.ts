@@ -15,25 +15,25 @@ describe.each([
 ] as const)('over %s', (_name, index) => {
   test('a frame has at most 16 KiB before signing in, and live.max-frame after it', async () => {
     live = await LiveFixture.start();
-    const stranger = await live.connect(live.urls[index]);
+    const unauthenticated = await live.connect(live.urls[index]);
     const frame = call('live.ping', { x: 'x'.repeat(16 * 1_024 - 67) });
     expect(frame.length).toBeLessThanOrEqual(16 * 1_024);
-    stranger.send(frame);
-    expect(await stranger.answerTo(1)).toMatchObject({ error: { code: -32602 } });
-    stranger.send(`${frame}${' '.repeat(100)}`);
-    expect(await stranger.ended()).toBe(4004);
+    unauthenticated.send(frame);
+    expect(await unauthenticated.responseTo(1)).toMatchObject({ error: { code: -32602 } });
+    unauthenticated.send(`${frame}${' '.repeat(100)}`);
+    expect(await unauthenticated.ended()).toBe(4004);
 
     const client = await live.signIn(live.urls[index]);
-    expect(await client.ask('live.ping', { x: 'x'.repeat(500_000) })).toMatchObject({ error: { code: -32602 } });
+    expect(await client.request('live.ping', { x: 'x'.repeat(500_000) })).toMatchObject({ error: { code: -32602 } });
     client.send(call('live.ping', { x: 'x'.repeat(1_100_000) }));
     expect(await client.ended()).toBe(4004);
   });
 
   test('a smaller live.max-frame holds before signing in as well', async () => {
     live = await LiveFixture.start({ live: { maxFrameBytes: 4 * 1_024 } });
-    const stranger = await live.connect(live.urls[index]);
-    stranger.send(call('live.ping', { x: 'x'.repeat(5_000) }));
-    expect(await stranger.ended()).toBe(4004);
+    const unauthenticated = await live.connect(live.urls[index]);
+    unauthenticated.send(call('live.ping', { x: 'x'.repeat(5_000) }));
+    expect(await unauthenticated.ended()).toBe(4004);
   });
 
   test.each([
@@ -42,9 +42,9 @@ describe.each([
     ['levels', { x: [[[[[[[[]]]]]]]] }],
   ])('a frame with many %s ends a connection that has not signed in', async (_what, params) => {
     live = await LiveFixture.start();
-    const stranger = await live.connect(live.urls[index]);
-    stranger.send(call('live.ping', params));
-    expect(await stranger.ended()).toBe(4005);
+    const unauthenticated = await live.connect(live.urls[index]);
+    unauthenticated.send(call('live.ping', params));
+    expect(await unauthenticated.ended()).toBe(4005);
   });
 
   test('an operation of a session takes 500 values here too', async () => {
@@ -52,7 +52,7 @@ describe.each([
     const client = await live.signIn(live.urls[index]);
     for (const method of ['live.foreground', 'conversations.list', 'messages.send']) {
       expect(
-        await client.ask(
+        await client.request(
           method,
           keys(600, (n) => `k${n}`),
         ),
@@ -72,14 +72,14 @@ describe.each([
   test('live.follow takes 20,000 conversations, and tells the first mistake of as many', async () => {
     live = await LiveFixture.start();
     const client = await live.signIn(live.urls[index]);
-    const wrong = await client.ask('live.follow', { known: keys(900, (n) => `k${n}`) });
+    const wrong = await client.request('live.follow', { known: keys(900, (n) => `k${n}`) });
     expect(wrong).toMatchObject({ error: { code: -32602, message: 'known.k0: is not the number of a conversation' } });
-    expect(await client.ask('live.follow', { known: { 7: -1 } })).toMatchObject({
+    expect(await client.request('live.follow', { known: { 7: -1 } })).toMatchObject({
       error: { code: -32602, message: 'known.7: is not a rev' },
     });
-    const tooMany = await client.ask('live.follow', { known: keys(20_001, (n) => `${n + 1}`) });
+    const tooMany = await client.request('live.follow', { known: keys(20_001, (n) => `${n + 1}`) });
     expect(tooMany).toMatchObject({ error: { message: 'known: names more than 20000 conversations' } });
-    const followed = await client.ask('live.follow', { known: keys(20_000, (n) => `${n + 1}`) });
+    const followed = await client.request('live.follow', { known: keys(20_000, (n) => `${n + 1}`) });
     expect(followed).toMatchObject({ result: { complete: true } });
     client.send(call('live.follow', { known: keys(20_000, (n) => `k${n}`) }));
     expect(await client.ended()).toBe(4005);

@@ -69,7 +69,7 @@ describe.each([
   ])('%s with the wrong types is answered with what is wrong', async (method, params) => {
     live = await LiveFixture.start();
     const client = method === 'live.authenticate' ? await connect() : await live.signIn(live.urls[index]);
-    expect(await client.ask(method, params)).toMatchObject({ error: { code: -32602 } });
+    expect(await client.request(method, params)).toMatchObject({ error: { code: -32602 } });
     await client.call('live.ping');
   });
 
@@ -81,7 +81,7 @@ describe.each([
       const params = method === 'live.authenticate' ? { token: live.alice.token } : {};
       client.send(JSON.stringify({ jsonrpc: '2.0', id, method, params }));
     }
-    await client.answerTo(methods.length - 1);
+    await client.responseTo(methods.length - 1);
     const ids = client.texts.map((text) => (JSON.parse(text) as { id?: number }).id);
     expect(ids.filter((id) => id !== undefined)).toEqual(methods.map((_, id) => id));
   });
@@ -110,7 +110,7 @@ describe.each([
     const startedAt = performance.now();
     for (let n = 0; n < 5; n += 1) {
       const token = `kls_${String(n).repeat(43)}`;
-      expect(await client.ask('live.authenticate', { token })).toMatchObject({
+      expect(await client.request('live.authenticate', { token })).toMatchObject({
         error: { data: { code: 'unauthenticated' } },
       });
     }
@@ -201,7 +201,7 @@ describe('what no client sends', () => {
       client.socket.write(Buffer.from([byte]));
       if (byte % 7 === 0) await new Promise(setImmediate);
     }
-    expect(await client.answerTo(7)).toMatchObject({ result: { account: { nick: 'alice' } } });
+    expect(await client.responseTo(7)).toMatchObject({ result: { account: { nick: 'alice' } } });
   });
 
   test('a line without an end costs what a line may have, and ends', async () => {
@@ -225,7 +225,7 @@ describe('what no client sends', () => {
       `${call(1, 'live.authenticate', { token })}\n${call(2, 'messages.send', { conversation, text: 'by nc' })}\n`,
     );
     expect(await client.ended()).toBe(1000);
-    expect(await client.answerTo(2)).toMatchObject({ result: { id: expect.stringMatching(`^${conversation}:`) } });
+    expect(await client.responseTo(2)).toMatchObject({ result: { id: expect.stringMatching(`^${conversation}:`) } });
   });
 
   test('a client that reads nothing is closed with "sync again" when too much waits, and costs no more', async () => {
@@ -288,7 +288,7 @@ describe('bounds on connections', () => {
     await live.signIn(live.urls[0]);
     await live.signIn(live.urls[2]);
     const third = await live.connect(live.urls[1]);
-    expect(await third.ask('live.authenticate', { token: live.alice.token })).toMatchObject({
+    expect(await third.request('live.authenticate', { token: live.alice.token })).toMatchObject({
       error: { data: { code: 'limit_reached' } },
     });
     expect(await third.ended()).toBe(4003);

@@ -5,7 +5,7 @@ import { eventually } from '../support/eventually.ts';
 import { insertFile } from '../support/files.ts';
 import { createPerson, type TestPerson } from '../support/people.ts';
 import { TestServer } from '../support/server.ts';
-import { changes, history, joined, privateOf, send, withScopes } from './talk.ts';
+import { changes, history, joined, privateOf, send, withScopes } from './conversation-calls.ts';
 
 let server: TestServer;
 let alice: TestPerson;

@@ -35,18 +35,18 @@ const endDuty = (): Promise<unknown> =>
 describe('a round of cleaning up', () => {
   test('is done by one of the nodes that begin it at the same moment', async () => {
     const nodes = ['a', 'b', 'c'].map((node) => housekeepingOf(node));
-    const rounds = await Promise.all(nodes.map((node) => node.round()));
+    const rounds = await Promise.all(nodes.map((node) => node.runOnce()));
     expect(rounds.filter((removed) => removed !== null)).toEqual([expect.objectContaining({ keys: OLD_KEYS })]);
     expect(await keysLeft()).toBe(0);
   });
 
   test('is not repeated by a node whose clock comes to it a little later, and is by any node the next time', async () => {
     const [a, b] = [housekeepingOf('a'), housekeepingOf('b')];
-    expect(await a.round()).not.toBeNull();
-    expect(await b.round()).toBeNull();
-    expect(await a.round()).toBeNull();
+    expect(await a.runOnce()).not.toBeNull();
+    expect(await b.runOnce()).toBeNull();
+    expect(await a.runOnce()).toBeNull();
     await endDuty();
-    expect(await b.round()).not.toBeNull();
+    expect(await b.runOnce()).not.toBeNull();
   });
 
   test('of a node that was killed in the middle is made up for by another the next time', async () => {
@@ -54,17 +54,17 @@ describe('a round of cleaning up', () => {
       (sql) => sql`update duty set holder = 'killed', expires_at = clock_timestamp() + interval '10 minutes'`,
     );
     const b = housekeepingOf('b');
-    expect(await b.round()).toBeNull();
+    expect(await b.runOnce()).toBeNull();
     expect(await keysLeft()).toBe(OLD_KEYS);
     await endDuty();
-    expect(await b.round()).toMatchObject({ keys: OLD_KEYS });
+    expect(await b.runOnce()).toMatchObject({ keys: OLD_KEYS });
   });
 
   test('is not waited for for ever when the clock of the database was set back meanwhile', async () => {
     await database.query(
       (sql) => sql`update duty set holder = 'a', expires_at = clock_timestamp() + interval '1 year'`,
     );
-    expect(await housekeepingOf('b').round()).not.toBeNull();
+    expect(await housekeepingOf('b').runOnce()).not.toBeNull();
   });
 
   test('ends for a node that froze in it, when another has taken it over before it woke', async () => {
@@ -77,7 +77,7 @@ describe('a round of cleaning up', () => {
     );
     const warnings: string[] = [];
     const log = { ...silentLog(), warn: (event: string) => warnings.push(event) };
-    expect(await housekeepingOf('a', log).round()).toBeNull();
+    expect(await housekeepingOf('a', log).runOnce()).toBeNull();
     expect(warnings).toHaveLength(1);
     expect(await keysLeft()).toBe(OLD_KEYS - PAGE);
   });

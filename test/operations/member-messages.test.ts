@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { callAs } from '../support/call.ts';
 import { createPerson, type TestPerson } from '../support/people.ts';
 import { postJson, TestServer, type TestGroup } from '../support/server.ts';
-import { block, history, joined, privateOf, send, withScopes } from './talk.ts';
+import { block, history, joined, privateOf, send, withScopes } from './conversation-calls.ts';
 
 let server: TestServer;
 let group: TestGroup;

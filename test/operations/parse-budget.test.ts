@@ -14,23 +14,23 @@ function spend(budget: ParseBudget, source: SourceKey, atMs: number): void {
 
 test('a source has 250 ms in any second, and gets them again as the second passes', () => {
   const budget = new ParseBudget(BUDGET_MS);
-  expect(budget.admits(a, 10_000)).toBe(true);
+  expect(budget.hasTimeLeft(a, 10_000)).toBe(true);
   for (let piece = 0; piece < 4; piece += 1) budget.charge(a, 50, 10_050);
-  expect(budget.admits(a, 10_050)).toBe(true);
+  expect(budget.hasTimeLeft(a, 10_050)).toBe(true);
   budget.charge(a, 50, 10_450);
-  expect(budget.admits(a, 10_450)).toBe(false);
+  expect(budget.hasTimeLeft(a, 10_450)).toBe(false);
   // No second that begins at the first piece holds more.
-  expect(budget.admits(a, 11_050)).toBe(false);
-  expect(budget.admits(a, 11_150)).toBe(true);
+  expect(budget.hasTimeLeft(a, 11_050)).toBe(false);
+  expect(budget.hasTimeLeft(a, 11_150)).toBe(true);
   for (let piece = 0; piece < 4; piece += 1) budget.charge(a, 50, 11_150);
-  expect(budget.admits(a, 11_150)).toBe(false);
-  expect(budget.admits(a, 60_000)).toBe(true);
+  expect(budget.hasTimeLeft(a, 11_150)).toBe(false);
+  expect(budget.hasTimeLeft(a, 60_000)).toBe(true);
 });
 
 test('one source takes nothing from another one, and the machine itself has no bound', () => {
   const budget = new ParseBudget(BUDGET_MS);
   spend(budget, a, 10_000);
-  expect([budget.admits(a, 10_000), budget.admits(b, 10_000), budget.admits(null, 10_000)]).toEqual([
+  expect([budget.hasTimeLeft(a, 10_000), budget.hasTimeLeft(b, 10_000), budget.hasTimeLeft(null, 10_000)]).toEqual([
     false,
     true,
     true,
@@ -40,7 +40,7 @@ test('one source takes nothing from another one, and the machine itself has no b
 test('a pause of the machine within one piece of work shuts nobody out', () => {
   const budget = new ParseBudget(BUDGET_MS);
   budget.charge(a, 5_000, 10_000);
-  expect(budget.admits(a, 10_000)).toBe(true);
+  expect(budget.hasTimeLeft(a, 10_000)).toBe(true);
 });
 
 test('work of a source without time is refused and not done', async () => {
@@ -96,7 +96,7 @@ test('so many wait for the next turn, and no more', async () => {
 
 test('a caller who waits for time gets it, or is refused when there is none within the given time', async () => {
   const budget = new ParseBudget(BUDGET_MS);
-  const inLine = (maxMs: number): Promise<string> => budget.runInLine(a, { maxMs, refusal }, () => 'done');
+  const inLine = (maxMs: number): Promise<string> => budget.runQueued(a, { maxMs, refusal }, () => 'done');
   expect(await inLine(0)).toBe('done');
   spend(budget, a, performance.now());
   await expect(inLine(0)).rejects.toThrow('refused');
@@ -108,7 +108,7 @@ test('callers of one source wait in a line, in order, and one who is refused hol
   spend(budget, a, performance.now());
   const order: string[] = [];
   const inLine = (name: string, maxMs: number): Promise<void> =>
-    budget.runInLine(a, { maxMs, refusal }, () => void order.push(name)).catch(() => void order.push(`not ${name}`));
+    budget.runQueued(a, { maxMs, refusal }, () => void order.push(name)).catch(() => void order.push(`not ${name}`));
   const all = [inLine('first', 60_000), inLine('second', 0), inLine('third', 60_000)];
   await inLine('fourth', 60_000);
   await Promise.all(all);
@@ -124,7 +124,7 @@ test('callers who wait share the budget of each tenth of a second', async () => 
     const slot = Math.floor(performance.now() / 100);
     bySlot.set(slot, (bySlot.get(slot) ?? 0) + 1);
   };
-  await Promise.all(Array.from({ length: 100 }, () => budget.runInLine(a, { maxMs: 60_000, refusal }, work)));
+  await Promise.all(Array.from({ length: 100 }, () => budget.runQueued(a, { maxMs: 60_000, refusal }, work)));
   // 25 ms are 13 pieces at most. All together would be within the budget of a second.
   expect(Math.max(...bySlot.values())).toBeLessThan(18);
 });
@@ -133,7 +133,7 @@ test('sources that were quiet longest are forgotten first', () => {
   const budget = new ParseBudget(BUDGET_MS);
   spend(budget, first, 10_000);
   for (let other = 0; other < 9_999; other += 1) budget.charge(sourceKey(`${other}`), 1, 10_000);
-  expect(budget.admits(first, 10_000)).toBe(false);
+  expect(budget.hasTimeLeft(first, 10_000)).toBe(false);
   for (let other = 0; other < 10_000; other += 1) budget.charge(sourceKey(`more ${other}`), 1, 10_000);
-  expect(budget.admits(first, 10_000)).toBe(true);
+  expect(budget.hasTimeLeft(first, 10_000)).toBe(true);
 });

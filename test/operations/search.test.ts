@@ -1,14 +1,14 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import type { MessageShape } from '../../src/operations/shapes.ts';
+import type { SerializedMessage } from '../../src/operations/serializers.ts';
 import { callAs } from '../support/call.ts';
 import { waitingSessions } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
 import { createPerson, signIn, type TestPerson } from '../support/people.ts';
 import { postJson, TestServer, type TestGroup } from '../support/server.ts';
-import { joined, privateOf, send, withScopes } from './talk.ts';
+import { joined, privateOf, send, withScopes } from './conversation-calls.ts';
 
 interface Found {
-  readonly messages: (MessageShape & { conversation: number })[];
+  readonly messages: (SerializedMessage & { conversation: number })[];
   readonly next: string | null;
 }
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { hashSessionToken } from '../../src/operations/sessions.ts';
+import { hashSessionToken } from '../../src/operations/session-cache.ts';
 import { findSession } from '../../src/storage/sessions.ts';
 import { TestServer } from '../support/server.ts';
 

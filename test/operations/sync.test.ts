@@ -5,8 +5,8 @@ import { callAs } from '../support/call.ts';
 import { PATIENT } from '../support/config.ts';
 import type { TestPerson } from '../support/people.ts';
 import { TestServer } from '../support/server.ts';
-import { changes, history, joined, send } from './talk.ts';
-import type { ChangeShape } from '../../src/operations/shapes.ts';
+import { changes, history, joined, send } from './conversation-calls.ts';
+import type { SerializedChange } from '../../src/operations/serializers.ts';
 
 let server: TestServer;
 let alice: TestPerson;
@@ -40,8 +40,8 @@ async function pageThrough(
   conversation: number,
   limit: number,
   from = 0,
-): Promise<{ all: ChangeShape[]; rev: number }> {
-  const all: ChangeShape[] = [];
+): Promise<{ all: SerializedChange[]; rev: number }> {
+  const all: SerializedChange[] = [];
   let rev = from;
   for (;;) {
     const page = await changes(server, bob, { conversation, after_rev: rev, limit });

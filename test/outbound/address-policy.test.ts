@@ -9,8 +9,8 @@ describe('without exceptions the policy', () => {
   test.each(['1.1.1.1', '8.8.8.8', '172.15.0.1', '172.32.0.1', '100.63.0.1', '100.128.0.1', '2606:4700::1111'])(
     'allows the public address %s',
     (address) => {
-      expect(policy.refuses(address, HOST)).toBeNull();
-      expect(policy.refusesHost(address)).toBeNull();
+      expect(policy.violatedRule(address, HOST)).toBeNull();
+      expect(policy.violatedRuleOfHost(address)).toBeNull();
     },
   );
 
@@ -66,13 +66,13 @@ describe('without exceptions the policy', () => {
     ['4000::1', 'reserved'],
     ['1::1', 'reserved'],
   ])('refuses %s as %s', (address, rule) => {
-    expect(policy.refuses(address, HOST)).toBe(rule);
+    expect(policy.violatedRule(address, HOST)).toBe(rule);
   });
 
   test.each(['', 'localhost', '127.1', '2130706433', '1.2.3.4.5', '[::1]'])(
     'refuses "%s", which a resolver cannot have meant',
     (address) => {
-      expect(policy.refuses(address, HOST)).toBe('not an address');
+      expect(policy.violatedRule(address, HOST)).toBe('not an address');
     },
   );
 
@@ -97,15 +97,15 @@ describe('without exceptions the policy', () => {
     ['256.1.1.1', 'not a host'],
     ['a b', 'not a host'],
   ])('refuses the URL host %s as %s', (host, rule) => {
-    expect(policy.refusesHost(host)).toBe(rule);
+    expect(policy.violatedRuleOfHost(host)).toBe(rule);
     const normalised = URL.parse(`http://${host}/`)?.hostname;
-    if (normalised !== undefined) expect(policy.refusesHost(normalised)).toBe(rule);
+    if (normalised !== undefined) expect(policy.violatedRuleOfHost(normalised)).toBe(rule);
   });
 
   test.each(['localhost', '127.0.0.1.nip.io', 'hooks.example.org', '[2606:4700::1111]', '134744072'])(
     'leaves the URL host %s to the look-up, or allows it',
     (host) => {
-      expect(policy.refusesHost(host)).toBeNull();
+      expect(policy.violatedRuleOfHost(host)).toBeNull();
     },
   );
 });
@@ -114,51 +114,51 @@ describe('the allow list', () => {
   test('"loopback" allows both loopbacks, and the mapped spelling of the IPv4 one', () => {
     const policy = new AddressPolicy(['Loopback']);
     for (const address of ['127.0.0.1', '127.9.9.9', '::1', '::ffff:127.0.0.1']) {
-      expect(policy.refuses(address, HOST)).toBeNull();
+      expect(policy.violatedRule(address, HOST)).toBeNull();
     }
     for (const address of ['10.0.0.1', '::127.0.0.1', '64:ff9b::7f00:1', '0.0.0.0', '::ffff:10.0.0.1', '::']) {
-      expect(policy.refuses(address, HOST)).not.toBeNull();
+      expect(policy.violatedRule(address, HOST)).not.toBeNull();
     }
   });
 
   test('"private" allows the private ranges and nothing else', () => {
     const policy = new AddressPolicy(['private']);
     for (const address of ['10.0.0.1', '172.16.9.9', '192.168.0.1', 'fd12::1', 'fc00::1', '::ffff:10.0.0.1']) {
-      expect(policy.refuses(address, HOST)).toBeNull();
+      expect(policy.violatedRule(address, HOST)).toBeNull();
     }
     for (const address of ['127.0.0.1', '169.254.169.254', '100.64.0.1', 'fe80::1', '2002:a00:1::']) {
-      expect(policy.refuses(address, HOST)).not.toBeNull();
+      expect(policy.violatedRule(address, HOST)).not.toBeNull();
     }
   });
 
   test('a CIDR range and a single address allow what they hold', () => {
     const policy = new AddressPolicy(['10.1.0.0/16', 'fd00:1::/32', '192.168.7.7', 'fe80::5', '64:ff9b::/96']);
     for (const address of ['10.1.0.0', '10.1.255.255', 'fd00:1::9', '192.168.7.7', 'fe80::5', '64:ff9b::808:808']) {
-      expect(policy.refuses(address, HOST)).toBeNull();
+      expect(policy.violatedRule(address, HOST)).toBeNull();
     }
     for (const address of ['10.2.0.0', '10.0.255.255', 'fd00:2::9', '192.168.7.8', 'fe80::6']) {
-      expect(policy.refuses(address, HOST)).not.toBeNull();
+      expect(policy.violatedRule(address, HOST)).not.toBeNull();
     }
-    expect(policy.refusesHost('0xa010203')).toBeNull();
+    expect(policy.violatedRuleOfHost('0xa010203')).toBeNull();
   });
 
   test('a mapped address is allowed by IPv4 entries and by mapped entries, not by a wide IPv6 range', () => {
-    expect(new AddressPolicy(['10.1.0.0/16']).refuses('::ffff:10.1.2.3', HOST)).toBeNull();
-    expect(new AddressPolicy(['::ffff:10.1.0.0/112']).refuses('::ffff:10.1.2.3', HOST)).toBeNull();
-    expect(new AddressPolicy(['::ffff:10.1.0.0/112']).refuses('::ffff:10.2.2.3', HOST)).toBe('IPv4-mapped IPv6');
-    expect(new AddressPolicy(['::/0']).refuses('::ffff:10.1.2.3', HOST)).toBe('IPv4-mapped IPv6');
-    expect(new AddressPolicy(['::/0']).refuses('::127.0.0.1', HOST)).toBeNull();
-    expect(new AddressPolicy(['0.0.0.0/0']).refuses('::1', HOST)).toBe('loopback');
+    expect(new AddressPolicy(['10.1.0.0/16']).violatedRule('::ffff:10.1.2.3', HOST)).toBeNull();
+    expect(new AddressPolicy(['::ffff:10.1.0.0/112']).violatedRule('::ffff:10.1.2.3', HOST)).toBeNull();
+    expect(new AddressPolicy(['::ffff:10.1.0.0/112']).violatedRule('::ffff:10.2.2.3', HOST)).toBe('IPv4-mapped IPv6');
+    expect(new AddressPolicy(['::/0']).violatedRule('::ffff:10.1.2.3', HOST)).toBe('IPv4-mapped IPv6');
+    expect(new AddressPolicy(['::/0']).violatedRule('::127.0.0.1', HOST)).toBeNull();
+    expect(new AddressPolicy(['0.0.0.0/0']).violatedRule('::1', HOST)).toBe('loopback');
   });
 
   test('a host name allows any address, for that name only', () => {
     const policy = new AddressPolicy(['hooks.local', '*.Corp.Example', 'bücher.example']);
     for (const host of ['hooks.local', 'HOOKS.local', 'hooks.local.', 'a.corp.example', 'b.a.corp.example']) {
-      expect(policy.refuses('10.0.0.1', host)).toBeNull();
+      expect(policy.violatedRule('10.0.0.1', host)).toBeNull();
     }
-    expect(policy.refuses('127.0.0.1', 'xn--bcher-kva.example')).toBeNull();
+    expect(policy.violatedRule('127.0.0.1', 'xn--bcher-kva.example')).toBeNull();
     for (const host of ['corp.example', 'notcorp.example', 'a.hooks.local', 'corp.example.evil.org', '']) {
-      expect(policy.refuses('10.0.0.1', host)).toBe('private');
+      expect(policy.violatedRule('10.0.0.1', host)).toBe('private');
     }
   });
 

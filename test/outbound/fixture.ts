@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { AddressPolicy } from '../../src/outbound/address-policy.ts';
 import { DeliveryClient, type DeliveryClientOptions } from '../../src/outbound/delivery-client.ts';
-import { NameLookup, type ResolveName } from '../../src/outbound/name-lookup.ts';
+import { DnsResolver, type ResolveName } from '../../src/outbound/dns-resolver.ts';
 import { Receiver, type OnRequest } from './receiver.ts';
 
 /** What a client under test needs besides the defaults of {@link Fixture}. */
@@ -27,7 +27,7 @@ export class Fixture {
   client({ allow = ['loopback'], resolve, ...options }: ClientOptions = {}): DeliveryClient {
     const client = new DeliveryClient({
       policy: new AddressPolicy(allow),
-      lookup: new NameLookup({
+      lookup: new DnsResolver({
         timeoutMs: 200,
         cacheMs: 0,
         failureCacheMs: 0,

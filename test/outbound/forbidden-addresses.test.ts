@@ -123,7 +123,7 @@ function refusal(url: string, policy = POLICY): string | null {
 describe('forbidden addresses', () => {
   test.each(BLOCKS)('from %s to %s are refused', (first, last) => {
     for (const address of [first, last]) {
-      expect([address, POLICY.refuses(address, HOST)]).toEqual([address, expect.any(String)]);
+      expect([address, POLICY.violatedRule(address, HOST)]).toEqual([address, expect.any(String)]);
       const literal = isIPv6(address) ? `[${address}]` : address;
       expect(refusal(`http://${literal}/`)).toBe('hook_address');
     }
@@ -133,8 +133,8 @@ describe('forbidden addresses', () => {
     for (const carry of CARRIERS) {
       const address = carry(inner);
       expect(isIPv6(address)).toBe(true);
-      expect([address, POLICY.refuses(address, HOST)]).toEqual([address, expect.any(String)]);
-      expect(POLICY.refuses(`${address}%eth0`, HOST)).not.toBeNull();
+      expect([address, POLICY.violatedRule(address, HOST)]).toEqual([address, expect.any(String)]);
+      expect(POLICY.violatedRule(`${address}%eth0`, HOST)).not.toBeNull();
       expect(refusal(`https://[${address}]/`)).toBe('hook_address');
       expect(refusal(`https://[${address.toUpperCase()}]:8443/`)).toBe('hook_address');
     }
@@ -199,7 +199,7 @@ describe('delivery.allow', () => {
     ['localhost', 'a.localhost'],
     ['localhost', 'localhost.localdomain'],
   ])('%s does not open a private address to %s', (entry, host) => {
-    expect(new AddressPolicy([entry]).refuses('10.0.0.1', host)).toBe('private');
+    expect(new AddressPolicy([entry]).violatedRule('10.0.0.1', host)).toBe('private');
   });
 
   test.each([
@@ -212,7 +212,7 @@ describe('delivery.allow', () => {
     ['2606:4700::/32', ['2606:4701::5efe:7f00:1', '127.0.0.1', '::ffff:10.0.0.1']],
   ])('%s opens nothing beside it', (entry, others) => {
     const policy = new AddressPolicy([entry]);
-    for (const address of others) expect([address, policy.refuses(address, HOST)]).not.toEqual([address, null]);
+    for (const address of others) expect([address, policy.violatedRule(address, HOST)]).not.toEqual([address, null]);
   });
 });
 

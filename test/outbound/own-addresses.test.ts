@@ -4,8 +4,8 @@ import ipaddr from 'ipaddr.js';
 import { createWebPushKeys } from '../../src/config/web-push-keys.ts';
 import { AddressPolicy } from '../../src/outbound/address-policy.ts';
 import { MachineNetwork, type MachineNetworkFacts } from '../../src/outbound/machine-network.ts';
-import { NameLookup, type ResolveName } from '../../src/outbound/name-lookup.ts';
-import { PublicNames } from '../../src/outbound/public-names.ts';
+import { DnsResolver, type ResolveName } from '../../src/outbound/dns-resolver.ts';
+import { PublicHosts } from '../../src/outbound/public-hosts.ts';
 import { callAs } from '../support/call.ts';
 import { newSubscription } from '../support/devices.ts';
 import { createPerson } from '../support/people.ts';
@@ -58,13 +58,13 @@ function route(to: string, length: number, { nextHop = '::', flags }: { nextHop?
 }
 
 /** Public names that resolve to what `resolve` says. */
-function publicNames(resolve: ResolveName, now?: () => number): PublicNames {
-  const lookup = new NameLookup({ timeoutMs: 60_000, cacheMs: 0, failureCacheMs: 0, concurrency: 4, resolve });
+function publicHosts(resolve: ResolveName, now?: () => number): PublicHosts {
+  const lookup = new DnsResolver({ timeoutMs: 60_000, cacheMs: 0, failureCacheMs: 0, concurrency: 4, resolve });
   const uris = {
     baseUri: 'https://chat.example.org/klatch',
     publicEndpoints: ['wss://live.example.org', 'tls://[2606:4700::7]:9070'],
   };
-  return new PublicNames(uris, { lookup, ...(now === undefined ? {} : { now }) });
+  return new PublicHosts(uris, { lookup, ...(now === undefined ? {} : { now }) });
 }
 
 describe('the address policy and this machine', () => {
@@ -79,23 +79,23 @@ describe('the address policy and this machine', () => {
     ['2a01:4f8:10:20:ffff::', 'on-link IPv6'],
     ['2a01:4f8:10:30::1', 'on-link IPv6'],
   ])('refuses %s (%s)', (address, rule) => {
-    expect(policy.refuses(address, HOST)).toBe(rule);
-    expect(policy.refusesHost(address.includes(':') ? `[${address}]` : address)).toBe(rule);
+    expect(policy.violatedRule(address, HOST)).toBe(rule);
+    expect(policy.violatedRuleOfHost(address.includes(':') ? `[${address}]` : address)).toBe(rule);
   });
 
   test.each(['185.199.108.8', '2a01:4f8:10:40::1', '2a01:4f8:10:50::1', '2a01:4f8:10:21::1', '2606:4700::1111'])(
     'lets %s through, which is neither its own nor on its link',
     (address) => {
-      expect(policy.refuses(address, HOST)).toBeNull();
+      expect(policy.violatedRule(address, HOST)).toBeNull();
     },
   );
 
   test('delivery.allow lets own addresses and neighbours through', () => {
     const listed = new AddressPolicy(['185.199.108.7', '2a01:4f8:10:20::/64', 'self.example'], { machine });
-    expect(listed.refuses('185.199.108.7', HOST)).toBeNull();
-    expect(listed.refuses('2a01:4f8:10:20::5', HOST)).toBeNull();
-    expect(listed.refuses('2a01:4f8:10:30::1', HOST)).toBe('on-link IPv6');
-    expect(listed.refuses('2a01:4f8:10:30::1', 'self.example')).toBeNull();
+    expect(listed.violatedRule('185.199.108.7', HOST)).toBeNull();
+    expect(listed.violatedRule('2a01:4f8:10:20::5', HOST)).toBeNull();
+    expect(listed.violatedRule('2a01:4f8:10:30::1', HOST)).toBe('on-link IPv6');
+    expect(listed.violatedRule('2a01:4f8:10:30::1', 'self.example')).toBeNull();
   });
 
   test('reads the interfaces again once its answer is 10 s old, and not for each question', () => {
@@ -107,14 +107,14 @@ describe('the address policy and this machine', () => {
       return { interfaces: [{ address, cidr: `${address}/24` }], routes: '' };
     };
     const moving = new AddressPolicy([], { machine: new MachineNetwork({ read, now: () => now }) });
-    expect(moving.refuses('185.199.109.9', HOST)).toBeNull();
+    expect(moving.violatedRule('185.199.109.9', HOST)).toBeNull();
     address = '185.199.109.9';
     now = 9_999;
-    expect(moving.refuses('185.199.109.9', HOST)).toBeNull();
+    expect(moving.violatedRule('185.199.109.9', HOST)).toBeNull();
     expect(reads).toBe(1);
     now = 10_000;
-    expect(moving.refuses('185.199.109.9', HOST)).toBe(OWN);
-    expect(moving.refuses('185.199.108.7', HOST)).toBeNull();
+    expect(moving.violatedRule('185.199.109.9', HOST)).toBe(OWN);
+    expect(moving.violatedRule('185.199.108.7', HOST)).toBeNull();
   });
 
   test('knows every address of the machine that runs the tests, without being asked to', () => {
@@ -130,60 +130,60 @@ describe('the address policy and where clients reach the server', () => {
     Promise.resolve([{ address: host === 'chat.example.org' ? '185.199.108.7' : '185.199.108.9', family: 4 }]);
 
   test('refuses what http.base-uri and public-endpoints resolve to, by any name and as a literal', async () => {
-    const policy = new AddressPolicy([], { publicNames: publicNames(resolve) });
+    const policy = new AddressPolicy([], { publicHosts: publicHosts(resolve) });
     await policy.refresh();
     for (const address of ['185.199.108.7', '185.199.108.9', '2606:4700::7']) {
-      expect([address, policy.refuses(address, HOST)]).toEqual([address, OWN]);
+      expect([address, policy.violatedRule(address, HOST)]).toEqual([address, OWN]);
     }
-    expect(policy.refusesHost('185.199.108.7')).toBe(OWN);
-    expect(policy.refuses('185.199.108.8', HOST)).toBeNull();
+    expect(policy.violatedRuleOfHost('185.199.108.7')).toBe(OWN);
+    expect(policy.violatedRule('185.199.108.8', HOST)).toBeNull();
   });
 
   test('refuses their names, whatever they resolve to', () => {
-    const policy = new AddressPolicy([], { publicNames: publicNames(resolve) });
+    const policy = new AddressPolicy([], { publicHosts: publicHosts(resolve) });
     for (const host of ['chat.example.org', 'CHAT.example.org.', 'live.example.org']) {
-      expect([host, policy.refusesHost(host)]).toEqual([host, OWN]);
-      expect([host, policy.refuses('185.199.111.1', host)]).toEqual([host, OWN]);
+      expect([host, policy.violatedRuleOfHost(host)]).toEqual([host, OWN]);
+      expect([host, policy.violatedRule('185.199.111.1', host)]).toEqual([host, OWN]);
     }
-    expect(policy.refusesHost('hooks.example.org')).toBeNull();
-    const listed = new AddressPolicy(['chat.example.org'], { publicNames: publicNames(resolve) });
-    expect(listed.refusesHost('chat.example.org')).toBeNull();
-    expect(listed.refuses('185.199.108.7', 'chat.example.org')).toBeNull();
+    expect(policy.violatedRuleOfHost('hooks.example.org')).toBeNull();
+    const listed = new AddressPolicy(['chat.example.org'], { publicHosts: publicHosts(resolve) });
+    expect(listed.violatedRuleOfHost('chat.example.org')).toBeNull();
+    expect(listed.violatedRule('185.199.108.7', 'chat.example.org')).toBeNull();
   });
 
   test('keeps the addresses of the last look-up that succeeded, and takes the next ones', async () => {
     let now = 0;
     let answer: () => ReturnType<ResolveName> = () => resolve('chat.example.org');
-    const names = publicNames(
+    const names = publicHosts(
       () => answer(),
       () => now,
     );
-    const policy = new AddressPolicy([], { publicNames: names });
+    const policy = new AddressPolicy([], { publicHosts: names });
     await policy.refresh();
     answer = () => Promise.reject(Object.assign(new Error('no server answers'), { code: 'EAI_AGAIN' }));
     now = 60_000;
     await policy.refresh();
     await new Promise(setImmediate);
-    expect(policy.refuses('185.199.108.7', HOST)).toBe(OWN);
+    expect(policy.violatedRule('185.199.108.7', HOST)).toBe(OWN);
     answer = () => Promise.resolve([{ address: '185.199.110.1', family: 4 }]);
     now = 70_000;
     await policy.refresh();
     await new Promise(setImmediate);
-    expect(policy.refuses('185.199.110.1', HOST)).toBe(OWN);
-    expect(policy.refuses('185.199.108.7', HOST)).toBeNull();
+    expect(policy.violatedRule('185.199.110.1', HOST)).toBe(OWN);
+    expect(policy.violatedRule('185.199.108.7', HOST)).toBeNull();
   });
 
   test('the first connection waits until the own names are known; none is made to the server itself', async () => {
     const receiver = await fixture.receiver((socket) => socket.write(OK));
     const asked = Promise.withResolvers<void>();
     const answered = Promise.withResolvers<void>();
-    const names = publicNames(async () => {
+    const names = publicHosts(async () => {
       asked.resolve();
       await answered.promise;
       return [{ address: '185.199.108.7', family: 4 }];
     });
     const client = fixture.client({
-      policy: new AddressPolicy(['loopback'], { publicNames: names }),
+      policy: new AddressPolicy(['loopback'], { publicHosts: names }),
       resolve: () => Promise.resolve([{ address: '185.199.108.7', family: 4 }]),
     });
     const attempt = client.post(receiver.url('rebound.example'), {}, '{}');

@@ -7,7 +7,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { LocalStore } from '../../src/files/local-store.ts';
 import { S3Store } from '../../src/files/s3-store.ts';
 import { BUCKET, KEYS, S3Server } from '../files/s3-server.ts';
-import { newKey, S3_TEST_BOUNDS, storeFile } from '../files/stored.ts';
+import { newKey, S3_TEST_BOUNDS, storeFile } from '../files/store-fixture.ts';
 import { mustRun, run } from './support/run.ts';
 
 const MIB = 1024 * 1024;

@@ -9,7 +9,7 @@ import {
 import type { AddressInfo } from 'node:net';
 import { jwtVerify } from 'jose';
 import type { TestAppleKey, TestTls } from './keys.ts';
-import { Count } from './waiters.ts';
+import { Count } from './count.ts';
 
 /** A push as it arrived. */
 export interface ApnsPush {

@@ -2,7 +2,7 @@ import { afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/
 import { constants } from 'node:http2';
 import { createServer, type AddressInfo } from 'node:net';
 import { AppleVendor } from '../../src/push/apple.ts';
-import type { PushNote, PushOutcome } from '../../src/push/vendor.ts';
+import type { PushNotification, PushOutcome } from '../../src/push/vendor.ts';
 import { Folder } from '../config/folder.ts';
 import { freePort } from '../support/ports.ts';
 import { ApnsServer, type ApnsOptions } from './apns-server.ts';
@@ -66,7 +66,8 @@ function vendor({
 }
 
 const target = { token: 'ab12'.repeat(16), app: null };
-const send = (to: AppleVendor, changes: Partial<PushNote> = {}): Promise<PushOutcome> => to.send(target, note(changes));
+const send = (to: AppleVendor, changes: Partial<PushNotification> = {}): Promise<PushOutcome> =>
+  to.send(target, note(changes));
 const DELIVERED = { outcome: 'delivered' } as const;
 
 describe("the driver of Apple's push service", () => {

@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { jwtVerify } from 'jose';
 import type { TestAccount } from './keys.ts';
-import { Count } from './waiters.ts';
+import { Count } from './count.ts';
 
 /** A push as it arrived, with the project of its address. */
 export interface FcmPush {

@@ -2,7 +2,7 @@ import { afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/
 import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { GoogleVendor } from '../../src/push/google.ts';
-import type { PushNote, PushOutcome } from '../../src/push/vendor.ts';
+import type { PushNotification, PushOutcome } from '../../src/push/vendor.ts';
 import { FcmServer, fcmError, googleError } from './fcm-server.ts';
 import { createServiceAccount, note, times, type TestAccount } from './keys.ts';
 
@@ -44,7 +44,7 @@ function vendor({ timeoutMs = 5_000, now, keys = [account], endpoint = server.en
 }
 
 const target = { token: 'device-1', app: null };
-const send = (to: GoogleVendor, changes: Partial<PushNote> = {}): Promise<PushOutcome> =>
+const send = (to: GoogleVendor, changes: Partial<PushNotification> = {}): Promise<PushOutcome> =>
   to.send(target, note(changes));
 const answering = ([status, body]: readonly [number, string], headers = {}): void => {
   server.script = (_push, res) => {

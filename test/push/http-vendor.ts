@@ -1,9 +1,9 @@
 import { performance } from 'node:perf_hooks';
 import type { DeviceKind } from '../../src/model/device.ts';
-import type { PushNote, PushOutcome, PushTarget, PushVendor } from '../../src/push/vendor.ts';
+import type { PushNotification, PushOutcome, PushTarget, PushVendor } from '../../src/push/vendor.ts';
 
 /** What a vendor's service got: the note as JSON, and the device's token as the path. */
-export interface GotPush extends Omit<PushNote, 'expiresAt'> {
+export interface GotPush extends Omit<PushNotification, 'expiresAt'> {
   readonly expiresAt: string;
   readonly app: string | null;
 }
@@ -23,7 +23,7 @@ export class HttpVendor implements PushVendor {
     this.#timeoutMs = timeoutMs;
   }
 
-  async send({ token, app }: PushTarget, note: PushNote): Promise<PushOutcome> {
+  async send({ token, app }: PushTarget, note: PushNotification): Promise<PushOutcome> {
     const startedMs = performance.now();
     try {
       const response = await fetch(`${this.#url()}/${encodeURIComponent(token)}`, {

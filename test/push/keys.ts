@@ -4,7 +4,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ConversationId, Seq } from '../../src/model/ids.ts';
-import type { PushNote } from '../../src/push/vendor.ts';
+import type { PushNotification } from '../../src/push/vendor.ts';
 
 const pkcs8 = { type: 'pkcs8', format: 'pem' } as const;
 
@@ -78,7 +78,7 @@ export function createTls(): TestTls {
 }
 
 /** A note about a message of group 7; `changes` are what a test is about. */
-export function note(changes: Partial<PushNote> = {}): PushNote {
+export function note(changes: Partial<PushNotification> = {}): PushNotification {
   return {
     conversationId: 7 as ConversationId,
     firstSeq: 3 as Seq,

@@ -26,7 +26,7 @@ async function together(accounts: readonly AccountId[], post: () => Promise<Seq>
   for (const account of accounts) stage.foreground.add(account);
   const queue = stage.start();
   const last = await post();
-  await stage.lookedAt(last);
+  await stage.setForeground(last);
   await queue.stop(1_000);
   stage.foreground.clear();
   await stage.database.query((sql) => sql`update push_pending set next_at = now()`);
@@ -106,7 +106,7 @@ function gatedQueue() {
     config: testConfig(stage.database.target, '/nowhere').push,
     projectName: 'Klatch under test',
     isForeground: () => false,
-    certainAfterMs: 60_000,
+    presenceSettledMs: 60_000,
     log: silentLog(),
   });
   return { queue, looked: looked.promise, goOn: () => goOn.resolve() };

@@ -42,7 +42,7 @@ describe('a member', () => {
     stage.foreground.add(alice);
     stage.start();
     for (const text of ['one', 'two', 'three']) await stage.post(text);
-    await stage.lookedAt(3);
+    await stage.setForeground(3);
     await stage.read(alice, 2 as Seq);
     stage.foreground.clear();
     await stage.database.query((sql) => sql`update push_pending set next_at = now()`);
@@ -81,7 +81,7 @@ describe('a member', () => {
     stage.start();
     await stage.post('hello');
     await stage.post('hello @bob');
-    await stage.lookedAt(2);
+    await stage.setForeground(2);
     for (const account of [alice, bob]) await stage.setting(account, 'mentions');
     stage.foreground.clear();
     await stage.database.query((sql) => sql`update push_pending set next_at = now()`);
@@ -168,7 +168,7 @@ describe('somebody in the foreground', () => {
   test('who only was believed to be there, as of a node that died, is told when that is known', async () => {
     await stage.device(alice);
     stage.foreground.add(alice);
-    const before = stage.start({}, { certainAfterMs: 185_000 });
+    const before = stage.start({}, { presenceSettledMs: 185_000 });
     await stage.post('hello');
     await stage.waits(1);
     await before.stop(1_000);
@@ -176,7 +176,7 @@ describe('somebody in the foreground', () => {
       await sql`update message set sent_at = sent_at - interval '100 seconds'`;
       await sql`update push_pending set next_at = now()`;
     });
-    const queue = stage.start({}, { certainAfterMs: 185_000 });
+    const queue = stage.start({}, { presenceSettledMs: 185_000 });
     const [row] = await eventually(
       () => stage.pending(),
       ([first]) => first === undefined || first.dueInS > 30,

@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import type { AccountId } from '../../src/model/ids.ts';
 import { claimDue } from '../../src/storage/push-claims.ts';
 import { settlePushes } from '../../src/storage/push-settlement.ts';
-import { readSubjects } from '../../src/storage/push-subjects.ts';
+import { readNotifiedContent } from '../../src/storage/push-content.ts';
 import { DatabaseProxy } from '../support/database-proxy.ts';
 import { eventually } from '../support/eventually.ts';
 import { recordingLog } from '../support/recording-log.ts';
@@ -56,7 +56,9 @@ describe('several nodes', () => {
     const take = (forMs: number): ReturnType<typeof claimDue> =>
       general.run((sql) => claimDue(sql, 'web', { limit: 10, forMs }));
     const [first] = await take(0);
-    expect(await general.run((sql) => readSubjects(sql, [first!]))).toMatchObject([{ messages: [{ text: 'hello' }] }]);
+    expect(await general.run((sql) => readNotifiedContent(sql, [first!]))).toMatchObject([
+      { messages: [{ text: 'hello' }] },
+    ]);
     const [second] = await take(60_000);
     expect(second!.claim).toBe(first!.claim + 1);
     expect(await take(0)).toEqual([]);

@@ -3,8 +3,8 @@ import { deviceKinds } from '../../src/model/device.ts';
 import type { AccountId, ConversationId, Seq } from '../../src/model/ids.ts';
 import { claimDue, nextDueMs } from '../../src/storage/push-claims.ts';
 import { fanOut } from '../../src/storage/push-fan-out.ts';
-import { expirePushes, settlePushes, withdrawRead } from '../../src/storage/push-settlement.ts';
-import { readSubjects } from '../../src/storage/push-subjects.ts';
+import { expirePushes, settlePushes, cancelRead } from '../../src/storage/push-settlement.ts';
+import { readNotifiedContent } from '../../src/storage/push-content.ts';
 import type { Pool } from '../../src/storage/pool.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 
@@ -85,7 +85,7 @@ test('among 100,000 conversations nothing on the way of a push reads a large tab
       expect(await fanOut(pool, ids, rules)).toEqual({ rows: expect.any(Number), again: [] });
       const taken = await pool.run((sql) => claimDue(sql, 'web', { limit: 100, forMs: 60_000 }));
       expect(taken).toHaveLength(100);
-      const subjects = await pool.run((sql) => readSubjects(sql, taken));
+      const subjects = await pool.run((sql) => readNotifiedContent(sql, taken));
       expect(subjects.filter((subject) => subject !== null).length).toBeGreaterThan(90);
       await pool.run((sql) => nextDueMs(sql, 'web'));
       const settlements = taken.map(
@@ -93,7 +93,7 @@ test('among 100,000 conversations nothing on the way of a push reads a large tab
       );
       await pool.run((sql) => settlePushes(sql, settlements, DAY_MS));
       const positions = ids.map((conversationId) => ({ conversationId, accountId: 5 as AccountId, seq: 1 as Seq }));
-      await pool.run((sql) => withdrawRead(sql, positions));
+      await pool.run((sql) => cancelRead(sql, positions));
       await pool.run((sql) => expirePushes(sql, { afterMs: DAY_MS, limit: 1_000 }));
     }),
   ).toEqual(new Map());

@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { deviceKinds } from '../../src/model/device.ts';
 import type { AccountId } from '../../src/model/ids.ts';
 import type { PushQueue } from '../../src/push/queue.ts';
-import type { VendorReport } from '../../src/push/report.ts';
+import type { VendorReport } from '../../src/push/vendor-report.ts';
 import type { PushOutcome } from '../../src/push/vendor.ts';
 import type { Pool } from '../../src/storage/pool.ts';
 import { eventually } from '../support/eventually.ts';
@@ -86,7 +86,7 @@ describe('the vendors', () => {
     apple.problem = 'the key cannot be read';
     const queue = stage.start({}, { vendors: new Map([web, apple].map((each) => [each.kind, each])) });
     await stage.post('hello');
-    await stage.lookedAt(1);
+    await stage.setForeground(1);
     expect((await stage.waits(1)).map(({ kind }) => kind)).toEqual(['apple']);
     expect(stage.got().map(({ kind }) => kind)).toEqual(['web']);
     expect(await queue.status()).toMatchObject([
@@ -106,7 +106,7 @@ describe('the vendors', () => {
     await queue.stop(100);
     expect(web.stopped).toBe(true);
     free();
-    await stage.lookedAt(1);
+    await stage.setForeground(1);
   });
 
   test('are closed when the queue stops, and what they had in hand is sent by the next', async () => {

@@ -78,7 +78,7 @@ describe('a message', () => {
     const silent = new MessageLog(stage.pools.intake, logOptions());
     await silent.append(post(stage.group, 'unheard'));
     await silent.stop();
-    stage.bus.publish('gap');
+    stage.bus.publish('resync');
     await stage.settled(2);
     expect(stage.told().map(([, text]) => text)).toEqual(['Sender 0: heard', 'Sender 0: unheard']);
   });
@@ -107,7 +107,7 @@ describe('a message', () => {
     } finally {
       await stage.database.query((sql) => sql.unsafe('drop function refuse() cascade'));
     }
-    stage.bus.publish('gap');
+    stage.bus.publish('resync');
     await stage.settled(1);
     expect(stage.told().map(([, text]) => text)).toEqual(['Sender 0: goes on', 'Sender 0: stuck']);
   });
@@ -140,7 +140,7 @@ describe('a message', () => {
     stage.start();
     await stage.post('stays');
     await stage.post('goes');
-    await stage.lookedAt(2);
+    await stage.setForeground(2);
     stage.foreground.clear();
     await stage.database.query(async (sql) => {
       await sql`update message set deleted_at = now(), text = '' where seq = 2`;
@@ -168,7 +168,7 @@ describe('a message', () => {
     await stage.database.query((sql) =>
       sql.unsafe(`update message set attachments = '[{"name":"Übersicht.pdf"},{"name":"фото.jpg"}]' where seq = 3`),
     );
-    stage.bus.publish('gap');
+    stage.bus.publish('resync');
     await stage.settled(3);
     expect(stage.got().map(({ note }) => note.title)).toEqual(Array(3).fill('東京 " \\ ‮evil'));
     expect(stage.told().map(([, text]) => text)).toEqual([
@@ -259,7 +259,7 @@ describe('a burst', () => {
     await stage.service('web').received(1);
     await stage.post('second');
     await stage.post('third');
-    await stage.lookedAt(3);
+    await stage.setForeground(3);
     expect(stage.got()).toHaveLength(1);
     answered.resolve();
     await stage.settled(3);

@@ -3,7 +3,7 @@ import type { PushConfig } from '../../src/config/config.ts';
 import { silentLog } from '../../src/log.ts';
 import { deviceKinds, type DeviceKind, type NotificationLevel } from '../../src/model/device.ts';
 import type { AccountId, ConversationId, DeviceId, Seq } from '../../src/model/ids.ts';
-import { PushQueue, type PushParts } from '../../src/push/queue.ts';
+import { PushQueue, type PushDeps } from '../../src/push/queue.ts';
 import type { PushVendor } from '../../src/push/vendor.ts';
 import type { Database } from '../../src/storage/database.ts';
 import { MessageLog } from '../../src/storage/message-log.ts';
@@ -47,7 +47,7 @@ export class PushStage {
     this.services = parts.services;
     this.log = new MessageLog(
       this.pools.intake,
-      logOptions({ onCommitted: (heads) => this.bus.publish('advanced', heads) }),
+      logOptions({ onCommitted: (heads) => this.bus.publish('messagesCommitted', heads) }),
     );
   }
 
@@ -82,7 +82,7 @@ export class PushStage {
   }
 
   /** A queue that is started, with short waits. */
-  start(config: Partial<PushConfig> = {}, changes: Partial<PushParts> = {}, known = true): PushQueue {
+  start(config: Partial<PushConfig> = {}, changes: Partial<PushDeps> = {}, known = true): PushQueue {
     const base = testConfig(this.database.target, '/nowhere').push;
     const settings: PushConfig = { ...base, retryMs: [50], timeoutMs: 5_000, ...config };
     const vendors = deviceKinds.map((kind): [DeviceKind, PushVendor] => [
@@ -97,7 +97,7 @@ export class PushStage {
       projectName: 'Klatch under test',
       vendors: new Map(vendors),
       foreground: () => this.foreground,
-      certainAfterMs: 60_000,
+      presenceSettledMs: 60_000,
       postsWaiting: () => this.log.depth,
       log: silentLog(),
       ...changes,
@@ -150,7 +150,7 @@ export class PushStage {
       update membership set read_seq = ${seq} where conversation_id = ${conversationId} and account_id = ${account}`,
     );
     if (options.silent === true) return;
-    this.bus.publish('signal', { kind: 'read', conversationId, accountId: account, seq });
+    this.bus.publish('ephemeral', { kind: 'read', conversationId, accountId: account, seq });
   }
 
   async setting(account: AccountId, level: NotificationLevel, mutedForS: number | null = null): Promise<void> {
@@ -182,14 +182,14 @@ export class PushStage {
 
   /** Resolves when the fan-out has looked at everything up to here, and nothing waits to be sent. */
   async settled(upTo: number): Promise<void> {
-    await this.lookedAt(upTo);
+    await this.setForeground(upTo);
     await eventually(
       () => this.pending(),
       (rows) => rows.length === 0,
     );
   }
 
-  async lookedAt(upTo: number): Promise<void> {
+  async setForeground(upTo: number): Promise<void> {
     await eventually(
       () => this.cursor(),
       (seq) => seq === upTo,

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from '@jest/globals';
 import webPush from 'web-push';
 import { AddressPolicy } from '../../src/outbound/address-policy.ts';
-import { NameLookup } from '../../src/outbound/name-lookup.ts';
+import { DnsResolver } from '../../src/outbound/dns-resolver.ts';
 import type { PushVendors } from '../../src/push/vendor.ts';
 import { createVendors } from '../../src/push/vendors.ts';
 import { testConfig, type ConfigChanges } from '../support/config.ts';
@@ -17,7 +17,7 @@ function create(changes: ConfigChanges): PushVendors {
   const config = testConfig(TARGET, '/nowhere', changes);
   made = createVendors(config, {
     policy: new AddressPolicy([]),
-    lookup: new NameLookup({ timeoutMs: 1_000, cacheMs: 1_000, failureCacheMs: 1_000, concurrency: 1 }),
+    lookup: new DnsResolver({ timeoutMs: 1_000, cacheMs: 1_000, failureCacheMs: 1_000, concurrency: 1 }),
     userAgent: 'Klatch/0',
     log: recordingLog(lines),
   });

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { jwtVerify } from 'jose';
 import type { WebSubscription } from '../../src/model/device.ts';
 import { openAes128gcm, type Browser } from './aes128gcm.ts';
-import { Count } from './waiters.ts';
+import { Count } from './count.ts';
 
 const { subtle } = webcrypto;
 

@@ -1,10 +1,10 @@
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import webPush from 'web-push';
 import { AddressPolicy } from '../../src/outbound/address-policy.ts';
-import { NameLookup } from '../../src/outbound/name-lookup.ts';
+import { DnsResolver } from '../../src/outbound/dns-resolver.ts';
 import type { WebSubscription } from '../../src/model/device.ts';
 import type { ConversationId } from '../../src/model/ids.ts';
-import type { PushNote, PushOutcome } from '../../src/push/vendor.ts';
+import type { PushNotification, PushOutcome } from '../../src/push/vendor.ts';
 import { WebVendor } from '../../src/push/web.ts';
 import { note, times } from './keys.ts';
 import { WebPushReceiver } from './web-push-receiver.ts';
@@ -40,14 +40,14 @@ function vendor({ allow = ['loopback'], timeoutMs = 5_000, keys = vapid, subject
     { timeoutMs, inFlight: 100, userAgent: 'Klatch/0' },
     {
       policy: new AddressPolicy(allow),
-      lookup: new NameLookup({ timeoutMs: 1_000, cacheMs: 1_000, failureCacheMs: 1_000, concurrency: 2 }),
+      lookup: new DnsResolver({ timeoutMs: 1_000, cacheMs: 1_000, failureCacheMs: 1_000, concurrency: 2 }),
     },
   );
   closing.push(() => made.stop());
   return made;
 }
 
-const send = (to: WebVendor, changes: Partial<PushNote> = {}, at: unknown = browser): Promise<PushOutcome> =>
+const send = (to: WebVendor, changes: Partial<PushNotification> = {}, at: unknown = browser): Promise<PushOutcome> =>
   to.send({ token: typeof at === 'string' ? at : JSON.stringify(at), app: null }, note(changes));
 
 describe('the driver of Web Push', () => {

@@ -3,7 +3,7 @@ import { createServer, type AddressInfo } from 'node:net';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import postgres from 'postgres';
 import { Connection, type ConnectionTarget, type Sql } from '../../src/storage/connection.ts';
-import { DatabaseAwayError, DatabaseLostError, endsSession } from '../../src/storage/database-error.ts';
+import { DatabaseUnavailableError, CommitUnknownError, isConnectionFatal } from '../../src/storage/database-error.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { HalfOpenProxy } from '../support/half-open-proxy.ts';
 import { within } from '../support/machine-speed.ts';
@@ -60,7 +60,7 @@ describe('the deadline of a call', () => {
     const connection = open(database.target);
     const first = await connection.run(pid, 5_000);
     const slow = connection.run((sql) => sql`select pg_sleep(30)`, 200);
-    await endsWithin(15_000, expect(slow).rejects.toThrow(DatabaseLostError));
+    await endsWithin(15_000, expect(slow).rejects.toThrow(CommitUnknownError));
     expect(connection.ready).toBe(false);
     expect(await endsWithin(15_000, connection.run(pid, 20_000))).not.toBe(first);
     await database.query((sql) => sql`select pg_terminate_backend(${first}::int)`);
@@ -71,7 +71,7 @@ describe('the deadline of a call', () => {
     await connection.run(pid, 5_000);
     proxy.mode = 'swallow';
     const insert = connection.run((sql) => sql`insert into note values ('late')`, 200);
-    await endsWithin(15_000, expect(insert).rejects.toThrow(DatabaseLostError));
+    await endsWithin(15_000, expect(insert).rejects.toThrow(CommitUnknownError));
     proxy.mode = 'pass';
     expect(await connection.run((sql) => sql`select 1 as one`, 5_000)).toEqual([{ one: 1 }]);
     expect(proxy.ends).toEqual({ closed: 0, reset: 1 });
@@ -83,7 +83,7 @@ describe('the deadline of a call', () => {
     const connection = open({ ...throughProxy, connectTimeoutMs: 3_000 });
     proxy.mode = 'swallow';
     const insert = connection.run((sql) => sql`insert into note values ('never')`, 100);
-    await endsWithin(15_000, expect(insert).rejects.toThrow(DatabaseAwayError));
+    await endsWithin(15_000, expect(insert).rejects.toThrow(DatabaseUnavailableError));
     proxy.mode = 'pass';
     // The end of the first greeting is heard of while this one is under way.
     const next = connection.run((sql) => sql`select pg_sleep(3.2), 1 as one`, 20_000);
@@ -104,7 +104,7 @@ describe('the deadline of a call', () => {
         }),
       200,
     );
-    await expect(transaction).rejects.toThrow(DatabaseLostError);
+    await expect(transaction).rejects.toThrow(CommitUnknownError);
     await until(database, async (sql) => (await sessions(sql)) === 0);
     expect(await notes()).toBe(0);
   });
@@ -118,15 +118,15 @@ describe('a failure to connect', () => {
     server.close();
     await once(server, 'close');
     const connection = open({ ...throughProxy, port });
-    await expect(connection.run(pid, 5_000)).rejects.toThrow(DatabaseAwayError);
+    await expect(connection.run(pid, 5_000)).rejects.toThrow(DatabaseUnavailableError);
     const missing = open({ ...database.target, host: '/nonexistent' });
-    await expect(missing.run(pid, 5_000)).rejects.toThrow(DatabaseAwayError);
+    await expect(missing.run(pid, 5_000)).rejects.toThrow(DatabaseUnavailableError);
   });
 
   test.each(['reset', 'close'] as const)('is DatabaseAwayError on a %s before the first query', async (mode) => {
     const connection = open(throughProxy);
     proxy.mode = mode;
-    await expect(connection.run(pid, 5_000)).rejects.toThrow(DatabaseAwayError);
+    await expect(connection.run(pid, 5_000)).rejects.toThrow(DatabaseUnavailableError);
     proxy.mode = 'pass';
     await connection.run(pid, 5_000);
     // One for each call: the library did not connect once more for the first.
@@ -137,13 +137,13 @@ describe('a failure to connect', () => {
   test('is DatabaseAwayError after the time-out of connecting when the server does not greet', async () => {
     const connection = open({ ...throughProxy, connectTimeoutMs: 200 });
     proxy.mode = 'swallow';
-    await endsWithin(15_000, expect(connection.run(pid, 20_000)).rejects.toThrow(DatabaseAwayError));
+    await endsWithin(15_000, expect(connection.run(pid, 20_000)).rejects.toThrow(DatabaseUnavailableError));
   });
 
   test('is DatabaseAwayError when the database refuses us', async () => {
     const connection = open({ ...database.target, database: 'no_such_database' });
     await expect(connection.run(pid, 5_000)).rejects.toThrow(/no_such_database/);
-    await expect(connection.run(pid, 5_000)).rejects.toThrow(DatabaseAwayError);
+    await expect(connection.run(pid, 5_000)).rejects.toThrow(DatabaseUnavailableError);
   });
 });
 
@@ -157,7 +157,7 @@ describe('a session that ends', () => {
       while ((await sql`select from pg_stat_activity where pid = ${first} and wait_event = 'PgSleep'`).length === 0);
       await sql`select pg_terminate_backend(${first})`;
     });
-    await expect(slow).rejects.toThrow(DatabaseLostError);
+    await expect(slow).rejects.toThrow(CommitUnknownError);
     expect(closed).toBe(1);
     expect(await connection.run(pid, 5_000)).not.toBe(first);
   });
@@ -179,7 +179,7 @@ describe('a session that ends', () => {
       const ended = transaction.catch((error: unknown) => error);
       const lost = await working.promise;
       await database.query((sql) => sql`select pg_terminate_backend(${lost}::int)`);
-      expect(await ended).toBeInstanceOf(DatabaseLostError);
+      expect(await ended).toBeInstanceOf(CommitUnknownError);
       expect(await connection.run(pid, 20_000)).not.toBe(lost);
       connection.close();
     }
@@ -204,7 +204,7 @@ describe('a session that ends', () => {
   ])('is what SQLSTATE %s as %s means: %s', (code, severity, ends) => {
     const fields = { code, severity, message: 'made for a test' };
     const error = new (postgres.PostgresError as unknown as new (x: typeof fields) => Error)(fields);
-    expect(endsSession(error)).toBe(ends);
+    expect(isConnectionFatal(error)).toBe(ends);
   });
 });
 
@@ -213,7 +213,7 @@ describe('close()', () => {
     const connection = open(throughProxy);
     const call = connection.run(pid, 5_000);
     connection.close();
-    await expect(call).rejects.toThrow(DatabaseAwayError);
+    await expect(call).rejects.toThrow(DatabaseUnavailableError);
     await connection.run(pid, 5_000);
     expect(proxy.accepted).toBe(1);
   });
@@ -230,7 +230,7 @@ describe('close()', () => {
     const slow = connection.run((sql) => sql`select pg_sleep(1)`, 10_000);
     connection.close();
     connection.close();
-    await expect(slow).rejects.toThrow(DatabaseLostError);
+    await expect(slow).rejects.toThrow(CommitUnknownError);
     await new Promise(setImmediate);
     expect(held()).toEqual(before);
   });

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { reportDatabase } from '../../src/storage/database-report.ts';
 import { newestVersion } from '../../src/storage/migrate.ts';
-import { reportHooks } from '../../src/storage/hook-targets.ts';
+import { reportHooks } from '../../src/storage/hook-report.ts';
 import { readOnly } from '../../src/storage/read-only.ts';
 import { checkCanary, Sealer } from '../../src/storage/sealed.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import type { AccountId } from '../../src/model/ids.ts';
 import { insertAccount } from '../../src/storage/accounts.ts';
-import { readUsage, readWholeUsage, recountUsage } from '../../src/storage/file-usage.ts';
+import { readUsage, readTotalUsage, recountUsage } from '../../src/storage/file-usage.ts';
 import {
   deleteRow,
   findFile,
@@ -13,8 +13,8 @@ import {
   growUpload,
   insertUpload,
   listOwn,
-  type FilePlace,
-  markLoose,
+  type FilePosition,
+  detachFromMessage,
   markRemoved,
   noteProgress,
 } from '../../src/storage/files.ts';
@@ -61,7 +61,7 @@ const attach = (id: string, seq = 1) =>
   database.query((sql) => sql`update file set conversation_id = ${group.id}, seq = ${seq} where id = ${id}`);
 const usage = async (): Promise<unknown> => [
   await pool.run((sql) => readUsage(sql, owner)),
-  await pool.run((sql) => readWholeUsage(sql)),
+  await pool.run((sql) => readTotalUsage(sql)),
 ];
 
 describe('the room that files take', () => {
@@ -87,7 +87,7 @@ describe('the room that files take', () => {
     expect(refused.refusal).toBe('all_full');
     expect(await pool.run((sql) => findFile(sql, refused.id))).toBeNull();
     expect((await insert(600, member)).refusal).toBeNull();
-    expect(await pool.run((sql) => readWholeUsage(sql))).toEqual({ bytes: 1_500, files: 2 });
+    expect(await pool.run((sql) => readTotalUsage(sql))).toEqual({ bytes: 1_500, files: 2 });
   });
 
   test('holds for uploads at once', async () => {
@@ -204,9 +204,9 @@ describe('a file', () => {
     await attach(taken);
     await database.query((sql) => sql`update file set touched_at = now() - interval '2 days' where id <> ${young}`);
     const cutoff = new Date(Date.now() - 86_400_000);
-    expect(await pool.run((sql) => markLoose(sql, cutoff, 1))).toBe(1);
-    expect(await pool.run((sql) => markLoose(sql, cutoff, 10))).toBe(1);
-    expect(await pool.run((sql) => markLoose(sql, cutoff, 10))).toBe(0);
+    expect(await pool.run((sql) => detachFromMessage(sql, cutoff, 1))).toBe(1);
+    expect(await pool.run((sql) => detachFromMessage(sql, cutoff, 10))).toBe(1);
+    expect(await pool.run((sql) => detachFromMessage(sql, cutoff, 10))).toBe(0);
     const removed = await pool.run((sql) => findRemoved(sql, 10));
     expect(removed.map(({ id }) => id).sort()).toEqual([old, still].sort());
   });
@@ -215,7 +215,7 @@ describe('a file', () => {
     const made: string[] = [];
     for (let n = 0; n < 3; n += 1) made.push(await stored(n));
     await stored(1, member);
-    const own = (before: FilePlace | null, limit: number) =>
+    const own = (before: FilePosition | null, limit: number) =>
       pool.run((sql) => listOwn(sql, { accountId: owner, before, limit }));
     const first = await own(null, 2);
     expect(first.map(({ id }) => id)).toEqual([made[2], made[1]]);

@@ -9,7 +9,7 @@ import { insertIntegration } from '../../src/storage/integrations.ts';
 import { deleteMember } from '../../src/storage/members.ts';
 import { insertNotice } from '../../src/storage/notices.ts';
 import type { MessageLogOptions } from '../../src/storage/message-log.ts';
-import type { Post } from '../../src/storage/message-log-statement.ts';
+import type { Post } from '../../src/storage/write-posts.ts';
 import { packSettlements } from '../../src/storage/settlement-columns.ts';
 import type { Settlement } from '../../src/storage/settlement.ts';
 import { settle as settlePacked } from '../../src/storage/settlements.ts';

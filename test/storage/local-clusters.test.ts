@@ -5,9 +5,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { Connection } from '../../src/storage/connection.ts';
-import { findClusters, type LocalCluster } from '../../src/storage/local/clusters.ts';
-import { provision } from '../../src/storage/local/provision.ts';
-import { fitsVerifier, scramVerifier } from '../../src/storage/local/scram.ts';
+import { findClusters, type LocalCluster } from '../../src/storage/provision/clusters.ts';
+import { provision } from '../../src/storage/provision/provision.ts';
+import { fitsVerifier, scramVerifier } from '../../src/storage/provision/scram.ts';
 
 let folder: string;
 const servers: Server[] = [];

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { silentLog } from '../../src/log.ts';
 import { Database } from '../../src/storage/database.ts';
-import { LocalDatabaseError } from '../../src/storage/local/local-error.ts';
-import { provision, type DatabaseRequest, type ProvisionedDatabase } from '../../src/storage/local/provision.ts';
+import { LocalDatabaseError } from '../../src/storage/provision/local-error.ts';
+import { provision, type DatabaseRequest, type ProvisionedDatabase } from '../../src/storage/provision/provision.ts';
 import { migrate, newestVersion, SchemaTooNewError } from '../../src/storage/migrate.ts';
 import { readPasswd } from '../../src/storage/passwd.ts';
 import { checkCanary, Sealer } from '../../src/storage/sealed.ts';

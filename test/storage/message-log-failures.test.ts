@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { Sql } from '../../src/storage/connection.ts';
-import { DatabaseAwayError, DatabaseLostError } from '../../src/storage/database-error.ts';
+import { DatabaseUnavailableError, CommitUnknownError } from '../../src/storage/database-error.ts';
 import { MessageLog } from '../../src/storage/message-log.ts';
-import type { Posted } from '../../src/storage/message-log-statement.ts';
+import type { Posted } from '../../src/storage/write-posts.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { HalfOpenProxy } from '../support/half-open-proxy.ts';
 import {
@@ -230,10 +230,10 @@ describe('a connection that is lost in the middle of a flush', () => {
     expect(await ending(log.append(post(group!, 'a')))).toBe(1);
     proxy.mode = 'swallow';
     const answers = ['b', 'c'].map((text) => log.append(post(group!, text)));
-    await expect(answers[0]).rejects.toThrow(DatabaseLostError);
-    await expect(answers[1]).rejects.toThrow(DatabaseAwayError);
+    await expect(answers[0]).rejects.toThrow(CommitUnknownError);
+    await expect(answers[1]).rejects.toThrow(DatabaseUnavailableError);
     // While it is known to be away nobody waits for a deadline.
-    await expect(log.append(post(group!, 'd'))).rejects.toThrow(DatabaseAwayError);
+    await expect(log.append(post(group!, 'd'))).rejects.toThrow(DatabaseUnavailableError);
     proxy.mode = 'pass';
     await until(database, async () => (await ending(log.append(post(group!, 'e')))) === 2);
     expect(await texts()).toEqual(['a', 'e']);

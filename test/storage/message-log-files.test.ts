@@ -3,9 +3,9 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { Attachment } from '../../src/model/attachment.ts';
 import type { AccountId, ConversationId, Seq } from '../../src/model/ids.ts';
 import type { Database } from '../../src/storage/database.ts';
-import { DatabaseAwayError } from '../../src/storage/database-error.ts';
+import { DatabaseUnavailableError } from '../../src/storage/database-error.ts';
 import { IntakeFullError, MessageLog } from '../../src/storage/message-log.ts';
-import type { Post } from '../../src/storage/message-log-statement.ts';
+import type { Post } from '../../src/storage/write-posts.ts';
 import { eraseMessage, lockMessage } from '../../src/storage/messages.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import {
@@ -281,7 +281,7 @@ describe('a file that somebody else holds', () => {
       hasty.append(post(group, 'free')),
     ]);
     expect(answers).toEqual([
-      { status: 'rejected', reason: expect.any(DatabaseAwayError) },
+      { status: 'rejected', reason: expect.any(DatabaseUnavailableError) },
       { status: 'fulfilled', value: { outcome: 'new', seq: 1 } },
     ]);
     await held.release();

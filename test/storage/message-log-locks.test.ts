@@ -3,7 +3,7 @@ import type { AccountId, ConversationId } from '../../src/model/ids.ts';
 import type { Database } from '../../src/storage/database.ts';
 import { lockGroup, setArchived } from '../../src/storage/groups.ts';
 import { MessageLog } from '../../src/storage/message-log.ts';
-import type { Post } from '../../src/storage/message-log-statement.ts';
+import type { Post } from '../../src/storage/write-posts.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import {
   holdOpen,

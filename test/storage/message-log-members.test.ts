@@ -4,7 +4,7 @@ import type { Database } from '../../src/storage/database.ts';
 import { lockGroup } from '../../src/storage/groups.ts';
 import { deleteMember } from '../../src/storage/members.ts';
 import { MessageLog } from '../../src/storage/message-log.ts';
-import type { Post } from '../../src/storage/message-log-statement.ts';
+import type { Post } from '../../src/storage/write-posts.ts';
 import { insertNotice } from '../../src/storage/notices.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import {

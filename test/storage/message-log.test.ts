@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { AccountId, ConversationId, Seq } from '../../src/model/ids.ts';
 import type { Database } from '../../src/storage/database.ts';
-import { DatabaseAwayError } from '../../src/storage/database-error.ts';
+import { DatabaseUnavailableError } from '../../src/storage/database-error.ts';
 import { replaceToken } from '../../src/storage/integrations.ts';
-import { IntakeFullError, MessageLog, PoisonousPostError } from '../../src/storage/message-log.ts';
-import type { Posted } from '../../src/storage/message-log-statement.ts';
+import { IntakeFullError, MessageLog, PoisonMessageError } from '../../src/storage/message-log.ts';
+import type { Posted } from '../../src/storage/write-posts.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import {
   keyedPost,
@@ -65,7 +65,7 @@ describe('MessageLog', () => {
     const rejected = answers.flatMap((answer, i) =>
       answer.status === 'rejected' ? [{ i, reason: answer.reason }] : [],
     );
-    expect(rejected).toEqual([{ i: 237, reason: expect.any(PoisonousPostError) }]);
+    expect(rejected).toEqual([{ i: 237, reason: expect.any(PoisonMessageError) }]);
     const stored = await readWholeLog(test1);
     expect(stored).toHaveLength(499);
     expect(log.counts.posted).toBe(499);
@@ -288,7 +288,7 @@ describe('stop()', () => {
     const answers = Array.from({ length: 30 }, (_, i) => few.append(post(group!, `${i}`)));
     await Promise.all([few.stop(), few.stop()]);
     expect((await Promise.all(answers)).map(seqOf)).toEqual(Array.from({ length: 30 }, (_, i) => i + 1));
-    await expect(few.append(post(group!, 'late'))).rejects.toThrow(DatabaseAwayError);
+    await expect(few.append(post(group!, 'late'))).rejects.toThrow(DatabaseUnavailableError);
     expect(await readWholeLog(test1)).toHaveLength(30);
   });
 });

@@ -4,7 +4,7 @@ import { readChanges } from '../../src/storage/changes.ts';
 import { listAccounts, type AccountPage } from '../../src/storage/accounts.ts';
 import type { Sql, Transaction } from '../../src/storage/connection.ts';
 import { listGroups } from '../../src/storage/groups.ts';
-import { logPage, type LogPlace } from '../../src/storage/delivery-log.ts';
+import { logPage, type LogPosition } from '../../src/storage/delivery-log.ts';
 import {
   applyChanges,
   claimPing,
@@ -21,8 +21,8 @@ import { findIntegration } from '../../src/storage/integrations.ts';
 import { lanesOfConversations, PARTITIONS, pendingConversations, readMessages } from '../../src/storage/lanes.ts';
 import { eraseMessage, isBlocked, readHistory } from '../../src/storage/messages.ts';
 import { moveReadPosition } from '../../src/storage/read-positions.ts';
-import { writePosts, type Post } from '../../src/storage/message-log-statement.ts';
-import { digestNext } from '../../src/storage/digest.ts';
+import { writePosts, type Post } from '../../src/storage/write-posts.ts';
+import { indexNext } from '../../src/storage/indexing.ts';
 import { searchMessageWords } from '../../src/storage/search.ts';
 import { Pool } from '../../src/storage/pool.ts';
 import type { Settlement } from '../../src/storage/settlement.ts';
@@ -155,7 +155,7 @@ const hookOf = (index: number): HookReference => ({
   conversationId: conversation(index),
   hookId: conversation(index) as number as HookId,
 });
-const logPlace: LogPlace = { at: new Date(), firstSeq: 3 as Seq, attempt: 1 };
+const logPlace: LogPosition = { at: new Date(), firstSeq: 3 as Seq, attempt: 1 };
 
 /** Work on a locked hook, as a control write does it; on others than those that are settled, whose generation it raises. */
 const locked =
@@ -268,7 +268,7 @@ describe('of the digest and of searches', () => {
       maxBytes: 1_000_000,
     });
   test.each<[string, () => Promise<unknown>]>([
-    ['a turn', () => digestNext(pool, conversation(7))],
+    ['a turn', () => indexNext(pool, conversation(7))],
     ['a search for a rare word', () => search('rare', GROUPS + 1_000)],
     ['a search for a common word', () => search('common', GROUPS + 20)],
     ['a search for a word that nothing has', () => search('absent', GROUPS + 20)],

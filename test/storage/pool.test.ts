@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import type { Sql } from '../../src/storage/connection.ts';
-import { DatabaseAwayError, DatabaseLostError } from '../../src/storage/database-error.ts';
+import { DatabaseUnavailableError, CommitUnknownError } from '../../src/storage/database-error.ts';
 import { Pool, type PoolOptions } from '../../src/storage/pool.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { until } from './fixture.ts';
@@ -46,7 +46,7 @@ describe('Pool', () => {
     const served: number[] = [];
     const waiting = [1, 2].map((n) => pool.run(async () => served.push(n)));
     expect(pool.waiting).toBe(2);
-    await expect(pool.run(one)).rejects.toThrow(DatabaseAwayError);
+    await expect(pool.run(one)).rejects.toThrow(DatabaseUnavailableError);
     expect([pool.size, pool.busy, pool.counts.refused]).toEqual([1, 1, 1]);
     first.free();
     await Promise.all([first.done, ...waiting]);
@@ -61,7 +61,7 @@ describe('Pool', () => {
     const first = occupy(pool);
     let begun = false;
     const late = pool.run(async () => (begun = true), 50);
-    await expect(late).rejects.toThrow(DatabaseAwayError);
+    await expect(late).rejects.toThrow(DatabaseUnavailableError);
     expect(pool.counts.refused).toBe(1);
     first.free();
     await first.done;
@@ -79,7 +79,7 @@ describe('Pool', () => {
     }, 6_000);
     const ended = second.catch((error: unknown) => error);
     setTimeout(first.free, 500);
-    expect(await Promise.race([ended, fromItsBeginning])).toBeInstanceOf(DatabaseLostError);
+    expect(await Promise.race([ended, fromItsBeginning])).toBeInstanceOf(CommitUnknownError);
     await fromItsBeginning;
   });
 
@@ -99,7 +99,7 @@ describe('Pool', () => {
       await expect(pool.run((sql) => sql`select 1 / 0`)).rejects.toMatchObject({ code: '22012' });
       await expect(pool.run(() => Promise.reject(new Error('ours')))).rejects.toThrow('ours');
     }
-    await expect(pool.run((sql) => sql`select pg_sleep(1)`, 50)).rejects.toThrow(DatabaseLostError);
+    await expect(pool.run((sql) => sql`select pg_sleep(1)`, 50)).rejects.toThrow(CommitUnknownError);
     expect(await pool.run(one)).toEqual([{ one: 1 }]);
   });
 
@@ -125,9 +125,9 @@ describe('Pool', () => {
     });
     pool.stop();
     pool.stop();
-    await expect(waiting).rejects.toThrow(DatabaseAwayError);
-    await expect(running).rejects.toThrow(DatabaseLostError);
-    await expect(pool.run(one)).rejects.toThrow(DatabaseAwayError);
+    await expect(waiting).rejects.toThrow(DatabaseUnavailableError);
+    await expect(running).rejects.toThrow(CommitUnknownError);
+    await expect(pool.run(one)).rejects.toThrow(DatabaseUnavailableError);
     await database.query(
       (sql) => sql`select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'klatch pooled'`,
     );
@@ -138,7 +138,7 @@ describe('Pool', () => {
     let begun = false;
     const call = pool.run(async () => (begun = true));
     pool.stop();
-    await expect(call).rejects.toThrow(DatabaseAwayError);
+    await expect(call).rejects.toThrow(DatabaseUnavailableError);
     expect(begun).toBe(false);
   });
 });
@@ -148,7 +148,7 @@ describe('Database', () => {
     const opened = database.open({ poolSize: 1, poolWaiting: 1 });
     const first = occupy(opened.general);
     const second = opened.general.run(one);
-    await expect(opened.ping(1_000)).rejects.toThrow(DatabaseAwayError);
+    await expect(opened.ping(1_000)).rejects.toThrow(DatabaseUnavailableError);
     for (const pool of [opened.intake, opened.lease]) expect(await pool.run(one)).toEqual([{ one: 1 }]);
     first.free();
     await Promise.all([first.done, second]);

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { readChanges } from '../../src/storage/changes.ts';
 import { Database } from '../../src/storage/database.ts';
-import { digestNext } from '../../src/storage/digest.ts';
+import { indexNext } from '../../src/storage/indexing.ts';
 import { startEmbedded, type EmbeddedServer } from '../../src/storage/embedded/embedded.ts';
 import { laneReport } from '../../src/storage/lane-report.ts';
 import { claimPartitions } from '../../src/storage/leases.ts';
@@ -93,7 +93,7 @@ const SNAPSHOT = fileURLToPath(new URL('schema.snapshot.txt', import.meta.url));
       await lockMessage(tx, { conversationId: group.id, seq, accountId: alice });
       await eraseMessage(tx, { conversationId: group.id, seq });
     });
-    expect(await digestNext(database.general, group.id)).toEqual({ taken: true, messages: 3, more: false });
+    expect(await indexNext(database.general, group.id)).toEqual({ taken: true, messages: 3, more: false });
     expect(await asTest.query((sql) => sql`select account_id from mention`)).toEqual([{ account_id: bob }]);
     const search = { accountId: bob, conversationId: null, before: null, limit: 10, maxBytes: 1_000 };
     for (const text of ['ПРИВЕТ', 'übermut']) {
@@ -154,7 +154,7 @@ const SNAPSHOT = fileURLToPath(new URL('schema.snapshot.txt', import.meta.url));
         (rows) => rows.length === 1 && rows[0]!.attempts > 0,
       );
       const last = await stage.post('second, of carol', carol);
-      await stage.lookedAt(last);
+      await stage.setForeground(last);
       stage.service('apple').answer = () => 200;
       await stage.settled(last);
       expect(stage.got('web').map(({ note }) => note.text)).toEqual(['Sender 0: first']);

@@ -7,7 +7,7 @@ import { startThread } from '../../src/assets.ts';
 import { silentLog, type Log } from '../../src/log.ts';
 import type { HookId, Seq } from '../../src/model/ids.ts';
 import type { ConnectionTarget } from '../../src/storage/connection.ts';
-import { DatabaseAwayError, DatabaseLostError, sqlState } from '../../src/storage/database-error.ts';
+import { DatabaseUnavailableError, CommitUnknownError, sqlState } from '../../src/storage/database-error.ts';
 import { claimPartitions } from '../../src/storage/leases.ts';
 import { SettlementWriter, type SettlementWriterOptions } from '../../src/storage/settlement-writer.ts';
 import type { AttemptRecord, Settlement } from '../../src/storage/settlement.ts';
@@ -119,7 +119,7 @@ describe('write()', () => {
     const writer = open();
     const first = writer.write([settlement()]);
     expect(writer.busy).toBe(1);
-    await expect(writer.write([settlement()])).rejects.toThrow(DatabaseAwayError);
+    await expect(writer.write([settlement()])).rejects.toThrow(DatabaseUnavailableError);
     expect(await first).toEqual(new Set([hook]));
     expect([writer.busy, writer.counts.refused]).toEqual([0, 1]);
   });
@@ -140,7 +140,7 @@ describe('a failure of the database', () => {
 
   test('is DatabaseAwayError with its reason where there is none', async () => {
     const error = await failure(open({}, { ...database.target, host: '127.0.0.1', port: 1 }).write([settlement()]));
-    expect(error).toBeInstanceOf(DatabaseAwayError);
+    expect(error).toBeInstanceOf(DatabaseUnavailableError);
     expect(error).toMatchObject({ message: expect.stringContaining('ECONNREFUSED'), cause: { code: 'ECONNREFUSED' } });
   });
 
@@ -148,7 +148,7 @@ describe('a failure of the database', () => {
     const writer = open({}, throughProxy());
     await repeated(writer);
     proxy.mode = 'reset';
-    await expect(writer.write([settlement()])).rejects.toThrow(DatabaseLostError);
+    await expect(writer.write([settlement()])).rejects.toThrow(CommitUnknownError);
     proxy.mode = 'pass';
     await repeated(writer);
     expect(threads).toHaveLength(1);
@@ -168,7 +168,7 @@ describe('a failure of the database', () => {
     const before = proxy.ends.reset;
     proxy.mode = 'swallow';
     const started = performance.now();
-    await expect(writer.write([settlement()])).rejects.toThrow(DatabaseLostError);
+    await expect(writer.write([settlement()])).rejects.toThrow(CommitUnknownError);
     expect(performance.now() - started).toBeLessThan(within(15_000));
     await eventually(
       async () => proxy.ends.reset,
@@ -188,7 +188,7 @@ describe('the thread', () => {
     const write = failure(writer.write([settlement()]));
     await waits();
     await threads[0]!.terminate();
-    expect(await write).toBeInstanceOf(DatabaseLostError);
+    expect(await write).toBeInstanceOf(CommitUnknownError);
     expect(events).toEqual(['the thread that settles is lost, the next settlement starts another']);
     await held.release();
     await repeated(writer);
@@ -213,9 +213,9 @@ describe('the thread', () => {
     const { start, count } = brokenThreads();
     const writer = open({ start, restartMs: 3_600_000 });
     const error = await failure(writer.write([settlement()]));
-    expect(error).toBeInstanceOf(DatabaseLostError);
+    expect(error).toBeInstanceOf(CommitUnknownError);
     expect(error).toMatchObject({ cause: { message: 'broken' } });
-    await expect(writer.write([settlement()])).rejects.toThrow(DatabaseAwayError);
+    await expect(writer.write([settlement()])).rejects.toThrow(DatabaseUnavailableError);
     expect(count()).toBe(1);
   });
 
@@ -224,7 +224,7 @@ describe('the thread', () => {
     const writer = open({ start });
     const write = (): Promise<unknown> => failure(writer.write([settlement()]));
     await write();
-    await eventually(write, (again) => again instanceof DatabaseLostError);
+    await eventually(write, (again) => again instanceof CommitUnknownError);
     expect(count()).toBe(2);
   });
 
@@ -236,7 +236,7 @@ describe('the thread', () => {
       throw new Error('no thread');
     };
     const writer = open({ start: scarce });
-    await expect(writer.write([settlement()])).rejects.toThrow(DatabaseAwayError);
+    await expect(writer.write([settlement()])).rejects.toThrow(DatabaseUnavailableError);
     expect(events).toEqual(['the thread that settles cannot be started']);
     await repeated(writer);
   });
@@ -246,7 +246,7 @@ describe('the thread', () => {
     const writer = open({ timeoutMs: 500, start: (...args) => (thread = stuck(...args)) });
     const write = failure(writer.write([settlement()]));
     const exited = once(thread!, 'exit');
-    expect(await write).toBeInstanceOf(DatabaseLostError);
+    expect(await write).toBeInstanceOf(CommitUnknownError);
     await exited;
   });
 });
@@ -259,9 +259,9 @@ describe('stop()', () => {
     const write = failure(writer.write([settlement()]));
     await waits();
     await Promise.all([writer.stop(), writer.stop()]);
-    expect(await write).toBeInstanceOf(DatabaseLostError);
+    expect(await write).toBeInstanceOf(CommitUnknownError);
     await held.release();
-    await expect(writer.write([settlement()])).rejects.toThrow(DatabaseAwayError);
+    await expect(writer.write([settlement()])).rejects.toThrow(DatabaseUnavailableError);
     expect([threads.length, events]).toEqual([1, []]);
   });
 
@@ -275,7 +275,7 @@ describe('stop()', () => {
     for (const writer of [open({ start }), open({ start })]) {
       const write = failure(writer.write([settlement()]));
       await writer.stop();
-      expect(await write).toBeInstanceOf(DatabaseLostError);
+      expect(await write).toBeInstanceOf(CommitUnknownError);
     }
     await Promise.all(exits);
     expect(exits).toHaveLength(2);

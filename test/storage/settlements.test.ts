@@ -5,7 +5,7 @@ import { PARTITIONS } from '../../src/storage/lanes.ts';
 import { claimPartitions } from '../../src/storage/leases.ts';
 import type { Pool } from '../../src/storage/pool.ts';
 import { removeHook } from '../../src/storage/hooks.ts';
-import { parkHook, removeByTarget, StaleLaneError } from '../../src/storage/hook-endings.ts';
+import { parkHook, removeByTarget, StaleLaneError } from '../../src/storage/hook-removal.ts';
 import type { AttemptRecord, RetryRecord, Settlement } from '../../src/storage/settlement.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { isWaiting, makeGroups, makeHook, settle, type StoredGroup, until, UNTROUBLED } from './fixture.ts';

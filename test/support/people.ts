@@ -1,4 +1,4 @@
-import { hashSessionToken, newSessionToken } from '../../src/operations/sessions.ts';
+import { hashSessionToken, newSessionToken } from '../../src/operations/session-cache.ts';
 import type { AccountId, SessionId } from '../../src/model/ids.ts';
 import type { Scope } from '../../src/model/scopes.ts';
 import { insertSession } from '../../src/storage/sessions.ts';

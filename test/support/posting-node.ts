@@ -5,7 +5,7 @@ import { Database } from '../../src/storage/database.ts';
 import type { ConnectionTarget } from '../../src/storage/connection.ts';
 import { silentLog } from '../../src/log.ts';
 import { MessageLog } from '../../src/storage/message-log.ts';
-import type { Post } from '../../src/storage/message-log-statement.ts';
+import type { Post } from '../../src/storage/write-posts.ts';
 import { postgresqlConfig } from './database.ts';
 
 /** What the process is to do. */

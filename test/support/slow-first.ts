@@ -25,7 +25,7 @@ const SLOW = [
   'cli/serve',
   'cli/status',
   'faults/node-faults',
-  'cli/reseal',
+  'cli/rotate-secret',
   'docs/people',
   'delivery/shares',
   'cli/members',

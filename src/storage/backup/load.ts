@@ -3,13 +3,13 @@ import type { Writable } from 'node:stream';
 import { Connection, explainLoss, type ConnectionTarget, type Transaction } from '../connection.ts';
 import { sqlState } from '../database-error.ts';
 import { applyMigrations, readMigrations } from '../migrate.ts';
-import { excludeServers } from '../reseal.ts';
+import { excludeServers } from '../rotate-secret.ts';
 import { ensureAttemptDay } from '../retention.ts';
 import { fitsCanary, opensCanary, WrongSecretError, type Sealer } from '../sealed.ts';
 import { readServerVersion } from '../server-version.ts';
 import { BackupError, type BackupHeader, type BackupTable } from './format.ts';
 import { COPY_MAX_MS, LOCK_NOT_AVAILABLE, prepare } from './snapshot.ts';
-import { StallWatch } from './stall-watch.ts';
+import { StallDetector } from './stall-detector.ts';
 import { readContents, writeSequences } from './tables.ts';
 import { countRows, type CopyProgress } from './write.ts';
 
@@ -35,8 +35,8 @@ export interface Loaded {
 /**
  * Fills an empty database in one transaction: whatever ends it, kill -9 too, leaves the database as empty as before.
  * `feed` calls `begin`, then `rows` for each table, in the order of the header; what it rejects with rolls back.
- * Rejects with BackupError, WrongSecretError, DatabaseInUseError, DatabaseTooOldError, DatabaseAwayError or
- * DatabaseLostError.
+ * Rejects with BackupError, WrongSecretError, DatabaseInUseError, DatabaseTooOldError, DatabaseUnavailableError or
+ * CommitUnknownError.
  */
 export async function loadDatabase(
   target: ConnectionTarget,
@@ -44,7 +44,7 @@ export async function loadDatabase(
   options: LoadOptions,
 ): Promise<Loaded> {
   const connection = new Connection(target, 'restore');
-  const watch = new StallWatch(
+  const watch = new StallDetector(
     () => new BackupError('Nothing moved for too long: the database takes nothing, or there is nothing to read.'),
     options.stallMs,
   );
@@ -82,14 +82,14 @@ export async function loadDatabase(
 /** A load under way. */
 export class Load {
   readonly #tx: Transaction;
-  readonly #watch: StallWatch;
+  readonly #watch: StallDetector;
   readonly #options: LoadOptions;
   readonly #loaded = new Map<string, number>();
   #source: Source | null = null;
   #rows = 0;
   #bytes = 0;
 
-  constructor(tx: Transaction, watch: StallWatch, options: LoadOptions) {
+  constructor(tx: Transaction, watch: StallDetector, options: LoadOptions) {
     this.#tx = tx;
     this.#watch = watch;
     this.#options = options;

@@ -7,7 +7,7 @@ import { syncFolder } from '../../config/durable-file.ts';
 import { BackupError } from './format.ts';
 
 /** Whoever has the rights to it gives a partial file its name, or removes it. */
-export interface Naming {
+export interface LinkStep {
   /** Rejects with BackupError where another process writes the file by now, or one of that name must not be overwritten. */
   name(): Promise<void>;
   /** Removes the partial file, unless it is another process's by now. */
@@ -17,7 +17,7 @@ export interface Naming {
 interface CreateOptions {
   readonly overwrite: boolean;
   /** Who names the file with this descriptor; by default this process. */
-  readonly naming?: (descriptor: number) => Naming;
+  readonly naming?: (descriptor: number) => LinkStep;
 }
 
 /**
@@ -26,10 +26,10 @@ interface CreateOptions {
  */
 export class PartialFile {
   readonly #handle: FileHandle;
-  readonly #naming: Naming;
+  readonly #naming: LinkStep;
   #isNamed = false;
 
-  private constructor(handle: FileHandle, naming: Naming) {
+  private constructor(handle: FileHandle, naming: LinkStep) {
     this.#handle = handle;
     this.#naming = naming;
   }
@@ -39,7 +39,7 @@ export class PartialFile {
     refuseExisting(path, overwrite);
     await rm(partialPath(path), { force: true });
     const handle = await open(partialPath(path), 'wx', 0o600);
-    return new PartialFile(handle, naming?.(handle.fd) ?? namingOf(handle.fd, { path, overwrite }));
+    return new PartialFile(handle, naming?.(handle.fd) ?? linkStepOf(handle.fd, { path, overwrite }));
   }
 
   /** Not the system's own streams: one that fails closes the file, which we still have to look at. */
@@ -69,7 +69,7 @@ export class PartialFile {
 }
 
 /** Names the open file of a descriptor with the rights of this process. */
-export function namingOf(descriptor: number, { path, overwrite }: { path: string; overwrite: boolean }): Naming {
+export function linkStepOf(descriptor: number, { path, overwrite }: { path: string; overwrite: boolean }): LinkStep {
   const partial = partialPath(path);
   const isOurs = (): boolean => {
     const [ours, named] = [fstatSync(descriptor), lstatSync(partial, { throwIfNoEntry: false })];

@@ -7,7 +7,7 @@ import { readServerVersion } from '../server-version.ts';
 import { BackupError, FORMAT, type BackupHeader, type BackupTable } from './format.ts';
 import { LEFT_OUT_TABLES, readContents, readSequences } from './tables.ts';
 
-/** Of the whole copy; a stall is told much earlier (`StallWatch`). */
+/** Of the whole copy; a stall is told much earlier (`StallDetector`). */
 export const COPY_MAX_MS = 7 * 24 * 60 * 60_000;
 /** A table that is being changed by hand is waited for this long. */
 const LOCK_MS = 60_000;
@@ -34,8 +34,8 @@ export interface SnapshotOptions {
 /**
  * Runs `work` in one read-only transaction on a connection of its own, in which the database stands still. Each table is
  * locked (against changes of the schema only) no longer than it is copied; migrations, which would change what is still to
- * come, wait for the end and say so. Rejects with BackupError, SchemaTooNewError, DatabaseTooOldError, DatabaseAwayError,
- * DatabaseLostError, the signal's reason, or what `work` rejects with.
+ * come, wait for the end and say so. Rejects with BackupError, SchemaTooNewError, DatabaseTooOldError, DatabaseUnavailableError,
+ * CommitUnknownError, the signal's reason, or what `work` rejects with.
  */
 export async function readSnapshot<T>(
   target: ConnectionTarget,

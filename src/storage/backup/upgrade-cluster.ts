@@ -10,7 +10,7 @@ import { findPostmaster } from '../embedded/postmaster.ts';
 import { findPrograms, type Programs } from '../embedded/programs.ts';
 import { BackupError } from './format.ts';
 import { loadDatabase, type Loaded } from './load.ts';
-import type { ReachLog } from './reach-database.ts';
+import type { ConnectLog } from './connect.ts';
 import { readSnapshot } from './snapshot.ts';
 import type { CopyProgress } from './write.ts';
 
@@ -27,7 +27,7 @@ export interface UpgradeOptions {
   readonly version: string;
   /** Programs of the old version; null: search. */
   readonly oldBinDir: string | null;
-  readonly log: ReachLog;
+  readonly log: ConnectLog;
   readonly onProgress?: (progress: CopyProgress) => void;
   /** Ends it early, with its reason. */
   readonly signal?: AbortSignal;

@@ -1,6 +1,6 @@
 import { lchown, lstat, mkdtemp, open, readdir, readFile, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { commandAs, type Account } from './account.ts';
+import { commandAs, type OsUser } from './os-user.ts';
 import { EmbeddedError } from './embedded-error.ts';
 import { findPostmaster, stopPostmaster } from './postmaster.ts';
 import type { Programs } from './programs.ts';
@@ -21,7 +21,7 @@ export interface ClusterOptions {
   readonly dataDir: string;
   readonly clusterDir: string;
   readonly programs: Programs;
-  readonly account: Account;
+  readonly account: OsUser;
   /** False: do not wait for the disk (tests). */
   readonly sync: boolean;
 }

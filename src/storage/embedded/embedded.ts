@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { openDataDir } from '../data-dir-lock.ts';
-import { chooseAccount, commandAs, type Account } from './account.ts';
+import { chooseOsUser, commandAs, type OsUser } from './os-user.ts';
 import {
   createCluster,
   readClusterMajor,
@@ -138,7 +138,7 @@ async function adopt(start: Start): Promise<EmbeddedServer | null> {
 
 interface Prepared {
   readonly programs: Programs;
-  readonly account: Account;
+  readonly account: OsUser;
   readonly socketDir: string;
 }
 
@@ -148,7 +148,7 @@ async function prepare({ dataDir, clusterDir, options }: Start): Promise<Prepare
   const clusterMajor = await readClusterMajor(clusterDir);
   if (clusterMajor === null) await refuseUnfinishedUpgrade(dataDir);
   const programs = await findPrograms({ binDir, clusterMajor, clusterDir });
-  const account = await chooseAccount({ dataDir, clusterDir, programs });
+  const account = await chooseOsUser({ dataDir, clusterDir, programs });
   if (clusterMajor === null) {
     log('creating the database files', { folder: clusterDir, version: programs.version, binDir: programs.binDir });
     await createCluster({ dataDir, clusterDir, programs, account, sync: settings?.['fsync'] !== 'off' });

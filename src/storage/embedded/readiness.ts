@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Connection, type Sql } from '../connection.ts';
-import { DatabaseAwayError, sqlState } from '../database-error.ts';
+import { DatabaseUnavailableError, sqlState } from '../database-error.ts';
 import { SUPERUSER } from './cluster.ts';
 import { findPostmaster, type Postmaster } from './postmaster.ts';
 
@@ -54,7 +54,7 @@ export async function waitUntilReady(pid: number, options: ReadinessOptions): Pr
       try {
         return { kind: 'ready', postmaster, version: await prepareDatabase(postmaster) };
       } catch (error) {
-        if (!(error instanceof DatabaseAwayError)) throw error;
+        if (!(error instanceof DatabaseUnavailableError)) throw error;
         // One of its sessions crashed: it recovers in place, and its file goes on saying that it is ready.
         if (sqlState(error.cause) === CANNOT_CONNECT_NOW) {
           status = 'starting';

@@ -3,7 +3,7 @@ import { chmod, lchown, lstat, mkdir, rmdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { findFolderProblem } from '../private-folder.ts';
-import { firstClosed, type Account } from './account.ts';
+import { firstInaccessible, type OsUser } from './os-user.ts';
 import { EmbeddedError } from './embedded-error.ts';
 
 /** The port is only part of the socket's name, `.s.PGSQL.<port>`; each cluster has a folder of its own. */
@@ -15,7 +15,7 @@ const SOCKET_PATH_MAX_BYTES = 107;
  * Makes the folder of the server's socket, mode 0700 and owned by the server's account: whoever may enter it may log in,
  * so it is what guards the database. It is inside the data directory, except where the socket's path would not fit.
  */
-export async function makeSocketFolder(dataDir: string, account: Account): Promise<string> {
+export async function makeSocketFolder(dataDir: string, account: OsUser): Promise<string> {
   const inside = join(dataDir, 'postgresql.run');
   if (fits(inside)) {
     await makeInside(inside, account);
@@ -56,7 +56,7 @@ function outsideFolders(dataDir: string): string[] {
 }
 
 /** Inside the data directory the folder can only be ours: a wrong owner or mode (a restored backup) is put right. */
-async function makeInside(folder: string, account: Account): Promise<void> {
+async function makeInside(folder: string, account: OsUser): Promise<void> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
   const found = await lstat(folder);
   if (!found.isDirectory()) throw invalid(folder, 'is not a folder');
@@ -68,7 +68,7 @@ async function makeInside(folder: string, account: Account): Promise<void> {
 }
 
 /** In a folder that others write to, one that exists already has to be exactly ours. Resolves with what is wrong. */
-async function makeOutside(folder: string, account: Account): Promise<string | null> {
+async function makeOutside(folder: string, account: OsUser): Promise<string | null> {
   let made = true;
   try {
     await mkdir(folder, { mode: 0o700 });
@@ -81,7 +81,7 @@ async function makeOutside(folder: string, account: Account): Promise<string | n
   if (problem !== null) return problem;
   // Root's own may be left from a start that was killed right here; the sticky bit keeps others from replacing it.
   if (account.kind === 'switch' && (await lstat(folder)).uid === 0) await lchown(folder, account.uid, account.gid);
-  const closed = await firstClosed(account, [dirname(folder), folder]);
+  const closed = await firstInaccessible(account, [dirname(folder), folder]);
   if (closed === null) return null;
   if (made) await rmdir(folder);
   return `${closed} is closed to the user with uid ${account.uid}`;

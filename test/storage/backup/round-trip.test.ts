@@ -7,7 +7,7 @@ import { MessageLog } from '../../../src/storage/message-log.ts';
 import { readHistory } from '../../../src/storage/messages.ts';
 import { migrate, newestVersion, readMigrations } from '../../../src/storage/migrate.ts';
 import { checkCanary, Sealer, WrongSecretError } from '../../../src/storage/sealed.ts';
-import { DatabaseInUseError } from '../../../src/storage/reseal.ts';
+import { DatabaseInUseError } from '../../../src/storage/rotate-secret.ts';
 import { readSnapshot } from '../../../src/storage/backup/snapshot.ts';
 import { CARRIED_TABLES, LEFT_OUT_TABLES, readContents } from '../../../src/storage/backup/tables.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';

@@ -1,0 +1,175 @@
+import type { AccountId, ConversationId, Seq, SessionId } from '../model/ids.ts';
+import type { Bus, BusEvents, Membership, EphemeralEvent } from './bus.ts';
+
+/** PostgreSQL takes 7,999 bytes; what does not fit is said as "something changed". */
+export const MAX_PAYLOAD_BYTES = 7_900;
+/** So many words do not fit whatever they are; beyond it they are not kept. */
+const MAX_ITEMS = 2_000;
+/** Signals leave room for the words that must not be lost. */
+const MAX_EPHEMERAL_EVENTS = 500;
+
+/** What can be told to other nodes. */
+export type BroadcastEvent = Exclude<keyof BusEvents, 'resync'>;
+type Payload<Event extends BroadcastEvent> = Parameters<BusEvents[Event]>[0];
+
+/** How an event is written: a letter, then its items with commas between. */
+interface EventCodec<Event extends BroadcastEvent> {
+  readonly emailTemplate: string;
+  readonly encode: (payload: Payload<Event>) => readonly string[];
+  readonly decode: (items: readonly string[]) => Payload<Event>;
+}
+
+const numbers = (item: string): number[] => item.split(':').map(Number);
+const memberships = (items: readonly string[]): Membership[] =>
+  items.map((item) => {
+    const [conversationId, accountId] = numbers(item) as [ConversationId, AccountId];
+    return { conversationId, accountId };
+  });
+
+const codecs: { readonly [Event in Exclude<BroadcastEvent, 'ephemeral' | 'leasesChanged'>]: EventCodec<Event> } = {
+  messagesCommitted: {
+    emailTemplate: 'a',
+    encode: (heads) => [...heads].map(([id, seq]) => `${id}:${seq}`),
+    decode: (items) => new Map(items.map((item) => numbers(item) as [ConversationId, Seq])),
+  },
+  conversationsChanged: {
+    emailTemplate: 'r',
+    encode: (ids) => ids.map(String),
+    decode: (items) => items.map(Number) as ConversationId[],
+  },
+  hooksChanged: {
+    emailTemplate: 'h',
+    encode: (ids) => ids.map(String),
+    decode: (items) => items.map(Number) as ConversationId[],
+  },
+  tokensRevoked: { emailTemplate: 't', encode: (hashes) => hashes, decode: (items) => items },
+  membersChanged: {
+    emailTemplate: 'm',
+    encode: (members) => members.map(({ conversationId, accountId }) => `${conversationId}:${accountId}`),
+    decode: memberships,
+  },
+  sessionsEnded: {
+    emailTemplate: 's',
+    encode: (ids) => ids.map(String),
+    decode: (items) => items.map(Number) as SessionId[],
+  },
+  accountsChanged: {
+    emailTemplate: 'u',
+    encode: (ids) => ids.map(String),
+    decode: (items) => items.map(Number) as AccountId[],
+  },
+};
+
+const ephemeralLetters = { typing: 'y', presence: 'p', read: 'd' } as const;
+
+function isEphemeral(notification: string): boolean {
+  return Object.values(ephemeralLetters).some((emailTemplate) => notification.startsWith(emailTemplate));
+}
+
+function encodeEphemeral(signal: EphemeralEvent): string {
+  if (signal.kind === 'presence') return `p${signal.accountId}:${signal.online ? 1 : 0}`;
+  const member = `${signal.conversationId}:${signal.accountId}`;
+  return signal.kind === 'typing' ? `y${member}` : `d${member}:${signal.seq}`;
+}
+
+function decodeEphemeral(emailTemplate: string, item: string): EphemeralEvent {
+  const [first, second, third] = numbers(item) as [number, number, number];
+  if (emailTemplate === 'p') return { kind: 'presence', accountId: first as AccountId, online: second === 1 };
+  const member = { conversationId: first as ConversationId, accountId: second as AccountId };
+  return emailTemplate === 'y' ? { kind: 'typing', ...member } : { kind: 'read', ...member, seq: third as Seq };
+}
+
+/** Words that wait to be told to the other nodes; they are told together. */
+export class NotificationBatch {
+  /** By letter. Of `messagesCommitted` the newest seq of each conversation. */
+  readonly #items = new Map<string, Set<string>>();
+  readonly #heads = new Map<ConversationId, Seq>();
+  #count = 0;
+  #leasesChanged = false;
+  /** True when more happened than is listed here. */
+  resyncNeeded: boolean;
+
+  constructor(resyncNeeded = false) {
+    this.resyncNeeded = resyncNeeded;
+  }
+
+  get isEmpty(): boolean {
+    return !this.resyncNeeded && !this.#leasesChanged && this.#count === 0;
+  }
+
+  /** Takes a word, or notes that there was one too many. Signals that do not fit are lost. */
+  add<Event extends BroadcastEvent>(event: Event, payload: Payload<Event>): void {
+    if (event === 'leasesChanged') this.#leasesChanged = true;
+    else if (event === 'ephemeral') {
+      const encoded = encodeEphemeral(payload as EphemeralEvent);
+      if (this.#count < MAX_EPHEMERAL_EVENTS) this.#put(encoded[0]!, [encoded.slice(1)]);
+    } else if (event === 'messagesCommitted') {
+      for (const [id, seq] of payload as Payload<'messagesCommitted'>) this.#heads.set(id, seq);
+      this.#recount();
+    } else {
+      const codec = codecs[event as keyof typeof codecs] as unknown as EventCodec<Event>;
+      this.#put(codec.emailTemplate, codec.encode(payload));
+    }
+    if (this.#count > MAX_ITEMS) this.#overflow();
+  }
+
+  /** `<word>;<word>` for a notification, or `*`. */
+  encode(maxBytes: number): string {
+    const notifications = [...this.#items].map(([emailTemplate, items]) => `${emailTemplate}${[...items].join(',')}`);
+    const reliable = notifications.filter((word) => !isEphemeral(word));
+    if (this.#heads.size > 0) reliable.unshift(`a${codecs.messagesCommitted.encode(this.#heads).join(',')}`);
+    if (this.#leasesChanged) reliable.push('l');
+    const text = reliable.join(';');
+    if (this.resyncNeeded || text.length > maxBytes) return '*';
+    // Signals that do not fit are lost: for their sake nobody has to look for anything.
+    return notifications.filter(isEphemeral).reduce((sum, word) => {
+      const longer = sum === '' ? word : `${sum};${word}`;
+      return longer.length > maxBytes ? sum : longer;
+    }, text);
+  }
+
+  #put(emailTemplate: string, items: readonly string[]): void {
+    const set = this.#items.get(emailTemplate) ?? new Set();
+    // Again at the end: of two words about one thing the later one has to be heard last.
+    for (const item of items) {
+      set.delete(item);
+      set.add(item);
+    }
+    this.#items.set(emailTemplate, set);
+    this.#recount();
+  }
+
+  #recount(): void {
+    this.#count = this.#heads.size;
+    for (const items of this.#items.values()) this.#count += items.size;
+  }
+
+  #overflow(): void {
+    this.resyncNeeded = true;
+    this.#items.clear();
+    this.#heads.clear();
+    this.#leasesChanged = false;
+    this.#count = 0;
+  }
+}
+
+/** Says a word of another node to this one's listeners; false when it is none of these. */
+export function dispatchNotification(
+  local: Pick<Bus, 'publish'>,
+  emailTemplate: string | undefined,
+  items: readonly string[],
+): boolean {
+  if (emailTemplate === 'l') {
+    local.publish('leasesChanged', undefined);
+    return true;
+  }
+  if (Object.values(ephemeralLetters).some((each) => each === emailTemplate)) {
+    for (const item of items) local.publish('ephemeral', decodeEphemeral(emailTemplate!, item));
+    return true;
+  }
+  const found = Object.entries(codecs).find(([, codec]) => codec.emailTemplate === emailTemplate);
+  if (found === undefined) return false;
+  const [event, codec] = found as [BroadcastEvent, EventCodec<BroadcastEvent>];
+  local.publish(event, codec.decode(items));
+  return true;
+}

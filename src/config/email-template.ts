@@ -1,0 +1,72 @@
+import { readFileSync, statSync } from 'node:fs';
+
+/** A letter with a code: its subject and its text, with {code}, {project} and {hours} in them. */
+export interface EmailTemplate {
+  readonly subject: string;
+  readonly text: string;
+}
+
+/** What takes the place of the words in braces. */
+export type TemplateValues = Readonly<Record<'code' | 'project' | 'hours', string>>;
+
+const MAX_BYTES = 64 * 1024;
+const MAX_SUBJECT = 200;
+const WORDS: readonly string[] = ['code', 'project', 'hours'];
+const PLACEHOLDER = /\{([A-Za-z_-]+)\}/g;
+
+/** The letter of installations that have none of their own. */
+export const DEFAULT_EMAIL_TEMPLATE: EmailTemplate = {
+  subject: '{code} is your code for {project}',
+  text: [
+    'Your code for {project} is {code}',
+    '',
+    'Type it where you were asked for it; it is good for one day. Give it to nobody: no administrator will ask for it.',
+    '',
+    'If you did not ask for a code, somebody may have mistyped an address. There is nothing to do then.',
+    '',
+  ].join('\n'),
+};
+
+/** The letter in a file, or a sentence that names the file, the line and what is wrong there. */
+export function readEmailTemplate(path: string): EmailTemplate | string {
+  const text = readText(path);
+  return typeof text === 'string' ? text : parseLetter(path, text.content);
+}
+
+/** The same with the values put in, each once: a value that looks like a placeholder stays as it is. */
+export function fillEmailTemplate({ subject, text }: EmailTemplate, values: TemplateValues): EmailTemplate {
+  const fill = (template: string): string =>
+    template.replace(PLACEHOLDER, (whole, word: string) => (values as Record<string, string>)[word] ?? whole);
+  return { subject: fill(subject), text: fill(text) };
+}
+
+function readText(path: string): { content: string } | string {
+  try {
+    const stat = statSync(path);
+    if (!stat.isFile()) return `${path} is not a file`;
+    if (stat.size > MAX_BYTES) return `${path} is larger than 64 KiB`;
+    return { content: new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(path)) };
+  } catch (error) {
+    const { code = 'unknown' } = error as NodeJS.ErrnoException;
+    return code === 'ERR_ENCODING_INVALID_ENCODED_DATA'
+      ? `${path} is not UTF-8 text`
+      : `${path} cannot be read (${code})`;
+  }
+}
+
+function parseLetter(path: string, content: string): EmailTemplate | string {
+  const lines = content.replace(/\r\n?/g, '\n').split('\n');
+  const at = (line: number, sentence: string): string => `${path}, line ${line}: ${sentence}`;
+  const [subject = '', empty = '', ...text] = lines;
+  if (subject.trim() === '') return at(1, 'the subject stands here, and it is empty');
+  if (subject.length > MAX_SUBJECT) return at(1, `the subject has more than ${MAX_SUBJECT} characters`);
+  if (empty.trim() !== '') return at(2, 'an empty line has to stand between the subject and the text');
+  for (const [index, line] of lines.entries()) {
+    if (/[^\P{Cc}\t]/u.test(line)) return at(index + 1, 'it holds a control character');
+    const wrong = [...line.matchAll(PLACEHOLDER)].find(([, word]) => !WORDS.includes(word!));
+    if (wrong !== undefined) return at(index + 1, `${wrong[0]} is none of {code}, {project} and {hours}`);
+  }
+  if (!lines.some((line) => line.includes('{code}')))
+    return `${path} does not hold {code}: nobody would learn the code`;
+  return { subject: subject.trim(), text: text.join('\n') };
+}

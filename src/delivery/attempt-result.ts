@@ -1,0 +1,69 @@
+import type { Seq } from '../model/ids.ts';
+import type { Attempt } from '../outbound/delivery-client.ts';
+import type { LaneRow } from '../storage/lanes.ts';
+import type { AttemptRecord, LaneProgress } from '../storage/settlement.ts';
+import type { DeliveryRequest } from './request-builder.ts';
+import { retryDelayMs, dueIn, type RetrySchedule } from './retry.ts';
+
+/** What became of a request, as far as it was decided. */
+export interface AttemptResult {
+  readonly request: DeliveryRequest;
+  readonly outcome: Attempt;
+  readonly at: Date;
+  readonly epoch: number;
+}
+
+/** Answers by which a target can refuse a message for itself (the contract); every other failure is the hook's. */
+const REFUSALS: ReadonlySet<number | null> = new Set([400, 413, 422]);
+
+/** Where a lane goes on from. What a settlement of an older kind left beside its cursor is over. */
+export function initialProgress(row: LaneRow): LaneProgress {
+  const { cursor, failures, failingSince, nextAttemptAt, refusals, batchLast, singlesLast } = row;
+  return {
+    cursor,
+    failures,
+    failingSince,
+    nextAttemptAt,
+    refusals,
+    batchLast: markIfAhead(batchLast, cursor),
+    singlesLast: markIfAhead(singlesLast, cursor),
+  };
+}
+
+/** A mark in the log, or null once a cursor has reached it. */
+export function markIfAhead(mark: Seq | null, cursor: Seq): Seq | null {
+  return mark !== null && mark > cursor ? mark : null;
+}
+
+/** The health of a target that has just taken a delivery. */
+export const HEALTHY = { failures: 0, failingSince: null, nextAttemptAt: null } as const;
+
+/** The health after one more failure; the next attempt is when the schedule, or the target, says. */
+export function afterFailure(
+  progress: LaneProgress,
+  { outcome, at }: AttemptResult,
+  schedule: RetrySchedule,
+): Pick<LaneProgress, 'failures' | 'failingSince' | 'nextAttemptAt'> {
+  const failures = progress.failures + 1;
+  const delayMs = retryDelayMs(schedule, { failures, retryAfterMs: outcome.retryAfterMs }, Math.random());
+  return { failures, failingSince: progress.failingSince ?? at, nextAttemptAt: dueIn(delayMs) };
+}
+
+/** True when the target refused what it was sent, which may be the fault of that alone. */
+export function isRefusal(outcome: Attempt): boolean {
+  return !outcome.delivered && REFUSALS.has(outcome.code);
+}
+
+/** The row of the delivery log; `attempt` counts from 1. */
+export function toAttemptRecord({ request, outcome, at }: AttemptResult, attempt: number): AttemptRecord {
+  return {
+    firstSeq: request.first,
+    lastSeq: request.last,
+    attempt,
+    at,
+    outcome: outcome.delivered ? 'delivered' : 'failed',
+    category: outcome.category,
+    code: outcome.code,
+    durationMs: Math.round(outcome.durationMs),
+  };
+}

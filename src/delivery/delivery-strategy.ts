@@ -1,0 +1,71 @@
+import type { Seq } from '../model/ids.ts';
+import type { Attempt } from '../outbound/delivery-client.ts';
+import type { AttemptRecord, LaneProgress, Settlement } from '../storage/settlement.ts';
+import type { RetryQueue } from './retry-queue.ts';
+import type { DeliveryCounts } from './delivery-counts.ts';
+import type { ProgressTracker } from './progress-tracker.ts';
+import type { AttemptResult } from './attempt-result.ts';
+import type { SlowStart } from './slow-start.ts';
+import type { RequestBuilder } from './request-builder.ts';
+import type { RetrySchedule } from './retry.ts';
+import type { Sender } from './sender.ts';
+import type { LaneLimiter } from './lane-limiter.ts';
+
+/** Why a lane stands still for a while. */
+export interface Delay {
+  readonly ms: number;
+  /** True: the word of a new message does not end it. */
+  readonly ignoreWakeups: boolean;
+}
+
+/** In which order a lane sends. */
+export interface DeliveryStrategy {
+  /** Whether there is anything to do now or later. */
+  readonly hasWork: boolean;
+  /** The head moved on while it runs. */
+  wake(): void;
+  /** Sends what may be sent until nothing is left (null) or there is something to wait for. */
+  run(): Promise<Delay | null>;
+}
+
+/** What a lane lends to its course. */
+export interface StrategyDeps {
+  /** Messages of one request at most. */
+  readonly batch: number;
+  readonly schedule: RetrySchedule;
+  readonly limiter: LaneLimiter;
+  readonly requests: RequestBuilder;
+  readonly sender: Sender;
+  readonly tracker: ProgressTracker;
+  readonly retryQueue: RetryQueue;
+  readonly slowStart: SlowStart;
+  readonly counts: DeliveryCounts;
+  readonly isActive: () => boolean;
+  /** The newest seq that the lane was told of. */
+  readonly head: () => Seq;
+  /** There is nothing to read behind this seq after all, when the lane was told of no more than `head` meanwhile. */
+  readonly lowerHead: (at: Seq, head: Seq) => void;
+  /** A target answered 410. True: the hook goes, or was changed; false: it could not be removed. */
+  readonly unregister: (sent: AttemptResult) => Promise<boolean>;
+  /** Told of each failure that counts: for the log, and for the notice of a hook that is parked. */
+  readonly onFailure: (outcome: Attempt, settlement: Settlement) => void;
+  /** Told of what was thrown while other requests are under way; the lane rests after them. */
+  readonly onError: (error: unknown) => void;
+  /** Told of each message that is given up. */
+  readonly onDeadLetter: (message: AttemptRecord) => void;
+}
+
+/** Rest after something on our side failed (the database is away, the lease has lapsed, no connection was free). */
+export const ERROR_DELAY: Delay = { ms: 1_000, ignoreWakeups: true };
+
+/** Failures in a row that make an outage of it: what follows begins slowly. */
+export const OUTAGE_FAILURES = 2;
+
+/** Makes the ramp follow from what became of an attempt; true when an outage has ended with it. */
+export function updateSlowStart(slowStart: SlowStart, before: LaneProgress, delivered: boolean): boolean {
+  if (!delivered) return false;
+  const outage = before.failures >= OUTAGE_FAILURES;
+  if (outage) slowStart.begin();
+  else slowStart.grow();
+  return outage;
+}

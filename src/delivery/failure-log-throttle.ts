@@ -1,0 +1,37 @@
+import type { Log } from '../log.ts';
+import { BoundedCache } from '../model/bounded-cache.ts';
+import type { HookId } from '../model/ids.ts';
+
+/** The log is told of a hook's failures no more often than this. */
+const INTERVAL_MS = 60_000;
+/** Hooks that are remembered; those told of longest ago are forgotten. */
+const MAX_HOOKS = 10_000;
+
+/** What of a failure is logged. */
+export interface FailureFields {
+  readonly hook: HookId;
+  readonly failures: number;
+  readonly [field: string]: unknown;
+}
+
+/**
+ * Tells the log of deliveries that failed. The first failure is news; the repeats would fill the log for as long as a
+ * receiver is down, and so would the first ones of a receiver that fails and succeeds in turn.
+ */
+export class FailureLogThrottle {
+  readonly #log: Log;
+  readonly #recentlyLogged = new BoundedCache<HookId, true>(MAX_HOOKS, { ttl: INTERVAL_MS });
+
+  constructor(log: Log) {
+    this.#log = log;
+  }
+
+  report(fields: FailureFields): void {
+    if (fields.failures > 1 || this.#recentlyLogged.has(fields.hook)) {
+      this.#log.debug('a delivery failed again', fields);
+      return;
+    }
+    this.#recentlyLogged.set(fields.hook, true);
+    this.#log.warn('a delivery failed', fields);
+  }
+}

@@ -1,0 +1,68 @@
+import { BoundedCache } from '../model/bounded-cache.ts';
+import type { HookId } from '../model/ids.ts';
+import type { Attempt } from '../outbound/delivery-client.ts';
+import { isSlow } from '../outbound/slow-receivers.ts';
+import type { HostLimiter } from './host-limiter.ts';
+
+/** A slot that was taken; slow lanes have fewer of them. */
+export type Slot = 'quick' | 'slow';
+
+/** Hooks that are remembered; those that were slow longest ago are forgotten. */
+const MAX_HOOKS = 10_000;
+
+/**
+ * Hooks whose last attempt was slow. Beyond the life of a lane: it gets a new one when it is changed, or was idle for a
+ * while, and would take from the quick half each time.
+ */
+export class SlowHooks extends BoundedCache<HookId, true> {
+  constructor() {
+    super(MAX_HOOKS);
+  }
+}
+
+/** A lane's way to the slots: it knows whether the lane is slow, and lets go of its place when the lane is retired. */
+export class LaneLimiter {
+  readonly #limiter: HostLimiter;
+  readonly #lane: { readonly id: HookId; readonly host: string };
+  readonly #slow: SlowHooks;
+  readonly #waiters = new Set<(slot: null) => void>();
+  #stopped = false;
+
+  constructor(limiter: HostLimiter, lane: { readonly id: HookId; readonly host: string }, slow: SlowHooks) {
+    this.#limiter = limiter;
+    this.#lane = lane;
+    this.#slow = slow;
+  }
+
+  /** A slot, to be given back with `release`, at once where one is free; null when the lane, or the server, stops. */
+  acquire(): Slot | null | Promise<Slot | null> {
+    if (this.#stopped) return null;
+    const slot = this.#slow.has(this.#lane.id) ? 'slow' : 'quick';
+    if (this.#limiter.tryAcquire(this.#lane.host, slot === 'slow')) return slot;
+    return new Promise((resolve) => {
+      this.#waiters.add(resolve);
+      this.#limiter.wait(this.#lane.host, slot === 'slow', (granted) => {
+        if (this.#waiters.delete(resolve)) resolve(granted ? slot : null);
+        // Nobody waits for it any more. Not in the middle of the release that brought it.
+        else if (granted) queueMicrotask(() => this.release(slot));
+      });
+    });
+  }
+
+  release(slot: Slot): void {
+    this.#limiter.release(this.#lane.host, slot === 'slow');
+  }
+
+  /** What the next slot is asked as. */
+  recordLatency(outcome: Attempt): void {
+    if (isSlow(outcome)) this.#slow.set(this.#lane.id, true);
+    else this.#slow.delete(this.#lane.id);
+  }
+
+  /** Sends away whoever waits, and whoever comes. */
+  stop(): void {
+    this.#stopped = true;
+    for (const resolve of this.#waiters) resolve(null);
+    this.#waiters.clear();
+  }
+}

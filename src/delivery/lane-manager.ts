@@ -1,0 +1,327 @@
+import type { KeyObject } from 'node:crypto';
+import type { DeliveryConfig } from '../config/config.ts';
+import type { Bus } from '../bus/bus.ts';
+import type { Log } from '../log.ts';
+import type { ConversationId, Seq } from '../model/ids.ts';
+import type { DeliveryClient } from '../outbound/delivery-client.ts';
+import type { Database } from '../storage/database.ts';
+import { lanesOfConversations, PARTITIONS, type LaneRow } from '../storage/lanes.ts';
+import type { Sealer } from '../storage/sealed.ts';
+import { DeliveryCounts } from './delivery-counts.ts';
+import { FailureLogThrottle } from './failure-log-throttle.ts';
+import { openSigningKeys } from './headers.ts';
+import { HookStateWriter } from './hook-state-writer.ts';
+import { Lane, ERROR_DELAY_MS, type LaneContext } from './lane.ts';
+import { SlowHooks } from './lane-limiter.ts';
+import { Leases } from './leases.ts';
+import type { LinkFile } from './payload.ts';
+import { MessageReader } from './message-reader.ts';
+import { Settler } from './settler.ts';
+import { HostLimiter } from './host-limiter.ts';
+import { Sweep } from './sweep.ts';
+
+export interface LaneManagerOptions {
+  readonly database: Database;
+  readonly bus: Bus;
+  readonly client: DeliveryClient;
+  readonly sealer: Sealer;
+  /** Private keys of the server, those that sign. */
+  readonly serverKeys: readonly KeyObject[];
+  readonly config: DeliveryConfig;
+  readonly linkFile: LinkFile;
+  /** Who we are to the lease table: the data directory's identity. */
+  readonly node: string;
+  /** A newer program has changed the schema: the process must stop. */
+  readonly onSchemaTooNew: (error: Error) => void;
+  readonly log: Log;
+}
+
+/**
+ * Conversations whose lanes are read with one query. Making the lanes of 200 held the event loop for 10 ms: while a start
+ * found 50,000 conversations with something pending, posts fell to a fifth; with 50 they stayed at two thirds.
+ */
+const PAGE = 50;
+const RETRY_MS = 500;
+/** Sweeps that find a conversation's lanes at rest before it is forgotten until the next word: about a minute. */
+const IDLE_ROUNDS = 12;
+
+/** A moment of the lanes of this process. */
+export interface DeliveryLoad {
+  readonly inFlight: number;
+  /** Lanes that wait until they may send. */
+  readonly waitingForSlot: number;
+  /** Settlements that are not committed yet: one for each lane at most, of up to eight attempts. */
+  readonly pendingSettlements: number;
+  readonly partitions: number;
+}
+
+interface LoadedConversation {
+  /** A lane that was told to end stays until its last attempt is over, so that a hook never has two. */
+  readonly lanes: Map<number, Lane>;
+  /** The newest seq that a word told of: it can be ahead of rows that were read before. */
+  head: Seq;
+  idleRounds: number;
+}
+
+/**
+ * All lanes of the partitions that this process holds. A conversation's lanes are in memory while something happens in
+ * it; the database knows the rest. Words of the bus wake lanes; sweeps find what no word told of.
+ */
+export class LaneManager {
+  readonly counts = new DeliveryCounts();
+  readonly #options: LaneManagerOptions;
+  readonly #log: Log;
+  readonly #limiter: HostLimiter;
+  readonly #settler: Settler;
+  readonly #leases: Leases;
+  readonly #context: LaneContext;
+  readonly #sweep: Sweep;
+  readonly #loaded = new Map<ConversationId, LoadedConversation>();
+  /** Conversations whose rows have to be read (again). */
+  readonly #dirty = new Set<ConversationId>();
+  /** Those whose rows are being read. */
+  #reading: readonly ConversationId[] = [];
+  #loading: Promise<void> | null = null;
+  #unsubscribe: (() => void) | null = null;
+  #stopped = false;
+
+  constructor(options: LaneManagerOptions) {
+    const { database, config, client, log } = options;
+    this.#options = options;
+    this.#log = log;
+    this.#limiter = new HostLimiter(config.inFlight, config.perHost);
+    this.#settler = new Settler(database.settle, log);
+    this.#leases = new Leases({
+      pool: database.lease,
+      holder: options.node,
+      events: {
+        onGained: (p) => this.#onGained(p),
+        onLost: (p) => this.#onLost(p),
+        onHandover: (p) => this.#handOver(p),
+        busyLanes: () => this.#busyLanes(),
+        onChanged: () => options.bus.publish('leasesChanged', undefined),
+        onSchemaTooNew: options.onSchemaTooNew,
+      },
+      log,
+    });
+    const hookStates = new HookStateWriter(database.general, options.bus, log);
+    const sweepEvents = {
+      partitions: () => this.#leases.partitions,
+      onPending: (ids: readonly ConversationId[]) => this.#loadAll(ids),
+      onBegin: () => this.#forgetIdle(),
+    };
+    this.#sweep = new Sweep(database.general, sweepEvents, log);
+    this.#context = {
+      reader: new MessageReader(database.general, options.linkFile, log),
+      pool: database.general,
+      limiter: this.#limiter,
+      slowHooks: new SlowHooks(),
+      client,
+      settler: this.#settler,
+      leases: this.#leases,
+      schedule: config,
+      parkAfterMs: config.parkAfterMs,
+      counts: this.counts,
+      failureLog: new FailureLogThrottle(log),
+      log,
+      onStale: (id) => this.#reload([id]),
+      onGone: (lane, settlement, attempt) => hookStates.remove(lane, settlement, attempt),
+      onParked: (lane, settlement) => hookStates.park(lane, settlement),
+    };
+  }
+
+  /** What is going on right now, for metrics. */
+  get load(): DeliveryLoad {
+    return {
+      inFlight: this.#limiter.active,
+      waitingForSlot: this.#limiter.waiting,
+      pendingSettlements: this.#settler.pendingCount,
+      partitions: this.#leases.partitions.length,
+    };
+  }
+
+  async start(): Promise<void> {
+    this.#unsubscribe = this.#options.bus.subscribe({
+      messagesCommitted: (conversations) => this.#onMessagesCommitted(conversations),
+      hooksChanged: (ids) => this.#onHooksChanged(ids),
+      leasesChanged: () => this.#leases.trigger(),
+      resync: () => this.#resync(),
+    });
+    await this.#leases.start();
+    this.#sweep.start();
+  }
+
+  /** Starts no new attempt, waits for those in flight until `deadlineMs` from now, and gives the partitions back. */
+  async stop(deadlineMs: number): Promise<void> {
+    if (this.#stopped) return;
+    this.#stopped = true;
+    this.#unsubscribe?.();
+    const swept = this.#sweep.stop();
+    this.#limiter.stop();
+    this.#leases.leave();
+    const lanes = [...this.#loaded.values()].flatMap((loaded) => [...loaded.lanes.values()]);
+    const retired = Promise.all(lanes.map((lane) => lane.retire()));
+    const timer = setTimeout(() => {
+      // Whatever is still open may or may not have arrived: it is sent again after the next start.
+      this.#settler.stop();
+      void this.#options.client.stop();
+    }, deadlineMs);
+    await retired;
+    clearTimeout(timer);
+    this.#settler.stop();
+    await Promise.all([this.#loading, swept]);
+    await this.#leases.stop();
+  }
+
+  #onMessagesCommitted(conversations: ReadonlyMap<ConversationId, Seq>): void {
+    const unknown: ConversationId[] = [];
+    for (const [id, seq] of conversations) {
+      const loaded = this.#loaded.get(id);
+      if (loaded === undefined) unknown.push(id);
+      else this.#wake(loaded, seq);
+    }
+    this.#reload(unknown);
+  }
+
+  #wake(loaded: LoadedConversation, seq: Seq): void {
+    loaded.idleRounds = 0;
+    if (seq > loaded.head) loaded.head = seq;
+    for (const lane of loaded.lanes.values()) lane.wake(seq);
+  }
+
+  /** Held at once, in the same turn: when the change is answered, no attempt of the old kind starts any more. */
+  #onHooksChanged(ids: readonly ConversationId[]): void {
+    for (const id of ids) for (const lane of this.#loaded.get(id)?.lanes.values() ?? []) lane.suspend();
+    this.#reload(ids);
+  }
+
+  /** Words were lost: rows may have changed as well, also those that are being read. */
+  #resync(): void {
+    this.#reload([...this.#loaded.keys(), ...this.#reading]);
+    this.#sweep.trigger();
+  }
+
+  #onGained(partitions: readonly number[]): void {
+    this.#sweep.requestFullSweep(partitions);
+    // While the lease had lapsed, changes were answered that no word has told of yet: first the rows.
+    for (const { lane } of this.#lanesIn(partitions)) lane.suspend();
+    this.#resync();
+  }
+
+  #onLost(partitions: readonly number[]): void {
+    this.#log.warn('partitions of the lanes belong to another process now', { count: partitions.length });
+    for (const { loaded, lane } of this.#lanesIn(partitions)) this.#retire(loaded, lane);
+  }
+
+  #handOver(partitions: readonly number[]): Map<number, Promise<void>> {
+    const lanes = Map.groupBy(this.#lanesIn(partitions), ({ lane }) => lane.partition);
+    for (const { loaded, lane } of [...lanes.values()].flat()) this.#retire(loaded, lane);
+    const drained = async (partition: number): Promise<void> => {
+      await Promise.all((lanes.get(partition) ?? []).map(({ lane }) => lane.retire()));
+    };
+    return new Map(partitions.map((partition) => [partition, drained(partition)]));
+  }
+
+  /** Of each partition, the lanes that have something to do. */
+  #busyLanes(): Map<number, number> {
+    const counts = new Map<number, number>();
+    for (const { lane } of this.#lanesIn(this.#leases.partitions)) {
+      if (!lane.idle) counts.set(lane.partition, (counts.get(lane.partition) ?? 0) + 1);
+    }
+    return counts;
+  }
+
+  #lanesIn(partitions: readonly number[]): { loaded: LoadedConversation; lane: Lane }[] {
+    const wanted = new Set(partitions);
+    return [...this.#loaded.values()].flatMap((loaded) =>
+      [...loaded.lanes.values()].filter((lane) => wanted.has(lane.partition)).map((lane) => ({ loaded, lane })),
+    );
+  }
+
+  #reload(ids: readonly ConversationId[]): void {
+    for (const id of ids) this.#dirty.add(id);
+    if (this.#dirty.size === 0 || this.#loading !== null || this.#stopped) return;
+    this.#loading = this.#loadDirty().finally(() => {
+      this.#loading = null;
+      this.#reload([]);
+    });
+  }
+
+  async #loadAll(ids: readonly ConversationId[]): Promise<void> {
+    this.#reload(ids);
+    await this.#loading;
+  }
+
+  async #loadDirty(): Promise<void> {
+    while (this.#dirty.size > 0 && !this.#stopped) {
+      const ids = [...this.#dirty].slice(0, PAGE);
+      for (const id of ids) this.#dirty.delete(id);
+      this.#reading = ids;
+      try {
+        const rows = await this.#options.database.general.run((sql) => lanesOfConversations(sql, ids));
+        const byConversation = Map.groupBy(rows, (row) => row.conversationId);
+        for (const id of ids) this.#reconcile(id, byConversation.get(id) ?? []);
+      } catch (error) {
+        for (const id of ids) this.#dirty.add(id);
+        this.#log.debug('lanes cannot be read, repeating', { error });
+        await new Promise((resolve) => setTimeout(resolve, RETRY_MS).unref());
+      }
+    }
+    this.#reading = [];
+  }
+
+  /** Makes the lanes in memory agree with the rows that were read. */
+  #reconcile(id: ConversationId, rows: readonly LaneRow[]): void {
+    const loaded = this.#loaded.get(id) ?? { lanes: new Map<number, Lane>(), head: 0 as Seq, idleRounds: 0 };
+    this.#loaded.set(id, loaded);
+    loaded.idleRounds = 0;
+    const owned = new Set(this.#leases.partitions);
+    const present = new Set<number>();
+    // Changed again since: these rows are good for finding what has to end, not for beginning anything.
+    const outdated = this.#dirty.has(id) || this.#stopped;
+    for (const row of rows) {
+      present.add(row.id);
+      const lane = loaded.lanes.get(row.id);
+      if (lane === undefined) {
+        if (!outdated && owned.has(row.id % PARTITIONS)) this.#create(loaded, row);
+      } else if (lane.generation !== row.generation || lane.stale) {
+        // A lane that is stale beneath an unchanged row was refused by the fence: without a rest it would send and be
+        // refused again until the leases are renewed.
+        this.#retire(loaded, lane, lane.generation === row.generation ? ERROR_DELAY_MS : 0);
+      } else {
+        lane.wake(row.lastSeq > loaded.head ? row.lastSeq : loaded.head);
+        if (!outdated) lane.resume();
+      }
+    }
+    for (const lane of loaded.lanes.values()) if (!present.has(lane.id)) this.#retire(loaded, lane);
+  }
+
+  #create(loaded: LoadedConversation, row: LaneRow): void {
+    const { sealer, serverKeys } = this.#options;
+    try {
+      const lane = new Lane(row, openSigningKeys(sealer, serverKeys, row), this.#context);
+      loaded.lanes.set(row.id, lane);
+      lane.wake(row.lastSeq > loaded.head ? row.lastSeq : loaded.head);
+    } catch (error) {
+      this.#log.error('a hook rests: its row cannot be used', { hook: row.id, error });
+    }
+  }
+
+  /** Ends a lane; when its attempt in flight is over, and a rest, the hook is read again and may get a new one. */
+  #retire(loaded: LoadedConversation, lane: Lane, delayMs = 0): void {
+    if (lane.retired) return;
+    void lane.retire().then(async () => {
+      if (delayMs > 0) await new Promise((resolve) => setTimeout(resolve, delayMs).unref());
+      loaded.lanes.delete(lane.id);
+      this.#reload([lane.conversationId]);
+    });
+  }
+
+  #forgetIdle(): void {
+    for (const [id, loaded] of this.#loaded) {
+      const idle = [...loaded.lanes.values()].every((lane) => lane.idle);
+      loaded.idleRounds = idle ? loaded.idleRounds + 1 : 0;
+      if (loaded.idleRounds > IDLE_ROUNDS) this.#loaded.delete(id);
+    }
+  }
+}

@@ -1,0 +1,122 @@
+import { LRUCache } from 'lru-cache';
+import type { Log } from '../log.ts';
+import type { ConversationId, Seq } from '../model/ids.ts';
+import { readMessages, type LogMessage } from '../storage/lanes.ts';
+import type { Pool } from '../storage/pool.ts';
+import { deliveryBody, type LinkFile } from './payload.ts';
+
+/** A message with its body in UTF-8, made once for all the hooks of its group. */
+export interface EncodedMessage extends LogMessage {
+  readonly body: Buffer;
+}
+
+/** What one query reads ahead at a position: this many messages, or the first that pass this many bytes of text. */
+const WINDOW_MESSAGES = 64;
+const WINDOW_BYTES = 128 * 1024;
+/** Positions of one query. */
+const MAX_POSITIONS = 128;
+/** All that is remembered, of all conversations, in bytes of bodies. */
+const CACHE_BYTES = 32 * 1024 * 1024;
+const ENTRY_BYTES = 500;
+/** What was read longer ago is read again: it may have been edited, and links to files are good from when they were made. */
+const CACHE_MS = 1_000;
+
+interface ReadRequest {
+  readonly conversationId: ConversationId;
+  readonly after: Seq;
+  readonly readAhead: number;
+  readonly resolve: (message: EncodedMessage | null) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/**
+ * Reads on for the lanes. Lanes that ask at the same time are answered by one query. What was read ahead is kept for a
+ * moment in one bounded place, and not by the lanes: thousands of them can wait for a slow receiver.
+ */
+export class MessageReader {
+  readonly #pool: Pool;
+  readonly #linkFile: LinkFile;
+  readonly #log: Log;
+  readonly #cache = new LRUCache<string, EncodedMessage>({
+    maxSize: CACHE_BYTES,
+    sizeCalculation: (message) => message.body.length + ENTRY_BYTES,
+    ttl: CACHE_MS,
+    ttlResolution: 50,
+  });
+  #requests: ReadRequest[] = [];
+  #reading = false;
+  #failing = false;
+
+  constructor(pool: Pool, linkFile: LinkFile, log: Log) {
+    this.#pool = pool;
+    this.#linkFile = linkFile;
+    this.#log = log;
+  }
+
+  /** What `next` would resolve to, if it is known without asking the database. */
+  peek(conversationId: ConversationId, after: Seq): EncodedMessage | undefined {
+    return this.#cache.get(`${conversationId}:${after + 1}`);
+  }
+
+  /**
+   * The next message after a seq, as it is now or was a second ago; null when there is none. `readAhead`: how many may be
+   * wanted, this one included. Rejects when the database is away.
+   */
+  next(conversationId: ConversationId, after: Seq, readAhead = WINDOW_MESSAGES): Promise<EncodedMessage | null> {
+    const known = this.peek(conversationId, after);
+    if (known !== undefined) return Promise.resolve(known);
+    return new Promise((resolve, reject) => {
+      this.#requests.push({ conversationId, after, readAhead: Math.min(readAhead, WINDOW_MESSAGES), resolve, reject });
+      if (!this.#reading) void this.#drain();
+    });
+  }
+
+  async #drain(): Promise<void> {
+    this.#reading = true;
+    // Lanes that were woken by the same word ask in the same turn of the event loop.
+    await new Promise(setImmediate);
+    while (this.#requests.length > 0) await this.#readSome();
+    this.#reading = false;
+  }
+
+  async #readSome(): Promise<void> {
+    const groups = this.#takePositions();
+    try {
+      const positions = groups.map((group) => {
+        const { conversationId, after } = group[0]!;
+        return { conversationId, after, limit: Math.max(...group.map((request) => request.readAhead)) };
+      });
+      const results = await this.#pool.run((sql) => readMessages(sql, positions, WINDOW_BYTES));
+      this.#failing = false;
+      groups.forEach((group, index) => this.#resolveAll(group, results[index]!));
+    } catch (error) {
+      if (!this.#failing) this.#log.warn('messages cannot be read for forwarding, repeating', { error });
+      this.#failing = true;
+      for (const request of groups.flat()) request.reject(error);
+    }
+  }
+
+  /** Requests for the same place together; as many places as one query takes. */
+  #takePositions(): ReadRequest[][] {
+    const byPosition = new Map<string, ReadRequest[]>();
+    const later: ReadRequest[] = [];
+    for (const request of this.#requests) {
+      const key = `${request.conversationId}:${request.after}`;
+      const same = byPosition.get(key);
+      if (same !== undefined) same.push(request);
+      else if (byPosition.size < MAX_POSITIONS) byPosition.set(key, [request]);
+      else later.push(request);
+    }
+    this.#requests = later;
+    return [...byPosition.values()];
+  }
+
+  #resolveAll(group: readonly ReadRequest[], messages: readonly LogMessage[]): void {
+    const { conversationId } = group[0]!;
+    const encoded = messages.map((message) => {
+      return { ...message, body: Buffer.from(deliveryBody(conversationId, message, this.#linkFile)) };
+    });
+    for (const message of encoded) this.#cache.set(`${conversationId}:${message.seq}`, message);
+    for (const request of group) request.resolve(encoded[0] ?? null);
+  }
+}

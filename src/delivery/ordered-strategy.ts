@@ -1,0 +1,240 @@
+import type { Seq } from '../model/ids.ts';
+import type { AttemptRecord } from '../storage/settlement.ts';
+import { discardObsolete, sendRetry } from './retry-sender.ts';
+import {
+  updateSlowStart,
+  ERROR_DELAY,
+  type DeliveryStrategy,
+  type StrategyDeps,
+  type Delay,
+} from './delivery-strategy.ts';
+import {
+  markIfAhead,
+  afterFailure,
+  HEALTHY,
+  isRefusal,
+  toAttemptRecord,
+  type AttemptResult,
+} from './attempt-result.ts';
+import type { RequestBounds } from './request-builder.ts';
+import { NextAttempt } from './retry.ts';
+import type { NotSent } from './sender.ts';
+
+/** So often a message is refused for itself before those behind it are offered. */
+const MAX_REFUSALS = 5;
+/** Messages that are offered then, once each. */
+const MAX_PROBES = 3;
+
+/**
+ * Strictly in the order of the log, one request at a time. A failure holds back what is behind it; only a message that
+ * its target refuses, while it accepts one behind it, is set aside (the contract).
+ */
+export class OrderedStrategy implements DeliveryStrategy {
+  readonly #deps: StrategyDeps;
+  /** Requests apart and those in order take turns, so that neither waits for the end of the other. */
+  #lastWasRetry = false;
+  #nextAttempt: NextAttempt | null = null;
+  /** No row lies ahead of the cursor. */
+  #obsoleteDiscarded = false;
+
+  constructor(deps: StrategyDeps) {
+    this.#deps = deps;
+  }
+
+  get hasWork(): boolean {
+    return this.#hasBacklog || this.#deps.retryQueue.hasWork;
+  }
+
+  /** One request at a time: after it the head is looked at anyway. */
+  wake(): void {}
+
+  async run(): Promise<Delay | null> {
+    const { retryQueue, isActive } = this.#deps;
+    if (!this.#obsoleteDiscarded && retryQueue.count > 0) {
+      const delay = await discardObsolete(this.#deps);
+      if (delay !== null) return delay;
+    }
+    this.#obsoleteDiscarded = true;
+    while (isActive()) {
+      const waitMs = this.#hasBacklog ? this.#waitMs() : null;
+      const retryDueMs = retryQueue.waitMs;
+      const isRetry = retryDueMs === 0 && !(waitMs === 0 && this.#lastWasRetry);
+      if (waitMs !== 0 && retryDueMs !== 0) return earlierDelay(waitMs, retryDueMs);
+      this.#lastWasRetry = isRetry;
+      const delay = isRetry ? await sendRetry(this.#deps) : await this.#sendNext();
+      if (delay !== null) return delay;
+    }
+    return null;
+  }
+
+  get #hasBacklog(): boolean {
+    return this.#deps.tracker.progress.cursor < this.#deps.head();
+  }
+
+  /** Until the next attempt in order; 0 when it is due. */
+  #waitMs(): number {
+    const { tracker, schedule } = this.#deps;
+    const at = tracker.progress.nextAttemptAt;
+    if (at === null) return 0;
+    if (this.#nextAttempt?.at !== at) this.#nextAttempt = new NextAttempt(at, schedule);
+    return this.#nextAttempt.waitMs();
+  }
+
+  /** One request further. */
+  async #sendNext(): Promise<Delay | null> {
+    const { limiter, tracker } = this.#deps;
+    const slot = await limiter.acquire();
+    if (slot === null) return ERROR_DELAY;
+    let result: AttemptResult | NotSent | 'skipped' | 'empty';
+    // Read with the slot in hand: what waits for a slot holds no text, and the text is that of the attempt.
+    try {
+      result = await this.#send(tracker.progress.cursor, this.#bounds());
+    } finally {
+      limiter.release(slot);
+    }
+    if (result === 'skipped' || result === 'cancelled') return null;
+    if (result === 'unknown' || result === 'empty') return ERROR_DELAY;
+    return this.#handleResult(result);
+  }
+
+  /** A batch that failed before is sent as it was; where one was refused, what it held goes one by one. */
+  #bounds(): RequestBounds {
+    const { batch, tracker, slowStart } = this.#deps;
+    const { cursor, failures, batchLast, singlesLast } = tracker.progress;
+    // A target that fails is likely to fail again: its lane reads no further than this request.
+    const noReadAhead = failures > 0;
+    if (batchLast !== null) return { maxMessages: Number.POSITIVE_INFINITY, exactLast: batchLast, noReadAhead };
+    const isSingle = singlesLast !== null && cursor < singlesLast;
+    return { maxMessages: isSingle ? 1 : Math.min(batch, slowStart.window), exactLast: null, noReadAhead };
+  }
+
+  async #send(cursor: Seq, bounds: RequestBounds): Promise<AttemptResult | NotSent | 'skipped' | 'empty'> {
+    const { requests, sender, lowerHead, head } = this.#deps;
+    const cached = bounds.exactLast === null ? requests.peek(cursor) : null;
+    if (cached !== null) return sender.send(cached, requests.idOf(cached));
+    const headBefore = head();
+    const { skippedTo, request } = await requests.next(cursor, bounds);
+    if (request !== null) return sender.send(request, requests.idOf(request));
+    if (skippedTo > cursor) return this.#skip(skippedTo);
+    // The word was ahead of what is there to read; a later word, or the sweep, will tell.
+    lowerHead(cursor, headBefore);
+    return 'empty';
+  }
+
+  #skip(cursor: Seq): 'skipped' | 'cancelled' | 'unknown' {
+    const { sender, tracker, isActive } = this.#deps;
+    // What is left out may be another by now.
+    if (!isActive()) return 'cancelled';
+    const epoch = sender.epoch;
+    if (epoch === null) return 'unknown';
+    const batchLast = markIfAhead(tracker.progress.batchLast, cursor);
+    tracker.settle(
+      { cursor, batchLast, singlesLast: markIfAhead(tracker.progress.singlesLast, cursor) },
+      { epoch, attempts: [] },
+    );
+    return 'skipped';
+  }
+
+  #handleResult(result: AttemptResult): Delay | null | Promise<Delay | null> {
+    return result.outcome.delivered ? this.#onDelivered(result, []) : this.#onFailed(result);
+  }
+
+  /** `deadLetters`: what is given up now that one behind it was taken. */
+  #onDelivered(result: AttemptResult, deadLetters: readonly AttemptRecord[]): Delay | null | Promise<null> {
+    const { tracker, slowStart, counts, batch } = this.#deps;
+    const before = tracker.progress;
+    const cursor = result.request.last;
+    const record = toAttemptRecord(result, deadLetters.length > 0 ? 1 : before.failures + 1);
+    counts.add(record);
+    updateSlowStart(slowStart, before, true);
+    const settled = { cursor, ...HEALTHY, refusals: 0, batchLast: null };
+    const attempts = deadLetters.length > 0 ? [...deadLetters, record] : [record];
+    for (const message of deadLetters) this.#deps.onDeadLetter(message);
+    tracker.settle(
+      { ...settled, singlesLast: markIfAhead(before.singlesLast, cursor) },
+      { epoch: result.epoch, attempts },
+    );
+    const pacingMs = batch === 1 ? slowStart.pacingMs : 0;
+    if (pacingMs > 0) return { ms: pacingMs, ignoreWakeups: true };
+    return tracker.waitForCapacity()?.then(() => null) ?? null;
+  }
+
+  async #onFailed(result: AttemptResult): Promise<Delay | null> {
+    const { tracker, counts, schedule, batch, unregister } = this.#deps;
+    const { request, outcome, epoch } = result;
+    const before = tracker.progress;
+    const isGone = outcome.code === 410;
+    if (isGone && (await unregister(result))) return null;
+    const record = toAttemptRecord(result, before.failures + 1);
+    if (!isGone) counts.add(record);
+    const isRefused = isRefusal(outcome);
+    if (isRefused && request.first < request.last) {
+      // It may be the fault of one of them: nobody waits before they go one by one.
+      tracker.settle({ batchLast: null, singlesLast: request.last }, { epoch, attempts: [record] });
+      return null;
+    }
+    const isBatch = batch > 1 && before.singlesLast === null;
+    const change = {
+      ...afterFailure(before, result, schedule),
+      refusals: before.refusals + (isRefused ? 1 : 0),
+      batchLast: isBatch || before.batchLast !== null ? request.last : null,
+    };
+    this.#deps.onFailure(outcome, tracker.settle(change, { epoch, attempts: [record] }));
+    return isRefused && change.refusals >= MAX_REFUSALS ? this.#probeFollowing(result) : null;
+  }
+
+  /**
+   * The head was refused too often: is it its own fault? A few behind it are offered, once each. When one is taken, those
+   * before it are given up: they were refused as well, and after it they would come out of order. Any other failure
+   * says that the hook is at fault, and so does the refusal of all.
+   */
+  async #probeFollowing(head: AttemptResult): Promise<Delay | null> {
+    const { limiter, requests, sender, tracker, counts } = this.#deps;
+    const refused = [head];
+    let after = head.request.last;
+    while (refused.length <= MAX_PROBES && this.#deps.isActive()) {
+      const slot = await limiter.acquire();
+      if (slot === null) return ERROR_DELAY;
+      let result: AttemptResult | NotSent;
+      try {
+        const { skippedTo, request } = await requests.next(after, {
+          maxMessages: 1,
+          exactLast: null,
+          noReadAhead: true,
+        });
+        if (request === null && skippedTo === after) return null;
+        after = request?.last ?? skippedTo;
+        if (request === null) continue;
+        result = await sender.send(request, requests.idOf(request));
+      } finally {
+        limiter.release(slot);
+      }
+      if (typeof result === 'string') return result === 'cancelled' ? null : ERROR_DELAY;
+      if (result.outcome.delivered)
+        return this.#onDelivered(
+          result,
+          refused.map((one) => toDeadLetter(one, result.at)),
+        );
+      const record = toAttemptRecord(result, 1);
+      counts.add(record);
+      tracker.settle({}, { epoch: result.epoch, attempts: [record] });
+      if (!isRefusal(result.outcome)) return null;
+      refused.push(result);
+    }
+    return null;
+  }
+}
+
+/** The delivery log says of a message that it was given up, with the answer that it was refused with. */
+function toDeadLetter(refused: AttemptResult, at: Date): AttemptRecord {
+  return { ...toAttemptRecord(refused, 0), outcome: 'set_aside', at };
+}
+
+/** Null: there is nothing to wait for. */
+function earlierDelay(waitMs: number | null, retryDueMs: number | null): Delay | null {
+  if (waitMs === null && retryDueMs === null) return null;
+  return {
+    ms: Math.min(waitMs ?? Number.POSITIVE_INFINITY, retryDueMs ?? Number.POSITIVE_INFINITY),
+    ignoreWakeups: waitMs !== null,
+  };
+}

@@ -1,0 +1,55 @@
+import type { HookId } from '../model/ids.ts';
+import type { LaneRow } from '../storage/lanes.ts';
+import type { AttemptRecord, LaneProgress, RetryRecord, Settlement } from '../storage/settlement.ts';
+import { initialProgress } from './attempt-result.ts';
+import type { SettlementBuffer } from './settlement-buffer.ts';
+
+/** What there is to write about a lane, besides how far it is. */
+export interface SettlementDetails {
+  readonly epoch: number;
+  readonly attempts: readonly AttemptRecord[];
+  readonly retries?: readonly RetryRecord[];
+}
+
+/** How far a lane is: what it remembers, and what of that has to be written. */
+export class ProgressTracker {
+  readonly #hookId: HookId;
+  readonly #generation: number;
+  readonly #settlementBuffer: SettlementBuffer;
+  #progress: LaneProgress;
+
+  constructor(row: LaneRow, settlementBuffer: SettlementBuffer) {
+    this.#hookId = row.id;
+    this.#generation = row.generation;
+    this.#settlementBuffer = settlementBuffer;
+    this.#progress = initialProgress(row);
+  }
+
+  get progress(): LaneProgress {
+    return this.#progress;
+  }
+
+  /** The lane goes on from the changed place at once; what it takes to remember it is written meanwhile. */
+  settle(change: Partial<LaneProgress>, details: SettlementDetails): Settlement {
+    const settlement = this.buildSettlement(change, details);
+    this.#progress = settlement;
+    this.#settlementBuffer.add(settlement);
+    return settlement;
+  }
+
+  /** What `settle` would write. */
+  buildSettlement(change: Partial<LaneProgress>, { epoch, attempts, retries = [] }: SettlementDetails): Settlement {
+    const fences = { hookId: this.#hookId, generation: this.#generation, epoch };
+    return { ...this.#progress, ...change, ...fences, attempts, retries };
+  }
+
+  /** Waits while as much is unwritten as may be. */
+  waitForCapacity(): Promise<void> | undefined {
+    return this.#settlementBuffer.isFull ? this.#settlementBuffer.waitForCapacity() : undefined;
+  }
+
+  /** Waits until everything is written. False: the hook was changed by somebody else meanwhile. */
+  flush(): Promise<boolean> {
+    return this.#settlementBuffer.flush();
+  }
+}

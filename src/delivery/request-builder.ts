@@ -1,0 +1,128 @@
+import type { Seq } from '../model/ids.ts';
+import type { LaneRow } from '../storage/lanes.ts';
+import { deliveryId } from './payload.ts';
+import type { MessageReader, EncodedMessage } from './message-reader.ts';
+
+/** What one request carries: a message, or a batch of them in `seq` order. */
+export interface DeliveryRequest {
+  readonly first: Seq;
+  readonly last: Seq;
+  readonly body: Buffer;
+  readonly hops: number;
+}
+
+/** How much of the log one request may take. */
+export interface RequestBounds {
+  /** Messages, at most. */
+  readonly maxMessages: number;
+  /** Where a range that was tried before ends: all of it is sent again and nothing else. */
+  readonly exactLast: Seq | null;
+  /** True: what is behind it is hardly wanted soon, and not read yet. */
+  readonly noReadAhead?: boolean;
+}
+
+/** What lies ahead of a cursor. */
+export interface NextRequest {
+  /** Up to here there is nothing to send: these messages are left out. */
+  readonly skippedTo: Seq;
+  /** Null when messages were left out, or there is nothing (yet). */
+  readonly request: DeliveryRequest | null;
+}
+
+/** The contract's bound of a batch's body. */
+export const MAX_BATCH_BYTES = 1024 * 1024;
+/** Messages that are left out are passed over this many at a time. */
+const MAX_SKIPPED = 500;
+
+/** Makes a hook's requests out of the log. */
+export class RequestBuilder {
+  readonly #reader: MessageReader;
+  readonly #row: LaneRow;
+
+  constructor(reader: MessageReader, row: LaneRow) {
+    this.#reader = reader;
+    this.#row = row;
+  }
+
+  /** `webhook-id`: the same whenever this range is sent. */
+  idOf({ first, last }: DeliveryRequest): string {
+    return deliveryId(this.#row.id, this.#row.conversationId, first, last);
+  }
+
+  /** The next message, where that is all of a request and is known without asking the database. */
+  peek(after: Seq): DeliveryRequest | null {
+    if (this.#row.batch !== 1) return null;
+    const message = this.#reader.peek(this.#row.conversationId, after);
+    return message === undefined || this.isSkipped(message) ? null : single(message);
+  }
+
+  /** What comes after a seq, with its text as it is now. Rejects when the database is away. */
+  async next(after: Seq, bounds: RequestBounds): Promise<NextRequest> {
+    let skippedTo = after;
+    const readAhead = bounds.noReadAhead === true ? readAheadOf(after, bounds) : undefined;
+    let message = await this.#read(after, readAhead);
+    for (let n = 0; message !== null && this.isSkipped(message) && n < MAX_SKIPPED; n += 1) {
+      skippedTo = message.seq;
+      // Beyond a fixed range lies what it never contained.
+      if (bounds.exactLast !== null && skippedTo >= bounds.exactLast) break;
+      message = await this.#read(skippedTo);
+    }
+    const isPastEnd = message !== null && bounds.exactLast !== null && message.seq > bounds.exactLast;
+    if (skippedTo > after || message === null || isPastEnd) return { skippedTo, request: null };
+    const isRange = bounds.exactLast !== null && bounds.exactLast > message.seq;
+    if (this.#row.batch === 1 && !isRange) return { skippedTo, request: single(message) };
+    return { skippedTo, request: await this.#batch(message, bounds) };
+  }
+
+  /** True for a message of a kind of sender that the hook does not want. */
+  isSkipped(message: EncodedMessage): boolean {
+    return message.senderKind !== 'user' && this.#row.skip.includes(message.senderKind);
+  }
+
+  async #batch(head: EncodedMessage, bounds: RequestBounds): Promise<DeliveryRequest> {
+    const messages = [head];
+    let bytes = head.body.length + 2;
+    let skipped = 0;
+    for (let after = head.seq; after !== bounds.exactLast && messages.length < bounds.maxMessages;) {
+      const message = await this.#read(after);
+      if (message === null) break;
+      after = message.seq;
+      if (this.isSkipped(message)) {
+        skipped += 1;
+        // What lies behind them is for the next request: this one has a slot in hand.
+        if (skipped > MAX_SKIPPED && bounds.exactLast === null) break;
+        continue;
+      }
+      bytes += message.body.length + 1;
+      // A range that was sent before is sent whole.
+      if (bytes > MAX_BATCH_BYTES && bounds.exactLast === null) break;
+      messages.push(message);
+    }
+    const chunks = messages.flatMap((message, n) => [n === 0 ? OPEN : COMMA, message.body]);
+    return {
+      first: head.seq,
+      last: bounds.exactLast ?? messages.at(-1)!.seq,
+      body: Buffer.concat([...chunks, CLOSE]),
+      hops: Math.max(...messages.map((message) => message.hops)),
+    };
+  }
+
+  /** Only a read that is needed waits. */
+  #read(after: Seq, readAhead?: number): EncodedMessage | null | Promise<EncodedMessage | null> {
+    const { conversationId } = this.#row;
+    return this.#reader.peek(conversationId, after) ?? this.#reader.next(conversationId, after, readAhead);
+  }
+}
+
+const OPEN = Buffer.from('[');
+const COMMA = Buffer.from(',');
+const CLOSE = Buffer.from(']');
+
+/** Messages that a request takes, as far as its bounds say. */
+function readAheadOf(after: Seq, { maxMessages: messages, exactLast: last }: RequestBounds): number {
+  return last === null ? messages : Math.max(1, last - after);
+}
+
+function single({ seq, body, hops }: EncodedMessage): DeliveryRequest {
+  return { first: seq, last: seq, body, hops };
+}

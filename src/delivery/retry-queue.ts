@@ -1,0 +1,148 @@
+import type { Seq } from '../model/ids.ts';
+import type { Pool } from '../storage/pool.ts';
+import { dueRetries, retryAllNow, retriesAfter, type RetryRow } from '../storage/retries.ts';
+import type { LaneRow } from '../storage/lanes.ts';
+import { SPILLED_DELAY_MS } from './in-flight-window.ts';
+import { longestDelayMs, NextAttempt, dueIn, type RetrySchedule } from './retry.ts';
+
+/** Read with one query. */
+const PAGE = 16;
+
+/**
+ * A hook's requests that are repeated apart from the log's order: failing ones of a hook that asks for none, and messages
+ * that were asked for again. They are rows of the database; here are the few that are due, and when the next will be.
+ */
+export class RetryQueue {
+  readonly #pool: Pool;
+  readonly #row: LaneRow;
+  readonly #schedule: RetrySchedule;
+  #count: number;
+  #nextDue: NextAttempt | null = null;
+  #page: RetryRow[] = [];
+  /** Taken from the page and not over yet. */
+  #inProgress = 0;
+  #nextRetryAllMs = 0;
+  /** Became rows, or due, or something else, since the last read began: what it answers may not know of them. */
+  #sinceRead = { count: 0, nextDue: null as Date | null, replaced: new Set<Seq>() };
+
+  constructor(pool: Pool, row: LaneRow, schedule: RetrySchedule) {
+    this.#pool = pool;
+    this.#row = row;
+    this.#schedule = schedule;
+    this.#count = row.retries;
+    this.#setNextDue(row.retryAt);
+  }
+
+  /** Rows, those in flight too. */
+  get count(): number {
+    return this.#count;
+  }
+
+  /** Whether there is anything to do, now or later. By when, not by how many: what is counted may have been counted twice. */
+  get hasWork(): boolean {
+    return this.#inProgress > 0 || this.#page.length > 0 || this.#nextDue !== null;
+  }
+
+  /** When the next of them is due; null when there is none that waits. */
+  get nextAt(): Date | null {
+    return this.#nextDue?.at ?? null;
+  }
+
+  /** How long until one may be taken, in ms; null when none is waiting, or those taken have to be over first. */
+  get waitMs(): number | null {
+    if (this.#page.length > 0) return 0;
+    if (this.#inProgress > 0) return null;
+    return this.#nextDue?.waitMs() ?? null;
+  }
+
+  /**
+   * Takes one that is due, to be given back with `done`. `flush` has to write what became of the ones before: what is
+   * read next must not be what has just been sent. What `isInFlight` is looked at again later. Null: none is due, or the hook
+   * was changed by somebody.
+   */
+  async take(flush: () => Promise<boolean>, isInFlight: (seq: Seq) => boolean = () => false): Promise<RetryRow | null> {
+    if (this.#page.length === 0) {
+      if (this.#inProgress > 0) return null;
+      this.#sinceRead = { count: 0, nextDue: null, replaced: new Set() };
+      if (!(await flush())) return null;
+      await this.#read();
+    }
+    for (let row = this.#page.shift(); row !== undefined; row = this.#page.shift()) {
+      if (isInFlight(row.seq)) {
+        this.#noteDue(dueIn(SPILLED_DELAY_MS));
+        continue;
+      }
+      this.#inProgress += 1;
+      return row;
+    }
+    return null;
+  }
+
+  async #read(): Promise<void> {
+    // Where the clock was set back meanwhile, the time that was waited for is now.
+    const isDue = this.#nextDue !== null && this.#nextDue.waitMs() === 0;
+    const nowMs = Math.max(Date.now(), isDue ? this.#nextDue!.at.getTime() : 0);
+    const bounds = { nowMs, longestMs: longestDelayMs(this.#schedule), limit: PAGE };
+    const { due, count, nextAt } = await this.#pool.run((sql) => dueRetries(sql, this.#row.id, bounds));
+    const { count: addedMeanwhile, nextDue, replaced } = this.#sinceRead;
+    this.#page = due.filter(({ seq }) => !replaced.has(seq));
+    // Counted twice where the answer does know of them: the next read, which they make, puts that right.
+    this.#count = count + addedMeanwhile;
+    // More of them than one page: those are due as well.
+    this.#setNextDue(due.length === PAGE && count > PAGE ? new Date() : nextAt);
+    if (nextDue !== null) this.#noteDue(nextDue);
+  }
+
+  /** One that was taken is over, or waits until `nextAt`. `unknown`: nothing became of it, it is due as before. */
+  done(outcome: 'finished' | 'unknown' | Date): void {
+    this.#inProgress -= 1;
+    if (outcome === 'finished') this.#count -= 1;
+    else this.#noteDue(outcome === 'unknown' ? new Date() : outcome);
+  }
+
+  /** So many more are written, the first of them due then. */
+  add(count: number, nextAt: Date): void {
+    this.#count += count;
+    this.#sinceRead.count += count;
+    this.#noteDue(nextAt);
+  }
+
+  /** The row that begins here is another by now, or gone: what was read of it is not to be taken. */
+  replaced(seq: Seq): void {
+    this.#count -= 1;
+    this.#page = this.#page.filter((row) => row.seq !== seq);
+    this.#sinceRead.replaced.add(seq);
+  }
+
+  /** Rows that begin behind this seq, due or not. */
+  startingAfter(seq: Seq): Promise<readonly RetryRow[]> {
+    return this.#pool.run((sql) => retriesAfter(sql, this.#row.id, seq));
+  }
+
+  /** So many that were not taken are over. */
+  discarded(count: number): void {
+    this.#count -= count;
+  }
+
+  /**
+   * Makes all of them due: the target takes deliveries again. Once in the longest wait at most: a few that fail by
+   * themselves look like an outage too, which each success would end.
+   */
+  async retryAllNow(): Promise<void> {
+    if (this.#count === 0 || performance.now() < this.#nextRetryAllMs) return;
+    const now = new Date();
+    await this.#pool.run((sql) => retryAllNow(sql, this.#row.id, now));
+    this.#nextRetryAllMs = performance.now() + longestDelayMs(this.#schedule);
+    this.#noteDue(now);
+  }
+
+  #noteDue(at: Date): void {
+    const { nextDue } = this.#sinceRead;
+    if (nextDue === null || at < nextDue) this.#sinceRead.nextDue = at;
+    if (this.#nextDue === null || at < this.#nextDue.at) this.#setNextDue(at);
+  }
+
+  #setNextDue(at: Date | null): void {
+    this.#nextDue = at === null ? null : new NextAttempt(at, this.#schedule);
+  }
+}

@@ -1,0 +1,94 @@
+import type { RetryRecord, Settlement } from '../storage/settlement.ts';
+import type { Settler } from './settler.ts';
+
+/** Settlements that are kept as they came; those of messages that were left out say so little that they are not counted. */
+const MAX_BUFFERED = 200;
+
+/**
+ * What a lane has sent and not settled yet. The lane sends on while the settlement is written, so that a commit costs it
+ * no time, up to `max` attempts; what gathers meanwhile becomes one settlement. A kill repeats what is here.
+ */
+export class SettlementBuffer {
+  readonly #settler: Settler;
+  readonly #max: number;
+  readonly #onRefused: () => void;
+  readonly #buffered: Settlement[] = [];
+  #writing: Promise<void> | null = null;
+  #count = 0;
+  #isRefused = false;
+
+  /**
+   * `onRefused`: a settlement was not taken, or in part only, since the row was changed beneath the lane. What was on its
+   * way then is handed in all the same: whether it still counts is for the row to say.
+   */
+  constructor(settler: Settler, max: number, onRefused: () => void) {
+    this.#settler = settler;
+    this.#max = max;
+    this.#onRefused = onRefused;
+  }
+
+  get isEmpty(): boolean {
+    return this.#writing === null;
+  }
+
+  /** Takes what became of the newest attempt. Its values stand for all before it. */
+  add(settlement: Settlement): void {
+    this.#count += settlement.attempts.length;
+    if (this.#buffered.length === MAX_BUFFERED) this.#buffered.push(merge(this.#buffered.splice(0)));
+    this.#buffered.push(settlement);
+    this.#writing ??= this.#write();
+  }
+
+  /** True: no other attempt may begin before `waitForCapacity` has resolved. */
+  get isFull(): boolean {
+    return this.#count >= this.#max;
+  }
+
+  async waitForCapacity(): Promise<void> {
+    while (this.isFull && this.#writing !== null) await this.#awaitWrite();
+  }
+
+  /** Waits until nothing is left to be settled. False: it was refused. */
+  async flush(): Promise<boolean> {
+    while (this.#writing !== null) await this.#awaitWrite();
+    return !this.#isRefused;
+  }
+
+  /** Waits for the write that is under way or next; told anew each time, since a write answers those before it only. */
+  async #awaitWrite(): Promise<void> {
+    this.#settler.trigger();
+    await this.#writing;
+  }
+
+  async #write(): Promise<void> {
+    const settlement = merge(this.#buffered.splice(0));
+    const accepted = await this.#settler.settle(settlement);
+    this.#count -= settlement.attempts.length;
+    this.#writing = null;
+    if (!accepted) {
+      this.#isRefused = true;
+      this.#onRefused();
+    }
+    if (this.#buffered.length > 0) this.#writing = this.#write();
+  }
+}
+
+/** The oldest epoch stays: what was sent under it does not count where the lane had another owner in between. */
+function merge(settlements: readonly Settlement[]): Settlement {
+  const [oldest, newest] = [settlements[0]!, settlements.at(-1)!];
+  if (oldest === newest) return newest;
+  const attempts = settlements.flatMap((each) => each.attempts);
+  const retries = settlements.reduce((older: readonly RetryRecord[], each) => mergeRetries(older, each.retries), []);
+  return { ...newest, epoch: oldest.epoch, attempts, retries };
+}
+
+/** One for each seq: the newer one stands, unless it is a part of the older one and says nothing of the rest. */
+function mergeRetries(older: readonly RetryRecord[], newer: readonly RetryRecord[]): readonly RetryRecord[] {
+  if (older.length === 0) return newer;
+  const bySeq = new Map(older.map((retry) => [retry.seq, retry]));
+  for (const retry of newer) {
+    const before = bySeq.get(retry.seq);
+    if (before === undefined || retry.lastSeq >= before.lastSeq || retry.attempts === 0) bySeq.set(retry.seq, retry);
+  }
+  return [...bySeq.values()];
+}

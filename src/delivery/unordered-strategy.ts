@@ -1,0 +1,306 @@
+import type { Seq } from '../model/ids.ts';
+import { MAX_RETRIES, type RetryRow } from '../storage/retries.ts';
+import type { LaneProgress, RetryRecord } from '../storage/settlement.ts';
+import { discard, toRetryRecords, attemptRow, settleRetry } from './retry-sender.ts';
+import {
+  updateSlowStart,
+  ERROR_DELAY,
+  type DeliveryStrategy,
+  type StrategyDeps,
+  type Delay,
+} from './delivery-strategy.ts';
+import type { Slot } from './lane-limiter.ts';
+import { InFlightWindow, type InFlightRange, type SeqRange } from './in-flight-window.ts';
+import { markIfAhead, afterFailure, HEALTHY, toAttemptRecord, type AttemptResult } from './attempt-result.ts';
+import type { DeliveryRequest, RequestBounds } from './request-builder.ts';
+import { NextAttempt } from './retry.ts';
+import type { NotSent } from './sender.ts';
+
+/** Requests in flight at once (the contract). */
+export const MAX_IN_FLIGHT = 16;
+/** After so many failures without a success nothing further is read: the hook is at fault, not a message (the contract). */
+const MAX_FAILURES = 20;
+
+/**
+ * In no order: several requests at once, and what fails becomes a row that is repeated apart, so that it holds back
+ * nothing. The cursor stays below what is on its way, until too many have overtaken that.
+ */
+export class UnorderedStrategy implements DeliveryStrategy {
+  readonly #deps: StrategyDeps;
+  readonly #inFlight: InFlightWindow;
+  #active = 0;
+  #wakeup = Promise.withResolvers<void>();
+  #delay: Delay | null = null;
+
+  constructor(deps: StrategyDeps) {
+    this.#deps = deps;
+    this.#inFlight = new InFlightWindow(deps.tracker.progress.cursor);
+  }
+
+  get hasWork(): boolean {
+    return this.#hasBacklog || this.#deps.retryQueue.hasWork;
+  }
+
+  wake(): void {
+    this.#wakeup.resolve();
+  }
+
+  async run(): Promise<Delay | null> {
+    const { isActive } = this.#deps;
+    this.#delay = null;
+    for (;;) {
+      this.#wakeup = Promise.withResolvers();
+      try {
+        while (isActive() && this.#delay === null && this.#nextKind !== null && this.#active < this.#limit)
+          await this.#startNext();
+      } catch (error) {
+        // Those in flight end first: nobody else would wait for them.
+        this.#delay = ERROR_DELAY;
+        if (this.#active === 0) throw error;
+        this.#deps.onError(error);
+      }
+      if (this.#active === 0) return isActive() ? (this.#delay ?? this.#idleDelay()) : null;
+      await this.#waitForWakeup();
+    }
+  }
+
+  /** Until a request is over, a word comes, or something falls due that is repeated apart. */
+  async #waitForWakeup(): Promise<void> {
+    const dueMs = this.#deps.retryQueue.waitMs;
+    const timer = dueMs === null || dueMs === 0 ? undefined : setTimeout(() => this.#wakeup.resolve(), dueMs);
+    await this.#wakeup.promise;
+    clearTimeout(timer);
+  }
+
+  get #limit(): number {
+    return Math.min(MAX_IN_FLIGHT, this.#deps.slowStart.window);
+  }
+
+  get #hasBacklog(): boolean {
+    return this.#inFlight.lastReadSeq < this.#deps.head() || this.#inFlight.toResend !== undefined;
+  }
+
+  get #nextKind(): 'retry' | 'new' | null {
+    if (this.#deps.retryQueue.waitMs === 0) return 'retry';
+    return this.#hasBacklog && this.#waitMs() === 0 ? 'new' : null;
+  }
+
+  /** Until it may read on, in ms; null when that depends on what is repeated apart. */
+  #waitMs(): number | null {
+    const { tracker, retryQueue } = this.#deps;
+    const { failures, nextAttemptAt } = tracker.progress;
+    if (retryQueue.count + this.#inFlight.count >= MAX_RETRIES || this.#inFlight.isFull) return null;
+    if (failures < MAX_FAILURES) return 0;
+    if (retryQueue.count > 0 || this.#active > 0) return null;
+    // Nothing is left to try it with, since the hook asked for order until now.
+    return nextAttemptAt === null ? 0 : new NextAttempt(nextAttemptAt, this.#deps.schedule).waitMs();
+  }
+
+  #idleDelay(): Delay | null {
+    const retryDueMs = this.#deps.retryQueue.waitMs;
+    if (retryDueMs !== null) return { ms: retryDueMs, ignoreWakeups: false };
+    if (!this.#hasBacklog) return null;
+    // With nothing that waits apart, and yet not allowed to read on, there is only a while to wait.
+    return { ms: this.#waitMs() ?? ERROR_DELAY.ms, ignoreWakeups: false };
+  }
+
+  /** Lets the next request go. They are taken out of their places one after the other. */
+  async #startNext(): Promise<void> {
+    await this.#deps.tracker.waitForCapacity();
+    if (this.#nextKind === 'retry') await this.#startRetry();
+    else if (this.#nextKind === 'new') await this.#startNew();
+  }
+
+  async #startRetry(): Promise<void> {
+    const { limiter, retryQueue, tracker } = this.#deps;
+    const row = await retryQueue.take(
+      () => tracker.flush(),
+      (seq) => this.#inFlight.hasSpilled(seq),
+    );
+    if (row === null) return;
+    const slot = await limiter.acquire();
+    if (slot !== null) {
+      this.#launch(this.#sendRetry(row), slot);
+    } else {
+      retryQueue.done('unknown');
+      this.#delay = ERROR_DELAY;
+    }
+  }
+
+  async #startNew(): Promise<void> {
+    const { limiter } = this.#deps;
+    const slot = await limiter.acquire();
+    if (slot === null) {
+      this.#delay = ERROR_DELAY;
+      return;
+    }
+    let isLaunched = false;
+    try {
+      isLaunched = await this.#launchNew(slot);
+    } finally {
+      if (!isLaunched) limiter.release(slot);
+    }
+  }
+
+  /** True when a request is on its way, which gives the slot back. */
+  async #launchNew(slot: Slot): Promise<boolean> {
+    const { requests, head, lowerHead } = this.#deps;
+    // It stays where the cursor sees it until it is on its way.
+    const { toResend, lastReadSeq } = this.#inFlight;
+    const after = toResend === undefined ? lastReadSeq : ((toResend.first - 1) as Seq);
+    const headBefore = head();
+    const bounds =
+      toResend === undefined ? this.#bounds() : { maxMessages: Number.POSITIVE_INFINITY, exactLast: toResend.last };
+    const { skippedTo, request } = await requests.next(after, bounds);
+    if (request === null) {
+      if (skippedTo > after) this.#skip(skippedTo, toResend);
+      else if (toResend === undefined) lowerHead(after, headBefore);
+      else this.#delay = ERROR_DELAY;
+      return false;
+    }
+    this.#launch(this.#send(request, this.#inFlight.begin(request, toResend)), slot);
+    return true;
+  }
+
+  /** A batch that failed while the hook asked for order is sent as it was, and one that was refused, one by one. */
+  #bounds(): RequestBounds {
+    const { batch, tracker, slowStart } = this.#deps;
+    const { batchLast, singlesLast } = tracker.progress;
+    const { lastReadSeq } = this.#inFlight;
+    if (batchLast !== null && lastReadSeq < batchLast)
+      return { maxMessages: Number.POSITIVE_INFINITY, exactLast: batchLast };
+    const isSingle = singlesLast !== null && lastReadSeq < singlesLast;
+    return { maxMessages: isSingle ? 1 : Math.min(batch, slowStart.window), exactLast: null };
+  }
+
+  #skip(skippedTo: Seq, toResend: SeqRange | undefined): void {
+    const { tracker, sender, isActive } = this.#deps;
+    // What is left out may be another by now.
+    if (!isActive()) return;
+    this.#inFlight.skip(skippedTo, toResend);
+    const epoch = sender.epoch;
+    if (epoch === null) this.#delay = ERROR_DELAY;
+    // The cursor is written with the next settlement when not with this one.
+    else tracker.settle(this.#cursorState(), { epoch, attempts: [] });
+  }
+
+  /** A request is on its way; the slot is given back when it is over. */
+  #launch(request: Promise<void>, slot: Slot): void {
+    const { limiter } = this.#deps;
+    this.#active += 1;
+    void request
+      .catch((error: unknown) => {
+        // What could not be decided is sent again after a rest.
+        this.#delay = ERROR_DELAY;
+        this.#deps.onError(error);
+      })
+      .finally(() => {
+        this.#active -= 1;
+        limiter.release(slot);
+        this.#wakeup.resolve();
+      });
+  }
+
+  async #send(request: DeliveryRequest, range: InFlightRange): Promise<void> {
+    const { sender, requests, unregister } = this.#deps;
+    let isKnown = false;
+    try {
+      const result = await sender.send(request, requests.idOf(request), () => this.#onWritten(range));
+      if (result === 'unknown') this.#delay = ERROR_DELAY;
+      isKnown = typeof result !== 'string' && !(result.outcome.code === 410 && (await unregister(result)));
+      if (!isKnown) return;
+      // Before what it became is written, so that the cursor may pass it.
+      this.#inFlight.complete(range);
+      if (range.hasRetryRow) this.#deps.retryQueue.replaced(range.first);
+      await this.#handleResult(result as AttemptResult, range.hasRetryRow);
+    } finally {
+      if (!isKnown) this.#inFlight.requeue(range);
+    }
+  }
+
+  #onWritten(range: InFlightRange): void {
+    const wasFull = this.#inFlight.isFull;
+    range.isWritten = true;
+    if (wasFull) this.#wakeup.resolve();
+  }
+
+  /** `hasRetryRow`: it was written as a row while it was on its way. */
+  async #handleResult(result: AttemptResult, hasRetryRow: boolean): Promise<void> {
+    const { tracker, counts } = this.#deps;
+    const record = toAttemptRecord(result, 1);
+    if (result.outcome.code !== 410) counts.add(record);
+    const { epoch } = result;
+    const row = { seq: result.request.first, lastSeq: result.request.last, attempts: 0 };
+    if (result.outcome.delivered) {
+      const outageEnded = updateSlowStart(this.#deps.slowStart, tracker.progress, true);
+      const retries = [...(hasRetryRow ? toRetryRecords(this.#deps, row, result) : []), ...this.#spillToRetries()];
+      tracker.settle({ ...this.#cursorState(), ...HEALTHY }, { epoch, attempts: [record], retries });
+      if (outageEnded) await this.#retryAllNow();
+      return;
+    }
+    const ownRetries = toRetryRecords(this.#deps, row, result);
+    this.#deps.retryQueue.add(ownRetries.length, ownRetries[0]!.nextAt!);
+    const retries = [...ownRetries, ...this.#spillToRetries()];
+    const health = this.#healthAfterFailure(result);
+    this.#deps.onFailure(
+      result.outcome,
+      tracker.settle({ ...this.#cursorState(), ...health }, { epoch, attempts: [record], retries }),
+    );
+  }
+
+  #spillToRetries(): readonly RetryRecord[] {
+    const rows = this.#inFlight.spillToRetries();
+    if (rows.length > 0) this.#deps.retryQueue.add(rows.length, rows[0]!.nextAt!);
+    return rows;
+  }
+
+  async #sendRetry(row: RetryRow): Promise<void> {
+    const { retryQueue, tracker, counts, slowStart } = this.#deps;
+    let result: AttemptResult | NotSent | 'obsolete' = 'unknown';
+    try {
+      result = await attemptRow(this.#deps, row);
+      if (typeof result !== 'string' && result.outcome.code === 410 && (await this.#deps.unregister(result)))
+        result = 'cancelled';
+    } finally {
+      if (result === 'unknown' || result === 'cancelled') retryQueue.done('unknown');
+    }
+    if (result === 'unknown') this.#delay = ERROR_DELAY;
+    if (result === 'obsolete') this.#delay = discard(this.#deps, row) ?? this.#delay;
+    if (typeof result === 'string') return;
+    const record = toAttemptRecord(result, row.attempts + 1);
+    if (result.outcome.code !== 410) counts.add(record);
+    const outageEnded = updateSlowStart(slowStart, tracker.progress, result.outcome.delivered);
+    const details = { epoch: result.epoch, attempts: [record], retries: settleRetry(this.#deps, row, result) };
+    if (result.outcome.delivered) tracker.settle(HEALTHY, details);
+    else this.#deps.onFailure(result.outcome, tracker.settle(this.#healthAfterFailure(result), details));
+    if (outageEnded) await this.#retryAllNow();
+  }
+
+  /** The target takes deliveries again: what waits for its hour need not. Where that fails, each has its own time. */
+  async #retryAllNow(): Promise<void> {
+    try {
+      await this.#deps.retryQueue.retryAllNow();
+    } catch (error) {
+      this.#delay = ERROR_DELAY;
+      this.#deps.onError(error);
+    }
+  }
+
+  #healthAfterFailure(result: AttemptResult): Partial<LaneProgress> {
+    const { tracker, schedule, retryQueue } = this.#deps;
+    const health = afterFailure(tracker.progress, result, schedule);
+    return { ...health, nextAttemptAt: retryQueue.nextAt ?? health.nextAttemptAt };
+  }
+
+  /** Everything below is delivered or a row. */
+  #cursorState(): Partial<LaneProgress> {
+    const { batchLast, singlesLast } = this.#deps.tracker.progress;
+    const { cursor } = this.#inFlight;
+    return {
+      cursor,
+      refusals: 0,
+      batchLast: markIfAhead(batchLast, cursor),
+      singlesLast: markIfAhead(singlesLast, cursor),
+    };
+  }
+}

@@ -1,0 +1,76 @@
+import { isIP } from 'node:net';
+import type { Config } from '../config/config.ts';
+import { AddressPolicy } from '../outbound/address-policy.ts';
+import { warning, type CheckResult } from './finding.ts';
+
+/** Where clouds tell a machine its credentials. */
+const METADATA_ADDRESS = '169.254.169.254';
+/** Of each block of addresses that means something else one: who may reach all of them may reach everything. */
+const EVERY_KIND = ['127.0.0.1', '10.0.0.1', '100.64.0.1', METADATA_ADDRESS, '240.0.0.1'];
+/** The service control kills what is left after 30 s; the parts that do not wait need a moment too. */
+const STOP_MAX_MS = 28_000;
+
+/** Values that the server takes and that are hardly meant, or that open something. */
+export function riskySettings(config: Config): CheckResult[] {
+  return [...openPolicy(config), ...plainText(config), ...unboundedTrust(config), ...oddTimes(config)];
+}
+
+/** Anyone with an integration token chooses where the server connects to. */
+function openPolicy({ delivery }: Config): CheckResult[] {
+  const policy = new AddressPolicy(delivery.allow);
+  const allows = (address: string): boolean => policy.violatedRule(address, '') === null;
+  const todo = 'List only the ranges and names of your receivers in delivery.allow.';
+  if (EVERY_KIND.every(allows)) return [warning('delivery.allow lets every address through', todo)];
+  if (!allows(METADATA_ADDRESS)) return [];
+  const found = `delivery.allow lets ${METADATA_ADDRESS} through, where clouds tell a machine its credentials`;
+  return [warning(found, todo)];
+}
+
+/** Tokens stand in the path of webhooks, and the database's password in its greeting: neither may be overheard. */
+function plainText({ http, postgresql }: Config): CheckResult[] {
+  const found: CheckResult[] = [];
+  const base = new URL(http.baseUri);
+  if (base.protocol === 'http:' && !isLoopback(base.hostname)) {
+    const todo = 'Put a proxy that ends TLS before Klatch and set http.base-uri to its https:// address.';
+    found.push(warning('http.base-uri is http://, so that tokens cross the network in clear text', todo));
+  }
+  if (base.protocol === 'https:' && !isLoopback(http.interface)) {
+    const todo = 'Listen on 127.0.0.1, or let a firewall close the port to all but the proxy.';
+    const place = `${http.interface}:${http.port}`;
+    found.push(warning(`Klatch listens on ${place} without TLS, where others can reach it past the proxy`, todo));
+  }
+  if (!postgresql.embedded && !postgresql.host.startsWith('/') && !isLoopback(postgresql.host)) {
+    const todo = 'Lead the connection through a tunnel, or keep that network to yourself.';
+    const where = `the database at ${postgresql.host}`;
+    found.push(warning(`the connection to ${where} is not encrypted: messages cross the network in clear text`, todo));
+  }
+  return found;
+}
+
+function unboundedTrust({ http }: Config): CheckResult[] {
+  if (!http.trustedProxies.some((entry) => entry.endsWith('/0'))) return [];
+  const found = 'http.trusted-proxies believes everybody: who guesses tokens can name another address with each guess';
+  return [warning(found, 'List the addresses of your proxies only.')];
+}
+
+function oddTimes({ http, postgresql }: Config): CheckResult[] {
+  const found: CheckResult[] = [];
+  if (http.stopTimeoutMs > STOP_MAX_MS) {
+    const todo = `Set http.stop-timeout to ${STOP_MAX_MS / 1_000}s or less, or raise the service control's own time.`;
+    found.push(warning('http.stop-timeout is longer than the 30 s after which a service control kills', todo));
+  }
+  const { lockTimeoutMs, queryTimeoutMs, flushTimeoutMs } = postgresql;
+  if (lockTimeoutMs >= Math.min(queryTimeoutMs, flushTimeoutMs)) {
+    const what = 'services.postgresql.lock-timeout is not less than query-timeout and flush-timeout';
+    const todo = 'Make it less than both, so that the database can still say that a lock was the reason.';
+    found.push(warning(what, todo));
+  }
+  return found;
+}
+
+/** Whether a host is this machine, by its spelling alone. */
+export function isLoopback(host: string): boolean {
+  const name = host.replace(/^\[|\]$/g, '').toLowerCase();
+  if (isIP(name) === 4) return name.startsWith('127.');
+  return name === '::1' || name === 'localhost' || name.endsWith('.localhost');
+}

@@ -1,0 +1,180 @@
+import { recountUsage } from '../storage/file-usage.ts';
+import { markFound, pageOfRows, rowsOf, type CheckedRow } from '../storage/file-check.ts';
+import type { Pool } from '../storage/pool.ts';
+import { inBatches } from './concurrency.ts';
+import type { FileStore, StoredObject } from './store.ts';
+
+/**
+ * What does not fit. stray: a file without a row. lost: a row without its file. size: a file of another length than its
+ * row says. again: a file that was lost and is there. upload: what is left of an upload that is none any more. usage:
+ * the counts of what files take.
+ */
+export type FileProblem = 'stray' | 'lost' | 'size' | 'again' | 'upload' | 'usage';
+
+export interface FileFinding {
+  readonly problem: FileProblem;
+  /** Null for counts. */
+  readonly file: string | null;
+  /** What the store has of it; null: nothing, or not known. */
+  readonly bytes: number | null;
+  readonly repaired: boolean;
+}
+
+/** What a page of the check found. */
+export interface CheckedPage {
+  readonly findings: readonly FileFinding[];
+  /** Files and uploads in the store that were looked at. */
+  readonly files: number;
+  readonly uploads: number;
+  /** Goes on with the next page; null: that was all. */
+  readonly next: string | null;
+  /** Lost files were not marked, since the store has none at all. */
+  readonly isEmpty: boolean;
+}
+
+/** What the check works with. */
+export interface CheckDeps {
+  readonly pool: Pool;
+  readonly store: FileStore;
+}
+
+const PAGE = 1_000;
+/** Where a page begins: among the files behind a key, or among the uploads. */
+const FILES = 'f';
+const UPLOADS = 'u';
+
+/** Thrown to undo a count that was made to see whether it is right. */
+class UndoError extends Error {
+  override readonly name = 'UndoError';
+}
+
+/**
+ * Compares a page of the database with the store. Rows lead: one is written before the first byte of its file and
+ * deleted after the last one, so that what has none, asked for behind the listing, belongs to nobody, and to no upload
+ * under way either. With `repair` strays are removed, rows of lost files marked, and counts made right.
+ */
+export async function checkFiles(
+  deps: CheckDeps,
+  { after, repair }: { after: string | null; repair: boolean },
+): Promise<CheckedPage> {
+  const position = after ?? FILES;
+  if (position.startsWith(FILES)) return checkStored(deps, position.slice(1) || null, repair);
+  return checkUploads(deps, position.slice(1) || null, repair);
+}
+
+async function checkStored(deps: CheckDeps, after: string | null, repair: boolean): Promise<CheckedPage> {
+  const { pool, store } = deps;
+  const listed = await store.list(after);
+  const rows = await pool.run((sql) => pageOfRows(sql, { after, limit: PAGE }));
+  const lastRow = rows.length < PAGE ? null : rows.at(-1)!.id;
+  // Up to where both are known.
+  const end = [listed.next, lastRow].filter((each) => each !== null).sort()[0] ?? null;
+  const isWithin = (key: string): boolean => end === null || key <= end;
+  const files = listed.files.filter(({ key }) => isWithin(key));
+  const byId = new Map(rows.filter(({ id }) => isWithin(id)).map((row) => [row.id, row]));
+  const found: FileFinding[] = [];
+  await inBatches(files, async (file) => {
+    const finding = await checkFile(deps, file, { row: byId.get(file.key), repair });
+    if (finding !== null) found.push(finding);
+    byId.delete(file.key);
+  });
+  const missing = [...byId.values()].filter(({ state }) => state === 'stored');
+  const isEmpty = missing.length > 0 && (await store.list(null)).files.length === 0;
+  await inBatches(missing, async (row) => {
+    const finding = await checkMissing(deps, row, repair && !isEmpty);
+    if (finding !== null) found.push(finding);
+  });
+  const next = end === null ? UPLOADS : `${FILES}${end}`;
+  return { findings: found, files: files.length, uploads: 0, next, isEmpty: isEmpty && repair };
+}
+
+/** Of a file that the store has. */
+async function checkFile(
+  { pool, store }: CheckDeps,
+  { key: file, size: bytes }: StoredObject,
+  { row, repair }: { row: CheckedRow | undefined; repair: boolean },
+): Promise<FileFinding | null> {
+  const mark = (isThere: boolean): Promise<boolean> => pool.run((sql) => markFound(sql, file, isThere));
+  if (row === undefined) {
+    // It may have gone between the two listings, store first.
+    if ((await store.size(file)) === null || (await hasRow(pool, file))) return null;
+    if (repair) await store.remove(file);
+    return { problem: 'stray', file, bytes, repaired: repair };
+  }
+  if (row.state === 'lost' && row.size === bytes) {
+    return { problem: 'again', file, bytes, repaired: repair && (await mark(true)) };
+  }
+  if (row.state !== 'stored' || row.size === bytes) return null;
+  return { problem: 'size', file, bytes, repaired: repair && (await mark(false)) };
+}
+
+/** Of a row whose file was not in the listing: it may have come, or the row gone, since. */
+async function checkMissing({ pool, store }: CheckDeps, row: CheckedRow, repair: boolean): Promise<FileFinding | null> {
+  if ((await store.size(row.id)) !== null) return null;
+  const now = (await pool.run((sql) => rowsOf(sql, [row.id]))).get(row.id);
+  if (now?.state !== 'stored') return null;
+  const repaired = repair && (await pool.run((sql) => markFound(sql, row.id, false)));
+  return { problem: 'lost', file: row.id, bytes: null, repaired };
+}
+
+async function checkUploads(deps: CheckDeps, after: string | null, repair: boolean): Promise<CheckedPage> {
+  const { pool, store } = deps;
+  const { files: uploads, next } = await store.listUploads(after);
+  const rows = await pool.run((sql) =>
+    rowsOf(
+      sql,
+      uploads.map(({ key }) => key),
+    ),
+  );
+  const found: FileFinding[] = [];
+  // Those on their way out are the sweep's.
+  const suspects = uploads.filter(({ key }) => !['uploading', 'removed'].includes(rows.get(key)?.state ?? 'none'));
+  const left = await stillPresent(store, suspects, after);
+  await inBatches(left, async ({ key: file, size: bytes }) => {
+    if (repair) await store.dropUpload(file);
+    found.push({ problem: 'upload', file, bytes, repaired: repair });
+  });
+  if (next === null) found.push(...(await checkUsage(pool, repair)));
+  return { findings: found, files: 0, uploads: uploads.length, next: next && `${UPLOADS}${next}`, isEmpty: false };
+}
+
+/**
+ * Those of a page's uploads that the store still has. One that ended between the listing and the look at its row left the
+ * store before its row changed, and is gone from a later listing.
+ */
+async function stillPresent(
+  store: FileStore,
+  uploads: readonly StoredObject[],
+  after: string | null,
+): Promise<readonly StoredObject[]> {
+  if (uploads.length === 0) return [];
+  const again = await store.listUploads(after);
+  const pages = [again.files];
+  // New uploads among them move the last ones to the next page.
+  if (again.next !== null) pages.push((await store.listUploads(again.next)).files);
+  const there = new Set(pages.flat().map(({ key }) => key));
+  return uploads.filter(({ key }) => there.has(key));
+}
+
+/** A finding for each account whose count is wrong, as many as a page holds. */
+async function checkUsage(pool: Pool, repair: boolean): Promise<FileFinding[]> {
+  let wrong = 0;
+  try {
+    await pool.transaction(async (tx) => {
+      wrong = await recountUsage(tx);
+      if (!repair) throw new UndoError('looked at only');
+    });
+  } catch (error) {
+    if (!(error instanceof UndoError)) throw error;
+  }
+  return Array.from({ length: Math.min(wrong, PAGE) }, () => ({
+    problem: 'usage',
+    file: null,
+    bytes: null,
+    repaired: repair,
+  }));
+}
+
+async function hasRow(pool: Pool, id: string): Promise<boolean> {
+  return (await pool.run((sql) => rowsOf(sql, [id]))).has(id);
+}

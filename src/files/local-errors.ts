@@ -1,0 +1,46 @@
+import { NotInStoreError, StoreUnavailableError, StoreFullError } from './store.ts';
+
+const FULL = new Set(['ENOSPC', 'EDQUOT']);
+
+/** What a file system says, for people. What is not here is told by its code. */
+const REASONS: Readonly<Record<string, string>> = {
+  EACCES: 'the user of the server may not do that there: look at owner and rights of the folder',
+  EPERM: 'the user of the server may not do that there: look at owner and rights of the folder',
+  EROFS: 'the file system is read-only',
+  EIO: 'the disk does not answer as it should: look at the log of the kernel',
+  ENOENT: 'the folder is not there: is its file system mounted?',
+  ENOTDIR: 'something that is no folder is in the place of one',
+  ELOOP: 'a symbolic link is in the place of a file: it is not followed',
+  EXDEV: 'the folders within it have to be on one file system',
+  EMFILE: 'the server has too many files open: raise its limit',
+  ENFILE: 'the machine has too many files open',
+  ESTALE: 'the file server has forgotten the folder: mount it again',
+  ETIMEDOUT: 'the file server does not answer',
+};
+
+/**
+ * What a failure of the file system means for the store. Paths and keys stay out of it; the folder is named by the
+ * description. Anything that is no failure of a file system is given back as it is.
+ */
+export function toStoreError(error: unknown, description: string): unknown {
+  if (!isFromFileSystem(error)) return error;
+  const code = error.code!;
+  if (FULL.has(code)) return new StoreFullError(`${description} is full (${code})`, { cause: error });
+  const reason = REASONS[code] ?? 'the file system refuses';
+  return new StoreUnavailableError(`${description}: ${reason} (${code})`, { cause: error });
+}
+
+/** Whether a file system failed with this code. */
+export function hasCode(error: unknown, code: string): boolean {
+  return isFromFileSystem(error) && error.code === code;
+}
+
+/** For a file that is not there. */
+export function notInStore(description: string): NotInStoreError {
+  return new NotInStoreError(`${description} does not have this file`);
+}
+
+function isFromFileSystem(error: unknown): error is NodeJS.ErrnoException {
+  const { syscall, code } = (error ?? {}) as NodeJS.ErrnoException;
+  return typeof syscall === 'string' && typeof code === 'string';
+}

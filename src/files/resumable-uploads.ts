@@ -1,0 +1,223 @@
+import { Readable } from 'node:stream';
+import { setTimeout as wait } from 'node:timers/promises';
+import { KlatchError } from '../errors.ts';
+import type { AccountId } from '../model/ids.ts';
+import { findFile, type StoredFile } from '../storage/files.ts';
+import type { UploadStream } from './upload-stream.ts';
+import { sanitizeName } from './sanitize-name.ts';
+import {
+  beginInStore,
+  cleanUpAfterWriter,
+  completeUpload,
+  discardSafely,
+  openUpload,
+  receive,
+  rejectBytes,
+} from './upload-lifecycle.ts';
+import { NotInStoreError, type Progress } from './store.ts';
+import { newFileId, type Uploads, type UploadControl } from './uploads.ts';
+
+/** A request that has sent nothing for so long makes room for one that goes on: its client's network has changed. */
+const IDLE_MS = 5_000;
+/** How long the newcomer waits until the other one has put away what it had. */
+const TAKE_OVER_MS = 5_000;
+
+/** How far a resumable upload is. */
+export interface UploadStatus {
+  readonly id: string;
+  readonly name: string;
+  readonly size: number;
+  /** Bytes that are safe: it goes on from there. */
+  readonly offset: number;
+  /** When it is given up unless something of it comes; null: it is complete. */
+  readonly expiresAt: Date | null;
+}
+
+/** A part of an upload. */
+export interface UploadChunk {
+  /** Where it begins: what the client believes the upload's offset to be. */
+  readonly offset: number;
+  /** Null: nobody knows. */
+  readonly announcedBytes: number | null;
+  /** Called once when the part is admitted. */
+  readonly bytes: () => Readable;
+}
+
+/** The one request that goes on with an upload. */
+interface UploadWriter {
+  readonly ending: AbortController;
+  readonly ended: Promise<void>;
+  readonly release: () => void;
+  stream: UploadStream | null;
+}
+
+/** Uploads that come in parts and outlive connections and servers: what tus needs of them, without its headers. */
+export class ResumableUploads {
+  readonly #uploads: Uploads;
+  readonly #expireAfterMs: number;
+  readonly #writers = new Map<string, UploadWriter>();
+
+  constructor(uploads: Uploads, options: { expireAfterMs: number }) {
+    this.#uploads = uploads;
+    this.#expireAfterMs = options.expireAfterMs;
+  }
+
+  /** Begins an upload of this many bytes. Throws `too_large`, `space_full`, `limit_reached`, `uploads_full`. */
+  async create(upload: { accountId: AccountId; name: string; size: number }): Promise<UploadStatus> {
+    const { accountId, size } = upload;
+    const id = newFileId();
+    const name = sanitizeName(upload.name);
+    await openUpload(this.#uploads.deps, { id, accountId, name, announcedBytes: size, isResumable: true });
+    if (size > 0) return this.#status(await this.#row(id, accountId));
+    return this.append(id, accountId, { offset: 0, announcedBytes: 0, bytes: () => Readable.from([]) });
+  }
+
+  /** How far an upload of this account is. Throws `file_not_found` and `upload_over`. */
+  async find(id: string, accountId: AccountId): Promise<UploadStatus> {
+    const holder = this.#writers.get(id);
+    // Who asks wants to go on: what a silent request still holds back counts then.
+    if (holder !== undefined && isIdle(holder)) await this.#endWriter(holder, new KlatchError('upload_locked'));
+    const file = await this.#upload(id, accountId);
+    const isComplete = file.state === 'uploading' && file.size > 0 && file.received === file.size;
+    // A server that was killed between its last byte and its end: for the client nothing is left to be done.
+    if (isComplete && !this.#writers.has(id)) {
+      return this.append(id, accountId, { offset: file.size, announcedBytes: 0, bytes: () => Readable.from([]) });
+    }
+    return this.#status(file);
+  }
+
+  /**
+   * Takes a part. Throws `upload_locked` while another request brings one, `upload_conflict` when it does not begin where
+   * the upload is, and what `find` and Uploads.storeFile throw. What arrived stays, however it ends.
+   */
+  async append(id: string, accountId: AccountId, chunk: UploadChunk): Promise<UploadStatus> {
+    return this.#uploads.runCounted({ accountId, conversationId: null }, async (control) => {
+      const writer = await this.#lock(id);
+      try {
+        const file = await this.#upload(id, accountId);
+        const status = await this.#appendChunk(file, chunk, { writer, control }).catch(async (error: unknown) => {
+          await cleanUpAfterWriter(this.#uploads.deps, id);
+          throw error;
+        });
+        return { outcome: status.expiresAt === null ? 'stored' : 'paused', result: status };
+      } catch (error) {
+        if (!(error instanceof NotInStoreError)) throw error;
+        await discardSafely(this.#uploads.deps, id);
+        throw new KlatchError('upload_over', { cause: error });
+      } finally {
+        this.#writers.delete(id);
+        writer.release();
+      }
+    });
+  }
+
+  /** Ends an upload, or removes what became of it. Throws `file_not_found`, also where a message has the file. */
+  async remove(id: string, accountId: AccountId): Promise<void> {
+    await this.#row(id, accountId);
+    const holder = this.#writers.get(id);
+    if (holder !== undefined) await this.#endWriter(holder, new KlatchError('upload_over'));
+    if (await this.#uploads.removeOwn(id, accountId)) return;
+    const sentence = 'There is no such file of yours, or a message has it: it goes with the message';
+    throw new KlatchError('file_not_found', { sentence });
+  }
+
+  /** Ends the requests in hand: their clients go on with what is safe, later. */
+  stop(): void {
+    for (const { ending } of this.#writers.values()) ending.abort(new KlatchError('stopping'));
+  }
+
+  async #appendChunk(
+    file: StoredFile,
+    chunk: UploadChunk,
+    by: { writer: UploadWriter; control: UploadControl },
+  ): Promise<UploadStatus> {
+    const { deps } = this.#uploads;
+    const { id, size } = file;
+    const remaining = size - file.received;
+    if (chunk.offset !== file.received) throw new KlatchError('upload_conflict');
+    if ((chunk.announcedBytes ?? 0) > remaining) {
+      const sentence = `The upload was announced with ${size} bytes: only ${remaining} are missing`;
+      throw new KlatchError('too_large', { sentence });
+    }
+    const signal = AbortSignal.any([by.control.signal, by.writer.ending.signal]);
+    const onStream = (stream: UploadStream): void => {
+      by.writer.stream = stream;
+      by.control.onStream(stream);
+    };
+    const isComplete = file.state === 'stored' || (remaining === 0 && size > 0);
+    // Without a length only its body tells whether a part brings more than the upload has room for.
+    if (isComplete && chunk.announcedBytes === null) {
+      await rejectBytes(deps, { bytes: chunk.bytes(), size, signal, onStream });
+    }
+    if (file.state === 'stored') return this.#status(file);
+    const from: Progress =
+      file.upload === null ? await beginInStore(deps, id) : { received: file.received, state: file.upload };
+    if (isComplete) {
+      await completeUpload(deps, { id, progress: from }, null);
+      return this.#status({ ...file, state: 'stored' });
+    }
+    const { progress, head } = await receive(
+      deps,
+      { id, size, progress: from },
+      {
+        bytes: chunk.bytes(),
+        isLast: chunk.announcedBytes === remaining,
+        isResumable: true,
+        signal,
+        onStream,
+      },
+    );
+    if (progress.received < size) return this.#status({ ...file, received: progress.received, touchedAt: new Date() });
+    await completeUpload(deps, { id, progress }, from.received === 0 ? head : null);
+    return this.#status({ ...file, received: size, state: 'stored' });
+  }
+
+  /** The same of one that comes in parts: another one is written by the request that began it, whatever node has that. */
+  async #upload(id: string, accountId: AccountId): Promise<StoredFile> {
+    const file = await this.#row(id, accountId);
+    if (!file.isResumable) throw new KlatchError('file_not_found');
+    // It was complete once, and nothing of it is left: who asks begins anew, and does not take it for stored.
+    if (file.state === 'lost') throw new KlatchError('upload_over');
+    return file;
+  }
+
+  /** The row of a file or an upload of this account that is not over. */
+  async #row(id: string, accountId: AccountId): Promise<StoredFile> {
+    const file = await this.#uploads.deps.pool.run((sql) => findFile(sql, id));
+    if (file === null || file.accountId !== accountId) throw new KlatchError('file_not_found');
+    const isExpired = file.state === 'uploading' && this.#expiry(file).getTime() <= Date.now();
+    if (file.state === 'removed' || isExpired) throw new KlatchError('upload_over');
+    return file;
+  }
+
+  #status(file: StoredFile): UploadStatus {
+    const { id, name, size, received } = file;
+    return { id, name, size, offset: received, expiresAt: file.state === 'stored' ? null : this.#expiry(file) };
+  }
+
+  #expiry({ touchedAt }: StoredFile): Date {
+    return new Date(touchedAt.getTime() + this.#expireAfterMs);
+  }
+
+  /** One request at a time goes on with an upload. */
+  async #lock(id: string): Promise<UploadWriter> {
+    const holder = this.#writers.get(id);
+    if (holder !== undefined && isIdle(holder)) await this.#endWriter(holder, new KlatchError('upload_locked'));
+    if (this.#writers.has(id)) throw new KlatchError('upload_locked');
+    const { promise: ended, resolve: release } = Promise.withResolvers<void>();
+    const writer: UploadWriter = { ending: new AbortController(), ended, release, stream: null };
+    this.#writers.set(id, writer);
+    return writer;
+  }
+
+  async #endWriter({ ending, ended }: UploadWriter, reason: Error): Promise<void> {
+    ending.abort(reason);
+    const timeout = new AbortController();
+    await Promise.race([ended, wait(TAKE_OVER_MS, undefined, { signal: timeout.signal })]);
+    timeout.abort();
+  }
+}
+
+function isIdle({ stream }: UploadWriter): boolean {
+  return stream !== null && stream.idleMs > IDLE_MS;
+}

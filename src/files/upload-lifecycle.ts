@@ -1,0 +1,287 @@
+import { IncomingMessage } from 'node:http';
+import { setTimeout as wait } from 'node:timers/promises';
+import type { Readable } from 'node:stream';
+import { finished } from 'node:stream/promises';
+import type { LimitsConfig } from '../config/config.ts';
+import { KlatchError } from '../errors.ts';
+import type { Log } from '../log.ts';
+import type { Attachment } from '../model/attachment.ts';
+import { DatabaseUnavailableError, CommitUnknownError } from '../storage/database-error.ts';
+import type { UsageLimits } from '../storage/file-usage.ts';
+import {
+  deleteRow,
+  findFile,
+  finishUpload,
+  growUpload,
+  insertUpload,
+  markRemoved,
+  noteProgress,
+  type NewUpload,
+} from '../storage/files.ts';
+import type { Pool } from '../storage/pool.ts';
+import type { FileCounts } from './file-counts.ts';
+import { UploadStream, type MinThroughput } from './upload-stream.ts';
+import { ProgressWriter } from './progress-writer.ts';
+import type { FileKey, FileStore, Progress } from './store.ts';
+import { SNIFFED_BYTES, sniffType } from './media-type.ts';
+
+/** What uploads work with. */
+export interface UploadDeps {
+  readonly pool: Pool;
+  readonly store: FileStore;
+  readonly limits: LimitsConfig;
+  readonly counts: FileCounts;
+  readonly bounds: MinThroughput;
+  readonly log: Log;
+}
+
+/** Uploads of one account that are not complete, those at rest too: each is a row and something in the store. */
+const MAX_UNFINISHED = 100;
+/** What comes without being announced is granted in steps: the same again as came, within these. */
+const MIN_STEP = 256 * 1024;
+const MAX_STEP = 16 * 1024 * 1024;
+/** A file that is stored whole is not given up for a moment's loss of the database. */
+const FINISH_ATTEMPTS = 3;
+const FINISH_RETRY_MS = 500;
+
+/** Where an upload goes on. */
+export interface Upload {
+  readonly id: FileKey;
+  /** Bytes in all; null: nobody knows. */
+  readonly size: number | null;
+  readonly progress: Progress;
+}
+
+/** Where its bytes come from. */
+export interface UploadSource {
+  readonly bytes: Readable;
+  /** True: the upload ends with these. */
+  readonly isLast: boolean;
+  /** True: how far it is in the end is noted too, whether it ends well or not. */
+  readonly isResumable: boolean;
+  readonly signal: AbortSignal;
+  /** Told as soon as there is something to look at. */
+  readonly onStream?: (flow: UploadStream) => void;
+}
+
+/** What came, and how far the upload is safe. */
+export interface ReceiveResult {
+  readonly progress: Progress;
+  readonly head: Buffer;
+}
+
+/**
+ * Notes a file, then begins it in the store, so that nothing in the store is ever without a row. Throws `too_large`,
+ * `space_full` and `limit_reached`.
+ */
+export async function openUpload(deps: UploadDeps, upload: NewUpload): Promise<Upload> {
+  const { pool, limits } = deps;
+  const { id, announcedBytes: size } = upload;
+  if (size !== null && size > limits.fileBytes) throw tooLarge(limits);
+  const unfinished = Math.max(MAX_UNFINISHED, 2 * limits.uploadsPerUser);
+  const refusal = await pool.transaction((tx) => insertUpload(tx, upload, { ...usageLimits(limits), unfinished }));
+  if (refusal !== null) throw toQuotaError(refusal);
+  try {
+    return { id, size, progress: await beginInStore(deps, id) };
+  } catch (error) {
+    await discardSafely(deps, id);
+    throw error;
+  }
+}
+
+/** Begins an upload in the store and notes how it goes on there. */
+export async function beginInStore({ pool, store }: UploadDeps, id: FileKey): Promise<Progress> {
+  const state = await store.begin(id);
+  const isNoted = await pool.run((sql) => noteProgress(sql, id, { from: 0, to: 0, received: 0, upload: state }));
+  if (!isNoted) throw new KlatchError('upload_conflict');
+  return { received: 0, state };
+}
+
+/**
+ * Brings what a source gives into the store, noting how far it is.
+ * Rejects with what the store or the source failed with, and with `too_large`, `space_full` and `request_timeout`.
+ */
+export async function receive(deps: UploadDeps, upload: Upload, source: UploadSource): Promise<ReceiveResult> {
+  const { store, counts, limits, bounds } = deps;
+  const { id, size, progress } = upload;
+  const { bytes, signal, isLast } = source;
+  const maxBytes = (size ?? limits.fileBytes) - progress.received;
+  const reserve = size === null ? quotaReserver(deps, upload) : null;
+  const onExcess = (): Error => (size === null ? tooLarge(limits) : beyondAnnounced(size));
+  const stream = new UploadStream(bytes, { maxBytes, onExcess, reserve, bounds });
+  const progressWriter = new ProgressWriter(deps, { id, received: progress.received }, (error) =>
+    stream.destroy(error),
+  );
+  const abort = (): void => void stream.destroy(signal.reason as Error);
+  signal.addEventListener('abort', abort, { once: true });
+  if (signal.aborted) abort();
+  source.onStream?.(stream);
+  try {
+    const onProgress = (durable: Progress): void => progressWriter.record(durable);
+    // Node copies each chunk of a request's body for its one reader.
+    const isOwned = bytes instanceof IncomingMessage;
+    const reached = await store.append(id, progress, { bytes: stream, onProgress, isLast, isOwned });
+    if (source.isResumable) await progressWriter.flush(reached);
+    return { progress: reached, head: stream.head };
+  } catch (error) {
+    if (source.isResumable && progressWriter.latest !== null) await flushProgress(deps, progressWriter);
+    throw error;
+  } finally {
+    signal.removeEventListener('abort', abort);
+    stream.destroy();
+    counts.bytesReceived += stream.total;
+    await progressWriter.idle();
+  }
+}
+
+/**
+ * Reads a source that has nothing to bring, since the upload of `size` bytes is whole. Rejects with `too_large` at its
+ * first byte, and with what `receive` does for one that is cut or says nothing.
+ */
+export async function rejectBytes(
+  { bounds }: UploadDeps,
+  source: Pick<UploadSource, 'bytes' | 'signal' | 'onStream'> & { readonly size: number },
+): Promise<void> {
+  const { bytes, signal, size } = source;
+  const stream = new UploadStream(bytes, { maxBytes: 0, onExcess: () => beyondAnnounced(size), reserve: null, bounds });
+  const abort = (): void => void stream.destroy(signal.reason as Error);
+  signal.addEventListener('abort', abort, { once: true });
+  if (signal.aborted) abort();
+  source.onStream?.(stream);
+  try {
+    await finished(stream.resume());
+  } finally {
+    signal.removeEventListener('abort', abort);
+    stream.destroy();
+  }
+}
+
+/** Ends an upload: its file is there, and of a type. `head`: its first bytes, where they are at hand. */
+export async function completeUpload(
+  deps: UploadDeps,
+  upload: Pick<Upload, 'id' | 'progress'>,
+  head: Buffer | null,
+): Promise<Pick<Attachment, 'type' | 'size'>> {
+  const { id, progress } = upload;
+  await deps.store.finish(id, progress);
+  const size = progress.received;
+  const type = await sniffType(head ?? (await readHead(deps.store, id, size)));
+  if (!(await finishRow(deps, id, { size, type }))) throw new KlatchError('upload_over');
+  return { type, size };
+}
+
+/**
+ * Gives a file up that no message has: nobody finds it from here on. Where the store or the database is away, the sweep
+ * finishes this. False: there is none, or a message has it.
+ */
+export async function discard(
+  deps: UploadDeps,
+  id: FileKey,
+  owner: NewUpload['accountId'] | null = null,
+): Promise<boolean> {
+  const { pool, store, log } = deps;
+  const file = await pool.run((sql) => markRemoved(sql, id, owner));
+  if (file === null) return false;
+  try {
+    await store.abort(id, file.upload);
+    await pool.transaction((tx) => deleteRow(tx, id));
+  } catch (error) {
+    log.warn('a file that was given up is left to the next sweep', { error });
+  }
+  return true;
+}
+
+/**
+ * Behind a writer that failed: where the upload was removed while it wrote, what it has put into the store since is
+ * nobody else's to remove. Never rejects.
+ */
+export async function cleanUpAfterWriter({ pool, store, log }: UploadDeps, id: FileKey): Promise<void> {
+  try {
+    const file = await pool.run((sql) => findFile(sql, id));
+    if (file === null || file.state === 'removed') await store.abort(id, file?.upload ?? null);
+  } catch (error) {
+    log.warn('what came of an upload after it was removed may stay in the store until it is checked', { error });
+  }
+}
+
+/** A writer's upload failed, and is given up: nothing of it stays. Never rejects. */
+export async function discardSafely(deps: UploadDeps, id: FileKey): Promise<void> {
+  try {
+    if (!(await discard(deps, id))) await cleanUpAfterWriter(deps, id);
+  } catch (error) {
+    deps.log.warn('an upload that failed is left to the next sweep', { error });
+  }
+}
+
+function usageLimits({ filesOfUserBytes, filesBytes }: LimitsConfig): UsageLimits {
+  return { accountBytes: filesOfUserBytes, allBytes: filesBytes };
+}
+
+/** Asks for room ahead of what comes: once in a while, and never for more than there may be. */
+function quotaReserver(deps: UploadDeps, { id, progress }: Upload): (total: number) => Promise<void> {
+  const { pool, limits } = deps;
+  let granted = 0;
+  return async (total) => {
+    const least = progress.received + total;
+    if (least <= granted) return;
+    const step = Math.min(Math.max(least, MIN_STEP), MAX_STEP);
+    const wished = Math.min(least + step, limits.fileBytes);
+    const grown = await pool.transaction((tx) => growUpload(tx, id, { least, wished, limits: usageLimits(limits) }));
+    if (grown === null) throw new KlatchError('upload_over');
+    if (typeof grown === 'string') throw toQuotaError(grown);
+    granted = grown;
+  };
+}
+
+async function flushProgress(deps: UploadDeps, progressWriter: ProgressWriter): Promise<void> {
+  try {
+    await progressWriter.flush(progressWriter.latest!);
+  } catch (error) {
+    deps.log.debug('what arrived of an upload could not be noted; it goes on from what was noted before', { error });
+  }
+}
+
+async function finishRow(
+  { pool, log }: UploadDeps,
+  id: FileKey,
+  file: { size: number; type: string },
+): Promise<boolean> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await pool.transaction((tx) => finishUpload(tx, id, file));
+    } catch (error) {
+      const isTransient = error instanceof DatabaseUnavailableError || error instanceof CommitUnknownError;
+      if (!isTransient || attempt === FINISH_ATTEMPTS) throw error;
+      log.debug('the end of an upload is noted once more', { error });
+      await wait(FINISH_RETRY_MS);
+    }
+  }
+}
+
+async function readHead(store: FileStore, id: FileKey, size: number): Promise<Buffer> {
+  if (size === 0) return Buffer.alloc(0);
+  const stream = await store.read(id, { start: 0, end: Math.min(size, SNIFFED_BYTES) - 1 });
+  const chunks: Buffer[] = [];
+  for await (const chunk of stream) chunks.push(chunk as Buffer);
+  return Buffer.concat(chunks);
+}
+
+function tooLarge({ fileBytes }: LimitsConfig): KlatchError {
+  return new KlatchError('too_large', { sentence: `A file has at most ${fileBytes} bytes here (limits.file)` });
+}
+
+function beyondAnnounced(size: number): KlatchError {
+  return new KlatchError('too_large', { sentence: `More bytes came than the ${size} that were announced` });
+}
+
+function toQuotaError(refusal: 'account_full' | 'all_full' | 'too_many'): KlatchError {
+  if (refusal === 'too_many') {
+    const sentence = 'There are as many unfinished uploads of yours as there may be: go on with them, or remove some';
+    return new KlatchError('limit_reached', { sentence });
+  }
+  const sentence =
+    refusal === 'account_full'
+      ? 'There is no room for this file: yours take as much as they may (limits.files-of-user); remove some first'
+      : 'There is no room for this file: all files together take as much as they may (limits.files)';
+  return new KlatchError('space_full', { sentence });
+}

@@ -1,0 +1,122 @@
+import { finished, Transform, type Readable, type TransformCallback } from 'node:stream';
+import { KlatchError } from '../errors.ts';
+import { SNIFFED_BYTES } from './media-type.ts';
+
+/** How fast bytes have to come: so many within each window, or it is a client that holds a place and sends nothing. */
+export interface MinThroughput {
+  readonly windowMs: number;
+  readonly windowBytes: number;
+}
+
+/** 820 bytes a second: the slowest telephone line. Shorter than the 30 s after which the listener cuts a dead connection. */
+export const MIN_THROUGHPUT: MinThroughput = { windowMs: 20_000, windowBytes: 16 * 1024 };
+
+/** The source ended before its time: its client is gone. */
+export class SourceAbortedError extends Error {
+  override readonly name = 'SourceAbortedError';
+}
+
+export interface UploadStreamOptions {
+  /** One byte more is refused with what `onExcess` gives. */
+  readonly maxBytes: number;
+  readonly onExcess: () => Error;
+  /** Awaited before the byte that makes it `total` goes on; rejects where there is no room. */
+  readonly reserve: ((total: number) => Promise<void>) | null;
+  readonly bounds: MinThroughput;
+}
+
+/**
+ * What comes from a client on its way to the store: counted, bounded and watched. It fails where the source does, is too
+ * long, or too slow while nothing but the client holds it up. The source is left where it is then, so that its client
+ * can still be answered.
+ */
+export class UploadStream extends Transform {
+  readonly #options: UploadStreamOptions;
+  readonly #source: Readable;
+  readonly #timer: NodeJS.Timeout;
+  #head: Buffer = Buffer.alloc(0);
+  #total = 0;
+  #inWindow = 0;
+  #isReserving = false;
+  #lastByteAt = performance.now();
+
+  constructor(source: Readable, options: UploadStreamOptions) {
+    super();
+    this.#options = options;
+    this.#source = source;
+    this.#timer = setInterval(() => this.#checkThroughput(), options.bounds.windowMs);
+    // Whoever reads it hears of failures by themselves; one before that must not end the process.
+    this.on('error', () => {});
+    finished(source, { writable: false }, (error) => {
+      if (error) this.destroy(new SourceAbortedError('the source ended before its time', { cause: error }));
+    });
+    source.pipe(this);
+  }
+
+  /** Bytes that came. */
+  get total(): number {
+    return this.#total;
+  }
+
+  /** The first bytes, as many as tell what the file is. */
+  get head(): Buffer {
+    return this.#head;
+  }
+
+  /** How long nothing has come. */
+  get idleMs(): number {
+    return performance.now() - this.#lastByteAt;
+  }
+
+  override _transform(chunk: Buffer, _encoding: BufferEncoding, done: TransformCallback): void {
+    const { maxBytes, onExcess, reserve } = this.#options;
+    this.#total += chunk.length;
+    this.#inWindow += chunk.length;
+    this.#lastByteAt = performance.now();
+    if (this.#total > maxBytes) {
+      done(onExcess());
+      return;
+    }
+    // A copy: a part of a chunk would keep the whole of it.
+    if (this.#head.length < SNIFFED_BYTES) {
+      this.#head = Buffer.concat([this.#head, chunk.subarray(0, SNIFFED_BYTES - this.#head.length)]);
+    }
+    if (reserve === null) {
+      done(null, chunk);
+      return;
+    }
+    void this.#passReserved(chunk, reserve, done);
+  }
+
+  override _destroy(error: Error | null, done: (error: Error | null) => void): void {
+    clearInterval(this.#timer);
+    this.#source.unpipe(this);
+    done(error);
+  }
+
+  async #passReserved(
+    chunk: Buffer,
+    reserve: (total: number) => Promise<void>,
+    done: TransformCallback,
+  ): Promise<void> {
+    this.#isReserving = true;
+    let refusal: Error | null = null;
+    try {
+      await reserve(this.#total);
+    } catch (error) {
+      refusal = error as Error;
+    }
+    this.#isReserving = false;
+    if (refusal === null) done(null, chunk);
+    else done(refusal);
+  }
+
+  #checkThroughput(): void {
+    const isBlocked = this.#isReserving || this.readableLength > 0 || this.writableLength > 0 || this.writableEnded;
+    if (!isBlocked && this.#inWindow < this.#options.bounds.windowBytes) {
+      const sentence = 'The file came too slowly, or stopped coming; what is not complete can be sent again';
+      this.destroy(new KlatchError('request_timeout', { sentence }));
+    }
+    this.#inWindow = 0;
+  }
+}

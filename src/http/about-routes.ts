@@ -1,0 +1,52 @@
+import { Router, type RequestHandler } from 'express';
+import { configuredApps } from '../config/push-apps.ts';
+import { announcedEndpoints } from '../operations/endpoints.ts';
+import { openApiDocument } from '../operations/openapi.ts';
+import type { Services } from '../operations/services.ts';
+import { AboutSigner } from '../operations/signed-about.ts';
+import { operationTable } from '../operations/table.ts';
+import { sendJson, sendMethodNotAllowed } from './responses.ts';
+
+/**
+ * `/v1/about` (what clients need before they connect, signed), `/v1/keys` (what the signatures are verified with), and
+ * `/v1/openapi.json` (what may be called).
+ */
+export function aboutRoutes(services: Services): Router {
+  const { config, version, serverKeys } = services;
+  const statement = new AboutSigner(services);
+  const { projectName, registration } = config;
+  const about = {
+    projectName,
+    endpoints: announcedEndpoints(services),
+    registration,
+    version,
+    // What devices can be registered for; null: no browsers.
+    push: {
+      google: configuredApps(config, 'google'),
+      apple: configuredApps(config, 'apple'),
+      webPush: config.webPush?.public ?? null,
+    },
+    files: { maxBytes: config.limits.fileBytes },
+  };
+  const keys = serverKeys.map((key) => ({ id: key.id, public: key.public }));
+  const router = Router({ caseSensitive: true });
+  const get = (path: string, handler: RequestHandler): void => {
+    router
+      .route(path)
+      .get(handler)
+      .all((req, res) => sendMethodNotAllowed(req, res, ['GET', 'HEAD']));
+  };
+  get('/about', (_req, res) => sendJson(res, 200, { ...about, ...statement.current() }));
+  get('/openapi.json', openApi(services));
+  get('/keys', (_req, res) => sendJson(res, 200, keys));
+  return router;
+}
+
+/** Made when it is asked for first: it takes some 20 ms, and most servers are never asked. */
+function openApi({ config, version }: Services): RequestHandler {
+  let document: object | null = null;
+  return (_req, res) => {
+    document ??= openApiDocument(operationTable().values(), { version, url: config.http.baseUri });
+    sendJson(res, 200, document);
+  };
+}

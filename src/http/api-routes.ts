@@ -1,0 +1,67 @@
+import { Router, type Request, type RequestHandler, type Response } from 'express';
+import { KlatchError } from '../errors.ts';
+import { callerSource } from '../operations/caller.ts';
+import { limitsOf, type BodyLimits } from '../operations/input-limits.ts';
+import { authorizeCaller, callOperation } from '../operations/call-operation.ts';
+import type { Operation } from '../operations/operation.ts';
+import { parseLenientJson } from '../operations/parse-json.ts';
+import type { Services } from '../operations/services.ts';
+import { bodySize, readBody } from './body.ts';
+import { challenge, type Authenticator } from './authenticator.ts';
+import { decodeUtf8, mediaType } from './json-body.ts';
+import { sendJson, responseHeaders, sendMethodNotAllowed, renderError } from './responses.ts';
+
+/**
+ * `POST /v1/api/<operation>`: every operation but those of the server's own command line, with `Authorization: Bearer`
+ * and the token of a session, or without one as nobody. The body is the input, the answer the output.
+ */
+export function apiRoutes(
+  services: Services,
+  authenticator: Authenticator,
+  operations: ReadonlyMap<string, Operation>,
+): Router {
+  const serve = async (req: Request, res: Response, operation: Operation): Promise<void> => {
+    const caller = await authenticator.authenticate(req);
+    // Before the body is read: who may not is not worth it.
+    authorizeCaller(operation, caller);
+    const limits = limitsOf(operation);
+    const body = await readBody(req, res, bodySize(services.config.http, limits));
+    const refusal = (): KlatchError => new KlatchError('too_often');
+    const input = await services.parseBudget.run(callerSource(caller), refusal, () => parseInput(req, body, limits));
+    const output = await authenticator.throttleFailures(req, callOperation(operation, { services, caller, input }));
+    sendJson(res, 200, output);
+  };
+  const handler: RequestHandler = async (req, res) => {
+    const name = req.params['operation'] as string;
+    const operation = operations.get(name);
+    try {
+      if (operation === undefined || operation.who === 'system') {
+        throw new KlatchError('not_found', { sentence: 'There is no such operation: docs/api.md lists them' });
+      }
+      if (req.method === 'POST') await serve(req, res, operation);
+      else sendMethodNotAllowed(req, res, ['POST']);
+    } catch (error) {
+      challenge(req, res, error);
+      renderError(res, error, { log: services.log, operation: operation?.name });
+    }
+  };
+  const router = Router({ caseSensitive: true });
+  router.all('/:operation', handler);
+  return router;
+}
+
+/** The value of a body; an empty one asks for nothing in particular. Throws `unsupported_media`, `invalid_input`. */
+function parseInput(req: Request, body: Buffer, limits: BodyLimits): object {
+  if (body.length === 0) return {};
+  const type = mediaType(req.headers['content-type']);
+  if (type !== '' && type !== 'application/json' && !type.endsWith('+json')) {
+    const sentence = `The body is the input as JSON: send it with Content-Type: ${responseHeaders['content-type']}`;
+    throw new KlatchError('unsupported_media', { sentence });
+  }
+  const { value, problem } = parseLenientJson(decodeUtf8(body), limits);
+  if (problem !== undefined) throw new KlatchError('invalid_input', { sentence: problem });
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw new KlatchError('invalid_input', { sentence: 'The body must be a JSON object: the input of the operation' });
+  }
+  return value;
+}

@@ -1,0 +1,33 @@
+/** What the first piece of memory takes at least. */
+const MIN_BYTES = 16 * 1024;
+
+/**
+ * A body that comes in pieces, in one piece of memory: by itself each piece takes some 130 bytes more than it holds, and a
+ * sender may send a million of a byte each.
+ */
+export class GrowingBuffer {
+  #buffer: Buffer | null = null;
+  #bytes = 0;
+
+  append(chunk: Buffer): void {
+    const bytes = this.#bytes + chunk.length;
+    // Most bodies are one piece, and stay where they are.
+    if (this.#bytes === 0) this.#buffer = chunk;
+    else {
+      if (this.#buffer!.length < bytes) this.#grow(bytes);
+      chunk.copy(this.#buffer!, this.#bytes);
+    }
+    this.#bytes = bytes;
+  }
+
+  /** Everything so far, without a copy. */
+  toBuffer(): Buffer {
+    return this.#buffer?.subarray(0, this.#bytes) ?? Buffer.alloc(0);
+  }
+
+  #grow(bytes: number): void {
+    const larger = Buffer.allocUnsafeSlow(Math.max(MIN_BYTES, 2 * bytes));
+    this.#buffer!.copy(larger, 0, 0, this.#bytes);
+    this.#buffer = larger;
+  }
+}

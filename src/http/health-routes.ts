@@ -1,0 +1,45 @@
+import { Router, type RequestHandler } from 'express';
+import { KlatchError } from '../errors.ts';
+import type { Services } from '../operations/services.ts';
+import { sendJson, sendMethodNotAllowed } from './responses.ts';
+
+const PING_MS = 1_000;
+const PING_CACHE_MS = 250;
+
+/** `/v1/status` (alive), `/v1/ready` (can do its work), and what `/v1/live` is to who does not ask for WebSocket. */
+export function healthRoutes(services: Services): Router {
+  const router = Router({ caseSensitive: true });
+  const get = (path: string, handler: RequestHandler): void => {
+    router
+      .route(path)
+      .get(handler)
+      .all((req, res) => sendMethodNotAllowed(req, res, ['GET', 'HEAD']));
+  };
+  get('/status', (_req, res) => sendJson(res, 200, { status: 'Ok' }));
+  get('/ready', readiness(services));
+  get('/live', (_req, res) => {
+    res.setHeader('upgrade', 'websocket');
+    sendJson(res, 426, {
+      message: 'This speaks WebSocket: a proxy before the server has to pass the Upgrade header on',
+    });
+  });
+  return router;
+}
+
+/** One question to the database at a time, however many ask, and none within a moment of the last. */
+function readiness({ database }: Services): RequestHandler {
+  let pingedAt = -PING_CACHE_MS;
+  let pending: Promise<void> | null = null;
+  return async (_req, res) => {
+    if (pending === null || performance.now() - pingedAt > PING_CACHE_MS) {
+      pingedAt = performance.now();
+      pending = database.ping(PING_MS);
+    }
+    try {
+      await pending;
+    } catch (cause) {
+      throw new KlatchError('database_away', { cause });
+    }
+    sendJson(res, 200, { status: 'Ok' });
+  };
+}

@@ -1,0 +1,52 @@
+import { Router, type Request, type Response } from 'express';
+import type { TrustedProxies } from '../model/trusted-proxies.ts';
+import { publicError } from '../operations/database-errors.ts';
+import { showInvite } from '../operations/invite-preview.ts';
+import { inviteTokenOf } from '../operations/invites.ts';
+import type { Services } from '../operations/services.ts';
+import { pageHeaders, renderInvite, renderNoInvite } from './invite-page.ts';
+import { sendJson, responseHeaders, tagErrorCode, sendMethodNotAllowed, renderError } from './responses.ts';
+import { AuthThrottle } from './auth-throttle.ts';
+
+/** `GET /v1/groups/invites/<token>`: to which group an invitation is, as JSON for programs and as a page for people. */
+export function inviteRoutes(services: Services, proxies: TrustedProxies): Router {
+  const { config, log } = services;
+  const authThrottle = new AuthThrottle(config.limits.unknownTokenRate);
+  const headers = pageHeaders();
+  const router = Router({ caseSensitive: true });
+
+  const sendPage = (res: Response, status: number, html: string, retryAfterS: number | null = null): void => {
+    if (res.headersSent || res.destroyed) return;
+    const retry = retryAfterS === null ? {} : { 'retry-after': String(retryAfterS) };
+    const length = { 'content-length': Buffer.byteLength(html) };
+    res.writeHead(status, { ...responseHeaders, ...headers, ...retry, ...length });
+    res.end(res.req.method === 'HEAD' ? undefined : html);
+  };
+
+  const show = async (req: Request, res: Response): Promise<void> => {
+    const token = req.params['token'] as string;
+    res.setHeader('vary', 'Accept');
+    const wantsPage = req.accepts(['application/json', 'text/html']) === 'text/html';
+    try {
+      const preview = await showInvite(services, token);
+      if (wantsPage)
+        sendPage(res, 200, renderInvite(config, preview, `${config.inviteBaseUri}/${inviteTokenOf(token)}`));
+      else sendJson(res, 200, preview);
+    } catch (error) {
+      const shown = publicError(error);
+      if (shown.code === 'invite_invalid') await authThrottle.delay(proxies.sourceOf(req));
+      if (!wantsPage || shown.code === 'internal') {
+        renderError(res, error, { log });
+        return;
+      }
+      tagErrorCode(res, shown.code);
+      sendPage(res, shown.status, renderNoInvite(config, shown.message), shown.retryAfterS);
+    }
+  };
+
+  router
+    .route('/:token')
+    .get(show)
+    .all((req, res) => sendMethodNotAllowed(req, res, ['GET', 'HEAD']));
+  return router;
+}

@@ -1,0 +1,351 @@
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
+import type { IncomingMessage } from 'node:http';
+import { pipeline, Transform, type Readable, type TransformCallback } from 'node:stream';
+import { setImmediate } from 'node:timers/promises';
+import type { Busboy, BusboyFileStream, BusboyHeaders } from '@fastify/busboy';
+import { KlatchError } from '../errors.ts';
+import type { Attachment } from '../model/attachment.ts';
+import { processBodyMemory, type BodyUsage } from './body-memory.ts';
+import { tooLarge } from './body.ts';
+import { beginsLikeObject, createFormParser, tooManyParts } from './form-fields.ts';
+import { GrowingBuffer } from './growing-buffer.ts';
+
+/** A file of a form on its way into the store. */
+export interface FormFile {
+  /** As it was sent. */
+  readonly name: string;
+  /** Called once, when the file is admitted. */
+  readonly bytes: () => Readable;
+  /** Ends the upload with its reason. */
+  readonly signal: AbortSignal;
+}
+
+export interface MultipartOptions {
+  /** Bytes of a form without its files. */
+  readonly maxBodyBytes: number;
+  readonly maxFileBytes: number;
+  readonly maxFiles: number;
+  /** From the first file on, what comes besides the files has to come within this time in all. */
+  readonly fieldTimeoutMs: number;
+  /** The form has a file: from here on it is an upload. Called once; what it throws ends the reading. */
+  readonly onUpload: () => void;
+  /** Does what takes time to parse, and counts it for the sender. */
+  readonly measure: <T>(work: () => T) => T;
+  readonly store: (file: FormFile) => Promise<Attachment>;
+  /** Gives up a file that was stored. Does not reject. */
+  readonly discard: (id: string) => Promise<void>;
+}
+
+/** A file of a form, stored. */
+export interface ReceivedFile {
+  readonly attachment: Attachment;
+  readonly sha256: string;
+}
+
+/** A form; of fields of one name the first. */
+export interface ReceivedForm {
+  readonly fields: ReadonlyMap<string, string>;
+  readonly files: readonly ReceivedFile[];
+  /** The whole body of a form without files; null: it has some. */
+  readonly body: Buffer | null;
+}
+
+const FILE_FIELD = /^files?(?:\[\d{0,3}\])?$/;
+
+const invalid = (sentence: string): KlatchError => new KlatchError('invalid_input', { sentence });
+
+/**
+ * Reads one multipart form as it arrives. The body of a form without files is kept whole; from the first file on nothing is kept but the fields, and each file goes to the store by the speed at which that takes it, one after
+ * the other. Whatever fails, or is not a whole form in the end, leaves no file behind.
+ */
+export class MultipartParser {
+  readonly #options: MultipartOptions;
+  readonly #parser: InstanceType<typeof Busboy>;
+  readonly #fields = new Map<string, string>();
+  readonly #files: ReceivedFile[] = [];
+  readonly #aborter = new AbortController();
+  readonly #failure: Promise<never>;
+  readonly #parsed: Promise<void>;
+  /** The body so far; null from the first file on. */
+  #body: GrowingBuffer | null = new GrowingBuffer();
+  #bytes = 0;
+  #usage: BodyUsage | null = null;
+  #fieldBytes = 0;
+  #fileCount = 0;
+  /** What is wrong with a body that is no form, or a form that has no file so far. */
+  #formError: KlatchError | null = null;
+  /** From the first file on, or when the whole body was read. */
+  #isForm = false;
+  readonly #fieldDeadline: FieldDeadline;
+  #storeQueue: Promise<void> = Promise.resolve();
+
+  /** Throws where the type names no boundary. */
+  constructor(headers: BusboyHeaders, options: MultipartOptions) {
+    this.#options = options;
+    const { signal } = this.#aborter;
+    this.#failure = new Promise((_resolve, reject) => {
+      signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true });
+    });
+    this.#fieldDeadline = new FieldDeadline(options.fieldTimeoutMs, () => {
+      this.#fail(new KlatchError('request_timeout', { sentence: 'The form was not complete in time' }));
+    });
+    // It is looked at where something is waited for; that may be later, or never.
+    this.#failure.catch(() => {});
+    this.#parser = createFormParser(headers, options.maxBodyBytes);
+    this.#parser.on('field', (name, value, _isNameCut, isTruncated) => this.#onField(name, value, isTruncated));
+    this.#parser.on('file', (field, stream, name) => this.#onFile(field, stream, name));
+    this.#parser.on('partsLimit', () => this.#parseFailed(tooManyParts()));
+    this.#parser.on('error', () => this.#parseFailed(invalid('The body is not a valid multipart form')));
+    // From here on: with more delimiters behind the closing one it finishes while the body is still being read.
+    this.#parsed = new Promise((resolve) => this.#parser.once('finish', () => resolve()));
+  }
+
+  /** Resolves to the form, or to the body where that is no form but looks like an object of JSON. */
+  async read(req: IncomingMessage): Promise<Buffer | ReceivedForm> {
+    this.#usage = processBodyMemory.track(() => this.#fail(new KlatchError('bodies_full')));
+    try {
+      await this.#readAll(req);
+      const body = this.#body?.toBuffer() ?? null;
+      if (body !== null && beginsLikeObject(body)) return body;
+      if (this.#formError !== null) throw this.#formError;
+      this.#isForm = true;
+      await this.#finish();
+      return { fields: this.#fields, files: this.#files, body };
+    } catch (error) {
+      this.#fail(error);
+      this.#fieldDeadline.stop();
+      // The rest is read past, so that the sender comes to read the answer; whoever calls this bounds that.
+      req.resume();
+      await this.#storeQueue;
+      await this.discard();
+      throw this.#aborter.signal.reason;
+    } finally {
+      this.#usage?.release();
+    }
+  }
+
+  /** Gives up the files of a form that was not posted. */
+  async discard(): Promise<void> {
+    await Promise.all(this.#files.splice(0).map(({ attachment }) => this.#options.discard(attachment.id)));
+  }
+
+  /** Not an iterator: that cannot be left while it waits for a sender who has stopped. */
+  #readAll(req: IncomingMessage): Promise<void> {
+    const { signal } = this.#aborter;
+    return new Promise((resolve, reject) => {
+      const done = (settle: () => void): void => {
+        req.off('data', consume).off('end', end).off('close', onCut).off('error', onCut);
+        signal.removeEventListener('abort', fail);
+        settle();
+      };
+      const fail = (): void => done(() => reject(signal.reason as Error));
+      const end = (): void => done(resolve);
+      const onCut = (cause?: Error): void => {
+        this.#fail(new KlatchError('invalid_input', { sentence: 'The body ended before it was complete', cause }));
+      };
+      const consume = (chunk: Buffer): void => {
+        const busy = this.#consume(chunk);
+        if (busy === null) return;
+        req.pause();
+        // Without a listener any more it was given up meanwhile, and flows to nowhere.
+        void busy.then(() => req.resume());
+      };
+      signal.addEventListener('abort', fail, { once: true });
+      req.on('data', consume).once('end', end).once('close', onCut).once('error', onCut);
+    });
+  }
+
+  /** Null: it takes more at once. */
+  #consume(chunk: Buffer): Promise<void> | null {
+    this.#bytes += chunk.length;
+    // Bytes of files go to the store; what came before them stays here.
+    if (this.#body !== null) this.#usage?.add(chunk.length);
+    this.#body?.append(chunk);
+    if (this.#formError === null && !this.#parse(chunk)) return this.#waitForParser();
+    this.#checkSize();
+    return null;
+  }
+
+  /** The bytes of a file are bounded by its upload, and count for no budget. */
+  #parse(chunk: Buffer): boolean {
+    const write = (): boolean => this.#parser.write(chunk);
+    return this.#body === null ? write() : this.#options.measure(write);
+  }
+
+  async #waitForParser(): Promise<void> {
+    // Without a file the parser waits for nobody: in the next turn it has looked at all of it.
+    if (this.#body !== null) await setImmediate();
+    if (this.#body === null) await this.#drained();
+    this.#checkSize();
+  }
+
+  /** Once it is known whether the bytes are those of files. */
+  #checkSize(): void {
+    const { maxBodyBytes, maxFileBytes, maxFiles } = this.#options;
+    if (this.#body !== null && this.#bytes > maxBodyBytes) this.#fail(tooLarge(maxBodyBytes));
+    else if (this.#bytes > maxBodyBytes + maxFiles * maxFileBytes) this.#fail(fieldsTooLarge(maxBodyBytes));
+  }
+
+  /** Resolves when the parser takes more, or never will. */
+  #drained(): Promise<void> {
+    const { signal } = this.#aborter;
+    if (!this.#parser.writableNeedDrain || signal.aborted) return Promise.resolve();
+    return new Promise((resolve) => {
+      const done = (): void => {
+        for (const event of ['drain', 'error']) this.#parser.off(event, done);
+        signal.removeEventListener('abort', done);
+        resolve();
+      };
+      for (const event of ['drain', 'error']) this.#parser.once(event, done);
+      signal.addEventListener('abort', done, { once: true });
+    });
+  }
+
+  async #finish(): Promise<void> {
+    this.#fieldDeadline.start();
+    this.#parser.end();
+    // The clock runs on until then: a parser that says nothing at the end of a body must not hold the request.
+    await Promise.race([this.#parsed, this.#failure]);
+    this.#fieldDeadline.stop();
+    await this.#storeQueue;
+    if (this.#aborter.signal.aborted) throw this.#aborter.signal.reason;
+  }
+
+  #onField(name: string, value: string, isTruncated: boolean): void {
+    // What is past the bound of a body without files is refused where its bytes are counted.
+    this.#fieldBytes += Buffer.byteLength(value);
+    if (isTruncated || this.#fieldBytes > this.#options.maxBodyBytes)
+      this.#parseFailed(fieldsTooLarge(this.#options.maxBodyBytes));
+    else if (!this.#fields.has(name)) this.#fields.set(name, value);
+  }
+
+  #onFile(field: string | undefined, stream: BusboyFileStream, name: string): void {
+    // It fails with the form; who reads it hears of that as well.
+    stream.on('error', () => {});
+    if (this.#body !== null) {
+      this.#body = null;
+      this.#isForm = true;
+      this.#beginUpload();
+    }
+    if (field === 'text' || field === 'payload') {
+      const sentence = `${field}: was sent as a file; with curl it is -F '${field}=<name', not -F '${field}=@name'`;
+      this.#fail(invalid(sentence));
+    } else if (field === undefined || !FILE_FIELD.test(field)) {
+      this.#fail(invalid('A file is in another field than file: name the field of each file "file"'));
+    }
+    // What has no name may be no file: that shows when its turn comes.
+    if (name !== '') this.#countFile();
+    this.#storeQueue = this.#storeQueue.then(() => this.#store(stream, name));
+  }
+
+  #countFile(): void {
+    this.#fileCount += 1;
+    const { maxFiles } = this.#options;
+    if (this.#fileCount <= maxFiles) return;
+    this.#fail(invalid(`file: a message carries at most ${maxFiles} files (limits.attachments)`));
+  }
+
+  #beginUpload(): void {
+    this.#fieldDeadline.start();
+    try {
+      this.#options.onUpload();
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  async #store(stream: BusboyFileStream, name: string): Promise<void> {
+    const { signal } = this.#aborter;
+    try {
+      if (signal.aborted) return;
+      const hashStream = new HashStream();
+      pipeline(stream, hashStream, () => {});
+      if (name === '') {
+        // What browsers send for a field in which nothing was chosen.
+        if (await isEmpty(hashStream, signal)) {
+          hashStream.resume();
+          return;
+        }
+        this.#countFile();
+        if (signal.aborted) return;
+      }
+      // Meanwhile the store looks after how fast it comes.
+      this.#fieldDeadline.pause();
+      const attachment = await this.#options.store({ name, bytes: () => hashStream, signal });
+      this.#files.push({ attachment, sha256: hashStream.sha256 });
+      this.#fieldDeadline.start();
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  /** The parser reads no further. */
+  #parseFailed(error: KlatchError): void {
+    if (this.#isForm) this.#fail(error);
+    else this.#formError ??= error;
+  }
+
+  /** The first reason is the one that is told. */
+  #fail(error: unknown): void {
+    this.#aborter.abort(error);
+  }
+}
+
+/** Counts down while a form waits for its sender. */
+class FieldDeadline {
+  readonly #onTimeout: () => void;
+  #remainingMs: number;
+  #startedAtMs = 0;
+  #timer: NodeJS.Timeout | null = null;
+  #isStopped = false;
+
+  constructor(ms: number, onTimeout: () => void) {
+    this.#remainingMs = ms;
+    this.#onTimeout = onTimeout;
+  }
+
+  start(): void {
+    if (this.#isStopped || this.#timer !== null) return;
+    this.#startedAtMs = performance.now();
+    this.#timer = setTimeout(this.#onTimeout, this.#remainingMs);
+  }
+
+  pause(): void {
+    if (this.#timer === null) return;
+    clearTimeout(this.#timer);
+    this.#timer = null;
+    this.#remainingMs = Math.max(0, this.#remainingMs - (performance.now() - this.#startedAtMs));
+  }
+
+  stop(): void {
+    this.pause();
+    this.#isStopped = true;
+  }
+}
+
+/** Hashes what goes through it. */
+class HashStream extends Transform {
+  readonly #hash = createHash('sha256');
+
+  /** Once it has ended. */
+  get sha256(): string {
+    return this.#hash.digest('hex');
+  }
+
+  override _transform(chunk: Buffer, _encoding: BufferEncoding, done: TransformCallback): void {
+    this.#hash.update(chunk);
+    done(null, chunk);
+  }
+}
+
+/** Whether a stream ends before it has given anything; what it gave stays in it. */
+async function isEmpty(stream: Readable, signal: AbortSignal): Promise<boolean> {
+  if (stream.readableLength === 0 && !stream.readableEnded) await once(stream, 'readable', { signal });
+  return stream.readableLength === 0;
+}
+
+function fieldsTooLarge(maxBytes: number): KlatchError {
+  const sentence = `The form is larger than ${maxBytes} bytes (http.max-body) without its files`;
+  return new KlatchError('too_large', { sentence });
+}

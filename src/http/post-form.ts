@@ -1,0 +1,145 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Seq } from '../model/ids.ts';
+import type { SourceKey } from '../model/source-key.ts';
+import { POST_LIMITS } from '../operations/input-limits.ts';
+import type { Services } from '../operations/services.ts';
+import { postFiles, postMessage, type WebhookMessage } from '../operations/post-webhook.ts';
+import { sendContinue, bodySize, readBody, tooLarge } from './body.ts';
+import { cancelUploadDeadline } from './deadline.ts';
+import { MultipartParser, type MultipartOptions, type ReceivedForm } from './multipart-parser.ts';
+import { sourceRateLimited } from './responses.ts';
+import { hopsOf, idempotencyKey } from './post-headers.ts';
+import { parseFields, type PostInput } from './post-input.ts';
+import type { TokenGrant } from './token-auth.ts';
+
+const MULTIPART = /^\s*multipart\/form-data\s*;/i;
+const IDENTITY = /^\s*(?:identity\s*)?$/i;
+
+/** True for what may be a form with files. What is compressed is read whole, like everything else. */
+export function mayHaveFiles({ headers }: IncomingMessage): boolean {
+  return MULTIPART.test(headers['content-type'] ?? '') && IDENTITY.test(headers['content-encoding'] ?? '');
+}
+
+/** A request with the network that it counts for. */
+interface FormRequest {
+  readonly req: IncomingMessage;
+  readonly res: ServerResponse;
+  readonly source: SourceKey;
+}
+
+/** A form; its files are stored by now. */
+export interface FormMessage {
+  readonly message: WebhookMessage;
+  /** Gives up its files. Does not reject. */
+  readonly discard: () => Promise<void>;
+}
+
+/**
+ * Reads a multipart form to its message, or to its body where that is none, which is read as every other one. Rejects with
+ * what is wrong with it; nothing that it brought stays then.
+ */
+export async function readForm(
+  services: Services,
+  { req, res, source }: FormRequest,
+  grant: TokenGrant,
+): Promise<Buffer | FormMessage> {
+  const { limits, http } = services.config;
+  if (Number(req.headers['content-length'] ?? 0) > http.maxBodyBytes + limits.attachments * limits.fileBytes) {
+    throw tooLarge(http.maxBodyBytes);
+  }
+  const parser = createParser(req, formOptions(services, { req, res, source }, grant));
+  if (parser === null) return readBody(req, res, bodySize(http, POST_LIMITS));
+  sendContinue(req, res);
+  const form = await parser.read(req).catch((error: unknown) => {
+    destroyLater(req, http.requestTimeoutMs);
+    throw error;
+  });
+  if (Buffer.isBuffer(form)) return form;
+  const discard = (): Promise<void> => parser.discard();
+  try {
+    return { message: await messageOf(services, { req, res, source }, form), discard };
+  } catch (error) {
+    await discard();
+    throw error;
+  }
+}
+
+async function messageOf(
+  { config: { limits }, parseBudget }: Services,
+  { req, source }: FormRequest,
+  form: ReceivedForm,
+): Promise<WebhookMessage> {
+  const attachments = form.files.map(({ attachment }) => attachment.id);
+  const hasFiles = attachments.length > 0;
+  const parse = (): PostInput => parseFields(form.fields, hasFiles, limits);
+  // Files are stored by now: their form waits for time rather than to lose them.
+  const wait = { maxMs: limits.tokenWaitMs, refusal: sourceRateLimited };
+  const parsing = hasFiles
+    ? parseBudget.runQueued(source, wait, parse)
+    : parseBudget.run(source, sourceRateLimited, parse);
+  const input = await parsing;
+  const keyed = idempotencyKey(req.headers, form.body ?? digestOf(form));
+  return { ...input, ...keyed, hops: hopsOf(req.headers, limits.hops), attachments };
+}
+
+/** Posts it. Whatever this rejects with, and where an earlier message is the answer, its files are given up. */
+export async function postForm(services: Services, grant: TokenGrant, form: FormMessage): Promise<Seq> {
+  if (form.message.attachments.length === 0) return postMessage(services, grant, form.message);
+  let isPosted = false;
+  try {
+    const posted = await postFiles(services, grant, form.message);
+    isPosted = posted.outcome === 'new';
+    return posted.seq;
+  } finally {
+    // Where nobody knows whether it was posted, too: a file that a message has stays.
+    if (!isPosted) await form.discard();
+  }
+}
+
+function formOptions(
+  { uploads, config, parseBudget }: Services,
+  { req, res, source }: FormRequest,
+  { integration }: TokenGrant,
+): MultipartOptions {
+  const { limits, http } = config;
+  return {
+    maxBodyBytes: http.maxBodyBytes,
+    maxFileBytes: limits.fileBytes,
+    maxFiles: limits.attachments,
+    fieldTimeoutMs: http.requestTimeoutMs,
+    onUpload: () => {
+      // What is wrong with the headers is known before anything is stored.
+      hopsOf(req.headers, limits.hops);
+      idempotencyKey(req.headers, Buffer.alloc(0));
+      cancelUploadDeadline(req, res);
+    },
+    measure: (work) => parseBudget.measure(source, work),
+    store: (file) => {
+      const { accountId, conversationId } = integration;
+      return uploads.storeFile({ ...file, accountId, conversationId, announcedBytes: null });
+    },
+    discard: (id) => uploads.discardFile(id),
+  };
+}
+
+/** What still comes of a request that is answered is read past for so long. */
+function destroyLater(req: IncomingMessage, timeoutMs: number): void {
+  if (req.complete || req.destroyed) return;
+  const timer = setTimeout(() => req.destroy(), timeoutMs);
+  req.once('close', () => clearTimeout(timer));
+}
+
+/** Null where the type names no boundary: then it is no such form. */
+function createParser(req: IncomingMessage, options: MultipartOptions): MultipartParser | null {
+  try {
+    return new MultipartParser({ 'content-type': req.headers['content-type']! }, options);
+  } catch {
+    return null;
+  }
+}
+
+/** Stands for the body: what was sent, without the boundary, which is another one each time. */
+function digestOf({ fields, files }: ReceivedForm): Buffer {
+  const sent = files.map(({ attachment, sha256 }) => [attachment.name, sha256]);
+  return Buffer.from(JSON.stringify([[...fields].sort(([a], [b]) => (a < b ? -1 : 1)), sent]));
+}

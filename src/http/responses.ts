@@ -1,0 +1,102 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { ErrorRequestHandler, Request, Response } from 'express';
+import { errorKinds, KlatchError, type ErrorCode } from '../errors.ts';
+import type { Log } from '../log.ts';
+import { publicError } from '../operations/database-errors.ts';
+
+/** What every answer carries, an error too. */
+export const responseHeaders = {
+  'content-type': 'application/json; charset=utf-8',
+  'cache-control': 'no-store',
+  'referrer-policy': 'no-referrer',
+  'x-content-type-options': 'nosniff',
+} as const;
+
+/** Refuses a body that is not parsed, since its source has used up its time. */
+export const sourceRateLimited = (): KlatchError => new KlatchError('source_rate_limited');
+
+/** Sends one JSON answer; a second one for the same request (its time was up) is dropped. */
+export function sendJson(
+  res: ServerResponse,
+  status: number,
+  body: unknown,
+  headers: Record<string, string> = {},
+): void {
+  if (res.headersSent || res.destroyed) return;
+  const text = JSON.stringify(body);
+  // Not res.json: it computes an ETag, which costs and which no-store makes useless.
+  res.writeHead(status, { ...headers, ...responseHeaders, 'content-length': Buffer.byteLength(text) });
+  res.end(res.req.method === 'HEAD' ? undefined : text);
+}
+
+/** Carries which error of the catalogue it shows, for `request-counts.ts`. */
+export type TaggedResponse = ServerResponse & { errorCode?: ErrorCode };
+
+/** Notes which error an answer that is about to be sent shows, so that it is counted. */
+export function tagErrorCode(res: ServerResponse, code: ErrorCode): void {
+  if (!res.headersSent && !res.destroyed) (res as TaggedResponse).errorCode = code;
+}
+
+/** Below these an error carries its code as well: who calls operations and stores files goes by it. */
+const PATHS_WITH_CODE = ['/v1/api/', '/v1/files'];
+
+/** The path of a request as it was sent; a router below takes the front of `url` away. */
+export function pathOf(req: IncomingMessage): string {
+  return (req as Partial<Request>).originalUrl ?? req.url ?? '';
+}
+
+/**
+ * `HEAD` of a resumable upload: how far is it? Clients of tus go on with an upload only where they are told this, or that
+ * it is locked; any other refusal makes them give it up and send everything again (tus-js-client 4.3 does so).
+ */
+const isUploadStatusRequest = (req: IncomingMessage): boolean =>
+  req.method === 'HEAD' && pathOf(req).startsWith('/v1/files/uploads/');
+const TRANSIENT_STATUSES: ReadonlySet<number> = new Set([429, 503]);
+
+/** The one place that shows an error over HTTP. */
+export function sendError(res: ServerResponse, error: KlatchError, extra: Record<string, string> = {}): void {
+  const headers: Record<string, string> =
+    error.retryAfterS === null ? {} : { 'retry-after': String(error.retryAfterS) };
+  // Where the specification gives an error's text as `status`, both keys carry it.
+  const status = error.code === 'hook_not_found' ? { status: error.message } : {};
+  tagErrorCode(res, error.code);
+  const path = pathOf(res.req);
+  const code = PATHS_WITH_CODE.some((prefix) => path.startsWith(prefix)) ? { code: error.code } : {};
+  const shown =
+    TRANSIENT_STATUSES.has(error.status) && isUploadStatusRequest(res.req)
+      ? errorKinds.upload_locked.status
+      : error.status;
+  sendJson(res, shown, { message: error.message, ...code, ...status, ...extra }, headers);
+}
+
+/** 405 with what is allowed; OPTIONS is told the same without being an error. */
+export function sendMethodNotAllowed(req: Request, res: Response, allowed: readonly string[]): void {
+  const allow = [...allowed, 'OPTIONS'].join(', ');
+  if (req.method === 'OPTIONS') res.writeHead(204, { allow, 'cache-control': 'no-store' }).end();
+  else sendJson(res, 405, { message: `This method is not allowed here, only ${allow}` }, { allow });
+}
+
+/** What Express itself threw about a request, in our words: its own can quote the URL. */
+function expressError(error: unknown): KlatchError | null {
+  const { status } = error as { status?: number };
+  return status !== undefined && status >= 400 && status < 500 ? new KlatchError('invalid_input') : null;
+}
+
+/** Answers whatever was thrown. Logs the cause of what is our fault, without URL and body. */
+export function renderError(
+  res: ServerResponse,
+  error: unknown,
+  options: { log: Log; extra?: Record<string, string>; operation?: string | undefined },
+): void {
+  const shown = error instanceof KlatchError ? error : (expressError(error) ?? publicError(error));
+  if (shown.code === 'internal') {
+    const operation = options.operation === undefined ? {} : { operation: options.operation };
+    options.log.error('a request failed', { ...operation, error });
+  }
+  sendError(res, shown, options.extra);
+}
+
+/** Express's last handler. */
+export function errorHandler(log: Log): ErrorRequestHandler {
+  return (error: unknown, _req, res, _next) => renderError(res, error, { log });
+}

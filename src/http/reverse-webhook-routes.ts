@@ -1,0 +1,134 @@
+import { Router, type Request, type Response } from 'express';
+import type { TrustedProxies } from '../model/trusted-proxies.ts';
+import { actorByToken, limitHookChanges, hookByToken, type HookAccess } from '../operations/hook-actor.ts';
+import { unregisterHook, applyHookUpdate } from '../operations/hook-update.ts';
+import { readHookLog, type HookLogPage } from '../operations/hook-delivery-log.ts';
+import { sendHookPing } from '../operations/hook-ping.ts';
+import { redeliverMessages, skipHookBacklog } from '../operations/hook-redeliver.ts';
+import { readHookHealth, limitRegistrations, groupHooks, registerHook } from '../operations/hooks.ts';
+import { HOOK_LIMITS } from '../operations/input-limits.ts';
+import type { Services } from '../operations/services.ts';
+import { bodySize, readBody } from './body.ts';
+import { hookIdOf, parseLogRequest, parseRedelivery, parseRegistration, parseUpdate } from './hook-input.ts';
+import { sendJson, sendMethodNotAllowed, sourceRateLimited } from './responses.ts';
+import type { TokenGrant, TokenAuth, TokenHandler, WithToken } from './token-auth.ts';
+
+/** The routes below `/v1/webhooks/:token/reverse`. */
+export function reverseWebhookRoutes(services: Services, tokenAuth: TokenAuth, proxies: TrustedProxies): Router {
+  const router = Router({ caseSensitive: true });
+  const withToken = tokenAuth.verified();
+  const readInput = inputReader(services, proxies);
+  router
+    .route('/:token/reverse')
+    .get(
+      withToken(async (_req, res, { integration }) => {
+        sendJson(res, 200, await groupHooks(services, integration.conversationId));
+      }),
+    )
+    .post(
+      withToken(async (req, res, { integration }) => {
+        const actor = actorByToken(integration);
+        // Before the body: what comes too often is neither read nor parsed.
+        limitRegistrations(services, actor);
+        const request = await readInput(req, res, parseRegistration);
+        sendJson(res, 201, await registerHook(services, actor, request));
+      }),
+    )
+    .all(withToken(async (req, res) => sendMethodNotAllowed(req, res, ['GET', 'HEAD', 'POST'])));
+  addHookRoutes(router, services, { withToken, readInput });
+  addLogRoutes(router, services, { withToken, readInput });
+  return router;
+}
+
+/** Reads a body and parses it within the limits and the time of its source. */
+type ReadInput = <T>(req: Request, res: Response, parse: (body: Buffer) => T) => Promise<T>;
+
+function inputReader({ config, parseBudget }: Services, proxies: TrustedProxies): ReadInput {
+  const size = bodySize(config.http, HOOK_LIMITS);
+  return async (req, res, parse) => {
+    const source = proxies.sourceOf(req);
+    if (!parseBudget.hasTimeLeft(source)) throw sourceRateLimited();
+    const body = await readBody(req, res, size);
+    return parseBudget.run(source, sourceRateLimited, () => parse(body));
+  };
+}
+
+/** What the routes of one hook are made with. */
+interface RouteDeps {
+  readonly withToken: WithToken;
+  readonly readInput: ReadInput;
+}
+
+type HookHandler = (req: Parameters<TokenHandler>[0], res: Response, hook: HookAccess) => Promise<void>;
+
+/** The way from a valid token and the number in the path to the hook that they mean. */
+function onHook(withToken: WithToken, handler: HookHandler): ReturnType<WithToken> {
+  return withToken((req, res, { integration }: TokenGrant) =>
+    handler(req, res, hookByToken(integration, hookIdOf(req))),
+  );
+}
+
+/** One hook: its health, its settings, its end. */
+function addHookRoutes(router: Router, services: Services, { withToken, readInput }: RouteDeps): void {
+  router
+    .route('/:token/reverse/:id')
+    .get(
+      onHook(withToken, async (_req, res, hook) => {
+        sendJson(res, 200, { status: 'Ok', ...(await readHookHealth(services, hook)) });
+      }),
+    )
+    .patch(
+      onHook(withToken, async (req, res, hook) => {
+        limitHookChanges(services, hook);
+        const update = await readInput(req, res, parseUpdate);
+        const { health, secret } = await applyHookUpdate(services, hook, update);
+        sendJson(res, 200, { status: 'Ok', ...health, ...(secret === null ? {} : { secret }) });
+      }),
+    )
+    .delete(
+      onHook(withToken, async (_req, res, hook) => {
+        await unregisterHook(services, hook);
+        sendJson(res, 202, { status: 'Ok' });
+      }),
+    )
+    .all(withToken(async (req, res) => sendMethodNotAllowed(req, res, ['GET', 'HEAD', 'PATCH', 'DELETE'])));
+}
+
+/** What a hook has sent and is to send: ping, delivery log, redelivery. */
+function addLogRoutes(router: Router, services: Services, { withToken, readInput }: RouteDeps): void {
+  router
+    .route('/:token/reverse/:id/ping')
+    .post(
+      onHook(withToken, async (_req, res, hook) => {
+        sendJson(res, 200, (await sendHookPing(services, hook)).result);
+      }),
+    )
+    .all(withToken(async (req, res) => sendMethodNotAllowed(req, res, ['POST'])));
+  router
+    .route('/:token/reverse/:id/deliveries')
+    .get(
+      onHook(withToken, async (req, res, hook) => {
+        const request = parseLogRequest(req);
+        sendLog(res, await readHookLog(services, hook, request), request.limit);
+      }),
+    )
+    .all(withToken(async (req, res) => sendMethodNotAllowed(req, res, ['GET', 'HEAD'])));
+  router
+    .route('/:token/reverse/:id/redeliver')
+    .post(
+      onHook(withToken, async (req, res, hook) => {
+        limitHookChanges(services, hook);
+        const redelivery = await readInput(req, res, parseRedelivery);
+        if (redelivery === 'discard_backlog') {
+          sendJson(res, 202, { status: 'Ok', skipped: await skipHookBacklog(services, hook) });
+        } else sendJson(res, 202, { status: 'Ok', ...(await redeliverMessages(services, hook, redelivery)) });
+      }),
+    )
+    .all(withToken(async (req, res) => sendMethodNotAllowed(req, res, ['POST'])));
+}
+
+/** The link to the next page is relative to this one: it does not hold the token. */
+function sendLog(res: Response, { attempts, next }: HookLogPage, limit: number): void {
+  const rows = attempts.map(({ last_seq: last, ...row }) => (last === row.seq ? row : { ...row, last_seq: last }));
+  sendJson(res, 200, rows, next === null ? {} : { link: `<?before=${next}&limit=${limit}>; rel="next"` });
+}

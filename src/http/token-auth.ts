@@ -1,0 +1,66 @@
+import type { Request, RequestHandler, Response } from 'express';
+import { KlatchError } from '../errors.ts';
+import type { TrustedProxies } from '../model/trusted-proxies.ts';
+import type { Services } from '../operations/services.ts';
+import type { Integration } from '../storage/integrations.ts';
+import { AuthThrottle } from './auth-throttle.ts';
+
+/** What a valid token in the path gives a handler. */
+export interface TokenGrant {
+  readonly token: string;
+  readonly integration: Integration;
+}
+
+export type TokenHandler = (req: Request, res: Response, grant: TokenGrant) => Promise<void>;
+
+/** Makes a handler that is only called with a valid token; what the body holds has not been read then. */
+export type WithToken = (handler: TokenHandler) => RequestHandler;
+
+/** The way from the token in the path to its group, for all routes below `/v1/webhooks/:token`. */
+export class TokenAuth {
+  readonly #services: Services;
+  readonly #proxies: TrustedProxies;
+  readonly #authThrottle: AuthThrottle;
+
+  constructor(services: Services, proxies: TrustedProxies) {
+    this.#services = services;
+    this.#proxies = proxies;
+    this.#authThrottle = new AuthThrottle(services.config.limits.unknownTokenRate);
+  }
+
+  /** For posts, which the log admits once more as it writes: a token that is remembered is let through. */
+  cached(): WithToken {
+    const { tokens } = this.#services;
+    return this.#authorizeBy((token) => tokens.cached(token) ?? tokens.find(token));
+  }
+
+  /** For what has no second check: the database is asked each time, so that a rotation on another node holds at once. */
+  verified(): WithToken {
+    return this.#authorizeBy((token) => this.#services.tokens.revalidate(token));
+  }
+
+  /** The request's integration as the database knows it; null for an unknown token, after holding back who tries many. */
+  async verify(req: Request): Promise<Integration | null> {
+    const integration = await this.#services.tokens.revalidate(tokenOf(req));
+    if (integration === null) await this.#authThrottle.delay(this.#proxies.sourceOf(req));
+    return integration;
+  }
+
+  #authorizeBy(find: (token: string) => Integration | Promise<Integration | null>): WithToken {
+    return (handler) => async (req, res) => {
+      const token = tokenOf(req);
+      const found = find(token);
+      // A remembered token costs no turn of the event loop.
+      const integration = found instanceof Promise ? await found : found;
+      if (integration === null) {
+        await this.#authThrottle.delay(this.#proxies.sourceOf(req));
+        throw new KlatchError('wrong_token');
+      }
+      await handler(req, res, { token, integration });
+    };
+  }
+}
+
+function tokenOf(req: Request): string {
+  return req.params['token'] as string;
+}

@@ -1,0 +1,35 @@
+import { Router, type RequestHandler } from 'express';
+import type { Log } from '../log.ts';
+import { sendJson, sendMethodNotAllowed } from './responses.ts';
+import { sendPostError, type PostHandler } from './post-handler.ts';
+import type { TokenAuth } from './token-auth.ts';
+
+/** `POST /v1/webhooks/:token` and `/status`. */
+export function webhookRoutes(options: { tokenAuth: TokenAuth; handlePost: PostHandler; log: Log }): Router {
+  const { tokenAuth, handlePost, log } = options;
+  const router = Router({ caseSensitive: true });
+  router
+    .route('/:token')
+    .post(withPostErrors(tokenAuth.cached()(handlePost), log))
+    .all(tokenAuth.verified()(async (req, res) => sendMethodNotAllowed(req, res, ['POST'])));
+  router.all('/:token/status', tokenStatus(tokenAuth));
+  return router;
+}
+
+function withPostErrors(handler: RequestHandler, log: Log): RequestHandler {
+  return async (req, res, next) => {
+    try {
+      await handler(req, res, next);
+    } catch (error) {
+      sendPostError(res, error, log);
+    }
+  };
+}
+
+/** Whether a token exists, by any method; here alone an unknown one is 410. */
+function tokenStatus(tokenAuth: TokenAuth): RequestHandler {
+  return async (req, res) => {
+    if ((await tokenAuth.verify(req)) !== null) sendJson(res, 200, { status: 'Ok' });
+    else sendJson(res, 410, { message: 'This token no longer exists(or never existed)' });
+  };
+}

@@ -1,0 +1,54 @@
+import type { LiveConfig } from '../config/config.ts';
+import type { SourceKey } from '../model/source-key.ts';
+import type { ConnectionRejection } from './live-counts.ts';
+
+/** Waiting connections that one source may have: a quarter of them. */
+const SOURCE_QUOTA_DIVISOR = 4;
+
+/** Who may connect: bounds on connections in all, on those that have not said who they are, and of one source. */
+export class ConnectionQuotas {
+  readonly #config: LiveConfig;
+  readonly #unauthenticatedBySource = new Map<SourceKey, number>();
+  #unauthenticated = 0;
+  #total = 0;
+
+  constructor(config: LiveConfig) {
+    this.#config = config;
+  }
+
+  /** Connections that have not said who they are. */
+  get unauthenticated(): number {
+    return this.#unauthenticated;
+  }
+
+  get total(): number {
+    return this.#total;
+  }
+
+  /** Counts a connection, or says why it is refused. `isProxy`: many clients come from this source. */
+  acquire(source: SourceKey, isProxy: boolean): ConnectionRejection | null {
+    const { connections, waitingConnections } = this.#config;
+    if (this.#total >= connections) return 'too many';
+    if (this.#unauthenticated >= waitingConnections) return 'too many waiting';
+    const fromSource = this.#unauthenticatedBySource.get(source) ?? 0;
+    if (!isProxy && fromSource >= Math.max(1, waitingConnections / SOURCE_QUOTA_DIVISOR))
+      return 'too many of one source';
+    this.#total += 1;
+    this.#unauthenticated += 1;
+    this.#unauthenticatedBySource.set(source, fromSource + 1);
+    return null;
+  }
+
+  /** A counted connection waits no longer. */
+  releaseUnauthenticated(source: SourceKey): void {
+    this.#unauthenticated -= 1;
+    const remaining = (this.#unauthenticatedBySource.get(source) ?? 1) - 1;
+    if (remaining === 0) this.#unauthenticatedBySource.delete(source);
+    else this.#unauthenticatedBySource.set(source, remaining);
+  }
+
+  /** A counted connection that did not wait any more is over. */
+  release(): void {
+    this.#total -= 1;
+  }
+}

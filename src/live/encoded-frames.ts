@@ -1,0 +1,80 @@
+import type { ConnectionKind } from './connection-kind.ts';
+
+const SHORT_BYTES = 126;
+const MEDIUM_BYTES = 65_536;
+const FINAL_TEXT = 0x81;
+const NEWLINE = 0x0a;
+
+/** Frames of one kind of connection, one behind the other, and where each ends. */
+interface FrameBytes {
+  readonly bytes: Buffer;
+  readonly ends: Uint32Array;
+}
+
+/**
+ * Texts for many clients, made into bytes once for each kind of connection: what a server sends on WebSocket is not
+ * masked, so that the same bytes are right for everybody.
+ */
+export class EncodedFrames {
+  readonly count: number;
+  readonly #texts: readonly string[];
+  #websocket: FrameBytes | null = null;
+  #tcp: FrameBytes | null = null;
+
+  constructor(texts: readonly string[]) {
+    this.#texts = texts;
+    this.count = texts.length;
+  }
+
+  /** The frames of a kind but for the first `skip`. */
+  bytes(kind: ConnectionKind, skip: number): Buffer {
+    const { bytes, ends } = kind === 'websocket' ? this.#asWebsocket() : this.#asTcp();
+    return skip === 0 ? bytes : bytes.subarray(ends[skip - 1]);
+  }
+
+  #asWebsocket(): FrameBytes {
+    this.#websocket ??= encode(this.#texts, frameOverhead, writeFrame);
+    return this.#websocket;
+  }
+
+  #asTcp(): FrameBytes {
+    this.#tcp ??= encode(this.#texts, () => 1, writeLine);
+    return this.#tcp;
+  }
+}
+
+function encode(
+  texts: readonly string[],
+  overhead: (length: number) => number,
+  write: (target: Buffer, at: number, part: { text: string; length: number }) => number,
+): FrameBytes {
+  const lengths = texts.map((text) => Buffer.byteLength(text));
+  const total = lengths.reduce((sum, length) => sum + length + overhead(length), 0);
+  // Not out of the shared pool, which a kept slice would hold as a whole.
+  const bytes = Buffer.allocUnsafeSlow(total);
+  const ends = new Uint32Array(texts.length);
+  let at = 0;
+  for (const [index, text] of texts.entries()) {
+    at = write(bytes, at, { text, length: lengths[index]! });
+    ends[index] = at;
+  }
+  return { bytes, ends };
+}
+
+/** RFC 6455, 5.2: length in 7 bits, or 126 and 16 bits, or 127 and 64 bits. */
+function frameOverhead(length: number): number {
+  if (length < SHORT_BYTES) return 2;
+  return length < MEDIUM_BYTES ? 4 : 10;
+}
+
+function writeFrame(target: Buffer, start: number, { text, length }: { text: string; length: number }): number {
+  let at = target.writeUInt8(FINAL_TEXT, start);
+  if (length < SHORT_BYTES) at = target.writeUInt8(length, at);
+  else if (length < MEDIUM_BYTES) at = target.writeUInt16BE(length, target.writeUInt8(126, at));
+  else at = target.writeBigUInt64BE(BigInt(length), target.writeUInt8(127, at));
+  return at + target.write(text, at);
+}
+
+function writeLine(target: Buffer, start: number, { text }: { text: string }): number {
+  return target.writeUInt8(NEWLINE, start + target.write(text, start));
+}

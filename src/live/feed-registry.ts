@@ -1,0 +1,169 @@
+import type { Bus } from '../bus/bus.ts';
+import type { Log } from '../log.ts';
+import type { ConversationId, Rev } from '../model/ids.ts';
+import { listChanged } from '../storage/conversation-heads.ts';
+import type { Pool } from '../storage/pool.ts';
+import { ChangeReader } from './change-reader.ts';
+import { Feed } from './feed.ts';
+import type { LiveCounts } from './live-counts.ts';
+import { logFailure } from './log-failure.ts';
+
+const HEADS_PER_QUERY = 5_000;
+/** A commit whose answer was lost, or whose node died, is told by nobody: what is followed is looked at so often. */
+const POLL_MS = 10_000;
+
+/** What was said of conversations while somebody read which ones there are. */
+export class ChangeRecorder {
+  readonly #recorded = new Set<ConversationId>();
+  #isAllRecorded = false;
+
+  record(conversationId: ConversationId | null): void {
+    if (conversationId === null) this.#isAllRecorded = true;
+    else this.#recorded.add(conversationId);
+  }
+
+  has(conversationId: ConversationId): boolean {
+    return this.#isAllRecorded || this.#recorded.has(conversationId);
+  }
+}
+
+interface FeedRegistryOptions {
+  readonly bus: Bus;
+  readonly pool: Pool;
+  readonly counts: LiveCounts;
+  readonly log: Log;
+  /** Milliseconds between two looks at all heads; 10 s by default. */
+  readonly pollMs?: number;
+}
+
+/** The conversations that are followed on this node. Between `start` and `stop` it hears what changes in them. */
+export class FeedRegistry {
+  readonly reader: ChangeReader;
+  readonly #bus: Bus;
+  readonly #pool: Pool;
+  readonly #log: Log;
+  readonly #pollMs: number;
+  readonly #feeds = new Map<ConversationId, Feed>();
+  readonly #recorders = new Set<ChangeRecorder>();
+  #unsubscribe: () => void = () => {};
+  #timer: NodeJS.Timeout | undefined;
+  /** A look at all heads is under way, and whether another one has to follow. */
+  #isPolling = false;
+  #pollAgain = false;
+
+  constructor(options: FeedRegistryOptions) {
+    this.#pollMs = options.pollMs ?? POLL_MS;
+    this.#bus = options.bus;
+    this.#pool = options.pool;
+    this.#log = options.log;
+    this.reader = new ChangeReader(options.pool, options.counts, options.log);
+  }
+
+  get size(): number {
+    return this.#feeds.size;
+  }
+
+  start(): void {
+    this.#unsubscribe = this.#bus.subscribe({
+      messagesCommitted: (heads) => {
+        for (const id of heads.keys()) this.#recordChange(id)?.wake();
+      },
+      conversationsChanged: (ids) => {
+        for (const id of ids) {
+          const feed = this.#recordChange(id);
+          feed?.invalidate();
+          feed?.wake();
+        }
+      },
+      resync: () => {
+        for (const recorder of this.#recorders) recorder.record(null);
+        for (const feed of this.#feeds.values()) feed.invalidate();
+        void this.#poll();
+      },
+    });
+    this.#timer = setInterval(() => void this.#poll(), this.#pollMs);
+  }
+
+  stop(): void {
+    this.#unsubscribe();
+    clearInterval(this.#timer);
+    this.reader.stop();
+  }
+
+  get(conversationId: ConversationId): Feed | null {
+    return this.#feeds.get(conversationId) ?? null;
+  }
+
+  ids(): ConversationId[] {
+    return [...this.#feeds.keys()];
+  }
+
+  /** Notes every word until it is let go. */
+  startRecording(): ChangeRecorder {
+    const recorder = new ChangeRecorder();
+    this.#recorders.add(recorder);
+    return recorder;
+  }
+
+  stopRecording(recorder: ChangeRecorder): void {
+    this.#recorders.delete(recorder);
+  }
+
+  /**
+   * The feed of a conversation whose newest change was `head` a moment ago; each user releases it. `isStale`: there may be
+   * a newer one that nobody heard of.
+   */
+  acquire(conversationId: ConversationId, head: Rev, isStale: boolean): Feed {
+    let feed = this.#feeds.get(conversationId);
+    if (feed === undefined) {
+      feed = new Feed(conversationId, head, this.reader);
+      this.#feeds.set(conversationId, feed);
+    }
+    feed.refCount += 1;
+    if (isStale || head > feed.rev) feed.wake();
+    return feed;
+  }
+
+  release(feed: Feed): void {
+    feed.refCount -= 1;
+    if (feed.refCount > 0) return;
+    this.#feeds.delete(feed.conversationId);
+    feed.invalidate();
+  }
+
+  #recordChange(id: ConversationId): Feed | undefined {
+    for (const recorder of this.#recorders) recorder.record(id);
+    return this.#feeds.get(id);
+  }
+
+  /** Words may have been lost: asks which conversations have moved. What is remembered of these may be old as well. */
+  async #poll(): Promise<void> {
+    this.#pollAgain = true;
+    if (this.#isPolling) return;
+    this.#isPolling = true;
+    while (this.#pollAgain && !this.reader.isStopped) {
+      this.#pollAgain = false;
+      const current = [...this.#feeds.values()];
+      for (let start = 0; start < current.length; start += HEADS_PER_QUERY) {
+        if (!(await this.#pollChunk(current.slice(start, start + HEADS_PER_QUERY)))) break;
+      }
+    }
+    this.#isPolling = false;
+  }
+
+  async #pollChunk(feeds: readonly Feed[]): Promise<boolean> {
+    try {
+      for (const { conversationId } of await this.#pool.run((sql) => listChanged(sql, feeds))) {
+        const feed = this.#feeds.get(conversationId);
+        feed?.invalidate();
+        feed?.wake();
+      }
+      return true;
+    } catch (error) {
+      logFailure(this.#log, 'live: the newest changes could not be read', error);
+      this.#pollAgain = true;
+      await this.reader.pause();
+      return false;
+    }
+  }
+}

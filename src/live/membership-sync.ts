@@ -1,0 +1,122 @@
+import type { Bus } from '../bus/bus.ts';
+import type { Log } from '../log.ts';
+import type { AccountId, ConversationId } from '../model/ids.ts';
+import { findMemberships, listMemberships } from '../storage/conversation-heads.ts';
+import type { MemberKey } from '../storage/members.ts';
+import type { Pool } from '../storage/pool.ts';
+import type { LiveSessions } from './live-sessions.ts';
+import { logFailure } from './log-failure.ts';
+
+const KEYS_PER_QUERY = 1_000;
+const ACCOUNTS_PER_QUERY = 200;
+const RETRY_MS = 300;
+
+/**
+ * What sessions may follow, kept true: in the tick in which a word of a membership is heard nothing more of the
+ * conversation is sent to the account, and goes on when the database has said that it may. A word says only that
+ * something was changed, so that the answer to an older question must not settle a newer one.
+ */
+export class MembershipSync {
+  readonly #bus: Bus;
+  readonly #pool: Pool;
+  readonly #sessions: LiveSessions;
+  readonly #log: Log;
+  /** Keys to ask for, by their text. */
+  #pending = new Map<string, MemberKey>();
+  #isRechecking = false;
+  #timer: NodeJS.Timeout | null = null;
+  #unsubscribe: () => void = () => {};
+  #stopped = false;
+
+  constructor(options: { bus: Bus; pool: Pool; sessions: LiveSessions; log: Log }) {
+    this.#bus = options.bus;
+    this.#pool = options.pool;
+    this.#sessions = options.sessions;
+    this.#log = options.log;
+  }
+
+  start(): void {
+    this.#unsubscribe = this.#bus.subscribe({
+      membersChanged: (keys) => {
+        for (const { conversationId, accountId } of keys) {
+          const followers = this.#sessions.of(accountId).filter((session) => session.subscriptions !== null);
+          for (const { subscriptions } of followers) subscriptions!.suspend(conversationId);
+          if (followers.length > 0) this.recheck(conversationId, accountId);
+        }
+      },
+    });
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    this.#unsubscribe();
+    if (this.#timer !== null) clearTimeout(this.#timer);
+  }
+
+  /** Finds out what the account is in the conversation, and settles that in all its sessions. */
+  recheck(conversationId: ConversationId, accountId: AccountId): void {
+    this.#pending.set(`${conversationId}:${accountId}`, { conversationId, accountId });
+    if (!this.#isRechecking) void this.#recheckPending();
+  }
+
+  /** Words may have been lost: asks for what differs from what the sessions follow. */
+  async reconcile(): Promise<void> {
+    const accounts = [...this.#sessions.accounts];
+    for (let start = 0; start < accounts.length && !this.#stopped; start += ACCOUNTS_PER_QUERY) {
+      const chunk = accounts.slice(start, start + ACCOUNTS_PER_QUERY);
+      const found = await this.#pool.run((sql) => listMemberships(sql, chunk));
+      const byAccount = Map.groupBy(found, (key) => key.accountId);
+      for (const id of chunk) this.#reconcileAccount(id, byAccount.get(id) ?? []);
+    }
+  }
+
+  #reconcileAccount(accountId: AccountId, found: readonly MemberKey[]): void {
+    const current = new Set(found.map((key) => key.conversationId));
+    for (const { subscriptions } of this.#sessions.of(accountId)) {
+      if (subscriptions === null) continue;
+      for (const id of subscriptions.conversations) if (!current.has(id)) this.recheck(id, accountId);
+      if (!subscriptions.isFull) for (const id of current) if (!subscriptions.follows(id)) this.recheck(id, accountId);
+    }
+  }
+
+  async #recheckPending(): Promise<void> {
+    this.#isRechecking = true;
+    while (this.#pending.size > 0 && !this.#stopped) {
+      const keys = [...this.#pending.values()].slice(0, KEYS_PER_QUERY);
+      for (const key of keys) this.#pending.delete(mapKey(key));
+      try {
+        await this.#recheckKeys(keys);
+      } catch (error) {
+        logFailure(this.#log, 'live: memberships could not be read', error);
+        for (const key of keys) this.#pending.set(mapKey(key), key);
+        this.#scheduleRetry();
+        break;
+      }
+    }
+    this.#isRechecking = false;
+  }
+
+  async #recheckKeys(keys: readonly MemberKey[]): Promise<void> {
+    const found = await this.#pool.run((sql) => findMemberships(sql, keys));
+    const byKey = new Map(found.map((each) => [mapKey(each), each]));
+    for (const key of keys) {
+      const name = mapKey(key);
+      // Changed again while this was asked: the next answer says what is so.
+      if (this.#pending.has(name)) continue;
+      for (const { subscriptions } of this.#sessions.of(key.accountId)) {
+        subscriptions?.applyMembership(key.conversationId, byKey.get(name) ?? null);
+      }
+    }
+  }
+
+  #scheduleRetry(): void {
+    this.#timer ??= setTimeout(() => {
+      this.#timer = null;
+      if (!this.#isRechecking) void this.#recheckPending();
+    }, RETRY_MS);
+  }
+}
+
+function mapKey({ conversationId, accountId }: MemberKey): string {
+  return `${conversationId}:${accountId}`;
+}

@@ -1,0 +1,88 @@
+import type { Bus } from '../bus/bus.ts';
+import type { Log } from '../log.ts';
+import type { AccountCaller } from '../operations/caller.ts';
+import { findHeldSessions } from '../storage/conversation-heads.ts';
+import type { Pool } from '../storage/pool.ts';
+import type { LiveSessions } from './live-sessions.ts';
+import type { Session } from './session.ts';
+import { logFailure } from './log-failure.ts';
+
+const SESSIONS_PER_QUERY = 2_000;
+
+/**
+ * Whether sessions still hold: those that are ended go at once, those of changed accounts work on nothing before it is
+ * known what the account is now, and all of them are looked up from time to time, since a session can run out.
+ */
+export class SessionRevalidator {
+  readonly #bus: Bus;
+  readonly #pool: Pool;
+  readonly #sessions: LiveSessions;
+  readonly #log: Log;
+  readonly #revalidating = new WeakMap<Session, Promise<void>>();
+  #checkCount = 0;
+  /** Of each session the newest look-up that said what its account is. */
+  readonly #updatedBy = new WeakMap<Session, number>();
+  #unsubscribe: () => void = () => {};
+
+  constructor(options: { bus: Bus; pool: Pool; sessions: LiveSessions; log: Log }) {
+    this.#bus = options.bus;
+    this.#pool = options.pool;
+    this.#sessions = options.sessions;
+    this.#log = options.log;
+  }
+
+  start(): void {
+    this.#unsubscribe = this.#bus.subscribe({
+      sessionsEnded: (ids) => {
+        for (const id of ids) for (const session of this.#sessions.bySession(id)) session.close('sessionEnded');
+      },
+      accountsChanged: (ids) => {
+        const sessions = ids.flatMap((id) => this.#sessions.of(id));
+        if (sessions.length === 0) return;
+        const revalidated = this.#checkSessions(sessions);
+        for (const session of sessions) this.#revalidating.set(session, revalidated);
+      },
+    });
+  }
+
+  stop(): void {
+    this.#unsubscribe();
+  }
+
+  whenRevalidated(session: Session): Promise<void> | null {
+    return this.#revalidating.get(session) ?? null;
+  }
+
+  /** Looks all of them up. */
+  async checkAll(): Promise<void> {
+    const all = [...this.#sessions.all].filter((session) => session.caller !== null && session.isOpen);
+    for (let start = 0; start < all.length; start += SESSIONS_PER_QUERY)
+      await this.#checkSessions(all.slice(start, start + SESSIONS_PER_QUERY));
+  }
+
+  async #checkSessions(sessions: readonly Session[]): Promise<void> {
+    const ids = sessions.map((session) => sessionIdOf(session));
+    this.#checkCount += 1;
+    const checkNumber = this.#checkCount;
+    try {
+      const found = await this.#pool.run((sql) => findHeldSessions(sql, ids));
+      const valid = new Map(found.map((each) => [each.id, each]));
+      for (const session of sessions) {
+        const account = valid.get(sessionIdOf(session));
+        if (account === undefined) session.close('sessionEnded');
+        // An answer that was long on its way tells of what was before.
+        else if (checkNumber > (this.#updatedBy.get(session) ?? 0)) {
+          this.#updatedBy.set(session, checkNumber);
+          session.updateAccount(account);
+        }
+      }
+    } catch (error) {
+      // While the database is away nobody is told anything new, and the next look comes.
+      logFailure(this.#log, 'live: sessions could not be looked up', error);
+    }
+  }
+}
+
+function sessionIdOf(session: Session): AccountCaller['sessionId'] {
+  return session.caller!.sessionId;
+}

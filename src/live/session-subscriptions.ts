@@ -1,0 +1,199 @@
+import type { ConversationId, Rev } from '../model/ids.ts';
+import { MAX_SUBSCRIBED, type SubscribeRequest, type SubscribedConversation } from '../operations/caller.ts';
+import type { ConversationHead, FoundMembership } from '../storage/conversation-heads.ts';
+import type { Feed, Follower } from './feed.ts';
+import type { FeedRegistry } from './feed-registry.ts';
+import { joinedText, leftText } from './frames.ts';
+import type { Subscriber } from './subscriber.ts';
+import type { ChangeBatch } from './change-batch.ts';
+
+/** What a session gets of one conversation. */
+class Subscription implements Follower {
+  readonly feed: Feed;
+  rev: Rev;
+  /** Whether it may go on is being asked: nothing is sent meanwhile. */
+  isSuspended = false;
+  isClosed = false;
+  readonly #owner: SessionSubscriptions;
+
+  constructor(owner: SessionSubscriptions, feed: Feed, rev: Rev) {
+    this.#owner = owner;
+    this.feed = feed;
+    this.rev = rev;
+  }
+
+  get session(): Subscriber {
+    return this.#owner.session;
+  }
+
+  deliver(batch: ChangeBatch): void {
+    this.#owner.deliver(this, batch);
+  }
+}
+
+/**
+ * The conversations that one session follows. Those that it lacks changes of are brought up one after the other, as fast
+ * as the client reads; one that has everything is attached to its feed in the tick in which that is so, which leaves no
+ * room for a gap or a repeat.
+ */
+export class SessionSubscriptions {
+  readonly session: Subscriber;
+  readonly #feeds: FeedRegistry;
+  readonly #subscriptions = new Map<ConversationId, Subscription>();
+  /** Null until something lacks. */
+  #catchingUp: Set<Subscription> | null = null;
+  /** Memberships that were changed before the stream began; null: it has begun. */
+  #changedBeforeStart: Set<ConversationId> | null = new Set();
+  #isCatchingUp = false;
+
+  constructor(session: Subscriber, feeds: FeedRegistry) {
+    this.session = session;
+    this.#feeds = feeds;
+  }
+
+  /** Reads what there is to follow, by `list`, and says where each begins. Nothing is sent before `begin`. */
+  async load(
+    { known, others }: SubscribeRequest,
+    list: () => Promise<readonly ConversationHead[]>,
+  ): Promise<readonly SubscribedConversation[]> {
+    const recorder = this.#feeds.startRecording();
+    try {
+      const heads = await list();
+      if (!this.session.isOpen) return [];
+      return heads.map(({ conversationId, rev: head }) => {
+        const unknown = others === 'now' ? head : (0 as Rev);
+        const rev = Math.min(known.get(conversationId) ?? unknown, head) as Rev;
+        const feed = this.#feeds.acquire(conversationId, head, recorder.has(conversationId));
+        this.#subscriptions.set(conversationId, new Subscription(this, feed, rev));
+        return { conversationId, rev };
+      });
+    } finally {
+      this.#feeds.stopRecording(recorder);
+    }
+  }
+
+  /** Begins, and returns where the account's membership was changed meanwhile: whoever knows says what it is. */
+  start(): ReadonlySet<ConversationId> {
+    const changedBeforeStart = this.#changedBeforeStart ?? new Set();
+    this.#changedBeforeStart = null;
+    for (const id of changedBeforeStart) this.suspend(id);
+    for (const subscription of this.#subscriptions.values()) this.#resume(subscription);
+    return changedBeforeStart;
+  }
+
+  /** The account's membership was changed: nothing more of the conversation until `settle` has said to what. */
+  suspend(conversationId: ConversationId): void {
+    if (this.#changedBeforeStart !== null) {
+      this.#changedBeforeStart.add(conversationId);
+      return;
+    }
+    const subscription = this.#subscriptions.get(conversationId);
+    if (subscription === undefined) return;
+    subscription.isSuspended = true;
+    subscription.feed.attached.delete(subscription);
+  }
+
+  /** What the membership is now; null: there is none. */
+  applyMembership(conversationId: ConversationId, found: FoundMembership | null): void {
+    // It is still being listed, and asked for when that is done.
+    if (this.#changedBeforeStart !== null) return;
+    const subscription = this.#subscriptions.get(conversationId);
+    if (found === null) {
+      if (subscription === undefined) return;
+      this.#remove(subscription);
+      this.session.send(leftText(conversationId));
+    } else if (subscription === undefined) {
+      if (!this.isFull) this.#addJoined(found);
+    } else {
+      subscription.isSuspended = false;
+      this.#resume(subscription);
+    }
+  }
+
+  /** It follows as many as it may: what the account is in beside these is left out. */
+  get isFull(): boolean {
+    return this.#subscriptions.size >= MAX_SUBSCRIBED;
+  }
+
+  follows(conversationId: ConversationId): boolean {
+    return this.#subscriptions.has(conversationId);
+  }
+
+  get conversations(): Iterable<ConversationId> {
+    return this.#subscriptions.keys();
+  }
+
+  stop(): void {
+    for (const subscription of this.#subscriptions.values()) this.#remove(subscription);
+  }
+
+  /** Sends what the subscription does not have of a stretch. */
+  deliver(subscription: Subscription, batch: ChangeBatch): void {
+    if (batch.to <= subscription.rev) return;
+    const skip = batch.countUpTo(subscription.rev);
+    subscription.rev = batch.to;
+    if (skip < batch.frames.count) this.session.sendEncoded(batch.frames, skip);
+  }
+
+  /** With the change that made the account a member as the first one. */
+  #addJoined({ conversationId, rev: head, joinedRev }: FoundMembership): void {
+    const rev = (joinedRev === null ? head : joinedRev - 1) as Rev;
+    const feed = this.#feeds.acquire(conversationId, head, true);
+    const subscription = new Subscription(this, feed, rev);
+    this.#subscriptions.set(conversationId, subscription);
+    this.session.send(joinedText(conversationId, rev));
+    this.#resume(subscription);
+  }
+
+  #remove(subscription: Subscription): void {
+    subscription.isClosed = true;
+    subscription.feed.attached.delete(subscription);
+    this.#subscriptions.delete(subscription.feed.conversationId);
+    this.#catchingUp?.delete(subscription);
+    this.#feeds.release(subscription.feed);
+  }
+
+  #resume(subscription: Subscription): void {
+    if (subscription.isSuspended || !this.session.isOpen) return;
+    if (subscription.rev >= subscription.feed.rev && !this.session.connection.isFull) {
+      subscription.feed.attached.add(subscription);
+      return;
+    }
+    this.#catchingUp ??= new Set();
+    this.#catchingUp.add(subscription);
+    if (!this.#isCatchingUp) void this.#catchUpAll();
+  }
+
+  async #catchUpAll(): Promise<void> {
+    this.#isCatchingUp = true;
+    const { connection } = this.session;
+    while (this.session.isOpen) {
+      // In turns, so that one long history does not hold up the others.
+      const [subscription] = this.#catchingUp ?? [];
+      if (subscription === undefined) break;
+      this.#catchingUp!.delete(subscription);
+      if (connection.isFull) await connection.drained();
+      if (!canResume(subscription) || !this.session.isOpen) continue;
+      if (subscription.rev >= subscription.feed.rev && !connection.isFull) subscription.feed.attached.add(subscription);
+      else await this.#catchUpOne(subscription);
+    }
+    this.#isCatchingUp = false;
+  }
+
+  async #catchUpOne(subscription: Subscription): Promise<void> {
+    const batch = await subscription.feed.changesAfter(subscription.rev);
+    if (!this.session.isOpen || subscription.isClosed) return;
+    if (batch === 'gone') {
+      this.applyMembership(subscription.feed.conversationId, null);
+      return;
+    }
+    if (batch === 'away' || batch.to <= subscription.rev) await this.#feeds.reader.pause();
+    else if (!subscription.isSuspended) this.deliver(subscription, batch);
+    if (canResume(subscription) && this.session.isOpen) this.#catchingUp!.add(subscription);
+  }
+}
+
+/** Held ones go on when it is known whether they may. */
+function canResume({ isSuspended, isClosed }: Subscription): boolean {
+  return !isSuspended && !isClosed;
+}

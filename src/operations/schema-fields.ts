@@ -1,0 +1,101 @@
+import type { JsonSchema } from './operation-docs.ts';
+
+/** One field of an input or output, for people to read. */
+export interface Field {
+  /** Its place: `text`, `users[].nick`. */
+  readonly path: string;
+  /** "whole number, 1 to 1000"; a shape with a name is its name in angle brackets. */
+  readonly type: string;
+  /** Whether it is always there, or has to be. */
+  readonly required: boolean;
+  /** The value of one that is not given, as JSON; null without such. */
+  readonly preset: string | null;
+  readonly description: string;
+}
+
+/** What an input or output can be: one object, or one of several. */
+export function alternativesOf(schema: JsonSchema): readonly JsonSchema[] {
+  return schema.oneOf ?? schema.anyOf ?? [schema];
+}
+
+/** The fields of an object and of the objects in it, outer ones first. */
+export function fieldsOf(schema: JsonSchema, prefix = ''): readonly Field[] {
+  const required = new Set(schema.required);
+  return Object.entries(schema.properties ?? {}).flatMap(([key, property]) => {
+    const path = `${prefix}${key}`;
+    const field: Field = {
+      path,
+      type: typeOf(property),
+      required: required.has(key),
+      preset: property.default === undefined ? null : JSON.stringify(property.default),
+      description: property.description ?? '',
+    };
+    return [field, ...innerFields(property, path)];
+  });
+}
+
+/** Of the object that a field is, or that is the item of its list; an alternative of null does not count. */
+function innerFields(schema: JsonSchema, path: string): readonly Field[] {
+  if (schema.properties !== undefined) return fieldsOf(schema, `${path}.`);
+  if (schema.items !== undefined) return innerFields(schema.items, `${path}[]`);
+  return (schema.anyOf ?? schema.oneOf ?? []).flatMap((each) => innerFields(each, path));
+}
+
+/** What a value has to be, in words. */
+export function typeOf(schema: JsonSchema): string {
+  if (schema.$ref !== undefined) return `<${schema.$ref.split('/').at(-1)!}>`;
+  const alternatives = schema.anyOf ?? schema.oneOf;
+  if (alternatives !== undefined) return alternatives.map(typeOf).join(' or ');
+  if (schema.const !== undefined) return `\`${JSON.stringify(schema.const)}\``;
+  if (schema.enum !== undefined) return `one of ${schema.enum.map((each) => `\`${String(each)}\``).join(', ')}`;
+  const { type } = schema;
+  if (typeof type === 'object') return type.map((each) => typeOf({ ...schema, type: each })).join(' or ');
+  switch (type) {
+    case 'integer':
+    case 'number':
+      return `${type === 'integer' ? 'whole number' : 'number'}${range(lowerBound(schema), upperBound(schema))}`;
+    case 'string':
+      return `text${textRule(schema)}`;
+    case 'boolean':
+      return 'true or false';
+    case 'null':
+      return 'null';
+    case 'array':
+      return `list of ${typeOf(schema.items ?? {})}${countRange(schema.minItems, schema.maxItems, 'items')}`;
+    case 'object':
+      return objectType(schema);
+    default:
+      return 'any value';
+  }
+}
+
+function objectType({ additionalProperties: values }: JsonSchema): string {
+  return typeof values === 'object' ? `object of ${typeOf(values)} by name` : 'object';
+}
+
+/** Bounds that only say "a number that JavaScript counts with" are none. */
+function lowerBound({ minimum, exclusiveMinimum }: JsonSchema): number | undefined {
+  if (exclusiveMinimum !== undefined) return exclusiveMinimum + 1;
+  return minimum === Number.MIN_SAFE_INTEGER ? undefined : minimum;
+}
+
+function upperBound({ maximum }: JsonSchema): number | undefined {
+  return maximum === Number.MAX_SAFE_INTEGER ? undefined : maximum;
+}
+
+function range(min: number | undefined, max: number | undefined): string {
+  if (min === undefined) return max === undefined ? '' : `, at most ${max}`;
+  return max === undefined ? `, ${min} or more` : `, ${min} to ${max}`;
+}
+
+function textRule(schema: JsonSchema): string {
+  const { minLength, maxLength, format, pattern } = schema;
+  const length = countRange(minLength, maxLength, 'characters');
+  if (format !== undefined) return `, ${format}${length}`;
+  return pattern === undefined ? length : `${length}, as \`${pattern}\``;
+}
+
+function countRange(min: number | undefined, max: number | undefined, what: string): string {
+  if (max === undefined) return min === undefined || min === 0 ? '' : `, at least ${min} ${what}`;
+  return min === undefined || min === 0 ? `, at most ${max} ${what}` : `, ${min} to ${max} ${what}`;
+}

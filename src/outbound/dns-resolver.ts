@@ -1,0 +1,230 @@
+import { lookup as lookupWithLibuv } from 'node:dns/promises';
+import { DURATIONS_S, Histogram } from '../histogram.ts';
+
+/** One address of a host name, as the resolver gave it. */
+export interface ResolvedAddress {
+  readonly address: string;
+  readonly family: 4 | 6;
+}
+
+/** Finds all addresses of a host name; rejects with an error that carries a `code` (`ENOTFOUND`, `EAI_AGAIN`). */
+export type ResolveName = (host: string) => Promise<readonly { address: string; family: number }[]>;
+
+/** The bounds of {@link DnsResolver}; times in milliseconds. */
+export interface DnsResolverOptions {
+  /** How long one caller waits, in the queue and for the resolver together. */
+  readonly timeoutMs: number;
+  readonly cacheMs: number;
+  readonly failureCacheMs: number;
+  /** Look-ups inside the resolver at once: each holds a thread of libuv's pool until the resolver returns. */
+  readonly concurrency: number;
+  /** Names remembered, and callers waiting at once. */
+  readonly maxEntries?: number;
+  /** Default: getaddrinfo, so that /etc/hosts and nsswitch.conf count. */
+  readonly resolve?: ResolveName;
+  /** A monotonic clock in milliseconds. */
+  readonly now?: () => number;
+}
+
+/** A name has no address, or none was found in time. `code` is the resolver's, else `ETIMEDOUT` or `EBUSY`. */
+export class DnsLookupError extends Error {
+  override readonly name = 'NameLookupError';
+  readonly code: string;
+
+  constructor(code: string) {
+    super(`The host name could not be resolved (${code}).`);
+    this.code = code;
+  }
+}
+
+/** Counters since the start, for metrics. */
+export interface DnsLookupCounts {
+  /** Answers of the resolver. */
+  found: number;
+  failed: number;
+  /** Questions that were answered from memory, known failures too. */
+  cached: number;
+  /** Callers that had no answer in time or were too many. */
+  abandoned: number;
+  /** How long the resolver took. */
+  readonly durationS: Histogram;
+}
+
+type Outcome = readonly ResolvedAddress[] | DnsLookupError;
+
+interface Waiter {
+  readonly settle: (outcome: Outcome) => void;
+}
+
+/** What is known of a name before it is looked up: its last look-up was slow, it was quick and found something, or neither. */
+type History = 'slow' | 'proven' | 'unknown';
+
+/** One look-up of one name, shared by everyone who asks for it meanwhile. */
+interface PendingLookup {
+  readonly host: string;
+  readonly history: History;
+  readonly waiters: Set<Waiter>;
+  started: boolean;
+}
+
+interface Entry {
+  readonly outcome: Outcome;
+  readonly expiresAt: number;
+  readonly history: History;
+}
+
+/** A name whose last look-up took longer is slow. */
+const SLOW_MS = 1_000;
+/** The part of the look-ups at once that slow names may take, and those that are not proven with them. */
+const SLOW_SHARE = 0.5;
+const UNPROVEN_SHARE = 0.75;
+
+/**
+ * Look-ups of host names with a bounded cache, bounded waiting and a bounded share of libuv's threads.
+ *
+ * getaddrinfo cannot be cancelled. A caller gives up after `timeoutMs`, but the slot stays taken until the resolver has
+ * really returned: giving it back earlier would let dead name servers occupy every thread of the pool, and with them all
+ * file reads of the process. For the same reason names are not equal: ten whose name server is silent would hold every
+ * slot for 10 s at a time, and a quick one's connection that is to be opened anew would wait, and fail. Slow names share
+ * half of the slots, and some are left to names that were found quickly before.
+ */
+export class DnsResolver {
+  readonly counts: DnsLookupCounts = {
+    found: 0,
+    failed: 0,
+    cached: 0,
+    abandoned: 0,
+    durationS: new Histogram(DURATIONS_S),
+  };
+  readonly #options: Required<DnsResolverOptions>;
+  readonly #cache = new Map<string, Entry>();
+  readonly #lookups = new Map<string, PendingLookup>();
+  readonly #queue = new Set<PendingLookup>();
+  readonly #running: { [history in History]: number } = { slow: 0, proven: 0, unknown: 0 };
+  #waiting = 0;
+
+  constructor(options: DnsResolverOptions) {
+    this.#options = {
+      maxEntries: 1000,
+      resolve: (host) => lookupWithLibuv(host, { all: true }),
+      now: () => performance.now(),
+      ...options,
+    };
+  }
+
+  /**
+   * All addresses of `host`, at least one.
+   * @throws DnsLookupError when there is none, in `timeoutMs`, or at once when too many callers wait already.
+   */
+  lookup(host: string): Promise<readonly ResolvedAddress[]> {
+    const name = host.toLowerCase();
+    const known = this.#cache.get(name);
+    if (known !== undefined && known.expiresAt > this.#options.now()) {
+      this.counts.cached += 1;
+      return asPromise(known.outcome);
+    }
+    if (this.#waiting >= this.#options.maxEntries) {
+      this.counts.abandoned += 1;
+      return Promise.reject(new DnsLookupError('EBUSY'));
+    }
+    return this.#wait(this.#lookupFor(name, known?.history ?? 'unknown'));
+  }
+
+  #lookupFor(host: string, history: History): PendingLookup {
+    const existing = this.#lookups.get(host);
+    if (existing !== undefined) return existing;
+    const pending: PendingLookup = { host, history, waiters: new Set(), started: false };
+    this.#lookups.set(host, pending);
+    this.#queue.add(pending);
+    this.#startNext();
+    return pending;
+  }
+
+  #wait(pending: PendingLookup): Promise<readonly ResolvedAddress[]> {
+    return new Promise((resolve, reject) => {
+      const settle = (outcome: Outcome): void => {
+        clearTimeout(timer);
+        this.#waiting -= 1;
+        pending.waiters.delete(waiter);
+        if (outcome instanceof DnsLookupError) reject(outcome);
+        else resolve(outcome);
+      };
+      const waiter: Waiter = { settle };
+      const timer = setTimeout(() => this.#onTimeout(pending, waiter), this.#options.timeoutMs);
+      this.#waiting += 1;
+      pending.waiters.add(waiter);
+    });
+  }
+
+  #onTimeout(pending: PendingLookup, waiter: Waiter): void {
+    const outcome = new DnsLookupError('ETIMEDOUT');
+    this.counts.abandoned += 1;
+    // A started look-up that took all of one caller's patience would take the next one's too.
+    if (pending.started) this.#remember(pending.host, outcome, true);
+    waiter.settle(outcome);
+    if (pending.started || pending.waiters.size > 0) return;
+    this.#queue.delete(pending);
+    this.#lookups.delete(pending.host);
+  }
+
+  #startNext(): void {
+    for (const pending of this.#queue) {
+      if (!this.#hasCapacity(pending.history)) continue;
+      this.#queue.delete(pending);
+      pending.started = true;
+      this.#running[pending.history] += 1;
+      void this.#run(pending);
+    }
+  }
+
+  #hasCapacity(history: History): boolean {
+    const { concurrency } = this.#options;
+    const { slow, proven, unknown } = this.#running;
+    if (slow + proven + unknown >= concurrency) return false;
+    if (history !== 'proven' && slow + unknown >= Math.ceil(concurrency * UNPROVEN_SHARE)) return false;
+    return history !== 'slow' || slow < Math.max(1, Math.floor(concurrency * SLOW_SHARE));
+  }
+
+  async #run(pending: PendingLookup): Promise<void> {
+    const startedAt = this.#options.now();
+    const outcome = await this.#resolve(pending.host);
+    const durationMs = this.#options.now() - startedAt;
+    this.counts.durationS.observe(durationMs / 1_000);
+    this.counts[outcome instanceof DnsLookupError ? 'failed' : 'found'] += 1;
+    this.#running[pending.history] -= 1;
+    this.#lookups.delete(pending.host);
+    this.#remember(pending.host, outcome, durationMs > SLOW_MS);
+    for (const waiter of pending.waiters) waiter.settle(outcome);
+    this.#startNext();
+  }
+
+  async #resolve(host: string): Promise<Outcome> {
+    try {
+      const addresses = await this.#options.resolve(host);
+      if (addresses.length === 0) return new DnsLookupError('ENODATA');
+      return addresses.map(({ address, family }) => ({ address, family: family === 6 ? 6 : 4 }));
+    } catch (error) {
+      const { code } = error as { code?: unknown };
+      return new DnsLookupError(typeof code === 'string' ? code : 'EAI_FAIL');
+    }
+  }
+
+  /** Beyond its time the outcome is not used, and still says what kind of name it is. */
+  #remember(host: string, outcome: Outcome, slow: boolean): void {
+    const { cacheMs, failureCacheMs, maxEntries, now } = this.#options;
+    this.#cache.delete(host);
+    const isFailure = outcome instanceof DnsLookupError;
+    const expiresAt = now() + (isFailure ? failureCacheMs : cacheMs);
+    this.#cache.set(host, { outcome, expiresAt, history: slow ? 'slow' : isFailure ? 'unknown' : 'proven' });
+    if (this.#cache.size <= maxEntries) return;
+    // Maps keep insertion order, and an entry is put in anew when it is renewed: the first is the oldest.
+    for (const oldest of this.#cache.keys()) {
+      this.#cache.delete(oldest);
+      return;
+    }
+  }
+}
+
+function asPromise(outcome: Outcome): Promise<readonly ResolvedAddress[]> {
+  return outcome instanceof DnsLookupError ? Promise.reject(outcome) : Promise.resolve(outcome);
+}

@@ -1,0 +1,98 @@
+import { isIP } from 'node:net';
+import ipaddr from 'ipaddr.js';
+import type { DnsResolver } from './dns-resolver.ts';
+import { OWN_RULE, type Address, type OwnAddresses } from './own-addresses.ts';
+
+/** Where clients reach this installation: the keys `http.base-uri` and `public-endpoints`. */
+export interface PublicUris {
+  readonly baseUri: string;
+  readonly publicEndpoints: readonly string[];
+}
+
+/** What {@link PublicHosts} works with. */
+export interface PublicHostsOptions {
+  readonly lookup: Pick<DnsResolver, 'lookup'>;
+  /**
+   * A look-up failed, which is reported once until one succeeds. The addresses of the last successful look-up count on.
+   */
+  readonly onFailure?: ((host: string, error: Error) => void) | undefined;
+  /** A monotonic clock in milliseconds. */
+  readonly now?: () => number;
+}
+
+/** Addresses older than this are looked up again, in the background. */
+const REFRESH_MS = 60_000;
+/** The same after a look-up that failed. */
+const RETRY_MS = 10_000;
+
+/**
+ * The addresses that `http.base-uri` and `public-endpoints` resolve to. Behind a proxy or an address translation they
+ * are on no interface of this machine and still lead to it.
+ */
+export class PublicHosts implements OwnAddresses {
+  readonly #options: PublicHostsOptions;
+  /** Names and addresses of the URIs, as URLs spell them. At most 33: one base-uri and 32 endpoints. */
+  readonly #hosts: ReadonlySet<string>;
+  readonly #addresses = new Map<string, readonly string[]>();
+  readonly #failing = new Set<string>();
+  #refreshing: Promise<void> | null = null;
+  #refreshAt = Number.NEGATIVE_INFINITY;
+
+  constructor({ baseUri, publicEndpoints }: PublicUris, options: PublicHostsOptions) {
+    this.#options = options;
+    this.#hosts = new Set([baseUri, ...publicEndpoints].map(hostOf));
+    for (const host of this.#hosts) if (isIP(host) !== 0) this.#addresses.set(host, [normalize(host)]);
+  }
+
+  ruleOf(address: Address): string | null {
+    const text = address.toNormalizedString();
+    for (const addresses of this.#addresses.values()) if (addresses.includes(text)) return OWN_RULE;
+    return null;
+  }
+
+  /** Whether one of the URIs names this host: its name is the server's own, whatever it resolves to. */
+  includes(host: string): boolean {
+    return this.#hosts.has(host.toLowerCase().replace(/\.$/, ''));
+  }
+
+  /**
+   * Resolves when every name was looked up once. Later calls resolve at once, and start a new look-up when the last one
+   * is a minute old. They do not wait for it, because a silent name server must not delay connections.
+   */
+  async refresh(): Promise<void> {
+    const now = this.#options.now ?? (() => performance.now());
+    const isFirst = this.#refreshAt === Number.NEGATIVE_INFINITY;
+    if (this.#refreshing === null && now() >= this.#refreshAt) {
+      const names = [...this.#hosts].filter((host) => isIP(host) === 0);
+      this.#refreshing = Promise.all(names.map((host) => this.#resolve(host))).then(() => {
+        this.#refreshAt = now() + (this.#failing.size > 0 ? RETRY_MS : REFRESH_MS);
+        this.#refreshing = null;
+      });
+    }
+    if (isFirst) await this.#refreshing;
+  }
+
+  async #resolve(host: string): Promise<void> {
+    try {
+      const found = await this.#options.lookup.lookup(host);
+      this.#addresses.set(
+        host,
+        found.map(({ address }) => normalize(address)),
+      );
+      this.#failing.delete(host);
+    } catch (error) {
+      if (!this.#failing.has(host)) this.#options.onFailure?.(host, error as Error);
+      this.#failing.add(host);
+    }
+  }
+}
+
+/** `ws:` and `tcp:` URLs keep their host as it is written; `http:` ones normalise it. */
+function hostOf(uri: string): string {
+  const { hostname } = new URL(uri.replace(/^[a-z]+:/i, 'http:'));
+  return hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '');
+}
+
+function normalize(address: string): string {
+  return ipaddr.parse(address.split('%')[0]!).toNormalizedString();
+}

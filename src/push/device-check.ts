@@ -1,0 +1,39 @@
+import { hasDevices } from '../storage/push-fan-out.ts';
+import type { Pool } from '../storage/pool.ts';
+
+/** Devices that there were are believed in for so long. */
+const CACHE_TTL_MS = 60_000;
+
+/**
+ * Whether anybody has a device. Where nobody has, that is asked anew each time: another node may have registered the
+ * first one, and a message that was written after it must not be passed over.
+ */
+export class DeviceCheck {
+  readonly #pool: Pool;
+  #hasAny = false;
+  #checkedMs = -Infinity;
+
+  constructor(pool: Pool) {
+    this.#pool = pool;
+  }
+
+  /** The last that was known. */
+  get hasAny(): boolean {
+    return this.#hasAny;
+  }
+
+  /** Somebody registered one. */
+  onRegistered(): void {
+    this.#hasAny = true;
+    this.#checkedMs = performance.now();
+  }
+
+  /** Asks the database, unless there were some a moment ago. */
+  async check(): Promise<boolean> {
+    const nowMs = performance.now();
+    if (this.#hasAny && nowMs - this.#checkedMs < CACHE_TTL_MS) return true;
+    this.#hasAny = await this.#pool.run(hasDevices);
+    this.#checkedMs = nowMs;
+    return this.#hasAny;
+  }
+}

@@ -1,0 +1,46 @@
+import { BoundedCache } from '../model/bounded-cache.ts';
+
+/** Failures in a row after which a host rests. */
+const FAILURE_THRESHOLD = 5;
+/** How long it rests: doubled with each failure after that. */
+const MIN_BACKOFF_MS = 10_000;
+const MAX_BACKOFF_MS = 10 * 60_000;
+const MAX_HOSTS = 1_000;
+
+interface HostState {
+  readonly failures: number;
+  /** When the last failure was noted that counted. */
+  readonly failedMs: number;
+  readonly untilMs: number;
+}
+
+/** Hosts that do not answer rest, so that nobody's dead one takes the turns of the others. */
+export class HostBackoff {
+  readonly #hosts = new BoundedCache<string, HostState>(MAX_HOSTS);
+  readonly #now: () => number;
+
+  /** `now`: milliseconds that only go forward, for tests. */
+  constructor(now: () => number = () => performance.now()) {
+    this.#now = now;
+  }
+
+  /** Milliseconds that a host still rests; 0: it may be asked. */
+  remainingMs(origin: string): number {
+    return Math.max(0, Math.ceil((this.#hosts.get(origin)?.untilMs ?? 0) - this.#now()));
+  }
+
+  /** Notes whether a host answered, whatever its answer was, to what began at `startedMs`. */
+  record(origin: string, answered: boolean, startedMs: number): void {
+    if (answered) {
+      this.#hosts.delete(origin);
+      return;
+    }
+    const previous = this.#hosts.get(origin);
+    // Many are under way when a host goes: those that began before its rest say nothing new.
+    if (previous !== undefined && previous.failures >= FAILURE_THRESHOLD && startedMs <= previous.failedMs) return;
+    const failures = (previous?.failures ?? 0) + 1;
+    const failedMs = this.#now();
+    const backoffMs = Math.min(MAX_BACKOFF_MS, MIN_BACKOFF_MS * 2 ** (failures - FAILURE_THRESHOLD));
+    this.#hosts.set(origin, { failures, failedMs, untilMs: failures < FAILURE_THRESHOLD ? 0 : failedMs + backoffMs });
+  }
+}

@@ -1,0 +1,51 @@
+import type { PushContent } from '../config/config.ts';
+import { OTHERS_CHARACTERS, SHOWN_MESSAGES, type ShownMessage, type NotifiedContent } from '../storage/push-content.ts';
+import type { PushNotification } from './vendor.ts';
+
+/** What makes a note beside its subject. */
+export interface NotificationRules {
+  readonly content: PushContent;
+  /** The title of a push that is to tell nothing. */
+  readonly projectName: string;
+  readonly giveUpAfterMs: number;
+}
+
+/** What a device is told of a subject: of several messages the newest, for one who wants mentions the newest of those. */
+export function buildNotification(
+  { claim, title, messages, ageMs }: NotifiedContent,
+  rules: NotificationRules,
+): PushNotification {
+  const { conversationId, firstSeq, lastSeq, nick, level, unread } = claim;
+  const mentioning = messages.filter(({ mentions }) => mentions.includes(nick));
+  const shown = (level === 'mentions' ? mentioning[0] : undefined) ?? messages[0]!;
+  return {
+    conversationId,
+    firstSeq,
+    lastSeq,
+    ...renderText(shown, title, rules),
+    unread,
+    urgent: title === null || mentioning.length > 0,
+    expiresAt: new Date(Date.now() + rules.giveUpAfterMs - ageMs),
+  };
+}
+
+/**
+ * Whether something of it is for the device's owner: who has chosen mentions alone since the row was made is told of
+ * those. What was cut, or is further back, may have one.
+ */
+export function isWanted({ claim: { level, nick }, messages }: NotifiedContent): boolean {
+  if (level !== 'mentions' || messages.length >= SHOWN_MESSAGES) return true;
+  return messages.some(({ text, mentions }) => text.length >= OTHERS_CHARACTERS || mentions.includes(nick));
+}
+
+function renderText(
+  { sender, text, files }: ShownMessage,
+  title: string | null,
+  { content, projectName }: NotificationRules,
+): Pick<PushNotification, 'title' | 'text'> {
+  if (content === 'none') return { title: projectName, text: null };
+  const where = title ?? sender;
+  if (content === 'sender') return { title: where, text: title === null ? null : sender };
+  const body = text.trim() === '' ? files.join(', ') : text;
+  return { title: where, text: title === null ? body : `${sender}: ${body}` };
+}

@@ -1,0 +1,60 @@
+/** What a loop does. */
+export interface WorkerLoopOptions {
+  /** One turn; resolves with the ms after which the next one begins, if nobody wakes it before. */
+  readonly step: () => Promise<number>;
+  /** Asked before each turn. */
+  readonly isDone: () => boolean;
+  readonly onFailure: (error: unknown) => void;
+  /** After a failure it rests so long, whoever wakes it. */
+  readonly retryMs: number;
+}
+
+/** Does something again and again: when it is woken, and after a while. What fails is tried again. */
+export class WorkerLoop {
+  readonly #options: WorkerLoopOptions;
+  #isWoken = false;
+  #wake: (isEnd: boolean) => void = () => {};
+
+  constructor(options: WorkerLoopOptions) {
+    this.#options = options;
+  }
+
+  /** Resolves when it is over. Rejects never. */
+  async run(): Promise<void> {
+    const { step, isDone, onFailure, retryMs } = this.#options;
+    while (!isDone()) {
+      this.#isWoken = false;
+      try {
+        const waitMs = await step();
+        if (!this.#isWoken && !isDone()) await this.#pause(waitMs, true);
+      } catch (error) {
+        onFailure(error);
+        if (!isDone()) await this.#pause(retryMs, false);
+      }
+    }
+  }
+
+  /** There is something to do. */
+  wake(): void {
+    this.#isWoken = true;
+    this.#wake(false);
+  }
+
+  /** It may be over: it looks at once, even where it rests after a failure. */
+  recheck(): void {
+    this.#isWoken = true;
+    this.#wake(true);
+  }
+
+  async #pause(ms: number, isWakeable: boolean): Promise<void> {
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, ms);
+      this.#wake = (isEnd) => {
+        if (!isWakeable && !isEnd) return;
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+    this.#wake = () => {};
+  }
+}

@@ -1,0 +1,50 @@
+import { realpath } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { PostgresqlConfig } from '../../config/config.ts';
+import type { ConnectionTarget } from '../connection.ts';
+import { chooseOsUser } from './os-user.ts';
+import { readClusterMajor, refuseUnfinishedUpgrade } from './cluster.ts';
+import { findPostmaster } from './postmaster.ts';
+import { findPrograms } from './programs.ts';
+import { APP_DATABASE, APP_ROLE } from './readiness.ts';
+
+/** What a start of the private server would find. */
+export interface EmbeddedInspection {
+  /** Of the programs: "18.4", and their folder. */
+  readonly version: string;
+  readonly binDir: string;
+  /** False: the first start makes the database files. */
+  readonly exists: boolean;
+  /** How to reach it; null: it does not run. */
+  readonly target: ConnectionTarget | null;
+}
+
+/**
+ * Looks for the programs, the files with their owner, and a running server, and changes nothing. Rejects with
+ * EmbeddedError where a start would.
+ */
+export async function inspectEmbedded(dataDir: string, config: PostgresqlConfig): Promise<EmbeddedInspection> {
+  const folder = await realpath(dataDir).catch(absent);
+  const clusterDir = join(folder ?? dataDir, 'postgresql');
+  const clusterMajor = folder === null ? null : await readClusterMajor(clusterDir);
+  if (folder !== null && clusterMajor === null) await refuseUnfinishedUpgrade(folder);
+  const programs = await findPrograms({ binDir: config.binDir, clusterMajor, clusterDir });
+  const { version, binDir } = programs;
+  if (folder === null) return { version, binDir, exists: false, target: null };
+  await chooseOsUser({ dataDir: folder, clusterDir, programs });
+  return { version, binDir, exists: clusterMajor !== null, target: await embeddedTarget(folder, config) };
+}
+
+/** How to reach the private server of a data directory (a real path) that runs; null: none does. */
+export async function embeddedTarget(dataDir: string, config: PostgresqlConfig): Promise<ConnectionTarget | null> {
+  const postmaster = await findPostmaster(join(dataDir, 'postgresql'));
+  if (postmaster === null) return null;
+  const { socketDir: host, port } = postmaster;
+  const { connectTimeoutMs, lockTimeoutMs } = config;
+  return { host, port, database: APP_DATABASE, user: APP_ROLE, password: '', connectTimeoutMs, lockTimeoutMs };
+}
+
+function absent(error: NodeJS.ErrnoException): null {
+  if (error.code === 'ENOENT') return null;
+  throw error;
+}

@@ -1,0 +1,173 @@
+import { stat } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { readPasswd, type PasswdEntry } from '../passwd.ts';
+import { EmbeddedError } from './embedded-error.ts';
+import type { Programs } from './programs.ts';
+import { lastLines, runProgram, type Command } from './run-program.ts';
+
+/** Uid and gid for files and processes that belong to nobody in particular. */
+const NOBODY = 65_534;
+const PROBE_TIMEOUT_MS = 10_000;
+
+/**
+ * As whom PostgreSQL runs; it refuses to run as root.
+ * - `self`: we are not root, so as ourselves.
+ * - `switch`: we are root and start it as another user.
+ * - `namespace`: we are root and it stays root towards the files, while a user namespace shows it `uid` instead.
+ * `uid` and `gid` are those that the files have on disk, `mappedUid` what a namespace shows.
+ */
+export type OsUser =
+  | { readonly kind: 'self'; readonly uid: number; readonly gid: number }
+  | { readonly kind: 'switch'; readonly uid: number; readonly gid: number }
+  | { readonly kind: 'namespace'; readonly uid: 0; readonly gid: 0; readonly mappedUid: number };
+
+/** The folders that an account is chosen for. */
+export interface OsUserPaths {
+  /** Klatch's data directory, a real path. */
+  readonly dataDir: string;
+  readonly clusterDir: string;
+  readonly programs: Programs;
+}
+
+/** How to run a program as an account. Exec replaces `unshare`, so the pid is the program's in each case. */
+export function commandAs(account: OsUser, file: string, args: readonly string[]): Command {
+  if (account.kind === 'self') return { file, args, identity: {} };
+  if (account.kind === 'switch') return { file, args, identity: { uid: account.uid, gid: account.gid } };
+  const map = [`--map-user=${account.mappedUid}`, `--map-group=${account.mappedUid}`];
+  return { file: 'unshare', args: ['--user', ...map, '--', file, ...args], identity: {} };
+}
+
+/** Chooses the account and proves that it reaches the data directory and the programs; rejects with EmbeddedError. */
+export async function chooseOsUser(place: OsUserPaths): Promise<OsUser> {
+  const uid = process.geteuid?.() ?? NOBODY;
+  const owner = await ownerOf(place.clusterDir);
+  if (uid !== 0) {
+    if (owner !== null && owner.uid !== uid) throw ownerMismatch(place, owner.uid, uid);
+    return { kind: 'self', uid, gid: process.getegid?.() ?? NOBODY };
+  }
+  const passwd = readPasswd();
+  const namespace: OsUser = { kind: 'namespace', uid: 0, gid: 0, mappedUid: mappableUid(passwd) };
+  if (owner?.uid === 0) return requireNamespace(place, namespace, null);
+
+  const account: OsUser = { kind: 'switch', ...(owner ?? (await newOwner(place.dataDir, passwd))) };
+  const obstacle = await findObstacle(account, place);
+  if (obstacle === null) return account;
+  // Existing files keep their owner: root without its privileges, as it is inside a namespace, could not read them.
+  if (owner !== null) throw folderClosed(place, obstacle, account.uid);
+  return requireNamespace(place, namespace, { obstacle, uid: account.uid });
+}
+
+/** The first of `folders` that an account cannot pass through, else null. */
+export async function firstInaccessible(account: OsUser, folders: readonly string[]): Promise<string | null> {
+  const result = await probe(account, folders, '');
+  return result.kind === 'open' ? null : result.kind === 'closed' ? result.path : (folders.at(-1) ?? '/');
+}
+
+/** Owner for a new cluster: the data directory's if that is not root, else `postgres`, else nobody. */
+async function newOwner(dataDir: string, passwd: readonly PasswdEntry[]): Promise<{ uid: number; gid: number }> {
+  const owner = await ownerOf(dataDir);
+  if (owner !== null && owner.uid !== 0) return owner;
+  const { uid, gid } = passwd.find(({ name }) => name === 'postgres') ?? { uid: NOBODY, gid: NOBODY };
+  return { uid, gid };
+}
+
+async function requireNamespace(
+  place: OsUserPaths,
+  account: OsUser,
+  before: { obstacle: string; uid: number } | null,
+): Promise<OsUser> {
+  const result = await probe(account, foldersToPass(place), place.programs.postgres);
+  if (result.kind === 'open') return account;
+  if (result.kind === 'closed') throw folderClosed(place, result.path, 0);
+  const why =
+    before === null
+      ? `The database files in ${place.clusterDir} belong to root`
+      : `The folder ${before.obstacle} is closed to the user with uid ${before.uid}`;
+  throw new EmbeddedError(
+    before === null ? 'namespace-refused' : 'folder-closed',
+    `${why}, PostgreSQL refuses to run as root, and this system does not allow a user namespace (${result.reason}). ` +
+      `Start Klatch as a user other than root, or set ${keyOf(place, before?.obstacle ?? place.clusterDir)} to a folder ` +
+      'that every user can pass through.',
+  );
+}
+
+async function findObstacle(account: OsUser, place: OsUserPaths): Promise<string | null> {
+  const result = await probe(account, foldersToPass(place), place.programs.postgres);
+  if (result.kind === 'open') return null;
+  return result.kind === 'closed' ? result.path : place.programs.postgres;
+}
+
+type ProbeResult =
+  | { readonly kind: 'open' }
+  | { readonly kind: 'closed'; readonly path: string }
+  | { readonly kind: 'refused'; readonly reason: string };
+
+/** Enters each folder and runs the program, if one is given, as the account would: not modes count but what works. */
+const PROBE_SCRIPT = `
+program=$1; shift
+for folder do cd "$folder" 2>/dev/null || { printf %s "$folder"; exit 3; }; done
+test -n "$program" || exit 0
+test -x "$program" || { printf %s "$program"; exit 3; }
+cd / && "$program" --version >/dev/null || { printf %s "$program"; exit 3; }`;
+
+async function probe(account: OsUser, folders: readonly string[], program: string): Promise<ProbeResult> {
+  try {
+    const command = commandAs(account, '/bin/sh', ['-c', PROBE_SCRIPT, 'sh', program, ...folders]);
+    const { code, stdout, stderr } = await runProgram(command, PROBE_TIMEOUT_MS);
+    if (code === 0) return { kind: 'open' };
+    if (code === 3) return { kind: 'closed', path: stdout };
+    return { kind: 'refused', reason: lastLines(stderr, 1) || `exit code ${code}` };
+  } catch (error) {
+    // `unshare` is missing, or the kernel refuses the switch of the user.
+    return { kind: 'refused', reason: (error as Error).message };
+  }
+}
+
+function foldersToPass({ dataDir, programs }: OsUserPaths): string[] {
+  return [...lineage(dataDir), ...lineage(programs.binDir)];
+}
+
+/** A folder and all above it, the highest first. */
+function lineage(folder: string): string[] {
+  const above = dirname(folder);
+  return above === folder ? [folder] : [...lineage(above), folder];
+}
+
+function keyOf(place: OsUserPaths, path: string): string {
+  return lineage(place.dataDir).includes(path) || path === place.clusterDir
+    ? 'data-dir'
+    : 'services.postgresql.bin-dir';
+}
+
+function folderClosed(place: OsUserPaths, path: string, uid: number): EmbeddedError {
+  const who = uid === 0 ? 'root without privileges (PostgreSQL refuses to run with them)' : `the user with uid ${uid}`;
+  return new EmbeddedError(
+    'folder-closed',
+    `PostgreSQL has to run as ${who}, to whom ${path} is closed. Open it for passing through (chmod a+x), ` +
+      `or set ${keyOf(place, path)} to another folder.`,
+  );
+}
+
+function ownerMismatch(place: OsUserPaths, owner: number, uid: number): EmbeddedError {
+  return new EmbeddedError(
+    'owner-mismatch',
+    `The database files in ${place.clusterDir} belong to the user with uid ${owner}, but Klatch runs with uid ${uid}. ` +
+      'Start Klatch as that user or as root, or set data-dir to another folder.',
+  );
+}
+
+async function ownerOf(path: string): Promise<{ uid: number; gid: number } | null> {
+  try {
+    const { uid, gid } = await stat(path);
+    return { uid, gid };
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
+    throw error;
+  }
+}
+
+/** initdb stops at a uid that has no name ("could not look up effective user ID"), so 1000 is taken only if it has one. */
+function mappableUid(passwd: readonly PasswdEntry[]): number {
+  const named = passwd.map(({ uid }) => uid).filter((uid) => uid !== 0);
+  return [1000, NOBODY].find((uid) => named.includes(uid)) ?? named[0] ?? 1000;
+}

@@ -1,0 +1,109 @@
+import { Connection, UNKNOWN_SETTING, type ConnectionTarget, type Sql } from '../connection.ts';
+import { DatabaseUnavailableError, CommitUnknownError, sqlState } from '../database-error.ts';
+import { readPasswd } from '../passwd.ts';
+import { clusterLabel, type LocalCluster } from './clusters.ts';
+import { LocalDatabaseError } from './local-error.ts';
+
+export const CONNECT_TIMEOUT_MS = 5_000;
+export const LOCK_TIMEOUT_MS = 10_000;
+/** Making a database copies one, which takes a second on a slow disk. */
+const TIMEOUT_MS = 60_000;
+const OLDEST = 110_000;
+
+/** Which version a server is; `number` is PostgreSQL's own, such as 150018, or 0 for one from before 9.6. */
+export interface ServerVersion {
+  readonly version: string;
+  readonly number: number;
+}
+
+/**
+ * Runs `work` as the administrator of a local server: over its Unix socket as the user who owns it, which peer
+ * authentication lets in as the superuser of the same name. We have to be root. Rejects with LocalDatabaseError.
+ */
+export async function asAdministrator<T>(
+  cluster: LocalCluster,
+  database: string,
+  work: (sql: Sql) => Promise<T>,
+): Promise<T> {
+  const { socketDir: host, port, ownerUid } = cluster;
+  if (ownerUid === null) throw stopped(cluster);
+  const user = readPasswd().find(({ uid }) => uid === ownerUid)?.name ?? 'postgres';
+  const connectTimeoutMs = CONNECT_TIMEOUT_MS;
+  const target: ConnectionTarget = {
+    host,
+    port,
+    database,
+    user,
+    password: '',
+    connectTimeoutMs,
+    lockTimeoutMs: LOCK_TIMEOUT_MS,
+  };
+  const connection = new Connection(target, 'setup', { peerUid: ownerUid });
+  try {
+    return await connection.run(work, TIMEOUT_MS);
+  } catch (error) {
+    throw explain(error, cluster, user);
+  } finally {
+    connection.close();
+  }
+}
+
+/** Asks a server for its version. Rejects with LocalDatabaseError where it does not run or lets nobody in. */
+export async function readVersion(cluster: LocalCluster): Promise<ServerVersion> {
+  try {
+    return await asAdministrator(cluster, 'postgres', async (sql) => {
+      const [row] = await sql<ServerVersion[]>`
+        select split_part(current_setting('server_version'), ' ', 1) as version,
+          current_setting('server_version_num')::int as number`;
+      return row!;
+    });
+  } catch (error) {
+    if (sqlState(rootCause(error)) !== UNKNOWN_SETTING) throw error;
+    return { version: cluster.name?.split('/')[0] ?? 'older than 9.6', number: 0 };
+  }
+}
+
+/** Whether Klatch can work with it. */
+export function isSupported({ number }: ServerVersion): boolean {
+  return number >= OLDEST;
+}
+
+/** What a server answered in the end, beneath our own errors. */
+export function rootCause(error: unknown): unknown {
+  return error instanceof Error && error.cause !== undefined ? rootCause(error.cause) : error;
+}
+
+function stopped(cluster: LocalCluster): LocalDatabaseError {
+  const [version, name] = cluster.name?.split('/') ?? [];
+  const start = version === undefined ? 'sudo service postgresql start' : `sudo pg_ctlcluster ${version} ${name} start`;
+  return new LocalDatabaseError(
+    'unavailable',
+    `PostgreSQL ${clusterLabel(cluster)} does not run. Start it with "${start}", then repeat this command.`,
+  );
+}
+
+function explain(error: unknown, cluster: LocalCluster, user: string): unknown {
+  const where = `PostgreSQL ${clusterLabel(cluster)}`;
+  if (error instanceof CommitUnknownError) {
+    const message = `${where} did not finish: ${error.message}. Repeat this command: what is made already is kept.`;
+    return new LocalDatabaseError('unavailable', message, { cause: error });
+  }
+  if (sqlState(error) !== null) {
+    const message = `${where} refused: ${(error as Error).message}. Put that right, then repeat this command.`;
+    return new LocalDatabaseError('unavailable', message, { cause: error });
+  }
+  if (!(error instanceof DatabaseUnavailableError)) return error;
+  const cause = rootCause(error);
+  const state = sqlState(cause);
+  // A killed server leaves a socket that refuses; one that stops in this moment removes it.
+  if (['ECONNREFUSED', 'ENOENT'].includes((cause as NodeJS.ErrnoException).code ?? '')) return stopped(cluster);
+  if (state?.startsWith('28') === true) {
+    const file = cluster.hbaFile ?? 'its pg_hba.conf';
+    const message =
+      `${where} does not let its administrator in (${(cause as Error).message}). Klatch comes as the user "${user}" over ` +
+      `${cluster.socketDir}: put the line "local all ${user} peer" first into ${file} and reload it, or make the role ` +
+      'and the database by hand (docs/database.md).';
+    return new LocalDatabaseError('unavailable', message, { cause: error });
+  }
+  return new LocalDatabaseError('unavailable', `${where} cannot be used: ${error.message}`, { cause: error });
+}

@@ -1,0 +1,189 @@
+import type { Sql } from '../connection.ts';
+import { sqlState } from '../database-error.ts';
+import { asAdministrator, isSupported, readVersion, type ServerVersion } from './administrator.ts';
+import { clusterLabel, type LocalCluster } from './clusters.ts';
+import { examineContents, inspectCluster, type FoundDatabase, type FoundRole, type Inventory } from './inventory.ts';
+import { LocalDatabaseError } from './local-error.ts';
+import { createPassword, fitsVerifier, scramVerifier } from './scram.ts';
+import { addressOf, verifyLogin } from './verification.ts';
+
+/** What is wanted of a local server. */
+export interface DatabaseRequest {
+  readonly database: string;
+  readonly user: string;
+  /** The role's password where somebody has chosen one, empty where none is needed; null: one is drawn. */
+  readonly password: string | null;
+  /** The server's secret, which has to open what an existing database holds; null: there is none yet. */
+  readonly secret: string | null;
+  /** As whom the server will come over a Unix socket; null: as ourselves. */
+  readonly serverUid: number | null;
+  /** The host that the configuration names already; null: it is chosen by where the server listens. */
+  readonly host: string | null;
+}
+
+/** A role and a database that work, proven by a login. */
+export interface ProvisionedDatabase {
+  readonly host: string;
+  readonly port: number;
+  readonly password: string;
+  /** Of the server: "15.18". */
+  readonly version: string;
+  readonly role: 'made' | 'kept' | 'new password';
+  readonly database: 'made' | 'kept';
+}
+
+/** What letters are, in this order: the same on every machine, else as near to it as the system's C library has it. */
+const CHARACTER_TYPES = ['C.UTF-8', 'C.utf8', 'en_US.UTF-8', 'C'] as const;
+/** From this version on PostgreSQL brings C.UTF-8 itself. */
+const BUILTIN_LOCALE = 170_000;
+/** From this version on a role can keep the parameters of its statements out of the log. */
+const PARAMETER_BOUND = 130_000;
+const NAME_MAX_BYTES = 63;
+const UNKNOWN_LOCALE = ['42809', '22023'];
+
+/**
+ * Makes a role and a database on a local server, or takes those that are there, and logs in with them as the server
+ * will. May be repeated after any interruption. Rejects with LocalDatabaseError, or SchemaTooNewError for a database of
+ * a newer Klatch; then nothing of what was there before has been changed, but a role's password it had to be given.
+ */
+export async function provision(cluster: LocalCluster, request: DatabaseRequest): Promise<ProvisionedDatabase> {
+  for (const name of [request.database, request.user]) requireShort(name);
+  const server = await readVersion(cluster);
+  requireSupported(cluster, server);
+  const inventory = await asAdministrator(cluster, 'postgres', (sql) => inspectCluster(sql, request));
+  judgeServer(cluster, inventory);
+  if (inventory.role !== null) judgeRole(inventory.role, request);
+  if (inventory.database !== null) judgeDatabase(inventory.database, request);
+  const isEmpty =
+    inventory.database === null ||
+    (await asAdministrator(cluster, request.database, (sql) => examineContents(sql, request.database, request.secret)));
+  const password = request.password ?? createPassword();
+  const role = await asAdministrator(cluster, 'postgres', async (sql) => {
+    const outcome = await makeRole(sql, inventory.role, { user: request.user, password, server });
+    if (inventory.database === null) await makeDatabase(sql, server, request);
+    // Again for one that an interrupted set-up left: nothing is in it that anybody could have been let in for.
+    if (isEmpty) await closeDatabase(sql, request.database);
+    return outcome;
+  });
+  const address = {
+    ...addressOf(cluster, inventory.listenAddresses),
+    ...(request.host !== null && { host: request.host }),
+  };
+  await verifyLogin({ cluster, address, hbaFile: inventory.hbaFile, login: { ...request, password } });
+  const database = inventory.database === null ? 'made' : 'kept';
+  return { ...address, password, version: server.version, role, database };
+}
+
+/** PostgreSQL cuts a longer one off and says nothing: it would then be found under another name, or not at all. */
+function requireShort(name: string): void {
+  if (Buffer.byteLength(name) <= NAME_MAX_BYTES) return;
+  const message = `The name "${name}" has more than ${NAME_MAX_BYTES} bytes, which is all that PostgreSQL keeps of one.`;
+  throw new LocalDatabaseError('refused', message);
+}
+
+/** Rejects a server that Klatch cannot work with, and says which one comes with Klatch. */
+export function requireSupported(cluster: LocalCluster, server: ServerVersion): void {
+  if (isSupported(server)) return;
+  throw new LocalDatabaseError(
+    'refused',
+    `PostgreSQL ${server.version} (${clusterLabel(cluster)}) is too old: Klatch needs 11 or newer. Take the one that ` +
+      'comes with Klatch: "sudo apt-get install klatch-postgresql", then "sudo klatch setup --embedded".',
+  );
+}
+
+function judgeServer(cluster: LocalCluster, { isSuperuser, isStandby }: Inventory): void {
+  const where = `PostgreSQL ${clusterLabel(cluster)}`;
+  if (isStandby) {
+    throw new LocalDatabaseError('refused', `${where} is a standby, which takes no writes: choose the primary server.`);
+  }
+  if (isSuperuser) return;
+  const message = `The owner of the socket of ${where} is not its superuser: make the role and the database by hand (docs/database.md).`;
+  throw new LocalDatabaseError('refused', message);
+}
+
+function judgeRole(role: FoundRole, { user, password }: DatabaseRequest): void {
+  const other = 'Nothing was changed: choose another role with --db-user.';
+  if (role.rights.length > 0 || !role.canLogIn) {
+    const what = role.canLogIn ? `has more rights than Klatch should (${role.rights.join(', ')})` : 'may not log in';
+    throw new LocalDatabaseError('refused', `The role "${user}" exists and ${what}. ${other}`);
+  }
+  if (password !== null && keepsPassword(role, user, password)) return;
+  // From here on it would get another password, which would lock out whoever uses the old one.
+  const { sessions, otherDatabases } = role;
+  if (sessions === 0 && otherDatabases.length === 0) return;
+  const use =
+    otherDatabases.length > 0
+      ? `owns other databases (${otherDatabases.join(', ')})`
+      : `is logged in ${sessions === 1 ? 'once' : `${sessions} times`} right now`;
+  throw new LocalDatabaseError(
+    'refused',
+    `The role "${user}" exists and ${use}, and its password is not known here. Give it with --db-password-file. ${other}`,
+  );
+}
+
+function judgeDatabase({ owner, encoding }: FoundDatabase, { database, user }: DatabaseRequest): void {
+  const other = 'Nothing was changed: choose another one with --db-name.';
+  if (owner !== user) {
+    const message = `The database "${database}" exists and belongs to the role "${owner}", not to "${user}". ${other}`;
+    throw new LocalDatabaseError('refused', message);
+  }
+  if (encoding === 'UTF8') return;
+  const message = `The database "${database}" exists in the encoding ${encoding}, and Klatch needs UTF8. ${other}`;
+  throw new LocalDatabaseError('refused', message);
+}
+
+async function makeRole(
+  sql: Sql,
+  found: FoundRole | null,
+  { user, password, server }: { user: string; password: string; server: ServerVersion },
+): Promise<ProvisionedDatabase['role']> {
+  if (found !== null && keepsPassword(found, user, password)) return 'kept';
+  // What PostgreSQL may write into its log, when statements are logged, is the verifier and never the password.
+  const name = identifier(user);
+  const secret = `password '${scramVerifier(password || createPassword())}'`;
+  if (found !== null) {
+    await sql.unsafe(`alter role ${name} ${secret}`);
+    return 'new password';
+  }
+  await sql.begin(async (tx) => {
+    await tx.unsafe(
+      `create role ${name} login nosuperuser nocreatedb nocreaterole noreplication nobypassrls ${secret}`,
+    );
+    // What people wrote stays out of the server's log: errors of statements quote values (Klatch sees them anyway), and
+    // statements are logged with their parameters.
+    await tx.unsafe(`alter role ${name} set log_min_messages = 'log'`);
+    if (server.number >= PARAMETER_BOUND) await tx.unsafe(`alter role ${name} set log_parameter_max_length = 0`);
+  });
+  return 'made';
+}
+
+/** Who is known by his user on the machine needs no password, whatever the role has. */
+function keepsPassword({ stored }: FoundRole, user: string, password: string): boolean {
+  return password === '' || fitsVerifier(stored, user, password);
+}
+
+async function makeDatabase(sql: Sql, { number }: ServerVersion, { database, user }: DatabaseRequest): Promise<void> {
+  const begin = `create database ${identifier(database)} owner ${identifier(user)} template template0 encoding 'UTF8' lc_collate 'C'`;
+  if (number >= BUILTIN_LOCALE) {
+    await sql.unsafe(`${begin} lc_ctype 'C' locale_provider builtin builtin_locale 'C.UTF-8'`);
+    return;
+  }
+  for (const type of CHARACTER_TYPES) {
+    try {
+      await sql.unsafe(`${begin} lc_ctype '${type}'`);
+      return;
+    } catch (error) {
+      if (type === 'C' || !UNKNOWN_LOCALE.includes(sqlState(error) ?? '')) throw error;
+    }
+  }
+}
+
+/** PostgreSQL lets every role connect to a new database; only its owner has business here. */
+async function closeDatabase(sql: Sql, database: string): Promise<void> {
+  await sql.unsafe(`revoke connect, temporary on database ${identifier(database)} from public`);
+}
+
+/** The library's own quoting takes a dot for a border between names. */
+function identifier(name: string): string {
+  return `"${name.replaceAll('"', '""')}"`;
+}

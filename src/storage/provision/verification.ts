@@ -1,0 +1,93 @@
+import { Connection } from '../connection.ts';
+import { DatabaseUnavailableError, sqlState } from '../database-error.ts';
+import { CONNECT_TIMEOUT_MS, LOCK_TIMEOUT_MS, rootCause } from './administrator.ts';
+import { clusterLabel, type LocalCluster } from './clusters.ts';
+import { LocalDatabaseError } from './local-error.ts';
+
+const TIMEOUT_MS = 15_000;
+
+/** Where Klatch will find the database: `host` is an address or the folder of the Unix socket. */
+export interface DatabaseAddress {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** Over TCP and by password where the server listens on this machine's own address, else over its Unix socket. */
+export function addressOf({ socketDir, port }: LocalCluster, listenAddresses: string): DatabaseAddress {
+  const listens = listenAddresses.split(',').map((each) => each.trim());
+  const hears = (...addresses: readonly string[]): boolean => addresses.some((each) => listens.includes(each));
+  if (hears('*', '0.0.0.0', 'localhost', '127.0.0.1')) return { host: '127.0.0.1', port };
+  return { host: hears('::', '::1') ? '::1' : socketDir, port };
+}
+
+export interface Verification {
+  readonly cluster: LocalCluster;
+  readonly address: DatabaseAddress;
+  readonly hbaFile: string;
+  readonly login: {
+    readonly database: string;
+    readonly user: string;
+    readonly password: string;
+    readonly serverUid: number | null;
+  };
+}
+
+/** Logs in as the server will, and looks whether it could make its tables. Rejects with LocalDatabaseError. */
+export async function verifyLogin({ cluster, address, hbaFile, login }: Verification): Promise<void> {
+  const { database, user, password, serverUid } = login;
+  const target = {
+    ...address,
+    database,
+    user,
+    password,
+    connectTimeoutMs: CONNECT_TIMEOUT_MS,
+    lockTimeoutMs: LOCK_TIMEOUT_MS,
+  };
+  const connection = new Connection(target, 'setup', serverUid === null ? {} : { peerUid: serverUid });
+  try {
+    const mayCreate = await connection.run(async (sql) => {
+      const [row] = await sql<{ mayCreate: boolean }[]>`
+        select coalesce(has_schema_privilege(current_schema(), 'create'), false) as "mayCreate"`;
+      return row!.mayCreate;
+    }, TIMEOUT_MS);
+    if (mayCreate) return;
+  } catch (error) {
+    throw explain(error, { cluster, address, hbaFile, login });
+  } finally {
+    connection.close();
+  }
+  throw new LocalDatabaseError(
+    'refused',
+    `The role "${user}" may not make tables in the database "${database}". As PostgreSQL's administrator run this ` +
+      `there, then repeat this command:\n  grant all on schema public to "${user}";`,
+  );
+}
+
+function explain(error: unknown, { cluster, address, hbaFile, login }: Verification): unknown {
+  if (!(error instanceof DatabaseUnavailableError)) return error;
+  const cause = rootCause(error);
+  const where = `PostgreSQL ${clusterLabel(cluster)}`;
+  const line = hbaLine(address, login);
+  const way = address.host.startsWith('/') ? `the socket in ${address.host}` : `${address.host}:${address.port}`;
+  const text = (cause as Error).message;
+  if (sqlState(cause)?.startsWith('28') !== true) {
+    const message = `The role and the database are made, but ${where} cannot be reached over ${way}: ${text}. Put that right, then repeat this command.`;
+    return new LocalDatabaseError('unavailable', message, { cause: error });
+  }
+  const [version, name] = cluster.name?.split('/') ?? [];
+  const reload =
+    version === undefined ? 'sudo service postgresql reload' : `sudo pg_ctlcluster ${version} ${name} reload`;
+  return new LocalDatabaseError(
+    'unavailable',
+    `The role and the database are made, but ${where} does not let the role in over ${way} (${text}). Put this line ` +
+      `before all others into ${hbaFile}:\n  ${line}\nthen run "${reload}" and repeat this command.`,
+    { cause: error },
+  );
+}
+
+/** In quotes no name has a special meaning. */
+function hbaLine({ host }: DatabaseAddress, { database, user }: Verification['login']): string {
+  const names = [database, user].map((each) => `"${each.replaceAll('"', '""')}"`).join('  ');
+  if (host.startsWith('/')) return `local  ${names}  scram-sha-256`;
+  return `host  ${names}  ${host}/${host.includes(':') ? 128 : 32}  scram-sha-256`;
+}

@@ -1,0 +1,128 @@
+import { DEVICE_TOKEN } from '../model/device.ts';
+import type { Transaction } from './connection.ts';
+import { ADVISORY_LOCK } from './migrate.ts';
+import type { Pool } from './pool.ts';
+import { CANARY_NAME, WrongSecretError, type Sealer } from './sealed.ts';
+
+/** A server works on this database right now. */
+export class DatabaseInUseError extends Error {
+  override readonly name = 'DatabaseInUseError';
+}
+
+/** A column of sealed values, and what they are sealed for. */
+export interface SealedColumn {
+  readonly table: string;
+  /** The primary key, a number. */
+  readonly id: string;
+  readonly column: string;
+  readonly purpose: string;
+}
+
+/** Every such column of the schema; a test holds it against the database. */
+export const SEALED_COLUMNS: readonly SealedColumn[] = [
+  { table: 'integration', id: 'conversation_id', column: 'token_sealed', purpose: 'integration-token' },
+  { table: 'group_invite', id: 'id', column: 'token_sealed', purpose: 'group-invite' },
+  { table: 'device', id: 'id', column: 'token_sealed', purpose: DEVICE_TOKEN },
+  { table: 'reverse_hook', id: 'id', column: 'secret_sealed', purpose: 'hook-secret' },
+  { table: 'reverse_hook', id: 'id', column: 'old_secret_sealed', purpose: 'hook-secret' },
+];
+
+/** Secrets to open with and to seal with. */
+export interface SecretRotation {
+  readonly from: Sealer;
+  readonly to: Sealer;
+}
+
+/** Rows in memory at a time. */
+const BATCH = 500;
+/** 100,000 hooks took 17 s on a busy machine of two cores; a slow disk may take much longer. */
+const TIMEOUT_MS = 30 * 60_000;
+
+/**
+ * Seals everything that was sealed with one secret with another one, the canary too, and resolves with the number of
+ * values by the name of their purpose. What the new secret opens already is left alone, so that it may be called again.
+ * One transaction: an end at any moment leaves all as it was. Rejects with WrongSecretError for a value that neither
+ * opens, and with DatabaseInUseError while a server has its session.
+ */
+export async function rotateServerSecret(pool: Pool, secrets: SecretRotation): Promise<ReadonlyMap<string, number>> {
+  return pool.transaction(async (tx) => {
+    await excludeServers(tx);
+    // First, because it tells a wrong secret before anything is written.
+    await resealCanary(tx, secrets);
+    const moved = new Map<string, number>();
+    for (const column of SEALED_COLUMNS) {
+      const count = await resealColumn(tx, column, secrets);
+      moved.set(column.purpose, (moved.get(column.purpose) ?? 0) + count);
+    }
+    return moved;
+  }, TIMEOUT_MS);
+}
+
+/**
+ * Another node, with another data directory and lock, may use the same database: it would go on with the old secret. Who
+ * runs has a session for its leases; who starts waits for the lock of migrations, and then finds the new canary.
+ */
+export async function excludeServers(tx: Transaction): Promise<void> {
+  await tx`select pg_advisory_xact_lock(${ADVISORY_LOCK})`;
+  const [row] = await tx<{ count: number }[]>`
+    select count(*) as count from pg_stat_activity
+    where datname = current_database() and application_name = 'klatch lease'`;
+  if (row!.count === 0) return;
+  throw new DatabaseInUseError(
+    'A Klatch server with another data directory uses this database. Stop it first; nothing was changed.',
+  );
+}
+
+async function resealCanary(tx: Transaction, secrets: SecretRotation): Promise<void> {
+  const [row] = await tx<{ value: string }[]>`select value from setting where name = ${CANARY_NAME} for update`;
+  // A database that no server has used yet.
+  if (row === undefined) return;
+  const what = 'neither the old secret that was given nor the one in server.conf opens this database';
+  const sealed = move({ purpose: CANARY_NAME, sealed: row.value, what }, secrets);
+  if (sealed !== null) await tx`update setting set value = ${sealed} where name = ${CANARY_NAME}`;
+}
+
+async function resealColumn(tx: Transaction, place: SealedColumn, secrets: SecretRotation): Promise<number> {
+  const { table, id, column, purpose } = place;
+  let count = 0;
+  for (let after = 0; ;) {
+    const rows = await tx<{ id: number; sealed: string }[]>`
+      select ${tx(id)} as id, ${tx(column)} as sealed from ${tx(table)}
+      where ${tx(id)} > ${after} and ${tx(column)} is not null
+      order by ${tx(id)} limit ${BATCH} for no key update`;
+    const moved = rows.flatMap((row) => {
+      const what = `${column} of ${table} with ${id} ${row.id} opens neither with the old secret nor with the new one`;
+      const sealed = move({ purpose, sealed: row.sealed, what }, secrets);
+      return sealed === null ? [] : [{ id: row.id, sealed }];
+    });
+    const last = rows.at(-1)?.id ?? after;
+    if (moved.length > 0) {
+      // The range keeps the planner from reading the whole table once for each batch.
+      await tx`
+        update ${tx(table)} as t set ${tx(column)} = v.sealed
+        from unnest(${moved.map((each) => each.id)}::bigint[], ${moved.map((each) => each.sealed)}::text[]) as v (id, sealed)
+        where ${tx(`t.${id}`)} = v.id and ${tx(`t.${id}`)} > ${after} and ${tx(`t.${id}`)} <= ${last}`;
+    }
+    count += moved.length;
+    if (rows.length < BATCH) return count;
+    after = last;
+  }
+}
+
+/** The value sealed anew; null where the new secret opens it already. `what` is said of one that neither opens. */
+function move(value: { purpose: string; sealed: string; what: string }, { from, to }: SecretRotation): string | null {
+  const { purpose, sealed, what } = value;
+  if (opens(to, purpose, sealed) !== null) return null;
+  const plain = opens(from, purpose, sealed);
+  if (plain === null) throw new WrongSecretError(`${what}; nothing was changed`);
+  return to.seal(purpose, plain);
+}
+
+function opens(sealer: Sealer, purpose: string, sealed: string): string | null {
+  try {
+    return sealer.open(purpose, sealed);
+  } catch (error) {
+    if (error instanceof WrongSecretError) return null;
+    throw error;
+  }
+}

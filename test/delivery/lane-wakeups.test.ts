@@ -1,0 +1,62 @@
+import { createSecretKey } from 'node:crypto';
+import { expect, test } from '@jest/globals';
+import { DeliveryCounts } from '../../src/delivery/delivery-counts.ts';
+import { FailureLogThrottle } from '../../src/delivery/failure-log-throttle.ts';
+import { Lane, type LaneContext } from '../../src/delivery/lane.ts';
+import { SlowHooks } from '../../src/delivery/lane-limiter.ts';
+import { HostLimiter } from '../../src/delivery/host-limiter.ts';
+import { silentLog } from '../../src/log.ts';
+import type { Seq } from '../../src/model/ids.ts';
+import type { LaneRow } from '../../src/storage/lanes.ts';
+
+const row = {
+  id: 1,
+  conversationId: 1,
+  url: 'http://receiver.test/',
+  order: 'none',
+  batch: 1,
+  signature: 'v1',
+  skip: [],
+  cursor: 0,
+  generation: 1,
+  pausedAt: null,
+  failures: 0,
+  failingSince: null,
+  parkedAt: null,
+  nextAttemptAt: null,
+  refusals: 0,
+  batchLast: null,
+  singlesLast: null,
+  retries: 1,
+  retryAt: new Date(Date.now() + 3_000_000),
+  lastSeq: 0,
+} as unknown as LaneRow;
+
+test('a word that comes in the last moment of a run is not slept through', async () => {
+  const message = { seq: 1, senderKind: 'user', hops: 0, body: Buffer.from('{}') };
+  let posts = 0;
+  const post = async (): Promise<object> => {
+    posts += 1;
+    return { delivered: true, category: null, code: 200, durationMs: 1, retryAfterMs: null, detail: null };
+  };
+  const context = {
+    reader: { peek: () => undefined, next: async () => message },
+    limiter: new HostLimiter(1, 1),
+    client: { post },
+    settler: { settle: async () => true, trigger: () => {} },
+    leases: { epochOf: () => 1 },
+    schedule: { retryMs: [1_000], retryAfterMaxMs: 3_600_000 },
+    counts: new DeliveryCounts(),
+    slowHooks: new SlowHooks(),
+    failureLog: new FailureLogThrottle(silentLog()),
+    log: silentLog(),
+  };
+  const keys = { current: createSecretKey(Buffer.alloc(24)), old: null, server: [] };
+  const lane = new Lane(row, keys, context as unknown as LaneContext);
+  // All that waits is due in an hour: the run ends at once, in this turn, and the lane is to rest.
+  lane.resume();
+  lane.wake(1 as Seq);
+  for (let n = 0; n < 20; n += 1) await new Promise(setImmediate);
+  await lane.retire();
+  expect(posts).toBe(1);
+});

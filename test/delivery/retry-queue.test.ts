@@ -1,0 +1,60 @@
+import { expect, test } from '@jest/globals';
+import { RetryQueue } from '../../src/delivery/retry-queue.ts';
+import type { Seq } from '../../src/model/ids.ts';
+import type { LaneRow } from '../../src/storage/lanes.ts';
+import type { Pool } from '../../src/storage/pool.ts';
+import type { DueRetries } from '../../src/storage/retries.ts';
+
+const schedule = { retryMs: [3_600_000], retryAfterMaxMs: 3_600_000 };
+const row = { id: 1, retries: 1, retryAt: new Date() } as unknown as LaneRow;
+const written = async (): Promise<boolean> => true;
+
+/** A database that answers when the test says so. */
+function slowReads(): { pool: Pool; reads: ((answer: DueRetries) => void)[] } {
+  const reads: ((answer: DueRetries) => void)[] = [];
+  const run = (): Promise<DueRetries> => new Promise((resolve) => reads.push(resolve));
+  return { pool: { run } as unknown as Pool, reads };
+}
+
+test('what fails while the requests that are due are read is not forgotten', async () => {
+  const { pool, reads } = slowReads();
+  const retryQueue = new RetryQueue(pool, row, schedule);
+  const taken = retryQueue.take(written);
+  await new Promise(setImmediate);
+  // Its row is not written yet: the answer, which is on its way, cannot hold it.
+  retryQueue.add(1, new Date());
+  reads[0]!({ due: [{ seq: 1, lastSeq: 1, attempts: 1 } as never], count: 1, nextAt: null });
+  await taken;
+  retryQueue.done('finished');
+  expect(retryQueue.hasWork).toBe(true);
+  expect(retryQueue.waitMs).toBe(0);
+  // The next read says how many there are.
+  const next = retryQueue.take(written);
+  await new Promise(setImmediate);
+  reads[1]!({ due: [{ seq: 2, lastSeq: 2, attempts: 1 } as never], count: 1, nextAt: null });
+  expect(await next).toMatchObject({ seq: 2 });
+  expect(retryQueue.count).toBe(1);
+});
+
+test('what is due is due, however often something was counted twice', () => {
+  const retryQueue = new RetryQueue(slowReads().pool, { ...row, retries: 0, retryAt: null }, schedule);
+  retryQueue.replaced(1 as Seq);
+  retryQueue.add(1, new Date());
+  expect(retryQueue.hasWork).toBe(true);
+  expect(retryQueue.waitMs).toBe(0);
+});
+
+test('what is held or replaced while it is read is not taken', async () => {
+  const { pool, reads } = slowReads();
+  const retryQueue = new RetryQueue(pool, { ...row, retries: 3 }, schedule);
+  const taken = retryQueue.take(written, (seq) => seq === 2);
+  await new Promise(setImmediate);
+  retryQueue.replaced(1 as Seq);
+  const due = [1, 2, 3].map((seq) => ({ seq, lastSeq: seq, attempts: 0 }) as never);
+  reads[0]!({ due, count: 3, nextAt: null });
+  expect(await taken).toMatchObject({ seq: 3 });
+  retryQueue.done('finished');
+  // What is held is looked at again.
+  expect(retryQueue.hasWork).toBe(true);
+  expect(retryQueue.waitMs).toBeGreaterThan(0);
+});

@@ -1,0 +1,136 @@
+import { expect, test } from '@jest/globals';
+import type { DeliveryStrategy, StrategyDeps } from '../../src/delivery/delivery-strategy.ts';
+import { ProgressTracker } from '../../src/delivery/progress-tracker.ts';
+import { SlowStart } from '../../src/delivery/slow-start.ts';
+import { MAX_COMPLETED_AHEAD } from '../../src/delivery/in-flight-window.ts';
+import type { NextRequest } from '../../src/delivery/request-builder.ts';
+import type { AttemptResult } from '../../src/delivery/attempt-result.ts';
+import type { NotSent } from '../../src/delivery/sender.ts';
+import { OrderedStrategy } from '../../src/delivery/ordered-strategy.ts';
+import { UnorderedStrategy } from '../../src/delivery/unordered-strategy.ts';
+import type { Seq } from '../../src/model/ids.ts';
+import type { LaneRow } from '../../src/storage/lanes.ts';
+import type { Settlement } from '../../src/storage/settlement.ts';
+
+interface Open<T> {
+  readonly seq: number;
+  readonly end: (value: T) => void;
+}
+
+/** A course whose reads and sends end when the test says so. */
+class ControlledStrategy {
+  readonly reads: Open<NextRequest>[] = [];
+  readonly sends: Open<AttemptResult | NotSent>[] = [];
+  readonly settled: Settlement[] = [];
+  readonly strategy: DeliveryStrategy;
+  isActive = true;
+  /** The message whose request waits for its connection, until `written` is called. */
+  connecting: number | null = null;
+  written: () => void = () => {};
+
+  constructor(head: number, strategy: new (deps: StrategyDeps) => DeliveryStrategy = UnorderedStrategy) {
+    const health = { failures: 0, nextAttemptAt: null, refusals: 0, batchLast: null, singlesLast: null };
+    const row = { id: 1, cursor: 0, generation: 1, ...health };
+    const settlementBuffer = { isFull: false, add: (settlement: Settlement) => this.settled.push(settlement) };
+    const deps = {
+      batch: 1,
+      schedule: { retryMs: [1_000], retryAfterMaxMs: 0 },
+      limiter: { acquire: async () => 'quick', release: () => {} },
+      requests: {
+        next: (after: number) => new Promise((end) => this.reads.push({ seq: after + 1, end })),
+        peek: () => null,
+        idOf: () => '',
+      },
+      sender: {
+        epoch: 1,
+        send: ({ first: seq }: { first: number }, _id: string, onWrite: () => void) => {
+          if (this.connecting === seq) this.written = onWrite;
+          else onWrite();
+          return new Promise((end) => this.sends.push({ seq, end }));
+        },
+      },
+      tracker: new ProgressTracker(row as unknown as LaneRow, settlementBuffer as never),
+      retryQueue: { count: 0, hasWork: false, waitMs: null, nextAt: null, add: () => {}, replaced: () => {} },
+      slowStart: new SlowStart(),
+      counts: { add: () => {} },
+      isActive: () => this.isActive,
+      head: () => head,
+      lowerHead: () => {},
+    };
+    this.strategy = new strategy(deps as unknown as StrategyDeps);
+  }
+
+  async read(seq: number): Promise<void> {
+    const [read] = this.reads.splice(0, 1);
+    expect(read!.seq).toBe(seq);
+    read!.end({ skippedTo: seq - 1, request: { first: seq, last: seq } } as NextRequest);
+    await turn();
+  }
+
+  async end(seq: number, what: NotSent | 'delivered'): Promise<void> {
+    const at = this.sends.findIndex((send) => send.seq === seq);
+    const outcome = { delivered: true, code: 200, category: null, durationMs: 1 };
+    const sent = { request: { first: seq, last: seq }, outcome, at: new Date(), epoch: 1 };
+    this.sends.splice(at, 1)[0]!.end(what === 'delivered' ? (sent as unknown as AttemptResult) : what);
+    await turn();
+  }
+}
+
+test.each([
+  ['none', UnorderedStrategy],
+  ['strict', OrderedStrategy],
+] as const)(
+  'order %s leaves out nothing any more once it is told to stop: what is left out may be another by then',
+  async (_order, strategy) => {
+    const controlled = new ControlledStrategy(3, strategy);
+    const run = controlled.strategy.run();
+    await turn();
+    controlled.isActive = false;
+    controlled.reads.splice(0, 1)[0]!.end({ skippedTo: 3 as Seq, request: null });
+    expect(await run).toBeNull();
+    expect(controlled.settled).toEqual([]);
+  },
+);
+
+test('what waits for its connection is passed over by nobody: others wait for it, and go on once it is written', async () => {
+  const controlled = new ControlledStrategy(100);
+  controlled.connecting = 1;
+  void controlled.strategy.run();
+  await turn();
+  await controlled.read(1);
+  let next = 2;
+  for (; controlled.reads.length > 0; next += 1) {
+    await controlled.read(next);
+    await controlled.end(next, 'delivered');
+  }
+  // One more was being read by then.
+  expect(next - 2).toBe(MAX_COMPLETED_AHEAD + 2);
+  expect(controlled.settled.every(({ cursor, retries }) => cursor === 0 && retries.length === 0)).toBe(true);
+  controlled.written();
+  await turn();
+  await controlled.read(next);
+  await controlled.end(next, 'delivered');
+  expect(controlled.settled.at(-1)).toMatchObject({ cursor: next, retries: [{ seq: 1, lastSeq: 1, attempts: 0 }] });
+});
+
+const turn = (): Promise<void> => new Promise(setImmediate);
+
+test('the cursor stays below a message that was interrupted, also while it is read once more', async () => {
+  const controlled = new ControlledStrategy(2);
+  const run = controlled.strategy.run();
+  await turn();
+  await controlled.read(1);
+  await controlled.read(2);
+  controlled.isActive = false;
+  await controlled.end(1, 'cancelled');
+  controlled.isActive = true;
+  controlled.strategy.wake();
+  await turn();
+  expect(controlled.reads).toMatchObject([{ seq: 1 }]);
+  await controlled.end(2, 'delivered');
+  expect(controlled.settled.map(({ cursor }) => cursor)).toEqual([0]);
+  await controlled.read(1);
+  await controlled.end(1, 'delivered');
+  expect(controlled.settled.map(({ cursor }) => cursor)).toEqual([0, 2]);
+  expect(await run).toBeNull();
+});

@@ -1,0 +1,33 @@
+import { randomBytes } from 'node:crypto';
+import { Readable } from 'node:stream';
+import type { S3Bounds } from '../../src/files/s3-client.ts';
+import type { FileKey, FileStore, Progress } from '../../src/files/store.ts';
+
+/** Where an upload begins. */
+export const NOTHING: Progress = { received: 0, state: {} };
+
+/** As the server makes them. */
+export function newKey(): FileKey {
+  return randomBytes(16).toString('base64url');
+}
+
+/** Stores a file as an upload in one piece. */
+export async function storeFile(
+  store: FileStore,
+  key: FileKey,
+  content: string | Buffer | Readable,
+): Promise<Progress> {
+  const bytes = content instanceof Readable ? content : Readable.from([Buffer.from(content)]);
+  const state = await store.begin(key);
+  const progress = await store.append(key, { received: 0, state }, { bytes, onProgress: () => {}, isLast: true });
+  await store.finish(key, progress);
+  return progress;
+}
+
+/** Short enough for tests of a store that is away, long enough for a busy machine. */
+export const S3_TEST_BOUNDS: S3Bounds = {
+  connectTimeoutMs: 5_000,
+  responseTimeoutMs: 10_000,
+  idleTimeoutMs: 10_000,
+  retryDelaysMs: [10, 20],
+};

@@ -1,0 +1,51 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { LocalBus } from '../../src/bus/bus.ts';
+import type { LiveSessions } from '../../src/live/live-sessions.ts';
+import type { Session } from '../../src/live/session.ts';
+import { SessionRevalidator } from '../../src/live/session-revalidator.ts';
+import type { AccountId } from '../../src/model/ids.ts';
+import type { Pool } from '../../src/storage/pool.ts';
+import type { FoundSession } from '../../src/storage/sessions.ts';
+import { createPerson } from '../support/people.ts';
+import { silentLog } from '../../src/log.ts';
+import { TestServer } from '../support/server.ts';
+
+let server: TestServer;
+beforeAll(async () => {
+  server = await TestServer.start();
+});
+afterAll(() => server.stop());
+
+test('an answer that was long on its way does not bring back what an account was', async () => {
+  const { id, session: sessionId } = await createPerson(server, 'alice', { admin: true });
+  const [firstQuery, releaseFirst] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  let queries = 0;
+  const run: Pool['run'] = async (work) => {
+    const result = await server.database.query(work);
+    queries += 1;
+    if (queries === 1) {
+      firstQuery.resolve();
+      await releaseFirst.promise;
+    }
+    return result;
+  };
+  const roles: string[] = [];
+  const session = {
+    caller: { sessionId },
+    isOpen: true,
+    updateAccount: ({ role }: FoundSession) => roles.push(role),
+  } as unknown as Session;
+  const sessions = { all: [session], of: () => [session] } as unknown as LiveSessions;
+  const bus = new LocalBus();
+  const revalidator = new SessionRevalidator({ bus, pool: { run } as Pool, sessions, log: silentLog() });
+  revalidator.start();
+  const all = revalidator.checkAll();
+  await firstQuery.promise;
+  await server.database.query((sql) => sql`update account set role = 'user' where id = ${id}`);
+  bus.publish('accountsChanged', [id as AccountId]);
+  await revalidator.whenRevalidated(session);
+  releaseFirst.resolve();
+  await all;
+  revalidator.stop();
+  expect(roles).toEqual(['user']);
+});

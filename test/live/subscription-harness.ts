@@ -1,0 +1,190 @@
+import { LocalBus } from '../../src/bus/bus.ts';
+import { FeedRegistry } from '../../src/live/feed-registry.ts';
+import type { LiveConnection } from '../../src/live/live-connection.ts';
+import { LiveCounts } from '../../src/live/live-counts.ts';
+import type { LiveSessions } from '../../src/live/live-sessions.ts';
+import { MembershipSync } from '../../src/live/membership-sync.ts';
+import type { EncodedFrames } from '../../src/live/encoded-frames.ts';
+import { SessionSubscriptions } from '../../src/live/session-subscriptions.ts';
+import type { Subscriber } from '../../src/live/subscriber.ts';
+import { silentLog } from '../../src/log.ts';
+import type { AccountId, ConversationId, Rev, Seq } from '../../src/model/ids.ts';
+import type { ConversationHead } from '../../src/storage/conversation-heads.ts';
+import { listFollowed } from '../../src/storage/conversation-heads.ts';
+import type { Pool } from '../../src/storage/pool.ts';
+import type { TestDatabase } from '../support/database.ts';
+import type { StoredGroup } from '../storage/fixture.ts';
+
+/** A pool whose answers can be held back after the database gave them: they are old by the time they arrive. */
+export class DelayedPool {
+  readonly #database: TestDatabase;
+  #isHolding = false;
+  readonly #held: (() => void)[] = [];
+
+  constructor(database: TestDatabase) {
+    this.#database = database;
+  }
+
+  /** What is answered from now on waits for `release`. */
+  hold(): void {
+    this.#isHolding = true;
+  }
+
+  /** Answers that wait. */
+  get held(): number {
+    return this.#held.length;
+  }
+
+  /** Lets the oldest answer arrive; later ones go on waiting. */
+  releaseOne(): void {
+    this.#held.shift()?.();
+  }
+
+  /** Lets all arrive, and holds none from now on. */
+  release(): void {
+    this.#isHolding = false;
+    for (const arrive of this.#held.splice(0)) arrive();
+  }
+
+  get pool(): Pool {
+    const run: Pool['run'] = async (work) => {
+      const result = await this.#database.query(work);
+      if (this.#isHolding) await new Promise<void>((resolve) => this.#held.push(resolve));
+      return result;
+    };
+    return { run } as Pool;
+  }
+}
+
+/** A client's session as a stream sees it: it takes everything at once. */
+export class Client implements Subscriber {
+  readonly connection = { isFull: false } as LiveConnection;
+  readonly accountId: AccountId;
+  readonly subscriptions: SessionSubscriptions;
+  readonly isOpen = true;
+  /** Everything that was sent, in order. */
+  readonly sent: { readonly method: string; readonly params: { rev?: number; message?: { text: string } } }[] = [];
+
+  constructor(accountId: AccountId, feeds: FeedRegistry) {
+    this.accountId = accountId;
+    this.subscriptions = new SessionSubscriptions(this, feeds);
+  }
+
+  send(text: string): void {
+    this.sent.push(JSON.parse(text) as (typeof this.sent)[number]);
+  }
+
+  sendEncoded(frames: EncodedFrames, skip: number): void {
+    const lines = frames.bytes('tcp', skip).toString('utf8').trim().split('\n');
+    for (const line of lines) this.send(line);
+  }
+
+  get texts(): string[] {
+    return this.sent.flatMap(({ params }) => params.message?.text ?? []);
+  }
+
+  get revs(): number[] {
+    return this.sent.filter(({ method }) => method === 'conversation.change').map(({ params }) => params.rev!);
+  }
+
+  get methods(): string[] {
+    return this.sent.map(({ method }) => method);
+  }
+}
+
+/** Longer than any test takes. */
+const POLL_MS = 3_600_000;
+
+/** Feeds and memberships of one node over a real database, whose answers a test can hold back. */
+export class SubscriptionHarness {
+  readonly bus = new LocalBus();
+  readonly counts = new LiveCounts();
+  /** For the changes of conversations. */
+  readonly changes: DelayedPool;
+  /** For memberships. */
+  readonly members: DelayedPool;
+  readonly feeds: FeedRegistry;
+  readonly #database: TestDatabase;
+  readonly #group: StoredGroup;
+  readonly #memberships: MembershipSync;
+  readonly #clients: Client[] = [];
+
+  constructor(database: TestDatabase, group: StoredGroup) {
+    this.#database = database;
+    this.#group = group;
+    this.changes = new DelayedPool(database);
+    this.members = new DelayedPool(database);
+    const [bus, log] = [this.bus, silentLog()];
+    // No look mends what these tests are about.
+    this.feeds = new FeedRegistry({ bus, pool: this.changes.pool, counts: this.counts, log, pollMs: POLL_MS });
+    const sessions = { of: (id: AccountId) => this.#clients.filter(({ accountId }) => accountId === id) };
+    const all = sessions as unknown as LiveSessions;
+    this.#memberships = new MembershipSync({ bus, pool: this.members.pool, sessions: all, log });
+    this.feeds.start();
+    this.#memberships.start();
+  }
+
+  stop(): void {
+    this.changes.release();
+    this.members.release();
+    this.#memberships.stop();
+    this.feeds.stop();
+  }
+
+  /** A client that follows. `known`: what it says it has; `whileListing` runs when the heads were read. */
+  async follow(
+    accountId: AccountId,
+    { known, whileListing = async () => {} }: { known?: number; whileListing?: () => Promise<void> } = {},
+  ): Promise<Client> {
+    const client = new Client(accountId, this.feeds);
+    this.#clients.push(client);
+    const has = new Map<ConversationId, Rev>(known === undefined ? [] : [[this.#group.id, known as Rev]]);
+    await client.subscriptions.load({ known: has, others: 'now' }, async (): Promise<readonly ConversationHead[]> => {
+      const heads = await this.#database.query((sql) => listFollowed(sql, accountId, 10));
+      await whileListing();
+      return heads;
+    });
+    for (const id of client.subscriptions.start()) this.#memberships.recheck(id, accountId);
+    return client;
+  }
+
+  /** Commits a message of which nobody is notified; resolves with its rev. */
+  async commit(text: string): Promise<number> {
+    const { id, accountId } = this.#group;
+    return this.#database.query(async (sql) => {
+      const [row] = await sql<{ rev: number }[]>`
+        with head as (
+          update conversation_head set last_seq = last_seq + 1, last_rev = last_rev + 1 where conversation_id = ${id}
+          returning last_seq, last_rev
+        )
+        insert into message (conversation_id, seq, rev, sender_id, text, sent_at)
+        select ${id}, last_seq, last_rev, ${accountId}, ${text}, now() from head returning rev`;
+      return row!.rev;
+    });
+  }
+
+  /** Deletes the newest message, and notifies. */
+  async deleteNewest(): Promise<void> {
+    const { id } = this.#group;
+    await this.#database.query(
+      (sql) => sql`
+        with head as (
+          update conversation_head set last_rev = last_rev + 1 where conversation_id = ${id}
+          returning last_seq, last_rev
+        )
+        update message set text = '', deleted_at = clock_timestamp(), rev = head.last_rev
+        from head where conversation_id = ${id} and seq = head.last_seq`,
+    );
+    this.bus.publish('conversationsChanged', [id]);
+  }
+
+  /** Notifies of a new message. */
+  notifyCommitted(): void {
+    this.bus.publish('messagesCommitted', new Map([[this.#group.id, 0 as Seq]]));
+  }
+
+  /** Notifies that an account's membership was changed. */
+  memberChanged(accountId: AccountId): void {
+    this.bus.publish('membersChanged', [{ conversationId: this.#group.id, accountId }]);
+  }
+}

@@ -1,0 +1,73 @@
+import type { AccountId, ConversationId } from '../../src/model/ids.ts';
+import type { Scope } from '../../src/model/scopes.ts';
+import type { SerializedChange, SerializedMessage } from '../../src/operations/serializers.ts';
+import { callAs } from '../support/call.ts';
+import { createPerson, signIn, type TestPerson } from '../support/people.ts';
+import type { TestServer } from '../support/server.ts';
+
+/** A page of `messages.history`. */
+export interface HistoryAnswer {
+  readonly messages: SerializedMessage[];
+  readonly next: number | null;
+}
+
+/** A page of `sync.changes`. */
+export interface ChangesAnswer {
+  readonly changes: SerializedChange[];
+  readonly rev: number;
+  readonly more: boolean;
+}
+
+export const send = (
+  server: TestServer,
+  person: TestPerson,
+  conversation: number,
+  text: string,
+  more: object = {},
+): Promise<{ id: string; conversation: number; seq: number; repeated: boolean }> =>
+  callAs(server, person, 'messages.send', { conversation, text, ...more });
+
+export const history = (server: TestServer, person: TestPerson, input: object): Promise<HistoryAnswer> =>
+  callAs(server, person, 'messages.history', input);
+
+export const changes = (server: TestServer, person: TestPerson, input: object): Promise<ChangesAnswer> =>
+  callAs(server, person, 'sync.changes', input);
+
+/** Makes somebody and puts them into a group. */
+export async function joined(
+  server: TestServer,
+  nick: string,
+  group: number,
+  role: 'owner' | 'admin' | 'member' = 'member',
+): Promise<TestPerson> {
+  const person = await createPerson(server, nick);
+  await server.operate('groups.add-member', { group, user: nick, role });
+  return person;
+}
+
+/** The same account with a token of these scopes. */
+export async function withScopes(server: TestServer, person: TestPerson, scopes: Scope[]): Promise<TestPerson> {
+  return { ...person, ...(await signIn(server, person.id, scopes)) };
+}
+
+/** The private conversation of two people, straight in the database. */
+export async function privateOf(server: TestServer, first: TestPerson, second: TestPerson): Promise<ConversationId> {
+  const [low, high] = [first.id, second.id].sort((a, b) => a - b) as [AccountId, AccountId];
+  return server.database.query((sql) =>
+    sql.begin(async (tx) => {
+      const [row] = await tx<{ id: ConversationId }[]>`insert into conversation (kind) values ('private') returning id`;
+      const { id } = row!;
+      await tx`insert into conversation_head (conversation_id) values (${id})`;
+      await tx`insert into private_conversation (conversation_id, low_id, high_id) values (${id}, ${low}, ${high})`;
+      await tx`
+        insert into membership (conversation_id, account_id, role)
+        values (${id}, ${low}, 'member'), (${id}, ${high}, 'member')`;
+      return id;
+    }),
+  );
+}
+
+/** Makes one account take no messages of another one. */
+export async function block(server: TestServer, who: TestPerson, whom: TestPerson): Promise<void> {
+  await server.database.query((sql) => sql`insert into block (account_id, blocked_id) values (${who.id}, ${whom.id})`);
+}
