@@ -19,10 +19,10 @@ const config: Config = {
   // Jest reads all folders below its roots, and the package tests make whole systems below build meanwhile.
   roots: [isForeign ? '<rootDir>/test/foreign' : '<rootDir>/test'],
   ...(isFast
-    ? { setupFiles: ['<rootDir>/test/support/no-processes.ts'] }
+    ? { setupFiles: ['<rootDir>/test/run/no-processes.ts'] }
     : {
-        globalSetup: '<rootDir>/test/support/global-setup.ts',
-        globalTeardown: '<rootDir>/test/support/global-teardown.ts',
+        globalSetup: '<rootDir>/test/run/global-setup.ts',
+        globalTeardown: '<rootDir>/test/run/global-teardown.ts',
       }),
   // Catches a hang. It is no measure of speed: a slow machine must pass, too.
   testTimeout: 300_000,
@@ -30,7 +30,7 @@ const config: Config = {
   // without this limit a worker holds 2 GB at the end of a run.
   maxWorkers: 4,
   workerIdleMemoryLimit: '700MB',
-  testSequencer: '<rootDir>/test/support/slow-first.ts',
+  testSequencer: '<rootDir>/test/run/slow-first.ts',
 };
 
 export default config;

@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { WebSocket } from 'ws';
-import { describeOperation } from '../src/operations/operation-docs.ts';
+import { describeOperation } from '../src/operations/describe/operation-docs.ts';
 import { operationTable } from '../src/operations/table.ts';
 import { ServerProcess } from '../test/support/server-process.ts';
 import { crowd } from './seed-users.ts';

@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
-import { Sealer } from '../src/storage/sealed.ts';
+import { Sealer } from '../src/storage/db/sealed.ts';
 import { createAppleKey, createTls } from '../test/push/keys.ts';
 import type { TestGroup } from '../test/support/server.ts';
 import { SECRET, ServerProcess } from '../test/support/server-process.ts';

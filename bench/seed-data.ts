@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 import postgres from 'postgres';
 import { newHookSecret } from '../src/model/hook-secret.ts';
-import { newIntegrationToken } from '../src/operations/access.ts';
-import { Sealer } from '../src/storage/sealed.ts';
+import { newIntegrationToken } from '../src/operations/core/access.ts';
+import { Sealer } from '../src/storage/db/sealed.ts';
 import type { TestGroup } from '../test/support/server.ts';
 import { SECRET, type ServerProcess } from '../test/support/server-process.ts';
 

@@ -1,4 +1,4 @@
-import { hashSessionToken, newSessionToken } from '../src/operations/session-cache.ts';
+import { hashSessionToken, newSessionToken } from '../src/operations/core/session-cache.ts';
 import type { ServerProcess } from '../test/support/server-process.ts';
 import { asSuperuser } from './seed-data.ts';
 

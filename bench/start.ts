@@ -6,7 +6,7 @@ import { pack } from '../scripts/package/binary.ts';
 import { makeParts } from '../scripts/package/parts.ts';
 import { BUILD, NODE } from '../scripts/package/paths.ts';
 import { LOADER } from '../scripts/package/runtime.ts';
-import { findControlSocket } from '../src/storage/control-socket-path.ts';
+import { findControlSocket } from '../src/data-dir/control-socket-path.ts';
 import { askControl } from '../test/support/control.ts';
 import { ServerProcess } from '../test/support/server-process.ts';
 import { median, report, round } from './report.ts';

@@ -1,6 +1,6 @@
 import type { Command, Help, Option } from 'commander';
-import type { CommandContext } from '../src/cli/context.ts';
-import { exitCodeMeanings } from '../src/cli/exit-codes.ts';
+import type { CommandContext } from '../src/cli/core/context.ts';
+import { exitCodeMeanings } from '../src/cli/core/exit-codes.ts';
 import { createProgram } from '../src/cli/program.ts';
 import { plain } from './markdown.ts';
 

@@ -11,7 +11,7 @@ const SLOW_FILES = [
   'test/support/database.ts',
   'src/server.ts',
   'src/listen.ts',
-  'src/storage/connection.ts',
+  'src/storage/db/connection.ts',
   'src/storage/embedded/embedded.ts',
   'src/storage/embedded/programs.ts',
   'src/storage/embedded/run-program.ts',
@@ -28,7 +28,7 @@ function importsOf(file: string): string[] {
 /**
  * The tests that start no process and no server, in the order of their names: neither they nor the files of test/,
  * scripts/ and faults/ that they import name a module that could, and they import no such file of src/ themselves. The
- * rule is judged again at run time (test/support/no-processes.ts).
+ * rule is judged again at run time (test/run/no-processes.ts).
  */
 export function fastTests(): string[] {
   const judged = new Map<string, boolean>();

@@ -1,5 +1,5 @@
 import type { Command, Help } from 'commander';
-import { exitCodeMeanings } from '../src/cli/exit-codes.ts';
+import { exitCodeMeanings } from '../src/cli/core/exit-codes.ts';
 import { SCHEMA, type SettingKey } from '../src/config/schema.ts';
 import { documentedProgram, examplesOf, leavesOf, nameOf } from './command-line-page.ts';
 import type { ReferenceDocument } from './docs.ts';

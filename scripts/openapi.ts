@@ -1,4 +1,4 @@
-import { openApiDocument } from '../src/operations/openapi.ts';
+import { openApiDocument } from '../src/operations/describe/openapi.ts';
 import { operationTable } from '../src/operations/table.ts';
 import { readVersion } from '../src/version.ts';
 

@@ -1,6 +1,6 @@
 /** `make test-fast`: all tests that start no process and no server (fast-tests.ts). Ends like scripts/test.ts. */
 import { SOURCE_MAIN } from '../test/support/program-files.ts';
-import { calibrate } from '../test/support/machine-calibration.ts';
+import { calibrate } from '../test/run/machine-calibration.ts';
 import { closingLine, countsOf } from './closing-line.ts';
 import { fastTests } from './fast-tests.ts';
 import { runJest } from './jest.ts';

@@ -30,7 +30,7 @@ export function listAssets(folder: string): string[] {
 
 /**
  * Starts a thread whose code ships with the program, named by its place in the source tree without the ending, such as
- * `storage/settlement-thread`. The bundle has it as a script without imports of its own files
+ * `storage/hooks/settlement-thread`. The bundle has it as a script without imports of its own files
  * (scripts/package/bundle.ts), which runs out of its text: a thread cannot be started from a file inside the binary.
  * Throws when the system gives no thread; what goes wrong later is an `error` of the thread.
  */

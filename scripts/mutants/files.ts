@@ -61,7 +61,7 @@ export const FILES_MUTANTS: readonly Mutant[] = [
   {
     name: 'duty-taken-twice',
     promise: 'One node at a time has a duty.',
-    file: 'src/storage/job-locks.ts',
+    file: 'src/storage/retention/job-locks.ts',
     find: 'where name = ${duty} and (expires_at <= clock_timestamp()\n      or',
     replace: 'where name = ${duty} and (expires_at >= clock_timestamp()\n      or',
     tests: ['test/files/sweeper.test.ts', '-t', 'by one node at a time'],
@@ -69,17 +69,17 @@ export const FILES_MUTANTS: readonly Mutant[] = [
   {
     name: 'unfinished-uploads-unbounded',
     promise: 'An account has a bounded number of unfinished uploads.',
-    file: 'src/storage/files.ts',
+    file: 'src/storage/files/files.ts',
     find: 'if (row!.count >= limits.unfinished) {',
     replace: 'if (row!.count > limits.unfinished) {',
-    tests: ['test/storage/files.test.ts', '-t', 'bounded number'],
+    tests: ['test/storage/files/files.test.ts', '-t', 'bounded number'],
   },
   {
     name: 'progress-of-other-writer',
     promise: 'An upload goes forward only for the writer that knows where it is.',
-    file: 'src/storage/files.ts',
+    file: 'src/storage/files/files.ts',
     find: "and state = 'uploading' and received between ${from} and ${to} returning id",
     replace: "and state = 'uploading' and received <= ${to} returning id",
-    tests: ['test/storage/files.test.ts', '-t', 'only for the writer'],
+    tests: ['test/storage/files/files.test.ts', '-t', 'only for the writer'],
   },
 ];

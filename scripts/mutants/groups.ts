@@ -5,7 +5,7 @@ export const GROUP_MUTANTS: readonly Mutant[] = [
   {
     name: 'deactivated-account-invites',
     promise: 'The invitations of a deactivated account are not open.',
-    file: 'src/storage/invites.ts',
+    file: 'src/storage/groups/invites.ts',
     find: ' and maker.deactivated_at is null',
     replace: '',
     tests: ['test/groups/departures', '-t', 'deactivated account'],
@@ -13,7 +13,7 @@ export const GROUP_MUTANTS: readonly Mutant[] = [
   {
     name: 'removed-account-uses-old-link',
     promise: 'A removed account cannot use an invitation that is older than the removal.',
-    file: 'src/operations/access-revocation.ts',
+    file: 'src/operations/groups/access-revocation.ts',
     find: "  if (kind === 'removed') await insertRemoval(tx, { conversationId, accountId: account.id });\n",
     replace: '',
     tests: ['test/groups/departures', '-t', 'does not come back'],
@@ -21,7 +21,7 @@ export const GROUP_MUTANTS: readonly Mutant[] = [
   {
     name: 'removed-account-sends-its-bot',
     promise: 'The bots of a removed account cannot use an older invitation either.',
-    file: 'src/storage/invites.ts',
+    file: 'src/storage/groups/invites.ts',
     find: 'r.account_id in (a.id, a.owner_id)',
     replace: 'r.account_id = a.id',
     tests: ['test/groups/departures', '-t', 'does not come back'],
@@ -29,7 +29,7 @@ export const GROUP_MUTANTS: readonly Mutant[] = [
   {
     name: 'bots-stay',
     promise: 'The bots of an account leave the group with it.',
-    file: 'src/storage/departures.ts',
+    file: 'src/storage/groups/departures.ts',
     find: 'or a.owner_id = ${key.accountId}',
     replace: '',
     tests: ['test/groups/departures', '-t', 'takes the bots along'],
@@ -37,7 +37,7 @@ export const GROUP_MUTANTS: readonly Mutant[] = [
   {
     name: 'seen-token-is-forgotten',
     promise: 'A demoted admin still counts as knowing the token when the group removes it.',
-    file: 'src/storage/members.ts',
+    file: 'src/storage/groups/members.ts',
     find: "knows_token = ${role === 'member'} and (knows_token or role <> 'member')",
     replace: 'knows_token = false',
     tests: ['test/groups/departures', '-t', 'was an admin before'],
@@ -45,7 +45,7 @@ export const GROUP_MUTANTS: readonly Mutant[] = [
   {
     name: 'rotation-keeps-knowledge',
     promise: 'Nobody counts as knowing a token that was replaced.',
-    file: 'src/storage/integrations.ts',
+    file: 'src/storage/groups/integrations.ts',
     find: '  await deleteTokenKnowledge(tx, conversationId);\n',
     replace: '',
     tests: ['test/groups/departures', '-t', 'was an admin before'],
@@ -53,7 +53,7 @@ export const GROUP_MUTANTS: readonly Mutant[] = [
   {
     name: 'rotation-by-any-bot',
     promise: 'A bot without the scope for hooks replaces no token by removing somebody.',
-    file: 'src/operations/access-revocation.ts',
+    file: 'src/operations/groups/access-revocation.ts',
     find: "if (request.rotate_token === true) authorizeCaller({ who: 'account', scope: 'hooks:manage' }, caller);",
     replace: 'void [request, caller, authorizeCaller];',
     tests: ['test/groups/departures', '-t', 'without the scope for hooks'],
@@ -61,7 +61,7 @@ export const GROUP_MUTANTS: readonly Mutant[] = [
   {
     name: 'owner-becomes-admin',
     promise: 'The owner of a group keeps that role until somebody else gets it.',
-    file: 'src/operations/members.ts',
+    file: 'src/operations/groups/members.ts',
     find: "  if (old === 'owner') throw new KlatchError('last_owner');\n",
     replace: '',
     tests: ['test/access/matrix', '-t', 'of the owner|the owner as an admin'],
@@ -69,7 +69,7 @@ export const GROUP_MUTANTS: readonly Mutant[] = [
   {
     name: 'adds-use-up-own-groups',
     promise: 'Groups that others added an account to do not count against what it may create and join.',
-    file: 'src/operations/members.ts',
+    file: 'src/operations/groups/members.ts',
     find: 'requested: account.id === access.accountId',
     replace: 'requested: true',
     tests: ['test/groups/members', '-t', 'what others do'],
@@ -77,7 +77,7 @@ export const GROUP_MUTANTS: readonly Mutant[] = [
   {
     name: 'archived-groups-count',
     promise: 'An archived group counts for its owner alone.',
-    file: 'src/storage/members.ts',
+    file: 'src/storage/groups/members.ts',
     find: " and (h.archived_at is null or m.role = 'owner')",
     replace: '',
     tests: ['test/groups/members', '-t', 'an archived group counts'],
@@ -85,7 +85,7 @@ export const GROUP_MUTANTS: readonly Mutant[] = [
   {
     name: 'stale-token-remembered',
     promise: 'A look-up that is older than the revocation of its token is not remembered.',
-    file: 'src/operations/access.ts',
+    file: 'src/operations/core/access.ts',
     find: 'else if (revocations === this.#revocations && !integration.archived)',
     replace: 'else if (revocations >= 0 && !integration.archived)',
     tests: ['test/operations/stale-lookups', '-t', 'revocation of its token'],
@@ -93,7 +93,7 @@ export const GROUP_MUTANTS: readonly Mutant[] = [
   {
     name: 'stale-session-answers',
     promise: 'A look-up that is older than the end of its session is done again.',
-    file: 'src/operations/session-cache.ts',
+    file: 'src/operations/core/session-cache.ts',
     find: 'n < MAX_LOOKUPS && revocations !== this.#revocations',
     replace: 'n < 1',
     tests: ['test/operations/stale-lookups', '-t', 'end of its session'],
@@ -101,7 +101,7 @@ export const GROUP_MUTANTS: readonly Mutant[] = [
   {
     name: 'rotation-needs-group-scope',
     promise: 'Replacing the integration token needs the scope hooks:manage.',
-    file: 'src/operations/group-token.ts',
+    file: 'src/operations/groups/group-token.ts',
     find: `  summary: "Replace a group's integration token; its reverse webhooks stay.",
   input: z.strictObject({ group: groupReference }),
   output: tokenSchema,

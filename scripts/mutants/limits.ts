@@ -1,8 +1,8 @@
 import type { Mutant } from './mutant.ts';
 
 const BODIES = 'test/http/body-limits.test.ts';
-const BOUNDS = 'test/operations/json-limits.test.ts';
-const BUDGET = 'test/operations/parse-budget.test.ts';
+const BOUNDS = 'test/operations/core/json-limits.test.ts';
+const BUDGET = 'test/operations/core/parse-budget.test.ts';
 const FRAMES = 'test/live/frame-limits.test.ts';
 
 /** Bounds of bodies and frames, and the time that one source may take. */
@@ -10,7 +10,7 @@ export const LIMITS_MUTANTS: readonly Mutant[] = [
   {
     name: 'json-depth-unbounded',
     promise: 'A text that is nested deeper than its limit is refused before it is parsed.',
-    file: 'src/operations/json-limits.ts',
+    file: 'src/operations/core/json-limits.ts',
     find: 'if (depth > limits.depth) return',
     replace: 'if (depth > 1e9) return',
     tests: [BOUNDS, '-t', 'levels'],
@@ -18,7 +18,7 @@ export const LIMITS_MUTANTS: readonly Mutant[] = [
   {
     name: 'json-shapes-by-key',
     promise: 'Few keys in an order of their own in each object count as many shapes.',
-    file: 'src/operations/json-limits.ts',
+    file: 'src/operations/core/json-limits.ts',
     find: 'keyHash(text, at + 1, end, shapeAt[depth]!)',
     replace: 'keyHash(text, at + 1, end, SEED | 1)',
     tests: [BOUNDS, '-t', 'order of its own'],
@@ -26,7 +26,7 @@ export const LIMITS_MUTANTS: readonly Mutant[] = [
   {
     name: 'json-padded-numbers-free',
     promise: 'A key such as "07" counts as a key of an object, which V8 makes a hidden class for.',
-    file: 'src/operations/json-limits.ts',
+    file: 'src/operations/core/json-limits.ts',
     find: '(end === begin + 1 || text.charCodeAt(begin) !== DIGIT_0)',
     replace: 'true',
     tests: [BOUNDS, '-t', 'look like numbers'],
@@ -34,7 +34,7 @@ export const LIMITS_MUTANTS: readonly Mutant[] = [
   {
     name: 'compression-ratio-unbounded',
     promise: 'A compressed body expands at most fifty times, or to 64 KiB.',
-    file: 'src/operations/input-limits.ts',
+    file: 'src/operations/core/input-limits.ts',
     find: 'sentBytes * MAX_RATIO',
     replace: 'sentBytes * 1e6',
     tests: [BODIES, '-t', 'expands'],
@@ -42,7 +42,7 @@ export const LIMITS_MUTANTS: readonly Mutant[] = [
   {
     name: 'anonymous-operations-unbounded',
     promise: 'An operation that needs no token takes 16 KiB of 50 values that are not compressed.',
-    file: 'src/operations/input-limits.ts',
+    file: 'src/operations/core/input-limits.ts',
     find: "who === 'anybody' ? ANONYMOUS_LIMITS : SESSION_LIMITS",
     replace: 'SESSION_LIMITS',
     tests: [BODIES, '-t', 'for anybody takes'],
@@ -62,7 +62,7 @@ export const LIMITS_MUTANTS: readonly Mutant[] = [
   {
     name: 'values-of-frames-not-counted',
     promise: 'The values of a frame are counted against its operation before the schema sees them.',
-    file: 'src/operations/call-operation.ts',
+    file: 'src/operations/core/call-operation.ts',
     find: 'limitsOf(operation).values)',
     replace: 'FRAME_LIMITS.values)',
     tests: [FRAMES, '-t', 'takes 500 values'],
@@ -70,7 +70,7 @@ export const LIMITS_MUTANTS: readonly Mutant[] = [
   {
     name: 'large-frames-before-signing-in',
     promise: 'A connection that has not signed in sends frames of 16 KiB at most.',
-    file: 'src/live/websocket-upgrades.ts',
+    file: 'src/live/transport/websocket-upgrades.ts',
     find: 'Math.min(ANONYMOUS_FRAME_BYTES, config.live.maxFrameBytes)',
     replace: 'config.live.maxFrameBytes',
     tests: [FRAMES, '-t', '16 KiB'],
@@ -78,7 +78,7 @@ export const LIMITS_MUTANTS: readonly Mutant[] = [
   {
     name: 'small-frames-after-signing-in',
     promise: 'A connection that has signed in sends frames of live.max-frame.',
-    file: 'src/live/websocket-connection.ts',
+    file: 'src/live/transport/websocket-connection.ts',
     find: 'receiver._maxPayload = maxBytes',
     replace: 'receiver._maxPayload += 0',
     tests: [FRAMES, '-t', '16 KiB'],
@@ -86,7 +86,7 @@ export const LIMITS_MUTANTS: readonly Mutant[] = [
   {
     name: 'budget-not-charged',
     promise: 'What one source sends is parsed for at most 250 ms a second.',
-    file: 'src/operations/parse-budget.ts',
+    file: 'src/operations/core/parse-budget.ts',
     find: 'usage.slots[usage.newest % SLOTS]! += Math.min(ms, MAX_CHARGE_MS);',
     replace: 'usage.slots[usage.newest % SLOTS]! += 0;',
     tests: [BUDGET, '-t', '250 ms in any second'],
@@ -94,7 +94,7 @@ export const LIMITS_MUTANTS: readonly Mutant[] = [
   {
     name: 'budget-window-too-short',
     promise: 'No second, wherever it begins, holds more than the budget.',
-    file: 'src/operations/parse-budget.ts',
+    file: 'src/operations/core/parse-budget.ts',
     find: 'const SLOTS = 11;',
     replace: 'const SLOTS = 5;',
     tests: [BUDGET, '-t', '250 ms in any second'],
@@ -102,7 +102,7 @@ export const LIMITS_MUTANTS: readonly Mutant[] = [
   {
     name: 'budget-without-turns',
     promise: 'After long parsing everything else has a turn before the next body is parsed.',
-    file: 'src/operations/parse-budget.ts',
+    file: 'src/operations/core/parse-budget.ts',
     find: 'this.#recentParseMs() < MAX_TURN_MS',
     replace: 'this.#recentParseMs() < 1e9',
     tests: [BUDGET, '-t', 'has a turn'],
@@ -110,7 +110,7 @@ export const LIMITS_MUTANTS: readonly Mutant[] = [
   {
     name: 'budget-used-up-at-once',
     promise: 'Live clients of one source that wait for time get it evenly over the second.',
-    file: 'src/operations/parse-budget.ts',
+    file: 'src/operations/core/parse-budget.ts',
     find: 'this.#budgetMs / (SLOTS - 1)',
     replace: 'this.#budgetMs',
     tests: [BUDGET, '-t', 'share the budget'],
@@ -118,7 +118,7 @@ export const LIMITS_MUTANTS: readonly Mutant[] = [
   {
     name: 'budget-line-not-kept',
     promise: 'A live client of a source is charged before the next one looks at the time that is left.',
-    file: 'src/operations/parse-budget.ts',
+    file: 'src/operations/core/parse-budget.ts',
     find: '      await previous;\n',
     replace: '',
     tests: [BUDGET, '-t', 'wait in a line'],

@@ -1,6 +1,6 @@
 import type { Mutant } from './mutant.ts';
 
-const SETTLEMENT = 'src/storage/push-settlement.ts';
+const SETTLEMENT = 'src/storage/push/push-settlement.ts';
 const ROWS = 'test/push/queue-overlaps.test.ts';
 
 /** Faults in pushes to devices: rows that are lost, sent twice or withdrawn too early. */
@@ -80,7 +80,7 @@ export const PUSH_MUTANTS: readonly Mutant[] = [
   {
     name: 'claim-takes-claimed-rows',
     promise: 'A push row that is being sent is claimed by nobody else.',
-    file: 'src/storage/push-claims.ts',
+    file: 'src/storage/push/push-claims.ts',
     find: 'next_at <= now() and claimed_until <= now()\n        and (select',
     replace: 'next_at <= now()\n        and (select',
     tests: ['test/push/queue-nodes.test.ts'],
@@ -112,7 +112,7 @@ export const PUSH_MUTANTS: readonly Mutant[] = [
   {
     name: 'push-goes-to-ended-session',
     promise: 'A device of an expired session is told nothing.',
-    file: 'src/storage/push-claims.ts',
+    file: 'src/storage/push/push-claims.ts',
     find: ' and (expires_at is null or expires_at > now())\n    ), owner',
     replace: '\n    ), owner',
     tests: ['test/push/queue-members.test.ts', '-t', 'who mutes the conversation'],
@@ -120,7 +120,7 @@ export const PUSH_MUTANTS: readonly Mutant[] = [
   {
     name: 'fan-out-repeats-messages',
     promise: 'A conversation is turned into pushes from where that stopped.',
-    file: 'src/storage/push-fan-out.ts',
+    file: 'src/storage/push/push-fan-out.ts',
     find: 'set pushed_seq = n.seq',
     replace: 'set pushed_seq = n.seq - 1',
     tests: ['test/push/queue.test.ts', '-t', 'is one push for each device'],

@@ -29,7 +29,7 @@ export const SOURCES_MUTANTS: readonly Mutant[] = [
   {
     name: 'upload-place-of-group',
     promise: 'Each group of a person has upload places of its own.',
-    file: 'src/storage/upload-owner.ts',
+    file: 'src/storage/files/upload-owner.ts',
     find: "and m.role = 'owner'),",
     replace: "and m.role = 'none'),",
     tests: ['test/http/upload-limits', '-t', 'of its groups'],
@@ -37,7 +37,7 @@ export const SOURCES_MUTANTS: readonly Mutant[] = [
   {
     name: 'upload-place-of-bot',
     promise: 'Each bot of a person has upload places of its own.',
-    file: 'src/storage/upload-owner.ts',
+    file: 'src/storage/files/upload-owner.ts',
     find: '(select a.owner_id from account',
     replace: '(select a.id from account',
     tests: ['test/http/upload-limits', '-t', 'of its bots'],
@@ -61,7 +61,7 @@ export const SOURCES_MUTANTS: readonly Mutant[] = [
   {
     name: 'code-budget-shared',
     promise: 'Codes to strangers use up those of accounts.',
-    file: 'src/operations/auth-start.ts',
+    file: 'src/operations/auth/auth-start.ts',
     find: 'accounts: counts.sentToAccounts < limits.codesPerHour',
     replace: 'accounts: counts.sentToAccounts + counts.sentToStrangers < limits.codesPerHour',
     tests: ['test/operations/code-budgets', '-t', 'strangers have used up'],
@@ -69,7 +69,7 @@ export const SOURCES_MUTANTS: readonly Mutant[] = [
   {
     name: 'code-address-lockout',
     promise: 'Five requests from one network lock an address out of codes for a day.',
-    file: 'src/operations/auth-start.ts',
+    file: 'src/operations/auth/auth-start.ts',
     find: 'if (counts.ofAddressBySite >= codesPerAddress) {',
     replace: 'if (counts.ofAddress >= codesPerAddress) {',
     tests: ['test/operations/code-budgets', '-t', 'all that one network may have'],
@@ -77,7 +77,7 @@ export const SOURCES_MUTANTS: readonly Mutant[] = [
   {
     name: 'code-resend-lockout',
     promise: 'A request from another network makes the owner of an address wait.',
-    file: 'src/storage/activations.ts',
+    file: 'src/storage/accounts/activations.ts',
     find: `from of_address
         where site_hash = \${siteHash})::float8`,
     replace: 'from of_address)::float8',
@@ -86,7 +86,7 @@ export const SOURCES_MUTANTS: readonly Mutant[] = [
   {
     name: 'code-site-unbounded',
     promise: 'A /48 of IPv6 begins as many activations as it has networks.',
-    file: 'src/operations/auth-start.ts',
+    file: 'src/operations/auth/auth-start.ts',
     find: ' || counts.ofSite >= codesPerSource * SOURCES_PER_SITE',
     replace: '',
     tests: ['test/operations/code-budgets', '-t', 'a /48 of IPv6'],
@@ -94,7 +94,7 @@ export const SOURCES_MUTANTS: readonly Mutant[] = [
   {
     name: 'code-unsent-unbounded',
     promise: 'Rows of activations for which nothing is sent pile up.',
-    file: 'src/operations/auth-start.ts',
+    file: 'src/operations/auth/auth-start.ts',
     find: 'await deleteOldestUnsent(tx);',
     replace: 'await Promise.resolve();',
     tests: ['test/operations/code-budgets', '-t', 'shut nobody out'],

@@ -5,7 +5,7 @@ export const SYSTEM_MUTANTS: readonly Mutant[] = [
   {
     name: 'control-folder-owner',
     promise: 'A control socket in a folder of another user is trusted.',
-    file: 'src/storage/private-folder.ts',
+    file: 'src/data-dir/private-folder.ts',
     find: '  if (!owners.includes(found.uid)) return',
     replace: '  if (false) return',
     tests: ['test/cli/control-folder', '-t', 'of another user'],
@@ -13,7 +13,7 @@ export const SYSTEM_MUTANTS: readonly Mutant[] = [
   {
     name: 'control-folder-mode',
     promise: 'A control socket in a folder that others can open is trusted.',
-    file: 'src/storage/private-folder.ts',
+    file: 'src/data-dir/private-folder.ts',
     find: '(found.mode & 0o777) !== 0o700',
     replace: '(found.mode & 0o700) !== 0o700',
     tests: ['test/cli/control-folder', '-t', 'others can open'],
@@ -21,7 +21,7 @@ export const SYSTEM_MUTANTS: readonly Mutant[] = [
   {
     name: 'lock-holder-user',
     promise: 'The refusal of a data directory in use does not name the user who has it.',
-    file: 'src/storage/data-dir-lock.ts',
+    file: 'src/data-dir/lock.ts',
     find: '(pid ${pid}, ${describeUser(uid)})',
     replace: '(pid ${pid})',
     tests: ['test/storage/data-dir-lock', '-t', 'a second process is refused'],
@@ -29,7 +29,7 @@ export const SYSTEM_MUTANTS: readonly Mutant[] = [
   {
     name: 'lock-file-owner',
     promise: 'A lock file that another user placed in the data directory is accepted.',
-    file: 'src/storage/data-dir-lock.ts',
+    file: 'src/data-dir/lock.ts',
     find: '![0, uid, owner.uid].includes(found.uid)',
     replace: 'false',
     tests: ['test/storage/data-dir-lock', '-t', 'third user'],
@@ -37,7 +37,7 @@ export const SYSTEM_MUTANTS: readonly Mutant[] = [
   {
     name: 'backup-as-owner',
     promise: 'A backup that root takes works with root’s rights in the folder of another user.',
-    file: 'src/cli/backup.ts',
+    file: 'src/cli/data/backup.ts',
     find: '  dropPrivileges(loaded.config.dataDir);\n',
     replace: '',
     tests: ['test/cli/backup-as-root'],
@@ -45,7 +45,7 @@ export const SYSTEM_MUTANTS: readonly Mutant[] = [
   {
     name: 'synchronous-commit-off',
     promise: 'A session commits without waiting for the disk because the database says so.',
-    file: 'src/storage/connection.ts',
+    file: 'src/storage/db/connection.ts',
     find: "when setting in ('off', 'local') then 'on'",
     replace: "when setting in ('local') then 'on'",
     tests: ['test/storage/durability'],
@@ -85,7 +85,7 @@ export const SYSTEM_MUTANTS: readonly Mutant[] = [
   {
     name: 'system-error-exit-status',
     promise: 'An error of a system call ends a command with the status of a defect.',
-    file: 'src/cli/explain-failure.ts',
+    file: 'src/cli/core/explain-failure.ts',
     find: 'return { exitCode: exitCodes.cannotCreate, text: `The system refused',
     replace: 'return { exitCode: exitCodes.internal, text: `The system refused',
     tests: ['test/cli/system-errors'],

@@ -25,7 +25,7 @@ const MODULE_URL = "const moduleUrl = require('node:url').pathToFileURL(__filena
 export async function bundle(folder = join(BUILD, 'bundle')): Promise<Bundle> {
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
-  const inputs = [...(await bundleProgram(folder)), ...(await bundleThread(folder, 'storage/settlement-thread'))];
+  const inputs = [...(await bundleProgram(folder)), ...(await bundleThread(folder, 'storage/hooks/settlement-thread'))];
   for (const [from, to] of [
     ['src/config/reference.conf', 'config/reference.conf'],
     ['src/storage/migrations', 'storage/migrations'],

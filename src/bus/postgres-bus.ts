@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import type { Log } from '../log.ts';
 import type { ConversationId } from '../model/ids.ts';
-import { Connection } from '../storage/connection.ts';
+import { Connection } from '../storage/db/connection.ts';
 import type { Database } from '../storage/database.ts';
-import { listen, notify } from '../storage/notifications.ts';
+import { listen, notify } from '../storage/db/notifications.ts';
 import { LocalBus, type Bus, type BusEvents } from './bus.ts';
 import { PendingAcks } from './pending-acks.ts';
 import { dispatchNotification, MAX_PAYLOAD_BYTES, NotificationBatch, type BroadcastEvent } from './wire-format.ts';

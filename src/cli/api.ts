@@ -6,15 +6,15 @@ import {
   isForHttp,
   type JsonSchema,
   type OperationDescription,
-} from '../operations/operation-docs.ts';
-import { alternativesOf, fieldsOf } from '../operations/schema-fields.ts';
-import type { Operation } from '../operations/operation.ts';
+} from '../operations/describe/operation-docs.ts';
+import { alternativesOf, fieldsOf } from '../operations/describe/schema-fields.ts';
+import type { Operation } from '../operations/core/operation.ts';
 import { operationTable } from '../operations/table.ts';
-import { type CommandContext, print, printJson } from './context.ts';
-import { exitCodes } from './exit-codes.ts';
-import { CommandError } from './failure.ts';
-import { formatTable } from './table.ts';
-import { withExamples, withJson } from './options.ts';
+import { type CommandContext, print, printJson } from './core/context.ts';
+import { exitCodes } from './core/exit-codes.ts';
+import { CommandError } from './core/failure.ts';
+import { formatTable } from './core/table.ts';
+import { withExamples, withJson } from './core/options.ts';
 
 /** What the operations are that clients and bots call; nothing here asks a server. */
 export function addApi(program: Command, context: CommandContext): void {

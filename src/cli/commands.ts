@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import type { CommandContext } from './context.ts';
+import type { CommandContext } from './core/context.ts';
 
 type AddCommand = (program: Command, context: CommandContext) => void;
 
@@ -9,23 +9,23 @@ type AddCommand = (program: Command, context: CommandContext) => void;
  */
 const COMMANDS: Readonly<Record<string, () => Promise<AddCommand>>> = {
   serve: async () => (await import('./serve.ts')).addServe,
-  setup: async () => (await import('./setup.ts')).addSetup,
+  setup: async () => (await import('./setup/setup.ts')).addSetup,
   config: async () => (await import('./config.ts')).addConfig,
-  migrate: async () => (await import('./migrate.ts')).addMigrate,
-  backup: async () => (await import('./backup.ts')).addBackup,
-  restore: async () => (await import('./restore.ts')).addRestore,
-  db: async () => (await import('./db-upgrade.ts')).addDatabase,
-  status: async () => (await import('./status.ts')).addStatus,
-  ready: async () => (await import('./ready.ts')).addReady,
-  doctor: async () => (await import('./doctor.ts')).addDoctor,
+  migrate: async () => (await import('./data/migrate.ts')).addMigrate,
+  backup: async () => (await import('./data/backup.ts')).addBackup,
+  restore: async () => (await import('./data/restore.ts')).addRestore,
+  db: async () => (await import('./data/db-upgrade.ts')).addDatabase,
+  status: async () => (await import('./health/status.ts')).addStatus,
+  ready: async () => (await import('./health/ready.ts')).addReady,
+  doctor: async () => (await import('./health/doctor.ts')).addDoctor,
   user: async () => (await import('./user.ts')).addUser,
-  group: async () => (await import('./group.ts')).addGroup,
-  hook: async () => (await import('./hook.ts')).addHook,
-  files: async () => (await import('./files.ts')).addFiles,
-  push: async () => (await import('./push.ts')).addPush,
-  keys: async () => (await import('./keys.ts')).addKeys,
+  group: async () => (await import('./group/group.ts')).addGroup,
+  hook: async () => (await import('./hook/hook.ts')).addHook,
+  files: async () => (await import('./data/files.ts')).addFiles,
+  push: async () => (await import('./health/push.ts')).addPush,
+  keys: async () => (await import('./data/keys.ts')).addKeys,
   send: async () => (await import('./send.ts')).addSend,
-  chat: async () => (await import('./chat.ts')).addChat,
+  chat: async () => (await import('./chat/chat.ts')).addChat,
   api: async () => (await import('./api.ts')).addApi,
   completion: async () => (await import('./completion.ts')).addCompletion,
 };

@@ -1,7 +1,7 @@
 import { Argument, type Command } from 'commander';
 import { bashCompletion } from './bash-completion.ts';
-import type { CommandContext } from './context.ts';
-import { withExamples } from './options.ts';
+import type { CommandContext } from './core/context.ts';
+import { withExamples } from './core/options.ts';
 
 export function addCompletion(program: Command, context: CommandContext): void {
   const command = program

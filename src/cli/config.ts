@@ -9,10 +9,10 @@ import {
   type ConfigProblem,
 } from '../config/problem.ts';
 import { describeConfig, formatConfig } from '../config/show.ts';
-import { type CommandContext, print, printJson } from './context.ts';
-import { exitCodes } from './exit-codes.ts';
-import { CommandError } from './failure.ts';
-import { configFlag, withExamples, withJson } from './options.ts';
+import { type CommandContext, print, printJson } from './core/context.ts';
+import { exitCodes } from './core/exit-codes.ts';
+import { CommandError } from './core/failure.ts';
+import { configFlag, withExamples, withJson } from './core/options.ts';
 
 interface OutputOptions {
   readonly json?: boolean;

@@ -2,17 +2,17 @@ import { Command, CommanderError } from 'commander';
 import { NAMING } from '../installation.ts';
 import { readVersion } from '../version.ts';
 import { addCommands, COMMAND_NAMES, neededCommands } from './commands.ts';
-import { printError, type CommandContext } from './context.ts';
-import { exitCodes } from './exit-codes.ts';
-import { configFlag, withExamples } from './options.ts';
-import { refuseCommand, refuseUnknownCommands } from './unknown-command.ts';
+import { printError, type CommandContext } from './core/context.ts';
+import { exitCodes } from './core/exit-codes.ts';
+import { configFlag, withExamples } from './core/options.ts';
+import { refuseCommand, refuseUnknownCommands } from './core/unknown-command.ts';
 
 /** Runs one command line (without the program's name) and resolves with the exit status; it never rejects. */
 export async function runCommandLine(args: readonly string[], context: CommandContext): Promise<number> {
   context.output.on('error', endWithoutReader);
   try {
     if (args[0] === NAMING) {
-      const { runNaming } = await import('./backup-naming.ts');
+      const { runNaming } = await import('./data/backup-naming.ts');
       await runNaming(args, context);
       return exitCodes.ok;
     }
@@ -23,7 +23,7 @@ export async function runCommandLine(args: readonly string[], context: CommandCo
     // Commander has printed its own sentence, or the help that was asked for.
     if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.ok : exitCodes.usage;
     // Here, because it knows the errors of the whole program, and a command that succeeds needs none of them.
-    const { explainFailure } = await import('./explain-failure.ts');
+    const { explainFailure } = await import('./core/explain-failure.ts');
     const { exitCode, text } = explainFailure(error);
     printError(context, `klatch: ${text}`);
     return exitCode;

@@ -1,10 +1,10 @@
 import type { Command } from 'commander';
-import { sendMessage } from '../operations/messages.ts';
-import type { CommandContext } from './context.ts';
-import { GROUP } from './group-argument.ts';
-import { withExamples, withJson } from './options.ts';
-import { callAndPrint } from './call.ts';
-import { readText } from './text-input.ts';
+import { sendMessage } from '../operations/messages/messages.ts';
+import type { CommandContext } from './core/context.ts';
+import { GROUP } from './group/group-argument.ts';
+import { withExamples, withJson } from './core/options.ts';
+import { callAndPrint } from './core/call.ts';
+import { readText } from './core/text-input.ts';
 
 interface SendOptions {
   readonly as: string;

@@ -5,13 +5,13 @@ import { findConfigFile } from '../config/tree.ts';
 import { thisInstallation } from '../installation.ts';
 import { createLog, type Log } from '../log.ts';
 import type { Server } from '../server.ts';
-import { printError, type CommandContext } from './context.ts';
-import { exitCodes } from './exit-codes.ts';
-import { explainFailure } from './explain-failure.ts';
-import { applyHeap, type HeapProcess } from './heap.ts';
-import { configFlag, withExamples } from './options.ts';
-import { refuseRoot } from './privileges.ts';
-import { StopSignals } from './stop-signals.ts';
+import { printError, type CommandContext } from './core/context.ts';
+import { exitCodes } from './core/exit-codes.ts';
+import { explainFailure } from './core/explain-failure.ts';
+import { applyHeap, type HeapProcess } from './setup/heap.ts';
+import { configFlag, withExamples } from './core/options.ts';
+import { refuseRoot } from './core/privileges.ts';
+import { StopSignals } from './core/stop-signals.ts';
 
 export function addServe(program: Command, context: CommandContext): void {
   const command = program

@@ -1,10 +1,10 @@
 import { InvalidArgumentError, type Command } from 'commander';
-import { activateUser, deactivateUser, updateUser } from '../operations/user-changes.ts';
-import { inviteUser } from '../operations/sign-in-links.ts';
-import type { CommandContext } from './context.ts';
-import { formatFields } from './table.ts';
-import { withExamples, withJson } from './options.ts';
-import { callAndPrint } from './call.ts';
+import { activateUser, deactivateUser, updateUser } from '../operations/accounts/user-changes.ts';
+import { inviteUser } from '../operations/accounts/sign-in-links.ts';
+import type { CommandContext } from './core/context.ts';
+import { formatFields } from './core/table.ts';
+import { withExamples, withJson } from './core/options.ts';
+import { callAndPrint } from './core/call.ts';
 
 type State = Awaited<ReturnType<(typeof deactivateUser)['run']>>;
 

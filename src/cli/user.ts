@@ -1,11 +1,11 @@
 import { Option, type Command } from 'commander';
-import { installationRoleSchema } from '../operations/schemas.ts';
-import { createUser, listUsers } from '../operations/users.ts';
-import type { CommandContext } from './context.ts';
-import { GROUP } from './group-argument.ts';
-import { formatFields, formatTable } from './table.ts';
-import { withExamples, withJson, withLimit } from './options.ts';
-import { callAndPrint, moreLines } from './call.ts';
+import { installationRoleSchema } from '../operations/core/schemas.ts';
+import { createUser, listUsers } from '../operations/accounts/users.ts';
+import type { CommandContext } from './core/context.ts';
+import { GROUP } from './group/group-argument.ts';
+import { formatFields, formatTable } from './core/table.ts';
+import { withExamples, withJson, withLimit } from './core/options.ts';
+import { callAndPrint, moreLines } from './core/call.ts';
 import { addAdmission } from './user-admission.ts';
 
 type UserList = Awaited<ReturnType<(typeof listUsers)['run']>>;

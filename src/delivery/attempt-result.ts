@@ -1,7 +1,7 @@
 import type { Seq } from '../model/ids.ts';
 import type { Attempt } from '../outbound/delivery-client.ts';
-import type { LaneRow } from '../storage/lanes.ts';
-import type { AttemptRecord, LaneProgress } from '../storage/settlement.ts';
+import type { LaneRow } from '../storage/hooks/lanes.ts';
+import type { AttemptRecord, LaneProgress } from '../storage/hooks/settlement.ts';
 import type { DeliveryRequest } from './request-builder.ts';
 import { retryDelayMs, dueIn, type RetrySchedule } from './retry.ts';
 

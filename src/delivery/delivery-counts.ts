@@ -1,6 +1,6 @@
 import { DURATIONS_S, Histogram } from '../histogram.ts';
 import { failureCategories, type FailureCategory } from '../outbound/failure.ts';
-import type { AttemptRecord } from '../storage/settlement.ts';
+import type { AttemptRecord } from '../storage/hooks/settlement.ts';
 
 /** What became of an attempt; `unregistered`: the target answered 410 and its hook was removed. */
 export const deliveryOutcomes = ['delivered', 'failed', 'unregistered'] as const;

@@ -1,6 +1,6 @@
 import type { Seq } from '../model/ids.ts';
 import type { Attempt } from '../outbound/delivery-client.ts';
-import type { AttemptRecord, LaneProgress, Settlement } from '../storage/settlement.ts';
+import type { AttemptRecord, LaneProgress, Settlement } from '../storage/hooks/settlement.ts';
 import type { RetryQueue } from './retry-queue.ts';
 import type { DeliveryCounts } from './delivery-counts.ts';
 import type { ProgressTracker } from './progress-tracker.ts';

@@ -1,8 +1,8 @@
 import type { KeyObject } from 'node:crypto';
 import { secretKey } from '../model/hook-secret.ts';
 import type { Attempt } from '../outbound/delivery-client.ts';
-import type { HookSignature } from '../storage/hooks.ts';
-import type { Sealer } from '../storage/sealed.ts';
+import type { HookSignature } from '../storage/hooks/hooks.ts';
+import type { Sealer } from '../storage/db/sealed.ts';
 import { signV1, signV1a } from './sign.ts';
 
 /** The signing keys of a hook; the old one counts until its time is over. */

@@ -1,8 +1,8 @@
 import type { Bus } from '../bus/bus.ts';
 import type { Log } from '../log.ts';
-import { parkHook, removeByTarget, StaleLaneError } from '../storage/hook-removal.ts';
-import type { Pool } from '../storage/pool.ts';
-import type { AttemptRecord, Settlement } from '../storage/settlement.ts';
+import { parkHook, removeByTarget, StaleLaneError } from '../storage/hooks/hook-removal.ts';
+import type { Pool } from '../storage/db/pool.ts';
+import type { AttemptRecord, Settlement } from '../storage/hooks/settlement.ts';
 import type { Lane, RemovalResult } from './lane.ts';
 
 /** Writes what a group is told of: that a hook was removed by its target, or has failed for days. */

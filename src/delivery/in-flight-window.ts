@@ -1,5 +1,5 @@
 import type { Seq } from '../model/ids.ts';
-import type { RetryRecord } from '../storage/settlement.ts';
+import type { RetryRecord } from '../storage/hooks/settlement.ts';
 
 /** Requests that may be over while an earlier one is on its way: a kill repeats as many. */
 export const MAX_COMPLETED_AHEAD = 16;

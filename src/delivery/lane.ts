@@ -1,9 +1,9 @@
 import type { Log } from '../log.ts';
 import type { ConversationId, HookId, Seq } from '../model/ids.ts';
 import type { Attempt, DeliveryClient } from '../outbound/delivery-client.ts';
-import { PARTITIONS, type LaneRow } from '../storage/lanes.ts';
-import type { Pool } from '../storage/pool.ts';
-import type { AttemptRecord, Settlement } from '../storage/settlement.ts';
+import { PARTITIONS, type LaneRow } from '../storage/hooks/lanes.ts';
+import type { Pool } from '../storage/db/pool.ts';
+import type { AttemptRecord, Settlement } from '../storage/hooks/settlement.ts';
 import { RetryQueue } from './retry-queue.ts';
 import { ERROR_DELAY, type DeliveryStrategy, type StrategyDeps, type Delay } from './delivery-strategy.ts';
 import type { DeliveryCounts } from './delivery-counts.ts';

@@ -6,12 +6,12 @@ import {
   releasePartitions,
   renewPartitions,
   type HeldPartition,
-} from '../storage/leases.ts';
-import type { Sql } from '../storage/connection.ts';
-import { PARTITIONS } from '../storage/lanes.ts';
-import { checkSchema, newestVersion, SchemaTooNewError } from '../storage/migrate.ts';
-import { joinNodes, leaveNodes } from '../storage/nodes.ts';
-import type { Pool } from '../storage/pool.ts';
+} from '../storage/hooks/leases.ts';
+import type { Sql } from '../storage/db/connection.ts';
+import { PARTITIONS } from '../storage/hooks/lanes.ts';
+import { checkSchema, newestVersion, SchemaTooNewError } from '../storage/db/migrate.ts';
+import { joinNodes, leaveNodes } from '../storage/hooks/nodes.ts';
+import type { Pool } from '../storage/db/pool.ts';
 import { leastBusy, fairShare } from './partition-assignment.ts';
 
 const LEASE_MS = 10_000;

@@ -1,8 +1,8 @@
 import { LRUCache } from 'lru-cache';
 import type { Log } from '../log.ts';
 import type { ConversationId, Seq } from '../model/ids.ts';
-import { readMessages, type LogMessage } from '../storage/lanes.ts';
-import type { Pool } from '../storage/pool.ts';
+import { readMessages, type LogMessage } from '../storage/hooks/lanes.ts';
+import type { Pool } from '../storage/db/pool.ts';
 import { deliveryBody, type LinkFile } from './payload.ts';
 
 /** A message with its body in UTF-8, made once for all the hooks of its group. */

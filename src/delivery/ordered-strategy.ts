@@ -1,5 +1,5 @@
 import type { Seq } from '../model/ids.ts';
-import type { AttemptRecord } from '../storage/settlement.ts';
+import type { AttemptRecord } from '../storage/hooks/settlement.ts';
 import { discardObsolete, sendRetry } from './retry-sender.ts';
 import {
   updateSlowStart,

@@ -1,4 +1,4 @@
-import { PARTITIONS } from '../storage/lanes.ts';
+import { PARTITIONS } from '../storage/hooks/lanes.ts';
 
 /**
  * How many partitions a node is to hold beside the others. Every node reckons with the same list, so that the shares add

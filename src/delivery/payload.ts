@@ -1,6 +1,6 @@
 import type { Attachment } from '../model/attachment.ts';
 import { messageId, type ConversationId, type HookId } from '../model/ids.ts';
-import type { LogMessage } from '../storage/lanes.ts';
+import type { LogMessage } from '../storage/hooks/lanes.ts';
 
 /** The contract's command: a slash, a name, then white space or the end. The rest is its text. */
 const COMMAND = /^\/([A-Za-z0-9_-]{1,255})(?:\s+([\s\S]*))?$/;

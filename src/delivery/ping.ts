@@ -5,8 +5,8 @@ import type { ConversationId } from '../model/ids.ts';
 import type { AddressPolicy } from '../outbound/address-policy.ts';
 import { DeliveryClient, type Attempt } from '../outbound/delivery-client.ts';
 import type { DnsResolver } from '../outbound/dns-resolver.ts';
-import type { PingTarget } from '../storage/hook-control.ts';
-import type { Sealer } from '../storage/sealed.ts';
+import type { PingTarget } from '../storage/hooks/hook-control.ts';
+import type { Sealer } from '../storage/db/sealed.ts';
 import { deliveryHeaders, lacksServerKey, openSigningKeys, UNSIGNED } from './headers.ts';
 
 /** What a {@link Pinger} works with. */

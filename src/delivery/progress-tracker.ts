@@ -1,6 +1,6 @@
 import type { HookId } from '../model/ids.ts';
-import type { LaneRow } from '../storage/lanes.ts';
-import type { AttemptRecord, LaneProgress, RetryRecord, Settlement } from '../storage/settlement.ts';
+import type { LaneRow } from '../storage/hooks/lanes.ts';
+import type { AttemptRecord, LaneProgress, RetryRecord, Settlement } from '../storage/hooks/settlement.ts';
 import { initialProgress } from './attempt-result.ts';
 import type { SettlementBuffer } from './settlement-buffer.ts';
 

@@ -1,5 +1,5 @@
 import type { Seq } from '../model/ids.ts';
-import type { LaneRow } from '../storage/lanes.ts';
+import type { LaneRow } from '../storage/hooks/lanes.ts';
 import { deliveryId } from './payload.ts';
 import type { MessageReader, EncodedMessage } from './message-reader.ts';
 

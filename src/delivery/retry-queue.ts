@@ -1,7 +1,7 @@
 import type { Seq } from '../model/ids.ts';
-import type { Pool } from '../storage/pool.ts';
-import { dueRetries, retryAllNow, retriesAfter, type RetryRow } from '../storage/retries.ts';
-import type { LaneRow } from '../storage/lanes.ts';
+import type { Pool } from '../storage/db/pool.ts';
+import { dueRetries, retryAllNow, retriesAfter, type RetryRow } from '../storage/hooks/retries.ts';
+import type { LaneRow } from '../storage/hooks/lanes.ts';
 import { SPILLED_DELAY_MS } from './in-flight-window.ts';
 import { longestDelayMs, NextAttempt, dueIn, type RetrySchedule } from './retry.ts';
 

@@ -1,6 +1,6 @@
 import type { Seq } from '../model/ids.ts';
-import { MAX_RETRIES, type RetryRow } from '../storage/retries.ts';
-import type { RetryRecord } from '../storage/settlement.ts';
+import { MAX_RETRIES, type RetryRow } from '../storage/hooks/retries.ts';
+import type { RetryRecord } from '../storage/hooks/settlement.ts';
 import { ERROR_DELAY, type StrategyDeps, type Delay } from './delivery-strategy.ts';
 import { isRefusal, toAttemptRecord, type AttemptResult } from './attempt-result.ts';
 import type { NextRequest } from './request-builder.ts';

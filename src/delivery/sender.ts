@@ -1,5 +1,5 @@
 import type { Attempt, DeliveryClient } from '../outbound/delivery-client.ts';
-import { PARTITIONS, type LaneRow } from '../storage/lanes.ts';
+import { PARTITIONS, type LaneRow } from '../storage/hooks/lanes.ts';
 import { deliveryHeaders, lacksServerKey, UNSIGNED, type SigningKeys } from './headers.ts';
 import type { Leases } from './leases.ts';
 import type { AttemptResult } from './attempt-result.ts';

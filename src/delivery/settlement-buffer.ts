@@ -1,4 +1,4 @@
-import type { RetryRecord, Settlement } from '../storage/settlement.ts';
+import type { RetryRecord, Settlement } from '../storage/hooks/settlement.ts';
 import type { Settler } from './settler.ts';
 
 /** Settlements that are kept as they came; those of messages that were left out say so little that they are not counted. */

@@ -1,7 +1,7 @@
 import type { Log } from '../log.ts';
-import { sqlState } from '../storage/database-error.ts';
-import type { Settlement } from '../storage/settlement.ts';
-import type { SettlementWriter } from '../storage/settlement-writer.ts';
+import { sqlState } from '../storage/db/database-error.ts';
+import type { Settlement } from '../storage/hooks/settlement.ts';
+import type { SettlementWriter } from '../storage/hooks/settlement-writer.ts';
 
 interface PendingSettlement {
   readonly settlement: Settlement;

@@ -14,7 +14,7 @@ export function signV1(keys: readonly KeyObject[], id: string, timestampS: numbe
  * a body of 600 bytes where an HMAC costs 2 µs, so only hooks that ask for it get it. On the thread pool it would cost
  * the event loop 27 µs all the same, and 42 µs of processor time in all, so it is done here and now.
  *
- * A server key signs statements too (`operations/signed-about.ts`). One can never be taken for the other: this text begins
+ * A server key signs statements too (`operations/server/signed-about.ts`). One can never be taken for the other: this text begins
  * with a hook's number, a statement with a brace.
  */
 export function signV1a(keys: readonly KeyObject[], id: string, timestampS: number, body: Buffer): string {

@@ -1,8 +1,8 @@
 import type { Log } from '../log.ts';
 import type { ConversationId } from '../model/ids.ts';
-import { pendingConversations, retryingConversations, type SweepPage } from '../storage/lanes.ts';
-import type { Sql } from '../storage/connection.ts';
-import type { Pool } from '../storage/pool.ts';
+import { pendingConversations, retryingConversations, type SweepPage } from '../storage/hooks/lanes.ts';
+import type { Sql } from '../storage/db/connection.ts';
+import type { Pool } from '../storage/db/pool.ts';
 
 /** What a sweep asks of the lanes. */
 export interface SweepEvents {

@@ -1,6 +1,6 @@
 import type { Seq } from '../model/ids.ts';
-import { MAX_RETRIES, type RetryRow } from '../storage/retries.ts';
-import type { LaneProgress, RetryRecord } from '../storage/settlement.ts';
+import { MAX_RETRIES, type RetryRow } from '../storage/hooks/retries.ts';
+import type { LaneProgress, RetryRecord } from '../storage/hooks/settlement.ts';
 import { discard, toRetryRecords, attemptRow, settleRetry } from './retry-sender.ts';
 import {
   updateSlowStart,

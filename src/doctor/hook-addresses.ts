@@ -3,7 +3,7 @@ import type { Config } from '../config/config.ts';
 import type { AddressPolicy } from '../outbound/address-policy.ts';
 import { DnsResolver, DnsLookupError } from '../outbound/dns-resolver.ts';
 import { createAddressPolicy } from '../outbound/create-address-policy.ts';
-import type { HookHost } from '../storage/hook-report.ts';
+import type { HookHost } from '../storage/hooks/hook-report.ts';
 import { counted, ok, warning, type CheckResult } from './finding.ts';
 
 /** Hosts that are looked at; those with the most hooks come first. */

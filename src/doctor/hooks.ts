@@ -1,6 +1,6 @@
 import type { Config } from '../config/config.ts';
 import { hookState } from '../model/hook.ts';
-import { MAX_REMOVED, type FailingHook, type HookReport } from '../storage/hook-report.ts';
+import { MAX_REMOVED, type FailingHook, type HookReport } from '../storage/hooks/hook-report.ts';
 import { counted, ok, skipped, warning, type CheckResult } from './finding.ts';
 
 /** Failing hooks that are shown; the rest is counted. */

@@ -3,11 +3,11 @@ import { configuredApps, configuredKinds, PUSH_KEYS } from '../config/push-apps.
 import type { DeviceKind } from '../model/device.ts';
 import { AddressPolicy } from '../outbound/address-policy.ts';
 import { DnsResolver } from '../outbound/dns-resolver.ts';
-import { AppleVendor } from '../push/apple.ts';
-import { GoogleVendor } from '../push/google.ts';
-import type { PushVendor } from '../push/vendor.ts';
-import { WebVendor } from '../push/web.ts';
-import type { DeviceCount, PushReport } from '../storage/device-report.ts';
+import { AppleVendor } from '../push/vendors/apple.ts';
+import { GoogleVendor } from '../push/vendors/google.ts';
+import type { PushVendor } from '../push/vendors/vendor.ts';
+import { WebVendor } from '../push/vendors/web.ts';
+import type { DeviceCount, PushReport } from '../storage/push/device-report.ts';
 import { counted, error, ok, skipped, warning, type CheckResult } from './finding.ts';
 
 /** What waits for longer is worth a word: a vendor that has a bad hour is not. */

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import type { Config } from '../config/config.ts';
 import type { Environment } from '../config/tree.ts';
-import { findHolder, type LockHolder } from '../storage/data-dir-lock.ts';
+import { findHolder, type LockHolder } from '../data-dir/lock.ts';
 import { collectBaseUri } from './base-uri.ts';
 import { evaluateClock } from './clock.ts';
 import { collectConfiguration } from './configuration.ts';

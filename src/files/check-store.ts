@@ -1,6 +1,6 @@
-import { recountUsage } from '../storage/file-usage.ts';
-import { markFound, pageOfRows, rowsOf, type CheckedRow } from '../storage/file-check.ts';
-import type { Pool } from '../storage/pool.ts';
+import { recountUsage } from '../storage/files/file-usage.ts';
+import { markFound, pageOfRows, rowsOf, type CheckedRow } from '../storage/files/file-check.ts';
+import type { Pool } from '../storage/db/pool.ts';
 import { inBatches } from './concurrency.ts';
 import type { FileStore, StoredObject } from './store.ts';
 

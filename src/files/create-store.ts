@@ -1,6 +1,6 @@
 import type { FilesConfig } from '../config/config.ts';
 import { LocalStore } from './local-store.ts';
-import { S3Store } from './s3-store.ts';
+import { S3Store } from './s3/s3-store.ts';
 import type { FileStore } from './store.ts';
 
 /** The store that the configuration names. It does nothing by itself: the first call does. */

@@ -1,6 +1,6 @@
 import type { Config } from '../config/config.ts';
 import type { Log } from '../log.ts';
-import type { Pool } from '../storage/pool.ts';
+import type { Pool } from '../storage/db/pool.ts';
 import { FileCounts } from './file-counts.ts';
 import { fileLinkKey } from './signed-link.ts';
 import { ResumableUploads } from './resumable-uploads.ts';

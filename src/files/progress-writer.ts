@@ -1,8 +1,8 @@
 import { KlatchError } from '../errors.ts';
 import type { Log } from '../log.ts';
-import { CommitUnknownError } from '../storage/database-error.ts';
-import { noteProgress } from '../storage/files.ts';
-import type { Pool } from '../storage/pool.ts';
+import { CommitUnknownError } from '../storage/db/database-error.ts';
+import { noteProgress } from '../storage/files/files.ts';
+import type { Pool } from '../storage/db/pool.ts';
 import type { FileKey, Progress } from './store.ts';
 
 /** Between two notes of one upload. */

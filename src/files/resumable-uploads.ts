@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import { setTimeout as wait } from 'node:timers/promises';
 import { KlatchError } from '../errors.ts';
 import type { AccountId } from '../model/ids.ts';
-import { findFile, type StoredFile } from '../storage/files.ts';
+import { findFile, type StoredFile } from '../storage/files/files.ts';
 import type { UploadStream } from './upload-stream.ts';
 import { sanitizeName } from './sanitize-name.ts';
 import {

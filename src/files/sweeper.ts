@@ -1,7 +1,7 @@
 import type { Log } from '../log.ts';
-import { renewJobLock, takeJobLock } from '../storage/job-locks.ts';
-import { deleteRow, findRemoved, detachFromMessage, postponeRemoval, type StoredFile } from '../storage/files.ts';
-import type { Pool } from '../storage/pool.ts';
+import { renewJobLock, takeJobLock } from '../storage/retention/job-locks.ts';
+import { deleteRow, findRemoved, detachFromMessage, postponeRemoval, type StoredFile } from '../storage/files/files.ts';
+import type { Pool } from '../storage/db/pool.ts';
 import { tryInBatches } from './concurrency.ts';
 import type { FileStore } from './store.ts';
 

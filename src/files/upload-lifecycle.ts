@@ -6,8 +6,8 @@ import type { LimitsConfig } from '../config/config.ts';
 import { KlatchError } from '../errors.ts';
 import type { Log } from '../log.ts';
 import type { Attachment } from '../model/attachment.ts';
-import { DatabaseUnavailableError, CommitUnknownError } from '../storage/database-error.ts';
-import type { UsageLimits } from '../storage/file-usage.ts';
+import { DatabaseUnavailableError, CommitUnknownError } from '../storage/db/database-error.ts';
+import type { UsageLimits } from '../storage/files/file-usage.ts';
 import {
   deleteRow,
   findFile,
@@ -17,8 +17,8 @@ import {
   markRemoved,
   noteProgress,
   type NewUpload,
-} from '../storage/files.ts';
-import type { Pool } from '../storage/pool.ts';
+} from '../storage/files/files.ts';
+import type { Pool } from '../storage/db/pool.ts';
 import type { FileCounts } from './file-counts.ts';
 import { UploadStream, type MinThroughput } from './upload-stream.ts';
 import { ProgressWriter } from './progress-writer.ts';

@@ -3,7 +3,7 @@ import type { Readable } from 'node:stream';
 import { KlatchError } from '../errors.ts';
 import type { Attachment } from '../model/attachment.ts';
 import type { AccountId } from '../model/ids.ts';
-import { findUploadOwner, type Uploader } from '../storage/upload-owner.ts';
+import { findUploadOwner, type Uploader } from '../storage/files/upload-owner.ts';
 import { outcomeOf, type FileCounts, type UploadOutcome } from './file-counts.ts';
 import { MIN_THROUGHPUT, type UploadStream } from './upload-stream.ts';
 import { sanitizeName } from './sanitize-name.ts';

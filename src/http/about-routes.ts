@@ -1,9 +1,9 @@
 import { Router, type RequestHandler } from 'express';
 import { configuredApps } from '../config/push-apps.ts';
-import { announcedEndpoints } from '../operations/endpoints.ts';
-import { openApiDocument } from '../operations/openapi.ts';
-import type { Services } from '../operations/services.ts';
-import { AboutSigner } from '../operations/signed-about.ts';
+import { announcedEndpoints } from '../operations/server/endpoints.ts';
+import { openApiDocument } from '../operations/describe/openapi.ts';
+import type { Services } from '../operations/core/services.ts';
+import { AboutSigner } from '../operations/server/signed-about.ts';
 import { operationTable } from '../operations/table.ts';
 import { sendJson, sendMethodNotAllowed } from './responses.ts';
 

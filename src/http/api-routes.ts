@@ -1,11 +1,11 @@
 import { Router, type Request, type RequestHandler, type Response } from 'express';
 import { KlatchError } from '../errors.ts';
-import { callerSource } from '../operations/caller.ts';
-import { limitsOf, type BodyLimits } from '../operations/input-limits.ts';
-import { authorizeCaller, callOperation } from '../operations/call-operation.ts';
-import type { Operation } from '../operations/operation.ts';
-import { parseLenientJson } from '../operations/parse-json.ts';
-import type { Services } from '../operations/services.ts';
+import { callerSource } from '../operations/core/caller.ts';
+import { limitsOf, type BodyLimits } from '../operations/core/input-limits.ts';
+import { authorizeCaller, callOperation } from '../operations/core/call-operation.ts';
+import type { Operation } from '../operations/core/operation.ts';
+import { parseLenientJson } from '../operations/core/parse-json.ts';
+import type { Services } from '../operations/core/services.ts';
 import { bodySize, readBody } from './body.ts';
 import { challenge, type Authenticator } from './authenticator.ts';
 import { decodeUtf8, mediaType } from './json-body.ts';

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { SourceKey } from '../model/source-key.ts';
-import { RateLimiter } from '../operations/rate-limiter.ts';
+import { RateLimiter } from '../operations/core/rate-limiter.ts';
 
 /** Answers about unknown tokens that may be held back at the same time; the next one is answered at once. */
 const MAX_DELAYED = 1_000;

@@ -2,9 +2,9 @@ import type { Request, Response } from 'express';
 import { KlatchError, type ErrorCode } from '../errors.ts';
 import type { SourceKey } from '../model/source-key.ts';
 import type { TrustedProxies } from '../model/trusted-proxies.ts';
-import type { Caller, AnonymousCaller } from '../operations/caller.ts';
-import { RateLimiter } from '../operations/rate-limiter.ts';
-import type { Services } from '../operations/services.ts';
+import type { Caller, AnonymousCaller } from '../operations/core/caller.ts';
+import { RateLimiter } from '../operations/core/rate-limiter.ts';
+import type { Services } from '../operations/core/services.ts';
 import { AuthThrottle } from './auth-throttle.ts';
 
 /** Sources whose callers without a session are counted. */

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { promisify } from 'node:util';
 import { brotliDecompress, gunzip, inflate, type ZlibOptions } from 'node:zlib';
 import { KlatchError } from '../errors.ts';
-import { maxExpandedBytes, type BodyLimits } from '../operations/input-limits.ts';
+import { maxExpandedBytes, type BodyLimits } from '../operations/core/input-limits.ts';
 import { processBodyMemory, type BodyMemory } from './body-memory.ts';
 import { GrowingBuffer } from './growing-buffer.ts';
 

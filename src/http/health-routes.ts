@@ -1,6 +1,6 @@
 import { Router, type RequestHandler } from 'express';
 import { KlatchError } from '../errors.ts';
-import type { Services } from '../operations/services.ts';
+import type { Services } from '../operations/core/services.ts';
 import { sendJson, sendMethodNotAllowed } from './responses.ts';
 
 const PING_MS = 1_000;

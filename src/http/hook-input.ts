@@ -1,13 +1,13 @@
 import type { Request } from 'express';
 import * as z from 'zod';
 import { KlatchError } from '../errors.ts';
-import type { HookUpdate } from '../operations/hook-update.ts';
-import { MAX_LOG_PAGE, type HookLogRequest } from '../operations/hook-delivery-log.ts';
-import { fromSchema, onlySchema, type RedeliveryRequest } from '../operations/hook-redeliver.ts';
-import type { HookRequest } from '../operations/hooks.ts';
-import { HOOK_LIMITS } from '../operations/input-limits.ts';
-import { countCodePoints } from '../operations/message-text.ts';
-import { parseLenientJson } from '../operations/parse-json.ts';
+import type { HookUpdate } from '../operations/hooks/hook-update.ts';
+import { MAX_LOG_PAGE, type HookLogRequest } from '../operations/hooks/hook-delivery-log.ts';
+import { fromSchema, onlySchema, type RedeliveryRequest } from '../operations/hooks/hook-redeliver.ts';
+import type { HookRequest } from '../operations/hooks/hooks.ts';
+import { HOOK_LIMITS } from '../operations/core/input-limits.ts';
+import { countCodePoints } from '../operations/core/message-text.ts';
+import { parseLenientJson } from '../operations/core/parse-json.ts';
 import { decodeUtf8 } from './json-body.ts';
 
 const MAX_BATCH = 100;

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Config } from '../config/config.ts';
-import type { InvitePreview } from '../operations/invite-preview.ts';
+import type { InvitePreview } from '../operations/groups/invite-preview.ts';
 
 const STYLE = `
 body{margin:0;min-height:100vh;display:grid;place-items:center;background:#f3f4f6;color:#16181d;

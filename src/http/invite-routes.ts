@@ -1,9 +1,9 @@
 import { Router, type Request, type Response } from 'express';
 import type { TrustedProxies } from '../model/trusted-proxies.ts';
-import { publicError } from '../operations/database-errors.ts';
-import { showInvite } from '../operations/invite-preview.ts';
-import { inviteTokenOf } from '../operations/invites.ts';
-import type { Services } from '../operations/services.ts';
+import { publicError } from '../operations/core/database-errors.ts';
+import { showInvite } from '../operations/groups/invite-preview.ts';
+import { inviteTokenOf } from '../operations/groups/invites.ts';
+import type { Services } from '../operations/core/services.ts';
 import { pageHeaders, renderInvite, renderNoInvite } from './invite-page.ts';
 import { sendJson, responseHeaders, tagErrorCode, sendMethodNotAllowed, renderError } from './responses.ts';
 import { AuthThrottle } from './auth-throttle.ts';

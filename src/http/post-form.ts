@@ -1,9 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Seq } from '../model/ids.ts';
 import type { SourceKey } from '../model/source-key.ts';
-import { POST_LIMITS } from '../operations/input-limits.ts';
-import type { Services } from '../operations/services.ts';
-import { postFiles, postMessage, type WebhookMessage } from '../operations/post-webhook.ts';
+import { POST_LIMITS } from '../operations/core/input-limits.ts';
+import type { Services } from '../operations/core/services.ts';
+import { postFiles, postMessage, type WebhookMessage } from '../operations/messages/post-webhook.ts';
 import { sendContinue, bodySize, readBody, tooLarge } from './body.ts';
 import { cancelUploadDeadline } from './deadline.ts';
 import { MultipartParser, type MultipartOptions, type ReceivedForm } from './multipart-parser.ts';

@@ -1,9 +1,9 @@
 import { isUtf8 } from 'node:buffer';
 import { KlatchError } from '../errors.ts';
 import { holdsInvisible, removeInvisible } from '../model/invisible-text.ts';
-import { checkMessageText } from '../operations/message-text.ts';
-import { POST_LIMITS } from '../operations/input-limits.ts';
-import { parseLenientJson } from '../operations/parse-json.ts';
+import { checkMessageText } from '../operations/core/message-text.ts';
+import { POST_LIMITS } from '../operations/core/input-limits.ts';
+import { parseLenientJson } from '../operations/core/parse-json.ts';
 import { beginsLikeObject } from './form-fields.ts';
 import { mediaType } from './json-body.ts';
 

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { ErrorRequestHandler, Request, Response } from 'express';
 import { errorKinds, KlatchError, type ErrorCode } from '../errors.ts';
 import type { Log } from '../log.ts';
-import { publicError } from '../operations/database-errors.ts';
+import { publicError } from '../operations/core/database-errors.ts';
 
 /** What every answer carries, an error too. */
 export const responseHeaders = {

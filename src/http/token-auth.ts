@@ -1,8 +1,8 @@
 import type { Request, RequestHandler, Response } from 'express';
 import { KlatchError } from '../errors.ts';
 import type { TrustedProxies } from '../model/trusted-proxies.ts';
-import type { Services } from '../operations/services.ts';
-import type { Integration } from '../storage/integrations.ts';
+import type { Services } from '../operations/core/services.ts';
+import type { Integration } from '../storage/groups/integrations.ts';
 import { AuthThrottle } from './auth-throttle.ts';
 
 /** What a valid token in the path gives a handler. */

@@ -1,5 +1,5 @@
 import type { ConversationId, Rev } from '../model/ids.ts';
-import type { ChangePage } from '../storage/changes.ts';
+import type { ChangePage } from '../storage/messages/changes.ts';
 import { changeText } from './frames.ts';
 import { EncodedFrames } from './encoded-frames.ts';
 

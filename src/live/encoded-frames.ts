@@ -1,4 +1,4 @@
-import type { ConnectionKind } from './connection-kind.ts';
+import type { ConnectionKind } from './transport/connection-kind.ts';
 
 const SHORT_BYTES = 126;
 const MEDIUM_BYTES = 65_536;

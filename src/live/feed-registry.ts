@@ -1,8 +1,8 @@
 import type { Bus } from '../bus/bus.ts';
 import type { Log } from '../log.ts';
 import type { ConversationId, Rev } from '../model/ids.ts';
-import { listChanged } from '../storage/conversation-heads.ts';
-import type { Pool } from '../storage/pool.ts';
+import { listChanged } from '../storage/groups/conversation-heads.ts';
+import type { Pool } from '../storage/db/pool.ts';
 import { ChangeReader } from './change-reader.ts';
 import { Feed } from './feed.ts';
 import type { LiveCounts } from './live-counts.ts';

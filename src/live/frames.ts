@@ -1,6 +1,6 @@
 import type { ConversationId, Rev, Seq } from '../model/ids.ts';
-import { serializeChange } from '../operations/serializers.ts';
-import type { Change } from '../storage/changes.ts';
+import { serializeChange } from '../operations/core/serializers.ts';
+import type { Change } from '../storage/messages/changes.ts';
 
 /** Who a signal is about. */
 export interface EventAccount {

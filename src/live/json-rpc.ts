@@ -1,14 +1,14 @@
 import * as z from 'zod';
 import { KlatchError } from '../errors.ts';
 import type { Log } from '../log.ts';
-import { publicError } from '../operations/database-errors.ts';
-import type { Caller } from '../operations/caller.ts';
-import { FRAME_LIMITS } from '../operations/input-limits.ts';
-import type { JsonLimits } from '../operations/json-limits.ts';
-import { callOperation } from '../operations/call-operation.ts';
-import type { Operation } from '../operations/operation.ts';
-import { parseJson } from '../operations/parse-json.ts';
-import type { Services } from '../operations/services.ts';
+import { publicError } from '../operations/core/database-errors.ts';
+import type { Caller } from '../operations/core/caller.ts';
+import { FRAME_LIMITS } from '../operations/core/input-limits.ts';
+import type { JsonLimits } from '../operations/core/json-limits.ts';
+import { callOperation } from '../operations/core/call-operation.ts';
+import type { Operation } from '../operations/core/operation.ts';
+import { parseJson } from '../operations/core/parse-json.ts';
+import type { Services } from '../operations/core/services.ts';
 
 const requestSchema = z.object({
   jsonrpc: z.literal('2.0'),

@@ -1,5 +1,5 @@
 import { closeCodes, type CloseReason } from './close-codes.ts';
-import { connectionKinds, type ConnectionKind } from './connection-kind.ts';
+import { connectionKinds, type ConnectionKind } from './transport/connection-kind.ts';
 
 /** Why a connection was not taken. */
 export const connectionRejections = [

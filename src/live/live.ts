@@ -2,9 +2,9 @@ import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { EndpointTls } from '../config/endpoint-tls.ts';
 import type { ConnectionLimit } from '../connection-limit.ts';
-import type { Operation } from '../operations/operation.ts';
-import type { Services } from '../operations/services.ts';
-import { Endpoint } from './endpoint.ts';
+import type { Operation } from '../operations/core/operation.ts';
+import type { Services } from '../operations/core/services.ts';
+import { Endpoint } from './transport/endpoint.ts';
 import { FeedRegistry } from './feed-registry.ts';
 import { IdleGc } from './idle-gc.ts';
 import { LiveCounts } from './live-counts.ts';
@@ -14,7 +14,7 @@ import { Presence } from './presence.ts';
 import { SessionRevalidator } from './session-revalidator.ts';
 import { EphemeralEvents } from './ephemeral-events.ts';
 import { TrustedProxies } from '../model/trusted-proxies.ts';
-import { WebSocketUpgrades } from './websocket-upgrades.ts';
+import { WebSocketUpgrades } from './transport/websocket-upgrades.ts';
 import { logFailure } from './log-failure.ts';
 
 /** Heartbeats and deadlines are looked at so many times within the shortest of them, and never more rarely than this. */

@@ -1,5 +1,5 @@
 import type { Log } from '../log.ts';
-import { publicError } from '../operations/database-errors.ts';
+import { publicError } from '../operations/core/database-errors.ts';
 
 /** Logs why something has to be tried again: a database that is away is told elsewhere, anything else is a defect. */
 export function logFailure(log: Log, event: string, error: unknown): void {

@@ -1,9 +1,9 @@
 import type { Bus } from '../bus/bus.ts';
 import type { Log } from '../log.ts';
 import type { AccountId, ConversationId } from '../model/ids.ts';
-import { findMemberships, listMemberships } from '../storage/conversation-heads.ts';
-import type { MemberKey } from '../storage/members.ts';
-import type { Pool } from '../storage/pool.ts';
+import { findMemberships, listMemberships } from '../storage/groups/conversation-heads.ts';
+import type { MemberKey } from '../storage/groups/members.ts';
+import type { Pool } from '../storage/db/pool.ts';
 import type { LiveSessions } from './live-sessions.ts';
 import { logFailure } from './log-failure.ts';
 

@@ -1,8 +1,8 @@
 import type { Bus } from '../bus/bus.ts';
 import type { Log } from '../log.ts';
-import type { AccountCaller } from '../operations/caller.ts';
-import { findHeldSessions } from '../storage/conversation-heads.ts';
-import type { Pool } from '../storage/pool.ts';
+import type { AccountCaller } from '../operations/core/caller.ts';
+import { findHeldSessions } from '../storage/groups/conversation-heads.ts';
+import type { Pool } from '../storage/db/pool.ts';
 import type { LiveSessions } from './live-sessions.ts';
 import type { Session } from './session.ts';
 import { logFailure } from './log-failure.ts';

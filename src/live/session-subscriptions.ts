@@ -1,6 +1,6 @@
 import type { ConversationId, Rev } from '../model/ids.ts';
-import { MAX_SUBSCRIBED, type SubscribeRequest, type SubscribedConversation } from '../operations/caller.ts';
-import type { ConversationHead, FoundMembership } from '../storage/conversation-heads.ts';
+import { MAX_SUBSCRIBED, type SubscribeRequest, type SubscribedConversation } from '../operations/core/caller.ts';
+import type { ConversationHead, FoundMembership } from '../storage/groups/conversation-heads.ts';
 import type { Feed, Follower } from './feed.ts';
 import type { FeedRegistry } from './feed-registry.ts';
 import { joinedText, leftText } from './frames.ts';

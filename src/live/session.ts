@@ -11,15 +11,15 @@ import {
   type SubscribeResult,
   type SubscribeRequest,
   type LiveSession,
-} from '../operations/caller.ts';
-import { translateReadErrors } from '../operations/database-errors.ts';
-import { ANONYMOUS_FRAME_BYTES, ANONYMOUS_FRAME_LIMITS, FRAME_LIMITS } from '../operations/input-limits.ts';
-import type { Operation } from '../operations/operation.ts';
-import type { Services } from '../operations/services.ts';
-import { listFollowed } from '../storage/conversation-heads.ts';
-import type { FoundSession } from '../storage/sessions.ts';
+} from '../operations/core/caller.ts';
+import { translateReadErrors } from '../operations/core/database-errors.ts';
+import { ANONYMOUS_FRAME_BYTES, ANONYMOUS_FRAME_LIMITS, FRAME_LIMITS } from '../operations/core/input-limits.ts';
+import type { Operation } from '../operations/core/operation.ts';
+import type { Services } from '../operations/core/services.ts';
+import { listFollowed } from '../storage/groups/conversation-heads.ts';
+import type { FoundSession } from '../storage/accounts/sessions.ts';
 import type { CloseReason } from './close-codes.ts';
-import type { LiveConnection, ConnectionListener } from './live-connection.ts';
+import type { LiveConnection, ConnectionListener } from './transport/live-connection.ts';
 import { readJson, serveRequest } from './json-rpc.ts';
 import type { LiveCounts, DisconnectReason } from './live-counts.ts';
 import type { EncodedFrames } from './encoded-frames.ts';

@@ -1,5 +1,5 @@
 import type { AccountId } from '../model/ids.ts';
-import type { LiveConnection } from './live-connection.ts';
+import type { LiveConnection } from './transport/live-connection.ts';
 import type { EncodedFrames } from './encoded-frames.ts';
 
 /** What those need of a session who send it what it did not ask for. */

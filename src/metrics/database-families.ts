@@ -1,6 +1,6 @@
-import type { DeliveryReport } from '../operations/delivery-report.ts';
+import type { DeliveryReport } from '../operations/core/delivery-report.ts';
 import type { Database } from '../storage/database.ts';
-import type { ConnectionUse } from '../storage/pool.ts';
+import type { ConnectionUse } from '../storage/db/pool.ts';
 import { counter, gauge, histogram, one, type Family, type Sample } from './family.ts';
 
 /** The database as this process meets it. */

@@ -1,8 +1,8 @@
 import { deliveryOutcomes } from '../delivery/delivery-counts.ts';
 import type { LaneManager } from '../delivery/lane-manager.ts';
-import type { DeliveryReport } from '../operations/delivery-report.ts';
+import type { DeliveryReport } from '../operations/core/delivery-report.ts';
 import type { DnsResolver } from '../outbound/dns-resolver.ts';
-import type { LaneReport } from '../storage/lane-report.ts';
+import type { LaneReport } from '../storage/hooks/lane-report.ts';
 import { byLabel, counter, gauge, histogram, one, type Family, type Sample } from './family.ts';
 
 /** Deliveries of this process. */

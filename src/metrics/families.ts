@@ -1,7 +1,7 @@
 import type { LaneManager } from '../delivery/lane-manager.ts';
 import type { DnsResolver } from '../outbound/dns-resolver.ts';
 import type { Live } from '../live/live.ts';
-import type { Services } from '../operations/services.ts';
+import type { Services } from '../operations/core/services.ts';
 import { databaseFamilies } from './database-families.ts';
 import { deliveryFamilies, hookFamilies, dnsLookupFamilies } from './delivery-families.ts';
 import type { EventLoopDelay } from './event-loop-delay.ts';

@@ -1,7 +1,7 @@
 import type { ConnectionLimit } from '../connection-limit.ts';
 import { routes, statusClasses, type RequestCounts } from '../http/request-counts.ts';
-import type { TokenCache } from '../operations/access.ts';
-import type { SessionCache } from '../operations/session-cache.ts';
+import type { TokenCache } from '../operations/core/access.ts';
+import type { SessionCache } from '../operations/core/session-cache.ts';
 import { byLabel, counter, gauge, histogram, one, type Family } from './family.ts';
 
 export interface HttpSources {

@@ -1,4 +1,4 @@
-import type { MessageLog } from '../storage/message-log.ts';
+import type { MessageLog } from '../storage/messages/message-log.ts';
 import { byLabel, counter, gauge, histogram, one, type Family } from './family.ts';
 
 /** Posts on their way into the log. */

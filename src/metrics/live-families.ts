@@ -1,4 +1,4 @@
-import { connectionKinds } from '../live/connection-kind.ts';
+import { connectionKinds } from '../live/transport/connection-kind.ts';
 import type { Live } from '../live/live.ts';
 import { byLabel, counter, gauge, one, type Family, type Sample } from './family.ts';
 

@@ -1,7 +1,7 @@
 import { deviceKinds, type DeviceKind } from '../model/device.ts';
 import { pushOutcomes, type PushCounts } from '../push/push-counts.ts';
 import type { PushQueue } from '../push/queue.ts';
-import type { PendingCount } from '../storage/push-devices.ts';
+import type { PendingCount } from '../storage/push/push-devices.ts';
 import { counter, gauge, histogram, type Family, type Sample } from './family.ts';
 
 /** Pushes by vendor: of all processes what waits, of this one everything else. */

@@ -1,4 +1,4 @@
-import type { Activations } from '../operations/activations.ts';
+import type { Activations } from '../operations/core/activations.ts';
 import { byLabel, counter, one, type Family } from './family.ts';
 
 /** How people come in, and who tries to. */

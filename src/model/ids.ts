@@ -1,6 +1,6 @@
 /**
  * Identifiers as branded numbers, so that a sequence number is never taken for a hook's id. All are positive; the
- * database's bigint columns stay below 2^53, which `storage/connection.ts` checks when it reads one.
+ * database's bigint columns stay below 2^53, which `storage/db/connection.ts` checks when it reads one.
  */
 declare const brand: unique symbol;
 type Branded<Name extends string> = number & { readonly [brand]: Name };

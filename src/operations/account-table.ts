@@ -1,15 +1,15 @@
-import { signUp } from './auth-sign-up.ts';
-import { startSignIn } from './auth-start.ts';
-import { verifySignIn } from './auth-verify.ts';
-import { addBlock, listOwnBlocks, removeBlock } from './blocks.ts';
-import { createToken, listTokens, revokeToken } from './bot-tokens.ts';
-import { createBot, listOwnBots, removeBot } from './bots.ts';
-import { listOwnDevices, registerDevice, removeDevice } from './devices.ts';
-import { changeProfile, findAccount, showProfile } from './profile.ts';
-import { endOtherSessions, endOwnSession, listOwnSessions } from './session-list.ts';
-import { activateUser, deactivateUser, updateUser } from './user-changes.ts';
-import { inviteUser } from './sign-in-links.ts';
-import { createUser, listUsers } from './users.ts';
+import { signUp } from './auth/auth-sign-up.ts';
+import { startSignIn } from './auth/auth-start.ts';
+import { verifySignIn } from './auth/auth-verify.ts';
+import { addBlock, listOwnBlocks, removeBlock } from './accounts/blocks.ts';
+import { createToken, listTokens, revokeToken } from './accounts/bot-tokens.ts';
+import { createBot, listOwnBots, removeBot } from './accounts/bots.ts';
+import { listOwnDevices, registerDevice, removeDevice } from './accounts/devices.ts';
+import { changeProfile, findAccount, showProfile } from './accounts/profile.ts';
+import { endOtherSessions, endOwnSession, listOwnSessions } from './auth/session-list.ts';
+import { activateUser, deactivateUser, updateUser } from './accounts/user-changes.ts';
+import { inviteUser } from './accounts/sign-in-links.ts';
+import { createUser, listUsers } from './accounts/users.ts';
 
 /** The operations about who people are and how they get in, a part of the table of all. */
 export function accountOperations() {

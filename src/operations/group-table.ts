@@ -1,11 +1,11 @@
-import { archiveGroup, unarchiveGroup } from './archive.ts';
-import { leaveGroup, setRole, transferGroup } from './group-roles.ts';
-import { rotateToken, showToken } from './group-token.ts';
-import { createGroup, editGroup, groupInfo, listAllGroups } from './groups.ts';
-import { previewInvite } from './invite-preview.ts';
-import { createInvite, listGroupInvites, revokeInvite } from './invites.ts';
-import { findGroups, joinGroup } from './join-group.ts';
-import { addMember, listGroupMembers, removeMember } from './members.ts';
+import { archiveGroup, unarchiveGroup } from './groups/archive.ts';
+import { leaveGroup, setRole, transferGroup } from './groups/group-roles.ts';
+import { rotateToken, showToken } from './groups/group-token.ts';
+import { createGroup, editGroup, groupInfo, listAllGroups } from './groups/groups.ts';
+import { previewInvite } from './groups/invite-preview.ts';
+import { createInvite, listGroupInvites, revokeInvite } from './groups/invites.ts';
+import { findGroups, joinGroup } from './groups/join-group.ts';
+import { addMember, listGroupMembers, removeMember } from './groups/members.ts';
 
 /** The operations about groups, their members and how one comes into them, a part of the table of all. */
 export function groupOperations() {

@@ -1,5 +1,5 @@
-import { hasDevices } from '../storage/push-fan-out.ts';
-import type { Pool } from '../storage/pool.ts';
+import { hasDevices } from '../storage/push/push-fan-out.ts';
+import type { Pool } from '../storage/db/pool.ts';
 
 /** Devices that there were are believed in for so long. */
 const CACHE_TTL_MS = 60_000;

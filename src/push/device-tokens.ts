@@ -1,6 +1,6 @@
 import { BoundedCache } from '../model/bounded-cache.ts';
 import { DEVICE_TOKEN } from '../model/device.ts';
-import type { Sealer } from '../storage/sealed.ts';
+import type { Sealer } from '../storage/db/sealed.ts';
 
 /** Some 10 MB where all are browsers', which are longest. */
 const MAX_OPENED = 20_000;

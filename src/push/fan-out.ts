@@ -4,9 +4,9 @@ import type { PushConfig } from '../config/config.ts';
 import type { Log } from '../log.ts';
 import type { DeviceKind } from '../model/device.ts';
 import type { AccountId, ConversationId } from '../model/ids.ts';
-import { DatabaseUnavailableError, CommitUnknownError, isTransient } from '../storage/database-error.ts';
-import type { Pool } from '../storage/pool.ts';
-import { fanOut, findUnpushed } from '../storage/push-fan-out.ts';
+import { DatabaseUnavailableError, CommitUnknownError, isTransient } from '../storage/db/database-error.ts';
+import type { Pool } from '../storage/db/pool.ts';
+import { fanOut, findUnpushed } from '../storage/push/push-fan-out.ts';
 import type { DeviceCheck } from './device-check.ts';
 import { HOLD_MS } from './vendor-queue.ts';
 

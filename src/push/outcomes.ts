@@ -1,6 +1,6 @@
 import { categoryOf } from '../outbound/failure.ts';
 import { parseRetryAfter } from '../outbound/retry-after.ts';
-import type { PushOutcome } from './vendor.ts';
+import type { PushOutcome } from './vendors/vendor.ts';
 
 /** What a vendor may ask us to wait, at most. */
 const MAX_RETRY_AFTER_MS = 3_600_000;

@@ -1,5 +1,5 @@
 import { truncateJson } from './truncate.ts';
-import type { PushNotification } from './vendor.ts';
+import type { PushNotification } from './vendors/vendor.ts';
 
 /** What a note may show of its title, in bytes of JSON: the text is what the room is for. */
 const MAX_TITLE_BYTES = 400;

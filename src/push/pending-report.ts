@@ -1,6 +1,6 @@
 import type { Log } from '../log.ts';
-import type { Pool } from '../storage/pool.ts';
-import { countPending, type PendingCount } from '../storage/push-devices.ts';
+import type { Pool } from '../storage/db/pool.ts';
+import { countPending, type PendingCount } from '../storage/push/push-devices.ts';
 import { withTimeout } from './with-timeout.ts';
 
 /** Each scrape asks: the database is asked no more often than this. */

@@ -1,8 +1,8 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Bus, EphemeralEvent } from '../bus/bus.ts';
 import type { Log } from '../log.ts';
-import type { Pool } from '../storage/pool.ts';
-import { cancelRead, type ReadPosition } from '../storage/push-settlement.ts';
+import type { Pool } from '../storage/db/pool.ts';
+import { cancelRead, type ReadPosition } from '../storage/push/push-settlement.ts';
 
 /** Between a word and the statement, so that what is read meanwhile is one with it. */
 const DEBOUNCE_MS = 200;

@@ -1,6 +1,6 @@
 import { DURATIONS_S, Histogram } from '../histogram.ts';
 import type { LastError } from './vendor-report.ts';
-import type { PushOutcome } from './vendor.ts';
+import type { PushOutcome } from './vendors/vendor.ts';
 
 export const pushOutcomes = ['delivered', 'failed', 'gone', 'refused'] as const;
 

@@ -1,8 +1,8 @@
 import type { Log } from '../log.ts';
-import { WrongSecretError } from '../storage/sealed.ts';
+import { WrongSecretError } from '../storage/db/sealed.ts';
 import type { DeviceTokens } from './device-tokens.ts';
 import { failed, refused } from './outcomes.ts';
-import type { PushNotification, PushOutcome, PushVendor } from './vendor.ts';
+import type { PushNotification, PushOutcome, PushVendor } from './vendors/vendor.ts';
 
 /** What a driver may take beyond `push.timeout` before it is not waited for any more. */
 export const GRACE_MS = 5_000;

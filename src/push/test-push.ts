@@ -1,10 +1,10 @@
 import type { AccountId, ConversationId, Seq } from '../model/ids.ts';
-import type { Pool } from '../storage/pool.ts';
-import { listReachable, removeUnknown, type ReachableDevice } from '../storage/push-devices.ts';
+import type { Pool } from '../storage/db/pool.ts';
+import { listReachable, removeUnknown, type ReachableDevice } from '../storage/push/push-devices.ts';
 import { failed } from './outcomes.ts';
 import type { TestedDevice } from './vendor-report.ts';
 import { sendPush, type SendDeps } from './send-push.ts';
-import type { PushNotification, PushOutcome, PushVendors } from './vendor.ts';
+import type { PushNotification, PushOutcome, PushVendors } from './vendors/vendor.ts';
 
 /** As many as `limits.devices-per-user` may be set to. */
 const MAX_DEVICES = 1_000;

@@ -1,11 +1,11 @@
 import type { PushConfig } from '../config/config.ts';
 import type { Log } from '../log.ts';
 import type { AccountId } from '../model/ids.ts';
-import { DatabaseUnavailableError, CommitUnknownError } from '../storage/database-error.ts';
-import type { Pool } from '../storage/pool.ts';
-import { claimDue, nextDueMs, type PushClaim } from '../storage/push-claims.ts';
-import { settlePushes, type PushSettlement, type PushDisposition } from '../storage/push-settlement.ts';
-import { readNotifiedContent, type NotifiedContent } from '../storage/push-content.ts';
+import { DatabaseUnavailableError, CommitUnknownError } from '../storage/db/database-error.ts';
+import type { Pool } from '../storage/db/pool.ts';
+import { claimDue, nextDueMs, type PushClaim } from '../storage/push/push-claims.ts';
+import { settlePushes, type PushSettlement, type PushDisposition } from '../storage/push/push-settlement.ts';
+import { readNotifiedContent, type NotifiedContent } from '../storage/push/push-content.ts';
 import { AccountLimiter, type EndedPush } from './account-limiter.ts';
 import { CircuitBreaker, retryDelayMs } from './backoff.ts';
 import type { DeviceTokens } from './device-tokens.ts';
@@ -13,7 +13,7 @@ import { WorkerLoop } from './worker-loop.ts';
 import { isWanted, buildNotification } from './notification.ts';
 import { countOutcome, newPushCounts, type PushCounts } from './push-counts.ts';
 import { GRACE_MS, sendPush } from './send-push.ts';
-import type { PushOutcome, PushVendor } from './vendor.ts';
+import type { PushOutcome, PushVendor } from './vendors/vendor.ts';
 
 /** Somebody in the foreground sees what is written; whether they still are there is looked at this often. */
 export const HOLD_MS = 60_000;

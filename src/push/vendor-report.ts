@@ -1,6 +1,6 @@
 import type { DeviceKind } from '../model/device.ts';
 import type { DeviceId } from '../model/ids.ts';
-import type { PushOutcome } from './vendor.ts';
+import type { PushOutcome } from './vendors/vendor.ts';
 
 /** What went wrong last with a vendor. */
 export interface LastError {

@@ -1,7 +1,7 @@
-import type { ConnectionTarget, Transaction } from './connection.ts';
-import { BACKUP_SESSION, schemaVersion } from './migrate.ts';
-import { readOnly } from './read-only.ts';
-import { opensCanary, type Sealer } from './sealed.ts';
+import type { ConnectionTarget, Transaction } from './db/connection.ts';
+import { BACKUP_SESSION, schemaVersion } from './db/migrate.ts';
+import { readOnly } from './db/read-only.ts';
+import { opensCanary, type Sealer } from './db/sealed.ts';
 
 /** What a person who looks after the database wants to know; nothing in it is of users. */
 export interface DatabaseReport {

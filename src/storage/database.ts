@@ -1,8 +1,8 @@
 import type { PostgresqlConfig } from '../config/config.ts';
 import type { Log } from '../log.ts';
-import type { ConnectionTarget } from './connection.ts';
-import { Pool, type ConnectionUse } from './pool.ts';
-import { SettlementWriter } from './settlement-writer.ts';
+import type { ConnectionTarget } from './db/connection.ts';
+import { Pool, type ConnectionUse } from './db/pool.ts';
+import { SettlementWriter } from './hooks/settlement-writer.ts';
 
 /** The uses of the database that have connections of their own. */
 export const poolNames = ['intake', 'settle', 'lease', 'live', 'search', 'general'] as const;

@@ -1,12 +1,12 @@
 import type { Config } from '../config/config.ts';
 import type { Log } from '../log.ts';
-import type { ConnectionTarget } from './connection.ts';
+import type { ConnectionTarget } from './db/connection.ts';
 import { Database } from './database.ts';
 import { startEmbedded, type EmbeddedOptions } from './embedded/embedded.ts';
 import { EmbeddedSupervisor } from './embedded/supervisor.ts';
-import { migrate } from './migrate.ts';
-import { checkCanary, type Sealer } from './sealed.ts';
-import { readServerVersion, requireFsync } from './server-version.ts';
+import { migrate } from './db/migrate.ts';
+import { checkCanary, type Sealer } from './db/sealed.ts';
+import { readServerVersion, requireFsync } from './db/server-version.ts';
 
 const PING_MS = 1_000;
 

@@ -1,8 +1,8 @@
 import { DEVICE_TOKEN } from '../model/device.ts';
-import type { Transaction } from './connection.ts';
-import { ADVISORY_LOCK } from './migrate.ts';
-import type { Pool } from './pool.ts';
-import { CANARY_NAME, WrongSecretError, type Sealer } from './sealed.ts';
+import type { Transaction } from './db/connection.ts';
+import { ADVISORY_LOCK } from './db/migrate.ts';
+import type { Pool } from './db/pool.ts';
+import { CANARY_NAME, WrongSecretError, type Sealer } from './db/sealed.ts';
 
 /** A server works on this database right now. */
 export class DatabaseInUseError extends Error {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import type { Operation } from '../../src/operations/operation.ts';
+import type { Operation } from '../../src/operations/core/operation.ts';
 import { operationTable } from '../../src/operations/table.ts';
 import { CallError, callAs } from '../support/call.ts';
 import { calls, type Call } from './calls.ts';

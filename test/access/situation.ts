@@ -1,10 +1,10 @@
 import { randomBytes, randomInt } from 'node:crypto';
 import type { AccountId, ConversationId, SessionId } from '../../src/model/ids.ts';
 import { scopes, type Scope } from '../../src/model/scopes.ts';
-import { hashSessionToken, newSessionToken } from '../../src/operations/session-cache.ts';
-import { finishUpload, insertUpload } from '../../src/storage/files.ts';
-import { insertSession } from '../../src/storage/sessions.ts';
-import type { Sql, Transaction } from '../../src/storage/connection.ts';
+import { hashSessionToken, newSessionToken } from '../../src/operations/core/session-cache.ts';
+import { finishUpload, insertUpload } from '../../src/storage/files/files.ts';
+import { insertSession } from '../../src/storage/accounts/sessions.ts';
+import type { Sql, Transaction } from '../../src/storage/db/connection.ts';
 import { callAs } from '../support/call.ts';
 import type { TestPerson } from '../support/people.ts';
 import { postJson, type TestGroup, type TestServer } from '../support/server.ts';

@@ -7,7 +7,7 @@ import { Email, parseSender, type EmailOptions } from '../../src/activation/emai
 import type { SmtpConfig } from '../../src/config/config.ts';
 import { DEFAULT_EMAIL_TEMPLATE } from '../../src/config/email-template.ts';
 import { selfSigned } from '../outbound/fixture.ts';
-import { within } from '../support/machine-speed.ts';
+import { within } from '../run/machine-speed.ts';
 import { TestMailServer } from '../support/mail-server.ts';
 
 const CODE = { address: 'alice@example.org', code: '123456', validMs: 24 * 3_600_000 };

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { Gate } from '../../src/activation/gate.ts';
 import { TestGate, send } from '../support/gate.ts';
-import { within } from '../support/machine-speed.ts';
+import { within } from '../run/machine-speed.ts';
 
 const CODE = { address: '+441632960001', code: '123456', validMs: 60_000 };
 

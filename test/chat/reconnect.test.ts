@@ -5,7 +5,7 @@ import { ServerError, SessionOverError, StoppedError } from '../../src/chat/chat
 import type { ChatEvent } from '../../src/chat/events.ts';
 import { LiveClient } from '../../src/chat/live-client.ts';
 import { eventually } from '../support/eventually.ts';
-import { within } from '../support/machine-speed.ts';
+import { within } from '../run/machine-speed.ts';
 import { FakeServer } from './fake-server.ts';
 import { listen, type Listening } from './listening.ts';
 

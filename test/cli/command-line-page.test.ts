@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 import { renderCommandLine } from '../../scripts/command-line-page.ts';
-import { exitCodes, exitCodeMeanings } from '../../src/cli/exit-codes.ts';
+import { exitCodes, exitCodeMeanings } from '../../src/cli/core/exit-codes.ts';
 import { root } from './program.ts';
 
 const page = readFileSync(join(root, 'docs/command-line.md'), 'utf8');

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { COMMAND_NAMES, neededCommands } from '../../src/cli/commands.ts';
-import type { CommandContext } from '../../src/cli/context.ts';
+import type { CommandContext } from '../../src/cli/core/context.ts';
 import { createProgram } from '../../src/cli/program.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { Program, root, Workspace } from './program.ts';
@@ -65,7 +65,7 @@ describe('a command of the command line', () => {
   /** Libraries and folders of the sources that a command line loads. */
   async function loadedBy(args: readonly string[]): Promise<Set<string>> {
     const file = join(folder, 'modules');
-    const preload = pathToFileURL(join(root, 'test/support/note-modules.ts')).href;
+    const preload = pathToFileURL(join(root, 'test/run/note-modules.ts')).href;
     const env = { NODE_OPTIONS: `--import=${preload}`, MODULES_FILE: file };
     // The sources: the bundle no longer knows which file a module was.
     const { code, stderr } = await new Program([process.execPath, join(root, 'src/main.ts'), ...args], { env }).ended;

@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 import { Command } from 'commander';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { bashCompletion } from '../../src/cli/bash-completion.ts';
-import type { CommandContext } from '../../src/cli/context.ts';
+import type { CommandContext } from '../../src/cli/core/context.ts';
 import { createProgram } from '../../src/cli/program.ts';
 import { runKlatch } from './program.ts';
 

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import type { Command } from 'commander';
 import { describe, expect, test } from '@jest/globals';
-import type { CommandContext } from '../../src/cli/context.ts';
+import type { CommandContext } from '../../src/cli/core/context.ts';
 import { createProgram, runCommandLine } from '../../src/cli/program.ts';
 import { readVersion } from '../../src/version.ts';
 import { Program, root, runKlatch } from './program.ts';

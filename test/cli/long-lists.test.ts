@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { callServer } from '../../src/cli/control-client.ts';
-import { listAllGroups } from '../../src/operations/groups.ts';
-import { listAllHooks } from '../../src/operations/hook-list.ts';
-import { listUsers } from '../../src/operations/users.ts';
+import { callServer } from '../../src/cli/core/control-client.ts';
+import { listAllGroups } from '../../src/operations/groups/groups.ts';
+import { listAllHooks } from '../../src/operations/hooks/hook-list.ts';
+import { listUsers } from '../../src/operations/accounts/users.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { Workspace } from './program.ts';
 

@@ -4,7 +4,7 @@ import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import type { ConnectionTarget } from '../../src/storage/connection.ts';
+import type { ConnectionTarget } from '../../src/storage/db/connection.ts';
 import { MAIN } from '../support/program-files.ts';
 
 export const root = join(import.meta.dirname, '../..');

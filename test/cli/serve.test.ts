@@ -2,10 +2,10 @@ import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import { ADVISORY_LOCK as MIGRATION_LOCK } from '../../src/storage/migrate.ts';
+import { ADVISORY_LOCK as MIGRATION_LOCK } from '../../src/storage/db/migrate.ts';
 import { eventually } from '../support/eventually.ts';
 import { createTestDatabase, waitingForLock, waitingSessions, type TestDatabase } from '../support/database.ts';
-import { within } from '../support/machine-speed.ts';
+import { within } from '../run/machine-speed.ts';
 import { postJson } from '../support/server.ts';
 import { Workspace } from './program.ts';
 

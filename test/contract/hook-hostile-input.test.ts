@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { expectResponseHeaders, request, type WireResponse } from '../http/wire.ts';
-import { within } from '../support/machine-speed.ts';
+import { within } from '../run/machine-speed.ts';
 import { TestServer, type TestGroup } from '../support/server.ts';
 import { NOT_FOUND, registerHook, rowOf, type TestHook } from './hook-fixture.ts';
 

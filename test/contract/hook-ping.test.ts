@@ -2,7 +2,7 @@ import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { Webhook } from 'standardwebhooks';
-import { within } from '../support/machine-speed.ts';
+import { within } from '../run/machine-speed.ts';
 import { Receiver } from '../support/receiver.ts';
 import { postJson, TestServer, type TestGroup } from '../support/server.ts';
 import { ask, healthWhen, NOT_FOUND, registerHook, rowOf, type TestHook } from './hook-fixture.ts';

@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { exitCodeMeanings } from '../../src/cli/exit-codes.ts';
+import { exitCodeMeanings } from '../../src/cli/core/exit-codes.ts';
 import { load } from '../config/load.ts';
 import { Receiver, type Arrival } from '../support/receiver.ts';
 import { TestServer, type TestGroup } from '../support/server.ts';

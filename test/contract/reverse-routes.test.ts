@@ -2,7 +2,7 @@ import { createServer, type Server as HttpServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { expectResponseHeaders, request } from '../http/wire.ts';
-import { within } from '../support/machine-speed.ts';
+import { within } from '../run/machine-speed.ts';
 import { postJson, readJson, TestServer, type JsonAnswer, type TestGroup } from '../support/server.ts';
 
 const NOT_FOUND = { status: 'Webhook with given id not found', message: 'Webhook with given id not found' };

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { expectResponseHeaders, newestText, request, storedMessages } from '../http/wire.ts';
-import { within } from '../support/machine-speed.ts';
+import { within } from '../run/machine-speed.ts';
 import { postJson, readJson, TestServer, type JsonAnswer, type TestGroup } from '../support/server.ts';
 
 let server: TestServer;

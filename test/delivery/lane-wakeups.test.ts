@@ -7,7 +7,7 @@ import { SlowHooks } from '../../src/delivery/lane-limiter.ts';
 import { HostLimiter } from '../../src/delivery/host-limiter.ts';
 import { silentLog } from '../../src/log.ts';
 import type { Seq } from '../../src/model/ids.ts';
-import type { LaneRow } from '../../src/storage/lanes.ts';
+import type { LaneRow } from '../../src/storage/hooks/lanes.ts';
 
 const row = {
   id: 1,

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { leastBusy, fairShare } from '../../src/delivery/partition-assignment.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
-import { within } from '../support/machine-speed.ts';
+import { within } from '../run/machine-speed.ts';
 import { Receiver } from '../support/receiver.ts';
 import { postJson, TestServer } from '../support/server.ts';
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { deliveryBody, deliveryId } from '../../src/delivery/payload.ts';
 import type { ConversationId, HookId, Seq } from '../../src/model/ids.ts';
-import type { LogMessage } from '../../src/storage/lanes.ts';
+import type { LogMessage } from '../../src/storage/hooks/lanes.ts';
 
 const group = 7 as ConversationId;
 const message: LogMessage = {

@@ -1,9 +1,9 @@
 import { expect, test } from '@jest/globals';
 import { RetryQueue } from '../../src/delivery/retry-queue.ts';
 import type { Seq } from '../../src/model/ids.ts';
-import type { LaneRow } from '../../src/storage/lanes.ts';
-import type { Pool } from '../../src/storage/pool.ts';
-import type { DueRetries } from '../../src/storage/retries.ts';
+import type { LaneRow } from '../../src/storage/hooks/lanes.ts';
+import type { Pool } from '../../src/storage/db/pool.ts';
+import type { DueRetries } from '../../src/storage/hooks/retries.ts';
 
 const schedule = { retryMs: [3_600_000], retryAfterMaxMs: 3_600_000 };
 const row = { id: 1, retries: 1, retryAt: new Date() } as unknown as LaneRow;

@@ -4,9 +4,9 @@ import { startThread } from '../../src/assets.ts';
 import { Settler } from '../../src/delivery/settler.ts';
 import { silentLog } from '../../src/log.ts';
 import type { HookId, Seq } from '../../src/model/ids.ts';
-import { claimPartitions } from '../../src/storage/leases.ts';
-import { SettlementWriter } from '../../src/storage/settlement-writer.ts';
-import type { Settlement } from '../../src/storage/settlement.ts';
+import { claimPartitions } from '../../src/storage/hooks/leases.ts';
+import { SettlementWriter } from '../../src/storage/hooks/settlement-writer.ts';
+import type { Settlement } from '../../src/storage/hooks/settlement.ts';
 import { holdOpen, isWaiting, makeGroups, makeHook, UNTROUBLED, until } from '../storage/fixture.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 

@@ -9,8 +9,8 @@ import type { NotSent } from '../../src/delivery/sender.ts';
 import { OrderedStrategy } from '../../src/delivery/ordered-strategy.ts';
 import { UnorderedStrategy } from '../../src/delivery/unordered-strategy.ts';
 import type { Seq } from '../../src/model/ids.ts';
-import type { LaneRow } from '../../src/storage/lanes.ts';
-import type { Settlement } from '../../src/storage/settlement.ts';
+import type { LaneRow } from '../../src/storage/hooks/lanes.ts';
+import type { Settlement } from '../../src/storage/hooks/settlement.ts';
 
 interface Open<T> {
   readonly seq: number;

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { newHookSecret } from '../../src/model/hook-secret.ts';
-import { Sealer } from '../../src/storage/sealed.ts';
+import { Sealer } from '../../src/storage/db/sealed.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { Receiver } from '../support/receiver.ts';
 import { TestServer } from '../support/server.ts';

@@ -3,7 +3,7 @@ import { request } from 'node:http';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
-import { within } from '../support/machine-speed.ts';
+import { within } from '../run/machine-speed.ts';
 import { Receiver } from '../support/receiver.ts';
 import { postJson, readJson, TestServer, type TestGroup } from '../support/server.ts';
 

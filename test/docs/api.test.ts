@@ -6,9 +6,9 @@ import { renderAccess } from '../../scripts/access-page.ts';
 import { renderApi } from '../../scripts/api-page.ts';
 import { examples } from '../../scripts/api-examples.ts';
 import { renderOpenApi } from '../../scripts/openapi.ts';
-import { describeOperation, isForHttp, type JsonSchema } from '../../src/operations/operation-docs.ts';
-import { fieldsOf } from '../../src/operations/schema-fields.ts';
-import type { Operation } from '../../src/operations/operation.ts';
+import { describeOperation, isForHttp, type JsonSchema } from '../../src/operations/describe/operation-docs.ts';
+import { fieldsOf } from '../../src/operations/describe/schema-fields.ts';
+import type { Operation } from '../../src/operations/core/operation.ts';
 import { operationTable } from '../../src/operations/table.ts';
 import { root } from '../cli/program.ts';
 

@@ -16,7 +16,7 @@ import { evaluateLastFailure } from '../../src/doctor/last-failure.ts';
 import { findPushProblems, evaluatePush } from '../../src/doctor/push.ts';
 import type { CheckResult } from '../../src/doctor/finding.ts';
 import { evaluateServer } from '../../src/doctor/server.ts';
-import type { FailingHook } from '../../src/storage/hook-report.ts';
+import type { FailingHook } from '../../src/storage/hooks/hook-report.ts';
 import type { DatabaseReport } from '../../src/storage/database-report.ts';
 import { newWebPush } from '../support/devices.ts';
 import { testConfig, type ConfigChanges } from '../support/config.ts';

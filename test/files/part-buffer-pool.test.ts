@@ -4,7 +4,7 @@ import { buffer } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { KlatchError } from '../../src/errors.ts';
 import { PART_MEMORY_BYTES, PartBufferPool } from '../../src/files/part-buffer-pool.ts';
-import { S3Store } from '../../src/files/s3-store.ts';
+import { S3Store } from '../../src/files/s3/s3-store.ts';
 import { StoreUnavailableError, type Progress } from '../../src/files/store.ts';
 import { S3Server } from './s3-server.ts';
 import { newKey, S3_TEST_BOUNDS } from './store-fixture.ts';

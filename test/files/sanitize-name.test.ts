@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { sanitizeName } from '../../src/files/sanitize-name.ts';
-import { within } from '../support/machine-speed.ts';
+import { within } from '../run/machine-speed.ts';
 
 test.each([
   ['report.pdf', 'report.pdf'],

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { Readable } from 'node:stream';
-import type { S3Bounds } from '../../src/files/s3-client.ts';
+import type { S3Bounds } from '../../src/files/s3/s3-client.ts';
 import type { FileKey, FileStore, Progress } from '../../src/files/store.ts';
 
 /** Where an upload begins. */

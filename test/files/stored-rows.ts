@@ -1,6 +1,6 @@
 import type { AccountId } from '../../src/model/ids.ts';
-import { finishUpload, insertUpload, noteProgress } from '../../src/storage/files.ts';
-import type { Pool } from '../../src/storage/pool.ts';
+import { finishUpload, insertUpload, noteProgress } from '../../src/storage/files/files.ts';
+import type { Pool } from '../../src/storage/db/pool.ts';
 import type { FileKey, FileStore } from '../../src/files/store.ts';
 import { Readable } from 'node:stream';
 import { newKey, storeFile } from './store-fixture.ts';

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
-import { S3Store } from '../../src/files/s3-store.ts';
+import { S3Store } from '../../src/files/s3/s3-store.ts';
 import { requestBytes, Wire } from '../http/wire.ts';
 import { recordingLog } from '../support/recording-log.ts';
 import { postJson, TestServer, type TestGroup } from '../support/server.ts';

@@ -6,7 +6,7 @@ import { text as readText } from 'node:stream/consumers';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { newestText } from '../http/wire.ts';
-import { within } from '../support/machine-speed.ts';
+import { within } from '../run/machine-speed.ts';
 import { TestServer, type TestGroup } from '../support/server.ts';
 
 let server: TestServer;

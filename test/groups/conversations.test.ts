@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { listConversations } from '../../src/storage/conversations.ts';
+import { listConversations } from '../../src/storage/groups/conversations.ts';
 import type { AccountId } from '../../src/model/ids.ts';
 import { callAs } from '../support/call.ts';
-import { within } from '../support/machine-speed.ts';
+import { within } from '../run/machine-speed.ts';
 import { postJson, TestServer } from '../support/server.ts';
 import { createGroup, createPeople, type People } from './fixture.ts';
 

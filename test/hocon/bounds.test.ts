@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { loadHocon } from '../../src/hocon/load.ts';
 import { valueAt } from '../../src/hocon/path.ts';
-import { within } from '../support/machine-speed.ts';
+import { within } from '../run/machine-speed.ts';
 import { messageOf, read } from './plain.ts';
 
 const nodesExceeded =

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { HoconError } from '../../src/hocon/error.ts';
 import { loadHocon } from '../../src/hocon/load.ts';
-import { within } from '../support/machine-speed.ts';
+import { within } from '../run/machine-speed.ts';
 import { plain } from './plain.ts';
 
 /** Documents that hold every construct; mutations of them reach most of the reader. */

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { durationMs, sizeBytes } from '../../src/hocon/units.ts';
 import type { Value } from '../../src/hocon/value.ts';
-import { within } from '../support/machine-speed.ts';
+import { within } from '../run/machine-speed.ts';
 
 const origin = { file: 't', line: 1, column: 1 };
 const text = (text: string): Value => ({ kind: 'string', origin, text });

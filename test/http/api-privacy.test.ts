@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { newSessionToken } from '../../src/operations/session-cache.ts';
+import { newSessionToken } from '../../src/operations/core/session-cache.ts';
 import { createPerson, type TestPerson } from '../support/people.ts';
 import { recordingLog } from '../support/recording-log.ts';
 import { TestServer } from '../support/server.ts';

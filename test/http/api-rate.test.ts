@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from '@jest/globals';
-import { newSessionToken } from '../../src/operations/session-cache.ts';
+import { newSessionToken } from '../../src/operations/core/session-cache.ts';
 import { callAs } from '../support/call.ts';
 import type { ConfigChanges } from '../support/config.ts';
 import { createPerson, signIn } from '../support/people.ts';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { errorKinds } from '../../src/errors.ts';
-import { newSessionToken } from '../../src/operations/session-cache.ts';
+import { newSessionToken } from '../../src/operations/core/session-cache.ts';
 import { operationTable } from '../../src/operations/table.ts';
 import { callAs } from '../support/call.ts';
 import { createPerson, signIn, type TestPerson } from '../support/people.ts';

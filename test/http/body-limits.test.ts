@@ -7,7 +7,7 @@ import {
   limitsOf,
   MESSAGE_LIMITS,
   SESSION_LIMITS,
-} from '../../src/operations/input-limits.ts';
+} from '../../src/operations/core/input-limits.ts';
 import { operationTable } from '../../src/operations/table.ts';
 import { createPerson, type TestPerson } from '../support/people.ts';
 import { TestServer, type TestGroup } from '../support/server.ts';

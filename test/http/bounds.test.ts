@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
-import { within } from '../support/machine-speed.ts';
+import { within } from '../run/machine-speed.ts';
 import { postJson, TestServer, type JsonAnswer, type TestGroup } from '../support/server.ts';
 import type { ConfigChanges } from '../support/config.ts';
 import { expectResponseHeaders, request, requestBytes, storedMessages, Wire } from './wire.ts';

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createTestDatabase, waitingSessions, type TestDatabase } from '../support/database.ts';
 import { DatabaseProxy } from '../support/database-proxy.ts';
 import { callAs } from '../support/call.ts';
-import { within } from '../support/machine-speed.ts';
+import { within } from '../run/machine-speed.ts';
 import { createPerson, signIn } from '../support/people.ts';
 import { postJson, readJson, TestServer, type JsonAnswer, type TestGroup } from '../support/server.ts';
 import { expectResponseHeaders, storedMessages } from './wire.ts';

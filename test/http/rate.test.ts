@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { RateLimiter } from '../../src/operations/rate-limiter.ts';
+import { RateLimiter } from '../../src/operations/core/rate-limiter.ts';
 
 /** Times at which sums of milliseconds round up and down. */
 const times = Array.from({ length: 5_000 }, (_, i) => 1_000 + i * 0.1 + i / 3);

@@ -1,6 +1,6 @@
 import { connect, type Socket } from 'node:net';
 import { expect } from '@jest/globals';
-import type { Sql } from '../../src/storage/connection.ts';
+import type { Sql } from '../../src/storage/db/connection.ts';
 import type { TestGroup, TestServer } from '../support/server.ts';
 
 /** One answer as it came over the wire. */

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { notify } from '../../src/storage/notifications.ts';
+import { notify } from '../../src/storage/db/notifications.ts';
 import { eventually } from '../support/eventually.ts';
 import { createPerson } from '../support/people.ts';
 import type { LiveClient } from './client.ts';

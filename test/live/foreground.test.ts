@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import type { EphemeralEvent } from '../../src/bus/bus.ts';
 import { PostgresBus } from '../../src/bus/postgres-bus.ts';
 import { silentLog } from '../../src/log.ts';
-import { notify } from '../../src/storage/notifications.ts';
+import { notify } from '../../src/storage/db/notifications.ts';
 import { eventually } from '../support/eventually.ts';
 import { createPerson, signIn, type TestPerson } from '../support/people.ts';
 import { TestServer } from '../support/server.ts';

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { notify } from '../../src/storage/notifications.ts';
+import { notify } from '../../src/storage/db/notifications.ts';
 import { eventually } from '../support/eventually.ts';
 import { createPerson, signIn, type TestPerson } from '../support/people.ts';
 import { holdOpen, isWaiting, until } from '../storage/fixture.ts';

@@ -1,6 +1,6 @@
 import { LocalBus } from '../../src/bus/bus.ts';
 import { FeedRegistry } from '../../src/live/feed-registry.ts';
-import type { LiveConnection } from '../../src/live/live-connection.ts';
+import type { LiveConnection } from '../../src/live/transport/live-connection.ts';
 import { LiveCounts } from '../../src/live/live-counts.ts';
 import type { LiveSessions } from '../../src/live/live-sessions.ts';
 import { MembershipSync } from '../../src/live/membership-sync.ts';
@@ -9,9 +9,9 @@ import { SessionSubscriptions } from '../../src/live/session-subscriptions.ts';
 import type { Subscriber } from '../../src/live/subscriber.ts';
 import { silentLog } from '../../src/log.ts';
 import type { AccountId, ConversationId, Rev, Seq } from '../../src/model/ids.ts';
-import type { ConversationHead } from '../../src/storage/conversation-heads.ts';
-import { listFollowed } from '../../src/storage/conversation-heads.ts';
-import type { Pool } from '../../src/storage/pool.ts';
+import type { ConversationHead } from '../../src/storage/groups/conversation-heads.ts';
+import { listFollowed } from '../../src/storage/groups/conversation-heads.ts';
+import type { Pool } from '../../src/storage/db/pool.ts';
 import type { TestDatabase } from '../support/database.ts';
 import type { StoredGroup } from '../storage/fixture.ts';
 

@@ -4,14 +4,14 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { silentLog } from '../../src/log.ts';
 import { Server } from '../../src/server.ts';
-import { ADVISORY_LOCK as MIGRATION_LOCK } from '../../src/storage/migrate.ts';
+import { ADVISORY_LOCK as MIGRATION_LOCK } from '../../src/storage/db/migrate.ts';
 import { readVersion } from '../../src/version.ts';
 import { Workspace } from '../cli/program.ts';
 import { testConfig } from '../support/config.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { DatabaseProxy } from '../support/database-proxy.ts';
 import { eventually } from '../support/eventually.ts';
-import { within } from '../support/machine-speed.ts';
+import { within } from '../run/machine-speed.ts';
 import { postJson, readJson, TestServer } from '../support/server.ts';
 import { scrape, type Scrape } from './scrape.ts';
 

@@ -1,6 +1,6 @@
 import type { AccountId, ConversationId } from '../../src/model/ids.ts';
 import type { Scope } from '../../src/model/scopes.ts';
-import type { SerializedChange, SerializedMessage } from '../../src/operations/serializers.ts';
+import type { SerializedChange, SerializedMessage } from '../../src/operations/core/serializers.ts';
 import { callAs } from '../support/call.ts';
 import { createPerson, signIn, type TestPerson } from '../support/people.ts';
 import type { TestServer } from '../support/server.ts';

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { LocalBus } from '../../src/bus/bus.ts';
-import { TokenCache } from '../../src/operations/access.ts';
-import { SessionCache } from '../../src/operations/session-cache.ts';
+import { TokenCache } from '../../src/operations/core/access.ts';
+import { SessionCache } from '../../src/operations/core/session-cache.ts';
 import type { Database } from '../../src/storage/database.ts';
-import type { Pool } from '../../src/storage/pool.ts';
+import type { Pool } from '../../src/storage/db/pool.ts';
 import { testConfig } from '../support/config.ts';
 import { createPerson } from '../support/people.ts';
 import { TestServer } from '../support/server.ts';

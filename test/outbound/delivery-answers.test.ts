@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
 import { afterEach, describe, expect, test } from '@jest/globals';
-import { within } from '../support/machine-speed.ts';
+import { within } from '../run/machine-speed.ts';
 import { Fixture } from './fixture.ts';
 import { OK } from './receiver.ts';
 

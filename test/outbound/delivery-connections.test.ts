@@ -1,7 +1,7 @@
 import { subscribe } from 'node:diagnostics_channel';
 import type { Socket } from 'node:net';
 import { afterEach, describe, expect, test } from '@jest/globals';
-import { within } from '../support/machine-speed.ts';
+import { within } from '../run/machine-speed.ts';
 import { Fixture } from './fixture.ts';
 import { OK, type ReceivedRequest } from './receiver.ts';
 

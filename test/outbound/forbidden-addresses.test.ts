@@ -2,7 +2,7 @@ import { lookup } from 'node:dns/promises';
 import { isIPv6 } from 'node:net';
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { KlatchError } from '../../src/errors.ts';
-import { parseHookUrl } from '../../src/operations/hook-url.ts';
+import { parseHookUrl } from '../../src/operations/hooks/hook-url.ts';
 import { AddressPolicy } from '../../src/outbound/address-policy.ts';
 import { Fixture } from './fixture.ts';
 import { OK } from './receiver.ts';

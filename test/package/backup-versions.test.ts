@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { POSTGRESQL_MAJORS, postgresqlBinDir } from '../../scripts/package/postgresql-versions.ts';
-import { migrate } from '../../src/storage/migrate.ts';
+import { migrate } from '../../src/storage/db/migrate.ts';
 import { expectSame, fillDatabase } from '../storage/backup/filled.ts';
 import { loadBackup, takeBackup } from '../storage/backup/fixture.ts';
 import type { TestDatabase } from '../support/database.ts';

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { LocalStore } from '../../src/files/local-store.ts';
-import { S3Store } from '../../src/files/s3-store.ts';
+import { S3Store } from '../../src/files/s3/s3-store.ts';
 import { BUCKET, KEYS, S3Server } from '../files/s3-server.ts';
 import { newKey, S3_TEST_BOUNDS, storeFile } from '../files/store-fixture.ts';
 import { mustRun, run } from './support/run.ts';

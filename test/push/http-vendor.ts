@@ -1,6 +1,6 @@
 import { performance } from 'node:perf_hooks';
 import type { DeviceKind } from '../../src/model/device.ts';
-import type { PushNotification, PushOutcome, PushTarget, PushVendor } from '../../src/push/vendor.ts';
+import type { PushNotification, PushOutcome, PushTarget, PushVendor } from '../../src/push/vendors/vendor.ts';
 
 /** What a vendor's service got: the note as JSON, and the device's token as the path. */
 export interface GotPush extends Omit<PushNotification, 'expiresAt'> {

@@ -4,7 +4,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ConversationId, Seq } from '../../src/model/ids.ts';
-import type { PushNotification } from '../../src/push/vendor.ts';
+import type { PushNotification } from '../../src/push/vendors/vendor.ts';
 
 const pkcs8 = { type: 'pkcs8', format: 'pem' } as const;
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { deviceKinds } from '../../src/model/device.ts';
 import type { AccountId, ConversationId } from '../../src/model/ids.ts';
-import { fanOut } from '../../src/storage/push-fan-out.ts';
+import { fanOut } from '../../src/storage/push/push-fan-out.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 
 const PEOPLE = 20_000;

@@ -3,8 +3,8 @@ import { silentLog } from '../../src/log.ts';
 import type { AccountId, DeviceId, Seq } from '../../src/model/ids.ts';
 import { DeviceTokens } from '../../src/push/device-tokens.ts';
 import { VendorQueue } from '../../src/push/vendor-queue.ts';
-import type { Pool } from '../../src/storage/pool.ts';
-import { Sealer } from '../../src/storage/sealed.ts';
+import type { Pool } from '../../src/storage/db/pool.ts';
+import { Sealer } from '../../src/storage/db/sealed.ts';
 import { testConfig } from '../support/config.ts';
 
 import { HttpVendor } from './http-vendor.ts';

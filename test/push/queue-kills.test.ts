@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import type { ConversationId } from '../../src/model/ids.ts';
-import { Sealer } from '../../src/storage/sealed.ts';
+import { Sealer } from '../../src/storage/db/sealed.ts';
 import { sha256 } from '../storage/fixture.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import type { AccountId, Seq } from '../../src/model/ids.ts';
-import type { Pool } from '../../src/storage/pool.ts';
+import type { Pool } from '../../src/storage/db/pool.ts';
 import { removeMembers } from '../storage/fixture.ts';
 import { eventually } from '../support/eventually.ts';
 import { PushStage } from './stage.ts';

@@ -1,8 +1,8 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import type { AccountId } from '../../src/model/ids.ts';
-import { claimDue } from '../../src/storage/push-claims.ts';
-import { settlePushes } from '../../src/storage/push-settlement.ts';
-import { readNotifiedContent } from '../../src/storage/push-content.ts';
+import { claimDue } from '../../src/storage/push/push-claims.ts';
+import { settlePushes } from '../../src/storage/push/push-settlement.ts';
+import { readNotifiedContent } from '../../src/storage/push/push-content.ts';
 import { DatabaseProxy } from '../support/database-proxy.ts';
 import { eventually } from '../support/eventually.ts';
 import { recordingLog } from '../support/recording-log.ts';

@@ -1,8 +1,8 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import type { AccountId, Seq } from '../../src/model/ids.ts';
-import { expirePushes, settlePushes, cancelRead } from '../../src/storage/push-settlement.ts';
-import { claimDue } from '../../src/storage/push-claims.ts';
-import { fanOut } from '../../src/storage/push-fan-out.ts';
+import { expirePushes, settlePushes, cancelRead } from '../../src/storage/push/push-settlement.ts';
+import { claimDue } from '../../src/storage/push/push-claims.ts';
+import { fanOut } from '../../src/storage/push/push-fan-out.ts';
 import type { Database } from '../../src/storage/database.ts';
 import { holdOpen, isWaiting, until } from '../storage/fixture.ts';
 import { PushStage } from './stage.ts';

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { deviceKinds } from '../../src/model/device.ts';
 import type { AccountId, ConversationId, Seq } from '../../src/model/ids.ts';
-import { claimDue, nextDueMs } from '../../src/storage/push-claims.ts';
-import { fanOut } from '../../src/storage/push-fan-out.ts';
-import { expirePushes, settlePushes, cancelRead } from '../../src/storage/push-settlement.ts';
-import { readNotifiedContent } from '../../src/storage/push-content.ts';
-import type { Pool } from '../../src/storage/pool.ts';
+import { claimDue, nextDueMs } from '../../src/storage/push/push-claims.ts';
+import { fanOut } from '../../src/storage/push/push-fan-out.ts';
+import { expirePushes, settlePushes, cancelRead } from '../../src/storage/push/push-settlement.ts';
+import { readNotifiedContent } from '../../src/storage/push/push-content.ts';
+import type { Pool } from '../../src/storage/db/pool.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 
 const CONVERSATIONS = 100_000;

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import type { AccountId } from '../../src/model/ids.ts';
-import { MessageLog } from '../../src/storage/message-log.ts';
+import { MessageLog } from '../../src/storage/messages/message-log.ts';
 import { logOptions, makeGroups, post } from '../storage/fixture.ts';
 import { eventually } from '../support/eventually.ts';
 import { PushStage } from './stage.ts';

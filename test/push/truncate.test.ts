@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { truncateJson, jsonBytes } from '../../src/push/truncate.ts';
-import { within } from '../support/machine-speed.ts';
+import { within } from '../run/machine-speed.ts';
 
 describe('a text that has to fit', () => {
   test('stays as it is where it does', () => {

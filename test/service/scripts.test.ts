@@ -4,7 +4,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
-import { exitCodes } from '../../src/cli/exit-codes.ts';
+import { exitCodes } from '../../src/cli/core/exit-codes.ts';
 
 const root = join(import.meta.dirname, '../..');
 const scripts = readdirSync(join(root, 'debian')).filter((name) =>
@@ -89,7 +89,7 @@ describe('the scripts of the service', () => {
 test('a failed upgrade is told by the words that the program has for it', () => {
   const words = 'nothing was changed, the database is at schema';
   expect(readFileSync(join(root, 'debian/klatch.postinst'), 'utf8')).toContain(words);
-  expect(readFileSync(join(root, 'src/storage/migrate.ts'), 'utf8')).toContain(words);
+  expect(readFileSync(join(root, 'src/storage/db/migrate.ts'), 'utf8')).toContain(words);
 });
 
 describe('the unit', () => {

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { reportDatabase } from '../../src/storage/database-report.ts';
-import { newestVersion } from '../../src/storage/migrate.ts';
-import { reportHooks } from '../../src/storage/hook-report.ts';
-import { readOnly } from '../../src/storage/read-only.ts';
-import { checkCanary, Sealer } from '../../src/storage/sealed.ts';
+import { newestVersion } from '../../src/storage/db/migrate.ts';
+import { reportHooks } from '../../src/storage/hooks/hook-report.ts';
+import { readOnly } from '../../src/storage/db/read-only.ts';
+import { checkCanary, Sealer } from '../../src/storage/db/sealed.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
 import { makeGroups, makeHook } from './fixture.ts';

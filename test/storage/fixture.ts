@@ -1,18 +1,18 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { expect } from '@jest/globals';
 import type { AccountId, ConversationId, HookId, Rev, Seq } from '../../src/model/ids.ts';
-import { insertAccount } from '../../src/storage/accounts.ts';
-import { Connection, type ConnectionTarget, type Sql, type Transaction } from '../../src/storage/connection.ts';
-import { lockGroup } from '../../src/storage/groups.ts';
-import { insertHook, type NewHook } from '../../src/storage/hooks.ts';
-import { insertIntegration } from '../../src/storage/integrations.ts';
-import { deleteMember } from '../../src/storage/members.ts';
-import { insertNotice } from '../../src/storage/notices.ts';
-import type { MessageLogOptions } from '../../src/storage/message-log.ts';
-import type { Post } from '../../src/storage/write-posts.ts';
-import { packSettlements } from '../../src/storage/settlement-columns.ts';
-import type { Settlement } from '../../src/storage/settlement.ts';
-import { settle as settlePacked } from '../../src/storage/settlements.ts';
+import { insertAccount } from '../../src/storage/accounts/accounts.ts';
+import { Connection, type ConnectionTarget, type Sql, type Transaction } from '../../src/storage/db/connection.ts';
+import { lockGroup } from '../../src/storage/groups/groups.ts';
+import { insertHook, type NewHook } from '../../src/storage/hooks/hooks.ts';
+import { insertIntegration } from '../../src/storage/groups/integrations.ts';
+import { deleteMember } from '../../src/storage/groups/members.ts';
+import { insertNotice } from '../../src/storage/messages/notices.ts';
+import type { MessageLogOptions } from '../../src/storage/messages/message-log.ts';
+import type { Post } from '../../src/storage/messages/write-posts.ts';
+import { packSettlements } from '../../src/storage/hooks/settlement-columns.ts';
+import type { Settlement } from '../../src/storage/hooks/settlement.ts';
+import { settle as settlePacked } from '../../src/storage/hooks/settlements.ts';
 import type { TestDatabase } from '../support/database.ts';
 
 /** What a settlement says besides its attempts when nothing ever failed. */

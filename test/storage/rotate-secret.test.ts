@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { DatabaseInUseError, rotateServerSecret, SEALED_COLUMNS } from '../../src/storage/rotate-secret.ts';
-import { checkCanary, Sealer, WrongSecretError } from '../../src/storage/sealed.ts';
+import { checkCanary, Sealer, WrongSecretError } from '../../src/storage/db/sealed.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
 import { makeGroups } from './fixture.ts';

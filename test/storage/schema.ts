@@ -1,4 +1,4 @@
-import type { Sql } from '../../src/storage/connection.ts';
+import type { Sql } from '../../src/storage/db/connection.ts';
 
 /** What a schema is, in lines, by our own questions to the catalogue: the same on every version of PostgreSQL. */
 export async function describeSchema(sql: Sql): Promise<string> {

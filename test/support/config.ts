@@ -1,5 +1,5 @@
 import type { Config } from '../../src/config/config.ts';
-import type { ConnectionTarget } from '../../src/storage/connection.ts';
+import type { ConnectionTarget } from '../../src/storage/db/connection.ts';
 import { postgresqlConfig } from './database.ts';
 
 const MINUTE_MS = 60_000;

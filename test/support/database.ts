@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import type { PostgresqlConfig } from '../../src/config/config.ts';
 import { silentLog } from '../../src/log.ts';
-import { Connection, type ConnectionTarget, type Sql } from '../../src/storage/connection.ts';
+import { Connection, type ConnectionTarget, type Sql } from '../../src/storage/db/connection.ts';
 import { Database } from '../../src/storage/database.ts';
-import { migrate } from '../../src/storage/migrate.ts';
-import { Pool } from '../../src/storage/pool.ts';
+import { migrate } from '../../src/storage/db/migrate.ts';
+import { Pool } from '../../src/storage/db/pool.ts';
 
 /** One advisory lock for all who make or copy the template: PostgreSQL copies no database that somebody is connected to. */
 const TEMPLATE_LOCK = 7_001;

@@ -5,10 +5,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { runProgram } from '../../src/storage/embedded/run-program.ts';
 import { findPrograms, type Programs } from '../../src/storage/embedded/programs.ts';
-import { Connection, type Sql } from '../../src/storage/connection.ts';
+import { Connection, type Sql } from '../../src/storage/db/connection.ts';
 import { asAdministrator } from '../../src/storage/provision/administrator.ts';
 import type { LocalCluster } from '../../src/storage/provision/clusters.ts';
-import { readPasswd, type PasswdEntry } from '../../src/storage/passwd.ts';
+import { readPasswd, type PasswdEntry } from '../../src/data-dir/passwd.ts';
 import { eventually } from './eventually.ts';
 import { freePort } from './ports.ts';
 

@@ -1,7 +1,7 @@
 // A process that migrates a database: `node migrating-node.ts <JSON of its ConnectionTarget>` writes what it applied.
-import type { ConnectionTarget } from '../../src/storage/connection.ts';
-import { migrate } from '../../src/storage/migrate.ts';
-import { Pool } from '../../src/storage/pool.ts';
+import type { ConnectionTarget } from '../../src/storage/db/connection.ts';
+import { migrate } from '../../src/storage/db/migrate.ts';
+import { Pool } from '../../src/storage/db/pool.ts';
 
 const target = JSON.parse(process.argv[2]!) as ConnectionTarget;
 const pool = new Pool(target, { name: 'migrate', size: 1, waiting: 1, timeoutMs: 30_000 });

@@ -1,7 +1,7 @@
-import { hashSessionToken, newSessionToken } from '../../src/operations/session-cache.ts';
+import { hashSessionToken, newSessionToken } from '../../src/operations/core/session-cache.ts';
 import type { AccountId, SessionId } from '../../src/model/ids.ts';
 import type { Scope } from '../../src/model/scopes.ts';
-import { insertSession } from '../../src/storage/sessions.ts';
+import { insertSession } from '../../src/storage/accounts/sessions.ts';
 import type { TestDatabase } from './database.ts';
 
 /** Somebody with a session on a test's server. */

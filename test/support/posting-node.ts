@@ -2,10 +2,10 @@
 // each post that was answered it writes one line `<group> <seq> <text>`, at once, so that a kill loses none.
 import { writeSync } from 'node:fs';
 import { Database } from '../../src/storage/database.ts';
-import type { ConnectionTarget } from '../../src/storage/connection.ts';
+import type { ConnectionTarget } from '../../src/storage/db/connection.ts';
 import { silentLog } from '../../src/log.ts';
-import { MessageLog } from '../../src/storage/message-log.ts';
-import type { Post } from '../../src/storage/write-posts.ts';
+import { MessageLog } from '../../src/storage/messages/message-log.ts';
+import type { Post } from '../../src/storage/messages/write-posts.ts';
 import { postgresqlConfig } from './database.ts';
 
 /** What the process is to do. */

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { silentLog, type Log } from '../../src/log.ts';
 import { Server } from '../../src/server.ts';
-import { findControlSocket } from '../../src/storage/control-socket-path.ts';
+import { findControlSocket } from '../../src/data-dir/control-socket-path.ts';
 import { testConfig, type ConfigChanges } from './config.ts';
 import { askControl } from './control.ts';
 import { createTestDatabase, type TestDatabase } from './database.ts';

@@ -3,7 +3,7 @@ import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { silentLog } from '../../src/log.ts';
-import { Connection, type Sql } from '../../src/storage/connection.ts';
+import { Connection, type Sql } from '../../src/storage/db/connection.ts';
 import { Database } from '../../src/storage/database.ts';
 import { SUPERUSER } from '../../src/storage/embedded/cluster.ts';
 import { startEmbedded, type EmbeddedServer } from '../../src/storage/embedded/embedded.ts';

@@ -1,8 +1,8 @@
 import { realpath } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Config } from '../../config/config.ts';
-import type { ConnectionTarget } from '../connection.ts';
-import { DataDirLock, DataDirLockedError } from '../data-dir-lock.ts';
+import type { ConnectionTarget } from '../db/connection.ts';
+import { DataDirLock, DataDirLockedError } from '../../data-dir/lock.ts';
 import { readClusterMajor } from '../embedded/cluster.ts';
 import { startEmbedded } from '../embedded/embedded.ts';
 import { embeddedTarget } from '../embedded/inspection.ts';

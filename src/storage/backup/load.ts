@@ -1,12 +1,12 @@
 import { finished } from 'node:stream/promises';
 import type { Writable } from 'node:stream';
-import { Connection, explainLoss, type ConnectionTarget, type Transaction } from '../connection.ts';
-import { sqlState } from '../database-error.ts';
-import { applyMigrations, readMigrations } from '../migrate.ts';
+import { Connection, explainLoss, type ConnectionTarget, type Transaction } from '../db/connection.ts';
+import { sqlState } from '../db/database-error.ts';
+import { applyMigrations, readMigrations } from '../db/migrate.ts';
 import { excludeServers } from '../rotate-secret.ts';
-import { ensureAttemptDay } from '../retention.ts';
-import { fitsCanary, opensCanary, WrongSecretError, type Sealer } from '../sealed.ts';
-import { readServerVersion } from '../server-version.ts';
+import { ensureAttemptDay } from '../retention/retention.ts';
+import { fitsCanary, opensCanary, WrongSecretError, type Sealer } from '../db/sealed.ts';
+import { readServerVersion } from '../db/server-version.ts';
 import { BackupError, type BackupHeader, type BackupTable } from './format.ts';
 import { COPY_MAX_MS, LOCK_NOT_AVAILABLE, prepare } from './snapshot.ts';
 import { StallDetector } from './stall-detector.ts';

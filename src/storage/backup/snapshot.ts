@@ -1,9 +1,9 @@
-import { Connection, explainLoss, type ConnectionTarget, type Sql, type Transaction } from '../connection.ts';
-import { sqlState } from '../database-error.ts';
-import { ADVISORY_LOCK, BACKUP_SESSION, newestVersion, readMigrations } from '../migrate.ts';
-import { schemaVersion, SchemaTooNewError } from '../migrate.ts';
-import { CANARY_NAME } from '../sealed.ts';
-import { readServerVersion } from '../server-version.ts';
+import { Connection, explainLoss, type ConnectionTarget, type Sql, type Transaction } from '../db/connection.ts';
+import { sqlState } from '../db/database-error.ts';
+import { ADVISORY_LOCK, BACKUP_SESSION, newestVersion, readMigrations } from '../db/migrate.ts';
+import { schemaVersion, SchemaTooNewError } from '../db/migrate.ts';
+import { CANARY_NAME } from '../db/sealed.ts';
+import { readServerVersion } from '../db/server-version.ts';
 import { BackupError, FORMAT, type BackupHeader, type BackupTable } from './format.ts';
 import { LEFT_OUT_TABLES, readContents, readSequences } from './tables.ts';
 

@@ -1,4 +1,4 @@
-import type { Sql, Transaction } from '../connection.ts';
+import type { Sql, Transaction } from '../db/connection.ts';
 import type { BackupHeader, BackupTable } from './format.ts';
 
 /** What a backup holds, in an order in which rows find those that they refer to. A test holds both lists complete. */

@@ -2,8 +2,8 @@ import { lchown, mkdtemp, readdir, realpath, rename, rm, stat, statfs } from 'no
 import { join } from 'node:path';
 import type { Config } from '../../config/config.ts';
 import { syncFolder } from '../../config/durable-file.ts';
-import { Connection, type ConnectionTarget } from '../connection.ts';
-import { DataDirLock } from '../data-dir-lock.ts';
+import { Connection, type ConnectionTarget } from '../db/connection.ts';
+import { DataDirLock } from '../../data-dir/lock.ts';
 import { OLD_PREFIX, readClusterMajor, UNFINISHED_PREFIX, UPGRADED } from '../embedded/cluster.ts';
 import { startEmbedded, type EmbeddedServer } from '../embedded/embedded.ts';
 import { findPostmaster } from '../embedded/postmaster.ts';

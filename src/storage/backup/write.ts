@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
-import type { ConnectionTarget } from '../connection.ts';
+import type { ConnectionTarget } from '../db/connection.ts';
 import { BackupError, HEADER_NAME, MANIFEST_NAME, PART_BYTES, partName } from './format.ts';
 import type { BackupConfiguration, BackupHeader, BackupManifest, BackupTable } from './format.ts';
 import { readSnapshot, type Snapshot } from './snapshot.ts';

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
-import { openDataDir } from '../data-dir-lock.ts';
+import { openDataDir } from '../../data-dir/lock.ts';
 import { chooseOsUser, commandAs, type OsUser } from './os-user.ts';
 import {
   createCluster,

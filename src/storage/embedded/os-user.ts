@@ -1,6 +1,6 @@
 import { stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { readPasswd, type PasswdEntry } from '../passwd.ts';
+import { readPasswd, type PasswdEntry } from '../../data-dir/passwd.ts';
 import { EmbeddedError } from './embedded-error.ts';
 import type { Programs } from './programs.ts';
 import { lastLines, runProgram, type Command } from './run-program.ts';

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { Connection, type Sql } from '../connection.ts';
-import { DatabaseUnavailableError, sqlState } from '../database-error.ts';
+import { Connection, type Sql } from '../db/connection.ts';
+import { DatabaseUnavailableError, sqlState } from '../db/database-error.ts';
 import { SUPERUSER } from './cluster.ts';
 import { findPostmaster, type Postmaster } from './postmaster.ts';
 

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { chmod, lchown, lstat, mkdir, rmdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { findFolderProblem } from '../private-folder.ts';
+import { findFolderProblem } from '../../data-dir/private-folder.ts';
 import { firstInaccessible, type OsUser } from './os-user.ts';
 import { EmbeddedError } from './embedded-error.ts';
 

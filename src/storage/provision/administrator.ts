@@ -1,6 +1,6 @@
-import { Connection, UNKNOWN_SETTING, type ConnectionTarget, type Sql } from '../connection.ts';
-import { DatabaseUnavailableError, CommitUnknownError, sqlState } from '../database-error.ts';
-import { readPasswd } from '../passwd.ts';
+import { Connection, UNKNOWN_SETTING, type ConnectionTarget, type Sql } from '../db/connection.ts';
+import { DatabaseUnavailableError, CommitUnknownError, sqlState } from '../db/database-error.ts';
+import { readPasswd } from '../../data-dir/passwd.ts';
 import { clusterLabel, type LocalCluster } from './clusters.ts';
 import { LocalDatabaseError } from './local-error.ts';
 

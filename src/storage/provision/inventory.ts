@@ -1,6 +1,6 @@
-import type { Sql } from '../connection.ts';
-import { checkSchema, newestVersion, schemaVersion } from '../migrate.ts';
-import { opensCanary, Sealer } from '../sealed.ts';
+import type { Sql } from '../db/connection.ts';
+import { checkSchema, newestVersion, schemaVersion } from '../db/migrate.ts';
+import { opensCanary, Sealer } from '../db/sealed.ts';
 import { LocalDatabaseError } from './local-error.ts';
 
 /** A role of a server that exists already. */

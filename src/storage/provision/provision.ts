@@ -1,5 +1,5 @@
-import type { Sql } from '../connection.ts';
-import { sqlState } from '../database-error.ts';
+import type { Sql } from '../db/connection.ts';
+import { sqlState } from '../db/database-error.ts';
 import { asAdministrator, isSupported, readVersion, type ServerVersion } from './administrator.ts';
 import { clusterLabel, type LocalCluster } from './clusters.ts';
 import { examineContents, inspectCluster, type FoundDatabase, type FoundRole, type Inventory } from './inventory.ts';

@@ -1,5 +1,5 @@
-import { Connection } from '../connection.ts';
-import { DatabaseUnavailableError, sqlState } from '../database-error.ts';
+import { Connection } from '../db/connection.ts';
+import { DatabaseUnavailableError, sqlState } from '../db/database-error.ts';
 import { CONNECT_TIMEOUT_MS, LOCK_TIMEOUT_MS, rootCause } from './administrator.ts';
 import { clusterLabel, type LocalCluster } from './clusters.ts';
 import { LocalDatabaseError } from './local-error.ts';

@@ -1,10 +1,10 @@
 import { expect } from '@jest/globals';
 import type { Seq } from '../../../src/model/ids.ts';
 import { CARRIED_TABLES } from '../../../src/storage/backup/tables.ts';
-import type { Sql } from '../../../src/storage/connection.ts';
-import { MessageLog } from '../../../src/storage/message-log.ts';
-import { ensureAttemptPartitions } from '../../../src/storage/retention.ts';
-import { checkCanary } from '../../../src/storage/sealed.ts';
+import type { Sql } from '../../../src/storage/db/connection.ts';
+import { MessageLog } from '../../../src/storage/messages/message-log.ts';
+import { ensureAttemptPartitions } from '../../../src/storage/retention/retention.ts';
+import { checkCanary } from '../../../src/storage/db/sealed.ts';
 import type { TestDatabase } from '../../support/database.ts';
 import { insertFile } from '../../support/files.ts';
 import { keyedPost, logOptions, makeGroups, makeHook, post, readWholeLog } from '../fixture.ts';

@@ -1,6 +1,6 @@
 import { PassThrough, Readable } from 'node:stream';
-import { Sealer } from '../../../src/storage/sealed.ts';
-import type { ConnectionTarget } from '../../../src/storage/connection.ts';
+import { Sealer } from '../../../src/storage/db/sealed.ts';
+import type { ConnectionTarget } from '../../../src/storage/db/connection.ts';
 import { loadDatabase, type Loaded } from '../../../src/storage/backup/load.ts';
 import { readBackup } from '../../../src/storage/backup/read.ts';
 import { writeBackup, type WriteOptions, type WrittenBackup } from '../../../src/storage/backup/write.ts';

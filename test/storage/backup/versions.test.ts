@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import { migrate } from '../../../src/storage/migrate.ts';
+import { migrate } from '../../../src/storage/db/migrate.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { VersionServer } from '../../support/version-server.ts';
 import { expectSame, fillDatabase } from './filled.ts';

@@ -1,0 +1,42 @@
+import type { Command } from 'commander';
+import type { Operation } from '../../operations/core/operation.ts';
+import { toSafeJson } from '../../model/invisible-text.ts';
+import { print, type CommandContext } from './context.ts';
+import { callServer } from './control-client.ts';
+import { dataDirOf } from './data-dir.ts';
+import { configFlag } from './options.ts';
+
+/** What a command asks the running server, and how it shows the answer to a person. */
+export interface ServerCall<Input, Output> {
+  readonly operation: Operation<Input, Output>;
+  readonly input: Input;
+  readonly json: boolean | undefined;
+  readonly lines: (result: Output) => readonly string[];
+}
+
+/** Calls an operation of the server that the command line means, and prints the result, with `--json` as it is. */
+export async function callAndPrint<Input, Output>(
+  context: CommandContext,
+  command: Command,
+  call: ServerCall<Input, Output>,
+): Promise<void> {
+  await callPrintReturn(context, command, call);
+}
+
+/** The same for a command that goes on with the result. */
+export async function callPrintReturn<Input, Output>(
+  context: CommandContext,
+  command: Command,
+  call: ServerCall<Input, Output>,
+): Promise<Output> {
+  const { operation, input, json, lines } = call;
+  const dataDir = dataDirOf(context, configFlag(command));
+  const result = await callServer({ dataDir, operation, input });
+  print(context, ...(json === true ? [toSafeJson(result, 2)] : lines(result)));
+  return result;
+}
+
+/** The end of a list that goes on: how to see the rest. */
+export function moreLines(next: string | number | null, option = '--after'): string[] {
+  return next === null ? [] : ['', `There are more: repeat the command with ${option} ${next}`];
+}

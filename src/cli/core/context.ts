@@ -1,0 +1,30 @@
+import type { Environment } from '../../config/tree.ts';
+import { toSafeJson } from '../../model/invisible-text.ts';
+import type { LocalPlaces } from '../../storage/provision/clusters.ts';
+
+/** What a command sees of the process it runs in. */
+export interface CommandContext {
+  readonly env: Environment;
+  /** Folder of the program as `findConfigFile` wants it: `<dir>/bin`. */
+  readonly programDir: string;
+  /** Where PostgreSQL servers of this machine are looked for; the system's places where nothing else is said. */
+  readonly localPlaces?: LocalPlaces;
+  readonly input: NodeJS.ReadStream;
+  readonly output: NodeJS.WriteStream;
+  readonly errors: NodeJS.WriteStream;
+}
+
+/** Prints lines for whoever reads the command's result. */
+export function print(context: CommandContext, ...lines: readonly string[]): void {
+  for (const line of lines) context.output.write(`${line}\n`);
+}
+
+/** Prints lines about what went wrong or goes on. */
+export function printError(context: CommandContext, ...lines: readonly string[]): void {
+  for (const line of lines) context.errors.write(`${line}\n`);
+}
+
+/** Prints a result as JSON for programs; others' text in it is harmless on a terminal too. */
+export function printJson(context: CommandContext, value: unknown): void {
+  print(context, toSafeJson(value, 2));
+}

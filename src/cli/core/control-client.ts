@@ -1,0 +1,121 @@
+import { connect, type Socket } from 'node:net';
+import * as z from 'zod';
+import { startCommand, thisInstallation } from '../../installation.ts';
+import type { Operation } from '../../operations/core/operation.ts';
+import { ControlFolderError, findControlSocket } from '../../data-dir/control-socket-path.ts';
+import { exitCodes } from './exit-codes.ts';
+import { CommandError } from './failure.ts';
+
+const TIMEOUT_MS = 30_000;
+/** A group's 100 hooks with URLs of 2,048 characters are a fifth of this. */
+const MAX_ANSWER_BYTES = 1024 * 1024;
+/** The server hangs up on a longer line. */
+const MAX_REQUEST_BYTES = 1024 * 1024;
+/** The server's words for "try again later", which are no verdict on the operation. */
+const AWAY = new Set(['database_away', 'intake_full', 'stopping']);
+
+const answerSchema = z.union([
+  z.object({ error: z.object({ message: z.string(), data: z.object({ code: z.string() }).optional() }) }),
+  z.object({ result: z.unknown() }),
+]);
+
+/** The program was upgraded beneath a server that still runs. */
+export class OtherVersionError extends CommandError {
+  constructor(dataDir: string, options: ErrorOptions) {
+    const what = 'answers as another version of Klatch does: restart the server, so that both are the same';
+    super(exitCodes.unavailable, `the Klatch with the data directory ${dataDir} ${what}`, options);
+  }
+}
+
+export interface ControlCall<Input, Output> {
+  readonly dataDir: string;
+  readonly operation: Operation<Input, Output>;
+  readonly input: Input;
+  /** From connecting to the end of the answer. */
+  readonly timeoutMs?: number;
+}
+
+/**
+ * Calls an operation of the running server as the administrator, through the control socket of its data directory.
+ * Rejects with CommandError: `unavailable` when no server runs or answers there (or one of another version), `notPermitted` when the socket is
+ * closed to this user, `operationFailed` with the operation's public sentence.
+ */
+export async function callServer<Input, Output>(call: ControlCall<Input, Output>): Promise<Output> {
+  const { dataDir, operation, input, timeoutMs = TIMEOUT_MS } = call;
+  const request = JSON.stringify({ jsonrpc: '2.0', id: 1, method: operation.name, params: input });
+  if (Buffer.byteLength(request) > MAX_REQUEST_BYTES) {
+    throw new CommandError(exitCodes.operationFailed, 'this is more than the server takes in one request, 1 MiB');
+  }
+  let line: string;
+  try {
+    line = await exchange(findControlSocket(dataDir), request, timeoutMs);
+  } catch (error) {
+    throw explain(error, dataDir);
+  }
+  const answer = answerSchema.parse(JSON.parse(line));
+  if ('error' in answer) throw refused(answer.error);
+  const result = operation.output.safeParse(answer.result);
+  if (result.success) return result.data;
+  throw new OtherVersionError(dataDir, { cause: result.error });
+}
+
+/** One line there, one line back. */
+async function exchange(path: string, request: string, timeoutMs: number): Promise<string> {
+  const socket = connect(path);
+  const timer = setTimeout(() => socket.destroy(silent(`did not answer within ${timeoutMs / 1000} s`)), timeoutMs);
+  try {
+    socket.write(`${request}\n`);
+    return await firstLine(socket);
+  } finally {
+    clearTimeout(timer);
+    socket.destroy();
+  }
+}
+
+async function firstLine(socket: Socket): Promise<string> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  return new Promise((resolve, reject) => {
+    socket.once('error', reject);
+    socket.once('close', () => reject(silent('ended the connection without an answer')));
+    socket.on('data', (chunk: Buffer) => {
+      const end = chunk.indexOf('\n');
+      chunks.push(end === -1 ? chunk : chunk.subarray(0, end));
+      bytes += chunk.length;
+      if (end !== -1) resolve(Buffer.concat(chunks).toString('utf8'));
+      else if (bytes > MAX_ANSWER_BYTES) socket.destroy(silent('sent an answer that is too long'));
+    });
+  });
+}
+
+/** The server is there and yet gives no answer. */
+function silent(what: string): CommandError {
+  return new CommandError(exitCodes.unavailable, what);
+}
+
+function refused({ message, data }: { message: string; data?: { code: string } | undefined }): CommandError {
+  const exitCode = AWAY.has(data?.code ?? '') ? exitCodes.unavailable : exitCodes.operationFailed;
+  return new CommandError(exitCode, message);
+}
+
+function explain(error: unknown, dataDir: string): unknown {
+  if (error instanceof CommandError) {
+    return new CommandError(error.exitCode, `the Klatch with the data directory ${dataDir} ${error.message}`);
+  }
+  if (error instanceof ControlFolderError) {
+    return new CommandError(exitCodes.notPermitted, error.message, { cause: error });
+  }
+  const { code } = error as NodeJS.ErrnoException;
+  const place = `the data directory ${dataDir}`;
+  if (code === 'EACCES' || code === 'EPERM') {
+    const who = 'run the command as root, or as the user that the server runs as';
+    return new CommandError(exitCodes.notPermitted, `this user may not speak to the Klatch with ${place}: ${who}`, {
+      cause: error,
+    });
+  }
+  if (code === 'ENOENT' || code === 'ECONNREFUSED' || code === 'ENOTDIR') {
+    const sentence = `no Klatch runs with ${place}: start it with \`${startCommand(thisInstallation())}\``;
+    return new CommandError(exitCodes.unavailable, sentence, { cause: error });
+  }
+  return error;
+}

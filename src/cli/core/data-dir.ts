@@ -1,0 +1,35 @@
+import { existsSync } from 'node:fs';
+import { readAsset } from '../../assets.ts';
+import { findConfigFile, readTree, REFERENCE } from '../../config/tree.ts';
+import { ConfigError, NotConfiguredError } from '../../config/problem.ts';
+import { settingEntries, type SettingKey, type Settings } from '../../config/schema.ts';
+import { readSettings } from '../../config/settings.ts';
+import type { CommandContext } from './context.ts';
+
+/**
+ * The data directory that a configuration names, or the default where there is no such file. It is all it takes to find
+ * the running server: a command must work while another key is being edited, and for users who may not read the
+ * server's private keys. Throws ConfigError or NotConfiguredError for what concerns this key alone.
+ */
+export function readDataDir(file: string, env: CommandContext['env']): string {
+  return readSetting(file, env, 'data-dir').path;
+}
+
+/** One key of a configuration, whatever is wrong with the others; reference.conf alone where there is no such file. */
+export function readSetting<Key extends SettingKey>(file: string, env: CommandContext['env'], key: Key): Settings[Key] {
+  const reference = { name: REFERENCE, text: readAsset('config/reference.conf') };
+  const tree = readTree(existsSync(file) ? [reference, { path: file }] : [reference], env);
+  // To read the others costs a command 8 ms.
+  const entries = settingEntries().filter(([each]) => each === key);
+  const { settings, missing, problems } = readSettings(tree, file, entries);
+  const value: Settings[Key] | undefined = settings[key];
+  const ours = (found: { key: string }): boolean => found.key === key || found.key.startsWith(`${key}[`);
+  if (missing.some(ours)) throw new NotConfiguredError(missing.filter(ours));
+  if (value === undefined) throw new ConfigError(problems.filter(ours));
+  return value;
+}
+
+/** The data directory of the configuration that a command line means. */
+export function dataDirOf(context: CommandContext, flag: string | undefined): string {
+  return readDataDir(findConfigFile({ flag, env: context.env, programDir: context.programDir }), context.env);
+}

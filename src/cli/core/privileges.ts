@@ -1,0 +1,55 @@
+import { realpathSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import type { Owner } from '../../config/durable-file.ts';
+import { ownerOf } from '../setup/configure.ts';
+import { exitCodes } from './exit-codes.ts';
+import { CommandError } from './failure.ts';
+
+/** The folder of the configuration that belongs to the service of the package. */
+const SERVICE_FOLDER = '/etc/klatch';
+
+/**
+ * Refuses to be the service by hand: a server that root starts would leave files that the service, which runs as the
+ * user klatch, cannot write, and PostgreSQL does not run as root. `uid` is who runs this process.
+ */
+export function refuseRoot(file: string, uid: number | undefined): void {
+  // The name counts as well as what is behind it: either may be a link.
+  if (uid !== 0 || ![resolve(file), resolved(file)].some((path) => dirname(path) === SERVICE_FOLDER)) return;
+  const what = `the server does not run as root with ${file}, which belongs to the service`;
+  throw new CommandError(exitCodes.notPermitted, `${what}. Start the service: sudo service klatch start`);
+}
+
+function resolved(file: string): string {
+  try {
+    return realpathSync(file);
+  } catch {
+    // Whoever reads it next says what is wrong with it.
+    return resolve(file);
+  }
+}
+
+/** What becoming another user takes; `process` has it. */
+export interface Identity {
+  geteuid?: () => number;
+  setgroups?: (groups: number[]) => void;
+  setgid?: (gid: number) => void;
+  setuid?: (uid: number) => void;
+}
+
+/**
+ * From here on root is the user that the data directory belongs to, for good: what a command makes in there, the
+ * server has to be able to write. Does nothing for others, or where the directory is root's or not there. To be called
+ * after everything that takes root was read, and before the directory is touched.
+ */
+export function dropPrivileges(dataDir: string, identity: Identity = process): void {
+  const owner = targetOwner(dataDir, identity);
+  if (owner === null) return;
+  identity.setgroups?.([owner.gid]);
+  identity.setgid?.(owner.gid);
+  identity.setuid?.(owner.uid);
+}
+
+/** Whom `dropPrivileges` makes of this process; null: it changes nothing. */
+export function targetOwner(dataDir: string, identity: Identity = process): Owner | null {
+  return identity.geteuid?.() === 0 ? ownerOf(dataDir) : null;
+}

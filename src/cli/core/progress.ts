@@ -1,0 +1,84 @@
+import type { CopyProgress } from '../../storage/backup/write.ts';
+import { BackupError } from '../../storage/backup/format.ts';
+import { printError, type CommandContext } from './context.ts';
+import { exitCodes } from './exit-codes.ts';
+import { CommandError } from './failure.ts';
+import { StopSignals } from './stop-signals.ts';
+
+const SHOW_MS = 200;
+const KIB = 1024;
+const MIB = 1024 * KIB;
+
+/** What a signal ends long work with. */
+class InterruptedError extends Error {
+  override readonly name = 'InterruptedError';
+}
+
+/**
+ * Runs work that a signal may end at any time: the work is told, tidies up and rejects, and then the process ends by that
+ * signal. What is wrong with a backup becomes a sentence of the command.
+ */
+export async function runInterruptibly<T>(
+  context: CommandContext,
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const controller = new AbortController();
+  let by: NodeJS.Signals | null = null;
+  const signals = new StopSignals(() => process.exit(exitCodes.internal));
+  void signals.asked.then((signal) => {
+    by = signal;
+    controller.abort(new InterruptedError(`ended by ${signal}`));
+  });
+  signals.start();
+  try {
+    return await work(controller.signal);
+  } catch (error) {
+    if (by !== null) endBy(context, by, signals);
+    if (error instanceof BackupError)
+      throw new CommandError(exitCodes.operationFailed, error.message, { cause: error });
+    throw error;
+  } finally {
+    signals.stop();
+  }
+}
+
+function endBy(context: CommandContext, signal: NodeJS.Signals, signals: StopSignals): void {
+  printError(context, `klatch: ended by ${signal}; nothing was left behind`);
+  signals.stop();
+  process.kill(process.pid, signal);
+}
+
+/** Shows on a terminal how far a copy is, in one line that is written over; nowhere else. */
+export class ProgressLine {
+  readonly #context: CommandContext;
+  #shownAtMs = 0;
+  #isShown = false;
+
+  constructor(context: CommandContext) {
+    this.#context = context;
+  }
+
+  readonly show = ({ table, rows, bytes }: CopyProgress): void => {
+    const now = performance.now();
+    if (!this.#context.errors.isTTY || now - this.#shownAtMs < SHOW_MS) return;
+    this.#shownAtMs = now;
+    this.#isShown = true;
+    this.#context.errors.write(`\r\u001b[K${table}: ${describeAmount(rows, bytes)}`);
+  };
+
+  /** Takes the line away. */
+  clear(): void {
+    if (this.#isShown) this.#context.errors.write('\r\u001b[K');
+    this.#isShown = false;
+  }
+}
+
+/** For instance "12,345 rows, 1.2 MiB". */
+export function describeAmount(rows: number, bytes: number): string {
+  const size = bytes < MIB ? `${(bytes / KIB).toFixed(1)} KiB` : `${(bytes / MIB).toFixed(1)} MiB`;
+  return `${describeRows(rows)}, ${size}`;
+}
+
+export function describeRows(rows: number): string {
+  return `${rows.toLocaleString('en-US')} row${rows === 1 ? '' : 's'}`;
+}

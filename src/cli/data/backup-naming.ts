@@ -1,0 +1,72 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { text } from 'node:stream/consumers';
+import * as z from 'zod';
+import { commandOf, NAMING, thisInstallation } from '../../installation.ts';
+import { BackupError } from '../../storage/backup/format.ts';
+import { linkStepOf, type LinkStep } from '../../storage/backup/partial-file.ts';
+import type { CommandContext } from '../core/context.ts';
+
+const OVERWRITE = 'overwrite';
+/** Where the child has the open file. */
+const DESCRIPTOR = 3;
+const NAME_IT = 'name\n';
+
+/** What the child says at its end. */
+const outcomeSchema = z.object({
+  error: z.object({ message: z.string(), code: z.string().optional(), syscall: z.string().optional() }).nullable(),
+  isExpected: z.boolean(),
+});
+type Outcome = z.infer<typeof outcomeSchema>;
+
+interface Target {
+  readonly path: string;
+  readonly overwrite: boolean;
+}
+
+/**
+ * Names the file of a descriptor with root's rights, which this process is about to give up: a child keeps them. It
+ * opens nothing and knows the path from the beginning, so that whoever gets hold of this process can make it give the
+ * file its name or remove it, and nothing else. It removes the file when this process dies.
+ */
+export function nameAsRoot(descriptor: number, { path, overwrite }: Target): LinkStep {
+  const words = [NAMING, path, ...(overwrite ? [OVERWRITE] : [])];
+  const { file, name, args } = commandOf(thisInstallation(), process, words);
+  const child = spawn(file, args, {
+    argv0: name,
+    // Ctrl-C at the terminal is for the backup, which then has the file removed.
+    detached: true,
+    stdio: ['pipe', 'pipe', 'inherit', descriptor],
+  });
+  // Whether it started is asked when it is needed; an error without a listener would end the process.
+  const ended = Promise.all([text(child.stdout!), once(child, 'close')]);
+  ended.catch(() => {});
+  // A child that has ended takes no order; its outcome says why.
+  child.stdin!.on('error', () => {});
+  const order = async (word: string): Promise<void> => {
+    child.stdin!.end(word);
+    const [output] = await ended;
+    const { error, isExpected } = outcomeSchema.parse(JSON.parse(output));
+    if (error === null) return;
+    throw isExpected ? new BackupError(error.message) : Object.assign(new Error(error.message), error);
+  };
+  return { name: () => order(NAME_IT), remove: () => order('') };
+}
+
+/** The child's side. It is no command for people, so the parser of command lines, help and completion do not know it. */
+export async function runNaming([, path = '', existing]: readonly string[], context: CommandContext): Promise<void> {
+  const naming = linkStepOf(DESCRIPTOR, { path, overwrite: existing === OVERWRITE });
+  const order = await text(context.input);
+  const outcome = await attempt(() => (order === NAME_IT ? naming.name() : naming.remove()));
+  context.output.write(JSON.stringify(outcome));
+}
+
+async function attempt(work: () => Promise<void>): Promise<Outcome> {
+  try {
+    await work();
+    return { error: null, isExpected: true };
+  } catch (error) {
+    const { message, code, syscall } = error as NodeJS.ErrnoException;
+    return { error: { message, code, syscall }, isExpected: error instanceof BackupError };
+  }
+}

@@ -1,0 +1,145 @@
+import { constants, setPriority } from 'node:os';
+import { resolve } from 'node:path';
+import type { Command } from 'commander';
+import { exportConfiguration } from '../../config/export.ts';
+import { loadConfig, type LoadedConfig } from '../../config/load.ts';
+import { findConfigFile } from '../../config/tree.ts';
+import type { BackupManifest } from '../../storage/backup/format.ts';
+import { PartialFile } from '../../storage/backup/partial-file.ts';
+import { connectForReading } from '../../storage/backup/connect.ts';
+import { writeBackup, type ConfigurationFiles, type WrittenBackup } from '../../storage/backup/write.ts';
+import { readVersion } from '../../version.ts';
+import { toSafeJson } from '../../model/invisible-text.ts';
+import { print, printError, type CommandContext } from '../core/context.ts';
+import { exitCodes } from '../core/exit-codes.ts';
+import { CommandError } from '../core/failure.ts';
+import { describeAmount, ProgressLine, runInterruptibly } from '../core/progress.ts';
+import { nameAsRoot } from './backup-naming.ts';
+import { configFlag, withExamples, withJson } from '../core/options.ts';
+import { dropPrivileges, targetOwner } from '../core/privileges.ts';
+
+interface BackupOptions {
+  readonly withSecrets?: boolean;
+  readonly force?: boolean;
+  readonly json?: boolean;
+}
+
+export function addBackup(program: Command, context: CommandContext): void {
+  const command = program
+    .command('backup')
+    .description('write everything into one file, of one moment, whether the server runs or not')
+    .argument('<file>', 'the file to make; - is standard output')
+    .option('--with-secrets', 'the configuration as it is, with its secrets and private keys')
+    .option('--force', 'overwrite a file that is there')
+    .action(async (file: string, options: BackupOptions, self: Command) =>
+      backup(context, { file, flag: configFlag(self), options }),
+    );
+  withExamples(withJson(command), [
+    'klatch backup /var/backups/klatch-$(date +%F).tar.gz',
+    'klatch backup --with-secrets - | ssh backup.example.org "umask 077; cat > klatch.tar.gz"',
+  ]);
+}
+
+async function backup(
+  context: CommandContext,
+  { file, flag, options }: { file: string; flag: string | undefined; options: BackupOptions },
+): Promise<void> {
+  const configFile = findConfigFile({ flag, env: context.env, programDir: context.programDir });
+  const loaded = loadConfig(configFile, { env: context.env });
+  const path = file === '-' ? null : resolve(file);
+  const written = await runInterruptibly(context, (signal) => write(context, { loaded, path, options, signal }));
+  // Standard output is the backup.
+  const tell = path === null ? printError : print;
+  const report = { file: path, ...written.header, rows: written.manifest.rows };
+  if (options.json === true) tell(context, toSafeJson(report, 2));
+  else tell(context, ...reportLines(written, path ?? 'standard output'));
+}
+
+interface Task {
+  readonly loaded: LoadedConfig;
+  /** Null: standard output. */
+  readonly path: string | null;
+  readonly options: BackupOptions;
+  readonly signal: AbortSignal;
+}
+
+async function write(context: CommandContext, task: Task): Promise<WrittenBackup> {
+  const { loaded, path, options, signal } = task;
+  const configuration = readConfiguration(context, loaded, options);
+  // Before the database is looked for: a name that is taken is told at once.
+  const file = path === null ? null : await createFile(path, { loaded, overwrite: options.force === true });
+  dropPrivileges(loaded.config.dataDir);
+  const progress = new ProgressLine(context);
+  try {
+    const database = await connectForReading(loaded.config, () => {});
+    try {
+      beNice();
+      const written = await writeBackup(database.target, file?.stream() ?? standardOutput(context), {
+        configuration,
+        version: readVersion(),
+        onProgress: progress.show,
+        signal,
+      });
+      await file?.finish();
+      return written;
+    } finally {
+      await database.close();
+    }
+  } catch (error) {
+    await file?.discard();
+    if ((error as NodeJS.ErrnoException).code !== 'EPIPE') throw error;
+    const sentence = 'nobody reads standard output any more: what was written is no whole backup';
+    throw new CommandError(exitCodes.outputLost, sentence, { cause: error });
+  } finally {
+    progress.clear();
+  }
+}
+
+/** In a folder of root's the name stays root's business, although the rest of the work is done by the owner. */
+async function createFile(
+  path: string,
+  { loaded, overwrite }: { loaded: LoadedConfig; overwrite: boolean },
+): Promise<PartialFile> {
+  if (targetOwner(loaded.config.dataDir) === null) return PartialFile.create(path, { overwrite });
+  return PartialFile.create(path, { overwrite, naming: (descriptor) => nameAsRoot(descriptor, { path, overwrite }) });
+}
+
+/** Without the rule for other commands, that a reader who has seen enough is no failure. */
+function standardOutput({ output }: CommandContext): NodeJS.WriteStream {
+  return output.removeAllListeners('error');
+}
+
+/** The server comes first; only now, since a database that we started would have inherited it. */
+function beNice(): void {
+  setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
+}
+
+function readConfiguration(context: CommandContext, loaded: LoadedConfig, options: BackupOptions): ConfigurationFiles {
+  const secrets = options.withSecrets === true;
+  const { files, missing } = exportConfiguration(loaded, { env: context.env, secrets });
+  return {
+    record: {
+      secrets,
+      files: files.map(({ name, path, kind }) => ({ name, path, kind })),
+      missing: [...missing],
+    },
+    contents: new Map(files.map(({ name, content }) => [name, content])),
+  };
+}
+
+function reportLines({ header, manifest }: WrittenBackup, where: string): string[] {
+  const { missing } = header.configuration;
+  return [
+    `Wrote ${totalOf(manifest)} before compression to ${where}.`,
+    ...(missing.length === 0
+      ? ['It holds the secrets of the configuration: keep it as safe as server.conf.']
+      : ['Not in it, keep these elsewhere (or give --with-secrets):', ...missing.map((each) => `  ${each}`)]),
+  ];
+}
+
+/** All rows and bytes. */
+export function totalOf({ rows, parts }: BackupManifest): string {
+  const total = Object.values(rows).reduce((sum, count) => sum + count, 0);
+  const bytes = parts.reduce((sum, part) => sum + part.bytes, 0);
+  return describeAmount(total, bytes);
+}

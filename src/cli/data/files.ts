@@ -1,0 +1,107 @@
+import type { Command } from 'commander';
+import { checkFiles } from '../../operations/server/files-check.ts';
+import { type CommandContext, print, printJson } from '../core/context.ts';
+import { callServer } from '../core/control-client.ts';
+import { dataDirOf } from '../core/data-dir.ts';
+import { exitCodes } from '../core/exit-codes.ts';
+import { CommandError } from '../core/failure.ts';
+import { formatTable } from '../core/table.ts';
+import { configFlag, withExamples, withJson } from '../core/options.ts';
+
+type Page = Awaited<ReturnType<(typeof checkFiles)['run']>>;
+type Finding = Page['found'][number];
+
+interface CheckOptions {
+  readonly repair?: boolean;
+  readonly json?: boolean;
+}
+
+/** What is shown one by one; beyond it the counts tell. */
+const MAX_SHOWN = 10_000;
+/** A page removes up to a thousand files from a store that may be slow. */
+const PAGE_MS = 10 * 60_000;
+
+const WORDS: Readonly<Record<Finding['problem'], string>> = {
+  stray: 'file without a row',
+  lost: 'row without its file',
+  size: 'file of another length',
+  again: 'lost file that is there again',
+  upload: 'left over of an upload',
+  usage: 'count that is wrong',
+};
+
+export function addFiles(program: Command, context: CommandContext): void {
+  const files = program.command('files').description('look after the files of messages');
+  withExamples(files, ['klatch files check', 'klatch files check --repair']);
+  const command = files
+    .command('check')
+    .description('compare the database with the store of files; ends with 1 when something does not fit and stays so')
+    .option('--repair', 'remove what has no row, mark what is lost, and count anew')
+    .action((options: CheckOptions, self: Command) => check(context, configFlag(self), options));
+  withExamples(withJson(command), ['klatch files check', 'klatch files check --repair --json']);
+}
+
+/** What all pages found together. */
+interface Result {
+  store: string;
+  files: number;
+  uploads: number;
+  readonly found: Finding[];
+  problems: number;
+  repaired: number;
+  isEmpty: boolean;
+}
+
+async function check(context: CommandContext, flag: string | undefined, options: CheckOptions): Promise<void> {
+  const { repair = false, json } = options;
+  const result = await checkAll(dataDirOf(context, flag), repair);
+  const { store, files, uploads, found, problems, repaired, isEmpty } = result;
+  const left = problems - repaired;
+  if (json === true) {
+    printJson(context, { ok: left === 0, store, files, uploads, problems, repaired, found });
+  } else {
+    print(context, ...lines(result));
+  }
+  if (isEmpty) {
+    const sentence = `${store} has no file at all, so that lost ones were not marked: is it the right one, and there?`;
+    throw new CommandError(exitCodes.operationFailed, sentence);
+  }
+  if (left === 0) return;
+  const advice = repair ? '' : ': `klatch files check --repair` repairs them';
+  throw new CommandError(exitCodes.operationFailed, `${left} problem${left === 1 ? '' : 's'} left${advice}`);
+}
+
+async function checkAll(dataDir: string, repair: boolean): Promise<Result> {
+  const result: Result = { store: '', files: 0, uploads: 0, found: [], problems: 0, repaired: 0, isEmpty: false };
+  for (let after: string | null = null; ;) {
+    const input = { repair, after };
+    const page: Page = await callServer({ dataDir, operation: checkFiles, input, timeoutMs: PAGE_MS });
+    result.store = page.store;
+    result.files += page.files;
+    result.uploads += page.uploads;
+    result.found.push(...page.found.slice(0, MAX_SHOWN - result.found.length));
+    result.problems += page.found.length;
+    result.repaired += page.found.filter((finding) => finding.repaired).length;
+    result.isEmpty ||= page.empty;
+    if (page.next === null) return result;
+    after = page.next;
+  }
+}
+
+function lines({ store, files, uploads, found, problems, repaired }: Result): string[] {
+  const looked = `Looked at ${counted(files, 'file')} and ${counted(uploads, 'upload')} in ${store}.`;
+  if (problems === 0) return [looked, 'Everything fits.'];
+  const rows = found.map(({ problem, file, bytes, repaired: isRepaired }) => [
+    WORDS[problem],
+    file ?? '-',
+    bytes ?? '-',
+    isRepaired ? 'repaired' : 'stays',
+  ]);
+  const more = problems > found.length ? [`… and ${problems - found.length} more`] : [];
+  const summary = `${counted(problems, 'problem')}, ${repaired} repaired.`;
+  return [...formatTable(['WHAT', 'FILE', 'BYTES', 'NOW'], rows), ...more, '', looked, summary];
+}
+
+function counted(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`;
+}

@@ -1,0 +1,170 @@
+import { existsSync } from 'node:fs';
+import { dirname, isAbsolute, relative, resolve } from 'node:path';
+import type { Command } from 'commander';
+import type { ServerKeyFiles } from '../../config/config.ts';
+import type { Owner } from '../../config/durable-file.ts';
+import { quote } from '../../config/edit.ts';
+import { findConfigFile } from '../../config/tree.ts';
+import { ConfigNotFoundError, NotConfiguredError } from '../../config/problem.ts';
+import { checkServerKeys, createServerKeys } from '../../config/server-key-files.ts';
+import { describePublicFile, isReadableByOthers, serverKeyFiles } from '../../config/server-key-files.ts';
+import { SIGNING_KEYS } from '../../model/server-key.ts';
+import { ownerOf } from '../setup/configure.ts';
+import { type CommandContext, print, printError, printJson } from '../core/context.ts';
+import { readDataDir, readSetting } from '../core/data-dir.ts';
+import { exitCodes } from '../core/exit-codes.ts';
+import { CommandError } from '../core/failure.ts';
+import { formatFields, formatTable } from '../core/table.ts';
+import { configFlag, withExamples, withJson } from '../core/options.ts';
+import { addRotateServerSecret } from './rotate-secret.ts';
+
+const SETTING = 'modules.security.server-keys';
+
+interface GenerateOptions {
+  readonly dir?: string;
+  readonly json?: boolean;
+}
+
+export function addKeys(program: Command, context: CommandContext): void {
+  const keys = program.command('keys').description("make and show the server's keys, and change its secret");
+  withExamples(keys, ['klatch keys list', 'klatch keys generate --dir /etc/klatch/keys-2027']);
+  const generate = keys
+    .command('generate')
+    .description('make a new pair of server keys and print what to write into server.conf; it overwrites nothing')
+    .option(
+      '--dir <folder>',
+      'where to put the two files, counted from the current folder (default: the folder of server.conf)',
+    )
+    .action((options: GenerateOptions, self: Command) => generateKeys(context, configFlag(self), options));
+  withExamples(withJson(generate), ['klatch keys generate --dir /etc/klatch/keys-2027', 'klatch keys generate']);
+  const list = keys
+    .command('list')
+    .description('show the server keys that are configured, which of them sign, and what is wrong with them')
+    .action((options: { json?: boolean }, self: Command) => listKeys(context, configFlag(self), options));
+  withExamples(withJson(list), ['klatch keys list', 'klatch keys list --json']);
+  addRotateServerSecret(keys, context);
+}
+
+function generateKeys(context: CommandContext, flag: string | undefined, { dir, json }: GenerateOptions): void {
+  const files = serverKeyFiles(resolve(dir ?? dirname(findFile(context, flag))));
+  const file = findFileIfAny(context, flag);
+  refuseTaken(files);
+  // Before anything is written: what cannot be read here could not be completed either.
+  const others = file === null ? [] : answeredPairs(context, file);
+  const owner = serverUser(context, file);
+  createServerKeys(dirname(files.private), owner === null ? {} : { owner });
+  const shown = describePublicFile(files.public);
+  if (shown === null) throw new CommandError(exitCodes.cannotCreate, `${files.public} cannot be read back`);
+  const setting = settingText(file, [files, ...others]);
+  if (json === true) {
+    printJson(context, { ...shown, files, setting });
+    return;
+  }
+  const fields = formatFields([
+    ...Object.entries(shown),
+    ['private file', files.private],
+    ['public file', files.public],
+  ]);
+  print(context, 'Made a pair of server keys.', ...fields, '', advise(file, others.length > 0), '', setting);
+}
+
+/** The lines hold a full path, which means another key inside the braces of a section: only the end is outside for sure. */
+function advise(file: string | null, replaces: boolean): string {
+  const old = replaces ? ' There they replace the list of before, which can be deleted.' : '';
+  const place = `at the end of ${file ?? 'server.conf'}, outside all braces`;
+  return `To sign with it, put these lines ${place}, and restart the server.${old}`;
+}
+
+function refuseTaken(files: ServerKeyFiles): void {
+  const [taken] = [files.private, files.public].filter((path) => existsSync(path));
+  if (taken === undefined) return;
+  const advice = 'give --dir a folder of its own for the new pair';
+  throw new CommandError(exitCodes.cannotCreate, `${taken} is there already, and nothing was written: ${advice}`);
+}
+
+function findFile({ env, programDir }: CommandContext, flag: string | undefined): string {
+  return findConfigFile({ flag, env, programDir });
+}
+
+/** Null where nobody named a configuration and there is none. */
+function findFileIfAny(context: CommandContext, flag: string | undefined): string | null {
+  try {
+    return findFile(context, flag);
+  } catch (error) {
+    if (flag === undefined && error instanceof ConfigNotFoundError) return null;
+    throw error;
+  }
+}
+
+/** As root, the private key has to belong to whom the server runs as. */
+function serverUser({ env }: CommandContext, file: string | null): Owner | null {
+  return process.geteuid?.() !== 0 || file === null ? null : ownerOf(readDataDir(file, env));
+}
+
+function configuredPairs({ env }: CommandContext, file: string): ServerKeyFiles[] {
+  const pairs = readSetting(file, env, SETTING) ?? [];
+  return pairs.map((pair) => ({ public: pair.public.path, private: pair.private.path }));
+}
+
+/** The same, and none where the list still holds its placeholder: the new pair is to take its place. */
+function answeredPairs(context: CommandContext, file: string): ServerKeyFiles[] {
+  try {
+    return configuredPairs(context, file);
+  } catch (error) {
+    if (error instanceof NotConfiguredError) return [];
+    throw error;
+  }
+}
+
+/** The new pair before those that are configured, so that it signs and receivers that know an old one are not lost. */
+function settingText(file: string | null, pairs: readonly ServerKeyFiles[]): string {
+  const shown = (path: string): string => quote(file === null ? path : fromFolderOf(file, path));
+  const lines = pairs.map((pair) => `  { public = ${shown(pair.public)}, private = ${shown(pair.private)} }`);
+  return [`${SETTING} = [`, ...lines, ']'].join('\n');
+}
+
+/** Below the configuration's folder a relative path, so that the folder can be moved as a whole. */
+function fromFolderOf(file: string, path: string): string {
+  const below = relative(dirname(resolve(file)), path);
+  return below.startsWith('..') || isAbsolute(below) ? path : below;
+}
+
+interface ListedKey {
+  readonly id: string | null;
+  readonly public: string | null;
+  readonly files: ServerKeyFiles;
+  readonly signs: boolean;
+  readonly problems: readonly string[];
+  readonly warnings: readonly string[];
+}
+
+function listKeys(context: CommandContext, flag: string | undefined, { json }: { json?: boolean }): void {
+  const file = findFile(context, flag);
+  const keys = configuredPairs(context, file).map(inspect);
+  if (json === true) printJson(context, { file, keys });
+  else if (keys.length === 0) print(context, 'There are no server keys: "klatch keys generate" makes a pair.');
+  else print(context, ...keyLines(keys));
+  const found = keys.flatMap(({ problems }) => problems);
+  for (const warning of keys.flatMap(({ warnings }) => warnings)) printError(context, `warning: ${warning}`);
+  if (found.length === 0) return;
+  const what = `as this user the server could not start with these keys (${SETTING} in ${file})`;
+  throw new CommandError(exitCodes.notConfigured, [what, ...(json === true ? [] : found)].join('\n'));
+}
+
+function inspect(files: ServerKeyFiles, index: number): ListedKey {
+  const shown = describePublicFile(files.public);
+  const problems = checkServerKeys(files).map(({ sentence }) => sentence);
+  const isOpen = isReadableByOthers(files.private);
+  const warnings = isOpen ? [`${files.private} can be read by every user of this machine: chmod o-r`] : [];
+  const signs = index < SIGNING_KEYS && problems.length === 0;
+  return { id: shown?.id ?? null, public: shown?.public ?? null, files, signs, problems, warnings };
+}
+
+function keyLines(keys: readonly ListedKey[]): string[] {
+  const use = ({ signs, problems }: ListedKey): string => {
+    if (problems.length > 0) return 'broken';
+    return signs ? 'signs' : `only shown (${SIGNING_KEYS} sign)`;
+  };
+  const rows = keys.map((key) => [use(key), key.id ?? '-', key.public ?? '-', key.files.private]);
+  return formatTable(['use', 'id', 'public key', 'private file'], rows);
+}

@@ -1,0 +1,47 @@
+import type { Command } from 'commander';
+import type { Config } from '../../config/config.ts';
+import { loadConfig } from '../../config/load.ts';
+import { findConfigFile } from '../../config/tree.ts';
+import { silentLog } from '../../log.ts';
+import { DataDirLock } from '../../data-dir/lock.ts';
+import { newestVersion } from '../../storage/db/migrate.ts';
+import { openDatabase } from '../../storage/open-database.ts';
+import { Sealer } from '../../storage/db/sealed.ts';
+import { type CommandContext, print, printError, printJson } from '../core/context.ts';
+import { configFlag, withExamples, withJson } from '../core/options.ts';
+import { dropPrivileges } from '../core/privileges.ts';
+
+export function addMigrate(program: Command, context: CommandContext): void {
+  const command = program
+    .command('migrate')
+    .description('bring the database to the schema of this program; the server must not run (it does this by itself)')
+    .action(async ({ json }: { json?: boolean }, self: Command) => {
+      const file = findConfigFile({ flag: configFlag(self), env: context.env, programDir: context.programDir });
+      const applied = await migrateDatabase(context, loadConfig(file, { env: context.env }).config);
+      const version = newestVersion();
+      if (json === true) printJson(context, { version, applied });
+      else if (applied.length === 0) print(context, `Nothing to do: the database is at schema ${version}.`);
+      else print(context, ...applied.map((name) => `applied ${name}`), `The database is at schema ${version}.`);
+    });
+  withExamples(withJson(command), ['klatch migrate', 'klatch migrate --config ./server.conf --json']);
+}
+
+/**
+ * Applies what is missing and resolves with its names. It holds the data directory's lock: DataDirLockedError when a
+ * server runs on it. Rejects with what `openDatabase` rejects with.
+ */
+async function migrateDatabase(context: CommandContext, config: Config): Promise<readonly string[]> {
+  const log = {
+    ...silentLog(),
+    warn: (event: string, { reason = '' } = {}) => printError(context, `${event}: ${reason}`),
+  };
+  dropPrivileges(config.dataDir);
+  const lock = await DataDirLock.acquire(config.dataDir);
+  try {
+    const opened = await openDatabase(config, { sealer: new Sealer(config.secret), log });
+    await opened.stop();
+    return opened.applied;
+  } finally {
+    await lock.release();
+  }
+}

@@ -1,0 +1,215 @@
+import { createReadStream } from 'node:fs';
+import { open as openFile, type FileHandle } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { addAbortSignal, Readable } from 'node:stream';
+import type { Command } from 'commander';
+import type { Config } from '../../config/config.ts';
+import { placeConfiguration } from '../../config/export.ts';
+import { loadConfig } from '../../config/load.ts';
+import { findConfigFile } from '../../config/tree.ts';
+import type { BackupHeader } from '../../storage/backup/format.ts';
+import { loadDatabase, type Loaded } from '../../storage/backup/load.ts';
+import { connectForLoading } from '../../storage/backup/connect.ts';
+import { readBackup, type ReadBackupResult } from '../../storage/backup/read.ts';
+import { Sealer } from '../../storage/db/sealed.ts';
+import { totalOf } from './backup.ts';
+import { type CommandContext, print, printJson } from '../core/context.ts';
+import { exitCodes } from '../core/exit-codes.ts';
+import { CommandError } from '../core/failure.ts';
+import { formatFields, formatTable, oneLine } from '../core/table.ts';
+import { describeRows, ProgressLine, runInterruptibly } from '../core/progress.ts';
+import { configFlag, withExamples, withJson } from '../core/options.ts';
+import { dropPrivileges } from '../core/privileges.ts';
+
+const CHUNK_BYTES = 256 * 1024;
+
+interface RestoreOptions {
+  readonly check?: boolean;
+  readonly configTo?: string;
+  readonly json?: boolean;
+}
+
+export function addRestore(program: Command, context: CommandContext): void {
+  const command = program
+    .command('restore')
+    .description('load a backup into an empty database; the server must not run')
+    .argument('<file>', 'the file that "klatch backup" made; - is standard input')
+    .option('--check', 'only read it to its end, and say whether it is whole and what is in it')
+    .option('--config-to <dir>', 'only write the configuration that is in it into a folder; nothing is overwritten')
+    .action(async (file: string, options: RestoreOptions, self: Command) => {
+      if (options.check === true) await check(context, file, options);
+      else if (options.configTo !== undefined) await restoreConfiguration(context, file, options);
+      else await restoreDatabase(context, { file, flag: configFlag(self), options });
+    });
+  command.options.find(({ long }) => long === '--check')?.conflicts('configTo');
+  withExamples(withJson(command), [
+    'klatch restore --check /var/backups/klatch-2026-11-20.tar.gz',
+    'klatch restore --config-to /root/klatch-conf /var/backups/klatch-2026-11-20.tar.gz',
+    'klatch restore /var/backups/klatch-2026-11-20.tar.gz',
+  ]);
+}
+
+function open({ input }: CommandContext, file: string, signal: AbortSignal): Readable {
+  return addAbortSignal(signal, file === '-' ? input : createReadStream(file));
+}
+
+async function check(context: CommandContext, file: string, { json }: RestoreOptions): Promise<void> {
+  const read = await runInterruptibly(context, (signal) => readBackup(open(context, file, signal), {}));
+  const { header, manifest } = read;
+  if (json === true) printJson(context, { ...header, rows: manifest.rows });
+  else print(context, ...contentLines(read));
+}
+
+function contentLines({ header, manifest }: ReadBackupResult): string[] {
+  const { configuration, left_out: leftOut } = header;
+  const kept = configuration.files.map(({ path }) => path).join(', ');
+  return [
+    ...formatFields([
+      ['taken', header.taken_at],
+      ['by', `Klatch ${header.klatch}, schema ${header.schema}, PostgreSQL ${header.postgresql}`],
+      ['holds', `${totalOf(manifest)} before compression`],
+      ['configuration', `${kept} (${configuration.secrets ? 'with' : 'without'} secrets)`],
+      ...(configuration.missing.length === 0 ? [] : [['to be supplied', configuration.missing.join(', ')] as const]),
+    ]),
+    '',
+    ...formatTable(['TABLE', 'ROWS'], Object.entries(manifest.rows)),
+    '',
+    ...formatTable(
+      ['LEFT OUT', 'WHY'],
+      leftOut.map(({ table, reason }) => [table, reason]),
+    ),
+    '',
+    'It is whole.',
+  ];
+}
+
+async function restoreConfiguration(context: CommandContext, file: string, options: RestoreOptions): Promise<void> {
+  const folder = resolve(options.configTo!);
+  const contents = new Map<string, Buffer>();
+  const { header } = await runInterruptibly(context, (signal) =>
+    readBackup(open(context, file, signal), { configuration: (name, content) => void contents.set(name, content) }),
+  );
+  const { files, missing } = header.configuration;
+  const { placed, existing } = placeConfiguration(
+    files.map((each) => ({ ...each, content: contents.get(each.name)! })),
+    folder,
+  );
+  if (existing.length > 0) {
+    const sentence = `nothing was written, these files are there already: ${existing.join(', ')}. Give another folder.`;
+    throw new CommandError(exitCodes.cannotCreate, sentence);
+  }
+  if (options.json === true) printJson(context, { placed, missing });
+  else print(context, ...placedLines(placed, missing));
+}
+
+function placedLines(
+  placed: readonly { readonly file: string; readonly from: string | null }[],
+  missing: readonly string[],
+): string[] {
+  const strangers = placed.filter(({ from }) => from !== null);
+  return [
+    'Wrote:',
+    ...placed.map(({ file }) => oneLine(`  ${file}`)),
+    ...(strangers.length === 0 ? [] : ['These stood elsewhere, move them there or change server.conf:']),
+    ...strangers.map(({ file, from }) => oneLine(`  ${file} was ${from}`)),
+    ...(missing.length === 0 ? [] : ['To be supplied, since the backup was made without secrets:']),
+    ...missing.map((each) => oneLine(`  ${each}`)),
+  ];
+}
+
+async function restoreDatabase(
+  context: CommandContext,
+  { file, flag, options }: { file: string; flag: string | undefined; options: RestoreOptions },
+): Promise<void> {
+  const configFile = findConfigFile({ flag, env: context.env, programDir: context.programDir });
+  const { config } = loadConfig(configFile, { env: context.env });
+  const { loaded, header } = await runInterruptibly(context, (signal) => load(context, { config, file, signal }));
+  if (options.json === true) {
+    printJson(context, { rows: loaded.rows, migrated: loaded.migrated, taken_at: header.taken_at });
+    return;
+  }
+  const upgraded = loaded.migrated.length === 0 ? [] : [`Brought it up to date: ${loaded.migrated.join(', ')}.`];
+  print(
+    context,
+    `Loaded ${describeRows(loaded.rows)} as of ${header.taken_at}.`,
+    ...upgraded,
+    'Next: start the server.',
+  );
+}
+
+/** A backup to be read from its beginning, more than once unless it is a pipe; opened while this process may still be root. */
+interface Source {
+  readonly isPipe: boolean;
+  read(): Readable;
+  close(): Promise<void>;
+}
+
+async function openSource(context: CommandContext, file: string, signal: AbortSignal): Promise<Source> {
+  if (file === '-') return { isPipe: true, read: () => open(context, file, signal), close: async () => {} };
+  const handle = await openFile(file);
+  const isPipe = (await handle.stat()).isFIFO();
+  return {
+    isPipe,
+    read: () => addAbortSignal(signal, Readable.from(chunksOf(handle, isPipe ? null : 0), { objectMode: false })),
+    close: () => handle.close(),
+  };
+}
+
+/** Not `handle.createReadStream`, whose end closes the handle. `from`: a position; null is where the handle stands. */
+async function* chunksOf(handle: FileHandle, from: number | null): AsyncGenerator<Buffer> {
+  for (let position = from; ;) {
+    const { buffer, bytesRead } = await handle.read({ buffer: Buffer.allocUnsafe(CHUNK_BYTES), position });
+    if (bytesRead === 0) return;
+    yield buffer.subarray(0, bytesRead);
+    if (position !== null) position += bytesRead;
+  }
+}
+
+interface Task {
+  readonly config: Config;
+  readonly file: string;
+  readonly signal: AbortSignal;
+}
+
+async function load(
+  context: CommandContext,
+  { config, file, signal }: Task,
+): Promise<{ loaded: Loaded; header: BackupHeader }> {
+  const source = await openSource(context, file, signal);
+  try {
+    // A file is read twice: what is wrong with it is told as that, before anything is done. A pipe can be read but once,
+    // and is checked while it is loaded.
+    if (!source.isPipe) await readBackup(source.read(), {});
+    dropPrivileges(config.dataDir);
+    return await loadFrom(context, source, { config, signal });
+  } finally {
+    await source.close();
+  }
+}
+
+async function loadFrom(
+  context: CommandContext,
+  source: Source,
+  { config, signal }: Omit<Task, 'file'>,
+): Promise<{ loaded: Loaded; header: BackupHeader }> {
+  const database = await connectForLoading(config, () => {});
+  const progress = new ProgressLine(context);
+  try {
+    let header: BackupHeader | null = null;
+    const loaded = await loadDatabase(
+      database.target,
+      async (into) => {
+        const read = await readBackup(source.read(), {
+          header: (found) => into.begin(found),
+          rows: (table, content) => into.rows(table, content),
+        });
+        ({ header } = read);
+      },
+      { sealer: new Sealer(config.secret), onProgress: progress.show, signal },
+    );
+    return { loaded, header: header! };
+  } finally {
+    progress.clear();
+    await database.close();
+  }
+}

@@ -1,0 +1,131 @@
+import { createReadStream } from 'node:fs';
+import type { Readable } from 'node:stream';
+import type { Command } from 'commander';
+import type { Config } from '../../config/config.ts';
+import { loadConfig } from '../../config/load.ts';
+import { findConfigFile } from '../../config/tree.ts';
+import { silentLog } from '../../log.ts';
+import { DEVICE_TOKEN } from '../../model/device.ts';
+import { DataDirLock } from '../../data-dir/lock.ts';
+import { openDatabase } from '../../storage/open-database.ts';
+import { rotateServerSecret } from '../../storage/rotate-secret.ts';
+import { Sealer } from '../../storage/db/sealed.ts';
+import { type CommandContext, print, printJson } from '../core/context.ts';
+import { exitCodes } from '../core/exit-codes.ts';
+import { CommandError } from '../core/failure.ts';
+import { configFlag, withExamples, withJson } from '../core/options.ts';
+import { Prompt } from '../core/prompt.ts';
+import { dropPrivileges } from '../core/privileges.ts';
+
+/** Longer than any secret; what is longer is another file. */
+const MAX_SECRET_BYTES = 65_536;
+
+interface ResealOptions {
+  readonly oldSecretFile?: string;
+  readonly json?: boolean;
+}
+
+export function addRotateServerSecret(keys: Command, context: CommandContext): void {
+  const command = keys
+    .command('reseal')
+    .description(
+      'move what the database keeps sealed from an old secret to the one in server.conf; the server must not run',
+    )
+    .option('--old-secret-file <file>', 'a file that holds the old secret; - is standard input (default: ask for it)')
+    .action(async (options: ResealOptions, self: Command) => {
+      const file = findConfigFile({ flag: configFlag(self), env: context.env, programDir: context.programDir });
+      const { config } = loadConfig(file, { env: context.env });
+      const moved = await resealDatabase(config, await readOldSecret(context, options.oldSecretFile));
+      report(context, moved, options);
+    });
+  withExamples(withJson(command), [
+    'klatch keys reseal --old-secret-file /root/old-secret',
+    'klatch keys reseal --old-secret-file - < /root/old-secret',
+  ]);
+}
+
+/** Holds the data directory's lock: rejects with DataDirLockedError while a server runs on it. */
+async function resealDatabase(config: Config, oldSecret: string): Promise<ReadonlyMap<string, number>> {
+  dropPrivileges(config.dataDir);
+  const lock = await DataDirLock.acquire(config.dataDir);
+  try {
+    const opened = await openDatabase(config, { sealer: null, log: silentLog() });
+    try {
+      const secrets = { from: new Sealer(oldSecret), to: new Sealer(config.secret) };
+      return await rotateServerSecret(opened.database.general, secrets);
+    } finally {
+      await opened.stop();
+    }
+  } finally {
+    await lock.release();
+  }
+}
+
+/** The secret is never an argument, which every user of the machine could read in the list of processes. */
+async function readOldSecret(context: CommandContext, file: string | undefined): Promise<string> {
+  if (file === undefined) return askOldSecret(context);
+  try {
+    const secret = await readBounded(file === '-' ? context.input : createReadStream(file));
+    if (secret === '') throw new Error('there is no secret in it');
+    return secret;
+  } catch (error) {
+    throw new CommandError(exitCodes.usage, `--old-secret-file: ${unreadable(file, error)}`, { cause: error });
+  }
+}
+
+function unreadable(file: string, error: unknown): string {
+  const { code, message } = error as NodeJS.ErrnoException;
+  if (code === 'ENOENT') return `${file} does not exist`;
+  if (code === 'EISDIR') return `${file} is a folder`;
+  if (code === 'EACCES') return `this user may not read ${file}`;
+  return message;
+}
+
+/** The text without the line's end that editors add. */
+async function readBounded(stream: Readable): Promise<string> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of stream as AsyncIterable<Buffer>) {
+    bytes += chunk.length;
+    if (bytes > MAX_SECRET_BYTES) throw new Error('it is too large for a secret');
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks)
+    .toString('utf8')
+    .replace(/\r?\n$/, '');
+}
+
+async function askOldSecret({ input, errors }: CommandContext): Promise<string> {
+  if (!input.isTTY || !errors.isTTY) {
+    const sentence =
+      'nobody can be asked for the old secret here: give --old-secret-file FILE, or - for standard input';
+    throw new CommandError(exitCodes.usage, sentence);
+  }
+  const prompt = new Prompt(input, errors);
+  try {
+    return await prompt.ask({ text: 'Old secret (not shown)', hidden: true, check: () => null });
+  } finally {
+    prompt.stop();
+  }
+}
+
+function report(context: CommandContext, moved: ReadonlyMap<string, number>, { json }: ResealOptions): void {
+  const tokens = moved.get('integration-token') ?? 0;
+  const hookSecrets = moved.get('hook-secret') ?? 0;
+  const invitations = moved.get('group-invite') ?? 0;
+  const devices = moved.get(DEVICE_TOKEN) ?? 0;
+  if (json === true) {
+    const counts = { integration_tokens: tokens, hook_secrets: hookSecrets, invitations, devices };
+    printJson(context, counts);
+    return;
+  }
+  if (tokens + hookSecrets + invitations + devices === 0) {
+    print(context, 'Nothing to do: all there is in the database opens with the secret in server.conf.');
+    return;
+  }
+  const count = (number: number, what: string): string => `${number} ${what}${number === 1 ? '' : 's'}`;
+  const some = (number: number, noun: string): string => (number === 0 ? '' : `${count(number, noun)}, `);
+  const others = `${some(devices, 'device')}${some(invitations, 'invitation')}`;
+  const what = `${others}${count(tokens, 'integration token')} and ${count(hookSecrets, 'hook secret')}`;
+  print(context, `Moved ${what}: the database opens with the secret in server.conf.`);
+}

@@ -1,0 +1,48 @@
+import type { Command } from 'commander';
+import type { RevokedAccess } from '../../operations/groups/access-revocation.ts';
+
+/** The options of commands that take somebody's rights in a group. */
+export interface DepartureOptions {
+  readonly rotateToken?: boolean;
+  readonly revokeInvites?: boolean;
+}
+
+export function withDeparture(command: Command): Command {
+  return command
+    .option('--rotate-token', 'replace the integration token in the same call')
+    .option('--revoke-invites', 'revoke all open invitations of the group in the same call');
+}
+
+/** The options as the operations take them. */
+export function departureInput({ rotateToken, revokeInvites }: DepartureOptions): object {
+  return {
+    ...(rotateToken === undefined ? {} : { rotate_token: rotateToken }),
+    ...(revokeInvites === undefined ? {} : { revoke_invites: revokeInvites }),
+  };
+}
+
+/** Part of an answer: commands that took nobody's rights have none of it. */
+type Departed = { readonly [Key in keyof RevokedAccess]?: RevokedAccess[Key] | undefined };
+
+/** What ended with somebody's rights, and what the administrator has still to do. */
+export function departureLines(group: number, user: string, departure: Departed): string[] {
+  const { bots = [], invites_ended: ended = 0, invites_seen: seen = [], hooks = [], token } = departure;
+  return [
+    ...(bots.length === 0 ? [] : [`The same holds for the bots of ${user}: ${bots.join(', ')}.`]),
+    ...(ended === 0 ? [] : [`${ended} invitation${ended === 1 ? ' is' : 's are'} revoked.`]),
+    ...(token === 'rotated'
+      ? [`The integration token is replaced: klatch group token show ${group} prints the new one.`]
+      : []),
+    ...(token === 'seen'
+      ? [`${user} could see the integration token, which still works: klatch group token rotate ${group} replaces it.`]
+      : []),
+    ...(seen.length === 0
+      ? []
+      : [`${user} could see the links of these invitations, which are still open: ${seen.join(', ')}.`]),
+    ...(hooks.length === 0
+      ? []
+      : [
+          `${user} may have registered one of these reverse webhooks: ${hooks.join(', ')} (klatch group info ${group}).`,
+        ]),
+  ];
+}

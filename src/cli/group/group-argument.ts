@@ -1,0 +1,17 @@
+import type { Command } from 'commander';
+import type { Operation } from '../../operations/core/operation.ts';
+import type { CommandContext } from '../core/context.ts';
+import { callAndPrint } from '../core/call.ts';
+
+/** How a group is named on the command line. */
+export const GROUP = 'the number of a group, or its title where no other group has the same';
+
+/** The action of a command whose only input is a group. */
+export function onGroup<Output>(
+  context: CommandContext,
+  operation: Operation<{ group: string | number }, Output>,
+  lines: (result: Output) => string[],
+) {
+  return (group: string, { json }: { json?: boolean }, self: Command): Promise<void> =>
+    callAndPrint(context, self, { operation, input: { group }, json, lines });
+}

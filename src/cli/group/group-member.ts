@@ -1,0 +1,69 @@
+import { Option, type Command } from 'commander';
+import { addMember, removeMember } from '../../operations/groups/members.ts';
+import { groupRoleSchema } from '../../operations/core/schemas.ts';
+import type { CommandContext } from '../core/context.ts';
+import { departureInput, departureLines, withDeparture, type DepartureOptions } from './departure-lines.ts';
+import { GROUP } from './group-argument.ts';
+import { withExamples, withJson } from '../core/options.ts';
+import { callAndPrint } from '../core/call.ts';
+
+type Member = Awaited<ReturnType<(typeof addMember)['run']>>;
+
+type Removed = Awaited<ReturnType<(typeof removeMember)['run']>>;
+
+interface AddOptions extends DepartureOptions {
+  readonly role?: Member['role'];
+  readonly json?: boolean;
+}
+
+export function addMembers(group: Command, context: CommandContext): void {
+  const add = group
+    .command('add-member')
+    .description('make an account a member of a group, or give a member another role')
+    .argument('<group>', GROUP)
+    .argument('<user>', 'the nick of the account')
+    .addOption(
+      new Option('--role <role>', 'what the member may do (default: member, or the role that the member has)').choices(
+        groupRoleSchema.options,
+      ),
+    )
+    .action((name: string, user: string, { role, json, ...options }: AddOptions, self: Command) =>
+      callAndPrint(context, self, {
+        operation: addMember,
+        input: { group: name, user, role, ...departureInput(options) },
+        json,
+        lines: addedLines,
+      }),
+    );
+  withExamples(withJson(withDeparture(add)), [
+    'klatch group add-member Operations alice',
+    'klatch group add-member Operations alice --role admin',
+    'klatch group add-member Operations alice --role member --rotate-token',
+  ]);
+  const remove = group
+    .command('remove-member')
+    .description("end a membership, with those of the member's bots; what they have written stays")
+    .argument('<group>', GROUP)
+    .argument('<user>', 'the nick of the account')
+    .action((name: string, user: string, { json, ...options }: DepartureOptions & { json?: boolean }, self: Command) =>
+      callAndPrint(context, self, {
+        operation: removeMember,
+        input: { group: name, user, ...departureInput(options) },
+        json,
+        lines: removedLines,
+      }),
+    );
+  withExamples(withJson(withDeparture(remove)), [
+    'klatch group remove-member Operations alice',
+    'klatch group remove-member Operations alice --rotate-token --revoke-invites',
+  ]);
+}
+
+function addedLines({ group, user, role, added, ...departure }: Member): string[] {
+  const line = `${user} is ${added ? 'now ' : ''}a member of group ${group} with the role ${role}.`;
+  return [line, ...departureLines(group, user, departure)];
+}
+
+function removedLines({ group, user, ...departure }: Removed): string[] {
+  return [`${user} is no member of group ${group} now.`, ...departureLines(group, user, departure)];
+}

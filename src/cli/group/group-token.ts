@@ -1,0 +1,41 @@
+import type { Command } from 'commander';
+import { rotateToken, showToken } from '../../operations/groups/group-token.ts';
+import type { CommandContext } from '../core/context.ts';
+import { GROUP, onGroup } from './group-argument.ts';
+import { formatFields } from '../core/table.ts';
+import { withExamples, withJson } from '../core/options.ts';
+
+type Token = Awaited<ReturnType<(typeof showToken)['run']>>;
+
+export function addToken(group: Command, context: CommandContext): void {
+  const token = group.command('token').description('show or replace the integration token of a group');
+  withExamples(token, ['klatch group token show Operations', 'klatch group token rotate Operations']);
+  const show = token
+    .command('show')
+    .description('print the integration token of a group: whoever has it can post')
+    .argument('<group>', GROUP)
+    .action(onGroup(context, showToken, tokenLines));
+  withExamples(withJson(show), ['klatch group token show Operations']);
+  const rotate = token
+    .command('rotate')
+    .description('replace the integration token of a group; the old URL stops working at once')
+    .argument('<group>', GROUP)
+    .action(onGroup(context, rotateToken, rotatedLines));
+  withExamples(withJson(rotate), ['klatch group token rotate Operations']);
+}
+
+function rotatedLines(result: Token): string[] {
+  return [
+    ...tokenLines(result),
+    '',
+    'The old URL has stopped working: give the new one to everybody who posts. The reverse webhooks stay.',
+  ];
+}
+
+function tokenLines({ group, token, webhook }: Token): string[] {
+  return formatFields([
+    ['group', group],
+    ['token', token],
+    ['webhook', webhook],
+  ]);
+}

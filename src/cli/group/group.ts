@@ -1,0 +1,134 @@
+import type { Command } from 'commander';
+import { archiveGroup, unarchiveGroup } from '../../operations/groups/archive.ts';
+import { createGroup, groupInfo, listAllGroups } from '../../operations/groups/groups.ts';
+import type { CommandContext } from '../core/context.ts';
+import { GROUP, onGroup } from './group-argument.ts';
+import { addMembers } from './group-member.ts';
+import { addToken } from './group-token.ts';
+import { addTransfer, addUpdate } from './group-update.ts';
+import { formatFields, formatTable } from '../core/table.ts';
+import { withExamples, withJson, withPages, type PageOptions } from '../core/options.ts';
+import { callAndPrint, moreLines } from '../core/call.ts';
+
+type GroupInfo = Awaited<ReturnType<(typeof groupInfo)['run']>>;
+type GroupList = Awaited<ReturnType<(typeof listAllGroups)['run']>>;
+type Archive = Awaited<ReturnType<(typeof archiveGroup)['run']>>;
+
+interface CreateOptions {
+  readonly about?: string;
+  readonly owner?: string;
+  readonly public?: true;
+  readonly json?: boolean;
+}
+
+interface ListOptions extends PageOptions {
+  readonly archived?: boolean;
+  readonly json?: boolean;
+}
+
+export function addGroup(program: Command, context: CommandContext): void {
+  const group = program.command('group').description('manage the groups of the running server');
+  withExamples(group, ['klatch group create Operations --owner alice', 'klatch group info Operations']);
+  addCreate(group, context);
+  addInfo(group, context);
+  addList(group, context);
+  addUpdate(group, context);
+  addMembers(group, context);
+  addTransfer(group, context);
+  addArchive(group, context);
+  addUnarchive(group, context);
+  addToken(group, context);
+}
+
+function addCreate(group: Command, context: CommandContext): void {
+  const command = group
+    .command('create')
+    .description('create a group with its integration token')
+    .argument('<title>', 'the name of the group: 1 to 200 characters')
+    .option('--about <text>', 'what the group is for: up to 2,000 characters')
+    .option('--owner <nick>', 'the account that owns the group (default: nobody)')
+    .option('--public', 'let anybody of the installation find and join it')
+    .action((title: string, { json, ...options }: CreateOptions, self: Command) =>
+      callAndPrint(context, self, { operation: createGroup, input: { title, ...options }, json, lines: info }),
+    );
+  withExamples(withJson(command), [
+    'klatch group create Operations --about "What happens on our servers" --owner alice',
+  ]);
+}
+
+function addInfo(group: Command, context: CommandContext): void {
+  const command = group
+    .command('info')
+    .description('show a group, its webhook URL, and its reverse webhooks with their state')
+    .argument('<group>', GROUP)
+    .action(onGroup(context, groupInfo, info));
+  withExamples(withJson(command), ['klatch group info Operations', 'klatch group info 1 --json']);
+}
+
+function addList(group: Command, context: CommandContext): void {
+  const command = group
+    .command('list')
+    .description('list the groups by number')
+    .option('--archived', 'only those that are archived')
+    .option('--no-archived', 'only those that are not archived')
+    .action(({ after, limit, archived, json }: ListOptions, self: Command) => {
+      const input = { after, limit, archived: archived ?? null };
+      return callAndPrint(context, self, { operation: listAllGroups, input, json, lines: listLines });
+    });
+  withExamples(withJson(withPages(command)), ['klatch group list', 'klatch group list --after 500 --limit 500 --json']);
+}
+
+function listLines({ groups, next }: GroupList): string[] {
+  if (groups.length === 0) return ['There is no such group. `klatch group create TITLE` makes one.'];
+  const rows = groups.map(({ id, members, hooks, messages, archived, title }) => [
+    id,
+    members,
+    hooks,
+    messages,
+    archived ? 'yes' : 'no',
+    title,
+  ]);
+  return [...formatTable(['GROUP', 'MEMBERS', 'HOOKS', 'MESSAGES', 'ARCHIVED', 'TITLE'], rows), ...moreLines(next)];
+}
+
+function addArchive(group: Command, context: CommandContext): void {
+  const command = group
+    .command('archive')
+    .description('close a group: posts are answered 410; what was posted before is still forwarded')
+    .argument('<group>', GROUP)
+    .action(onGroup(context, archiveGroup, archiveLines));
+  withExamples(withJson(command), ['klatch group archive Operations']);
+}
+
+function addUnarchive(group: Command, context: CommandContext): void {
+  const command = group
+    .command('unarchive')
+    .description('open an archived group again, with its token, members and reverse webhooks as they were')
+    .argument('<group>', GROUP)
+    .action(onGroup(context, unarchiveGroup, archiveLines));
+  withExamples(withJson(command), ['klatch group unarchive Operations']);
+}
+
+function archiveLines({ group, archived, changed }: Archive): string[] {
+  if (!changed) return [`Group ${group} is ${archived ? 'archived already' : 'not archived'}.`];
+  if (!archived) return [`Group ${group} is open again.`];
+  return [`Group ${group} is archived: posts are answered 410 until \`klatch group unarchive ${group}\`.`];
+}
+
+function info({ hooks = [], created_at, ...group }: GroupInfo): string[] {
+  const fields = formatFields([
+    ['id', group.id],
+    ['title', group.title],
+    ['about', group.about],
+    ['created', created_at],
+    ['public', group.public ? 'yes' : 'no'],
+    ['archived', group.archived ? 'yes' : 'no'],
+    ['members', group.members],
+    ['messages', group.messages],
+    ['webhook', group.webhook ?? null],
+    ['hooks', hooks.length],
+  ]);
+  if (hooks.length === 0) return fields;
+  const rows = hooks.map(({ id, state, pending, url }) => [id, state, pending, url]);
+  return [...fields, '', ...formatTable(['HOOK', 'STATE', 'PENDING', 'URL'], rows)];
+}

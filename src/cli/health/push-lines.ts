@@ -1,0 +1,84 @@
+import type { z } from 'zod';
+import type { pushStatus } from '../../operations/accounts/push-status.ts';
+import type { testPush } from '../../operations/accounts/push-test.ts';
+import { formatDuration, formatTable, oneLine } from '../core/table.ts';
+
+export type PushStatus = z.infer<typeof pushStatus.output>;
+type PushTest = z.infer<typeof testPush.output>;
+type Vendor = PushStatus['vendors'][number];
+
+const CONTENT = {
+  full: 'who wrote what',
+  sender: 'who wrote, not what',
+  none: 'that there is something',
+} as const;
+
+/** Each vendor in a line, what is wrong with it beneath, and the last events. */
+export function pushStatusLines({ content, vendors, events }: PushStatus): string[] {
+  const heading = ['VENDOR', 'STATE', 'DEVICES', 'PENDING', 'OLDEST', 'IN FLIGHT', 'SENT', 'FAILED', 'GIVEN UP'];
+  const rows = vendors.map((vendor) => [
+    vendor.kind,
+    stateOf(vendor),
+    vendor.devices ?? '-',
+    vendor.pending ?? '-',
+    vendor.oldest_pending_ms === null ? '-' : formatDuration(vendor.oldest_pending_ms),
+    vendor.in_flight,
+    vendor.sent,
+    vendor.failed,
+    vendor.removed + vendor.refused + vendor.expired,
+  ]);
+  const lines = [
+    `A push says ${CONTENT[content]} (push.content = ${content}).`,
+    '',
+    ...formatTable(heading, rows),
+    ...vendors.flatMap(wordsOf),
+  ];
+  if (events === null) return [...lines, '', 'The database is away: what waits and what went wrong is not known.'];
+  if (events.length === 0) return lines;
+  const last = events.map(({ at, user, kind, event, category, code }) => [
+    at,
+    user,
+    kind,
+    event,
+    because(category, code),
+  ]);
+  return [...lines, '', ...formatTable(['AT', 'USER', 'VENDOR', 'EVENT', 'WHY'], last)];
+}
+
+function stateOf({ configured, problem, rests_until: restsUntil }: Vendor): string {
+  if (!configured) return 'not configured';
+  if (problem !== null) return 'cannot send';
+  return restsUntil === null ? 'sends' : 'rests';
+}
+
+function wordsOf({ kind, configured, problem, devices, rests_until: until, last_error: last }: Vendor): string[] {
+  const said: string[] = [];
+  if (!configured && devices !== null && devices > 0)
+    said.push('devices are registered, and nothing is configured for them');
+  if (problem !== null) said.push(problem);
+  if (until !== null) said.push(`nothing is sent until ${until}`);
+  if (last !== null) said.push(`the last error, at ${last.at}: ${because(last.category, last.code)}`);
+  return said.map((words) => oneLine(`  ${kind}: ${words}`));
+}
+
+/** `status 503`, `timeout`. */
+function because(category: string, code: number | null): string {
+  return code === null ? category : `${category} ${code}`;
+}
+
+/** What became of each device. */
+export function pushTestLines({ user, devices }: PushTest): string[] {
+  if (devices.length === 0) return [];
+  const rows = devices.map(({ device, kind, outcome, category, code, label }) => [
+    device,
+    kind,
+    outcome,
+    category === null ? '-' : because(category, code),
+    label ?? '-',
+  ]);
+  const gone = devices.some(({ outcome }) => outcome === 'gone');
+  return [
+    ...formatTable(['DEVICE', 'VENDOR', 'OUTCOME', 'WHY', 'LABEL'], rows),
+    ...(gone ? ['', `What is gone was removed: the app registers it again when ${user} opens it.`] : []),
+  ];
+}

@@ -1,0 +1,53 @@
+import type { Command } from 'commander';
+import { pushStatus } from '../../operations/accounts/push-status.ts';
+import { testPush } from '../../operations/accounts/push-test.ts';
+import type { CommandContext } from '../core/context.ts';
+import { exitCodes } from '../core/exit-codes.ts';
+import { CommandError } from '../core/failure.ts';
+import { withExamples, withJson, wholeNumber } from '../core/options.ts';
+import { pushStatusLines, pushTestLines } from './push-lines.ts';
+import { callAndPrint, callPrintReturn } from '../core/call.ts';
+
+const MAX_EVENTS = 100;
+
+export function addPush(program: Command, context: CommandContext): void {
+  const push = program.command('push').description('see how devices are told of messages, and try it');
+  withExamples(push, ['klatch push status', 'klatch push test alice']);
+  addStatus(push, context);
+  addTest(push, context);
+}
+
+function addStatus(push: Command, context: CommandContext): void {
+  const command = push
+    .command('status')
+    .description('show how pushes are doing by vendor, and what went wrong last')
+    .option('--events <count>', `show at most this many events, up to ${MAX_EVENTS}`, wholeNumber(0, MAX_EVENTS), 20)
+    .action(({ events, json }: { events: number; json?: boolean }, self: Command) =>
+      callAndPrint(context, self, { operation: pushStatus, input: { events }, json, lines: pushStatusLines }),
+    );
+  withExamples(withJson(command), ['klatch push status', 'klatch push status --events 0 --json']);
+}
+
+function addTest(push: Command, context: CommandContext): void {
+  const command = push
+    .command('test')
+    .description("send a push to each of somebody's devices now, and tell what became of it")
+    .argument('<user>', 'the nick of the account')
+    .action(async (user: string, { json }: { json?: boolean }, self: Command) => {
+      const result = await callPrintReturn(context, self, {
+        operation: testPush,
+        input: { user },
+        json,
+        lines: pushTestLines,
+      });
+      const { devices } = result;
+      const delivered = devices.filter(({ outcome }) => outcome === 'delivered').length;
+      if (delivered === devices.length && delivered > 0) return;
+      const why =
+        devices.length === 0
+          ? `${result.user} has no device that is told of messages`
+          : `${delivered} of ${devices.length} pushes to ${result.user} were delivered`;
+      throw new CommandError(exitCodes.operationFailed, why);
+    });
+  withExamples(withJson(command), ['klatch push test alice', 'klatch push test alice --json']);
+}

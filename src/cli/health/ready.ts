@@ -1,0 +1,177 @@
+import { readFileSync } from 'node:fs';
+import { setTimeout as wait } from 'node:timers/promises';
+import type { Command } from 'commander';
+import { findConfigFile } from '../../config/tree.ts';
+import type { Finding } from '../../doctor/finding.ts';
+import { startIdOf, type LastRun } from '../../data-dir/server-state.ts';
+import { findStartBlockers, type OfflineStatus } from './offline-status.ts';
+import type { CommandContext } from '../core/context.ts';
+import { OtherVersionError } from '../core/control-client.ts';
+import { readDataDir } from '../core/data-dir.ts';
+import { exitCodeMeanings, exitCodes, type ExitCode } from '../core/exit-codes.ts';
+import { findOfflineStatus } from './find-offline-status.ts';
+import { CommandError } from '../core/failure.ts';
+import { configFlag, wholeNumber, withExamples } from '../core/options.ts';
+import { offlineError, askStatus, notReady } from './status.ts';
+import type { Status } from './status-lines.ts';
+
+const POLL_MS = 200;
+const MAX_WAIT_S = 3_600;
+const MAX_PID = 4_194_304;
+/** A process that has ended is there until its parent has asked how; one that nobody asks after is gone all the same. */
+const ZOMBIE_MS = 2_000;
+
+/** What is waited for. */
+interface Wait {
+  readonly context: CommandContext;
+  /** The configuration that the server was started with. */
+  readonly file: string;
+  readonly dataDir: string;
+  readonly waitMs: number;
+  /** The process that has to become ready; null: whichever has the data directory. */
+  readonly pid: number | null;
+}
+
+export function addReady(program: Command, context: CommandContext): void {
+  const command = program
+    .command('ready')
+    .description(
+      'end with 0 when the server can do its work, else with the reason and 69, or what its start ended with',
+    )
+    .option('--wait <seconds>', 'wait up to this long for it, or until it has failed', wholeNumber(0, MAX_WAIT_S), 0)
+    .option('--pid <pid>', 'the process that was started: no other one counts', wholeNumber(1, MAX_PID))
+    .action(async ({ wait: seconds, pid }: { wait: number; pid?: number }, self: Command) => {
+      const file = findConfigFile({ flag: configFlag(self), env: context.env, programDir: context.programDir });
+      const dataDir = readDataDir(file, context.env);
+      await waitUntilReady({ context, file, dataDir, waitMs: seconds * 1_000, pid: pid ?? null });
+    });
+  withExamples(command, ['klatch ready --wait 60']);
+}
+
+/** Asks until the server is ready; rejects as soon as it has failed, and with the last reason when the time is over. */
+async function waitUntilReady(asked: Wait): Promise<void> {
+  const deadline = performance.now() + asked.waitMs;
+  const started = asked.pid === null ? null : new StartedProcess(asked.pid);
+  for (;;) {
+    // Before the answer of the server is asked for: who is gone now has said its last word.
+    const isGone = started?.isGone() ?? false;
+    const reason = await whyNotReady(asked, isGone);
+    if (reason === null) return;
+    if (isGone || hasFailed(reason) || performance.now() >= deadline) throw reason;
+    await wait(POLL_MS);
+  }
+}
+
+/** Why a start is over: no waiting mends it. */
+class StartFailure extends CommandError {}
+
+const hasFailed = (reason: CommandError): boolean => reason instanceof StartFailure;
+
+/** Null when it is ready; rejects with what no waiting mends. */
+async function whyNotReady(asked: Wait, isGone: boolean): Promise<CommandError | null> {
+  const answer = await askWithPatience(asked.dataDir);
+  if (answer instanceof CommandError) return isGone ? explainEnd(asked) : answer;
+  if ('version' in answer) {
+    if (asked.pid === null || answer.pid === asked.pid) return answer.ready ? null : notReady();
+    return isGone ? explainEnd(asked, answer.pid) : anotherRuns(asked, answer.pid);
+  }
+  if (isGone) return explainEnd(asked, answer.pid);
+  return failureOf(asked, answer) ?? offlineError(asked.dataDir, answer);
+}
+
+async function askWithPatience(dataDir: string): Promise<Status | OfflineStatus | CommandError> {
+  try {
+    return await askStatus(dataDir);
+  } catch (error) {
+    // Its successor may be on its way.
+    if (error instanceof OtherVersionError) return error;
+    throw error;
+  }
+}
+
+/** A run that has failed since we began to wait. One that is older says nothing about the start that is waited for. */
+function failureOf({ pid }: Wait, { state, lastRun }: OfflineStatus): StartFailure | null {
+  if (pid !== null || state !== 'failed' || Date.parse(lastRun!.since) < performance.timeOrigin) return null;
+  return failed(lastRun!);
+}
+
+/** Why the process that was waited for is gone; `holder` has the data directory now. */
+async function explainEnd(asked: Wait, holder: number | null = null): Promise<CommandError> {
+  const { context, file, dataDir, pid } = asked;
+  const { lastRun } = await findOfflineStatus(dataDir);
+  if (lastRun !== null && lastRun.pid === pid && lastRun.start_id === startIdOf(context.env)) {
+    if (lastRun.state === 'failed') return explainedForRoot(asked, failed(lastRun));
+    if (lastRun.state === 'stopped') {
+      const by = lastRun.reason === null ? '' : ` by ${lastRun.reason}`;
+      return new StartFailure(exitCodes.unavailable, `the server was stopped${by} before it was ready`);
+    }
+    return new StartFailure(exitCodes.unavailable, 'the server was killed before it was ready');
+  }
+  // It has not come as far as to a record.
+  if (holder !== null) return anotherRuns(asked, holder);
+  const blockers = await findStartBlockers(file, context.env);
+  if (blockers.length > 0) return blockedBy(blockers);
+  return new StartFailure(exitCodes.unavailable, 'the server has ended without a word; its log may say more');
+}
+
+function failed({ reason, exit_code }: LastRun): StartFailure {
+  const exitCode = exit_code !== null && exit_code in exitCodeMeanings ? exit_code : exitCodes.unavailable;
+  const text = reason ?? 'the server has failed; its log says more';
+  return new StartFailure(exitCode as ExitCode, text);
+}
+
+/** The server knows the user of a port that is taken; root, who waits for it, can be told the program. */
+async function explainedForRoot({ context, file }: Wait, failure: StartFailure): Promise<StartFailure> {
+  if (failure.exitCode !== exitCodes.cannotCreate || process.geteuid?.() !== 0) return failure;
+  const blockers = await findStartBlockers(file, context.env);
+  const ports = blockers.filter(({ check }) => check === 'server');
+  return ports.length === 0 ? failure : new StartFailure(failure.exitCode, findingLines(ports).join('\n'));
+}
+
+function anotherRuns({ dataDir, pid }: Wait, holder: number | null): CommandError {
+  const who = holder === null ? 'another process' : `another process (pid ${holder})`;
+  const what = `the data directory ${dataDir} is in use by ${who}, not by the one that was started (pid ${pid})`;
+  return new CommandError(exitCodes.dataDirInUse, what);
+}
+
+/** The status is the server's own for a configuration that is not complete; what else it was, its log says. */
+function blockedBy(blockers: readonly Finding[]): StartFailure {
+  const isConfiguration = blockers.every(({ check }) => check === 'configuration');
+  const exitCode = isConfiguration ? exitCodes.notConfigured : exitCodes.unavailable;
+  return new StartFailure(exitCode, findingLines(blockers).join('\n'));
+}
+
+/** Several keys of a configuration have the same thing to be done about them. */
+function findingLines(blockers: readonly Finding[]): string[] {
+  const todos = new Set(blockers.flatMap(({ todo }) => (todo === null ? [] : [`  -> ${todo}`])));
+  return [...blockers.map(({ found }) => found), ...todos];
+}
+
+/** A process that somebody else has started. */
+class StartedProcess {
+  readonly #pid: number;
+  #zombieSinceMs: number | null = null;
+
+  constructor(pid: number) {
+    this.#pid = pid;
+  }
+
+  isGone(): boolean {
+    const state = this.#state();
+    if (state !== 'Z') this.#zombieSinceMs = null;
+    if (state === null) return true;
+    if (state !== 'Z') return false;
+    this.#zombieSinceMs ??= performance.now();
+    return performance.now() - this.#zombieSinceMs >= ZOMBIE_MS;
+  }
+
+  /** The kernel's letter for it; null: there is none. */
+  #state(): string | null {
+    try {
+      const stat = readFileSync(`/proc/${this.#pid}/stat`, 'latin1');
+      return stat.slice(stat.lastIndexOf(')') + 2)[0] ?? null;
+    } catch {
+      return null;
+    }
+  }
+}

@@ -1,0 +1,71 @@
+import type { z } from 'zod';
+import type { Finding } from '../../doctor/finding.ts';
+import type { serverStatus } from '../../operations/server/server-status.ts';
+import { offlineSentence, type OfflineStatus } from './offline-status.ts';
+import { errorSentence } from '../hook/hook-format.ts';
+import { formatDuration, formatFields, oneLine } from '../core/table.ts';
+
+export type Status = z.infer<typeof serverStatus.output>;
+type Deliveries = NonNullable<Status['deliveries']>;
+type LastError = Deliveries['last_errors'][number];
+
+/** Older than this, a report is worth a word: the database did not answer when it was to be read anew. */
+const FRESH_MS = 15_000;
+
+/** A server that answers, on one screen. */
+export function statusLines(status: Status): string[] {
+  const { version, started_at, pid, listeners, base_uri, database, ready, deliveries } = status;
+  const inFlight = status.deliveries_in_flight;
+  const lines = formatFields([
+    ['server', `Klatch ${version}, pid ${pid}, ${ready ? 'ready' : 'not ready'}`],
+    ['up', `${formatDuration(Date.now() - Date.parse(started_at))}, since ${started_at}`],
+    ['heap', `at most ${Math.round(status.heap_limit_bytes / 1024 ** 2)} MiB`],
+    ['listens', `${listeners.join(', ')}, public as ${base_uri}`],
+    ['metrics', status.metrics_url],
+    ['database', `${database}, ${ready ? 'answers' : 'does not answer'}`],
+    ['waiting posts', status.waiting_posts],
+    ['in flight', inFlight === 1 ? '1 delivery' : `${inFlight} deliveries`],
+    ['hooks', deliveries === null ? null : hookCounts(deliveries)],
+    ['pending', deliveries === null ? null : pending(deliveries)],
+  ]);
+  const errors = (deliveries?.last_errors ?? []).map((each) => `  ${errorLine(each)}`);
+  return errors.length === 0 ? lines : [...lines, 'last errors:', ...errors];
+}
+
+function hookCounts({ hooks, age_ms }: Deliveries): string {
+  const counts = Object.entries(hooks).map(([state, count]) => `${count} ${state}`);
+  const age = age_ms > FRESH_MS ? ` (as of ${formatDuration(age_ms)} ago)` : '';
+  return `${counts.join(', ')}${age}`;
+}
+
+function pending({ pending_hooks, oldest_pending_at }: Deliveries): string {
+  if (pending_hooks === 0) return 'nothing';
+  const who = pending_hooks === 1 ? '1 hook has' : `${pending_hooks} hooks have`;
+  if (oldest_pending_at === null) return `${who} messages to deliver, paused`;
+  return `${who} messages to deliver; the oldest has waited for ${formatDuration(Date.now() - Date.parse(oldest_pending_at))}`;
+}
+
+function errorLine({ at, hook, group, host, category, code }: LastError): string {
+  const what = errorSentence({ category, code });
+  return oneLine(`${at}  hook ${hook} of group ${group} to ${host}: ${what}`);
+}
+
+/** A server that does not answer, and what is in the way of starting it. */
+export function offlineLines(offline: OfflineStatus, blockers: readonly Finding[]): string[] {
+  const { lastRun, state } = offline;
+  const fields = [['server', offlineSentence(offline)] as const];
+  const ended = ['stopped', 'failed', 'killed'].includes(state);
+  const lines = formatFields([
+    ...fields,
+    ...(lastRun !== null && ended ? [['last run', lastRunSentence(offline)] as const] : []),
+  ]);
+  if (blockers.length === 0) return lines;
+  const told = blockers.flatMap(({ found, todo }) => [`  ${oneLine(found)}`, ...(todo ? [`  -> ${todo}`] : [])]);
+  return [...lines, 'in the way of a start:', ...told];
+}
+
+function lastRunSentence({ lastRun, state }: OfflineStatus): string {
+  const { version, pid, started_at, since, lastSeenAt } = lastRun!;
+  const until = state === 'killed' ? lastSeenAt.toISOString() : since;
+  return `Klatch ${version}, pid ${pid}, from ${started_at} to ${until}`;
+}

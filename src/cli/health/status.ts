@@ -1,0 +1,82 @@
+import type { Command } from 'commander';
+import { findConfigFile } from '../../config/tree.ts';
+import { startCommand, thisInstallation } from '../../installation.ts';
+import { serverStatus } from '../../operations/server/server-status.ts';
+import { toSafeJson } from '../../model/invisible-text.ts';
+import { offlineSentence, startBlockersOf, type OfflineStatus } from './offline-status.ts';
+import { print, type CommandContext } from '../core/context.ts';
+import { callServer, OtherVersionError } from '../core/control-client.ts';
+import { dataDirOf } from '../core/data-dir.ts';
+import { exitCodes } from '../core/exit-codes.ts';
+import { CommandError } from '../core/failure.ts';
+import { configFlag, withExamples, withJson } from '../core/options.ts';
+import type { LastRun } from '../../data-dir/server-state.ts';
+import { offlineLines, statusLines, type Status } from './status-lines.ts';
+
+const ASK_MS = 3_000;
+
+export function addStatus(program: Command, context: CommandContext): void {
+  const command = program
+    .command('status')
+    .description('show the running server, its database and its deliveries on one screen; or why no server runs')
+    .action(async ({ json }: { json?: boolean }, self: Command) => {
+      await showStatus(context, configFlag(self), json === true);
+    });
+  withExamples(withJson(command), ['klatch status', 'klatch status --json']);
+}
+
+async function showStatus(context: CommandContext, flag: string | undefined, json: boolean): Promise<void> {
+  const dataDir = dataDirOf(context, flag);
+  const asked = await askStatus(dataDir);
+  if ('version' in asked) {
+    const state = asked.ready ? 'ready' : 'database away';
+    print(context, ...(json ? [toSafeJson({ state, ...asked }, 2)] : statusLines(asked)));
+    if (!asked.ready) throw notReady();
+    return;
+  }
+  const file = findConfigFile({ flag, env: context.env, programDir: context.programDir });
+  const blockers = await startBlockersOf(asked, file, context.env);
+  const { state, pid, lastRun } = asked;
+  const found = { state, ready: false, data_dir: dataDir, pid, last_run: presentRun(lastRun), blockers };
+  print(context, ...(json ? [toSafeJson(found, 2)] : offlineLines(asked, blockers)));
+  throw offlineError(dataDir, asked);
+}
+
+/** What the server says, or why it says nothing. Rejects where it may not be asked, and where it answers strangely. */
+export async function askStatus(dataDir: string): Promise<Status | OfflineStatus> {
+  try {
+    return await callServer({ dataDir, operation: serverStatus, input: {}, timeoutMs: ASK_MS });
+  } catch (error) {
+    const isAway = error instanceof CommandError && error.exitCode === exitCodes.unavailable;
+    if (!isAway || error instanceof OtherVersionError) throw error;
+    // Imported here: a command that reaches a running server needs none of it.
+    const { findOfflineStatus } = await import('./find-offline-status.ts');
+    return findOfflineStatus(dataDir);
+  }
+}
+
+function presentRun(lastRun: LastRun | null): object | null {
+  if (lastRun === null) return null;
+  const { lastSeenAt, ...stored } = lastRun;
+  return { ...stored, last_seen_at: lastSeenAt.toISOString() };
+}
+
+/** The server answers and its database does not. */
+export function notReady(): CommandError {
+  return new CommandError(exitCodes.unavailable, 'the server runs, but its database does not answer');
+}
+
+/** Nobody answers, for a reason that a start does not know more about. */
+export function offlineError(dataDir: string, offline: OfflineStatus): CommandError {
+  const where = `the Klatch with the data directory ${dataDir}`;
+  if (['starting', 'stopping', 'silent'].includes(offline.state)) {
+    return new CommandError(exitCodes.unavailable, `${where} is not ready: it ${describe(offline)}`);
+  }
+  const sentence = `no Klatch runs with the data directory ${dataDir}: start it with \`${startCommand(thisInstallation())}\``;
+  return new CommandError(exitCodes.unavailable, sentence);
+}
+
+function describe(offline: OfflineStatus): string {
+  const sentence = offlineSentence(offline);
+  return offline.state === 'silent' ? sentence : `is ${sentence}`;
+}

@@ -1,0 +1,109 @@
+import type { Command } from 'commander';
+import { removeGroupHook, updateHook } from '../../operations/hooks/hook-update.ts';
+import { pingHook } from '../../operations/hooks/hook-ping.ts';
+import type { CommandContext } from '../core/context.ts';
+import { exitCodes } from '../core/exit-codes.ts';
+import { CommandError } from '../core/failure.ts';
+import { errorSentence, hookNumber, messagesAre } from './hook-format.ts';
+import { formatFields } from '../core/table.ts';
+import { withExamples, withJson } from '../core/options.ts';
+import { callAndPrint, callPrintReturn } from '../core/call.ts';
+
+type Updated = Awaited<ReturnType<(typeof updateHook)['run']>>;
+type Pinged = Awaited<ReturnType<(typeof pingHook)['run']>>;
+
+/** The action of a command that changes one thing of a hook. */
+function onUpdate(
+  context: CommandContext,
+  change: { paused: boolean } | { rotate_secret: true },
+  lines: (result: Updated) => string[],
+) {
+  return (id: number, { json }: { json?: boolean }, self: Command): Promise<void> =>
+    callAndPrint(context, self, { operation: updateHook, input: { hook: id, ...change }, json, lines });
+}
+
+export function addPause(hook: Command, context: CommandContext): void {
+  const command = hook
+    .command('pause')
+    .description('hold a reverse webhook back: no attempt starts any more, messages wait')
+    .addArgument(hookNumber())
+    .action(
+      onUpdate(context, { paused: true }, ({ id, group, pending }) => [
+        `Reverse webhook ${id} of group ${group} is paused; ${messagesAre(pending)} waiting.`,
+      ]),
+    );
+  withExamples(withJson(command), ['klatch hook pause 5']);
+}
+
+export function addResume(hook: Command, context: CommandContext): void {
+  const command = hook
+    .command('resume')
+    .description('let a paused reverse webhook go on, or try a failing one at once; its failures are forgotten')
+    .addArgument(hookNumber())
+    .action(
+      onUpdate(context, { paused: false }, ({ id, group, pending }) => [
+        `Reverse webhook ${id} of group ${group} goes on at once; ${messagesAre(pending)} pending.`,
+      ]),
+    );
+  withExamples(withJson(command), ['klatch hook resume 5']);
+}
+
+export function addRotateSecret(hook: Command, context: CommandContext): void {
+  const command = hook
+    .command('rotate-secret')
+    .description('give a reverse webhook a new secret and show it; the old one signs beside it for 24 hours')
+    .addArgument(hookNumber())
+    .action(onUpdate(context, { rotate_secret: true }, rotatedLines));
+  withExamples(withJson(command), ['klatch hook rotate-secret 5']);
+}
+
+function rotatedLines({ id, group, secret }: Updated): string[] {
+  return [
+    ...formatFields([
+      ['hook', id],
+      ['group', group],
+      ['secret', secret ?? null],
+    ]),
+    '',
+    'It is not shown again: give it to the receiver. Until then, for 24 hours, the secret before it signs too.',
+  ];
+}
+
+export function addPing(hook: Command, context: CommandContext): void {
+  const command = hook
+    .command('ping')
+    .description('send a signed ping to the target of a reverse webhook now, whatever its state, and tell the answer')
+    .addArgument(hookNumber())
+    .action(async (id: number, { json }: { json?: boolean }, self: Command) => {
+      const result = await callPrintReturn(context, self, {
+        operation: pingHook,
+        input: { hook: id },
+        json,
+        lines: pingLines,
+      });
+      if (result.delivered) return;
+      const why = `the ping of reverse webhook ${id} to ${result.host} failed: ${errorSentence(result)}`;
+      throw new CommandError(exitCodes.operationFailed, why);
+    });
+  withExamples(withJson(command), ['klatch hook ping 5', 'klatch hook ping 5 --json']);
+}
+
+function pingLines({ delivered, id, host, code, duration_ms: durationMs }: Pinged): string[] {
+  return delivered ? [`The target of reverse webhook ${id}, ${host}, answered ${code} within ${durationMs} ms.`] : [];
+}
+
+export function addRemove(hook: Command, context: CommandContext): void {
+  const command = hook
+    .command('remove')
+    .description('remove a reverse webhook for good, as its group can')
+    .addArgument(hookNumber())
+    .action((id: number, { json }: { json?: boolean }, self: Command) =>
+      callAndPrint(context, self, {
+        operation: removeGroupHook,
+        input: { hook: id },
+        json,
+        lines: ({ group }) => [`Reverse webhook ${id} of group ${group} is removed: nothing is sent to it any more.`],
+      }),
+    );
+  withExamples(withJson(command), ['klatch hook remove 5']);
+}

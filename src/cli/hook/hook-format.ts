@@ -1,0 +1,42 @@
+import { Argument } from 'commander';
+import { formatDuration } from '../core/table.ts';
+import { wholeNumber } from '../core/options.ts';
+
+const MAX_INT32 = 2_147_483_647;
+
+/** How a hook is named on the command line. */
+export function hookNumber(): Argument {
+  return new Argument('<hook>', 'the number of a reverse webhook').argParser(wholeNumber(1, MAX_INT32));
+}
+
+/** What is kept of a delivery that failed. */
+interface DeliveryError {
+  readonly category: string | null;
+  readonly code: number | null;
+}
+
+const SENTENCES: Readonly<Record<string, string>> = {
+  timeout: 'the target did not answer in time',
+  refused: 'the target refused the connection or cannot be reached',
+  tls: 'no TLS connection could be made',
+  dns: 'the name of the target could not be resolved',
+  connection: 'the connection broke',
+  signature: 'the server has no key to sign it with (modules.security.server-keys)',
+  'address policy': 'the address policy refuses the address (delivery.allow)',
+};
+
+/** Why a delivery failed, for a person. */
+export function errorSentence({ category, code }: DeliveryError): string {
+  if (category === 'status') return code === null ? 'the target answered with an error' : `the target answered ${code}`;
+  return SENTENCES[category ?? ''] ?? `the delivery failed${category === null ? '' : `: ${category}`}`;
+}
+
+/** A number of messages with its verb: `1 message is`, `12 messages are`. */
+export function messagesAre(count: number): string {
+  return count === 1 ? '1 message is' : `${count} messages are`;
+}
+
+/** How long ago a moment was, such as `3 min 20 s ago`. */
+export function ago(moment: string, nowMs: number): string {
+  return `${formatDuration(nowMs - Date.parse(moment))} ago`;
+}

@@ -1,0 +1,79 @@
+import type { hookInfo } from '../../operations/hooks/hook-list.ts';
+import { ago, errorSentence } from './hook-format.ts';
+import { formatFields, formatTable } from '../core/table.ts';
+
+type HookInfo = Awaited<ReturnType<(typeof hookInfo)['run']>>;
+
+/** Everything about a hook for a person: fields, and a table of its last attempts. */
+export function hookLines(hook: HookInfo): string[] {
+  const nowMs = Date.now();
+  const fields = formatFields([
+    ['id', hook.id],
+    ['group', `${hook.group} (${hook.group_title})`],
+    ['url', hook.url],
+    ['description', hook.description],
+    ['created', hook.created_at],
+    ...settings(hook),
+    ['state', hook.state],
+    ...removal(hook),
+    ...progress(hook, nowMs),
+  ]);
+  return [...fields, '', ...attemptLines(hook)];
+}
+
+type Field = readonly [string, string | number | null];
+
+function settings(hook: HookInfo): Field[] {
+  const rotation: Field[] = hook.old_secret_until === null ? [] : [['old secret until', hook.old_secret_until]];
+  return [
+    ['order', hook.order],
+    ['batch', hook.batch],
+    ['signature', hook.signature],
+    ['skip', hook.skip.length === 0 ? 'nothing' : hook.skip.join(', ')],
+    ...rotation,
+  ];
+}
+
+function removal({ removed }: HookInfo): Field[] {
+  if (removed === null) return [];
+  const by = removed.by === 'target' ? 'by a 410 of its target' : 'by its group or an administrator';
+  return [
+    ['removed', `${removed.at}, ${by}`],
+    ['restorable', removed.restorable_until === null ? 'no' : `until ${removed.restorable_until}`],
+  ];
+}
+
+function progress(hook: HookInfo, nowMs: number): Field[] {
+  const since = (moment: string | null): string | null => (moment === null ? null : `${moment}, ${ago(moment, nowMs)}`);
+  const error = hook.last_error;
+  return [
+    ['start', hook.start_seq],
+    ['cursor', `${hook.cursor} of ${hook.last_seq}`],
+    ['pending', hook.pending],
+    ['oldest pending', since(hook.oldest_pending_at)],
+    ['failing since', since(hook.failing_since)],
+    ['failures', hook.failures],
+    ['next attempt', hook.next_attempt_at],
+    ['last success', since(hook.last_success_at)],
+    ['last error', error === null ? null : `${errorSentence(error)}, ${ago(error.at, nowMs)}`],
+    ['error details', error === null ? null : `${error.at}, ${verdict(error)}`],
+  ];
+}
+
+function attemptLines({ attempts }: HookInfo): string[] {
+  if (attempts.length === 0) return ['The delivery log has no attempts of it.'];
+  const rows = attempts.map((attempt) => [
+    attempt.at,
+    attempt.seq === attempt.last_seq ? attempt.message_id : `${attempt.message_id}-${attempt.last_seq}`,
+    attempt.attempt,
+    attempt.outcome,
+    verdict(attempt),
+    `${attempt.duration_ms} ms`,
+  ]);
+  return formatTable(['AT', 'MESSAGE', 'ATTEMPT', 'OUTCOME', 'RESULT', 'TOOK'], rows);
+}
+
+/** Category and status code as the API has them. */
+function verdict({ category, code }: { category: string | null; code: number | null }): string {
+  return [category, code].filter((part) => part !== null).join(' ') || '-';
+}

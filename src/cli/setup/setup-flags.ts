@@ -1,0 +1,163 @@
+import { readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { quote, type ConfigText } from '../../config/edit.ts';
+import type { SettingKey } from '../../config/schema.ts';
+import { checkAnswer, findContradiction, isEmbedded, namedKeys } from '../../config/setup.ts';
+import type { Answers } from './configure.ts';
+import type { CommandContext } from '../core/context.ts';
+import { exitCodes } from '../core/exit-codes.ts';
+import { CommandError } from '../core/failure.ts';
+import type { DatabaseFlags } from './setup-questions.ts';
+
+/** The options of `klatch setup` as they were typed. */
+export interface SetupOptions {
+  readonly baseUri?: string;
+  readonly projectName?: string;
+  readonly embedded?: boolean;
+  readonly localDatabase?: boolean;
+  readonly cluster?: string;
+  readonly socketDir?: string;
+  readonly dbHost?: string;
+  readonly dbPort?: string;
+  readonly dbName?: string;
+  readonly dbUser?: string;
+  readonly dbPasswordFile?: string;
+  readonly dataDir?: string;
+  readonly interface?: string;
+  readonly port?: string;
+  readonly metricsPort?: string;
+  readonly allow?: readonly string[];
+  readonly webPushSubject?: string;
+  readonly json?: boolean;
+}
+
+/** Options that hold one value of one key. */
+const KEYS = [
+  ['--base-uri', 'http.base-uri', 'baseUri'],
+  ['--project-name', 'project-name', 'projectName'],
+  ['--data-dir', 'data-dir', 'dataDir'],
+  ['--interface', 'http.interface', 'interface'],
+  ['--port', 'http.port', 'port'],
+  ['--metrics-port', 'metrics.port', 'metricsPort'],
+  ['--db-host', 'services.postgresql.host', 'dbHost'],
+  ['--db-port', 'services.postgresql.port', 'dbPort'],
+  ['--db-name', 'services.postgresql.db', 'dbName'],
+  ['--db-user', 'services.postgresql.user', 'dbUser'],
+  ['--web-push-subject', 'services.web-push.subject', 'webPushSubject'],
+] as const satisfies readonly (readonly [string, SettingKey, keyof SetupOptions])[];
+
+/** The answers that the options give, the database's apart. Throws CommandError for what the server would refuse. */
+export function readAnswers(options: SetupOptions): Answers {
+  for (const [name, key, option] of KEYS) {
+    const value = options[option];
+    const problem = value === undefined ? null : checkAnswer(key, value);
+    if (problem !== null) throw new CommandError(exitCodes.usage, `${name}: ${problem}`);
+  }
+  const { baseUri, projectName, dataDir, port, metricsPort, allow, webPushSubject } = options;
+  return {
+    ...(baseUri === undefined ? {} : { baseUri }),
+    ...(projectName === undefined ? {} : { projectName }),
+    // A path on the command line starts at the working folder, one in the file at the file.
+    ...(dataDir === undefined ? {} : { dataDir: resolve(dataDir) }),
+    ...(options.interface === undefined ? {} : { interface: options.interface }),
+    ...(port === undefined ? {} : { port: Number(port) }),
+    ...(metricsPort === undefined ? {} : { metricsPort: Number(metricsPort) }),
+    ...(allow === undefined ? {} : { deliveryAllow: allow }),
+    ...(webPushSubject === undefined ? {} : { webPushSubject }),
+  };
+}
+
+/** What the options say of the database. Throws CommandError for a password file that cannot be read. */
+export function readDatabase({ env }: CommandContext, options: SetupOptions): DatabaseFlags {
+  const { embedded = false, localDatabase = false, cluster, dbHost, dbPort, dbName, dbUser, dbPasswordFile } = options;
+  if (embedded) return { embedded };
+  const password = dbPasswordFile === undefined ? env['KLATCH_DB_PASSWORD'] : readPassword(dbPasswordFile);
+  return {
+    embedded,
+    ...(localDatabase || cluster !== undefined ? { local: true } : {}),
+    ...(cluster === undefined ? {} : { cluster }),
+    ...(dbHost === undefined ? {} : { host: dbHost }),
+    ...(dbPort === undefined ? {} : { port: Number(dbPort) }),
+    ...(dbName === undefined ? {} : { db: dbName }),
+    ...(dbUser === undefined ? {} : { user: dbUser }),
+    ...(password === undefined ? {} : { password }),
+  };
+}
+
+/**
+ * Throws CommandError when an option says something else than the file, which keeps its answers: a script has to learn
+ * that what it asked for is not so. Nothing has been written then.
+ */
+export function refuseContradictions(source: ConfigText, options: SetupOptions, database: DatabaseFlags): void {
+  const lines = [
+    ...KEYS.flatMap(([name, key, option]) => {
+      const value = options[option];
+      if (value === undefined) return [];
+      const literal = quote(option === 'dataDir' ? resolve(value) : value);
+      return contradiction(source, key, { name, literal, typed: value });
+    }),
+    ...(options.allow === undefined
+      ? []
+      : contradiction(source, 'delivery.allow', {
+          name: '--allow',
+          literal: `[${options.allow.map(quote).join(', ')}]`,
+          typed: options.allow.join(', '),
+        })),
+    ...passwordContradiction(source, options, database),
+    ...placeContradictions(source, options),
+  ];
+  if (lines.length === 0) return;
+  const head = `nothing was written: ${source.file} has other answers than these options, and setup never changes one:`;
+  const end = 'Change them in the file, or repeat the command without these options.';
+  throw new CommandError(exitCodes.operationFailed, [head, ...lines, end].join('\n'));
+}
+
+function contradiction(
+  source: ConfigText,
+  key: SettingKey,
+  given: { name: string; literal: string; typed: string },
+): string[] {
+  const found = findContradiction(source, key, given.literal);
+  if (found === null) return [];
+  const { line, text } = found;
+  const where = line === null ? 'elsewhere' : `line ${line}`;
+  const says = text === null ? `${key} is set` : `${key} = ${text}`;
+  return [`  ${where}: ${says}, and ${given.name} says ${text === null ? 'something else' : given.typed}`];
+}
+
+/** Only a file counts as asked for: the variable may be set for another reason. */
+function passwordContradiction(source: ConfigText, options: SetupOptions, { password }: DatabaseFlags): string[] {
+  if (options.dbPasswordFile === undefined || password === undefined) return [];
+  const given = { name: '--db-password-file', literal: quote(password), typed: '' };
+  return contradiction(source, 'services.postgresql.password', given);
+}
+
+/** A file that names a database is not moved to another kind of it: the server would start on an empty one. */
+function placeContradictions(source: ConfigText, options: SetupOptions): string[] {
+  const { embedded = false } = options;
+  const place = ['localDatabase', 'cluster', 'dbHost', 'dbPort', 'dbName', 'dbUser'] as const;
+  if (embedded) {
+    return [
+      ...contradiction(source, 'services.postgresql.embedded', { name: '--embedded', literal: 'true', typed: 'true' }),
+      ...namedKeys(source).map((key) => `  ${key} is set: a database is named already, and --embedded means another`),
+    ];
+  }
+  if (!isEmbedded(source) || place.every((option) => options[option] === undefined)) return [];
+  return ['  services.postgresql.embedded is on, and the options name another database'];
+}
+
+/** The first line of a file: editors end it with a line break that is no part of the password. */
+function readPassword(file: string): string {
+  try {
+    return readFileSync(file, 'utf8').replace(/\r?\n$/, '');
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    const reasons: Readonly<Record<string, string>> = {
+      ENOENT: 'there is no such file',
+      EACCES: 'it may not be read by this user',
+      EISDIR: 'it is a folder',
+    };
+    const reason = reasons[code ?? ''] ?? `it cannot be read (${code})`;
+    throw new CommandError(exitCodes.usage, `--db-password-file ${file}: ${reason}`, { cause: error });
+  }
+}

@@ -1,0 +1,173 @@
+import { existsSync } from 'node:fs';
+import { keyState, type ConfigText } from '../../config/edit.ts';
+import { isPlaceholder, scalarText } from '../../config/value-types.ts';
+import { readTree } from '../../config/tree.ts';
+import type { SettingKey } from '../../config/schema.ts';
+import { isEmbedded, type DatabaseAnswer } from '../../config/setup.ts';
+import { valueAt } from '../../hocon/path.ts';
+import { isSupported, readVersion, type ServerVersion } from '../../storage/provision/administrator.ts';
+import { clusterLabel, findClusters, SYSTEM_PLACES, type LocalCluster } from '../../storage/provision/clusters.ts';
+import { LocalDatabaseError } from '../../storage/provision/local-error.ts';
+import { provision, requireSupported, type ProvisionedDatabase } from '../../storage/provision/provision.ts';
+import type { CommandContext } from '../core/context.ts';
+import { exitCodes } from '../core/exit-codes.ts';
+import { CommandError } from '../core/failure.ts';
+import { databaseDefaults, type DatabaseFlags } from './setup-questions.ts';
+
+const PASSWORD = 'services.postgresql.password';
+
+/** A server of this machine that could be asked, or why not, as a sentence. */
+export interface ExaminedCluster {
+  readonly cluster: LocalCluster;
+  readonly server: ServerVersion | null;
+  readonly problem: string | null;
+}
+
+/** The PostgreSQL servers of this machine; each is asked, all at once. */
+export async function examineClusters(
+  { localPlaces = SYSTEM_PLACES }: Pick<CommandContext, 'localPlaces'>,
+  socketDir: string | undefined,
+): Promise<readonly ExaminedCluster[]> {
+  const all = findClusters({ ...localPlaces, ...(socketDir !== undefined && { socketDir }) });
+  // Who names a folder means the servers in it.
+  const clusters = socketDir === undefined ? all : all.filter((cluster) => cluster.socketDir === socketDir);
+  return Promise.all(clusters.map(examineCluster));
+}
+
+async function examineCluster(cluster: LocalCluster): Promise<ExaminedCluster> {
+  if (!mayAdminister(cluster)) return { cluster, server: null, problem: needsRoot(cluster) };
+  try {
+    const server = await readVersion(cluster);
+    requireSupported(cluster, server);
+    return { cluster, server, problem: null };
+  } catch (error) {
+    if (!(error instanceof LocalDatabaseError)) throw error;
+    return { cluster, server: null, problem: error.message };
+  }
+}
+
+/** Root, or whoever runs the server. A server that does not run is told as such to everybody. */
+function mayAdminister({ ownerUid }: LocalCluster): boolean {
+  const uid = process.geteuid?.();
+  return uid === 0 || ownerUid === null || uid === ownerUid;
+}
+
+function needsRoot(cluster: LocalCluster): string {
+  return (
+    `A role and a database are made in PostgreSQL ${clusterLabel(cluster)} as its administrator, which needs root: ` +
+    'repeat this command with sudo.'
+  );
+}
+
+/** The servers that can be used. */
+export function usable(examined: readonly ExaminedCluster[]): readonly (ExaminedCluster & { server: ServerVersion })[] {
+  return examined.filter((each): each is ExaminedCluster & { server: ServerVersion } => {
+    return each.server !== null && isSupported(each.server);
+  });
+}
+
+/** The one server that the options, or the port in the file, mean. Throws CommandError where that is not clear. */
+export function chooseCluster(
+  examined: readonly ExaminedCluster[],
+  { cluster, port }: { cluster: string | undefined; port: number | undefined },
+): LocalCluster {
+  const meant = examined.filter(({ cluster: each }) => {
+    return (cluster === undefined || each.name === cluster) && (port === undefined || each.port === port);
+  });
+  const good = usable(meant);
+  if (good.length === 1) return good[0]!.cluster;
+  if (good.length > 1) {
+    const lines = good.map(({ cluster: each, server }) => {
+      const option = each.name === null ? `--db-port ${each.port}` : `--cluster ${each.name}`;
+      return `  ${option}: PostgreSQL ${server.version}, ${clusterLabel(each)}`;
+    });
+    const head = 'nothing was written: several PostgreSQL servers run on this machine, choose one:';
+    throw new CommandError(exitCodes.usage, [head, ...lines].join('\n'));
+  }
+  const problems = meant.map(({ problem }) => problem).filter((problem) => problem !== null);
+  const lacksRoot = meant.some((each) => !mayAdminister(each.cluster));
+  if (problems.length > 0) {
+    throw new CommandError(lacksRoot ? exitCodes.notPermitted : exitCodes.unavailable, problems.join('\n'));
+  }
+  const wanted = [...(cluster === undefined ? [] : [cluster]), ...(port === undefined ? [] : [`on port ${port}`])];
+  throw new CommandError(exitCodes.unavailable, noneFound(examined, wanted.join(' ')));
+}
+
+function noneFound(examined: readonly ExaminedCluster[], wanted: string): string {
+  if (examined.length > 0) {
+    const there = examined.map(({ cluster }) => clusterLabel(cluster)).join(', ');
+    return `There is no PostgreSQL server ${wanted} on this machine; there is ${there}. A port in server.conf counts too.`;
+  }
+  return (
+    'No PostgreSQL server was found on this machine. Install one with "sudo apt-get install postgresql" (11 or newer), ' +
+    'or take the embedded one: "klatch setup --embedded".'
+  );
+}
+
+/** A local database for the file, with what was done. */
+export interface LocalDatabase {
+  readonly answer: DatabaseAnswer;
+  readonly made: ProvisionedDatabase & { readonly label: string; readonly user: string; readonly db: string };
+}
+
+/**
+ * Makes the role and the database that the file or the options name, and proves that they work. Throws CommandError with
+ * what to do.
+ */
+export async function makeLocalDatabase(
+  source: ConfigText,
+  wanted: { cluster: LocalCluster; flags: DatabaseFlags; serverUid: number | null },
+  env: CommandContext['env'],
+): Promise<LocalDatabase> {
+  const { cluster, flags, serverUid } = wanted;
+  const db = fileAnswer(source, 'services.postgresql.db', env) ?? flags.db ?? databaseDefaults.db;
+  const user = fileAnswer(source, 'services.postgresql.user', env) ?? flags.user ?? databaseDefaults.user;
+  const host = localHost(source, cluster, env);
+  const password = fileAnswer(source, PASSWORD, env) ?? (flags.password || null);
+  if (password === '' && host?.startsWith('/') !== true) {
+    const message = `${source.file} has an empty ${PASSWORD}, with which nobody is let in over TCP: remove that line, then repeat this command.`;
+    throw new CommandError(exitCodes.operationFailed, message);
+  }
+  const secret = fileAnswer(source, 'secret', env);
+  try {
+    const made = await provision(cluster, { database: db, user, password, secret, serverUid, host });
+    const answer = { host: made.host, port: made.port, db, user, password: made.password };
+    return { answer, made: { ...made, label: clusterLabel(cluster), user, db } };
+  } catch (error) {
+    if (!(error instanceof LocalDatabaseError)) throw error;
+    const exitCode = error.reason === 'refused' ? exitCodes.operationFailed : exitCodes.unavailable;
+    throw new CommandError(exitCode, `${error.message}\n${source.file} was not written.`, { cause: error });
+  }
+}
+
+/** The port that the file names already, which chooses the server. */
+export function filePort(source: ConfigText, env: CommandContext['env']): number | undefined {
+  const port = fileAnswer(source, 'services.postgresql.port', env);
+  return port === null ? undefined : Number(port);
+}
+
+/** Throws CommandError where the file's database is not one of this machine. */
+function localHost(source: ConfigText, { socketDir }: LocalCluster, env: CommandContext['env']): string | null {
+  if (isEmbedded(source)) {
+    const message = `${source.file} has services.postgresql.embedded = true already. Nothing was changed.`;
+    throw new CommandError(exitCodes.operationFailed, message);
+  }
+  const host = fileAnswer(source, 'services.postgresql.host', env);
+  if (host === null || ['localhost', '127.0.0.1', '::1', socketDir].includes(host)) return host;
+  const message = `${source.file} names the database server ${host} already, which is not PostgreSQL on this machine. Nothing was changed.`;
+  throw new CommandError(exitCodes.operationFailed, message);
+}
+
+/** What the file says of a key, with the environment's part in it; null: nothing yet. */
+function fileAnswer(source: ConfigText, key: SettingKey, env: CommandContext['env']): string | null {
+  if (keyState(source, key) === 'open') return null;
+  const { file } = source;
+  const value = valueAt(
+    readTree([existsSync(file) ? { path: file } : { name: file, text: source.text }], env),
+    key.split('.'),
+  );
+  const text = value === null || isPlaceholder(value) ? null : scalarText(value);
+  if (text !== null) return text;
+  const message = `${file}: ${key} comes from the environment, which does not have it here: set that variable for this command too.`;
+  throw new CommandError(exitCodes.usage, message);
+}

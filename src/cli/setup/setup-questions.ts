@@ -1,0 +1,164 @@
+import { currentValue, keyState, type ConfigText } from '../../config/edit.ts';
+import { scalarText } from '../../config/value-types.ts';
+import type { SettingKey } from '../../config/schema.ts';
+import { checkAnswer, type DatabaseAnswer } from '../../config/setup.ts';
+import type { LocalCluster } from '../../storage/provision/clusters.ts';
+import type { Answers } from './configure.ts';
+import type { Prompt } from '../core/prompt.ts';
+
+/** What a database is called where nobody says otherwise; the defaults of reference.conf. */
+export const databaseDefaults = { host: '127.0.0.1', port: 5432, db: 'klatch', user: 'klatch' } as const;
+const POSTGRESQL = 'services.postgresql';
+
+/** What the flags said of the database; `embedded` excludes the others, and `local` a host. */
+export interface DatabaseFlags {
+  readonly embedded: boolean;
+  /** True: one is made in PostgreSQL on this machine. */
+  readonly local?: boolean;
+  /** Debian's name of the server to take, such as "15/main". */
+  readonly cluster?: string;
+  readonly host?: string;
+  readonly port?: number;
+  readonly db?: string;
+  readonly user?: string;
+  readonly password?: string;
+}
+
+/** Answers without which there is no working configuration. */
+export type Missing = 'base-uri' | 'database' | 'password';
+
+/** How each of them is given where nobody can be asked. */
+export const howToGive: Readonly<Record<Missing, string>> = {
+  'base-uri': '--base-uri URL: the public address of the HTTP interface, such as https://chat.example.org',
+  database:
+    '--local-database (as root) for one in PostgreSQL on this machine, --embedded for a private PostgreSQL in the data ' +
+    'directory, or --db-host for one of yours',
+  password: '--db-password-file FILE, or KLATCH_DB_PASSWORD in the environment (may be empty): the database password',
+};
+
+/** Where a database could be had on this machine. */
+export interface DatabaseOffers {
+  /** PostgreSQL servers, with words for a person. */
+  readonly local: readonly { readonly cluster: LocalCluster; readonly text: string }[];
+  /** The private one, in words; null: there are no programs for it. */
+  readonly embedded: string | null;
+  /** What is there and cannot be used, and why. */
+  readonly remarks: readonly string[];
+}
+
+/** What neither the flags nor the configuration answer. */
+export function findMissing(source: ConfigText, answers: Answers, database: DatabaseFlags): readonly Missing[] {
+  const missing: Missing[] = [];
+  if (answers.baseUri === undefined && isOpen(source, 'http.base-uri')) missing.push('base-uri');
+  const choice = databaseChoice(source, database);
+  if (choice === 'open') missing.push('database');
+  if (choice === 'external' && needsPassword(source, database)) missing.push('password');
+  return missing;
+}
+
+/** Everything that people have to answer, by flags or at the prompt. */
+export interface Given {
+  readonly answers: Answers;
+  readonly database: DatabaseFlags;
+}
+
+/** Asks for what is missing. `offers` is asked for only when there is a choice of databases. */
+export async function askMissing(
+  source: ConfigText,
+  given: Given & { readonly missing: readonly Missing[]; readonly offers: () => Promise<DatabaseOffers> },
+  prompt: Prompt,
+): Promise<Given> {
+  let { answers, database } = given;
+  if (given.missing.includes('base-uri')) {
+    const preset = `http://127.0.0.1:${answers.port ?? 9090}`;
+    const text = 'Public address of the HTTP interface';
+    answers = { ...answers, baseUri: await askFor(prompt, 'http.base-uri', { text, preset }) };
+  }
+  if (given.missing.includes('database'))
+    database = { ...database, ...(await askDatabase(prompt, await given.offers(), database)) };
+  if (databaseChoice(source, database) === 'external' && needsPassword(source, database)) {
+    const text = 'Database password (not shown)';
+    database = { ...database, password: await askFor(prompt, `${POSTGRESQL}.password`, { text, hidden: true }) };
+  }
+  return { answers, database };
+}
+
+/** The answers with what the flags say of the database; nothing of it where the configuration says it all. */
+export function withDatabase(source: ConfigText, { answers, database: flags }: Given): Answers {
+  if (flags.embedded) return { ...answers, database: { embedded: true } };
+  const { embedded: _, local: __, cluster: ___, ...given } = flags;
+  const fillsPassword = databaseChoice(source, flags) === 'external' && isOpen(source, `${POSTGRESQL}.password`);
+  if (!namesDatabase(flags) && !fillsPassword) return answers;
+  const database: DatabaseAnswer = { ...databaseDefaults, password: '', ...given };
+  return { ...answers, database };
+}
+
+/** A password alone names nothing: its variable may be set for another reason. */
+function namesDatabase({ host, port, db, user }: DatabaseFlags): boolean {
+  return [host, port, db, user].some((each) => each !== undefined);
+}
+
+function isOpen(source: ConfigText, key: SettingKey): boolean {
+  return keyState(source, key) === 'open';
+}
+
+function databaseChoice(source: ConfigText, flags: DatabaseFlags): 'embedded' | 'external' | 'local' | 'open' {
+  if (flags.local === true) return 'local';
+  const value = currentValue(source, `${POSTGRESQL}.embedded`);
+  const keys = ['host', 'port', 'db', 'user', 'password'] as const;
+  if (value !== null) return ['true', 'yes', 'on'].includes(scalarText(value) ?? '') ? 'embedded' : 'external';
+  if (keys.some((name) => !isOpen(source, `${POSTGRESQL}.${name}`))) return 'external';
+  if (flags.embedded) return 'embedded';
+  return choosesServer(flags) ? 'external' : 'open';
+}
+
+/** A name alone fits a database on this machine as well; with a password it is one that exists. */
+function choosesServer(flags: DatabaseFlags): boolean {
+  return flags.host !== undefined || (flags.password !== undefined && namesDatabase(flags));
+}
+
+/** Over a Unix socket the database as a rule knows its users by themselves. */
+function needsPassword(source: ConfigText, { host, password }: DatabaseFlags): boolean {
+  if (password !== undefined || !isOpen(source, `${POSTGRESQL}.password`)) return false;
+  const value = currentValue(source, `${POSTGRESQL}.host`);
+  const place = value === null ? host : (scalarText(value) ?? undefined);
+  return place?.startsWith('/') !== true;
+}
+
+async function askDatabase(prompt: Prompt, offers: DatabaseOffers, flags: DatabaseFlags): Promise<DatabaseFlags> {
+  const { local, embedded, remarks } = offers;
+  const choices: { text: string; answer: DatabaseFlags | null }[] = local.map(({ cluster: { name, port }, text }) => ({
+    text,
+    answer: { embedded: false, local: true, port, ...(name !== null && { cluster: name }) },
+  }));
+  if (embedded !== null) choices.push({ text: embedded, answer: { embedded: true } });
+  choices.push({ text: 'another server, on which you have a database and its password', answer: null });
+  prompt.say(...remarks, 'Where is the database?', ...choices.map(({ text }, index) => `  ${index + 1}  ${text}`));
+  const check = (answer: string): string | null =>
+    /^\d{1,3}$/.test(answer) && choices[Number(answer) - 1] !== undefined
+      ? null
+      : `answer with a number from 1 to ${choices.length}`;
+  const chosen = choices[Number(await prompt.ask({ text: 'Number', preset: '1', check })) - 1]!.answer;
+  return chosen ?? askServer(prompt, flags);
+}
+
+/** What the flags say is not asked. */
+async function askServer(prompt: Prompt, flags: DatabaseFlags): Promise<DatabaseFlags> {
+  const presets = databaseDefaults;
+  const host =
+    flags.host ?? (await askFor(prompt, `${POSTGRESQL}.host`, { text: 'Database host', preset: presets.host }));
+  const asPort = { text: 'Database port', preset: String(presets.port) };
+  const port = flags.port ?? Number(await askFor(prompt, `${POSTGRESQL}.port`, asPort));
+  const db = flags.db ?? (await askFor(prompt, `${POSTGRESQL}.db`, { text: 'Database name', preset: presets.db }));
+  const user =
+    flags.user ?? (await askFor(prompt, `${POSTGRESQL}.user`, { text: 'Database user', preset: presets.user }));
+  return { embedded: false, host, port, db, user };
+}
+
+async function askFor(
+  prompt: Prompt,
+  key: SettingKey,
+  question: { text: string; preset?: string; hidden?: boolean },
+): Promise<string> {
+  return prompt.ask({ ...question, check: (answer) => checkAnswer(key, answer) });
+}

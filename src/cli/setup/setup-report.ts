@@ -1,0 +1,79 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { readAsset } from '../../assets.ts';
+import { loadConfig } from '../../config/load.ts';
+import { readTree, REFERENCE } from '../../config/tree.ts';
+import type { SettingKey } from '../../config/schema.ts';
+import { describeConfig, formatConfig } from '../../config/show.ts';
+import { thisInstallation, type Installation } from '../../installation.ts';
+import { SYSTEM_CONFIG, type Configured } from './configure.ts';
+import { type CommandContext, print, printError, printJson } from '../core/context.ts';
+import type { LocalDatabase } from './setup-local.ts';
+
+/** What starts the server of the package. */
+const SERVICE_FILES = ['/etc/init.d/klatch', '/lib/systemd/system/klatch.service'];
+
+/** Tells what was done and what comes next. Throws for whatever is still missing or wrong in the file. */
+export function report(
+  context: CommandContext,
+  done: Configured,
+  { json, local }: { json: boolean | undefined; local: LocalDatabase | null },
+): void {
+  const { file, set, kept, keysMadeIn } = done;
+  if (json === true) {
+    const { password: _, ...database } = local?.made ?? { password: '' };
+    printJson(context, { ...done, ...(local !== null && { database }), next: nextStep(context, file) });
+  } else {
+    const settings = describeConfig(readReport(file, context));
+    const lines = (keys: readonly SettingKey[]): string =>
+      formatConfig(settings.filter(({ key }) => keys.includes(key)))
+        .replace(/^/gm, '  ')
+        .trimEnd();
+    if (local !== null) print(context, ...localLines(local));
+    if (set.length === 0) print(context, `Nothing to write: ${file} has all these answers already.`);
+    else print(context, `Wrote to ${file}:`, lines(set));
+    if (kept.length > 0) print(context, 'Kept, since these have an answer already:', lines(kept));
+    if (keysMadeIn !== null) print(context, `Made a pair of server keys in ${keysMadeIn}.`);
+  }
+  for (const warning of loadConfig(file, { env: context.env }).warnings) printError(context, `warning: ${warning}`);
+  if (json !== true) print(context, `Next: ${nextStep(context, file)}`);
+}
+
+const ROLE = { made: 'Made', kept: 'Kept', 'new password': 'Gave a new password to' } as const;
+
+function localLines({ made }: LocalDatabase): string[] {
+  const { label, version, user, db, role, database, host, port } = made;
+  return [
+    `${ROLE[role]} the role "${user}" and ${database} the database "${db}" in PostgreSQL ${version} (${label});`,
+    `a login over ${host.startsWith('/') ? host : `${host}:${port}`} works.`,
+  ];
+}
+
+/** What the machine has; looked up where it is left out. */
+interface Surroundings {
+  readonly installation?: Installation;
+  readonly isService?: boolean;
+}
+
+/** What a person does next, as a sentence that ends with a command. */
+export function nextStep(
+  { programDir }: Pick<CommandContext, 'programDir'>,
+  file: string,
+  surroundings: Surroundings = {},
+): string {
+  const { kind, command } = surroundings.installation ?? thisInstallation();
+  const isService = surroundings.isService ?? SERVICE_FILES.some((path) => existsSync(path));
+  if (file === SYSTEM_CONFIG && isService) return 'start the server: sudo service klatch start';
+  const found = file === SYSTEM_CONFIG || file === join(programDir, '../conf/server.conf');
+  const flag = found ? '' : ` --config ${shellWord(file)}`;
+  if (kind === 'archive') return `start the server: nohup ${shellWord(command)}${flag} >> klatch.log 2>&1 &`;
+  return `start the server with "klatch serve${flag}".`;
+}
+
+function shellWord(text: string): string {
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
+}
+
+function readReport(file: string, { env }: CommandContext): ReturnType<typeof readTree> {
+  return readTree([{ name: REFERENCE, text: readAsset('config/reference.conf') }, { path: file }], env);
+}

@@ -1,0 +1,207 @@
+import { accessSync, constants, existsSync, realpathSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+import type { Command } from 'commander';
+import { keyState, type ConfigText } from '../../config/edit.ts';
+import { EmbeddedError } from '../../storage/embedded/embedded-error.ts';
+import { findPrograms } from '../../storage/embedded/programs.ts';
+import { clusterLabel } from '../../storage/provision/clusters.ts';
+import { thisInstallation } from '../../installation.ts';
+import { configure, nearestFolder, readConfigText, serverUser, SYSTEM_CONFIG, type Answers } from './configure.ts';
+import { printError, type CommandContext } from '../core/context.ts';
+import { exitCodes } from '../core/exit-codes.ts';
+import { CommandError } from '../core/failure.ts';
+import { configFlag, withExamples, withJson } from '../core/options.ts';
+import { Prompt } from '../core/prompt.ts';
+import { readAnswers, readDatabase, refuseContradictions, type SetupOptions } from './setup-flags.ts';
+import {
+  chooseCluster,
+  examineClusters,
+  filePort,
+  makeLocalDatabase,
+  usable,
+  type LocalDatabase,
+} from './setup-local.ts';
+import {
+  askMissing,
+  findMissing,
+  howToGive,
+  withDatabase,
+  type DatabaseOffers,
+  type Given,
+  type Missing,
+} from './setup-questions.ts';
+import { report } from './setup-report.ts';
+
+const BIN_DIR = 'services.postgresql.bin-dir';
+
+export function addSetup(program: Command, context: CommandContext): void {
+  const command = program
+    .command('setup')
+    .description('make a complete configuration, or complete the one that is there; answers in it are never changed')
+    .option('--base-uri <url>', 'the public address of the HTTP interface, such as https://chat.example.org')
+    .option('--project-name <name>', 'the name of this installation, as people see it')
+    .option('--local-database', 'make a role and a database in PostgreSQL on this machine (as root)')
+    .option('--cluster <name>', 'which server of this machine, such as 15/main, where several run')
+    .option('--socket-dir <dir>', 'the folder of its Unix socket (default: /var/run/postgresql)')
+    .option('--embedded', 'run a private PostgreSQL in the data directory')
+    .option('--db-host <host>', 'a database of yours: its host name, address or the folder of its Unix socket')
+    .option('--db-port <port>', 'its TCP port (default: 5432)')
+    .option('--db-name <name>', 'its name (default: klatch)')
+    .option('--db-user <user>', 'its user (default: klatch)')
+    .option('--db-password-file <file>', 'a file that holds the password (or set KLATCH_DB_PASSWORD)')
+    .option('--data-dir <dir>', "the folder of the server's own state (default: /var/lib/klatch; unpacked: data/)")
+    .option('--interface <address>', 'the address to listen on (default: 127.0.0.1)')
+    .option('--port <port>', 'the port to listen on (default: 9090)')
+    .option('--metrics-port <port>', 'the port of the metrics (default: 19090)')
+    .option(
+      '--web-push-subject <address>',
+      "whom browsers' push services may write to: mailto: or https:// (default: the base-uri where that is https)",
+    )
+    .option('--allow <range>', 'what hooks may reach beyond public addresses; may be repeated', collect)
+    .action(async (options: SetupOptions, self: Command) => setup(context, configFlag(self), options));
+  const local = ['localDatabase', 'cluster', 'socketDir'];
+  const conflicts: Readonly<Record<string, readonly string[]>> = {
+    '--embedded': [...local, 'dbHost', 'dbPort', 'dbName', 'dbUser', 'dbPasswordFile'],
+    '--db-host': local,
+  };
+  for (const option of command.options) option.conflicts([...(conflicts[option.long ?? ''] ?? [])]);
+  withExamples(withJson(command), [
+    'sudo klatch setup',
+    'sudo klatch setup --local-database --base-uri https://chat.example.org',
+    'klatch setup --embedded --base-uri https://chat.example.org',
+    'KLATCH_DB_PASSWORD=… klatch setup --db-host db.example.org --base-uri https://chat.example.org --allow private',
+  ]);
+}
+
+const collect = (value: string, before: readonly string[] = []): readonly string[] => [...before, value];
+
+async function setup(context: CommandContext, flag: string | undefined, options: SetupOptions): Promise<void> {
+  const file = targetFile(context, flag);
+  requireReadable(file);
+  const source = readConfigText(file);
+  const asked = {
+    answers: { ...presets(context, source), ...readAnswers(options) },
+    database: readDatabase(context, options),
+  };
+  refuseContradictions(source, options, asked.database);
+  const missing = findMissing(source, asked.answers, asked.database);
+  // Before anything is asked or made.
+  if (!existsSync(file) || missing.length > 0 || asked.database.local === true) requireWritable(file);
+  const given = missing.length === 0 ? asked : await complete(context, source, { given: asked, missing, options });
+  const local = given.database.local === true ? await makeLocal(context, source, { given, options }) : null;
+  if (given.database.embedded && keyState(source, BIN_DIR) === 'open') await warnOfMissingPrograms(context);
+  const all = local === null ? withDatabase(source, given) : { ...given.answers, database: local.answer };
+  report(context, configure(file, all, context), { json: options.json, local });
+}
+
+/** Where the server will look for it: the named file, the one that is there, else the place that fits the program. */
+function targetFile({ env, programDir }: CommandContext, flag: string | undefined): string {
+  const named = flag ?? env['KLATCH_CONFIG'];
+  if (named !== undefined && named !== '') return resolve(named);
+  const beside = fileBeside(programDir);
+  if (isArchive() || existsSync(beside)) return beside;
+  return existsSync(dirname(beside)) && !existsSync(SYSTEM_CONFIG) ? beside : SYSTEM_CONFIG;
+}
+
+function requireReadable(file: string): void {
+  requireAccess(file, file, constants.R_OK);
+}
+
+/** It is replaced by a new file beside it. */
+function requireWritable(file: string): void {
+  const path = existsSync(file) ? realpathSync(file) : file;
+  requireAccess(file, nearestFolder(dirname(path)), constants.W_OK | constants.X_OK);
+}
+
+/** Throws CommandError; what does not exist is no obstacle. */
+function requireAccess(file: string, path: string, mode: number): void {
+  try {
+    accessSync(path, mode);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT') return;
+    const who = file === SYSTEM_CONFIG ? 'root: repeat this command with sudo' : 'the owner of its folder';
+    const message = `${file} can be written only by ${who} (${code})`;
+    throw new CommandError(exitCodes.cannotCreate, message, { cause: error });
+  }
+}
+
+const fileBeside = (programDir: string): string => join(programDir, '../conf/server.conf');
+const isArchive = (): boolean => thisInstallation().kind === 'archive';
+
+/** An unpacked archive keeps its data beside its configuration: any user can run it, and it can be moved as a whole. */
+function presets({ programDir }: CommandContext, source: ConfigText): Answers {
+  const isOwn = isArchive() && source.file === fileBeside(programDir);
+  return isOwn && keyState(source, 'data-dir') === 'open' ? { dataDir: '../data' } : {};
+}
+
+interface Asked {
+  readonly given: Given;
+  readonly missing: readonly Missing[];
+  readonly options: SetupOptions;
+}
+
+/** The answers with those that a person at the terminal adds. Throws CommandError where nobody can be asked. */
+async function complete(context: CommandContext, source: ConfigText, asked: Asked): Promise<Given> {
+  const { given, missing, options } = asked;
+  if (!context.input.isTTY || !context.errors.isTTY) {
+    const lines = missing.map((name) => `  ${howToGive[name]}`);
+    throw new CommandError(exitCodes.usage, ['nothing was written, these answers are missing:', ...lines].join('\n'));
+  }
+  // Questions go to standard error: the result on standard output may be on its way into a file.
+  const prompt = new Prompt(context.input, context.errors);
+  try {
+    const offers = (): Promise<DatabaseOffers> => findOffers(context, options);
+    return await askMissing(source, { ...given, missing, offers }, prompt);
+  } finally {
+    // Before anything is made: while it runs, Ctrl-C is a key like any other.
+    prompt.stop();
+  }
+}
+
+async function findOffers(context: CommandContext, { socketDir }: SetupOptions): Promise<DatabaseOffers> {
+  // One after the other: while it connects as another user no file may be looked at.
+  const examined = await examineClusters(context, socketDir);
+  const programs = await findAnyPrograms();
+  return {
+    local: usable(examined).map(({ cluster, server }) => ({
+      cluster,
+      text: `PostgreSQL ${server.version} on this machine (${clusterLabel(cluster)}): a role and a database are made in it`,
+    })),
+    embedded:
+      typeof programs === 'string'
+        ? null
+        : `a private PostgreSQL ${programs.version} that Klatch runs in its data directory`,
+    remarks: [
+      ...examined.map(({ problem }) => problem).filter((problem) => problem !== null),
+      ...(typeof programs === 'string' ? [programs] : []),
+    ],
+  };
+}
+
+/** The programs of a private server, or why there are none. */
+async function findAnyPrograms(): Promise<{ readonly version: string } | string> {
+  try {
+    return await findPrograms({ binDir: null, clusterMajor: null, clusterDir: '' });
+  } catch (error) {
+    if (error instanceof EmbeddedError) return error.message;
+    throw error;
+  }
+}
+
+async function warnOfMissingPrograms(context: CommandContext): Promise<void> {
+  const programs = await findAnyPrograms();
+  if (typeof programs === 'string') printError(context, `warning: ${programs}`);
+}
+
+async function makeLocal(
+  context: CommandContext,
+  source: ConfigText,
+  { given: { answers, database: flags }, options }: Omit<Asked, 'missing'>,
+): Promise<LocalDatabase> {
+  const examined = await examineClusters(context, options.socketDir);
+  const port = flags.port ?? filePort(source, context.env);
+  const cluster = chooseCluster(examined, { cluster: flags.cluster, port });
+  const serverUid = serverUser(source, answers, context.env)?.uid ?? null;
+  return makeLocalDatabase(source, { cluster, flags, serverUid }, context.env);
+}

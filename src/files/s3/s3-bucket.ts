@@ -1,0 +1,217 @@
+import { PassThrough, type Readable } from 'node:stream';
+import { buffer } from 'node:stream/consumers';
+import { parseErrorResponse, toStoreError } from './s3-errors.ts';
+import type { S3Client } from './s3-client.ts';
+import {
+  isFileKey,
+  NotInStoreError,
+  StoreUnavailableError,
+  type ByteRange,
+  type FileKey,
+  type StoredObject,
+} from '../store.ts';
+import { elementsOf, escapeXml, textOf } from './xml.ts';
+
+/** Tails are apart from the files: a file's key has no "/". */
+const TAILS = 'uploads/';
+const PAGE = '1000';
+
+/** A page of keys, whoever's they are; `next` null: that was all. */
+interface ObjectPage {
+  readonly files: readonly StoredObject[];
+  readonly next: string | null;
+}
+
+/** An upload as the store tells of it. */
+interface FoundUpload {
+  readonly key: string;
+  readonly uploadId: string;
+  readonly startedAt: Date;
+}
+
+/** The object that holds a tail of an upload; each has a name of its own. */
+export function tailKey(key: FileKey, name: string): string {
+  return `${tailsOf(key)}${name}`;
+}
+
+function tailsOf(key: FileKey): string {
+  return `${TAILS}${key}.`;
+}
+
+/** What S3 can do, a request or two each. */
+export class S3Bucket {
+  readonly #client: S3Client;
+
+  constructor(client: S3Client) {
+    this.#client = client;
+  }
+
+  async check(): Promise<void> {
+    await this.#client.getText({ method: 'GET', key: null, query: { 'list-type': '2', 'max-keys': '1' } });
+  }
+
+  async put(key: string, body: Buffer): Promise<void> {
+    await this.#client.execute({ method: 'PUT', key, body, headers: { 'content-type': 'application/octet-stream' } });
+  }
+
+  async remove(key: string): Promise<void> {
+    await this.#ignoreNotFound(this.#client.execute({ method: 'DELETE', key }));
+  }
+
+  /** Null: there is none. */
+  async size(key: string): Promise<number | null> {
+    try {
+      const headers = await this.#client.execute({ method: 'HEAD', key });
+      return Number(headers['content-length']);
+    } catch (error) {
+      if (error instanceof NotInStoreError) return null;
+      throw error;
+    }
+  }
+
+  async read(key: string, range: ByteRange | null): Promise<Readable> {
+    const headers: Record<string, string> = range === null ? {} : { range: `bytes=${range.start}-${range.end}` };
+    const { status, body } = await this.#client.send({ method: 'GET', key, headers, isRead: true });
+    const out = new PassThrough();
+    const isPartial = range === null || status === 206;
+    // What is given up by us needs no words; an error that nobody hears would end the process.
+    body.on('error', (cause) => (isPartial ? out.destroy(this.#client.transferFailed(cause)) : undefined));
+    if (!isPartial) {
+      body.destroy();
+      throw new StoreUnavailableError(`${this.#client.description} does not give parts of files`);
+    }
+    // A reader that leaves ends the request as well.
+    out.on('close', () => body.destroy());
+    return body.pipe(out);
+  }
+
+  /** The bytes of an upload's tail. */
+  async readTail(key: FileKey, name: string, bytes: number): Promise<Buffer> {
+    const read = await buffer(await this.read(tailKey(key, name), { start: 0, end: bytes - 1 }));
+    if (read.length === bytes) return read;
+    throw new NotInStoreError(`${this.#client.description} has lost a part of this upload`);
+  }
+
+  /** Removes the tails of an upload but one, as many as a page holds: more are left of no crash. */
+  async removeTails(key: FileKey, except: string | null): Promise<void> {
+    const { objects } = await this.#list(null, tailsOf(key));
+    const kept = except === null ? null : tailKey(key, except);
+    for (const object of objects) if (object.key !== kept) await this.remove(object.key);
+  }
+
+  async beginUpload(key: FileKey): Promise<string> {
+    const headers = { 'content-type': 'application/octet-stream' };
+    const document = await this.#client.getText({ method: 'POST', key, query: { uploads: '' }, headers });
+    const uploadId = textOf(document, 'UploadId');
+    if (uploadId === null || uploadId === '') throw this.#unexpectedResponse();
+    return uploadId;
+  }
+
+  /** Parts are numbered from 1 on. Resolves to what the store calls it. */
+  async putPart(key: FileKey, { uploadId, part }: { uploadId: string; part: number }, body: Buffer): Promise<string> {
+    const query = { partNumber: String(part), uploadId };
+    const { etag } = await this.#client.execute({ method: 'PUT', key, query, body });
+    if (typeof etag !== 'string') throw this.#unexpectedResponse();
+    return etag;
+  }
+
+  /** Rejects with NotInStoreError when the store does not know the upload, any more too. */
+  async complete(key: FileKey, uploadId: string, etags: readonly string[]): Promise<void> {
+    const parts = etags.map(
+      (etag, index) => `<Part><PartNumber>${index + 1}</PartNumber><ETag>${escapeXml(etag)}</ETag></Part>`,
+    );
+    const xml = `<CompleteMultipartUpload xmlns="http://s3.amazonaws.com/doc/2006-03-01/">${parts.join('')}</CompleteMultipartUpload>`;
+    const headers = { 'content-type': 'application/xml' };
+    const body = Buffer.from(xml);
+    const document = await this.#client.getText({ method: 'POST', key, query: { uploadId }, headers, body });
+    // It takes long, so the store begins with a 200 and says in the document how it went.
+    if (elementsOf(document, 'Error').length > 0)
+      throw toStoreError(this.#client.description, parseErrorResponse(200, document));
+  }
+
+  async abortUpload(key: string, uploadId: string): Promise<void> {
+    await this.#ignoreNotFound(this.#client.execute({ method: 'DELETE', key, query: { uploadId } }));
+  }
+
+  /** Files behind a key. */
+  async list(after: string | null): Promise<ObjectPage> {
+    const { objects, last, isTruncated } = await this.#list(after, '');
+    return { files: objects.filter(({ key }) => isFileKey(key)), next: isTruncated ? last : null };
+  }
+
+  /** Tails behind one; the keys are those of their files, each once. */
+  async listTails(after: string | null): Promise<ObjectPage> {
+    const { objects, last, isTruncated } = await this.#list(after === null ? null : `${TAILS}${after}`, TAILS);
+    const named = objects.map((object) => ({ ...object, key: object.key.slice(TAILS.length).split('.', 1)[0]! }));
+    const files = new Map(named.filter(({ key }) => isFileKey(key)).map((object) => [object.key, object]));
+    return { files: [...files.values()], next: isTruncated ? last!.slice(TAILS.length) : null };
+  }
+
+  /** Uploads that were begun and not ended. Some stores tell of those alone whose whole key is given. */
+  async uploadsOf(key: FileKey): Promise<readonly FoundUpload[]> {
+    const { uploads } = await this.#uploads({ prefix: key });
+    return uploads.filter((upload) => upload.key === key);
+  }
+
+  /** A page of all of them behind a marker. */
+  async listUploads(marker: string | null): Promise<{ uploads: readonly FoundUpload[]; next: string | null }> {
+    if (marker === null) return this.#uploads({});
+    const [key = '', uploadId = ''] = JSON.parse(marker) as string[];
+    return this.#uploads({ 'key-marker': key, 'upload-id-marker': uploadId });
+  }
+
+  async #list(
+    after: string | null,
+    prefix: string,
+  ): Promise<{ objects: StoredObject[]; last: string | null; isTruncated: boolean }> {
+    const query: Record<string, string> = { 'list-type': '2', 'max-keys': PAGE };
+    if (prefix !== '') query['prefix'] = prefix;
+    if (after !== null) query['start-after'] = after;
+    const document = await this.#client.getText({ method: 'GET', key: null, query });
+    const objects = elementsOf(document, 'Contents').map((entry) => ({
+      key: textOf(entry, 'Key') ?? '',
+      size: Number(textOf(entry, 'Size')),
+      modifiedAt: new Date(textOf(entry, 'LastModified') ?? ''),
+    }));
+    if (objects.some(({ key, size }) => key === '' || !Number.isSafeInteger(size))) throw this.#unexpectedResponse();
+    const last = objects.at(-1)?.key ?? null;
+    // A page that does not get on would be asked for again and again.
+    const isTruncated = textOf(document, 'IsTruncated') === 'true';
+    if (isTruncated && (last === null || (after !== null && last <= after))) throw this.#unexpectedResponse();
+    return { objects, last, isTruncated };
+  }
+
+  async #uploads(
+    query: Readonly<Record<string, string>>,
+  ): Promise<{ uploads: readonly FoundUpload[]; next: string | null }> {
+    const request = { method: 'GET', key: null, query: { uploads: '', 'max-uploads': PAGE, ...query } } as const;
+    const document = await this.#client.getText(request);
+    const uploads = elementsOf(document, 'Upload').map((entry) => ({
+      key: textOf(entry, 'Key') ?? '',
+      uploadId: textOf(entry, 'UploadId') ?? '',
+      startedAt: new Date(textOf(entry, 'Initiated') ?? ''),
+    }));
+    if (textOf(document, 'IsTruncated') !== 'true') return { uploads, next: null };
+    const next = JSON.stringify([
+      textOf(document, 'NextKeyMarker') ?? '',
+      textOf(document, 'NextUploadIdMarker') ?? '',
+    ]);
+    const asked = JSON.stringify([query['key-marker'] ?? '', query['upload-id-marker'] ?? '']);
+    if (next === asked) throw this.#unexpectedResponse();
+    return { uploads, next };
+  }
+
+  async #ignoreNotFound(work: Promise<unknown>): Promise<void> {
+    try {
+      await work;
+    } catch (error) {
+      if (!(error instanceof NotInStoreError)) throw error;
+    }
+  }
+
+  #unexpectedResponse(): StoreUnavailableError {
+    return new StoreUnavailableError(
+      `${this.#client.description}: what answers is no S3 store that is understood; look at services.aws.s3.endpoint`,
+    );
+  }
+}

@@ -1,0 +1,176 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { Agent, request as send, type Dispatcher } from 'undici';
+import type { S3Config } from '../../config/config.ts';
+import {
+  isRetryable,
+  parseErrorResponse,
+  MAX_ERROR_BYTES,
+  toStoreError,
+  unreachableError,
+  type S3ErrorResponse,
+} from './s3-errors.ts';
+import { S3Signing, type S3Request } from './s3-signing.ts';
+import { StoreUnavailableError } from '../store.ts';
+
+/** The bounds of each request. */
+export interface S3Bounds {
+  readonly connectTimeoutMs: number;
+  /** Until the headers of the answer, beside the time that its body takes on a slow line. */
+  readonly responseTimeoutMs: number;
+  /** Between two pieces of an answer that is read. */
+  readonly idleTimeoutMs: number;
+  /** Waits before a request is repeated; so many repeats there are. */
+  readonly retryDelaysMs: readonly number[];
+}
+
+export const S3_BOUNDS: S3Bounds = {
+  connectTimeoutMs: 5_000,
+  responseTimeoutMs: 20_000,
+  idleTimeoutMs: 30_000,
+  retryDelaysMs: [200, 800, 3_000],
+};
+
+/** A line slower than this, in bytes a second, is taken for one that hangs. */
+const MIN_BYTES_PER_SECOND = 64 * 1024;
+/** Downloads take one each for as long as their reader takes; they keep nothing else from the store. */
+const READ_CONNECTIONS = 1_000;
+const CONNECTIONS = 64;
+const MAX_HEADER_BYTES = 16 * 1024;
+/** A page of a thousand keys takes about 400 KiB. */
+const DOCUMENT_BYTES = 8 * 1024 * 1024;
+
+/** An answer that is a success. */
+export interface S3Response {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  readonly body: Dispatcher.ResponseData['body'];
+}
+
+/**
+ * Signed requests to one bucket, each repeated a few times where that may help. All that are made here may be repeated.
+ * Whatever goes wrong becomes one of the errors of a store, with a sentence for people in which no key's value is.
+ */
+export class S3Client {
+  readonly description: string;
+  readonly #signing: S3Signing;
+  readonly #bounds: S3Bounds;
+  readonly #agent: Agent;
+  readonly #readAgent: Agent;
+  readonly #stopping = new AbortController();
+
+  constructor(config: S3Config, bounds: S3Bounds = S3_BOUNDS) {
+    this.description = `the bucket ${config.bucket}`;
+    this.#signing = new S3Signing(config);
+    this.#bounds = bounds;
+    const options = {
+      pipelining: 1,
+      maxHeaderSize: MAX_HEADER_BYTES,
+      connect: { timeout: bounds.connectTimeoutMs },
+      bodyTimeout: bounds.idleTimeoutMs,
+      // By a clock of our own, which counts the wait for a connection as well.
+      headersTimeout: 0,
+    };
+    this.#agent = new Agent({ ...options, connections: CONNECTIONS });
+    this.#readAgent = new Agent({ ...options, connections: READ_CONNECTIONS });
+  }
+
+  /** Sends a request whose answer's body is the caller's to read, or to destroy. */
+  async send(request: S3Request): Promise<S3Response> {
+    const { retryDelaysMs } = this.#bounds;
+    for (let attempt = 0; ; attempt += 1) {
+      const response = await this.#attempt(request);
+      if (!('failure' in response)) return response;
+      const delayMs = retryDelaysMs[attempt];
+      if (!response.isRetryable || delayMs === undefined || this.#stopping.signal.aborted) throw response.failure;
+      await this.#pause(delayMs * (0.8 + Math.random() * 0.4), response.failure);
+    }
+  }
+
+  /** Sends a request and reads the answer's document. */
+  async getText(request: S3Request): Promise<string> {
+    const { body } = await this.send(request);
+    return this.#readDocument(body);
+  }
+
+  /** Sends a request whose answer says nothing but that it is done; resolves to its headers. */
+  async execute(request: S3Request): Promise<S3Response['headers']> {
+    const { headers, body } = await this.send(request);
+    await this.#readDocument(body);
+    return headers;
+  }
+
+  link(key: string, options: { forMs: number; headers: Readonly<Record<string, string>> }): Promise<string> {
+    return this.#signing.link(key, options);
+  }
+
+  /** What a failure in the middle of an answer is for the store. */
+  transferFailed(cause: unknown): StoreUnavailableError {
+    return unreachableError(this.description, this.#signing.host, cause);
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    await Promise.all([this.#agent.destroy(), this.#readAgent.destroy()]);
+  }
+
+  async #attempt(request: S3Request): Promise<S3Response | { failure: Error; isRetryable: boolean }> {
+    let errorResponse: S3ErrorResponse;
+    try {
+      const { statusCode: status, headers, body } = await this.#send(request);
+      if (status >= 200 && status < 300) return { status, headers, body };
+      errorResponse = parseErrorResponse(status, await readText(body, MAX_ERROR_BYTES));
+    } catch (cause) {
+      return { failure: this.transferFailed(cause), isRetryable: !this.#stopping.signal.aborted };
+    }
+    return { failure: toStoreError(this.description, errorResponse), isRetryable: isRetryable(errorResponse) };
+  }
+
+  /** Signed anew for each attempt: a signature is good for some minutes. */
+  async #send(request: S3Request): Promise<Dispatcher.ResponseData> {
+    const { method, body, isRead } = request;
+    const { url, headers } = await this.#signing.sign(request);
+    const transferMs = ((body?.length ?? 0) / MIN_BYTES_PER_SECOND) * 1_000;
+    const deadline = new AbortController();
+    const timeoutError = Object.assign(new Error('no answer in time'), { code: 'TIMEOUT' });
+    const timer = setTimeout(() => deadline.abort(timeoutError), this.#bounds.responseTimeoutMs + transferMs);
+    try {
+      return await send(url, {
+        method,
+        headers,
+        body: body ?? null,
+        dispatcher: isRead === true ? this.#readAgent : this.#agent,
+        signal: deadline.signal,
+      });
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  async #readDocument(body: Dispatcher.ResponseData['body']): Promise<string> {
+    try {
+      return await readText(body, DOCUMENT_BYTES);
+    } catch (cause) {
+      throw this.transferFailed(cause);
+    }
+  }
+
+  async #pause(delayMs: number, failure: Error): Promise<void> {
+    try {
+      await wait(delayMs, undefined, { signal: this.#stopping.signal });
+    } catch {
+      throw failure;
+    }
+  }
+}
+
+/** An answer that is longer is none that a store gives. */
+async function readText(body: Dispatcher.ResponseData['body'], maxBytes: number): Promise<string> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of body as AsyncIterable<Buffer>) {
+    bytes += chunk.length;
+    if (bytes > maxBytes) throw Object.assign(new Error('the answer is too long'), { code: 'TOO_LONG' });
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString('utf8');
+}

@@ -1,0 +1,74 @@
+import type { Request } from 'express';
+import { KlatchError } from '../../errors.ts';
+import { verifyFileLink, type LinkReader } from '../../files/signed-link.ts';
+import { isFileKey } from '../../files/store.ts';
+import type { Scope } from '../../model/scopes.ts';
+import { requireAccount, type Caller } from '../../operations/core/caller.ts';
+import { translateReadErrors } from '../../operations/core/database-errors.ts';
+import { authorizeCaller } from '../../operations/core/call-operation.ts';
+import type { Services } from '../../operations/core/services.ts';
+import { findInConversation, findReadable, type StoredFile } from '../../storage/files/files.ts';
+import type { Authenticator } from '../authenticator.ts';
+
+/** A file that the request may have, and who counts for it. */
+export interface AuthorizedFile {
+  readonly file: StoredFile;
+  /** `a<account>` or `g<conversation>`. */
+  readonly reader: string;
+}
+
+/** Who calls, by their session. Throws `unauthenticated`, `missing_scope` and `too_often`. */
+export async function authenticateForFiles(authenticator: Authenticator, req: Request, scope: Scope): Promise<Caller> {
+  const caller = await authenticator.authenticate(req);
+  authorizeCaller({ who: 'account', scope }, caller);
+  return caller;
+}
+
+/** The file that a session asks for. Throws `file_not_found`, whether there is none or it is not for its account. */
+export async function authorizeBySession(
+  services: Services,
+  authenticator: Authenticator,
+  req: Request,
+): Promise<AuthorizedFile> {
+  const { accountId } = requireAccount(await authenticateForFiles(authenticator, req, 'messages:read'));
+  return { file: await findFile(services, fileIdOf(req), { kind: 'account', id: accountId }), reader: `a${accountId}` };
+}
+
+/**
+ * The file that a signed address gives. With a session that comes along it has to be that one's: who was sent somebody
+ * else's address does not read by it. Throws `link_invalid` and `file_not_found`.
+ */
+export async function authorizeByLink(
+  services: Services,
+  authenticator: Authenticator,
+  req: Request,
+): Promise<AuthorizedFile> {
+  const id = fileIdOf(req);
+  const query = new URLSearchParams(req.url.split('?', 2)[1] ?? '');
+  const name = req.params['name'] as string;
+  const reader = verifyFileLink(services.fileLinkKey, { id, name }, { query, nowMs: Date.now() });
+  if (reader === null) throw new KlatchError('link_invalid');
+  if (reader.kind === 'account' && req.headers.authorization !== undefined) {
+    const caller = requireAccount(await authenticateForFiles(authenticator, req, 'messages:read'));
+    if (caller.accountId !== reader.id) throw new KlatchError('link_invalid');
+  }
+  const key = `${reader.kind === 'account' ? 'a' : 'g'}${reader.id}`;
+  return { file: await findFile(services, id, reader), reader: key };
+}
+
+async function findFile({ database }: Services, id: string, reader: LinkReader): Promise<StoredFile> {
+  const file = await translateReadErrors(
+    database.general.run((sql) =>
+      reader.kind === 'account' ? findReadable(sql, id, reader.id) : findInConversation(sql, id, reader.id),
+    ),
+  );
+  if (file === null) throw new KlatchError('file_not_found');
+  return file;
+}
+
+/** What cannot be a file's name is none, without asking the database. */
+function fileIdOf(req: Request): string {
+  const id = req.params['id'] as string;
+  if (!isFileKey(id)) throw new KlatchError('file_not_found');
+  return id;
+}

@@ -1,0 +1,111 @@
+import type { ServerResponse } from 'node:http';
+import type { Readable } from 'node:stream';
+import type { Request, Response } from 'express';
+import { KlatchError } from '../../errors.ts';
+import { pipeAndRelease } from '../../files/pipe-and-release.ts';
+import { KeyedLimiter } from '../../files/keyed-limiter.ts';
+import { NotInStoreError, type ByteRange } from '../../files/store.ts';
+import type { Services } from '../../operations/core/services.ts';
+import type { StoredFile } from '../../storage/files/files.ts';
+import { cancelDeadline } from '../deadline.ts';
+import type { AuthorizedFile } from './file-auth.ts';
+import { fileHeaders, matchesTag, rangeOf, etagOf } from './file-headers.ts';
+
+/** Downloads under way: each holds an open file and what its client has not read yet. */
+const MAX_DOWNLOADS = 1_000;
+/** The same of one account, or of the receivers of one group. */
+const MAX_DOWNLOADS_PER_READER = 64;
+/** The bucket's own addresses, where clients are sent there: as long as it takes to begin. */
+const REDIRECT_TTL_MS = 5 * 60_000;
+
+/** Gives files to those who may have them, a bounded number at once. */
+export class Downloads {
+  readonly #services: Services;
+  readonly #slots = new KeyedLimiter<string>({ total: MAX_DOWNLOADS, perKey: MAX_DOWNLOADS_PER_READER });
+
+  constructor(services: Services) {
+    this.#services = services;
+  }
+
+  /** Answers with the file, a part of it, or that the client has it. Throws `range_invalid` and `too_often`. */
+  async send(req: Request, res: Response, { file, reader }: AuthorizedFile): Promise<void> {
+    const headers = fileHeaders(file);
+    if (matchesTag(req.headers['if-none-match'], file.id)) {
+      res.writeHead(304, headers).end();
+      return;
+    }
+    const range = req.method === 'GET' && rangeApplies(req, file) ? rangeOf(req.headers.range, file.size) : 'whole';
+    if (range === 'none') {
+      res.setHeader('content-range', `bytes */${file.size}`);
+      throw new KlatchError('range_invalid');
+    }
+    if (req.method === 'HEAD') {
+      res.writeHead(200, { ...headers, 'content-length': file.size }).end();
+      return;
+    }
+    const release = this.#slots.take(reader);
+    if (release === null) {
+      throw new KlatchError('too_often', { sentence: 'Too many downloads are under way; please repeat it later' });
+    }
+    try {
+      await this.#sendFile(req, res, { file, range, headers });
+    } finally {
+      release();
+    }
+  }
+
+  async #sendFile(
+    req: Request,
+    res: Response,
+    content: { file: StoredFile; range: ByteRange | 'whole'; headers: Record<string, string> },
+  ): Promise<void> {
+    const { file, range, headers } = content;
+    const { fileStore } = this.#services;
+    const redirectUrl = await fileStore.link(file.id, { forMs: REDIRECT_TTL_MS, headers });
+    if (redirectUrl !== null) {
+      res
+        .writeHead(302, { location: redirectUrl, 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' })
+        .end();
+      return;
+    }
+    const part = range === 'whole' ? null : range;
+    const length = part === null ? file.size : part.end - part.start + 1;
+    // Never more than is announced: what comes behind that would be read as the next answer.
+    const storedRange = part ?? (file.size > 0 ? { start: 0, end: file.size - 1 } : null);
+    const bytes = await fileStore.read(file.id, storedRange).catch((error: unknown) => this.#onReadError(error));
+    // Who is gone meanwhile, or was told that it took too long, gets nothing of it.
+    if (res.headersSent || res.destroyed) {
+      bytes.destroy();
+      return;
+    }
+    const rangeHeader = part === null ? {} : { 'content-range': `bytes ${part.start}-${part.end}/${file.size}` };
+    cancelDeadline(req);
+    res.writeHead(part === null ? 200 : 206, { ...headers, ...rangeHeader, 'content-length': length });
+    await this.#stream(bytes, res, length);
+  }
+
+  /** As fast as the client reads; the listener cuts one that does not read at all. */
+  async #stream(bytes: Readable, res: ServerResponse, length: number): Promise<void> {
+    const { counts } = this.#services.uploads;
+    bytes.on('data', (chunk: Buffer) => (counts.bytesSent += chunk.length));
+    try {
+      await pipeAndRelease(bytes, res, length);
+    } catch (error) {
+      // Its client left, or the store failed or has another length: the answer has begun, so that only its end can tell.
+      this.#services.log.debug('a download ended before its time', { error });
+      res.destroy();
+    }
+  }
+
+  #onReadError(error: unknown): never {
+    // Not the caller's doing: a row says that it is there.
+    if (error instanceof NotInStoreError) this.#services.log.error('a file is missing in the store', { error });
+    throw error;
+  }
+}
+
+/** If-Range: the part is wanted only of the file that the client knows, else all of it. */
+function rangeApplies(req: Request, file: StoredFile): boolean {
+  const condition = req.headers['if-range'];
+  return condition === undefined || (typeof condition === 'string' && condition.trim() === etagOf(file.id));
+}

@@ -1,0 +1,58 @@
+import type { ByteRange } from '../../files/store.ts';
+import { isSafeImage } from '../../files/media-type.ts';
+import type { StoredFile } from '../../storage/files/files.ts';
+
+/** What a browser must know of an answer with a file; `id` never stands for other bytes. */
+export function fileHeaders(file: Pick<StoredFile, 'id' | 'name' | 'type'>): Record<string, string> {
+  const isInline = isSafeImage(file.type);
+  return {
+    'content-type': file.type === 'text/plain' ? 'text/plain; charset=utf-8' : file.type,
+    'content-disposition': `${isInline ? 'inline' : 'attachment'}; ${nameParameters(file.name)}`,
+    etag: etagOf(file.id),
+    // Kept by the client alone, which asks each time whether it may still have it.
+    'cache-control': 'private, no-cache',
+    'x-content-type-options': 'nosniff',
+    'content-security-policy': "sandbox; default-src 'none'",
+    'referrer-policy': 'no-referrer',
+    'accept-ranges': 'bytes',
+  };
+}
+
+export function etagOf(id: string): string {
+  return `"${id}"`;
+}
+
+/** RFC 6266: the name in ASCII for old clients, and as it is for the others. */
+function nameParameters(name: string): string {
+  const ascii = name.replaceAll(/[^\x20-\x7e]|["\\%]/g, '_');
+  const encoded = encodeURIComponent(name).replaceAll(
+    /['()*!]/g,
+    (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`,
+  );
+  return `filename="${ascii}"; filename*=UTF-8''${encoded}`;
+}
+
+/** Whether a client that has these tags has the file (RFC 9110, weak comparison). */
+export function matchesTag(header: string | undefined, id: string): boolean {
+  if (header === undefined) return false;
+  return header.trim() === '*' || header.split(',').some((tag) => tag.trim().replace(/^W\//, '') === etagOf(id));
+}
+
+/**
+ * The bytes that a Range header asks for. `whole`: all of them, since it asks for nothing, for several parts, or in a way
+ * that nobody understands; `none`: for bytes that the file does not have.
+ */
+export function rangeOf(header: string | undefined, size: number): ByteRange | 'whole' | 'none' {
+  const parts = /^bytes=[ \t]*(\d*)[ \t]*-[ \t]*(\d*)[ \t]*$/i.exec(header ?? '');
+  if (parts === null) return 'whole';
+  const [, first, last] = parts as unknown as [string, string, string];
+  if (first === '' && last === '') return 'whole';
+  if (first === '') {
+    const length = Math.min(Number(last), size);
+    return length === 0 ? 'none' : { start: size - length, end: size - 1 };
+  }
+  const start = Number(first);
+  if (last !== '' && Number(last) < start) return 'whole';
+  if (start >= size) return 'none';
+  return { start, end: last === '' ? size - 1 : Math.min(Number(last), size - 1) };
+}

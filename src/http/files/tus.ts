@@ -1,0 +1,150 @@
+import type { Request, Response } from 'express';
+import { KlatchError } from '../../errors.ts';
+import type { UploadStatus } from '../../files/resumable-uploads.ts';
+import { isFileKey } from '../../files/store.ts';
+import type { AccountId } from '../../model/ids.ts';
+import { translateReadErrors } from '../../operations/core/database-errors.ts';
+import { requireAccount } from '../../operations/core/caller.ts';
+import type { Services } from '../../operations/core/services.ts';
+import type { Authenticator } from '../authenticator.ts';
+import { authenticateForFiles } from './file-auth.ts';
+import { announcedBytes, openBody } from './file-body.ts';
+import { mediaType } from '../json-body.ts';
+import { sendMethodNotAllowed } from '../responses.ts';
+
+const VERSION = '1.0.0';
+const PART_TYPE = 'application/offset+octet-stream';
+const NUMBER = /^\d{1,15}$/;
+
+/** What pages of other origins may read of the answers. */
+export const tusHeaders = [
+  'Tus-Resumable',
+  'Tus-Version',
+  'Tus-Extension',
+  'Tus-Max-Size',
+  'Upload-Offset',
+  'Upload-Length',
+  'Upload-Metadata',
+  'Upload-Expires',
+  'Location',
+];
+
+/**
+ * tus 1.0.0 (tus.io): the core protocol with creation, creation-with-upload, expiration and termination. An upload's id
+ * is that of its file.
+ *
+ * Written here and not taken from @tus/server 2: that one turns requests into those of the fetch standard, whose streams
+ * take a copy and a turn for each chunk, keeps locks and CORS of its own, and answers in its own shape.
+ */
+export class Tus {
+  readonly #services: Services;
+  readonly #authenticator: Authenticator;
+
+  constructor(services: Services, authenticator: Authenticator) {
+    this.#services = services;
+    this.#authenticator = authenticator;
+  }
+
+  /** Everything at `/v1/files/uploads` and below it. */
+  async serve(req: Request, res: Response): Promise<void> {
+    const id = req.params['id'] as string | undefined;
+    const allowed = id === undefined ? ['POST'] : ['HEAD', 'PATCH', 'DELETE'];
+    res.setHeader('tus-resumable', VERSION);
+    if (req.method === 'OPTIONS') {
+      res.setHeader('tus-version', VERSION);
+      res.setHeader('tus-extension', 'creation,creation-with-upload,expiration,termination');
+      res.setHeader('tus-max-size', String(this.#services.config.limits.fileBytes));
+    }
+    if (!allowed.includes(req.method)) {
+      sendMethodNotAllowed(req, res, allowed);
+      return;
+    }
+    if (req.headers['tus-resumable'] !== VERSION) {
+      res.setHeader('tus-version', VERSION);
+      throw new KlatchError('upload_version');
+    }
+    const { accountId } = requireAccount(await authenticateForFiles(this.#authenticator, req, 'messages:write'));
+    if (id === undefined) await this.#create(req, res, accountId);
+    else if (!isFileKey(id)) throw new KlatchError('file_not_found');
+    else await this.#continue(req, res, { id, accountId });
+  }
+
+  async #create(req: Request, res: Response, accountId: AccountId): Promise<void> {
+    const size = numericHeader(req, 'upload-length');
+    const name = fileName(req.headers['upload-metadata']);
+    const hasPart = mediaType(req.headers['content-type']) === PART_TYPE;
+    const bytes = announcedBytes(req);
+    if (hasPart && bytes !== null && bytes > size) {
+      throw new KlatchError('too_large', { sentence: `More bytes come than the ${size} that were announced` });
+    }
+    const uploads = this.#services.resumableUploads;
+    let status = await uploads.create({ accountId, name, size });
+    // Of none, too: a body without a length may bring what there is no room for.
+    if (hasPart && bytes !== 0) {
+      const part = { offset: 0, announcedBytes: bytes, bytes: () => openBody(req, res) };
+      try {
+        status = await uploads.append(status.id, accountId, part);
+      } catch (error) {
+        // Its client never hears where it is.
+        await this.#services.uploads.discardFile(status.id);
+        throw error;
+      }
+    }
+    // Relative, so that it is right behind any proxy.
+    res.setHeader('location', req.path.endsWith('/') ? status.id : `uploads/${status.id}`);
+    if (hasPart) res.setHeader('upload-offset', status.offset);
+    sendStatus(res, 201, status);
+  }
+
+  async #continue(req: Request, res: Response, key: { id: string; accountId: AccountId }): Promise<void> {
+    const { id, accountId } = key;
+    const uploads = this.#services.resumableUploads;
+    if (req.method === 'DELETE') {
+      await uploads.remove(id, accountId);
+      res.writeHead(204, { 'cache-control': 'no-store' }).end();
+      return;
+    }
+    const status =
+      req.method === 'HEAD' ? await translateReadErrors(uploads.find(id, accountId)) : await this.#patch(req, res, key);
+    res.setHeader('upload-offset', status.offset);
+    if (req.method === 'HEAD') {
+      res.setHeader('upload-length', status.size);
+      res.setHeader('upload-metadata', `filename ${Buffer.from(status.name).toString('base64')}`);
+    }
+    sendStatus(res, req.method === 'HEAD' ? 200 : 204, status);
+  }
+
+  async #patch(req: Request, res: Response, key: { id: string; accountId: AccountId }): Promise<UploadStatus> {
+    if (mediaType(req.headers['content-type']) !== PART_TYPE) {
+      throw new KlatchError('unsupported_media', { sentence: `A part of an upload is sent as ${PART_TYPE}` });
+    }
+    const offset = numericHeader(req, 'upload-offset');
+    const part = { offset, announcedBytes: announcedBytes(req), bytes: () => openBody(req, res) };
+    return this.#services.resumableUploads.append(key.id, key.accountId, part);
+  }
+}
+
+function sendStatus(res: Response, status: number, { expiresAt }: UploadStatus): void {
+  if (expiresAt !== null) res.setHeader('upload-expires', expiresAt.toUTCString());
+  res.writeHead(status, { 'cache-control': 'no-store', ...(status === 201 ? { 'content-length': 0 } : {}) }).end();
+}
+
+function numericHeader(req: Request, header: 'upload-length' | 'upload-offset'): number {
+  const text = req.headers[header];
+  if (typeof text === 'string' && NUMBER.test(text)) return Number(text);
+  const name = header === 'upload-length' ? 'Upload-Length' : 'Upload-Offset';
+  throw new KlatchError('invalid_input', { sentence: `The header ${name} is a number of bytes, and is missing here` });
+}
+
+/** `filename` (or `name`) of the metadata: pairs of a key and base64, with commas between. */
+function fileName(header: string | string[] | undefined): string {
+  const text = typeof header === 'string' ? header : '';
+  const pairs = new Map(
+    text.split(',').map((pair) => {
+      const [key = '', value = ''] = pair.trim().split(/ +/, 2);
+      return [key, value] as const;
+    }),
+  );
+  const encoded = pairs.get('filename') ?? pairs.get('name') ?? '';
+  return Buffer.from(encoded, 'base64').toString('utf8');
+}

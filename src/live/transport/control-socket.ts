@@ -1,0 +1,93 @@
+import { chmod, rm } from 'node:fs/promises';
+import { createServer, type Server, type Socket } from 'node:net';
+import type { Log } from '../../log.ts';
+import type { Operation } from '../../operations/core/operation.ts';
+import type { Services } from '../../operations/core/services.ts';
+import { serveRpc } from '../json-rpc.ts';
+
+const MAX_LINE_BYTES = 1024 * 1024;
+const MAX_CONNECTIONS = 64;
+const IDLE_MS = 60_000;
+
+/**
+ * The administrator's way in: a Unix socket that carries one JSON-RPC text per line. Whoever may open the socket is the
+ * system caller, so its file mode (0660) is the access rule. The data directory's lock is held, so a file that is there
+ * already was left by a killed process.
+ */
+export class ControlSocket {
+  readonly #path: string;
+  readonly #services: Services;
+  readonly #operations: ReadonlyMap<string, Operation>;
+  readonly #log: Log;
+  readonly #server: Server;
+  readonly #sockets = new Set<Socket>();
+
+  /** `path`: from `prepareControlSocket`, which looks after the folder. */
+  constructor(options: { path: string; services: Services; operations: ReadonlyMap<string, Operation>; log: Log }) {
+    this.#path = options.path;
+    this.#services = options.services;
+    this.#operations = options.operations;
+    this.#log = options.log;
+    this.#server = createServer((socket) => this.#accept(socket));
+    this.#server.maxConnections = MAX_CONNECTIONS;
+  }
+
+  async start(): Promise<void> {
+    await rm(this.#path, { force: true });
+    // Nobody may connect between bind and chmod.
+    const umask = process.umask(0o177);
+    try {
+      await new Promise<void>((resolve, reject) => {
+        this.#server.once('error', reject);
+        this.#server.listen(this.#path, resolve);
+      });
+    } finally {
+      process.umask(umask);
+    }
+    await chmod(this.#path, 0o660);
+  }
+
+  async stop(): Promise<void> {
+    if (!this.#server.listening) return;
+    const closed = new Promise((resolve) => this.#server.close(resolve));
+    for (const socket of this.#sockets) socket.destroySoon();
+    await closed;
+  }
+
+  #accept(socket: Socket): void {
+    this.#sockets.add(socket);
+    socket.setTimeout(IDLE_MS, () => socket.destroy());
+    socket.on('error', (error) => this.#log.debug('a control connection broke', { error }));
+    socket.once('close', () => this.#sockets.delete(socket));
+    void this.#serveLines(socket).catch((error: unknown) => {
+      this.#log.debug('a control connection ended', { error });
+      socket.destroy();
+    });
+  }
+
+  /** One request after the other, so that what a connection may ask for at a time is bounded. */
+  async #serveLines(socket: Socket): Promise<void> {
+    let buffered = Buffer.alloc(0);
+    for await (const chunk of socket as AsyncIterable<Buffer>) {
+      buffered = Buffer.concat([buffered, chunk]);
+      for (let end = buffered.indexOf('\n'); end !== -1; end = buffered.indexOf('\n')) {
+        await this.#serveLine(socket, buffered.subarray(0, end).toString('utf8'));
+        buffered = buffered.subarray(end + 1);
+      }
+      if (buffered.length > MAX_LINE_BYTES) throw new Error('a line is longer than 1 MiB');
+    }
+    socket.end();
+  }
+
+  async #serveLine(socket: Socket, line: string): Promise<void> {
+    if (line.trim() === '') return;
+    const context = {
+      services: this.#services,
+      operations: this.#operations,
+      log: this.#log,
+      caller: { kind: 'system' },
+    } as const;
+    const text = await serveRpc(line, context);
+    if (text !== null) socket.write(`${text}\n`);
+  }
+}

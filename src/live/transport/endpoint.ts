@@ -1,0 +1,163 @@
+import { createServer as createHttpServer, type IncomingMessage, type RequestListener } from 'node:http';
+import { createServer as createHttpsServer } from 'node:https';
+import { createServer as createTcpServer, type Server, type Socket } from 'node:net';
+import { createServer as createTlsServer } from 'node:tls';
+import type { Config, EndpointConfig } from '../../config/config.ts';
+import type { EndpointTls } from '../../config/endpoint-tls.ts';
+import type { ConnectionLimit } from '../../connection-limit.ts';
+import { listen } from '../../listen.ts';
+import { sourceKey, type SourceKey } from '../../model/source-key.ts';
+import { ANONYMOUS_FRAME_BYTES } from '../../operations/core/input-limits.ts';
+import type { LiveSessions } from '../live-sessions.ts';
+import type { TrustedProxies } from '../../model/trusted-proxies.ts';
+import { TcpConnection } from './tcp-connection.ts';
+import type { WebSocketUpgrades } from './websocket-upgrades.ts';
+
+/** How often Node looks for handshakes that took too long. */
+const TIMEOUT_CHECK_MS = 1_000;
+
+/** What listeners hand their connections to. */
+export interface EndpointDeps {
+  readonly config: Config;
+  readonly sessions: LiveSessions;
+  readonly upgrades: WebSocketUpgrades;
+  readonly proxies: TrustedProxies;
+  readonly limit: ConnectionLimit;
+}
+
+/** One listener of `endpoints`: WebSocket or lines, with TLS or without. */
+export class Endpoint {
+  readonly #endpoint: EndpointConfig;
+  readonly #name: string;
+  readonly #deps: EndpointDeps;
+  readonly #server: Server;
+  /** Connections that are not sessions yet, by the client's address and port. */
+  readonly #handshaking = new Map<string, { readonly socket: Socket; readonly source: SourceKey }>();
+  #port = 0;
+
+  constructor(endpoint: EndpointConfig, tls: EndpointTls | null, deps: EndpointDeps & { name: string }) {
+    this.#endpoint = endpoint;
+    this.#name = deps.name;
+    this.#deps = deps;
+    this.#server = endpoint.type === 'tcp' ? this.#tcpServer(tls) : this.#webSocketServer(tls);
+  }
+
+  /** As clients on this machine write it; once started. */
+  get url(): string {
+    const { type, interface: host, tls } = this.#endpoint;
+    const scheme = type === 'tcp' ? (tls === null ? 'tcp' : 'tls') : tls === null ? 'ws' : 'wss';
+    return `${scheme}://${host.includes(':') ? `[${host}]` : host}:${this.#port}`;
+  }
+
+  get port(): number {
+    return this.#port;
+  }
+
+  /** Rejects with ListenError. */
+  async start(): Promise<void> {
+    const { interface: host, port } = this.#endpoint;
+    this.#port = await listen(this.#server, { host, port, keys: this.#name, limit: this.#deps.limit });
+  }
+
+  /** Takes no more connections; resolves when the last one is over. */
+  async stop(): Promise<void> {
+    if (!this.#server.listening) return;
+    const closed = new Promise((resolve) => this.#server.close(resolve));
+    for (const { socket } of this.#handshaking.values()) socket.destroy();
+    await closed;
+  }
+
+  #tcpServer(tls: EndpointTls | null): Server {
+    const { authenticateWithinMs } = this.#deps.config.live;
+    if (tls === null)
+      return createTcpServer({ allowHalfOpen: true, noDelay: true }, (socket) => this.#acceptTcp(socket));
+    const options = { ...tls.files, allowHalfOpen: true, noDelay: true, handshakeTimeout: authenticateWithinMs };
+    const server = createTlsServer(options, (socket) => this.#acceptTcp(socket));
+    // A handshake that takes too long is told and left open.
+    server.on('tlsClientError', (_error, socket) => socket.destroy());
+    server.on('connection', (socket: Socket) => this.#onHandshakeStart(socket));
+    return server;
+  }
+
+  #webSocketServer(tls: EndpointTls | null): Server {
+    const { live, http } = this.#deps.config;
+    const options = {
+      connectionsCheckingInterval: TIMEOUT_CHECK_MS,
+      requestTimeout: live.authenticateWithinMs,
+      headersTimeout: live.authenticateWithinMs,
+      maxHeaderSize: http.maxHeaderBytes,
+      noDelay: true,
+    };
+    const secure = { ...options, ...tls?.files, handshakeTimeout: live.authenticateWithinMs };
+    const server =
+      tls === null
+        ? createHttpServer(options, respondUpgradeRequired)
+        : createHttpsServer(secure, respondUpgradeRequired);
+    server.on('connection', (socket: Socket) => this.#onHandshakeStart(socket));
+    server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
+      this.#onHandshakeEnd(addressKey(socket));
+      this.#deps.upgrades.handle(request, socket, head);
+    });
+    return server;
+  }
+
+  #acceptTcp(socket: Socket): void {
+    this.#onHandshakeEnd(addressKey(socket));
+    const { sessions, proxies, config } = this.#deps;
+    const { remoteAddress: address = '' } = socket;
+    const source = sourceKey(address);
+    const rejection = sessions.quotas.acquire(source, proxies.has(address));
+    if (rejection !== null) {
+      sessions.counts.rejected[rejection] += 1;
+      TcpConnection.refuse(socket, 'tooMany');
+      return;
+    }
+    const connection = new TcpConnection(socket, {
+      source,
+      maxFrameBytes: Math.min(ANONYMOUS_FRAME_BYTES, config.live.maxFrameBytes),
+    });
+    connection.open(sessions.open(connection));
+  }
+
+  /** A connection that has to get through a handshake first counts as one that has not said who it is. */
+  #onHandshakeStart(socket: Socket): void {
+    const { sessions, proxies } = this.#deps;
+    const { remoteAddress: address = '' } = socket;
+    const source = sourceKey(address);
+    const rejection = sessions.quotas.acquire(source, proxies.has(address));
+    if (rejection !== null) {
+      sessions.counts.rejected[rejection] += 1;
+      socket.destroy();
+      return;
+    }
+    const name = addressKey(socket);
+    this.#handshaking.set(name, { socket, source });
+    socket.once('close', () => this.#onHandshakeEnd(name));
+  }
+
+  #onHandshakeEnd(name: string): void {
+    const handshake = this.#handshaking.get(name);
+    if (handshake === undefined) return;
+    this.#handshaking.delete(name);
+    const { quotas } = this.#deps.sessions;
+    quotas.releaseUnauthenticated(handshake.source);
+    quotas.release();
+  }
+}
+
+/** The same for a socket and for the one that its TLS runs on. */
+function addressKey({ remoteAddress, remotePort }: Socket): string {
+  return `${remoteAddress ?? ''} ${remotePort}`;
+}
+
+/** Requests that do not ask for WebSocket. */
+const respondUpgradeRequired: RequestListener = (_request, response) => {
+  const body = JSON.stringify({ message: 'This port speaks WebSocket' });
+  response.writeHead(426, {
+    connection: 'close, upgrade',
+    upgrade: 'websocket',
+    'content-type': 'application/json; charset=utf-8',
+    'content-length': Buffer.byteLength(body),
+  });
+  response.end(body);
+};

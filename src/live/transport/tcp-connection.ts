@@ -1,0 +1,128 @@
+import type { Socket } from 'node:net';
+import type { SourceKey } from '../../model/source-key.ts';
+import { closeCodes, sessionEndedText, type CloseReason } from '../close-codes.ts';
+import type { LiveConnection, ConnectionListener } from './live-connection.ts';
+import { LineReader } from './line-reader.ts';
+import type { EncodedFrames } from '../encoded-frames.ts';
+
+/** Any line is an answer to it. */
+const PING_LINE = `${JSON.stringify({ jsonrpc: '2.0', method: 'ping' })}\n`;
+
+/** JSON texts as lines, on a TCP or TLS socket: `nc` is a client. */
+export class TcpConnection implements LiveConnection {
+  readonly kind = 'tcp';
+  readonly source: SourceKey;
+  readonly #socket: Socket;
+  readonly #lines: LineReader;
+  #listener: ConnectionListener | null = null;
+  #code = 0;
+  #isOpen = true;
+
+  constructor(socket: Socket, options: { source: SourceKey; maxFrameBytes: number }) {
+    this.source = options.source;
+    this.#socket = socket;
+    this.#lines = new LineReader(options.maxFrameBytes);
+    socket.setNoDelay(true);
+    // The end of it says 'close' as well.
+    socket.on('error', ignoreError);
+  }
+
+  /** Says why on a socket that becomes no connection, and ends it. */
+  static refuse(socket: Socket, reason: CloseReason): void {
+    socket.on('error', ignoreError);
+    socket.end(`${sessionEndedText(reason)}\n`, () => socket.destroy());
+  }
+
+  /** From now on what arrives is told. */
+  open(listener: ConnectionListener): void {
+    this.#listener = listener;
+    this.#socket.on('data', (chunk: Buffer) => this.#onData(chunk));
+    this.#socket.on('end', () => listener.onEnd());
+    this.#socket.on('close', () => {
+      this.#isOpen = false;
+      listener.onClose(this.#code);
+    });
+  }
+
+  get bytesQueued(): number {
+    return this.#socket.writableLength;
+  }
+
+  get bytesRead(): number {
+    return this.#socket.bytesRead;
+  }
+
+  get bytesFlushed(): number {
+    return this.#socket.bytesWritten - this.#socket.writableLength;
+  }
+
+  get isFull(): boolean {
+    return this.#socket.writableNeedDrain;
+  }
+
+  setMaxFrameBytes(maxBytes: number): void {
+    this.#lines.maxBytes = maxBytes;
+  }
+
+  send(text: string): void {
+    if (this.#isOpen) this.#socket.write(`${text}\n`);
+  }
+
+  sendEncoded(frames: EncodedFrames, skip: number): void {
+    if (this.#isOpen) this.#socket.write(frames.bytes('tcp', skip));
+  }
+
+  ping(): void {
+    if (this.#isOpen) this.#socket.write(PING_LINE);
+  }
+
+  pause(): void {
+    this.#socket.pause();
+  }
+
+  resume(): void {
+    this.#socket.resume();
+  }
+
+  drained(): Promise<void> {
+    return drained(this.#socket);
+  }
+
+  close(reason: CloseReason): void {
+    if (!this.#isOpen) return;
+    this.#isOpen = false;
+    this.#code = closeCodes[reason];
+    this.#socket.end(`${sessionEndedText(reason)}\n`);
+    // What still arrives is read past, so that the last line is not lost with a reset.
+    this.#socket.resume();
+  }
+
+  destroy(): void {
+    this.#socket.destroy();
+  }
+
+  #onData(chunk: Buffer): void {
+    if (!this.#isOpen) return;
+    for (const event of this.#lines.push(chunk)) {
+      if ('problem' in event) this.#listener!.onProtocolError(event.problem);
+      else this.#listener!.onText(event.text);
+      if (!this.#isOpen) return;
+    }
+  }
+}
+
+/** Resolves once a socket takes more, or is gone. */
+export function drained(socket: Socket): Promise<void> {
+  if (!socket.writableNeedDrain || socket.destroyed) return Promise.resolve();
+  return new Promise((resolve) => {
+    const done = (): void => {
+      socket.off('drain', done);
+      socket.off('close', done);
+      resolve();
+    };
+    socket.on('drain', done);
+    socket.on('close', done);
+  });
+}
+
+function ignoreError(): void {}

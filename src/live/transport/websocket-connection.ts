@@ -1,0 +1,159 @@
+import type { Socket } from 'node:net';
+import { WebSocket } from 'ws';
+import type { SourceKey } from '../../model/source-key.ts';
+import { closeCodes, closeSentences, sessionEndedText, type CloseReason } from '../close-codes.ts';
+import type { LiveConnection, ConnectionListener } from './live-connection.ts';
+import type { EncodedFrames } from '../encoded-frames.ts';
+import { drained } from './tcp-connection.ts';
+
+/** What the library would close with by itself, and what that means here. */
+const PROTOCOL_ERRORS: Readonly<Record<number, CloseReason>> = {
+  1002: 'notJson',
+  1003: 'notJson',
+  1007: 'notJson',
+  1008: 'tooLarge',
+  1009: 'tooLarge',
+};
+
+/**
+ * The library's socket, which closes with our codes. Its events are taken where they are emitted: four listeners for each
+ * of ten thousand connections were measured as an eighth of their memory.
+ */
+export class ClientSocket extends WebSocket {
+  connection: WebSocketConnection | null = null;
+
+  /**
+   * The library has one bound for all connections of a server and for all of their time. Its receiver keeps it in a field
+   * that is not public; a test sends frames of both sizes.
+   */
+  setMaxFrameBytes(maxBytes: number): void {
+    const receiver = Reflect.get(this, '_receiver') as { _maxPayload: number } | null;
+    if (receiver !== null) receiver._maxPayload = maxBytes;
+  }
+
+  override emit(event: string | symbol, ...args: unknown[]): boolean {
+    const { connection } = this;
+    if (connection === null) return super.emit(event, ...args);
+    if (event === 'message') connection.onMessage(args[0] as Buffer, args[1] as boolean);
+    else if (event === 'ping') connection.onPing();
+    else if (event === 'close') connection.onClose();
+    // 'error': the end of it says 'close' as well, and a broken frame has been told by then.
+    return true;
+  }
+
+  override close(code?: number, data?: string | Buffer): void {
+    // Frames that break the protocol make the library close with a code alone; the echo of a client's has a text too.
+    const reason = code === undefined || data !== undefined ? undefined : PROTOCOL_ERRORS[code];
+    if (reason !== undefined && this.connection !== null && this.readyState === WebSocket.OPEN) {
+      this.connection.closeForProtocolError(reason);
+    } else super.close(code, data);
+  }
+}
+
+/**
+ * Text frames of WebSocket. Answers go through the library; what is the same for many goes to the socket below it, whole
+ * frames at a time. That cannot come between two parts of a frame: without compression the library writes each frame
+ * within the call that sends it.
+ */
+export class WebSocketConnection implements LiveConnection {
+  readonly kind = 'websocket';
+  readonly source: SourceKey;
+  readonly #client: ClientSocket;
+  readonly #socket: Socket;
+  #listener: ConnectionListener | null = null;
+  #code = 0;
+
+  constructor(client: ClientSocket, socket: Socket, source: SourceKey) {
+    this.source = source;
+    this.#client = client;
+    this.#socket = socket;
+    client.connection = this;
+  }
+
+  /** From now on what arrives is told. */
+  open(listener: ConnectionListener): void {
+    this.#listener = listener;
+  }
+
+  get bytesQueued(): number {
+    return this.#socket.writableLength;
+  }
+
+  get bytesRead(): number {
+    return this.#socket.bytesRead;
+  }
+
+  get bytesFlushed(): number {
+    return this.#socket.bytesWritten - this.#socket.writableLength;
+  }
+
+  get isFull(): boolean {
+    return this.#socket.writableNeedDrain;
+  }
+
+  setMaxFrameBytes(maxBytes: number): void {
+    this.#client.setMaxFrameBytes(maxBytes);
+  }
+
+  send(text: string): void {
+    if (this.#isOpen) this.#client.send(text);
+  }
+
+  sendEncoded(frames: EncodedFrames, skip: number): void {
+    if (this.#isOpen) this.#socket.write(frames.bytes('websocket', skip));
+  }
+
+  ping(): void {
+    if (this.#isOpen) this.#client.ping();
+  }
+
+  pause(): void {
+    this.#client.pause();
+  }
+
+  resume(): void {
+    this.#client.resume();
+  }
+
+  drained(): Promise<void> {
+    return drained(this.#socket);
+  }
+
+  close(reason: CloseReason): void {
+    if (!this.#isOpen) return;
+    this.#code = closeCodes[reason];
+    this.#client.send(sessionEndedText(reason));
+    this.#client.close(this.#code, closeSentences[reason]);
+    // The client's half of the closing handshake must be read.
+    this.#client.resume();
+  }
+
+  destroy(): void {
+    this.#client.terminate();
+  }
+
+  /** A text arrived. */
+  onMessage(data: Buffer, isBinary: boolean): void {
+    if (!this.#isOpen) return;
+    if (isBinary) this.#listener?.onProtocolError('notJson');
+    else this.#listener?.onText(data.toString('utf8'));
+  }
+
+  onPing(): void {
+    if (this.#isOpen) this.#listener?.onPing();
+  }
+
+  closeForProtocolError(reason: CloseReason): void {
+    this.#listener?.onProtocolError(reason);
+    // A listener that had closed already leaves the handshake to us.
+    this.close(reason);
+  }
+
+  onClose(): void {
+    this.#listener?.onClose(this.#code);
+  }
+
+  get #isOpen(): boolean {
+    return this.#client.readyState === WebSocket.OPEN;
+  }
+}

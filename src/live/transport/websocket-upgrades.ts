@@ -1,0 +1,103 @@
+import { STATUS_CODES, type IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
+import { WebSocketServer } from 'ws';
+import type { Config } from '../../config/config.ts';
+import { sourceKey, type SourceKey } from '../../model/source-key.ts';
+import { ANONYMOUS_FRAME_BYTES } from '../../operations/core/input-limits.ts';
+import type { LiveSessions } from '../live-sessions.ts';
+import type { ConnectionRejection } from '../live-counts.ts';
+import type { TrustedProxies } from '../../model/trusted-proxies.ts';
+import { ClientSocket, WebSocketConnection } from './websocket-connection.ts';
+
+/** How long the client's half of the closing handshake may take. */
+const CLOSE_TIMEOUT_MS = 10_000;
+const MAX_FRAGMENTS = 1_024;
+
+const REJECTION_RESPONSES: Readonly<Record<ConnectionRejection, readonly [status: number, sentence: string]>> = {
+  'too many': [503, 'There are too many connections; please try again later'],
+  'too many waiting': [503, 'Too many connections have not said who they are; please try again later'],
+  'too many of one source': [503, 'Too many connections from your network have not said who they are'],
+  stopping: [503, 'The server is stopping; please try again'],
+  origin: [403, 'Web pages of this origin may not connect: live.origins lists those that may'],
+};
+
+/** From an HTTP request that wants to become a WebSocket to a session. */
+export class WebSocketUpgrades {
+  readonly #sessions: LiveSessions;
+  readonly #proxies: TrustedProxies;
+  readonly #server: WebSocketServer;
+  readonly #origins: ReadonlySet<string>;
+  #stopping = false;
+
+  constructor(config: Config, sessions: LiveSessions, proxies: TrustedProxies) {
+    this.#sessions = sessions;
+    this.#proxies = proxies;
+    this.#origins = new Set([new URL(config.http.baseUri).origin, ...config.live.origins]);
+    // The types do not know all of the library's bounds, nor that it takes a class of ours.
+    const options: Record<string, unknown> = {
+      noServer: true,
+      clientTracking: false,
+      perMessageDeflate: false,
+      maxPayload: Math.min(ANONYMOUS_FRAME_BYTES, config.live.maxFrameBytes),
+      maxFragments: MAX_FRAGMENTS,
+      closeTimeout: CLOSE_TIMEOUT_MS,
+      WebSocket: ClientSocket,
+    };
+    this.#server = new WebSocketServer(options);
+  }
+
+  /** Refuses everything from now on. */
+  stop(): void {
+    this.#stopping = true;
+  }
+
+  /** Takes over a request's socket. */
+  handle(request: IncomingMessage, socket: Socket, head: Buffer): void {
+    socket.on('error', ignoreError);
+    const address = this.#proxies.clientAddress(request);
+    const source = sourceKey(address);
+    const rejection = this.#rejection(request, source, this.#proxies.has(address));
+    if (rejection !== null) {
+      this.#sessions.counts.rejected[rejection] += 1;
+      rejectUpgrade(socket, rejection);
+      return;
+    }
+    let isUpgraded = false;
+    this.#server.handleUpgrade(request, socket, head, (client) => {
+      isUpgraded = true;
+      // The library has its own by now.
+      socket.off('error', ignoreError);
+      const connection = new WebSocketConnection(client as ClientSocket, socket, source);
+      connection.open(this.#sessions.open(connection));
+    });
+    // The library has answered that this is no handshake.
+    if (!isUpgraded) {
+      this.#sessions.quotas.releaseUnauthenticated(source);
+      this.#sessions.quotas.release();
+    }
+  }
+
+  #rejection(request: IncomingMessage, source: SourceKey, isProxy: boolean): ConnectionRejection | null {
+    if (this.#stopping) return 'stopping';
+    const { origin } = request.headers;
+    if (origin !== undefined && !this.#origins.has('*') && !this.#origins.has(origin)) return 'origin';
+    return this.#sessions.quotas.acquire(source, isProxy);
+  }
+}
+
+function rejectUpgrade(socket: Socket, rejection: ConnectionRejection): void {
+  const [status, message] = REJECTION_RESPONSES[rejection];
+  const body = JSON.stringify({ message });
+  const lines = [
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
+    'Connection: close',
+    'Content-Type: application/json; charset=utf-8',
+    'Cache-Control: no-store',
+    ...(status === 503 ? ['Retry-After: 5'] : []),
+    `Content-Length: ${Buffer.byteLength(body)}`,
+  ];
+  socket.once('finish', () => socket.destroy());
+  socket.end(`${lines.join('\r\n')}\r\n\r\n${body}`);
+}
+
+function ignoreError(): void {}

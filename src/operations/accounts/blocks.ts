@@ -1,0 +1,82 @@
+import * as z from 'zod';
+import { KlatchError } from '../../errors.ts';
+import { lockActiveAccount } from '../../storage/accounts/accounts.ts';
+import { countBlocks, deleteBlock, insertBlock, listBlocks } from '../../storage/accounts/blocks.ts';
+import { findTargetAccount } from '../../storage/groups/members.ts';
+import { userNotFound, requireActiveAccount, userReference } from '../groups/add-member.ts';
+import { translateReadErrors } from '../core/database-errors.ts';
+import { requireAccount } from '../core/caller.ts';
+import { defineOperation } from '../core/operation.ts';
+import { limitSchema, pageOf } from '../core/page.ts';
+
+/** More than anybody has had to block; it bounds the rows of one account. */
+const MAX_BLOCKS = 1_000;
+
+const blockSchema = z.object({ user: z.string(), id: z.int() });
+
+export const addBlock = defineOperation({
+  name: 'blocks.add',
+  summary: 'Take no private messages from somebody any more. Again is no error.',
+  input: z.strictObject({ user: userReference }),
+  output: blockSchema,
+  who: 'person',
+  scope: null,
+  errors: ['limit_reached', 'not_found'],
+  run: async ({ database }, { user }, caller) => {
+    const { accountId } = requireAccount(caller);
+    return database.general.transaction(async (tx) => {
+      // Beneath its own lock, so that two at once count one after the other.
+      await lockActiveAccount(tx, accountId);
+      const { id, nick } = await requireActiveAccount(tx, user);
+      if (id === accountId) throw new KlatchError('invalid_input', { sentence: 'user: nobody can block themselves' });
+      if ((await countBlocks(tx, accountId)) >= MAX_BLOCKS) {
+        throw new KlatchError('limit_reached', { sentence: `At most ${MAX_BLOCKS} accounts can be blocked` });
+      }
+      await insertBlock(tx, accountId, id);
+      return { user: nick, id };
+    });
+  },
+});
+
+export const removeBlock = defineOperation({
+  name: 'blocks.remove',
+  summary: 'Take private messages from somebody again.',
+  input: z.strictObject({ user: userReference }),
+  output: blockSchema,
+  who: 'person',
+  scope: null,
+  errors: ['not_found'],
+  run: async ({ database }, { user }, caller) => {
+    const { accountId } = requireAccount(caller);
+    return database.general.run(async (sql) => {
+      // Deactivated accounts too: a list must not fill with what cannot be removed.
+      const blocked = await findTargetAccount(sql, user);
+      if (blocked === null) throw userNotFound(user);
+      if (!(await deleteBlock(sql, accountId, blocked.id))) {
+        throw new KlatchError('not_found', { sentence: `You have not blocked ${blocked.nick}` });
+      }
+      return { user: blocked.nick, id: blocked.id };
+    });
+  },
+});
+
+export const listOwnBlocks = defineOperation({
+  name: 'blocks.list',
+  summary: 'List whom the caller has blocked by number, a page at a time.',
+  input: z.strictObject({ after: z.int().min(0).default(0), limit: limitSchema }),
+  output: z.object({
+    blocked: z.array(z.object({ id: z.int(), nick: z.string(), name: z.string(), at: z.string() })),
+    next: z.int().nullable(),
+  }),
+  who: 'person',
+  scope: null,
+  errors: [],
+  run: async ({ database }, { after, limit }, caller) => {
+    const { accountId } = requireAccount(caller);
+    const rows = await translateReadErrors(
+      database.general.run((sql) => listBlocks(sql, { accountId, after, limit: limit + 1 })),
+    );
+    const { page, next } = pageOf(rows, limit, ({ id }) => id);
+    return { blocked: page.map(({ at, ...each }) => ({ ...each, at: at.toISOString() })), next };
+  },
+});

@@ -1,0 +1,112 @@
+import * as z from 'zod';
+import { KlatchError } from '../../errors.ts';
+import type { SessionId } from '../../model/ids.ts';
+import { scopes } from '../../model/scopes.ts';
+import { lockActiveAccount } from '../../storage/accounts/accounts.ts';
+import { countSessions, endSession, listSessions } from '../../storage/accounts/session-list.ts';
+import { insertSession } from '../../storage/accounts/sessions.ts';
+import { userReference } from '../groups/add-member.ts';
+import { requireOwnBot } from './bots.ts';
+import { translateReadErrors } from '../core/database-errors.ts';
+import { requireAccount } from '../core/caller.ts';
+import { defineOperation } from '../core/operation.ts';
+import { limitSchema, pageOf } from '../core/page.ts';
+import { withSessionRevocation } from '../auth/session-revocation.ts';
+import { listedSessionSchema, serializeSession } from '../auth/session-list.ts';
+import { newSessionToken } from '../core/session-cache.ts';
+import { labelSchema } from '../auth/sign-in.ts';
+
+/** Tokens of one bot: enough for a program in many places, and a bound. */
+const MAX_TOKENS = 100;
+const MIN_VALID_S = 60;
+const MAX_VALID_S = 10 * 366 * 24 * 60 * 60;
+
+const botTokenSchema = listedSessionSchema.omit({ scopes: true }).extend({ scopes: z.array(z.enum(scopes)) });
+
+export const createToken = defineOperation({
+  name: 'tokens.create',
+  summary: "Make a token for one of the caller's bots. It is shown here and never again.",
+  input: z.strictObject({
+    bot: userReference,
+    /** What the token is good for. */
+    scopes: z.array(z.enum(scopes)).min(1, 'give at least one scope').max(scopes.length),
+    /** What people call it. */
+    label: labelSchema,
+    /** Not given: until it is revoked. */
+    expires_in_s: z.int().min(MIN_VALID_S).max(MAX_VALID_S).optional(),
+  }),
+  output: z.object({
+    id: z.int(),
+    bot: z.string(),
+    token: z.string(),
+    scopes: z.array(z.enum(scopes)),
+    label: z.string(),
+    expires_at: z.string().nullable(),
+  }),
+  who: 'person',
+  scope: null,
+  errors: ['limit_reached', 'not_found'],
+  run: async ({ database }, { bot, scopes: wanted, label, expires_in_s: validS }, caller) => {
+    const { accountId: ownerId } = requireAccount(caller);
+    const own = scopes.filter((scope) => wanted.includes(scope));
+    const expiresAt = validS === undefined ? null : new Date(Date.now() + validS * 1_000);
+    const { token, hash: tokenHash } = newSessionToken('bot');
+    return database.general.transaction(async (tx) => {
+      const { id: accountId, nick } = await requireOwnBot(tx, ownerId, bot);
+      // Removed in this moment: its lock comes after the look.
+      if ((await lockActiveAccount(tx, accountId)) === null) {
+        throw new KlatchError('not_found', { sentence: `You have no bot ${bot}` });
+      }
+      if ((await countSessions(tx, accountId)) >= MAX_TOKENS) {
+        const sentence = `A bot has at most ${MAX_TOKENS} tokens: revoke one first`;
+        throw new KlatchError('limit_reached', { sentence });
+      }
+      const id = await insertSession(tx, { accountId, tokenHash, label, scopes: own, expiresAt });
+      return { id, bot: nick, token, scopes: own, label, expires_at: expiresAt?.toISOString() ?? null };
+    });
+  },
+});
+
+export const listTokens = defineOperation({
+  name: 'tokens.list',
+  summary: "List the tokens of one of the caller's bots by number, a page at a time.",
+  input: z.strictObject({ bot: userReference, after: z.int().min(0).default(0), limit: limitSchema }),
+  output: z.object({ tokens: z.array(botTokenSchema), next: z.int().nullable() }),
+  who: 'person',
+  scope: null,
+  errors: ['not_found'],
+  run: async ({ database }, { bot, after, limit }, caller) => {
+    const { accountId: ownerId } = requireAccount(caller);
+    const rows = await translateReadErrors(
+      database.general.run(async (sql) => {
+        const { id: accountId } = await requireOwnBot(sql, ownerId, bot);
+        return listSessions(sql, { accountId, after, limit: limit + 1 });
+      }),
+    );
+    const { page, next } = pageOf(rows, limit, ({ id }) => id);
+    return { tokens: page.map((each) => ({ ...serializeSession(each), scopes: [...(each.scopes ?? [])] })), next };
+  },
+});
+
+export const revokeToken = defineOperation({
+  name: 'tokens.revoke',
+  summary: "End a token of one of the caller's bots, by its number.",
+  input: z.strictObject({ bot: userReference, token: z.int().positive() }),
+  output: z.object({ bot: z.string(), token: z.int() }),
+  who: 'person',
+  scope: null,
+  errors: ['not_found'],
+  run: async ({ database, bus }, { bot, token }, caller) => {
+    const { accountId: ownerId } = requireAccount(caller);
+    const nick = await withSessionRevocation({ bus }, (revokesSessionsOf) =>
+      database.general.run(async (sql) => {
+        const own = await requireOwnBot(sql, ownerId, bot);
+        revokesSessionsOf(own.id);
+        if (await endSession(sql, own.id, token)) return own.nick;
+        throw new KlatchError('not_found', { sentence: `${own.nick} has no token ${token}` });
+      }),
+    );
+    bus.publish('sessionsEnded', [token as SessionId]);
+    return { bot: nick, token };
+  },
+});

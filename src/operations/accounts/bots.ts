@@ -1,0 +1,101 @@
+import * as z from 'zod';
+import { KlatchError } from '../../errors.ts';
+import type { AccountId } from '../../model/ids.ts';
+import { lockActiveAccount } from '../../storage/accounts/accounts.ts';
+import { countBots, findOwnBot, insertBot, listBots } from '../../storage/accounts/bots.ts';
+import type { Sql, Transaction } from '../../storage/db/connection.ts';
+import { violates } from '../../storage/db/database-error.ts';
+import { setDeactivated } from '../../storage/accounts/profiles.ts';
+import { endSessions } from '../../storage/accounts/session-list.ts';
+import { userReference } from '../groups/add-member.ts';
+import { translateReadErrors } from '../core/database-errors.ts';
+import { requireAccount } from '../core/caller.ts';
+import { defineOperation } from '../core/operation.ts';
+import { limitSchema, pageOf } from '../core/page.ts';
+import { withSessionRevocation } from '../auth/session-revocation.ts';
+import { nickSchema, titleSchema } from './users.ts';
+
+/** A bot that the caller owns. Throws `not_found` for others' as for none. */
+export async function requireOwnBot(
+  sql: Sql | Transaction,
+  ownerId: AccountId,
+  bot: string | number,
+): Promise<{ id: AccountId; nick: string }> {
+  const found = await findOwnBot(sql, ownerId, bot);
+  if (found === null) throw new KlatchError('not_found', { sentence: `You have no bot ${bot}` });
+  return found;
+}
+
+export const createBot = defineOperation({
+  name: 'bots.create',
+  summary: 'Make a bot, which belongs to the caller and acts with tokens (tokens.create).',
+  input: z.strictObject({ nick: nickSchema, name: titleSchema.optional() }),
+  output: z.object({ id: z.int(), nick: z.string(), name: z.string() }),
+  who: 'person',
+  scope: null,
+  errors: ['limit_reached', 'nick_taken'],
+  run: async ({ database, config }, { nick, name = nick }, caller) => {
+    const { accountId: ownerId } = requireAccount(caller);
+    const most = config.limits.botsPerUser;
+    try {
+      return await database.general.transaction(async (tx) => {
+        if ((await lockActiveAccount(tx, ownerId)) === null) throw new KlatchError('unauthenticated');
+        if ((await countBots(tx, ownerId)) >= most) {
+          const sentence = `A person has at most ${most} bots (limits.bots-per-user); removed ones count for a day`;
+          throw new KlatchError('limit_reached', { sentence });
+        }
+        return { id: await insertBot(tx, { ownerId, nick, name }), nick, name };
+      });
+    } catch (error) {
+      if (violates(error, 'account_nick_key')) throw new KlatchError('nick_taken', { cause: error });
+      throw error;
+    }
+  },
+});
+
+export const listOwnBots = defineOperation({
+  name: 'bots.list',
+  summary: "List the caller's bots by number, a page at a time.",
+  input: z.strictObject({ after: z.int().min(0).default(0), limit: limitSchema }),
+  output: z.object({
+    bots: z.array(
+      z.object({ id: z.int(), nick: z.string(), name: z.string(), created_at: z.string(), tokens: z.int() }),
+    ),
+    next: z.int().nullable(),
+  }),
+  who: 'person',
+  scope: null,
+  errors: [],
+  run: async ({ database }, { after, limit }, caller) => {
+    const { accountId: ownerId } = requireAccount(caller);
+    const rows = await translateReadErrors(
+      database.general.run((sql) => listBots(sql, { ownerId, after, limit: limit + 1 })),
+    );
+    const { page, next } = pageOf(rows, limit, ({ id }) => id);
+    return { bots: page.map(({ createdAt, ...bot }) => ({ ...bot, created_at: createdAt.toISOString() })), next };
+  },
+});
+
+export const removeBot = defineOperation({
+  name: 'bots.remove',
+  summary: "Take one of the caller's bots out of use: its tokens end, what it has written stays, its nick stays taken.",
+  input: z.strictObject({ bot: userReference }),
+  output: z.object({ bot: z.string(), id: z.int() }),
+  who: 'person',
+  scope: null,
+  errors: ['not_found'],
+  run: async ({ database, bus }, { bot }, caller) => {
+    const { accountId: ownerId } = requireAccount(caller);
+    const { id, nick, ended } = await withSessionRevocation({ bus }, (revokesSessionsOf) =>
+      database.general.transaction(async (tx) => {
+        const own = await requireOwnBot(tx, ownerId, bot);
+        revokesSessionsOf(own.id);
+        await setDeactivated(tx, own.id, true);
+        return { ...own, ended: await endSessions(tx, [own.id]) };
+      }),
+    );
+    if (ended.length > 0) bus.publish('sessionsEnded', ended);
+    bus.publish('accountsChanged', [id]);
+    return { bot: nick, id };
+  },
+});

@@ -1,0 +1,140 @@
+import { createHash, ECDH } from 'node:crypto';
+import type { Config } from '../../config/config.ts';
+import { configuredApps, configuredKinds, PUSH_KEYS } from '../../config/push-apps.ts';
+import { KlatchError } from '../../errors.ts';
+import type { DeviceKind, WebSubscription } from '../../model/device.ts';
+import type { AddressPolicy } from '../../outbound/address-policy.ts';
+
+const MAX_GOOGLE = 4_096;
+const GOOGLE_TOKEN = /^[\x21-\x7e]+$/;
+/** Apple calls its length variable; 32 bytes today. */
+const APPLE_TOKEN = /^(?:[0-9a-fA-F]{2}){32,100}$/;
+const MAX_ENDPOINT = 2_048;
+/** Of 65 and of 16 bytes; some libraries fill the last group up. */
+const PUBLIC_KEY_PATTERN = /^[A-Za-z0-9_-]{87}=?$/;
+const AUTH_SECRET_PATTERN = /^[A-Za-z0-9_-]{22}(?:==)?$/;
+const UNCOMPRESSED = 4;
+
+/** What a vendor knows a device by. */
+export interface DeviceToken {
+  /** The vendor's own form; of a browser the JSON of its `WebSubscription`. Never logged, and kept sealed. */
+  readonly token: string;
+  /** SHA-256 (hex): what the device is found by. */
+  readonly hash: string;
+}
+
+/** What a client says of its device. */
+export interface DeviceTokenInput {
+  readonly kind: DeviceKind;
+  readonly token?: string | undefined;
+  readonly subscription?: WebSubscription | undefined;
+}
+
+/**
+ * What a device is known by, in the one form that it has. Throws `invalid_input` for what its vendor cannot have given
+ * out, and `hook_address` for an endpoint that the address policy refuses; no sentence holds what was given.
+ */
+export function parseDeviceToken({ kind, token, subscription }: DeviceTokenInput, policy: AddressPolicy): DeviceToken {
+  if (kind === 'web') {
+    if (token !== undefined) throw invalid('token: a browser is registered by its subscription, without a token');
+    if (subscription === undefined) throw invalid('subscription: is required for the kind web');
+    const parsed = parseSubscription(subscription, policy);
+    // By the endpoint alone, which names the browser: with new keys it is the same one.
+    return { token: JSON.stringify(parsed), hash: hashOf(parsed.endpoint) };
+  }
+  if (subscription !== undefined) throw invalid(`subscription: is for the kind web; ${kind} has a token`);
+  if (token === undefined) throw invalid(`token: is required for the kind ${kind}`);
+  const parsed = kind === 'google' ? parseGoogleToken(token) : parseAppleToken(token);
+  return { token: parsed, hash: hashOf(parsed) };
+}
+
+/**
+ * Throws `invalid_input` where nothing is pushed to such devices, or not for this app: the sentence names the key of
+ * the configuration, so that the administrator can be told.
+ */
+export function requireConfigured(config: Config, kind: DeviceKind, app: string | null): void {
+  if (!configuredKinds(config).includes(kind)) {
+    throw invalid(
+      `kind: devices of the kind ${kind} are told nothing here, since ${PUSH_KEYS[kind]} is not configured`,
+    );
+  }
+  if (app === null) return;
+  if (kind === 'web') throw invalid('app: is for the kinds google and apple');
+  if (configuredApps(config, kind).includes(app)) return;
+  const what = kind === 'google' ? 'project-id' : 'bundle-id';
+  throw invalid(`app: nothing in ${PUSH_KEYS[kind]} has this ${what}; /v1/about lists those that there are`);
+}
+
+function parseGoogleToken(token: string): string {
+  if (token.length <= MAX_GOOGLE && GOOGLE_TOKEN.test(token)) return token;
+  throw invalid(`token: is no registration token of Firebase (visible ASCII, at most ${MAX_GOOGLE} characters)`);
+}
+
+/** Small letters, since both spellings are one device. */
+function parseAppleToken(token: string): string {
+  if (APPLE_TOKEN.test(token)) return token.toLowerCase();
+  throw invalid('token: is no device token of Apple (64 to 200 hexadecimal digits)');
+}
+
+function parseSubscription({ endpoint, keys }: WebSubscription, policy: AddressPolicy): WebSubscription {
+  return {
+    endpoint: parseEndpoint(endpoint, policy),
+    keys: { p256dh: parsePublicKey(keys.p256dh), auth: parseAuthSecret(keys.auth) },
+  };
+}
+
+/** Over TLS, but for what the administrator named in delivery.allow. */
+function parseEndpoint(text: string, policy: AddressPolicy): string {
+  const invalidEndpoint = (what: string): KlatchError => invalid(`subscription.endpoint: ${what}`);
+  const url = URL.parse(text);
+  if (url === null || !['http:', 'https:'].includes(url.protocol))
+    throw invalidEndpoint('is no absolute https:// address');
+  if (url.username !== '' || url.password !== '' || url.href.includes('#')) {
+    throw invalidEndpoint('must hold no credentials and no fragment');
+  }
+  if (url.port === '0' || url.href.length > MAX_ENDPOINT) {
+    throw invalidEndpoint(`has the port 0, or more than ${MAX_ENDPOINT} characters`);
+  }
+  const rule = policy.violatedRuleOfHost(url.hostname);
+  if (rule !== null) {
+    const sentence =
+      `subscription.endpoint: the address policy refuses this host (${rule}): ` +
+      'the administrator can allow it with delivery.allow in server.conf';
+    throw new KlatchError('hook_address', { sentence });
+  }
+  if (url.protocol === 'http:' && !policy.listsHostExplicitly(url.hostname)) {
+    throw invalidEndpoint('must begin with https:// (http:// is for hosts that delivery.allow names)');
+  }
+  return url.href;
+}
+
+/** A point of P-256, uncompressed (RFC 8291): what is none could not be encrypted for. */
+function parsePublicKey(text: string): string {
+  const bytes = Buffer.from(text, 'base64url');
+  if (PUBLIC_KEY_PATTERN.test(text) && bytes[0] === UNCOMPRESSED && isOnCurve(bytes))
+    return bytes.toString('base64url');
+  throw invalid('subscription.keys.p256dh: is no public key of P-256 in base64url (65 bytes, uncompressed)');
+}
+
+function isOnCurve(point: Buffer): boolean {
+  try {
+    ECDH.convertKey(point, 'prime256v1');
+    return true;
+  } catch {
+    // OpenSSL's only way to say no.
+    return false;
+  }
+}
+
+function parseAuthSecret(text: string): string {
+  if (AUTH_SECRET_PATTERN.test(text)) return Buffer.from(text, 'base64url').toString('base64url');
+  throw invalid('subscription.keys.auth: is no secret of 16 bytes in base64url');
+}
+
+function hashOf(text: string): string {
+  return createHash('sha256').update(text).digest('hex');
+}
+
+function invalid(sentence: string): KlatchError {
+  return new KlatchError('invalid_input', { sentence });
+}

@@ -1,0 +1,146 @@
+import * as z from 'zod';
+import { KlatchError } from '../../errors.ts';
+import { DEVICE_TOKEN, deviceKinds } from '../../model/device.ts';
+import { lockActiveAccount } from '../../storage/accounts/accounts.ts';
+import type { Transaction } from '../../storage/db/connection.ts';
+import { CommitUnknownError } from '../../storage/db/database-error.ts';
+import {
+  deleteDevice,
+  deleteSurplusDevices,
+  lockSession,
+  insertDevice,
+  listDevices,
+  type Device,
+  type NewDevice,
+} from '../../storage/accounts/devices.ts';
+import { translateReadErrors, unknownOutcome } from '../core/database-errors.ts';
+import { parseDeviceToken, requireConfigured } from './device-token.ts';
+import { requireAccount } from '../core/caller.ts';
+import { defineOperation } from '../core/operation.ts';
+import { limitSchema, pageOf } from '../core/page.ts';
+import { labelSchema } from '../auth/sign-in.ts';
+
+/** Before it is looked at closely; each kind has a bound of its own. */
+const MAX_TOKEN = 8_192;
+const MAX_KEY = 200;
+const MAX_APP = 200;
+/** Somebody else may register the same phone at the same moment, and again; not for ever. */
+const MAX_ATTEMPTS = 3;
+
+const deviceSchema = z.object({
+  id: z.int(),
+  kind: z.enum(deviceKinds),
+  /** Google's project or Apple's bundle; null: the first one that is configured. */
+  app: z.string().nullable(),
+  label: z.string().nullable(),
+  created_at: z.string(),
+  /** When it was registered last. */
+  seen_at: z.string(),
+});
+
+function serializeDevice({ id, kind, app, label, createdAt, seenAt }: Device): z.infer<typeof deviceSchema> {
+  return { id, kind, app, label, created_at: createdAt.toISOString(), seen_at: seenAt.toISOString() };
+}
+
+export const registerDevice = defineOperation({
+  name: 'devices.register',
+  summary:
+    'Have a phone or browser told of messages while you are away, for as long as this session lasts. Again is an ' +
+    'update: clients do it at each start.',
+  input: z.strictObject({
+    kind: z.enum(deviceKinds),
+    /** Of google its registration token, of apple its device token in hexadecimal. */
+    token: z.string().max(MAX_TOKEN).optional(),
+    /** Of web, as the browser's own `PushSubscription.toJSON()` has it; what else that holds is passed over. */
+    subscription: z
+      .object({
+        endpoint: z.string().max(MAX_TOKEN),
+        keys: z.object({ p256dh: z.string().max(MAX_KEY), auth: z.string().max(MAX_KEY) }),
+      })
+      .optional(),
+    /** Google's project or Apple's bundle that the token is of, one of those in `/v1/about`; the first one if left out. */
+    app: z.string().min(1).max(MAX_APP).optional(),
+    /** What you call it. */
+    label: labelSchema.optional(),
+  }),
+  output: deviceSchema,
+  who: 'person',
+  scope: null,
+  errors: ['hook_address', 'too_often'],
+  run: async (
+    { config, database, policy, sealer, push },
+    { kind, token, subscription, app = null, label = null },
+    caller,
+  ) => {
+    const { accountId, sessionId } = requireAccount(caller);
+    requireConfigured(config, kind, app);
+    const parsed = parseDeviceToken({ kind, token, subscription }, policy);
+    const tokenSealed = sealer.seal(DEVICE_TOKEN, parsed.token);
+    const device = { accountId, sessionId, kind, tokenHash: parsed.hash, tokenSealed, app, label };
+    const keep = config.limits.devicesPerUser;
+    try {
+      const registered = await database.general.transaction((tx) => register(tx, device, keep));
+      push.deviceRegistered();
+      return serializeDevice(registered);
+    } catch (error) {
+      // It may be there.
+      if (error instanceof CommitUnknownError) push.deviceRegistered();
+      throw unknownOutcome(error, 'This device may have been registered; registering it again is safe');
+    }
+  },
+});
+
+/** Beneath the account's lock, so that of several at once each one counts those before it. */
+async function register(tx: Transaction, device: NewDevice, keep: number): Promise<Device> {
+  const { accountId, sessionId } = device;
+  // What is remembered of a session may be a minute old.
+  const isActive = (await lockActiveAccount(tx, accountId)) !== null && (await lockSession(tx, sessionId));
+  if (!isActive) throw new KlatchError('unauthenticated');
+  for (let n = 0; n < MAX_ATTEMPTS; n += 1) {
+    const registered = await insertDevice(tx, device);
+    if (registered === null) continue;
+    await deleteSurplusDevices(tx, accountId, keep);
+    return registered;
+  }
+  throw new KlatchError('too_often', {
+    sentence: 'Somebody else registers this device at the same time; please repeat it later',
+  });
+}
+
+export const listOwnDevices = defineOperation({
+  name: 'devices.list',
+  summary: "List the caller's devices that are told of messages by number, a page at a time.",
+  input: z.strictObject({ after: z.int().min(0).default(0), limit: limitSchema }),
+  output: z.object({
+    devices: z.array(deviceSchema.extend({ /** Registered by the session that asks. */ current: z.boolean() })),
+    next: z.int().nullable(),
+  }),
+  who: 'person',
+  scope: null,
+  errors: [],
+  run: async ({ database }, { after, limit }, caller) => {
+    const { accountId, sessionId } = requireAccount(caller);
+    const rows = await translateReadErrors(
+      database.general.run((sql) => listDevices(sql, { accountId, after, limit: limit + 1 })),
+    );
+    const { page, next } = pageOf(rows, limit, ({ id }) => id);
+    return { devices: page.map((each) => ({ ...serializeDevice(each), current: each.sessionId === sessionId })), next };
+  },
+});
+
+export const removeDevice = defineOperation({
+  name: 'devices.remove',
+  summary: 'Tell a device nothing any more; what waits for it is withdrawn.',
+  input: z.strictObject({ device: z.int().positive() }),
+  output: z.object({ device: z.int() }),
+  who: 'person',
+  scope: null,
+  errors: ['not_found'],
+  run: async ({ database }, { device }, caller) => {
+    const { accountId } = requireAccount(caller);
+    if (!(await database.general.run((sql) => deleteDevice(sql, accountId, device)))) {
+      throw new KlatchError('not_found', { sentence: `You have no device ${device}` });
+    }
+    return { device };
+  },
+});

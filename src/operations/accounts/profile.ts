@@ -1,0 +1,96 @@
+import * as z from 'zod';
+import { KlatchError } from '../../errors.ts';
+import { violates } from '../../storage/db/database-error.ts';
+import { findProfile, listAddresses, updateProfile, type Profile } from '../../storage/accounts/profiles.ts';
+import { userNotFound, userReference } from '../groups/add-member.ts';
+import { translateReadErrors } from '../core/database-errors.ts';
+import { requireAccount } from '../core/caller.ts';
+import { defineOperation } from '../core/operation.ts';
+import { aboutSchema, installationRoleSchema } from '../core/schemas.ts';
+import { nickSchema, titleSchema } from './users.ts';
+
+/** An account as others see it. */
+export const profileSchema = z.object({
+  id: z.int(),
+  kind: z.enum(['user', 'bot']),
+  nick: z.string(),
+  name: z.string(),
+  about: z.string().nullable(),
+  role: installationRoleSchema,
+  created_at: z.string(),
+});
+
+export function serializeProfile({ createdAt, ...profile }: Profile): z.infer<typeof profileSchema> {
+  return { ...profile, created_at: createdAt.toISOString() };
+}
+
+const ownProfileSchema = profileSchema.extend({
+  /** What the account signs in with; nobody else sees it. */
+  addresses: z.array(z.object({ kind: z.enum(['email', 'phone']), address: z.string() })),
+});
+
+export const showProfile = defineOperation({
+  name: 'profile.show',
+  summary: "Show the caller's own account.",
+  input: z.strictObject({}),
+  output: ownProfileSchema,
+  who: 'account',
+  scope: 'account',
+  errors: [],
+  run: async ({ database }, _input, caller) => {
+    const { accountId } = requireAccount(caller);
+    return translateReadErrors(
+      database.general.run(async (sql) => {
+        const profile = await findProfile(sql, { id: accountId });
+        // Deactivated in this very moment.
+        if (profile === null) throw new KlatchError('unauthenticated');
+        return { ...serializeProfile(profile), addresses: await listAddresses(sql, accountId) };
+      }),
+    );
+  },
+});
+
+export const changeProfile = defineOperation({
+  name: 'profile.update',
+  summary: "Change the caller's nick, name, or what it says about itself.",
+  input: z
+    .strictObject({
+      nick: nickSchema.optional(),
+      name: titleSchema.optional(),
+      /** Null: nothing. */
+      about: aboutSchema.nullable().optional(),
+    })
+    .refine((input) => Object.values(input).some((value) => value !== undefined), 'give nick, name or about'),
+  output: profileSchema,
+  who: 'account',
+  scope: 'account',
+  errors: ['nick_taken'],
+  run: async ({ database, bus }, change, caller) => {
+    const { accountId } = requireAccount(caller);
+    try {
+      const profile = await database.general.run((sql) => updateProfile(sql, accountId, change));
+      if (profile === null) throw new KlatchError('unauthenticated');
+      bus.publish('accountsChanged', [accountId]);
+      return serializeProfile(profile);
+    } catch (error) {
+      if (violates(error, 'account_nick_key')) throw new KlatchError('nick_taken', { cause: error });
+      throw error;
+    }
+  },
+});
+
+export const findAccount = defineOperation({
+  name: 'accounts.find',
+  summary: 'Find a person or a bot of this installation by nick, or by number.',
+  input: z.strictObject({ user: userReference }),
+  output: profileSchema,
+  who: 'account',
+  scope: 'groups:read',
+  errors: ['not_found'],
+  run: async ({ database }, { user }) => {
+    const request = typeof user === 'number' ? { id: user as Profile['id'] } : { nick: user };
+    const profile = await translateReadErrors(database.general.run((sql) => findProfile(sql, request)));
+    if (profile === null) throw userNotFound(user);
+    return serializeProfile(profile);
+  },
+});

@@ -1,0 +1,40 @@
+import * as z from 'zod';
+import { deviceKinds } from '../../model/device.ts';
+import type { TestedDevice } from '../../push/vendor-report.ts';
+import { requireActiveAccount, userReference } from '../groups/add-member.ts';
+import { translateReadErrors } from '../core/database-errors.ts';
+import { defineOperation } from '../core/operation.ts';
+
+const testedSchema = z.object({
+  device: z.int(),
+  kind: z.enum(deviceKinds),
+  label: z.string().nullable(),
+  /**
+   * delivered: its vendor took it. gone: its vendor does not know it any more, and it was removed. refused: no repeat
+   * helps. failed: a message would be sent again.
+   */
+  outcome: z.enum(['delivered', 'gone', 'refused', 'failed']),
+  /** Why; docs/push.md has them all. */
+  category: z.string().nullable(),
+  /** The vendor's status, where it gave one. */
+  code: z.int().nullable(),
+});
+
+export const testPush = defineOperation({
+  name: 'push.test',
+  summary: "Send a push to each of somebody's devices now, and say what became of each.",
+  input: z.strictObject({ user: userReference }),
+  output: z.object({ user: z.string(), id: z.int(), devices: z.array(testedSchema) }),
+  who: 'administrator',
+  scope: null,
+  errors: ['not_found'],
+  run: async ({ database, push }, { user }) => {
+    const { id, nick } = await translateReadErrors(database.general.run((sql) => requireActiveAccount(sql, user)));
+    return { user: nick, id, devices: (await push.sendTest(id)).map(serializeTestedDevice) };
+  },
+});
+
+function serializeTestedDevice({ deviceId, kind, label, outcome }: TestedDevice): z.infer<typeof testedSchema> {
+  const why = outcome.outcome === 'delivered' ? { category: null, code: null } : outcome;
+  return { device: deviceId, kind, label, outcome: outcome.outcome, category: why.category, code: why.code };
+}

@@ -1,0 +1,34 @@
+import * as z from 'zod';
+import { KlatchError } from '../../errors.ts';
+import { lockActiveAccount } from '../../storage/accounts/accounts.ts';
+import { replaceSignInLink } from '../../storage/accounts/sign-in-links.ts';
+import { resolveAccount } from '../core/access.ts';
+import { defineOperation } from '../core/operation.ts';
+import { hashOpaqueToken, signInLinkFor, newLinkToken } from '../auth/sign-in.ts';
+import { nickSchema } from './users.ts';
+
+const LINK_TTL_MS = 24 * 60 * 60_000;
+
+export const inviteUser = defineOperation({
+  name: 'users.invite',
+  summary: 'Make a link that signs a person in, once and within 24 hours. A new one ends the one before.',
+  input: z.strictObject({ user: nickSchema }),
+  output: z.object({ user: z.string(), link: z.string(), expires_at: z.string() }),
+  who: 'administrator',
+  scope: null,
+  errors: ['not_found'],
+  run: async (services, { user }) => {
+    const token = newLinkToken();
+    const expiresAt = await services.database.general.transaction(async (tx) => {
+      const { id } = await resolveAccount(tx, user);
+      const account = await lockActiveAccount(tx, id);
+      if (account === null) throw new KlatchError('not_found', { sentence: `There is no user with the nick ${user}` });
+      if (account.kind === 'bot') {
+        const sentence = `${user} is a bot, and bots do not sign in: its owner makes tokens for it (tokens.create)`;
+        throw new KlatchError('invalid_input', { sentence });
+      }
+      return replaceSignInLink(tx, { accountId: id, tokenHash: hashOpaqueToken(token), validMs: LINK_TTL_MS });
+    });
+    return { user, link: signInLinkFor(services, token), expires_at: expiresAt.toISOString() };
+  },
+});

@@ -1,0 +1,95 @@
+import * as z from 'zod';
+import { KlatchError } from '../../errors.ts';
+import { insertAccount, listAccounts } from '../../storage/accounts/accounts.ts';
+import { violates } from '../../storage/db/database-error.ts';
+import { resolveGroup } from '../core/access.ts';
+import { translateReadErrors } from '../core/database-errors.ts';
+import { defineOperation } from '../core/operation.ts';
+import { limitSchema, pageOf } from '../core/page.ts';
+import { groupReference, groupRoleSchema, installationRoleSchema } from '../core/schemas.ts';
+
+/** A nick names an account in commands and mentions. */
+export const nickSchema = z
+  .string()
+  .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,31}$/, 'a nick has 1 to 32 letters, digits, dots, dashes or underscores')
+  .transform((nick) => nick.toLowerCase());
+
+/** One line of text for people to read. */
+export const titleSchema = z
+  .string()
+  .trim()
+  .min(1, 'must not be empty')
+  .max(200, 'has at most 200 characters')
+  .regex(/^\P{Cc}*$/u, 'holds no control characters')
+  // A name is shown beside others: it must neither turn the direction of what follows nor be invisible.
+  .regex(/^[^\u2028\u2029\u202a-\u202e\u2066-\u2069]*$/u, 'holds no signs that break a line or turn its direction')
+  // Fillers of Hangul and the empty pattern of Braille count as letters and signs, and show nothing.
+  .regex(/(?![\u115f\u1160\u2800\u3164\uffa0])[\p{L}\p{N}\p{P}\p{S}]/u, 'must hold something that can be seen');
+
+export const createUser = defineOperation({
+  name: 'users.create',
+  summary: 'Create an account for a person.',
+  input: z.strictObject({ nick: nickSchema, name: titleSchema.optional(), admin: z.boolean().default(false) }),
+  output: z.object({ id: z.int(), nick: z.string(), name: z.string(), role: z.enum(['admin', 'user']) }),
+  who: 'administrator',
+  scope: null,
+  errors: [],
+  run: async ({ database }, { nick, name = nick, admin }) => {
+    const role = admin ? ('admin' as const) : ('user' as const);
+    try {
+      const id = await database.general.run((sql) => insertAccount(sql, { kind: 'user', nick, name, role }));
+      return { id, nick, name, role };
+    } catch (error) {
+      if (violates(error, 'account_nick_key')) throw new KlatchError('nick_taken', { cause: error });
+      throw error;
+    }
+  },
+});
+
+export const listUsers = defineOperation({
+  name: 'users.list',
+  summary: 'List the accounts of people and bots by nick, a page at a time; with a group, its members.',
+  input: z.strictObject({
+    after: z.string().max(64).default(''),
+    limit: limitSchema,
+    role: installationRoleSchema.optional(),
+    group: groupReference.optional(),
+  }),
+  output: z.object({
+    users: z.array(
+      z.object({
+        id: z.int(),
+        nick: z.string(),
+        name: z.string(),
+        role: installationRoleSchema,
+        /** Groups that the account is a member of. */
+        groups: z.int(),
+        /** The role in the group that was asked for, else null. */
+        group_role: groupRoleSchema.nullable(),
+        created_at: z.string(),
+        deactivated: z.boolean(),
+      }),
+    ),
+    next: z.string().nullable(),
+  }),
+  who: 'administrator',
+  scope: null,
+  errors: [],
+  run: async ({ database }, { after, limit, role = null, group }) => {
+    const conversationId = group === undefined ? null : await resolveGroup(database.general, group);
+    const page = { after: after.toLowerCase(), limit: limit + 1, role, conversationId };
+    const rows = await translateReadErrors(database.general.run((sql) => listAccounts(sql, page)));
+    const { page: accounts, next } = pageOf(rows, limit, (account) => account.nick);
+    const users = accounts.map(({ id, nick, name, role: ownRole, groups, groupRole, createdAt, deactivated }) => ({
+      id,
+      nick,
+      name,
+      role: ownRole,
+      groups,
+      group_role: groupRole,
+      created_at: createdAt.toISOString(),
+      deactivated,
+    }));
+    return { users, next };
+  },
+});

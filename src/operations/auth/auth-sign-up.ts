@@ -1,0 +1,100 @@
+import * as z from 'zod';
+import { KlatchError } from '../../errors.ts';
+import { insertAccount } from '../../storage/accounts/accounts.ts';
+import { endVerified } from '../../storage/accounts/activations.ts';
+import { findAddressHolder, insertAddress } from '../../storage/accounts/addresses.ts';
+import type { Transaction } from '../../storage/db/connection.ts';
+import { violates } from '../../storage/db/database-error.ts';
+import { transactionSchema } from './auth-verify.ts';
+import { callerSource } from '../core/caller.ts';
+import { withEventsAfterCommit, type PendingEvents } from '../core/group-transaction.ts';
+import { acceptInvite, inviteSchema } from '../groups/join-group.ts';
+import { defineOperation } from '../core/operation.ts';
+import type { Services } from '../core/services.ts';
+import {
+  accountDeactivated,
+  hashOpaqueToken,
+  labelSchema,
+  openSession,
+  publishOpenedSession,
+  signedInSchema,
+  type OpenedSession,
+} from './sign-in.ts';
+import { nickSchema, titleSchema } from '../accounts/users.ts';
+
+interface SignUp {
+  readonly transactionHash: string;
+  readonly nick: string;
+  readonly name: string;
+  readonly label: string | undefined;
+  readonly invite: string | undefined;
+}
+
+export const signUp = defineOperation({
+  name: 'auth.sign-up',
+  summary:
+    'Make an account of the address that a transaction has proven, and sign in; with an invitation, join its group.',
+  input: z.strictObject({
+    transaction: transactionSchema,
+    nick: nickSchema,
+    /** Not given: the nick. */
+    name: titleSchema.optional(),
+    invite: inviteSchema.optional(),
+    label: labelSchema.optional(),
+  }),
+  output: signedInSchema,
+  who: 'anybody',
+  scope: null,
+  errors: [
+    'activation_over',
+    'group_archived',
+    'invite_invalid',
+    'limit_reached',
+    'nick_taken',
+    'registration_closed',
+    'too_often',
+  ],
+  run: async (services, { transaction, nick, name = nick, invite, label }, caller) => {
+    const { config, activations } = services;
+    const source = callerSource(caller);
+    if (source !== null) activations.checkRateLimit(source);
+    const { registration } = config;
+    if (registration === 'closed' || (registration === 'invite' && invite === undefined)) {
+      throw new KlatchError('registration_closed');
+    }
+    const request = { transactionHash: hashOpaqueToken(transaction), nick, name, label, invite };
+    try {
+      const opened = await withEventsAfterCommit(services, (tx, events) =>
+        createAccount(services, { tx, events }, request),
+      );
+      activations.metrics.signedIn.sign_up += 1;
+      return publishOpenedSession(services, opened);
+    } catch (error) {
+      if (violates(error, 'account_nick_key')) throw new KlatchError('nick_taken', { cause: error });
+      // Somebody proved the same address by another transaction, and was faster.
+      if (violates(error, 'account_address_pkey')) throw new KlatchError('activation_over', { cause: error });
+      throw error;
+    }
+  },
+});
+
+/** Account, address, session and membership are of one commit: where anything fails the transaction is good for another attempt. */
+async function createAccount(
+  services: Services,
+  { tx, events }: { tx: Transaction; events: PendingEvents },
+  { transactionHash, nick, name, label, invite }: SignUp,
+): Promise<OpenedSession> {
+  const address = await endVerified(tx, transactionHash);
+  if (address === null) throw new KlatchError('activation_over');
+  if ((await findAddressHolder(tx, address)) !== null) {
+    throw new KlatchError('activation_over', { sentence: 'This address has an account by now: sign in with it' });
+  }
+  const accountId = await insertAccount(tx, { kind: 'user', nick, name, role: 'user' });
+  await insertAddress(tx, accountId, address);
+  if (invite !== undefined) {
+    await acceptInvite(services, { tx, events }, { link: invite, account: { id: accountId, nick } });
+  }
+  const opened = await openSession(tx, { accountId, label }, services.config.limits.sessionsPerUser);
+  if (opened === null) throw accountDeactivated();
+  return opened;
+}

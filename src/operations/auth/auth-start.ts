@@ -1,0 +1,186 @@
+import * as z from 'zod';
+import type { CodeProvider } from '../../activation/provider.ts';
+import type { Config } from '../../config/config.ts';
+import { KlatchError } from '../../errors.ts';
+import { parseProofAddress, type ProofAddress } from '../../model/proof-address.ts';
+import {
+  countActivations,
+  deleteOldestUnsent,
+  insertActivation,
+  type ActivationCounts,
+} from '../../storage/accounts/activations.ts';
+import { findAddressHolder } from '../../storage/accounts/addresses.ts';
+import type { Transaction } from '../../storage/db/connection.ts';
+import type { ActivationMetrics } from '../core/activations.ts';
+import { callerSource } from '../core/caller.ts';
+import { translateReadErrors } from '../core/database-errors.ts';
+import { requireInvite } from '../groups/invites.ts';
+import { inviteSchema } from '../groups/join-group.ts';
+import { defineOperation } from '../core/operation.ts';
+import type { Services } from '../core/services.ts';
+import { hashOpaqueToken, newOpaqueToken } from './sign-in.ts';
+
+/** How often a code may be typed, how long it is good for, and when another one may be asked for. */
+export const MAX_ATTEMPTS = 3;
+const CODE_TTL_MS = 24 * 60 * 60_000;
+const RESEND_INTERVAL_MS = 60_000;
+/** Activations without a code that are kept of an hour, for each code that may be sent: each is a row. */
+const UNSENT_PER_CODE = 100;
+/** A /48 may begin as many as so many of its /64. */
+const SOURCES_PER_SITE = 4;
+/** An address is sent as many codes as so many sites may ask for. */
+const SITES_PER_ADDRESS = 4;
+
+export const startSignIn = defineOperation({
+  name: 'auth.start',
+  summary:
+    'Send a code to an e-mail address or telephone, to sign in or to sign up with. The answer is the same whether somebody has this address or not.',
+  input: z.strictObject({
+    /** An e-mail address, or a telephone number with + and the code of its country. */
+    address: z.string().min(1).max(320),
+    provider: z.enum(['gate', 'email']).optional(),
+    /** The link of an invitation into a group, or its token, where one is needed to sign up. */
+    invite: inviteSchema.optional(),
+  }),
+  output: z.object({
+    /** The name of this sign-in, for auth.verify and auth.sign-up; whoever has it and the code is in. */
+    transaction: z.string(),
+    channel: z.enum(['email', 'phone']),
+    expires_at: z.string(),
+    /** From then on auth.start sends another code to the address. */
+    resend_at: z.string(),
+  }),
+  who: 'anybody',
+  scope: null,
+  errors: ['invite_invalid', 'provider_away', 'too_often'],
+  run: async (services, { address: text, provider: name, invite }, caller) => {
+    const { activations, database, config } = services;
+    const source = callerSource(caller);
+    if (source !== null) activations.checkRateLimit(source);
+    const address = parseProofAddress(text);
+    if (typeof address === 'string') throw new KlatchError('invalid_input', { sentence: `address: ${address}` });
+    const provider = activations.choose(address.kind, name);
+    if (provider === null) throw unsupportedAddress(services, address, name);
+    if (invite !== undefined) await translateReadErrors(database.general.run((sql) => requireInvite(sql, invite)));
+    const isInvited = invite !== undefined;
+    await activations.requireHealthy(provider);
+    const transaction = newOpaqueToken();
+    const transactionHash = hashOpaqueToken(transaction);
+    const { code, verifier } = activations.newCode(provider, transactionHash);
+    const hashes = activations.hasher.source(source);
+    const started = await database.general.transaction(async (tx) => {
+      const counts = await countActivations(tx, address, hashes);
+      const budgets = budgetsOf(counts, config, isInvited);
+      enforceLimits(counts, { config, budgets, refused: activations.metrics.refused });
+      const { toAccount, isOverBudget, sends } = await recipientOf(tx, address, budgets);
+      if (!sends && counts.unsent >= config.limits.codesPerHour * UNSENT_PER_CODE) await deleteOldestUnsent(tx);
+      const identity = { transactionHash, provider: provider.name, ...hashes, toAccount };
+      const fields = { ...identity, sends, verifier: sends ? verifier : null };
+      const times = await insertActivation(tx, { ...address, ...fields, attempts: MAX_ATTEMPTS, validMs: CODE_TTL_MS });
+      return { sends, isOverBudget, ...times };
+    });
+    activations.metrics.started += 1;
+    if (started.isOverBudget) activations.recordOverBudget();
+    if (started.sends)
+      activations.sendInBackground(provider, transactionHash, { address: address.address, code, validMs: CODE_TTL_MS });
+    return {
+      transaction,
+      channel: address.kind,
+      expires_at: started.expiresAt.toISOString(),
+      resend_at: new Date(started.sentAt.getTime() + RESEND_INTERVAL_MS).toISOString(),
+    };
+  },
+});
+
+/** Whether a code may still be sent in this hour, by whose the address is. */
+interface Budgets {
+  readonly accounts: boolean;
+  readonly newAddresses: boolean;
+  /** Whether strangers get codes at all. */
+  readonly maySignUp: boolean;
+}
+
+/** Strangers and accounts have a budget each, so that strangers cannot use up the codes that people sign in with. */
+function budgetsOf(counts: ActivationCounts, config: Config, isInvited: boolean): Budgets {
+  const { registration, limits } = config;
+  const maySignUp = registration === 'open' || (registration === 'invite' && isInvited);
+  return {
+    accounts: counts.sentToAccounts < limits.codesPerHour,
+    newAddresses: counts.sentToStrangers < limits.codesPerHour,
+    maySignUp,
+  };
+}
+
+/**
+ * Whose the address is, and whether a code is sent. Where the budget of its kind alone is used up, the answer says
+ * nothing of it: an error would tell whether somebody has this address.
+ */
+async function recipientOf(
+  tx: Transaction,
+  address: ProofAddress,
+  budgets: Budgets,
+): Promise<{ toAccount: boolean; isOverBudget: boolean; sends: boolean }> {
+  const holder = await findAddressHolder(tx, address);
+  const toAccount = holder !== null;
+  const isEligible = toAccount ? !holder.deactivated : budgets.maySignUp;
+  const isOverBudget = isEligible && !(toAccount ? budgets.accounts : budgets.newAddresses);
+  return { toAccount, isOverBudget, sends: isEligible && !isOverBudget };
+}
+
+/**
+ * Refuses by what the caller knows: the own network, and the address as it was given. Whether a code would be sent makes
+ * no difference, or the limits would tell who has an account. A network that asks for somebody else's address shuts out
+ * itself: waiting times and bounds of an address are counted by site.
+ */
+function enforceLimits(
+  counts: ActivationCounts,
+  { config, budgets, refused }: { config: Config; budgets: Budgets; refused: ActivationMetrics['refused'] },
+): void {
+  const { codesPerSource, codesPerAddress } = config.limits;
+  const reject = (reason: keyof ActivationMetrics['refused'], sentence: string): never => {
+    refused[reason] += 1;
+    throw new KlatchError('too_often', { sentence });
+  };
+  if (counts.ofSource >= codesPerSource || counts.ofSite >= codesPerSource * SOURCES_PER_SITE) {
+    reject('source', 'Too many codes were asked for from your network in the last hour; please try again later');
+  }
+  if (counts.sinceLastMs !== null && counts.sinceLastMs < RESEND_INTERVAL_MS) {
+    const seconds = Math.ceil((RESEND_INTERVAL_MS - counts.sinceLastMs) / 1000);
+    reject('resend', `A code was asked for this address a moment ago; another one can be sent in ${seconds} s`);
+  }
+  if (counts.ofAddressBySite >= codesPerAddress) {
+    reject(
+      'address',
+      `At most ${codesPerAddress} codes are sent to one address in 24 hours for one network; try again tomorrow`,
+    );
+  }
+  if (counts.ofAddress >= codesPerAddress * SITES_PER_ADDRESS) {
+    const sentence = `At most ${codesPerAddress * SITES_PER_ADDRESS} codes are sent to one address in 24 hours; try again tomorrow`;
+    reject('address', sentence);
+  }
+  if (!budgets.accounts && !(budgets.maySignUp && budgets.newAddresses)) {
+    reject('installation', 'This server sends no more codes in this hour; please try again later');
+  }
+}
+
+/** Says what this installation can serve; that is nothing about any address. */
+function unsupportedAddress(
+  { activations }: Services,
+  { kind }: ProofAddress,
+  name: CodeProvider['name'] | undefined,
+): KlatchError {
+  const { providers } = activations;
+  if (providers.length === 0) {
+    const sentence =
+      'This server sends no codes: ask its administrator for a sign-in link, which "klatch user invite" makes';
+    return new KlatchError('invalid_input', { sentence });
+  }
+  if (name !== undefined && !providers.some((each) => each.name === name && each.kind === kind)) {
+    return new KlatchError('invalid_input', { sentence: `provider: ${name} does not send to such addresses here` });
+  }
+  const sentence =
+    kind === 'phone'
+      ? 'address: this server sends no codes to telephones; give an e-mail address'
+      : 'address: this server sends no codes by e-mail; give a telephone number';
+  return new KlatchError('invalid_input', { sentence });
+}

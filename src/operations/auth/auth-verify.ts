@@ -1,0 +1,156 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import * as z from 'zod';
+import { CODE } from '../../activation/own-code.ts';
+import { KlatchError } from '../../errors.ts';
+import {
+  endVerified,
+  findVerifier,
+  refundAttempt,
+  markVerified,
+  takeAttempt,
+  type Attempted,
+} from '../../storage/accounts/activations.ts';
+import { findAddressHolder } from '../../storage/accounts/addresses.ts';
+import { consumeSignInLink } from '../../storage/accounts/sign-in-links.ts';
+import { MAX_ATTEMPTS } from './auth-start.ts';
+import { callerSource } from '../core/caller.ts';
+import { defineOperation } from '../core/operation.ts';
+import type { Services } from '../core/services.ts';
+import { withSessionRevocation } from './session-revocation.ts';
+import {
+  accountDeactivated,
+  hashOpaqueToken,
+  labelSchema,
+  parseLinkToken,
+  openSession,
+  publishOpenedSession,
+  signedInSchema,
+  type SignedIn,
+} from './sign-in.ts';
+
+const MAX_LINK_LENGTH = 2_048;
+/** A gate has answered by then, if it will before the telephone rings. */
+const VERIFIER_WAIT_MS = 1_000;
+
+/** The name of a sign-in, as auth.start gave it. */
+export const transactionSchema = z.string().min(1).max(100);
+
+const signUpSchema = z.object({
+  /** The address is proven and nobody's yet: auth.sign-up makes its account. */
+  status: z.literal('sign_up'),
+  transaction: z.string(),
+});
+
+export const verifySignIn = defineOperation({
+  name: 'auth.verify',
+  summary: 'Sign in: with the transaction of auth.start and the code that was sent, or with a sign-in link.',
+  input: z
+    .strictObject({
+      transaction: transactionSchema.optional(),
+      code: z.string().trim().regex(CODE, 'a code has six digits').optional(),
+      /** The whole link that an administrator made, or what is behind its #. */
+      link: z.string().min(1).max(MAX_LINK_LENGTH).optional(),
+      /** What the new session is called in the list of sessions. */
+      label: labelSchema.optional(),
+    })
+    .refine(
+      ({ transaction, code, link }) =>
+        link === undefined ? transaction !== undefined && code !== undefined : (transaction ?? code) === undefined,
+      'give transaction and code, or link',
+    ),
+  output: z.discriminatedUnion('status', [signedInSchema, signUpSchema]),
+  who: 'anybody',
+  scope: null,
+  errors: ['activation_over', 'code_wrong', 'forbidden', 'provider_away', 'too_often'],
+  run: (services, { transaction, code, link, label }, caller) => {
+    const source = callerSource(caller);
+    if (source !== null) services.activations.checkRateLimit(source);
+    if (link !== undefined) return signInByLink(services, link, label);
+    return signInByCode(services, { transaction: transaction!, code: code! }, label);
+  },
+});
+
+/** One use: who comes second gets `activation_over`, as with a link that never was. */
+async function signInByLink(services: Services, link: string, label: string | undefined): Promise<SignedIn> {
+  const { database, config, activations } = services;
+  const expired = (): KlatchError =>
+    new KlatchError('activation_over', { sentence: 'This sign-in link was used, is over, or never existed' });
+  const token = parseLinkToken(link);
+  if (token === null) throw expired();
+  const opened = await withSessionRevocation(services, (revokesSessionsOf) =>
+    database.general.transaction(async (tx) => {
+      const accountId = await consumeSignInLink(tx, hashOpaqueToken(token));
+      if (accountId === null) return null;
+      revokesSessionsOf(accountId);
+      return openSession(tx, { accountId, label }, config.limits.sessionsPerUser);
+    }),
+  );
+  if (opened === null) throw expired();
+  activations.metrics.signedIn.link += 1;
+  return publishOpenedSession(services, opened);
+}
+
+async function signInByCode(
+  services: Services,
+  { transaction, code }: { transaction: string; code: string },
+  label: string | undefined,
+): Promise<SignedIn | z.infer<typeof signUpSchema>> {
+  const { database, config, activations } = services;
+  const transactionHash = hashOpaqueToken(transaction);
+  await requireCorrectCode(services, transactionHash, code);
+  const opened = await withSessionRevocation(services, (revokesSessionsOf) =>
+    database.general.transaction(async (tx) => {
+      const address = await markVerified(tx, transactionHash);
+      if (address === null) throw new KlatchError('activation_over');
+      const holder = await findAddressHolder(tx, address);
+      if (holder === null) return null;
+      const { accountId } = holder;
+      revokesSessionsOf(accountId);
+      await endVerified(tx, transactionHash);
+      const session = await openSession(tx, { accountId, label }, config.limits.sessionsPerUser);
+      if (session === null) throw accountDeactivated();
+      return session;
+    }),
+  );
+  if (opened === null) return { status: 'sign_up', transaction };
+  activations.metrics.signedIn.code += 1;
+  return publishOpenedSession(services, opened);
+}
+
+/**
+ * What the gate knows the code by. A telephone may ring before the gate's answer is written down here, so that who is
+ * as quick as that waits; everybody does, or the time would tell whether there is a code.
+ */
+async function gateVerifier(
+  { database }: Services,
+  transactionHash: string,
+  { ageMs, verifier }: Attempted,
+): Promise<string | null> {
+  if (ageMs >= VERIFIER_WAIT_MS) return verifier;
+  await wait(VERIFIER_WAIT_MS - Math.max(0, ageMs));
+  return database.general.run((sql) => findVerifier(sql, transactionHash));
+}
+
+/** Takes an attempt, then looks at the code. Throws `activation_over`, `code_wrong`, `provider_away`. */
+async function requireCorrectCode(services: Services, transactionHash: string, code: string): Promise<void> {
+  const { database, activations } = services;
+  const attempted = await database.general.run((sql) => takeAttempt(sql, transactionHash));
+  if (attempted === null) throw new KlatchError('activation_over');
+  const { kind, provider: name, attemptsLeft } = attempted;
+  const provider = activations.choose(kind, name);
+  // The configuration was changed since the code was sent.
+  if (provider === null) throw new KlatchError('activation_over');
+  let isCorrect: boolean;
+  try {
+    const verifier =
+      provider.judge === null ? attempted.verifier : await gateVerifier(services, transactionHash, attempted);
+    isCorrect = await activations.checkCode(provider, { transactionHash, verifier, code });
+  } catch (error) {
+    await database.general.run((sql) => refundAttempt(sql, transactionHash, MAX_ATTEMPTS));
+    throw error;
+  }
+  if (isCorrect) return;
+  activations.metrics.codeFailures += 1;
+  const left = attemptsLeft === 0 ? 'this was the last attempt, begin again' : `attempts left: ${attemptsLeft}`;
+  throw new KlatchError('code_wrong', { sentence: `This is not the code that was sent; ${left}` });
+}

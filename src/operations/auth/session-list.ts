@@ -1,0 +1,96 @@
+import * as z from 'zod';
+import { KlatchError } from '../../errors.ts';
+import type { SessionId } from '../../model/ids.ts';
+import { scopes } from '../../model/scopes.ts';
+import { endSession, endSessions, listSessions, type ListedSession } from '../../storage/accounts/session-list.ts';
+import { translateReadErrors } from '../core/database-errors.ts';
+import { requireAccount } from '../core/caller.ts';
+import { defineOperation } from '../core/operation.ts';
+import { limitSchema, pageOf } from '../core/page.ts';
+import { withSessionRevocation } from './session-revocation.ts';
+
+/** A session, or a bot's token, without what it is presented with. */
+export const listedSessionSchema = z.object({
+  id: z.int(),
+  label: z.string(),
+  /** What a bot's token is good for; null: a person's session, which is good for everything. */
+  scopes: z.array(z.enum(scopes)).nullable(),
+  created_at: z.string(),
+  /** To some minutes. */
+  used_at: z.string(),
+  expires_at: z.string().nullable(),
+});
+
+export function serializeSession(session: ListedSession): z.infer<typeof listedSessionSchema> {
+  const { id, label, scopes: own, createdAt, usedAt, expiresAt } = session;
+  return {
+    id,
+    label,
+    scopes: own === null ? null : [...own],
+    created_at: createdAt.toISOString(),
+    used_at: usedAt.toISOString(),
+    expires_at: expiresAt?.toISOString() ?? null,
+  };
+}
+
+export const listOwnSessions = defineOperation({
+  name: 'sessions.list',
+  summary: "List the caller's sessions by number, a page at a time; of a bot, its tokens.",
+  input: z.strictObject({ after: z.int().min(0).default(0), limit: limitSchema }),
+  output: z.object({
+    sessions: z.array(listedSessionSchema.extend({ /** The one that asks. */ current: z.boolean() })),
+    next: z.int().nullable(),
+  }),
+  who: 'account',
+  scope: 'account',
+  errors: [],
+  run: async ({ database }, { after, limit }, caller) => {
+    const { accountId, sessionId } = requireAccount(caller);
+    const rows = await translateReadErrors(
+      database.general.run((sql) => listSessions(sql, { accountId, after, limit: limit + 1 })),
+    );
+    const { page, next } = pageOf(rows, limit, ({ id }) => id);
+    return { sessions: page.map((each) => ({ ...serializeSession(each), current: each.id === sessionId })), next };
+  },
+});
+
+export const endOwnSession = defineOperation({
+  name: 'sessions.end',
+  summary: "End one of the caller's sessions, the one that asks too: nothing is done with its token any more.",
+  input: z.strictObject({ session: z.int().positive() }),
+  output: z.object({ session: z.int() }),
+  who: 'account',
+  scope: 'account',
+  errors: ['not_found'],
+  run: async ({ database, bus }, { session }, caller) => {
+    const { accountId } = requireAccount(caller);
+    const hasEnded = await withSessionRevocation({ bus }, (revokesSessionsOf) => {
+      revokesSessionsOf(accountId);
+      return database.general.run((sql) => endSession(sql, accountId, session));
+    });
+    if (!hasEnded) {
+      throw new KlatchError('not_found', { sentence: `You have no session ${session}` });
+    }
+    bus.publish('sessionsEnded', [session as SessionId]);
+    return { session };
+  },
+});
+
+export const endOtherSessions = defineOperation({
+  name: 'sessions.end-others',
+  summary: "End all of the caller's sessions but the one that asks.",
+  input: z.strictObject({}),
+  output: z.object({ ended: z.int() }),
+  who: 'account',
+  scope: 'account',
+  errors: [],
+  run: async ({ database, bus }, _input, caller) => {
+    const { accountId, sessionId } = requireAccount(caller);
+    const ended = await withSessionRevocation({ bus }, (revokesSessionsOf) => {
+      revokesSessionsOf(accountId);
+      return database.general.run((sql) => endSessions(sql, [accountId], sessionId));
+    });
+    if (ended.length > 0) bus.publish('sessionsEnded', ended);
+    return { ended: ended.length };
+  },
+});

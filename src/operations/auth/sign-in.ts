@@ -1,0 +1,110 @@
+import { createHash, randomBytes } from 'node:crypto';
+import * as z from 'zod';
+import { KlatchError } from '../../errors.ts';
+import type { AccountId, SessionId } from '../../model/ids.ts';
+import { lockActiveAccount, type NamedAccount } from '../../storage/accounts/accounts.ts';
+import type { Transaction } from '../../storage/db/connection.ts';
+import { endSurplusSessions, insertSession } from '../../storage/accounts/sessions.ts';
+import { installationRoleSchema } from '../core/schemas.ts';
+import type { Services } from '../core/services.ts';
+import { newSessionToken } from '../core/session-cache.ts';
+
+const TOKEN_BYTES = 32;
+const LINK_PREFIX = 'kll_';
+const LINK_TOKEN_PATTERN = /^kll_[A-Za-z0-9_-]{43}$/;
+/** What a session is called whose client gives it no name. */
+const DEFAULT_LABEL = 'a client';
+
+/** What people call a session: a device, a program. */
+export const labelSchema = z
+  .string()
+  .trim()
+  .min(1, 'must not be empty')
+  .max(100, 'has at most 100 characters')
+  .regex(/^\P{Cc}*$/u, 'holds no control characters');
+
+/** An account as it is shown to itself. */
+export const ownAccountSchema = z.object({
+  id: z.int(),
+  kind: z.enum(['user', 'bot']),
+  nick: z.string(),
+  name: z.string(),
+  role: installationRoleSchema,
+});
+
+/** Somebody is in: the token is shown here and never again. */
+export const signedInSchema = z.object({
+  status: z.literal('signed_in'),
+  /** The session's, for `Authorization: Bearer` and `live.authenticate`. */
+  token: z.string(),
+  session: z.int(),
+  account: ownAccountSchema,
+});
+export type SignedIn = z.infer<typeof signedInSchema>;
+
+/** A name that cannot be guessed, for a transaction: 256 random bits. */
+export function newOpaqueToken(): string {
+  return randomBytes(TOKEN_BYTES).toString('base64url');
+}
+
+/** What secret names are kept as: SHA-256 (hex). */
+export function hashOpaqueToken(name: string): string {
+  return createHash('sha256').update(name).digest('hex');
+}
+
+/** The token of a new sign-in link. */
+export function newLinkToken(): string {
+  return LINK_PREFIX + newOpaqueToken();
+}
+
+/** A sign-in link as people pass it on. The token is behind the #, which browsers send to no server and no log. */
+export function signInLinkFor({ config }: Pick<Services, 'config'>, token: string): string {
+  return `${config.http.baseUri}/v1/sign-in#${token}`;
+}
+
+/** The token out of a whole link, or as it is; null when it can be none. */
+export function parseLinkToken(text: string): string | null {
+  const token = text.trim().split('#').at(-1)!;
+  return LINK_TOKEN_PATTERN.test(token) ? token : null;
+}
+
+/** A session that was made, and those that had to end for it. */
+export interface OpenedSession {
+  readonly response: SignedIn;
+  readonly ended: readonly SessionId[];
+}
+
+/**
+ * Makes a session of a person within the transaction that proved who it is; null for an account that is deactivated, or
+ * a bot's. Whoever commits tells the bus which sessions ended.
+ */
+export async function openSession(
+  tx: Transaction,
+  { accountId, label = DEFAULT_LABEL }: { accountId: AccountId; label: string | undefined },
+  sessionsPerUser: number,
+): Promise<OpenedSession | null> {
+  const account = await lockActiveAccount(tx, accountId);
+  if (account === null || account.kind === 'bot') return null;
+  const { token, hash: tokenHash } = newSessionToken('user');
+  const session = await insertSession(tx, { accountId, tokenHash, label, scopes: null, expiresAt: null });
+  const ended = await endSurplusSessions(tx, { accountId, newest: session, keep: sessionsPerUser });
+  return { response: { status: 'signed_in', token, session, account: serializeOwnAccount(account) }, ended };
+}
+
+/** Tells of the sessions that a new one ended. */
+export function publishOpenedSession(
+  { bus }: Pick<Services, 'bus'>,
+  { response: answer, ended }: OpenedSession,
+): SignedIn {
+  if (ended.length > 0) bus.publish('sessionsEnded', ended);
+  return answer;
+}
+
+export function serializeOwnAccount({ id, kind, nick, name, role }: NamedAccount): z.infer<typeof ownAccountSchema> {
+  return { id, kind, nick, name, role };
+}
+
+/** What is said to who proved an address of an account that is deactivated. */
+export function accountDeactivated(): KlatchError {
+  return new KlatchError('forbidden', { sentence: 'This account is deactivated: ask the administrator' });
+}

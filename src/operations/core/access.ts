@@ -1,0 +1,163 @@
+import { createHash, randomBytes } from 'node:crypto';
+import type { Bus } from '../../bus/bus.ts';
+import type { LimitsConfig } from '../../config/config.ts';
+import { KlatchError } from '../../errors.ts';
+import { BoundedCache } from '../../model/bounded-cache.ts';
+import type { ConversationId } from '../../model/ids.ts';
+import { findAccountByNick, type Account } from '../../storage/accounts/accounts.ts';
+import type { Sql, Transaction } from '../../storage/db/connection.ts';
+import { findGroup, findGroupsByTitle } from '../../storage/groups/groups.ts';
+import { findHookDetails, type HookDetails } from '../../storage/hooks/hook-list.ts';
+import { findIntegration, type Integration, type NewToken } from '../../storage/groups/integrations.ts';
+import type { Pool } from '../../storage/db/pool.ts';
+import type { Sealer } from '../../storage/db/sealed.ts';
+import { translateReadErrors } from './database-errors.ts';
+
+/** 256 random bits in base64url. Old installations' tokens may look different, so this is for making, not for judging. */
+const TOKEN_BYTES = 32;
+/** What could be a token at all; anything else is answered without asking the database. */
+const TOKEN_PATTERN = /^[A-Za-z0-9_-]{16,128}$/;
+const MAX_CACHED_TOKENS = 50_000;
+/** A known token is looked up again after this, in case the word of its revocation was lost. */
+const CACHE_TTL_MS = 60_000;
+/** A caller is told within 2 s that the database is away; a look-up by an index takes a millisecond. */
+const LOOKUP_TIMEOUT_MS = 1_500;
+const SEAL_PURPOSE = 'integration-token';
+
+/** A new integration token: shown, looked up, and kept. */
+export function newIntegrationToken(sealer: Sealer): NewToken & { readonly token: string } {
+  const token = randomBytes(TOKEN_BYTES).toString('base64url');
+  return { token, hash: hashIntegrationToken(token), sealed: sealer.seal(SEAL_PURPOSE, token) };
+}
+
+export function openIntegrationToken(sealer: Sealer, sealed: string): string {
+  return sealer.open(SEAL_PURPOSE, sealed);
+}
+
+function hashIntegrationToken(token: string): string {
+  return createHash('sha256').update(token).digest('hex');
+}
+
+/**
+ * From a token to the group that it belongs to: the only way in for webhooks. What it remembers is a hint: the statement
+ * that writes a message decides by the database, so a rotation on another node holds at once.
+ */
+export class TokenCache {
+  /** Requests with a token that is not known, for metrics. */
+  readonly counts = { unknown: 0 };
+  readonly #pool: Pick<Pool, 'run'>;
+  readonly #cached = new BoundedCache<string, Integration>(MAX_CACHED_TOKENS, {
+    ttl: CACHE_TTL_MS,
+    ttlResolution: 1_000,
+  });
+  readonly #unknown: BoundedCache<string, true>;
+  readonly #lookups = new Map<string, Promise<Integration | null>>();
+  #revocations = 0;
+
+  constructor(pool: Pick<Pool, 'run'>, bus: Bus, limits: LimitsConfig) {
+    this.#pool = pool;
+    this.#unknown = new BoundedCache(limits.unknownTokens, { ttl: limits.unknownTokenMemoryMs });
+    bus.subscribe({
+      tokensRevoked: (hashes) => this.#evict(new Set(hashes)),
+      resync: () => {
+        this.#revocations += 1;
+        this.#cached.clear();
+      },
+    });
+  }
+
+  /** The token's integration if it is remembered: the fast path of every post. */
+  cached(token: string): Integration | undefined {
+    return this.#cached.get(token);
+  }
+
+  /** The token's integration, or null when there is none. Rejects while the database is away. */
+  async find(token: string): Promise<Integration | null> {
+    const cached = this.#cached.get(token);
+    if (cached !== undefined) return cached;
+    if (!TOKEN_PATTERN.test(token) || this.#unknown.has(token)) return this.#notFound();
+    // Many posts with one token at once ask once.
+    const lookup = this.#lookups.get(token) ?? this.#lookUp(token);
+    this.#lookups.set(token, lookup);
+    try {
+      return (await lookup) ?? this.#notFound();
+    } finally {
+      this.#lookups.delete(token);
+    }
+  }
+
+  /** The same as the database knows it now, whatever is remembered of a valid token. */
+  async revalidate(token: string): Promise<Integration | null> {
+    // Not remembered here and not shared with others who ask: their question may be older than a revocation.
+    if (!TOKEN_PATTERN.test(token) || this.#unknown.has(token)) return this.#notFound();
+    const integration = await this.#query(token);
+    if (integration === null) this.#unknown.set(token, true);
+    if (integration === null || integration.archived) this.#cached.delete(token);
+    return integration ?? this.#notFound();
+  }
+
+  #notFound(): null {
+    this.counts.unknown += 1;
+    return null;
+  }
+
+  async #lookUp(token: string): Promise<Integration | null> {
+    const revocations = this.#revocations;
+    const integration = await this.#query(token);
+    if (integration === null) this.#unknown.set(token, true);
+    // An answer that was on its way while a token was revoked may be older than the revocation.
+    // An archived group is not remembered, so that its return is noticed at once.
+    else if (revocations === this.#revocations && !integration.archived) this.#cached.set(token, integration);
+    return integration;
+  }
+
+  async #query(token: string): Promise<Integration | null> {
+    return translateReadErrors(
+      this.#pool.run((sql) => findIntegration(sql, hashIntegrationToken(token)), LOOKUP_TIMEOUT_MS),
+    );
+  }
+
+  #evict(hashes: ReadonlySet<string>): void {
+    this.#revocations += 1;
+    for (const [token, integration] of this.#cached.entries()) {
+      if (hashes.has(integration.tokenHash)) this.#cached.delete(token);
+    }
+  }
+}
+
+/**
+ * The administrator's group by its number, or by its title where no other group has the same. Throws `not_found`, and
+ * `invalid_input` for a title of several groups.
+ */
+export async function resolveGroup(pool: Pool, reference: string | number): Promise<ConversationId> {
+  const number = typeof reference === 'number' ? reference : /^\d{1,15}$/.test(reference) ? Number(reference) : null;
+  const found = await translateReadErrors(
+    pool.run(async (sql) => {
+      if (number === null) return findGroupsByTitle(sql, String(reference));
+      const group = await findGroup(sql, number as ConversationId);
+      return group === null ? [] : [group.id];
+    }),
+  );
+  if (found.length === 0) throw new KlatchError('not_found', { sentence: `There is no group ${reference}` });
+  if (found.length > 1) {
+    const sentence = `Several groups are called ${reference}: give the number (${found.join(', ')})`;
+    throw new KlatchError('invalid_input', { sentence });
+  }
+  return found[0]!;
+}
+
+/** The administrator's account of a person or bot by its nick. Throws `not_found`. */
+export async function resolveAccount(sql: Sql | Transaction, nick: string): Promise<Account> {
+  const account = await findAccountByNick(sql, nick);
+  if (account === null) {
+    throw new KlatchError('not_found', { sentence: `There is no user with the nick ${nick}` });
+  }
+  return account;
+}
+
+/** The administrator's hook by its number, a removed one too while its row is kept. Throws `not_found`. */
+export async function resolveHook(sql: Sql | Transaction, id: number): Promise<HookDetails> {
+  const hook = await findHookDetails(sql, id);
+  if (hook === null) throw new KlatchError('not_found', { sentence: `There is no reverse webhook ${id}` });
+  return hook;
+}

@@ -1,0 +1,192 @@
+import { ActivationHasher, newCode } from '../../activation/own-code.ts';
+import { ProviderError, type CodeProvider, type OutgoingCode } from '../../activation/provider.ts';
+import { KlatchError } from '../../errors.ts';
+import type { Log } from '../../log.ts';
+import type { AddressKind } from '../../model/proof-address.ts';
+import { setVerifier } from '../../storage/accounts/activations.ts';
+import type { SourceKey } from '../../model/source-key.ts';
+import type { Pool } from '../../storage/db/pool.ts';
+import { RateLimiter } from './rate-limiter.ts';
+
+/** A provider that was found well is not asked again for so long; one that was not, for this long. */
+const HEALTHY_TTL_MS = 10_000;
+const UNHEALTHY_TTL_MS = 3_000;
+/** Codes on their way, and codes that a gate judges, at the same time. */
+const MAX_IN_FLIGHT = 32;
+/** Steps of signing in that one source may take: a burst, and then so many a second. */
+const STEPS_BURST = 100;
+const STEPS_PER_SECOND = 5;
+const MAX_SOURCES = 10_000;
+/** The log says so often that codes are not sent since their budget is used up. */
+const BUDGET_LOG_MS = 10 * 60_000;
+
+/** Numbers since the start, for metrics. */
+export interface ActivationMetrics {
+  started: number;
+  /** Activations that were not begun, and why. */
+  readonly refused: { source: number; address: number; installation: number; resend: number; provider: number };
+  readonly codes: { sent: number; failed: number };
+  codeFailures: number;
+  /** Sessions that people came to by each way. */
+  readonly signedIn: { code: number; link: number; sign_up: number };
+}
+
+/** What is known of a provider's health. */
+interface Health {
+  readonly result: Promise<boolean>;
+  untilMs: number;
+}
+
+/** The ways of proving an address, with what they have in common: bounds, numbers, and a log that names nobody. */
+export class Activations {
+  readonly metrics: ActivationMetrics = {
+    started: 0,
+    refused: { source: 0, address: 0, installation: 0, resend: 0, provider: 0 },
+    codes: { sent: 0, failed: 0 },
+    codeFailures: 0,
+    signedIn: { code: 0, link: 0, sign_up: 0 },
+  };
+  readonly hasher: ActivationHasher;
+  readonly providers: readonly CodeProvider[];
+  readonly #pool: Pool;
+  readonly #log: Log;
+  readonly #rateLimiter = new RateLimiter<SourceKey>({
+    perSecond: STEPS_PER_SECOND,
+    burst: STEPS_BURST,
+    keys: MAX_SOURCES,
+  });
+  readonly #health = new Map<CodeProvider, Health>();
+  readonly #sending = new Set<Promise<void>>();
+  #codeChecks = 0;
+  #budgetLoggedAt = -Infinity;
+  #stopped = false;
+
+  constructor(providers: readonly CodeProvider[], parts: { secret: string; pool: Pool; log: Log }) {
+    this.providers = providers;
+    this.hasher = new ActivationHasher(parts.secret);
+    this.#pool = parts.pool;
+    this.#log = parts.log;
+  }
+
+  /** Counts a step of signing in. Throws `too_often` for a source that takes too many. */
+  checkRateLimit(source: SourceKey): void {
+    if (this.#rateLimiter.reserve(source, 0) === null) throw new KlatchError('too_often');
+  }
+
+  /** The first provider that serves such addresses, or the one that is asked for. */
+  choose(kind: AddressKind, name: string | undefined): CodeProvider | null {
+    return this.providers.find((each) => each.kind === kind && (name === undefined || each.name === name)) ?? null;
+  }
+
+  /**
+   * Throws `provider_away` when the provider can send nothing at this moment. It is asked in the same way for every
+   * address, known or not, and only from time to time.
+   */
+  async requireHealthy(provider: CodeProvider): Promise<void> {
+    const now = performance.now();
+    let health = this.#health.get(provider);
+    if (health === undefined || health.untilMs < now) {
+      health = { result: this.#probe(provider), untilMs: Infinity };
+      this.#health.set(provider, health);
+    }
+    const current = health;
+    const isHealthy = await current.result;
+    if (current.untilMs === Infinity)
+      current.untilMs = performance.now() + (isHealthy ? HEALTHY_TTL_MS : UNHEALTHY_TTL_MS);
+    if (isHealthy) return;
+    this.metrics.refused.provider += 1;
+    throw new KlatchError('provider_away');
+  }
+
+  /** A new code for an activation, and what this server will know it by; null where the provider judges it. */
+  newCode(provider: CodeProvider, transactionHash: string): { code: string; verifier: string | null } {
+    const code = newCode();
+    const verifier = this.hasher.code(transactionHash, code);
+    return { code, verifier: provider.judge === null ? verifier : null };
+  }
+
+  /**
+   * Sends a code after the answer that is being given now: how long it takes, and whether there is one, is nobody's
+   * business. Failures are logged and counted.
+   */
+  sendInBackground(provider: CodeProvider, transactionHash: string, code: OutgoingCode): void {
+    if (this.#stopped || this.#sending.size >= MAX_IN_FLIGHT) {
+      this.#failed(provider, new ProviderError(this.#stopped ? 'stopped' : 'busy'));
+      return;
+    }
+    const sending = new Promise<void>((resolve) => {
+      setImmediate(() => void this.#send(provider, transactionHash, code).finally(resolve));
+    });
+    this.#sending.add(sending);
+    void sending.finally(() => this.#sending.delete(sending));
+  }
+
+  /** Counts an activation whose code is not sent, since the hour's budget for such addresses is used up. */
+  recordOverBudget(): void {
+    this.metrics.refused.installation += 1;
+    const now = performance.now();
+    if (now - this.#budgetLoggedAt < BUDGET_LOG_MS) return;
+    this.#budgetLoggedAt = now;
+    this.#log.warn('codes are not sent: as many were sent in the last hour as limits.codes-per-hour allows');
+  }
+
+  /** Whether the code is right. Throws `provider_away` when the gate cannot say. */
+  async checkCode(
+    provider: CodeProvider,
+    { transactionHash, verifier, code }: { transactionHash: string; verifier: string | null; code: string },
+  ): Promise<boolean> {
+    if (provider.judge === null) return this.hasher.fits(transactionHash, code, verifier);
+    if (this.#codeChecks >= MAX_IN_FLIGHT) throw this.#unavailable(provider, new ProviderError('busy'));
+    this.#codeChecks += 1;
+    try {
+      return await provider.judge(verifier, code);
+    } catch (error) {
+      throw this.#unavailable(provider, error);
+    } finally {
+      this.#codeChecks -= 1;
+    }
+  }
+
+  /** Ends what is under way. */
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    await Promise.all(this.providers.map((provider) => provider.stop()));
+    await Promise.all(this.#sending);
+  }
+
+  async #probe(provider: CodeProvider): Promise<boolean> {
+    try {
+      await provider.probe();
+      return true;
+    } catch (error) {
+      this.#unavailable(provider, error);
+      return false;
+    }
+  }
+
+  async #send(provider: CodeProvider, transactionHash: string, code: OutgoingCode): Promise<void> {
+    try {
+      const verifier = await provider.send(code);
+      // Without it the gate's code could not be judged: it counts as sent once that is written.
+      if (verifier !== null) await this.#pool.run((sql) => setVerifier(sql, transactionHash, verifier));
+      this.metrics.codes.sent += 1;
+    } catch (error) {
+      this.#failed(provider, error);
+    }
+  }
+
+  #failed(provider: CodeProvider, error: unknown): void {
+    this.metrics.codes.failed += 1;
+    this.#log.warn('a code could not be sent', { provider: provider.name, ...reasonOf(error) });
+  }
+
+  #unavailable(provider: CodeProvider, error: unknown): KlatchError {
+    this.#log.warn('a provider of codes is away', { provider: provider.name, ...reasonOf(error) });
+    return new KlatchError('provider_away', { cause: error });
+  }
+}
+
+/** A provider's own words may quote an address; other errors are the database's, whose messages do not. */
+function reasonOf(error: unknown): Record<string, unknown> {
+  return error instanceof ProviderError ? { failure: error.failure, detail: error.detail } : { error };
+}

@@ -1,0 +1,93 @@
+import { KlatchError } from '../../errors.ts';
+import type { AccountId, ConversationId, Rev, SessionId } from '../../model/ids.ts';
+import type { InstallationRole } from '../../model/roles.ts';
+import type { Scope } from '../../model/scopes.ts';
+import type { SourceKey } from '../../model/source-key.ts';
+
+/** The administrator on the server's own machine, through the control socket. */
+export interface SystemCaller {
+  readonly kind: 'system';
+}
+
+/** Somebody who has not said who they are. */
+export interface AnonymousCaller {
+  readonly kind: 'anonymous';
+  /** The network that the request comes from, behind trusted proxies the client's. */
+  readonly source: SourceKey;
+  readonly live: LiveSession | null;
+}
+
+/** A person, or a bot. */
+export interface AccountCaller {
+  readonly kind: 'account';
+  readonly accountId: AccountId;
+  readonly accountKind: 'user' | 'bot';
+  readonly role: InstallationRole;
+  readonly nick: string;
+  readonly name: string;
+  readonly sessionId: SessionId;
+  /** When the session expires; null: never. */
+  readonly expiresAt: Date | null;
+  /** Null: a person's session, which is good for everything. */
+  readonly scopes: ReadonlySet<Scope> | null;
+  readonly source: SourceKey;
+  readonly live: LiveSession | null;
+}
+
+/** What a client says it has of its conversations when it begins to follow them. */
+export interface SubscribeRequest {
+  /** Up to which change the client has each of these; it gets what is behind that, in order. */
+  readonly known: ReadonlyMap<ConversationId, Rev>;
+  /** Where to begin in conversations that it does not name: with the next change, or with the first one. */
+  readonly others: 'now' | 'start';
+}
+
+/** Where the stream of a conversation begins: behind this change. */
+export interface SubscribedConversation {
+  readonly conversationId: ConversationId;
+  readonly rev: Rev;
+}
+
+/** Conversations that one connection follows. */
+export const MAX_SUBSCRIBED = 20_000;
+
+/** What a connection follows. */
+export interface SubscribeResult {
+  readonly conversations: readonly SubscribedConversation[];
+  /** False: the caller is in more conversations than one connection follows. */
+  readonly isComplete: boolean;
+}
+
+/** A live connection as operations see it; the connection itself is `live/session.ts`. */
+export interface LiveSession {
+  /** From now on the connection acts as this caller. Throws `limit_reached` past the connections of one account. */
+  authenticated(caller: AccountCaller): void;
+  /** A token was presented that holds nothing: resolves when that may be told. */
+  rejected(): Promise<void>;
+  /**
+   * Begins the stream of changes of all conversations that the caller is in, and of those that it comes into. Once for
+   * a connection. Resolves with where each begins; the first change is sent after the answer.
+   */
+  subscribe(request: SubscribeRequest): Promise<SubscribeResult>;
+  /** Whether somebody looks at it from now on; a new connection is looked at. */
+  setForeground(isForeground: boolean): void;
+}
+
+/** Who calls an operation. */
+export type Caller = SystemCaller | AnonymousCaller | AccountCaller;
+
+/** Whether the caller may do what the installation's administrators may. */
+export function isAdministrator(caller: Caller): boolean {
+  return caller.kind === 'system' || (caller.kind === 'account' && caller.role === 'admin' && caller.scopes === null);
+}
+
+/** The network that a call counts for; null on the server's own machine, which nothing bounds. */
+export function callerSource(caller: Caller): SourceKey | null {
+  return caller.kind === 'system' ? null : caller.source;
+}
+
+/** The account that calls. Throws `forbidden` for the administrator's command line, which is nobody's account. */
+export function requireAccount(caller: Caller): AccountCaller {
+  if (caller.kind === 'account') return caller;
+  throw new KlatchError('forbidden', { sentence: 'Only an account can do this: call it with a session token' });
+}

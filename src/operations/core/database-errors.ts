@@ -1,0 +1,42 @@
+import { KlatchError } from '../../errors.ts';
+import { NotInStoreError, StoreUnavailableError, StoreFullError } from '../../files/store.ts';
+import { DatabaseUnavailableError, CommitUnknownError, sqlState } from '../../storage/db/database-error.ts';
+import { IntakeFullError, PoisonMessageError } from '../../storage/messages/message-log.ts';
+
+/**
+ * What PostgreSQL rolled back for a reason that passes: read-only (25006), serialization and deadlocks (40), a full disk
+ * (53), a lock that was not to be had (55P03), cancelled or shut down (57), an error of its system (58).
+ */
+const TRANSIENT_SQLSTATE = /^(?:25006|40|53|55P03|57|58)/;
+
+/** The public error for what the database or the store of files failed with; anything unexpected becomes `internal` with its cause. */
+export function publicError(error: unknown): KlatchError {
+  if (error instanceof KlatchError) return error;
+  if (error instanceof DatabaseUnavailableError) return new KlatchError('database_away', { cause: error });
+  if (error instanceof CommitUnknownError) return new KlatchError('outcome_unknown', { cause: error });
+  if (error instanceof IntakeFullError) return new KlatchError('intake_full', { cause: error });
+  if (error instanceof PoisonMessageError) {
+    return new KlatchError('invalid_input', { sentence: 'The database cannot store this message', cause: error });
+  }
+  if (error instanceof StoreUnavailableError) return new KlatchError('store_away', { cause: error });
+  if (error instanceof StoreFullError) return new KlatchError('store_full', { cause: error });
+  if (error instanceof NotInStoreError) return new KlatchError('file_not_found', { cause: error });
+  const state = sqlState(error);
+  if (state !== null && TRANSIENT_SQLSTATE.test(state)) return new KlatchError('database_away', { cause: error });
+  return new KlatchError('internal', { cause: error });
+}
+
+/** Makes `outcome_unknown` with a sentence out of a lost answer of the database, and leaves other errors alone. */
+export function unknownOutcome(error: unknown, sentence: string): unknown {
+  return error instanceof CommitUnknownError ? new KlatchError('outcome_unknown', { sentence, cause: error }) : error;
+}
+
+/** Waits for work that only reads: when its database is lost, nothing was done. */
+export async function translateReadErrors<T>(work: Promise<T>): Promise<T> {
+  try {
+    return await work;
+  } catch (error) {
+    if (error instanceof CommitUnknownError) throw new KlatchError('database_away', { cause: error });
+    throw error;
+  }
+}

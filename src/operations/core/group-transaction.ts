@@ -1,0 +1,137 @@
+import type { Bus, Membership } from '../../bus/bus.ts';
+import { KlatchError } from '../../errors.ts';
+import type { AccountId, ConversationId } from '../../model/ids.ts';
+import type { GroupRole } from '../../model/roles.ts';
+import type { Transaction } from '../../storage/db/connection.ts';
+import { CommitUnknownError } from '../../storage/db/database-error.ts';
+import { lockGroup, type LockedHead } from '../../storage/groups/groups.ts';
+import { lockGroupRole } from '../../storage/groups/members.ts';
+import { insertNotice } from '../../storage/messages/notices.ts';
+import { isAdministrator, type Caller } from './caller.ts';
+import type { ConversationAccess } from './conversation-access.ts';
+import type { Services } from './services.ts';
+
+/** What a notice tells beside its kind: never a secret, a token, or the path of a URL. */
+export type NoticeDetails = Readonly<Record<string, string | number | boolean | null>>;
+
+/** A group beneath its head's lock: until the commit nobody else numbers, counts or changes anything of it. */
+export interface LockedGroup {
+  readonly tx: Transaction;
+  readonly conversationId: ConversationId;
+  readonly head: LockedHead;
+  /** Tells the members, as a change of the group by the one who does it. */
+  addNotice(kind: string, details?: NoticeDetails): Promise<void>;
+  /** Tells everybody, after the commit, that what they remember of this membership is old. */
+  memberChanged(accountId: AccountId): void;
+  /** Tells every node, after the commit, that the integration token with this hash works no longer. */
+  tokenRevoked(hash: string): void;
+}
+
+/** What the caller may do in the group that is changed. */
+export type Authority = GroupRole | 'administrator';
+
+/** What a transaction changes of conversations, for those who have to hear of it once it is committed. */
+export class PendingEvents {
+  readonly #noticeAdded = new Set<ConversationId>();
+  readonly #members: Membership[] = [];
+  readonly #tokens: string[] = [];
+
+  noticeAdded(conversationId: ConversationId): void {
+    this.#noticeAdded.add(conversationId);
+  }
+
+  memberChanged(membership: Membership): void {
+    this.#members.push(membership);
+  }
+
+  tokenRevoked(hash: string): void {
+    this.#tokens.push(hash);
+  }
+
+  /** To be called behind the commit, and where its answer was lost: a change whose answer was lost may be one. */
+  publish(bus: Bus): void {
+    if (this.#tokens.length > 0) bus.publish('tokensRevoked', this.#tokens);
+    if (this.#members.length > 0) bus.publish('membersChanged', this.#members);
+    if (this.#noticeAdded.size > 0) bus.publish('conversationsChanged', [...this.#noticeAdded]);
+  }
+}
+
+/** Locks a conversation's head until the transaction ends. Throws `not_found`. */
+export async function lockConversation(
+  tx: Transaction,
+  where: { conversationId: ConversationId; actorId: AccountId | null },
+  events: PendingEvents,
+): Promise<LockedGroup> {
+  const { conversationId, actorId } = where;
+  const head = await lockGroup(tx, conversationId);
+  if (head === null) throw groupNotFound(conversationId);
+  return {
+    tx,
+    conversationId,
+    head,
+    addNotice: async (kind, details = {}) => {
+      events.noticeAdded(conversationId);
+      await insertNotice(tx, { conversationId, kind, actorId, details });
+    },
+    memberChanged: (accountId) => events.memberChanged({ conversationId, accountId }),
+    tokenRevoked: (hash) => events.tokenRevoked(hash),
+  };
+}
+
+/** One transaction that changes conversations; once it is committed, everybody is told. */
+export async function withEventsAfterCommit<T>(
+  { database, bus }: Pick<Services, 'database' | 'bus'>,
+  work: (tx: Transaction, events: PendingEvents) => Promise<T>,
+): Promise<T> {
+  const events = new PendingEvents();
+  try {
+    const result = await database.general.transaction((tx) => work(tx, events));
+    events.publish(bus);
+    return result;
+  } catch (error) {
+    if (error instanceof CommitUnknownError) events.publish(bus);
+    throw error;
+  }
+}
+
+/**
+ * Changes the group that an operation was given, beneath its head's lock. There the caller's role is looked up once more:
+ * who was removed in between changes nothing, and gets `not_found` or `forbidden`. Throws what `work` throws.
+ */
+export async function changeGroup<T>(
+  services: Services,
+  request: { access: ConversationAccess; caller: Caller; who: 'member' | 'group-admin' | 'group-owner' },
+  work: (group: LockedGroup & { readonly authority: Authority }) => Promise<T>,
+): Promise<T> {
+  const { access, caller, who } = request;
+  const { conversationId, accountId } = access;
+  return withEventsAfterCommit(services, async (tx, events) => {
+    const group = await lockConversation(tx, { conversationId, actorId: accountId }, events);
+    return work({ ...group, authority: await lockAuthority(tx, { access, caller, who }) });
+  });
+}
+
+const SUFFICIENT_ROLES: Readonly<Record<'member' | 'group-admin' | 'group-owner', readonly GroupRole[]>> = {
+  member: ['owner', 'admin', 'member'],
+  'group-admin': ['owner', 'admin'],
+  'group-owner': ['owner'],
+};
+
+/** What the caller may do in the place at this moment, and until the commit. Throws `not_found` and `forbidden`. */
+export async function lockAuthority(
+  tx: Transaction,
+  request: { access: ConversationAccess; caller: Caller; who: 'member' | 'group-admin' | 'group-owner' },
+): Promise<Authority> {
+  const { access, caller, who } = request;
+  const { conversationId, accountId } = access;
+  if (isAdministrator(caller)) return 'administrator';
+  const role = accountId === null ? null : await lockGroupRole(tx, { conversationId, accountId });
+  if (role === null) throw groupNotFound(conversationId);
+  if (!SUFFICIENT_ROLES[who].includes(role)) throw new KlatchError('forbidden');
+  return role;
+}
+
+/** What is said of a group that is not there, or not for the caller. */
+export function groupNotFound(conversationId: ConversationId): KlatchError {
+  return new KlatchError('not_found', { sentence: `There is no group ${conversationId}` });
+}

@@ -1,0 +1,43 @@
+import { KlatchError } from '../../errors.ts';
+
+const NOT_WHITE_SPACE = /[^\p{White_Space}\uFEFF]/u;
+
+const invalidInput = (sentence: string): KlatchError => new KlatchError('invalid_input', { sentence });
+
+/**
+ * The text of a message, if it is one. A message that carries files needs none: white space alone is none then. Throws
+ * KlatchError with a sentence that names the field and the limit.
+ */
+export function checkMessageText(
+  text: string,
+  maxCodePoints: number,
+  { hasAttachments = false }: { hasAttachments?: boolean } = {},
+): string {
+  // Code points are at most as many as code units, so most texts need no counting. What follows takes longer for 1 MiB.
+  const length = text.length > maxCodePoints ? countCodePoints(text) : 0;
+  if (length > maxCodePoints) {
+    const sentence = `text: has ${length} characters (code points), at most ${maxCodePoints} are allowed`;
+    throw new KlatchError('too_large', { sentence });
+  }
+  if (!NOT_WHITE_SPACE.test(text)) {
+    if (hasAttachments) return '';
+    throw invalidInput('text: must hold something other than white space');
+  }
+  if (!text.isWellFormed()) throw invalidInput('text: is not valid Unicode (it holds half of a surrogate pair)');
+  if (text.includes('\u0000')) throw invalidInput('text: must not hold the character NUL');
+  return text;
+}
+
+/** The upper six bits of the two halves of a surrogate pair. */
+const HIGH_SURROGATE = 0xd800;
+const LOW_SURROGATE = 0xdc00;
+
+/** How many characters a text has, an emoji beyond the basic plane being one. */
+export function countCodePoints(text: string): number {
+  let count = text.length;
+  for (let at = 0; at < text.length; at += 1) {
+    if ((text.charCodeAt(at) & 0xfc00) === HIGH_SURROGATE && (text.charCodeAt(at + 1) & 0xfc00) === LOW_SURROGATE)
+      count -= 1;
+  }
+  return count;
+}

@@ -1,0 +1,115 @@
+import { KlatchError } from '../../errors.ts';
+import { jsonLimitViolation, type JsonLimits } from './json-limits.ts';
+
+/** The value of a JSON text, or a sentence that says where it stops being JSON, without quoting what stands there. */
+export type ParsedJson =
+  { readonly value: unknown; readonly problem?: undefined } | { readonly value?: undefined; readonly problem: string };
+
+/**
+ * Parses JSON that somebody sent; no edge calls JSON.parse itself, so that none forgets the limits. Throws `invalid_input`
+ * for a text past its limits, before it is parsed; `subject` begins the sentence.
+ */
+export function parseJson(source: string, limits: JsonLimits, subject = 'input:'): ParsedJson {
+  const violation = jsonLimitViolation(source, limits);
+  if (violation !== null) throw new KlatchError('invalid_input', { sentence: `${subject} ${violation}` });
+  try {
+    return { value: JSON.parse(source) as unknown };
+  } catch (error) {
+    return { problem: problemOf(source, error) };
+  }
+}
+
+/** The same; raw control characters inside strings, which shell scripts put there, are taken as they are meant. */
+export function parseLenientJson(source: string, limits: JsonLimits, subject?: string): ParsedJson {
+  // A text with control characters is repaired first: to parse it in vain would take as long once more.
+  return parseJson(HAS_CONTROLS.test(source) ? repairControls(source) : source, limits, subject);
+}
+
+/** Line breaks and tabs are good JSON between strings; whether one stands in a string shows in the repair. */
+// oxlint-disable-next-line no-control-regex
+const HAS_CONTROLS = /[\u0000-\u001f]/;
+/** As many characters as a message may have at most. */
+const MAX_REPAIRED = 200_000;
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const SPACE = 0x20;
+const ESCAPE_BYTES = 6;
+const ESCAPES = Array.from({ length: SPACE }, (_, unit) => Buffer.from(`\\u${unit.toString(16).padStart(4, '0')}`));
+
+/**
+ * Escapes raw control characters inside strings. Bytes and not strings: 200,000 pieces of strings took 100 ms. A loop and
+ * not a regular expression: one that matches strings took minutes for 1 MiB with unclosed ones.
+ */
+function repairControls(source: string): string {
+  const bytes = Buffer.from(source);
+  const offsets = controlsInStrings(bytes);
+  if (offsets.length === 0 || offsets.length > MAX_REPAIRED) return source;
+  const repaired = Buffer.allocUnsafe(bytes.length + offsets.length * (ESCAPE_BYTES - 1));
+  let from = 0;
+  let length = 0;
+  for (const at of offsets) {
+    length += bytes.copy(repaired, length, from, at);
+    length += ESCAPES[bytes[at]!]!.copy(repaired, length);
+    from = at + 1;
+  }
+  length += bytes.copy(repaired, length, from);
+  return repaired.toString('utf8', 0, length);
+}
+
+function controlsInStrings(bytes: Buffer): number[] {
+  const offsets: number[] = [];
+  let isInString = false;
+  for (let at = 0; at < bytes.length; at += 1) {
+    const byte = bytes[at]!;
+    if (byte === QUOTE) isInString = !isInString;
+    else if (byte === BACKSLASH && isInString) at += 1;
+    else if (byte < SPACE && isInString) {
+      offsets.push(at);
+      if (offsets.length > MAX_REPAIRED) break;
+    }
+  }
+  return offsets;
+}
+
+/** A longer text is not searched for its mistake: that parses it some fourteen times. */
+const MAX_BISECTED_LENGTH = 16_384;
+
+function problemOf(source: string, error: unknown): string {
+  const offset =
+    reportedOffset(error, source.length) ?? (source.length > MAX_BISECTED_LENGTH ? null : findErrorOffset(source));
+  if (offset === null) return 'The body is not valid JSON';
+  if (offset >= source.length) return 'The body is not valid JSON: it ends too early';
+  // An escaped line break was a real one before the repair.
+  const lines = source.slice(0, offset).split(/\n|\\u000a/);
+  return `The body is not valid JSON at line ${lines.length}, column ${lines.at(-1)!.length + 1}`;
+}
+
+/** Where V8 says that it stopped; null for those of its errors that quote the text instead. */
+function reportedOffset(error: unknown, length: number): number | null {
+  const message = String(error);
+  if (message.includes('Unexpected end')) return length;
+  const position = /at position (\d+)/.exec(message)?.[1];
+  return position === undefined ? null : Number(position);
+}
+
+/** The mistake stands behind the longest beginning that is JSON but for its end. */
+function findErrorOffset(source: string): number {
+  let good = 0;
+  let bad = source.length;
+  while (bad - good > 1) {
+    const middle = (good + bad) >> 1;
+    if (isTruncatedJson(source.slice(0, middle))) good = middle;
+    else bad = middle;
+  }
+  return good;
+}
+
+function isTruncatedJson(beginning: string): boolean {
+  try {
+    JSON.parse(beginning);
+    return true;
+  } catch (error) {
+    return reportedOffset(error, beginning.length) === beginning.length;
+  }
+}

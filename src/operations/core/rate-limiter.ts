@@ -1,0 +1,32 @@
+import { BoundedCache } from '../../model/bounded-cache.ts';
+import type { SourceKey } from '../../model/source-key.ts';
+
+/** Two numbers as one key. */
+export type NumberPair = `${number}:${number}`;
+
+/**
+ * A rate with a burst for each key, by the generic cell rate algorithm: one number per key says when the next use would
+ * be due at the steady rate. Bounded: the keys used longest ago are forgotten, which only ever forgives. A key is never an address,
+ * of which one customer may have 2^64: see `SourceKey`.
+ */
+export class RateLimiter<Key extends number | NumberPair | SourceKey> {
+  readonly #intervalMs: number;
+  readonly #burstMs: number;
+  readonly #due: BoundedCache<Key, number>;
+
+  constructor(options: { perSecond: number; burst: number; keys: number }) {
+    this.#intervalMs = 1000 / options.perSecond;
+    this.#burstMs = options.burst * this.#intervalMs;
+    this.#due = new BoundedCache(options.keys);
+  }
+
+  /** Reserves one use and says in how many ms its turn is; null, reserving nothing, when that is beyond `maxWaitMs`. */
+  reserve(key: Key, maxWaitMs: number, nowMs = performance.now()): number | null {
+    const due = Math.max(this.#due.get(key) ?? 0, nowMs) + this.#intervalMs;
+    // Whole ms: the last use of a burst is due now, but for a rounding error in the twelfth digit.
+    const waitMs = Math.max(0, Math.floor(due - this.#burstMs - nowMs));
+    if (waitMs > maxWaitMs) return null;
+    this.#due.set(key, due);
+    return waitMs;
+  }
+}

@@ -1,0 +1,132 @@
+import * as z from 'zod';
+import { messageId, type ConversationId } from '../../model/ids.ts';
+import type { Attachment } from '../../model/attachment.ts';
+import { mentionsOf } from '../../model/mentions.ts';
+import type { Actor, Change, StoredMessage, StoredNotice } from '../../storage/messages/changes.ts';
+import { groupRoleSchema } from './schemas.ts';
+
+/** How things look on the wire, wherever they appear: results of operations, live frames, documents. */
+
+export const actorSchema = z.object({
+  id: z.int(),
+  name: z.string(),
+  /** Null for a group's integration. */
+  nick: z.string().nullable(),
+  kind: z.enum(['user', 'bot', 'webhook']),
+});
+
+/** A file of a message: `/v1/files/<id>` has it, for who may read the message. */
+export const attachmentSchema = z.object({
+  id: z.string(),
+  name: z.string(),
+  /** Of its content; `application/octet-stream` where that shows nothing. */
+  type: z.string(),
+  /** Bytes. */
+  size: z.int(),
+});
+
+export const messageSchema = z.object({
+  /** `<conversation>:<seq>`. */
+  id: z.string(),
+  seq: z.int(),
+  /** The number of the change that made it what it is; an edit or a deletion gives it a new one. */
+  rev: z.int(),
+  sender: actorSchema,
+  text: z.string(),
+  /** A name that a webhook gave itself; it is shown beside the sender, never in its place. */
+  label: z.string().optional(),
+  icon_url: z.string().optional(),
+  sent_at: z.string(),
+  edited_at: z.string().optional(),
+  /** Deleted messages stay as a place without text. */
+  deleted: z.literal(true).optional(),
+  /** Nicks that the text mentions, in lower case. */
+  mentions: z.array(z.string()),
+  attachments: z.array(attachmentSchema),
+});
+
+export const noticeSchema = z.object({
+  /** What happened: `joined`, `left`, `renamed` … */
+  kind: z.string(),
+  actor: actorSchema.nullable(),
+  details: z.record(z.string(), z.union([z.string(), z.number(), z.boolean(), z.null()])),
+  at: z.string(),
+});
+
+/** A change of a conversation; exactly one of `message` and `notice` is there. */
+export const changeSchema = z.object({
+  rev: z.int(),
+  message: messageSchema.optional(),
+  notice: noticeSchema.optional(),
+});
+
+/** A conversation as one of its members sees it. */
+export const conversationSchema = z.object({
+  id: z.int(),
+  kind: z.enum(['group', 'private']),
+  /** Of a private conversation, the other one's name. */
+  title: z.string(),
+  about: z.string().nullable(),
+  /** Anybody of the installation may find and join it. */
+  public: z.boolean(),
+  archived: z.boolean(),
+  /** The caller's own. */
+  role: groupRoleSchema,
+  members: z.int(),
+  /** The other one of a private conversation. */
+  peer: actorSchema.nullable(),
+  created_at: z.string(),
+  last_seq: z.int(),
+  last_rev: z.int(),
+  last_at: z.string().nullable(),
+  /** The caller has read up to here. */
+  read_seq: z.int(),
+  unread: z.int(),
+  /** Unread messages that mention the caller; 1000: or more. */
+  unread_mentions: z.int(),
+  /** What the caller's devices are told of. */
+  notifications: z.object({ level: z.enum(['all', 'mentions', 'nothing']), muted_until: z.string().nullable() }),
+});
+
+export type SerializedMessage = z.infer<typeof messageSchema>;
+export type SerializedNotice = z.infer<typeof noticeSchema>;
+export type SerializedChange = z.infer<typeof changeSchema>;
+export type SerializedConversation = z.infer<typeof conversationSchema>;
+
+export function serializeActor({ id, name, nick, kind }: Actor): z.infer<typeof actorSchema> {
+  return { id, name, nick, kind };
+}
+
+export function serializeMessage(conversationId: ConversationId, message: StoredMessage): SerializedMessage {
+  const { seq, rev, sender, text, label, iconUrl, sentAt, editedAt, deletedAt, attachments } = message;
+  const isDeleted = deletedAt !== null;
+  return {
+    id: messageId(conversationId, seq),
+    seq,
+    rev,
+    sender: serializeActor(sender),
+    text: isDeleted ? '' : text,
+    ...(label === null || isDeleted ? {} : { label }),
+    ...(iconUrl === null || isDeleted ? {} : { icon_url: iconUrl }),
+    sent_at: sentAt.toISOString(),
+    ...(editedAt === null ? {} : { edited_at: editedAt.toISOString() }),
+    ...(isDeleted ? { deleted: true as const } : {}),
+    mentions: isDeleted ? [] : mentionsOf(text),
+    attachments: isDeleted ? [] : attachments.map(serializeAttachment),
+  };
+}
+
+/** In the order in which documents name its parts; the database has one of its own. */
+function serializeAttachment({ id, name, type, size }: Attachment): Attachment {
+  return { id, name, type, size };
+}
+
+export function serializeNotice({ kind, actor, details, at }: StoredNotice): SerializedNotice {
+  return { kind, actor: actor === null ? null : serializeActor(actor), details: { ...details }, at: at.toISOString() };
+}
+
+export function serializeChange(conversationId: ConversationId, change: Change): SerializedChange {
+  const { rev } = change;
+  if (change.type === 'message') return { rev, message: serializeMessage(conversationId, change.message) };
+  return { rev, notice: serializeNotice(change.notice) };
+}

@@ -1,0 +1,67 @@
+import type { Bus } from '../../bus/bus.ts';
+import type { Config } from '../../config/config.ts';
+import type { FileServices } from '../../files/file-services.ts';
+import type { Log } from '../../log.ts';
+import type { AccountId } from '../../model/ids.ts';
+import type { ServerKey } from '../../model/server-key.ts';
+import type { AddressPolicy } from '../../outbound/address-policy.ts';
+import type { Attempt } from '../../outbound/delivery-client.ts';
+import type { PushQueue } from '../../push/queue.ts';
+import type { Database } from '../../storage/database.ts';
+import type { PingTarget } from '../../storage/hooks/hook-control.ts';
+import type { MessageLog } from '../../storage/messages/message-log.ts';
+import type { Sealer } from '../../storage/db/sealed.ts';
+import type { TokenCache } from './access.ts';
+import type { Activations } from './activations.ts';
+import type { DeliveryReport } from './delivery-report.ts';
+import type { ParseBudget } from './parse-budget.ts';
+import type { NumberPair, RateLimiter } from './rate-limiter.ts';
+import type { SearchLimiter } from '../messages/search-limiter.ts';
+import type { SessionCache } from './session-cache.ts';
+
+/** What operations work with; `server.ts` builds it. */
+export interface Services extends FileServices {
+  readonly config: Config;
+  readonly version: string;
+  readonly startedAt: Date;
+  /** Who this process is to the other nodes, and to the lease table: its data directory's identity. */
+  readonly node: string;
+  /** Where it listens, as addresses that begin with a scheme. */
+  readonly listeners: readonly string[];
+  /** SHA-256 of the certificates that its endpoints show. */
+  readonly certificates: readonly string[];
+  /** Where the metrics are served; null when they are not. */
+  readonly metricsUrl: string | null;
+  readonly database: Database;
+  /** "PostgreSQL 18.4, embedded": for people. */
+  readonly databaseVersion: string;
+  readonly sealer: Sealer;
+  /** In the order of the configuration; the first `SIGNING_KEYS` sign. */
+  readonly serverKeys: readonly ServerKey[];
+  readonly messageLog: MessageLog;
+  readonly bus: Bus;
+  readonly tokens: TokenCache;
+  readonly sessions: SessionCache;
+  /** The ways of proving an address, and what was counted of them. */
+  readonly activations: Activations;
+  /** Requests by session. */
+  readonly sessionLimiter: RateLimiter<number>;
+  /** The word that somebody is writing, by conversation and account. */
+  readonly typingLimiter: RateLimiter<NumberPair>;
+  /** How long the event loop parses what each source sends. */
+  readonly parseBudget: ParseBudget;
+  readonly searchLimiter: SearchLimiter;
+  /** Who has a live connection in the foreground, as far as this node knows. */
+  readonly onlineAccounts: () => readonly AccountId[];
+  readonly push: PushQueue;
+  readonly policy: AddressPolicy;
+  /** Registrations of reverse webhooks by group. */
+  readonly registrationLimiter: RateLimiter<number>;
+  /** Changes of reverse webhooks, and redeliveries, by group. */
+  readonly hookChangeLimiter: RateLimiter<number>;
+  /** Sends one ping; resolves, within 8 s, with what became of it, or null when too many are on their way. */
+  readonly sendPing: (target: PingTarget) => Promise<Attempt | null>;
+  readonly deliveriesInFlight: () => number;
+  readonly deliveryReport: DeliveryReport;
+  readonly log: Log;
+}

@@ -1,0 +1,92 @@
+import { createHash, randomBytes } from 'node:crypto';
+import type { Bus } from '../../bus/bus.ts';
+import { KlatchError } from '../../errors.ts';
+import { BoundedCache } from '../../model/bounded-cache.ts';
+import type { Pool } from '../../storage/db/pool.ts';
+import { findSession, type FoundSession } from '../../storage/accounts/sessions.ts';
+import type { AccountCaller, AnonymousCaller } from './caller.ts';
+import { translateReadErrors } from './database-errors.ts';
+
+const TOKEN_BYTES = 32;
+const TOKEN_PATTERN = /^kl[sb]_[A-Za-z0-9_-]{43}$/;
+const MAX_CACHED_SESSIONS = 50_000;
+/** A known session is looked up again after this, in case the word of its end was lost. */
+const CACHE_TTL_MS = 60_000;
+const MAX_UNKNOWN_TOKENS = 10_000;
+const UNKNOWN_TTL_MS = 5_000;
+const LOOKUP_TIMEOUT_MS = 1_500;
+/** More ends than this within as many look-ups are of others. */
+const MAX_LOOKUPS = 3;
+
+/** A new token of a session, shown once: `kls_` for people, `klb_` for bots, then 256 random bits. */
+export function newSessionToken(kind: 'user' | 'bot'): { readonly token: string; readonly hash: string } {
+  const token = `${kind === 'user' ? 'kls' : 'klb'}_${randomBytes(TOKEN_BYTES).toString('base64url')}`;
+  return { token, hash: hashSessionToken(token) };
+}
+
+/** What a token is looked up by: SHA-256 (hex). */
+export function hashSessionToken(token: string): string {
+  return createHash('sha256').update(token).digest('hex');
+}
+
+/** From a session's token to who calls: the only way in for people and bots. */
+export class SessionCache {
+  /** Tokens that were presented and hold nothing, for metrics. */
+  readonly counts = { unknown: 0 };
+  readonly #pool: Pick<Pool, 'run'>;
+  /** By the hash of the token. */
+  readonly #cached = new BoundedCache<string, FoundSession>(MAX_CACHED_SESSIONS, {
+    ttl: CACHE_TTL_MS,
+    ttlResolution: 1_000,
+  });
+  readonly #unknown = new BoundedCache<string, true>(MAX_UNKNOWN_TOKENS, { ttl: UNKNOWN_TTL_MS });
+  #revocations = 0;
+
+  constructor(pool: Pick<Pool, 'run'>, bus: Bus) {
+    this.#pool = pool;
+    bus.subscribe({
+      sessionsEnded: (ids) => this.#evict((session) => ids.includes(session.id)),
+      accountsChanged: (ids) => this.#evict((session) => ids.includes(session.accountId)),
+      resync: () => this.#evict(() => true),
+    });
+  }
+
+  /** Who the token makes of a caller. Throws `unauthenticated`; rejects while the database is away. */
+  async authenticate(token: string, caller: Omit<AnonymousCaller, 'kind'>): Promise<AccountCaller> {
+    const session = await this.#find(token);
+    if (session === null) {
+      this.counts.unknown += 1;
+      throw new KlatchError('unauthenticated');
+    }
+    const { id: sessionId, accountId, accountKind, role, nick, name, scopes, expiresAt } = session;
+    const account = { accountId, accountKind, role, nick, name, sessionId, expiresAt };
+    return { kind: 'account', ...account, scopes: scopes === null ? null : new Set(scopes), ...caller };
+  }
+
+  async #find(token: string): Promise<FoundSession | null> {
+    if (!TOKEN_PATTERN.test(token)) return null;
+    const hash = hashSessionToken(token);
+    const cached = this.#cached.get(hash);
+    if (cached !== undefined) return isExpired(cached) ? null : cached;
+    if (this.#unknown.has(hash)) return null;
+    let revocations = -1;
+    let session: FoundSession | null = null;
+    // An answer that was on its way while a session ended may be older than its end: then it is asked for once more.
+    for (let n = 0; n < MAX_LOOKUPS && revocations !== this.#revocations; n += 1) {
+      revocations = this.#revocations;
+      session = await translateReadErrors(this.#pool.run((sql) => findSession(sql, hash), LOOKUP_TIMEOUT_MS));
+    }
+    if (session === null) this.#unknown.set(hash, true);
+    else if (revocations === this.#revocations) this.#cached.set(hash, session);
+    return session;
+  }
+
+  #evict(matches: (session: FoundSession) => boolean): void {
+    this.#revocations += 1;
+    for (const [hash, session] of this.#cached.entries()) if (matches(session)) this.#cached.delete(hash);
+  }
+}
+
+function isExpired({ expiresAt }: FoundSession): boolean {
+  return expiresAt !== null && expiresAt.getTime() <= Date.now();
+}

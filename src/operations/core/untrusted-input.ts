@@ -1,0 +1,69 @@
+import type { z } from 'zod';
+import { KlatchError } from '../../errors.ts';
+
+/** What is wrong with an input is told up to here: it may hold thousands of mistakes, and names that are long. */
+const MAX_ISSUES = 5;
+const MAX_ISSUE_LENGTH = 300;
+
+/**
+ * Throws `invalid_input` where the input holds more than `maxValues` values, or a string of it, a key too, is no text that
+ * PostgreSQL can keep. A loop with a stack of its own: what arrives may be nested a hundred thousand deep.
+ */
+export function checkInputText(input: unknown, maxValues: number): void {
+  const open: [field: string, value: unknown][] = [['', input]];
+  let values = 0;
+  const add = (field: string, value: unknown): void => {
+    values += 1;
+    if (values > maxValues) throw invalid(`input: holds more than ${maxValues} values`);
+    if (typeof value === 'string') checkString(field, value);
+    else if (typeof value === 'object' && value !== null) open.push([field, value]);
+  };
+  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+    const [field, value] = next;
+    if (Array.isArray(value)) for (const item of value) add(field, item);
+    else if (typeof value === 'object' && value !== null) {
+      for (const key of Object.keys(value)) {
+        checkString('a key', key);
+        // Of what is nested the outermost key is told, which is the caller's own word for it.
+        add(field === '' ? key : field, (value as Record<string, unknown>)[key]);
+      }
+    } else if (typeof value === 'string') checkString(field, value);
+  }
+}
+
+function checkString(field: string, text: string): void {
+  const path = field.length > MAX_ISSUE_LENGTH ? 'input' : field || 'input';
+  if (text.includes('\u0000')) throw invalid(`${path}: must not hold the character NUL`);
+  if (!text.isWellFormed()) throw invalid(`${path}: is not valid Unicode (it holds half of a surrogate pair)`);
+}
+
+/** The error that says what of an input does not fit its schema: the first few mistakes, each with its place. */
+export function validationError({ issues }: z.ZodError): KlatchError {
+  const messages = issues.slice(0, MAX_ISSUES).map((found) => {
+    const issue = `${found.path.join('.') || 'input'}: ${sentenceOf(found)}`;
+    return issue.length > MAX_ISSUE_LENGTH ? `${issue.slice(0, MAX_ISSUE_LENGTH).toWellFormed()} …` : issue;
+  });
+  if (issues.length > MAX_ISSUES) messages.push(`and ${issues.length - MAX_ISSUES} more`);
+  return invalid(messages.join('; '));
+}
+
+/** zod's own words, but for what is not there, and for several kinds of value of which it names none. */
+function sentenceOf(issue: z.core.$ZodIssue): string {
+  if (isMissing(issue)) return 'is required';
+  if (issue.code !== 'invalid_union') return issue.message;
+  const kinds = issue.errors.flat();
+  if (kinds.some(isMissing)) return 'is required';
+  const [kind] = kinds.filter((each) => each.code !== 'invalid_type');
+  // Of the right kind, and wrong in itself.
+  if (kind !== undefined) return kind.message;
+  const expected = kinds.flatMap((each) => (each.code === 'invalid_type' ? [each.expected] : []));
+  return `Invalid input: expected ${[...new Set(expected)].join(' or ')}`;
+}
+
+function isMissing({ code, message }: z.core.$ZodIssue): boolean {
+  return code === 'invalid_type' && message.endsWith('received undefined');
+}
+
+function invalid(sentence: string): KlatchError {
+  return new KlatchError('invalid_input', { sentence });
+}

@@ -1,0 +1,93 @@
+import { errorKinds } from '../../errors.ts';
+import {
+  commonErrors,
+  describeOperation,
+  isForHttp,
+  type JsonSchema,
+  type OperationDescription,
+} from './operation-docs.ts';
+import type { Operation } from '../core/operation.ts';
+
+/**
+ * The OpenAPI 3.1 document of `POST /v1/api/<operation>`, without what only live connections or the command line do.
+ * `url` is where a server answers.
+ */
+export function openApiDocument(
+  operations: Iterable<Operation>,
+  about: { readonly version: string; readonly url: string },
+): object {
+  const served = [...operations].filter(isForHttp);
+  const described = served.map((operation) => ({ operation, description: describeOperation(operation) }));
+  const shapes = Object.assign({}, ...described.map(({ description }) => description.shapes)) as Record<
+    string,
+    JsonSchema
+  >;
+  const paths = described.map(({ operation, description }) => [
+    `/v1/api/${operation.name}`,
+    { post: pathItem(operation, description) },
+  ]);
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'Klatch',
+      version: about.version,
+      summary: 'Operations of a Klatch server, for clients and bots.',
+    },
+    servers: [{ url: about.url }],
+    tags: [...new Set(served.map(({ name }) => tagOf(name)))].map((name) => ({ name })),
+    paths: Object.fromEntries(paths) as object,
+    components: {
+      securitySchemes: { session: { type: 'http', scheme: 'bearer', description: "A session's or a bot's token." } },
+      schemas: { ...mapRefs(shapes), Problem: PROBLEM },
+    },
+  };
+}
+
+const PROBLEM = {
+  type: 'object',
+  properties: {
+    message: { type: 'string', description: 'A sentence that a person can act on.' },
+    code: { type: 'string', enum: Object.keys(errorKinds) },
+  },
+  required: ['message', 'code'],
+};
+
+const tagOf = (name: string): string => name.split('.', 1)[0]!;
+
+function pathItem(operation: Operation, description: OperationDescription): object {
+  const { name, who } = operation;
+  const { summary, input, output } = description;
+  const signedIn = { session: [] };
+  const isInputNeeded = (input.required ?? []).length > 0;
+  return {
+    operationId: name,
+    tags: [tagOf(name)],
+    summary,
+    description: description.who,
+    security: who === 'anybody' ? [{}, signedIn] : [signedIn],
+    requestBody: { required: isInputNeeded, content: { 'application/json': { schema: mapRefs(input) } } },
+    responses: {
+      200: { description: 'Done.', content: { 'application/json': { schema: mapRefs(output) } } },
+      ...errorResponses(description),
+    },
+  };
+}
+
+/** One response for each status, which names the codes that come with it. */
+function errorResponses({ errors }: OperationDescription): Record<string, object> {
+  const byStatus = new Map<number, string[]>();
+  for (const code of new Set([...errors, ...commonErrors])) {
+    const { status, sentence } = errorKinds[code];
+    const lines = byStatus.get(status) ?? [];
+    lines.push(`${code}: ${sentence}`);
+    byStatus.set(status, lines);
+  }
+  const content = { 'application/json': { schema: { $ref: '#/components/schemas/Problem' } } };
+  const responses = [...byStatus].map(([status, lines]) => [status, { description: lines.join('\n'), content }]);
+  return Object.fromEntries(responses) as Record<string, object>;
+}
+
+/** Where the shapes stand in an OpenAPI document. */
+function mapRefs<T>(schema: T): T {
+  return JSON.parse(JSON.stringify(schema).replaceAll('"#/$defs/', '"#/components/schemas/')) as T;
+}

@@ -1,0 +1,135 @@
+import * as z from 'zod';
+import { errorKinds, type ErrorCode } from '../../errors.ts';
+import { scopeMeanings } from '../../model/scopes.ts';
+import type { Operation, Who } from '../core/operation.ts';
+import { actorSchema, changeSchema, conversationSchema, messageSchema, noticeSchema } from '../core/serializers.ts';
+
+/** A JSON Schema (2020-12), as far as zod makes them. */
+export interface JsonSchema {
+  readonly $ref?: string;
+  readonly type?: string | readonly string[];
+  readonly properties?: Readonly<Record<string, JsonSchema>>;
+  readonly required?: readonly string[];
+  readonly additionalProperties?: boolean | JsonSchema;
+  readonly items?: JsonSchema;
+  readonly anyOf?: readonly JsonSchema[];
+  readonly oneOf?: readonly JsonSchema[];
+  readonly enum?: readonly unknown[];
+  readonly const?: unknown;
+  readonly default?: unknown;
+  readonly description?: string;
+  readonly pattern?: string;
+  readonly format?: string;
+  readonly minimum?: number;
+  readonly exclusiveMinimum?: number;
+  readonly maximum?: number;
+  readonly minLength?: number;
+  readonly maxLength?: number;
+  readonly minItems?: number;
+  readonly maxItems?: number;
+  readonly $defs?: Readonly<Record<string, JsonSchema>>;
+}
+
+/** What an operation says about itself, for documents. */
+export interface OperationDescription {
+  readonly name: string;
+  readonly summary: string;
+  /** One sentence on who may call it. */
+  readonly who: string;
+  /** Of its own and those that come with who may call it; not those that every request can meet. */
+  readonly errors: readonly ErrorCode[];
+  readonly input: JsonSchema;
+  readonly output: JsonSchema;
+  /** Shapes that the two refer to as `#/$defs/<name>`. */
+  readonly shapes: Readonly<Record<string, JsonSchema>>;
+}
+
+/** What every request can meet, whatever it is about. */
+export const commonErrors: readonly ErrorCode[] = [
+  'invalid_input',
+  'too_large',
+  'unsupported_media',
+  'too_often',
+  'request_timeout',
+  'database_away',
+  'outcome_unknown',
+  'starting',
+  'stopping',
+  'internal',
+];
+
+/** Shapes that appear in many places have a name in documents. */
+const NAMED_SHAPES = {
+  Actor: actorSchema,
+  Message: messageSchema,
+  Notice: noticeSchema,
+  Change: changeSchema,
+  Conversation: conversationSchema,
+} as const;
+
+/** What `POST /v1/api/<operation>` does; the others answer there that they are for live connections. */
+export function isForHttp({ who, errors }: Operation): boolean {
+  return who !== 'system' && !errors.includes('live_only');
+}
+
+/** The operation's documentation, made of its definition. */
+export function describeOperation(operation: Operation): OperationDescription {
+  const { name, summary } = operation;
+  const input = schemaOf(operation.input, 'input');
+  const output = schemaOf(operation.output, 'output');
+  return {
+    name,
+    summary,
+    who: describeCallers(operation),
+    errors: errorsOf(operation),
+    input: input.schema,
+    output: output.schema,
+    shapes: { ...input.shapes, ...output.shapes },
+  };
+}
+
+function schemaOf(
+  schema: z.ZodType,
+  io: 'input' | 'output',
+): { schema: JsonSchema; shapes: Record<string, JsonSchema> } {
+  const named = z.registry<{ id: string }>();
+  for (const [id, each] of Object.entries(NAMED_SHAPES)) named.add(each, { id });
+  const override = (made: { jsonSchema: { additionalProperties?: unknown }; zodSchema: z.core.$ZodType }): void => {
+    const { jsonSchema, zodSchema } = made;
+    // A field that is checked by hand says itself what it looks like.
+    Object.assign(jsonSchema, z.globalRegistry.get(zodSchema));
+    // An answer may get more fields one day: clients leave alone what they do not know.
+    if (io === 'output' && jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties;
+  };
+  const made = z.toJSONSchema(schema, { io, metadata: named, unrepresentable: 'any', override });
+  const { $schema: _, $defs = {}, ...rest } = made as JsonSchema & { $schema?: string };
+  return { schema: rest, shapes: { ...$defs } };
+}
+
+function describeCallers({ who, on, scope }: Operation): string {
+  const bots = scope === null ? 'no bots' : `bots with the scope \`${scope}\` (${scopeMeanings[scope]})`;
+  const target = on === 'conversation' ? 'conversation' : 'group';
+  const above = on === 'conversation' ? '' : ', and administrators of the installation';
+  const ofHook = on === 'hook' ? ' that the reverse webhook belongs to' : '';
+  const sentences: Readonly<Record<Who, string>> = {
+    anybody: 'Anybody, signed in or not.',
+    account: `Every account; ${bots}.`,
+    person: 'People, with a session of their own; no bots.',
+    administrator: 'Administrators of the installation; no bots.',
+    system: "The command line on the server's machine alone.",
+    member: `Members of the ${target}${ofHook}${above}; ${bots}.`,
+    'group-admin': `Owners and admins of the ${target}${ofHook}${above}; ${bots}.`,
+    'group-owner': `The owner of the ${target}${ofHook}${above}; ${bots}.`,
+  };
+  return sentences[who];
+}
+
+function errorsOf({ who, on, scope, errors }: Operation): readonly ErrorCode[] {
+  const all = new Set<ErrorCode>(errors);
+  if (who !== 'anybody') all.add('unauthenticated');
+  if (scope !== null || who === 'member' || who === 'group-admin' || who === 'group-owner') all.add('missing_scope');
+  if (who !== 'anybody' && who !== 'account' && who !== 'member') all.add('forbidden');
+  if (on !== null) all.add('not_found');
+  if (on === 'group' || on === 'hook') all.add('groups_only');
+  return (Object.keys(errorKinds) as ErrorCode[]).filter((code) => all.has(code));
+}

@@ -1,0 +1,151 @@
+import * as z from 'zod';
+import { KlatchError } from '../../errors.ts';
+import type { AccountId } from '../../model/ids.ts';
+import { insertRemoval, listActingMembers, listHookIds, type ActingMember } from '../../storage/groups/departures.ts';
+import { deleteInvites, deleteInvitesOf, listInviteIds } from '../../storage/groups/invites.ts';
+import { deleteMember, updateRole } from '../../storage/groups/members.ts';
+import type { Caller } from '../core/caller.ts';
+import type { LockedGroup, NoticeDetails } from '../core/group-transaction.ts';
+import { replaceGroupToken } from './group-token.ts';
+import { authorizeCaller } from '../core/call-operation.ts';
+import type { Services } from '../core/services.ts';
+
+/** What ends with a membership, or with the role of an admin: one place for leaving, removal and demotion. */
+
+/** What the caller can ask for in the same call. */
+export const revocationOptions = {
+  /** Replace the integration token in the same call, because the account may know it. */
+  rotate_token: z.boolean().optional(),
+  /** Revoke all open invitations of the group in the same call, because the account may know their links. */
+  revoke_invites: z.boolean().optional(),
+};
+
+export const revokedAccessSchema = z.object({
+  /** The account's bots, by nick: they left the group with it, or are admins no longer. */
+  bots: z.array(z.string()),
+  /** Invitations that are revoked: those of the account and of these bots, with `revoke_invites` all open ones. */
+  invites_ended: z.int(),
+  /** The numbers of invitations by others whose links the account could see, and that are still open. */
+  invites_seen: z.array(z.int()),
+  /** The numbers of the group's reverse webhooks, where the account may have registered one: they forward messages on. */
+  hooks: z.array(z.int()),
+  /** `seen`: the account could see the integration token, and it still works. `rotate_token` replaces it. */
+  token: z.enum(['unseen', 'seen', 'rotated']),
+});
+
+export type RevokedAccess = z.infer<typeof revokedAccessSchema>;
+
+interface RevocationOptions {
+  readonly rotate_token?: boolean | undefined;
+  readonly revoke_invites?: boolean | undefined;
+}
+
+interface AccessLoss {
+  readonly account: { readonly id: AccountId; readonly nick: string };
+  readonly request: RevocationOptions;
+}
+
+/** Throws `missing_scope` for the token of a bot that may change the group, and not its integration. */
+export function requireTokenScope(caller: Caller, request: RevocationOptions): void {
+  if (request.rotate_token === true) authorizeCaller({ who: 'account', scope: 'hooks:manage' }, caller);
+}
+
+/** The account's memberships in the group and those of its bots, which all end with it. */
+export function actingMembers({ tx, conversationId }: LockedGroup, accountId: AccountId): Promise<ActingMember[]> {
+  return listActingMembers(tx, { conversationId, accountId });
+}
+
+/**
+ * Ends a membership and those of the account's bots, and the invitations that they made. A removed account cannot come
+ * back by an invitation that the group has now, whoever made it.
+ */
+export async function endMembership(
+  services: Services,
+  group: LockedGroup,
+  { account, request, kind }: AccessLoss & { kind: 'left' | 'removed' },
+): Promise<RevokedAccess> {
+  const { tx, conversationId } = group;
+  const affected = await actingMembers(group, account.id);
+  const revoked = await revokeAccess(services, group, { account, request, affected }, async (accountId) => {
+    await deleteMember(tx, { conversationId, accountId });
+  });
+  if (kind === 'removed') await insertRemoval(tx, { conversationId, accountId: account.id });
+  await group.addNotice(kind, { account: account.id, nick: account.nick, ...knownSecrets(revoked) });
+  for (const bot of affected.slice(1)) {
+    await group.addNotice('removed', { account: bot.id, nick: bot.nick, owner: account.nick });
+  }
+  return revoked;
+}
+
+/** Makes an admin a member, and the account's bots with it: a bot cannot keep the rights that its owner lost. */
+export async function endAdminRole(
+  services: Services,
+  group: LockedGroup,
+  { account, request }: AccessLoss,
+): Promise<RevokedAccess> {
+  const { tx, conversationId } = group;
+  const acting = await actingMembers(group, account.id);
+  const affected = acting.filter(({ id, role }) => id === account.id || role === 'admin');
+  const revoked = await revokeAccess(services, group, { account, request, affected }, (accountId) =>
+    updateRole(tx, { conversationId, accountId }, 'member'),
+  );
+  const role = 'member';
+  await group.addNotice('role', { account: account.id, nick: account.nick, role, ...knownSecrets(revoked) });
+  for (const bot of affected.slice(1)) await group.addNotice('role', { account: bot.id, nick: bot.nick, role });
+  return revoked;
+}
+
+/** `change` takes the rights of one account: after its invitations, which only an admin has open, before the new token. */
+async function revokeAccess(
+  services: Services,
+  group: LockedGroup,
+  { account, request, affected }: AccessLoss & { affected: readonly ActingMember[] },
+  change: (accountId: AccountId) => Promise<void>,
+): Promise<RevokedAccess> {
+  const { tx, conversationId } = group;
+  const accountIds = affected.map(({ id }) => id);
+  let ended = await deleteInvitesOf(tx, { conversationId, accountIds });
+  if (request.revoke_invites === true) ended += await deleteInvites(tx, conversationId);
+  for (const id of accountIds) {
+    await change(id);
+    group.memberChanged(id);
+  }
+  const isRotated = request.rotate_token === true;
+  if (isRotated) await replaceGroupToken(services, group);
+  const hasSeen = affected.some(({ role, knowsToken }) => role !== 'member' || knowsToken);
+  return {
+    bots: affected.flatMap(({ id, nick }) => (id === account.id ? [] : [nick])),
+    invites_ended: ended,
+    invites_seen: hasSeen ? await listInviteIds(tx, conversationId) : [],
+    hooks: hasSeen ? await listHookIds(tx, conversationId) : [],
+    token: isRotated ? 'rotated' : hasSeen ? 'seen' : 'unseen',
+  };
+}
+
+/** What a notice says about secrets that the account may know; nothing where it knows none. */
+function knownSecrets({ token, invites_seen: seen }: RevokedAccess): NoticeDetails {
+  return {
+    ...(token === 'unseen' ? {} : { token }),
+    ...(seen.length === 0 ? {} : { invites_seen: seen.length }),
+  };
+}
+
+/** Throws `forbidden` for a member that is neither owner nor admin and asks for what only they may do. */
+export function requireRevocationRights(affected: readonly ActingMember[], request: RevocationOptions): void {
+  if (affected[0]?.role !== 'member' || !hasOptions(request)) return;
+  const sentence = 'Only owners and admins of the group may use rotate_token and revoke_invites';
+  throw new KlatchError('forbidden', { sentence });
+}
+
+/** Throws `invalid_input` where nobody loses rights: whoever asks to replace the token must not believe that it was. */
+export function requireNoRevocationOptions(request: RevocationOptions): void {
+  if (!hasOptions(request)) return;
+  const sentence =
+    'rotate_token, revoke_invites: they go with the call that makes an admin a member; ' +
+    'otherwise use groups.rotate-token and invites.revoke';
+  throw new KlatchError('invalid_input', { sentence });
+}
+
+function hasOptions({ rotate_token: rotate, revoke_invites: revoke }: RevocationOptions): boolean {
+  return rotate === true || revoke === true;
+}

@@ -1,0 +1,87 @@
+import * as z from 'zod';
+import type { LimitsConfig } from '../../config/config.ts';
+import { KlatchError } from '../../errors.ts';
+import type { AccountId } from '../../model/ids.ts';
+import type { GroupRole } from '../../model/roles.ts';
+import type { Sql, Transaction } from '../../storage/db/connection.ts';
+import {
+  countMembers,
+  findTargetAccount,
+  insertMember,
+  lockMemberships,
+  type TargetAccount,
+  type MembershipCounts,
+} from '../../storage/groups/members.ts';
+import type { LockedGroup } from '../core/group-transaction.ts';
+import { nickSchema } from '../accounts/users.ts';
+
+/** A person or bot by nick, or by number. */
+export const userReference = z.union([z.int().positive(), nickSchema]);
+
+/** The account that was named. Throws `not_found`, for a deactivated one as well. */
+export async function requireActiveAccount(sql: Sql | Transaction, user: string | number): Promise<TargetAccount> {
+  const found = await findTargetAccount(sql, user);
+  if (found === null || found.deactivated) throw userNotFound(user);
+  return found;
+}
+
+/** What is said of an account that is not there. */
+export function userNotFound(user: string | number): KlatchError {
+  const which = typeof user === 'number' ? `number ${user}` : `nick ${user}`;
+  return new KlatchError('not_found', { sentence: `There is no user with the ${which}` });
+}
+
+/**
+ * Makes an account a member of a group that it is not in: the bounds are counted beneath the locks of head and account,
+ * and what was said before it came counts as read. Throws `limit_reached`, and `not_found` for a deactivated account.
+ */
+export async function addToGroup(
+  { limits, group }: { limits: LimitsConfig; group: LockedGroup },
+  account: { id: AccountId; nick: string },
+  { role, requested }: { role: GroupRole; requested: boolean },
+): Promise<void> {
+  const { tx, conversationId, head } = group;
+  if ((await countMembers(tx, conversationId)) >= limits.membersPerGroup) {
+    const sentence = `A group has at most ${limits.membersPerGroup} members (limits.members-per-group)`;
+    throw new KlatchError('limit_reached', { sentence });
+  }
+  requireQuota(limits, account.nick, { counts: await lockMembershipCounts(tx, account), requested });
+  await insertMember(tx, { conversationId, accountId: account.id, role, readSeq: head.lastSeq, requested });
+  group.memberChanged(account.id);
+  await group.addNotice('joined', { account: account.id, nick: account.nick });
+}
+
+/**
+ * In how many conversations an account is, whose row stays locked until the commit. Throws `not_found` for a deactivated
+ * one.
+ */
+export async function lockMembershipCounts(
+  tx: Transaction,
+  account: { id: AccountId; nick: string },
+): Promise<MembershipCounts> {
+  const conversations = await lockMemberships(tx, account.id);
+  if (conversations === null) throw userNotFound(account.nick);
+  return conversations;
+}
+
+/**
+ * Groups that others may add an account to, as a multiple of `limits.groups-per-user`. They have a bound of their own, so
+ * that nobody can use up what the account may create and join. One owner cannot fill it: its own bound is smaller.
+ */
+const ADDED_FACTOR = 10;
+
+/** Throws `limit_reached` for an account that is in as many conversations as it may be. */
+export function requireQuota(
+  { groupsPerUser }: LimitsConfig,
+  nick: string,
+  { counts, requested }: { counts: MembershipCounts; requested: boolean },
+): void {
+  if (requested) {
+    if (counts.requested < groupsPerUser) return;
+    const sentence = `${nick} is in ${counts.requested} groups and conversations already, as many as one may be in (limits.groups-per-user)`;
+    throw new KlatchError('limit_reached', { sentence });
+  }
+  if (counts.added < groupsPerUser * ADDED_FACTOR) return;
+  const sentence = `Others have added ${nick} to ${counts.added} groups already, as many as they may (${ADDED_FACTOR} times limits.groups-per-user): send an invitation instead`;
+  throw new KlatchError('limit_reached', { sentence });
+}

@@ -1,0 +1,56 @@
+import * as z from 'zod';
+import { setArchived } from '../../storage/groups/groups.ts';
+import { findIntegrationHash } from '../../storage/groups/integrations.ts';
+import type { Caller } from '../core/caller.ts';
+import { changeGroup } from '../core/group-transaction.ts';
+import { defineConversationOperation } from '../core/operation.ts';
+import type { ConversationAccess } from '../core/conversation-access.ts';
+import { groupReference } from '../core/schemas.ts';
+import type { Services } from '../core/services.ts';
+
+const archiveSchema = z.object({
+  group: z.int(),
+  archived: z.boolean(),
+  /** False: it was so already. */
+  changed: z.boolean(),
+});
+
+export const archiveGroup = defineConversationOperation({
+  name: 'groups.archive',
+  summary: 'Archive a group: posts are answered 410 from now on; what was posted before is still forwarded.',
+  input: z.strictObject({ group: groupReference }),
+  output: archiveSchema,
+  who: 'group-owner',
+  on: 'group',
+  scope: 'groups:write',
+  errors: [],
+  run: (services, _input, caller, access) => archive(services, { caller, access, archived: true }),
+});
+
+export const unarchiveGroup = defineConversationOperation({
+  name: 'groups.unarchive',
+  summary: 'Take an archived group back: its token and its reverse webhooks work as before.',
+  input: z.strictObject({ group: groupReference }),
+  output: archiveSchema,
+  who: 'group-owner',
+  on: 'group',
+  scope: 'groups:write',
+  errors: [],
+  run: (services, _input, caller, access) => archive(services, { caller, access, archived: false }),
+});
+
+async function archive(
+  services: Services,
+  { caller, access, archived }: { caller: Caller; access: ConversationAccess; archived: boolean },
+): Promise<z.infer<typeof archiveSchema>> {
+  const { changed, hash } = await changeGroup(services, { access, caller, who: 'group-owner' }, async (group) => {
+    const { tx, conversationId } = group;
+    const isChange = await setArchived(tx, conversationId, archived);
+    if (isChange) await group.addNotice(archived ? 'archived' : 'unarchived');
+    return { changed: isChange, hash: await findIntegrationHash(tx, conversationId) };
+  });
+  // Every node asks the database anew about this token. Nothing depends on the word: the statement that writes a message
+  // looks at the group itself, and an archived group is never remembered.
+  if (hash !== null) services.bus.publish('tokensRevoked', [hash]);
+  return { group: access.conversationId, archived, changed };
+}

@@ -1,0 +1,74 @@
+import * as z from 'zod';
+import { KlatchError } from '../../errors.ts';
+import type { AccountId, ConversationId } from '../../model/ids.ts';
+import { listConversations, type OwnConversation } from '../../storage/groups/conversations.ts';
+import { translateReadErrors } from '../core/database-errors.ts';
+import { requireAccount } from '../core/caller.ts';
+import { defineOperation, defineConversationOperation } from '../core/operation.ts';
+import { limitSchema, pageOf } from '../core/page.ts';
+import type { Services } from '../core/services.ts';
+import { conversationSchema, serializeActor, type SerializedConversation } from '../core/serializers.ts';
+
+export const listOwnConversations = defineOperation({
+  name: 'conversations.list',
+  summary:
+    'List the groups and private conversations that you are in by number, with what is unread, a page at a time.',
+  input: z.strictObject({ after: z.int().min(0).default(0), limit: limitSchema }),
+  output: z.object({ conversations: z.array(conversationSchema), next: z.int().nullable() }),
+  who: 'account',
+  scope: 'messages:read',
+  errors: [],
+  run: async ({ database }, { after, limit }, caller) => {
+    const { accountId } = requireAccount(caller);
+    const request = { accountId, after, limit: limit + 1 };
+    const rows = await translateReadErrors(database.general.run((sql) => listConversations(sql, request)));
+    const { page, next } = pageOf(rows, limit, (conversation) => conversation.id);
+    return { conversations: page.map(serializeConversation), next };
+  },
+});
+
+export const showOwnConversation = defineConversationOperation({
+  name: 'conversations.show',
+  summary: 'Show a group or private conversation that you are in, with what is unread.',
+  input: z.strictObject({ conversation: z.int().positive() }),
+  output: conversationSchema,
+  who: 'member',
+  on: 'conversation',
+  scope: 'messages:read',
+  errors: [],
+  run: async (services, _input, caller, { conversationId }) =>
+    showConversation(services, { accountId: requireAccount(caller).accountId, only: conversationId }),
+});
+
+/** A conversation as its member sees it. Throws `not_found` for who is none. */
+export async function showConversation(
+  { database }: Services,
+  request: { accountId: AccountId; only: ConversationId },
+): Promise<SerializedConversation> {
+  const [found] = await translateReadErrors(database.general.run((sql) => listConversations(sql, request)));
+  if (found !== undefined) return serializeConversation(found);
+  throw new KlatchError('not_found', { sentence: `You are in no conversation ${request.only}` });
+}
+
+function serializeConversation(conversation: OwnConversation): SerializedConversation {
+  const { lastSeq, readSeq, lastAt, peer, title } = conversation;
+  return {
+    id: conversation.id,
+    kind: conversation.kind,
+    title: title ?? peer?.name ?? '',
+    about: conversation.about,
+    public: conversation.public,
+    archived: conversation.archived,
+    role: conversation.role,
+    members: conversation.members,
+    peer: peer === null ? null : serializeActor(peer),
+    created_at: conversation.createdAt.toISOString(),
+    last_seq: lastSeq,
+    last_rev: conversation.lastRev,
+    last_at: lastAt?.toISOString() ?? null,
+    read_seq: readSeq,
+    unread: Math.max(0, lastSeq - readSeq),
+    unread_mentions: conversation.unreadMentions,
+    notifications: { level: conversation.level, muted_until: conversation.mutedUntil?.toISOString() ?? null },
+  };
+}

@@ -1,0 +1,104 @@
+import * as z from 'zod';
+import { KlatchError } from '../../errors.ts';
+import type { AccountId } from '../../model/ids.ts';
+import type { ActingMember } from '../../storage/groups/departures.ts';
+import { userReference } from './add-member.ts';
+import {
+  actingMembers,
+  revocationOptions,
+  revokedAccessSchema,
+  endAdminRole,
+  endMembership,
+  requireRevocationRights,
+  requireNoRevocationOptions,
+  requireTokenScope,
+} from './access-revocation.ts';
+import { changeGroup } from '../core/group-transaction.ts';
+import { changeRole, requireMember } from './members.ts';
+import { defineConversationOperation } from '../core/operation.ts';
+import { groupReference, groupRoleSchema } from '../core/schemas.ts';
+
+export const setRole = defineConversationOperation({
+  name: 'groups.set-role',
+  summary: 'Make a member of a group an admin, or an admin a member.',
+  input: z.strictObject({
+    group: groupReference,
+    user: userReference,
+    role: z.enum(['admin', 'member']),
+    ...revocationOptions,
+  }),
+  output: revokedAccessSchema
+    .partial()
+    .extend({ group: z.int(), user: z.string(), role: groupRoleSchema, changed: z.boolean() }),
+  who: 'group-owner',
+  on: 'group',
+  scope: 'groups:write',
+  errors: ['last_owner'],
+  run: async (services, { user, role, ...request }, caller, access) => {
+    requireTokenScope(caller, request);
+    return changeGroup(services, { access, caller, who: 'group-owner' }, async (group) => {
+      const account = await requireMember(group, user);
+      const done = { group: group.conversationId, user: account.nick, role };
+      if (account.role === 'admin' && role === 'member') {
+        return { ...done, changed: true, ...(await endAdminRole(services, group, { account, request })) };
+      }
+      requireNoRevocationOptions(request);
+      return { ...done, changed: await changeRole(group, account, { old: account.role, next: role }) };
+    });
+  },
+});
+
+export const transferGroup = defineConversationOperation({
+  name: 'groups.transfer',
+  summary: 'Hand a group over to another member, who becomes its owner; the owner until now becomes an admin.',
+  input: z.strictObject({ group: groupReference, user: userReference }),
+  output: z.object({ group: z.int(), owner: z.string(), changed: z.boolean() }),
+  who: 'group-owner',
+  on: 'group',
+  scope: 'groups:write',
+  errors: [],
+  run: async (services, { user }, caller, access) =>
+    changeGroup(services, { access, caller, who: 'group-owner' }, async (group) => {
+      const account = await requireMember(group, user);
+      if (account.deactivated) {
+        const sentence = `The account of ${account.nick} is deactivated: it cannot own a group`;
+        throw new KlatchError('invalid_input', { sentence });
+      }
+      const changed = await changeRole(group, account, { old: account.role, next: 'owner' });
+      return { group: group.conversationId, owner: account.nick, changed };
+    }),
+});
+
+export const leaveGroup = defineConversationOperation({
+  name: 'groups.leave',
+  summary: 'Leave a group; what you have written stays. Its owner hands it over or archives it first.',
+  input: z.strictObject({ group: groupReference, ...revocationOptions }),
+  output: revokedAccessSchema.extend({ group: z.int() }),
+  who: 'member',
+  on: 'group',
+  scope: 'groups:write',
+  errors: ['not_member', 'last_owner'],
+  run: async (services, request, caller, access) => {
+    const { accountId, role } = access;
+    if (caller.kind !== 'account' || accountId === null || role === 'administrator')
+      throw new KlatchError('not_member');
+    requireTokenScope(caller, request);
+    return changeGroup(services, { access, caller, who: 'member' }, async (group) => {
+      const affected = await actingMembers(group, accountId);
+      if (!group.head.archived) requireNoOwner(affected, accountId);
+      requireRevocationRights(affected, request);
+      const account = { id: accountId, nick: caller.nick };
+      const revoked = await endMembership(services, group, { account, request, kind: 'left' });
+      return { group: group.conversationId, ...revoked };
+    });
+  },
+});
+
+/** Throws `last_owner` where the account or one of its bots, which leaves with it, owns the group. */
+function requireNoOwner(affected: readonly ActingMember[], accountId: AccountId): void {
+  const owner = affected.find(({ role }) => role === 'owner');
+  if (owner === undefined) return;
+  if (owner.id === accountId) throw new KlatchError('last_owner');
+  const sentence = `Your bot ${owner.nick} owns this group and would leave it with you: hand the group over first, or archive it`;
+  throw new KlatchError('last_owner', { sentence });
+}

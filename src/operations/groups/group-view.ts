@@ -1,0 +1,85 @@
+import * as z from 'zod';
+import { KlatchError } from '../../errors.ts';
+import type { ConversationId } from '../../model/ids.ts';
+import type { GroupRole } from '../../model/roles.ts';
+import type { Sql } from '../../storage/db/connection.ts';
+import { findGroup, type Group } from '../../storage/groups/groups.ts';
+import { findSealedToken } from '../../storage/groups/integrations.ts';
+import { openIntegrationToken } from '../core/access.ts';
+import { isAdministrator, type Caller } from '../core/caller.ts';
+import { groupNotFound } from '../core/group-transaction.ts';
+import { hookSummarySchema, readGroupHooks } from '../hooks/hooks.ts';
+import { groupRoleSchema } from '../core/schemas.ts';
+import type { Services } from '../core/services.ts';
+
+/** How groups look to those who may see them. */
+
+export const groupSchema = z.object({
+  id: z.int(),
+  title: z.string(),
+  about: z.string().nullable(),
+  /** Anybody of the installation may find and join it. */
+  public: z.boolean(),
+  created_at: z.string(),
+  archived: z.boolean(),
+  members: z.int(),
+  messages: z.int(),
+});
+
+/** Two of the keys are there for the group's owner and admins, and the installation's administrators, alone. */
+export const groupInfoSchema = groupSchema.extend({
+  /** The caller's own; null for an administrator who is no member. */
+  role: groupRoleSchema.nullable(),
+  /** Where to post: it holds the token. */
+  webhook: z.string().optional(),
+  hooks: z.array(hookSummarySchema).optional(),
+});
+
+/** A group as the caller with this role may see it. */
+export async function readGroupInfo(
+  services: Services,
+  sql: Sql,
+  { id, caller, role }: { id: ConversationId; caller: Caller; role: GroupRole | null },
+): Promise<z.infer<typeof groupInfoSchema>> {
+  const group = await findGroup(sql, id);
+  if (group === null) throw groupNotFound(id);
+  const shown = { ...serializeGroup(group), role };
+  if (!seesIntegration(caller, role)) return shown;
+  const token = await readIntegrationToken(services, sql, id);
+  const hooks = await readGroupHooks(services, sql, id);
+  return { ...shown, webhook: webhookUrl(services, token), hooks };
+}
+
+/** Members never, and no bot whose token is not for it. */
+function seesIntegration(caller: Caller, role: GroupRole | null): boolean {
+  if (isAdministrator(caller)) return true;
+  if (caller.kind !== 'account' || (role !== 'owner' && role !== 'admin')) return false;
+  return caller.scopes === null || caller.scopes.has('hooks:manage');
+}
+
+export async function readIntegrationToken({ sealer }: Services, sql: Sql, id: ConversationId): Promise<string> {
+  const sealed = await findSealedToken(sql, id);
+  if (sealed === null) throw new KlatchError('not_found', { sentence: `Group ${id} has no integration` });
+  return openIntegrationToken(sealer, sealed);
+}
+
+export function webhookUrl({ config }: Services, token: string): string {
+  return `${config.http.baseUri}/v1/webhooks/${token}`;
+}
+
+export function serializeGroup(group: Group): z.infer<typeof groupSchema> {
+  return { ...serializeGroupSummary(group), about: group.about };
+}
+
+/** Without what is long. */
+export function serializeGroupSummary(group: Omit<Group, 'about'>): Omit<z.infer<typeof groupSchema>, 'about'> {
+  return {
+    id: group.id,
+    title: group.title,
+    public: group.public,
+    created_at: group.createdAt.toISOString(),
+    archived: group.archivedAt !== null,
+    members: group.members,
+    messages: group.lastSeq,
+  };
+}

@@ -1,0 +1,184 @@
+import * as z from 'zod';
+import { KlatchError } from '../../errors.ts';
+import type { AccountId, ConversationId } from '../../model/ids.ts';
+import { insertAccount } from '../../storage/accounts/accounts.ts';
+import type { Transaction } from '../../storage/db/connection.ts';
+import { findGroup, insertGroup, listGroups, updateGroup } from '../../storage/groups/groups.ts';
+import { insertIntegration } from '../../storage/groups/integrations.ts';
+import { insertMember } from '../../storage/groups/members.ts';
+import { insertNotice } from '../../storage/messages/notices.ts';
+import { newIntegrationToken } from '../core/access.ts';
+import { lockMembershipCounts, requireActiveAccount, requireQuota } from './add-member.ts';
+import { isAdministrator, type Caller } from '../core/caller.ts';
+import { translateReadErrors, unknownOutcome } from '../core/database-errors.ts';
+import { changeGroup, withEventsAfterCommit, type PendingEvents, type LockedGroup } from '../core/group-transaction.ts';
+import { groupInfoSchema, groupSchema, serializeGroupSummary, serializeGroup, readGroupInfo } from './group-view.ts';
+import { defineOperation, defineConversationOperation } from '../core/operation.ts';
+import { limitSchema, pageOf } from '../core/page.ts';
+import { readAuthorized } from '../core/conversation-access.ts';
+import { aboutSchema, groupReference } from '../core/schemas.ts';
+import type { Services } from '../core/services.ts';
+import { nickSchema, titleSchema } from '../accounts/users.ts';
+
+/** A line of the list. Without `about`, which is long: a page of 1,000 has to fit into one answer. */
+const listedGroupSchema = groupSchema.omit({ about: true }).extend({ hooks: z.int() });
+
+interface NewGroup {
+  readonly title: string;
+  readonly about: string | null;
+  readonly public: boolean;
+  /** Null: nobody's. */
+  readonly owner: { readonly id: AccountId; readonly nick: string } | null;
+  /** Whose doing it is; null: the command line's. */
+  readonly actorId: AccountId | null;
+}
+
+export const createGroup = defineOperation({
+  name: 'groups.create',
+  summary: 'Create a group with its integration token; who creates it owns it. Administrators may name another owner.',
+  input: z.strictObject({
+    title: titleSchema,
+    about: aboutSchema.optional(),
+    public: z.boolean().optional(),
+    owner: nickSchema.optional(),
+  }),
+  output: groupInfoSchema,
+  who: 'account',
+  scope: 'groups:write',
+  errors: ['forbidden', 'not_found', 'limit_reached'],
+  run: async (services, { title, about, public: isPublic = false, owner: named }, caller) => {
+    if (named !== undefined && !isAdministrator(caller)) {
+      const sentence = 'owner: only administrators make groups for others; create it, then use groups.transfer';
+      throw new KlatchError('forbidden', { sentence });
+    }
+    const actorId = caller.kind === 'account' ? caller.accountId : null;
+    const described = { title, about: about || null, public: isPublic, actorId };
+    const { id, ownerId } = await createInTransaction(services, caller, { ...described, named });
+    const role = actorId !== null && ownerId === actorId ? ('owner' as const) : null;
+    return translateReadErrors(
+      services.database.general.run((sql) => readGroupInfo(services, sql, { id, caller, role })),
+    );
+  },
+});
+
+async function createInTransaction(
+  services: Services,
+  caller: Caller,
+  request: Omit<NewGroup, 'owner'> & { named: string | undefined },
+): Promise<{ id: ConversationId; ownerId: AccountId | null }> {
+  const { named, ...group } = request;
+  try {
+    return await withEventsAfterCommit(services, async (tx, events) => {
+      const self = caller.kind === 'account' ? { id: caller.accountId, nick: caller.nick } : null;
+      const owner = named === undefined ? self : await requireActiveAccount(tx, named);
+      const id = await insertWithIntegration(services, { tx, events }, { ...group, owner });
+      return { id, ownerId: owner?.id ?? null };
+    });
+  } catch (error) {
+    throw unknownOutcome(error, 'The group may have been created: look at the list before you repeat it');
+  }
+}
+
+async function insertWithIntegration(
+  { sealer, config }: Services,
+  { tx, events }: { tx: Transaction; events: PendingEvents },
+  group: NewGroup,
+): Promise<ConversationId> {
+  const { owner, actorId, title } = group;
+  const requested = owner !== null && owner.id === actorId;
+  if (owner !== null)
+    requireQuota(config.limits, owner.nick, { requested, counts: await lockMembershipCounts(tx, owner) });
+  const conversationId = await insertGroup(tx, group);
+  const accountId = await insertAccount(tx, { kind: 'webhook', nick: null, name: 'Webhook', role: 'bot' });
+  await insertIntegration(tx, { conversationId, accountId, token: newIntegrationToken(sealer) });
+  if (owner !== null) {
+    await insertMember(tx, { conversationId, accountId: owner.id, role: 'owner', readSeq: 0, requested });
+    events.memberChanged({ conversationId, accountId: owner.id });
+  }
+  events.noticeAdded(conversationId);
+  await insertNotice(tx, { conversationId, kind: 'created', actorId, details: { title } });
+  return conversationId;
+}
+
+export const groupInfo = defineConversationOperation({
+  name: 'groups.info',
+  summary: 'Show a group; to its owner and admins with its webhook URL, and its reverse webhooks with their state.',
+  input: z.strictObject({ group: groupReference }),
+  output: groupInfoSchema,
+  who: 'member',
+  on: 'group',
+  scope: 'groups:read',
+  errors: [],
+  run: async (services, _input, caller, access) => {
+    const { conversationId: id } = access;
+    const role = access.role === 'administrator' ? null : access.role;
+    const who = role === 'member' ? ('member' as const) : ('group-admin' as const);
+    return readAuthorized(services, { access, caller, on: 'group', who }, (sql) =>
+      readGroupInfo(services, sql, { id, caller, role }),
+    );
+  },
+});
+
+export const listAllGroups = defineOperation({
+  name: 'groups.list',
+  summary: 'List groups by number, a page at a time.',
+  input: z.strictObject({
+    after: z.int().min(0).default(0),
+    limit: limitSchema,
+    archived: z.boolean().nullable().default(null),
+  }),
+  output: z.object({ groups: z.array(listedGroupSchema), next: z.int().nullable() }),
+  who: 'administrator',
+  scope: null,
+  errors: [],
+  run: async ({ database }, { after, limit, archived }) => {
+    const rows = await translateReadErrors(
+      database.general.run((sql) => listGroups(sql, { after, limit: limit + 1, archived })),
+    );
+    const { page, next } = pageOf(rows, limit, (group) => group.id);
+    const groups = page.map((group) => ({ ...serializeGroupSummary(group), hooks: group.hooks }));
+    return { groups, next };
+  },
+});
+
+export const editGroup = defineConversationOperation({
+  name: 'groups.update',
+  summary: 'Rename or describe a group, or let anybody of the installation find and join it.',
+  input: z
+    .strictObject({
+      group: groupReference,
+      title: titleSchema.optional(),
+      about: aboutSchema.nullable().optional(),
+      public: z.boolean().optional(),
+    })
+    .refine(
+      ({ title, about, public: isPublic }) => [title, about, isPublic].some((value) => value !== undefined),
+      'give one or more of "title", "about" and "public"',
+    ),
+  output: groupSchema.extend({
+    /** False: it was so already. */
+    changed: z.boolean(),
+  }),
+  who: 'group-admin',
+  on: 'group',
+  scope: 'groups:write',
+  errors: [],
+  run: async (services, { title, about, public: isPublic }, caller, access) =>
+    changeGroup(services, { access, caller, who: 'group-admin' }, async (group) => {
+      const changes = { title, about: about === undefined ? undefined : about || null, public: isPublic };
+      const changed = await updateGroup(group.tx, group.conversationId, changes);
+      const now = serializeGroup((await findGroup(group.tx, group.conversationId))!);
+      await addChangeNotices(group, changed, now);
+      return { ...now, changed: changed.size > 0 };
+    }),
+});
+
+async function addChangeNotices(
+  group: LockedGroup,
+  changed: Awaited<ReturnType<typeof updateGroup>>,
+  now: { title: string; public: boolean },
+): Promise<void> {
+  if (changed.has('title')) await group.addNotice('renamed', { title: now.title });
+  if (changed.has('about')) await group.addNotice('described');
+  if (changed.has('public')) await group.addNotice(now.public ? 'published' : 'unpublished');
+}

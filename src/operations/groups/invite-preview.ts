@@ -1,0 +1,48 @@
+import * as z from 'zod';
+import { KlatchError } from '../../errors.ts';
+import { findGroup } from '../../storage/groups/groups.ts';
+import { translateReadErrors } from '../core/database-errors.ts';
+import { requireInvite } from './invites.ts';
+import { inviteSchema } from './join-group.ts';
+import { defineOperation } from '../core/operation.ts';
+import type { Services } from '../core/services.ts';
+
+/** What an invitation is to, for somebody who is not in yet. */
+const previewSchema = z.object({
+  group: z.object({ title: z.string(), about: z.string().nullable(), members: z.int() }),
+  /** The name of who made it; null for the administrator's, and for a group that is not public. */
+  invited_by: z.string().nullable(),
+  /** Null: never. */
+  expires_at: z.string().nullable(),
+});
+
+export type InvitePreview = z.infer<typeof previewSchema>;
+
+export const previewInvite = defineOperation({
+  name: 'invites.preview',
+  summary: 'Show to which group an invitation is, by its link or the token at the end of it.',
+  input: z.strictObject({ invite: inviteSchema }),
+  output: previewSchema,
+  who: 'anybody',
+  scope: null,
+  errors: ['invite_invalid'],
+  run: async (services, { invite }) => showInvite(services, invite),
+});
+
+/** To which group an invitation is. Throws `invite_invalid`, for an archived group's as well. */
+export async function showInvite({ database }: Services, linkOrToken: string): Promise<InvitePreview> {
+  return translateReadErrors(
+    database.general.run(async (sql) => {
+      const { conversationId, createdBy, expiresAt } = await requireInvite(sql, linkOrToken);
+      const group = await findGroup(sql, conversationId);
+      if (group === null || group.archivedAt !== null) throw new KlatchError('invite_invalid');
+      const { title, about, members } = group;
+      return {
+        group: { title, about, members },
+        // Who is in a group that is not public is told to its members alone.
+        invited_by: group.public ? (createdBy?.name ?? null) : null,
+        expires_at: expiresAt?.toISOString() ?? null,
+      };
+    }),
+  );
+}

@@ -1,0 +1,154 @@
+import { createHash, randomBytes } from 'node:crypto';
+import * as z from 'zod';
+import { KlatchError } from '../../errors.ts';
+import {
+  countInvites,
+  deleteDeadInvites,
+  deleteInvite,
+  findInvite,
+  insertInvite,
+  listInvites,
+  type Invite,
+} from '../../storage/groups/invites.ts';
+import type { Sealer } from '../../storage/db/sealed.ts';
+import { translateReadErrors, unknownOutcome } from '../core/database-errors.ts';
+import { changeGroup } from '../core/group-transaction.ts';
+import { defineConversationOperation } from '../core/operation.ts';
+import { limitSchema, pageOf } from '../core/page.ts';
+import { groupReference } from '../core/schemas.ts';
+import type { Services } from '../core/services.ts';
+
+/** 256 random bits in base64url. */
+const TOKEN_BYTES = 32;
+/** What could be an invitation's token at all; anything else is answered without asking the database. */
+const TOKEN_PATTERN = /^[A-Za-z0-9_-]{43}$/;
+const SEAL_PURPOSE = 'group-invite';
+const MINUTE_S = 60;
+const DAY_S = 24 * 60 * MINUTE_S;
+
+const inviteSchema = z.object({
+  id: z.int(),
+  group: z.int(),
+  /** Whoever has it may join. */
+  link: z.string(),
+  /** The nick of who made it; null: the administrator's command line. */
+  created_by: z.string().nullable(),
+  created_at: z.string(),
+  /** Null: never. */
+  expires_at: z.string().nullable(),
+  /** Null: as many as come. */
+  max_uses: z.int().nullable(),
+  uses: z.int(),
+});
+
+function newInviteToken(sealer: Sealer): { token: string; hash: string; sealed: string } {
+  const token = randomBytes(TOKEN_BYTES).toString('base64url');
+  return { token, hash: hashInviteToken(token), sealed: sealer.seal(SEAL_PURPOSE, token) };
+}
+
+function hashInviteToken(token: string): string {
+  return createHash('sha256').update(token).digest('hex');
+}
+
+/** The token at the end of an invitation's link, or of what stands for one. */
+export function inviteTokenOf(linkOrToken: string): string {
+  return linkOrToken.trim().replace(/\/$/, '').split('/').at(-1)!;
+}
+
+/** The open invitation of a token or link. Throws `invite_invalid` for any other. */
+export async function requireInvite(sql: Parameters<typeof findInvite>[0], linkOrToken: string): Promise<Invite> {
+  const token = inviteTokenOf(linkOrToken);
+  const invite = TOKEN_PATTERN.test(token) ? await findInvite(sql, hashInviteToken(token)) : null;
+  if (invite === null) throw new KlatchError('invite_invalid');
+  return invite;
+}
+
+export const createInvite = defineConversationOperation({
+  name: 'invites.create',
+  summary: 'Make an invitation into a group: whoever opens its link may join, until it is over or used up.',
+  input: z.strictObject({
+    group: groupReference,
+    /** Null: for ever. */
+    valid_s: z
+      .int()
+      .min(MINUTE_S)
+      .max(366 * DAY_S)
+      .nullable()
+      .default(7 * DAY_S),
+    /** Null: as many as come. */
+    max_uses: z.int().min(1).max(1_000_000).nullable().default(null),
+  }),
+  output: inviteSchema,
+  who: 'group-admin',
+  on: 'group',
+  scope: 'groups:write',
+  errors: ['limit_reached', 'group_archived'],
+  run: async (services, { valid_s: validS, max_uses: maxUses }, caller, access) => {
+    const { sealer, config } = services;
+    const { conversationId, accountId: createdBy } = access;
+    const max = config.limits.invitesPerGroup;
+    try {
+      return await changeGroup(services, { access, caller, who: 'group-admin' }, async ({ tx, head }) => {
+        if (head.archived) throw new KlatchError('group_archived');
+        await deleteDeadInvites(tx, conversationId);
+        if ((await countInvites(tx, conversationId)) >= max) {
+          const sentence = `A group has at most ${max} open invitations (limits.invites-per-group): revoke one first`;
+          throw new KlatchError('limit_reached', { sentence });
+        }
+        const token = newInviteToken(sealer);
+        const only = await insertInvite(tx, { conversationId, token, createdBy, validS, maxUses });
+        const [invite] = await listInvites(tx, { conversationId, only });
+        return serializeInvite(services, invite!);
+      });
+    } catch (error) {
+      throw unknownOutcome(error, 'The invitation may have been made: look at the list before you repeat it');
+    }
+  },
+});
+
+export const listGroupInvites = defineConversationOperation({
+  name: 'invites.list',
+  summary: 'List the open invitations of a group by number, with their links, a page at a time.',
+  input: z.strictObject({ group: groupReference, after: z.int().min(0).default(0), limit: limitSchema }),
+  output: z.object({ invites: z.array(inviteSchema), next: z.int().nullable() }),
+  who: 'group-admin',
+  on: 'group',
+  scope: 'groups:write',
+  errors: [],
+  run: async (services, { after, limit }, _caller, { conversationId }) => {
+    const request = { conversationId, after, limit: limit + 1 };
+    const rows = await translateReadErrors(services.database.general.run((sql) => listInvites(sql, request)));
+    const { page, next } = pageOf(rows, limit, (invite) => invite.id);
+    return { invites: page.map((invite) => serializeInvite(services, invite)), next };
+  },
+});
+
+export const revokeInvite = defineConversationOperation({
+  name: 'invites.revoke',
+  summary: 'Revoke an invitation: its link opens nothing any more. Who has joined by it stays.',
+  input: z.strictObject({ group: groupReference, invite: z.int().positive() }),
+  output: z.object({ group: z.int(), invite: z.int() }),
+  who: 'group-admin',
+  on: 'group',
+  scope: 'groups:write',
+  errors: ['invite_invalid'],
+  run: async (services, { invite }, caller, access) =>
+    changeGroup(services, { access, caller, who: 'group-admin' }, async ({ tx, conversationId }) => {
+      if (await deleteInvite(tx, conversationId, invite)) return { group: conversationId, invite };
+      const sentence = `Group ${conversationId} has no open invitation ${invite}`;
+      throw new KlatchError('invite_invalid', { sentence });
+    }),
+});
+
+function serializeInvite({ sealer, config }: Services, invite: Invite): z.infer<typeof inviteSchema> {
+  return {
+    id: invite.id,
+    group: invite.conversationId,
+    link: `${config.inviteBaseUri}/${sealer.open(SEAL_PURPOSE, invite.sealed)}`,
+    created_by: invite.createdBy?.nick ?? null,
+    created_at: invite.createdAt.toISOString(),
+    expires_at: invite.expiresAt?.toISOString() ?? null,
+    max_uses: invite.maxUses,
+    uses: invite.uses,
+  };
+}

@@ -1,0 +1,132 @@
+import * as z from 'zod';
+import { KlatchError } from '../../errors.ts';
+import type { AccountId, ConversationId } from '../../model/ids.ts';
+import type { Transaction } from '../../storage/db/connection.ts';
+import { findGroup, findPublicGroups } from '../../storage/groups/groups.ts';
+import { useInvite, type Invite } from '../../storage/groups/invites.ts';
+import { findGroupRole } from '../../storage/groups/members.ts';
+import { addToGroup } from './add-member.ts';
+import { translateReadErrors } from '../core/database-errors.ts';
+import { requireAccount, type AccountCaller } from '../core/caller.ts';
+import {
+  groupNotFound,
+  withEventsAfterCommit,
+  lockConversation,
+  type PendingEvents,
+  type LockedGroup,
+} from '../core/group-transaction.ts';
+import { requireInvite } from './invites.ts';
+import { defineOperation } from '../core/operation.ts';
+import { limitSchema, pageOf } from '../core/page.ts';
+import type { Services } from '../core/services.ts';
+
+/** A link or the token at its end. */
+export const inviteSchema = z.string().min(1).max(2_048);
+
+const publicGroupSchema = z.object({
+  id: z.int(),
+  title: z.string(),
+  about: z.string().nullable(),
+  members: z.int(),
+  /** Whether the caller is in it. */
+  joined: z.boolean(),
+});
+
+export const findGroups = defineOperation({
+  name: 'groups.find',
+  summary: 'Find public groups, which anybody may join, by what their title holds; a page at a time, by title.',
+  input: z.strictObject({
+    text: z.string().trim().max(200).optional(),
+    after: z.int().min(0).default(0),
+    limit: limitSchema,
+  }),
+  output: z.object({ groups: z.array(publicGroupSchema), next: z.int().nullable() }),
+  who: 'account',
+  scope: 'groups:read',
+  errors: [],
+  run: async ({ database }, { text = '', after, limit }, caller) => {
+    const accountId = caller.kind === 'account' ? caller.accountId : null;
+    const request = { text: text === '' ? null : text, after, limit: limit + 1, accountId };
+    const rows = await translateReadErrors(database.general.run((sql) => findPublicGroups(sql, request)));
+    const { page, next } = pageOf(rows, limit, (group) => group.id);
+    return { groups: [...page], next };
+  },
+});
+
+export const joinGroup = defineOperation({
+  name: 'groups.join',
+  summary: 'Join a public group, or the group of an invitation: give its link, or the token at the end of it.',
+  input: z
+    .strictObject({ group: z.int().positive().optional(), invite: inviteSchema.optional() })
+    .refine(
+      ({ group, invite }) => (group === undefined) !== (invite === undefined),
+      'give one of "group" and "invite"',
+    ),
+  output: z.object({
+    group: z.int(),
+    title: z.string(),
+    /** False: the caller was in it already. */
+    joined: z.boolean(),
+  }),
+  who: 'account',
+  scope: 'groups:write',
+  errors: ['not_found', 'invite_invalid', 'group_archived', 'limit_reached'],
+  run: async (services, { group, invite: link }, caller) => {
+    const account = accountOf(requireAccount(caller));
+    return withEventsAfterCommit(services, async (tx, events) => {
+      if (link !== undefined) return acceptInvite(services, { tx, events }, { link, account });
+      const where = { conversationId: group as ConversationId, actorId: account.id };
+      return join(services, await lockConversation(tx, where, events), { account, invite: null });
+    });
+  },
+});
+
+function accountOf({ accountId: id, nick }: AccountCaller): JoiningAccount {
+  return { id, nick };
+}
+
+/** Who joins. */
+interface JoiningAccount {
+  readonly id: AccountId;
+  readonly nick: string;
+}
+
+/** What came of joining. */
+interface JoinResult {
+  readonly group: ConversationId;
+  readonly title: string;
+  readonly joined: boolean;
+}
+
+/**
+ * Makes an account a member of the group of an invitation, within the caller's transaction, which publishes the news
+ * behind its commit; a use is counted with it or not at all. Throws `invite_invalid`, `group_archived`, `limit_reached`.
+ */
+export async function acceptInvite(
+  services: Pick<Services, 'config'>,
+  { tx, events }: { tx: Transaction; events: PendingEvents },
+  { link, account }: { link: string; account: JoiningAccount },
+): Promise<JoinResult> {
+  const invite = await requireInvite(tx, link);
+  const where = { conversationId: invite.conversationId, actorId: account.id };
+  return join(services, await lockConversation(tx, where, events), { account, invite });
+}
+
+/** A member joins no second time, and its invitation is not used up. */
+async function join(
+  { config: { limits } }: Pick<Services, 'config'>,
+  locked: LockedGroup,
+  { account, invite }: { account: JoiningAccount; invite: Invite | null },
+): Promise<JoinResult> {
+  const { tx, conversationId, head } = locked;
+  const group = await findGroup(tx, conversationId);
+  const role = await findGroupRole(tx, { conversationId, accountId: account.id });
+  // Nobody learns from this which groups there are that are not public, nor which number is a private conversation's.
+  if (group === null || (role === null && invite === null && !group.public)) throw groupNotFound(conversationId);
+  const joined = { group: conversationId, title: group.title, joined: role === null };
+  if (role !== null) return joined;
+  if (head.archived) throw new KlatchError('group_archived');
+  if (invite !== null && !(await useInvite(tx, invite.id, account.id))) throw new KlatchError('invite_invalid');
+  await addToGroup({ limits, group: locked }, account, { role: 'member', requested: true });
+  return joined;
+}

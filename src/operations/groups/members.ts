@@ -1,0 +1,204 @@
+import * as z from 'zod';
+import { KlatchError } from '../../errors.ts';
+import type { GroupRole } from '../../model/roles.ts';
+import {
+  findTargetAccount,
+  findGroupRole,
+  findOwner,
+  listMembers,
+  updateRole,
+  type TargetAccount,
+} from '../../storage/groups/members.ts';
+import type { ActingMember } from '../../storage/groups/departures.ts';
+import { findBlocks } from '../../storage/groups/private-conversations.ts';
+import { userNotFound, addToGroup, requireActiveAccount, userReference } from './add-member.ts';
+import { translateReadErrors } from '../core/database-errors.ts';
+import {
+  actingMembers,
+  revocationOptions,
+  revokedAccessSchema,
+  endAdminRole,
+  endMembership,
+  requireNoRevocationOptions,
+  requireTokenScope,
+} from './access-revocation.ts';
+import { changeGroup, type Authority, type LockedGroup } from '../core/group-transaction.ts';
+import { defineConversationOperation } from '../core/operation.ts';
+import { limitSchema, pageOf } from '../core/page.ts';
+import { groupReference, groupRoleSchema } from '../core/schemas.ts';
+import type { Services } from '../core/services.ts';
+
+const memberSchema = z.object({
+  id: z.int(),
+  nick: z.string(),
+  name: z.string(),
+  kind: z.enum(['user', 'bot']),
+  role: groupRoleSchema,
+  joined_at: z.string(),
+});
+
+export const listGroupMembers = defineConversationOperation({
+  name: 'groups.members',
+  summary: 'List the members of a group by nick, a page at a time.',
+  input: z.strictObject({ group: groupReference, after: z.string().max(64).default(''), limit: limitSchema }),
+  output: z.object({ group: z.int(), members: z.array(memberSchema), next: z.string().nullable() }),
+  who: 'member',
+  on: 'group',
+  scope: 'groups:read',
+  errors: [],
+  run: async ({ database }, { after, limit }, _caller, { conversationId }) => {
+    const request = { conversationId, after: after.toLowerCase(), limit: limit + 1 };
+    const rows = await translateReadErrors(database.general.run((sql) => listMembers(sql, request)));
+    const { page, next } = pageOf(rows, limit, (member) => member.nick);
+    const members = page.map(({ joinedAt, ...member }) => ({ ...member, joined_at: joinedAt.toISOString() }));
+    return { group: conversationId, members, next };
+  },
+});
+
+export const addMember = defineConversationOperation({
+  name: 'groups.add-member',
+  summary: 'Make an account a member of a group, or give a member another role.',
+  input: z.strictObject({
+    group: groupReference,
+    user: userReference,
+    role: groupRoleSchema.optional(),
+    ...revocationOptions,
+  }),
+  output: revokedAccessSchema
+    .partial()
+    .extend({ group: z.int(), user: z.string(), role: groupRoleSchema, added: z.boolean() }),
+  who: 'group-admin',
+  on: 'group',
+  scope: 'groups:write',
+  errors: ['blocked', 'limit_reached', 'group_archived', 'last_owner'],
+  run: async (services, { user, role, ...request }, caller, access) => {
+    requireTokenScope(caller, request);
+    return changeGroup(services, { access, caller, who: 'group-admin' }, async (group) => {
+      const { tx, conversationId, authority } = group;
+      const account = await requireActiveAccount(tx, user);
+      const old = await findGroupRole(tx, { conversationId, accountId: account.id });
+      const next = role ?? old ?? 'member';
+      if (next !== (old ?? 'member')) requireMayChangeRole(authority, { old, next });
+      const done = { group: conversationId, user: account.nick, role: next, added: old === null };
+      if (old === 'admin' && next === 'member') {
+        return { ...done, ...(await endAdminRole(services, group, { account, request })) };
+      }
+      requireNoRevocationOptions(request);
+      if (old !== null) await changeRole(group, account, { old, next });
+      else await add(services, { group, access }, { account, role: next });
+      return done;
+    });
+  },
+});
+
+async function add(
+  { config: { limits } }: Services,
+  {
+    group,
+    access,
+  }: { group: LockedGroup & { authority: Authority }; access: { accountId: TargetAccount['id'] | null } },
+  { account, role }: { account: TargetAccount; role: GroupRole },
+): Promise<void> {
+  const { tx } = group;
+  if (group.authority !== 'administrator') {
+    if (group.head.archived) throw new KlatchError('group_archived');
+    const { bySecond } = await findBlocks(tx, [access.accountId!, account.id]);
+    if (bySecond) {
+      const sentence = `${account.nick} cannot be added by you: they do not want to hear from you`;
+      throw new KlatchError('blocked', { sentence });
+    }
+  }
+  if (role === 'owner') await demoteOwner(group);
+  // Whoever adds others decides without them; only an administrator can add itself.
+  await addToGroup({ limits, group }, account, { role, requested: account.id === access.accountId });
+}
+
+/** Only the owner makes admins of members, and members of admins; only an administrator makes owners past the owner. */
+function requireMayChangeRole(authority: Authority, { old, next }: { old: GroupRole | null; next: GroupRole }): void {
+  if (authority === 'administrator') return;
+  if (next === 'owner' || old === 'owner') {
+    const sentence = 'A group has one owner: hand it over with groups.transfer';
+    throw new KlatchError('forbidden', { sentence });
+  }
+  if (authority === 'owner') return;
+  throw new KlatchError('forbidden', { sentence: 'Only the owner of the group changes who its admins are' });
+}
+
+/**
+ * Gives a member another role, and the members a notice; the owner until now becomes an admin when there is a new one.
+ * Throws `last_owner` for another role of the owner: a group loses its owner to the next one alone.
+ */
+export async function changeRole(
+  group: LockedGroup,
+  account: { id: TargetAccount['id']; nick: string },
+  { old, next }: { old: GroupRole; next: GroupRole },
+): Promise<boolean> {
+  if (old === next) return false;
+  if (old === 'owner') throw new KlatchError('last_owner');
+  // First: of two owners at a time there is not even a moment.
+  if (next === 'owner') await demoteOwner(group);
+  await saveRole(group, account, next);
+  return true;
+}
+
+async function saveRole(
+  group: LockedGroup,
+  account: { id: TargetAccount['id']; nick: string },
+  role: GroupRole,
+): Promise<void> {
+  const { tx, conversationId } = group;
+  await updateRole(tx, { conversationId, accountId: account.id }, role);
+  group.memberChanged(account.id);
+  await group.addNotice('role', { account: account.id, nick: account.nick, role });
+}
+
+async function demoteOwner(group: LockedGroup): Promise<void> {
+  const owner = await findOwner(group.tx, group.conversationId);
+  if (owner !== null) await saveRole(group, owner, 'admin');
+}
+
+export const removeMember = defineConversationOperation({
+  name: 'groups.remove-member',
+  summary: "End a membership, with those of the member's bots; what they have written stays.",
+  input: z.strictObject({ group: groupReference, user: userReference, ...revocationOptions }),
+  output: revokedAccessSchema.extend({ group: z.int(), user: z.string() }),
+  who: 'group-admin',
+  on: 'group',
+  scope: 'groups:write',
+  errors: [],
+  run: async (services, { user, ...request }, caller, access) => {
+    requireTokenScope(caller, request);
+    return changeGroup(services, { access, caller, who: 'group-admin' }, async (group) => {
+      const { authority } = group;
+      const account = await requireMember(group, user);
+      if (account.id === access.accountId) {
+        const sentence = 'This is you: leave the group with groups.leave';
+        throw new KlatchError('forbidden', { sentence });
+      }
+      requireMayRemove(authority, await actingMembers(group, account.id));
+      const revoked = await endMembership(services, group, { account, request, kind: 'removed' });
+      return { group: group.conversationId, user: account.nick, ...revoked };
+    });
+  },
+});
+
+/** The bots of a member leave with it, so that the highest role among them counts. Throws `forbidden`. */
+function requireMayRemove(authority: Authority, affected: readonly ActingMember[]): void {
+  if (authority === 'administrator') return;
+  const isOwner = affected.some(({ role }) => role === 'owner');
+  if (!isOwner && (authority === 'owner' || affected.every(({ role }) => role === 'member'))) return;
+  const sentence = 'Admins remove members; admins, and members whose bots are admins, are removed by the owner';
+  throw new KlatchError('forbidden', { sentence });
+}
+
+/** A member by nick or number, a deactivated one too. Throws `not_found`. */
+export async function requireMember(
+  { tx, conversationId }: LockedGroup,
+  user: string | number,
+): Promise<TargetAccount & { readonly role: GroupRole }> {
+  const account = await findTargetAccount(tx, user);
+  if (account === null) throw userNotFound(user);
+  const role = await findGroupRole(tx, { conversationId, accountId: account.id });
+  if (role !== null) return { ...account, role };
+  throw new KlatchError('not_found', { sentence: `${account.nick} is not a member of group ${conversationId}` });
+}

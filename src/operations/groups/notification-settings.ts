@@ -1,0 +1,51 @@
+import * as z from 'zod';
+import { KlatchError } from '../../errors.ts';
+import { notificationLevels } from '../../model/device.ts';
+import { updateNotificationSetting } from '../../storage/groups/notification-settings.ts';
+import { translateReadErrors } from '../core/database-errors.ts';
+import { notAMember } from '../messages/messages.ts';
+import { parseTimestamp } from '../core/timestamp.ts';
+import { requireAccount } from '../core/caller.ts';
+import { defineConversationOperation } from '../core/operation.ts';
+import { conversationNumber } from '../core/schemas.ts';
+
+export const updateNotifications = defineConversationOperation({
+  name: 'notifications.update',
+  summary:
+    "Say what the caller's devices are told of a conversation; where nothing is to be told, what waits is withdrawn.",
+  input: z
+    .strictObject({
+      conversation: conversationNumber,
+      level: z.enum(notificationLevels).optional(),
+      /** Nothing is told before this moment (RFC 3339, with its zone); null: it is told again. */
+      muted_until: z.string().max(100).nullable().optional(),
+    })
+    .refine(({ level, muted_until }) => level !== undefined || muted_until !== undefined, 'give level or muted_until'),
+  output: z.object({
+    conversation: z.int(),
+    level: z.enum(notificationLevels),
+    muted_until: z.string().nullable(),
+  }),
+  who: 'member',
+  on: 'conversation',
+  scope: null,
+  errors: [],
+  run: async ({ database }, { conversation, level, muted_until }, caller, { conversationId }) => {
+    const { accountId } = requireAccount(caller);
+    const key = { conversationId, accountId };
+    const change = { level, mutedUntil: typeof muted_until === 'string' ? requireTimestamp(muted_until) : muted_until };
+    // Repeating it does no harm, so a lost answer is like one that was never sent.
+    const setting = await translateReadErrors(
+      database.general.transaction((tx) => updateNotificationSetting(tx, key, change)),
+    );
+    if (setting === null) throw notAMember(conversationId);
+    return { conversation, level: setting.level, muted_until: setting.mutedUntil?.toISOString() ?? null };
+  },
+});
+
+function requireTimestamp(text: string): Date {
+  const timestamp = parseTimestamp(text);
+  if (timestamp !== null) return timestamp;
+  const sentence = 'muted_until: give a moment with its zone, such as 2030-01-31T08:00:00Z, or null';
+  throw new KlatchError('invalid_input', { sentence });
+}

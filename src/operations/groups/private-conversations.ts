@@ -1,0 +1,84 @@
+import * as z from 'zod';
+import { KlatchError } from '../../errors.ts';
+import type { ConversationId } from '../../model/ids.ts';
+import type { Sql, Transaction } from '../../storage/db/connection.ts';
+import { insertNotice } from '../../storage/messages/notices.ts';
+import {
+  findBlocks,
+  findPrivateConversation,
+  insertPrivateConversation,
+  type Pair,
+} from '../../storage/groups/private-conversations.ts';
+import type { TargetAccount, MembershipCounts } from '../../storage/groups/members.ts';
+import { lockMembershipCounts, requireActiveAccount, requireQuota, userReference } from './add-member.ts';
+import { requireAccount, type AccountCaller } from '../core/caller.ts';
+import { showConversation } from './conversations.ts';
+import { translateReadErrors } from '../core/database-errors.ts';
+import { withEventsAfterCommit } from '../core/group-transaction.ts';
+import { defineOperation } from '../core/operation.ts';
+import type { Services } from '../core/services.ts';
+import { conversationSchema } from '../core/serializers.ts';
+
+export const openPrivateConversation = defineOperation({
+  name: 'private.open',
+  summary: 'Open the private conversation with a person or bot; the same one each time. It has no token and no hooks.',
+  input: z.strictObject({ user: userReference }),
+  output: conversationSchema,
+  who: 'account',
+  scope: 'messages:write',
+  errors: ['not_found', 'blocked', 'limit_reached'],
+  run: async (services, { user }, caller) => {
+    const self = requireAccount(caller);
+    const { database } = services;
+    const { peer, found } = await translateReadErrors(
+      database.general.run(async (sql) => {
+        const other = await requirePeer(sql, self, user);
+        return { peer: other, found: await findPrivateConversation(sql, [self.accountId, other.id]) };
+      }),
+    );
+    const id = found ?? (await open(services, self, peer));
+    return showConversation(services, { accountId: self.accountId, only: id });
+  },
+});
+
+/** Whom one can talk to. Throws `not_found`, `invalid_input` for oneself, and `blocked`. */
+async function requirePeer(sql: Sql, self: AccountCaller, user: string | number): Promise<TargetAccount> {
+  const peer = await requireActiveAccount(sql, user);
+  if (peer.id === self.accountId) {
+    throw new KlatchError('invalid_input', { sentence: 'user: a private conversation is with somebody else' });
+  }
+  await requireNoBlock(sql, self, peer);
+  return peer;
+}
+
+/** Throws `blocked`, in one sentence where it is the other one's doing and in another where it is the own. */
+async function requireNoBlock(sql: Sql | Transaction, self: AccountCaller, peer: TargetAccount): Promise<void> {
+  const { byFirst, bySecond } = await findBlocks(sql, [self.accountId, peer.id]);
+  if (bySecond) throw new KlatchError('blocked');
+  if (byFirst) {
+    const sentence = `You have blocked ${peer.nick}: take that back first (blocks.remove)`;
+    throw new KlatchError('blocked', { sentence });
+  }
+}
+
+async function open(services: Services, self: AccountCaller, peer: TargetAccount): Promise<ConversationId> {
+  const me = { id: self.accountId, nick: self.nick };
+  const pair: Pair = [me.id, peer.id];
+  return withEventsAfterCommit(services, async (tx, events) => {
+    // The lower number first, as everybody who locks two accounts; who of two is second finds the first one's.
+    const both = me.id < peer.id ? [me, peer] : [peer, me];
+    const counts: MembershipCounts[] = [];
+    for (const one of both) counts.push(await lockMembershipCounts(tx, one));
+    await requireNoBlock(tx, self, peer);
+    const found = await findPrivateConversation(tx, pair);
+    if (found !== null) return found;
+    for (const [index, { nick }] of both.entries()) {
+      requireQuota(services.config.limits, nick, { counts: counts[index]!, requested: true });
+    }
+    const conversationId = await insertPrivateConversation(tx, pair);
+    for (const accountId of pair) events.memberChanged({ conversationId, accountId });
+    events.noticeAdded(conversationId);
+    await insertNotice(tx, { conversationId, kind: 'created', actorId: me.id, details: {} });
+    return conversationId;
+  });
+}

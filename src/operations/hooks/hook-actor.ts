@@ -1,0 +1,80 @@
+import { KlatchError } from '../../errors.ts';
+import type { AccountId, ConversationId, HookId } from '../../model/ids.ts';
+import type { Transaction } from '../../storage/db/connection.ts';
+import type { HookReference } from '../../storage/hooks/hook-control.ts';
+import { lockToken, type Integration } from '../../storage/groups/integrations.ts';
+import { resolveHook } from '../core/access.ts';
+import { isAdministrator, type Caller } from '../core/caller.ts';
+import { translateReadErrors } from '../core/database-errors.ts';
+import { lockAuthority } from '../core/group-transaction.ts';
+import type { ConversationAccess } from '../core/conversation-access.ts';
+import type { Services } from '../core/services.ts';
+
+/** Who changes a group's reverse webhooks: the holder of its token, its owner or an admin, an administrator. */
+export interface HookActor {
+  readonly conversationId: ConversationId;
+  /** Whose doing it is, for the notice; null: the administrator's command line. */
+  readonly actorId: AccountId | null;
+  /** An administrator's requests are not counted. */
+  readonly isRateLimited: boolean;
+  /** What gave access still does, and does so until the transaction ends. Rejects when it does not. */
+  readonly lockAccess: (tx: Transaction) => Promise<void>;
+}
+
+/** A hook with who changes it. */
+export type HookAccess = HookReference & HookActor;
+
+/** The holder of a token. A body may take its time: a token that was rotated meanwhile changes nothing any more. */
+export function actorByToken({ conversationId, accountId, tokenHash }: Integration): HookActor {
+  return {
+    conversationId,
+    actorId: accountId,
+    isRateLimited: true,
+    lockAccess: async (tx) => {
+      if (!(await lockToken(tx, conversationId, tokenHash))) throw new KlatchError('wrong_token');
+    },
+  };
+}
+
+/** An owner or admin, who must still be one. */
+export function actorByAccess(access: ConversationAccess, caller: Caller): HookActor {
+  return {
+    conversationId: access.conversationId,
+    actorId: access.accountId,
+    isRateLimited: !isAdministrator(caller),
+    lockAccess: async (tx) => {
+      await lockAuthority(tx, { access, caller, who: 'group-admin' });
+    },
+  };
+}
+
+/** The hook of a token's group; whether there is one says what is done with it. */
+export function hookByToken(integration: Integration, id: number): HookAccess {
+  return { ...actorByToken(integration), hookId: id as HookId };
+}
+
+/** The hook that an operation's input names. Throws `hook_not_found` for one that was removed. */
+export async function hookByAccess(
+  { database }: Services,
+  access: ConversationAccess,
+  caller: Caller,
+): Promise<HookAccess> {
+  const hook = await translateReadErrors(database.general.run((sql) => resolveHook(sql, access.hookId!)));
+  if (hook.removedAt !== null) {
+    throw new KlatchError('hook_not_found', { sentence: `Reverse webhook ${hook.id} is removed` });
+  }
+  return { ...actorByAccess(access, caller), hookId: hook.id };
+}
+
+/**
+ * Counts a request that changes a hook or sends its messages again. Throws `rate_exceeded` when a group has made as many
+ * in the last minute as it may. The administrator's are not counted.
+ */
+export function limitHookChanges(
+  { hookChangeLimiter, config }: Services,
+  { conversationId, isRateLimited: counted }: HookActor,
+): void {
+  if (!counted || hookChangeLimiter.reserve(conversationId, 0) !== null) return;
+  const sentence = `A group takes ${config.limits.hookChangesPerMinute} changes of its reverse webhooks a minute, refused ones too; nothing was done, please repeat it later`;
+  throw new KlatchError('rate_exceeded', { sentence });
+}

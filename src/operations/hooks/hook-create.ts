@@ -1,0 +1,47 @@
+import * as z from 'zod';
+import { actorByAccess } from './hook-actor.ts';
+import { hookChangesSchema } from './hook-update.ts';
+import { limitRegistrations, registerHook } from './hooks.ts';
+import { countCodePoints } from '../core/message-text.ts';
+import { defineConversationOperation } from '../core/operation.ts';
+import { groupReference } from '../core/schemas.ts';
+
+const MAX_DESCRIPTION = 200;
+/** Before it is normalised; what is left of it has a bound of its own. */
+const MAX_URL = 8_192;
+
+export const createHook = defineConversationOperation({
+  name: 'hooks.create',
+  summary: 'Register a reverse webhook of a group: each message committed from now on is forwarded to its URL.',
+  input: z.strictObject({
+    group: groupReference,
+    url: z.string().max(MAX_URL),
+    description: z
+      .string()
+      .max(2 * MAX_DESCRIPTION)
+      .refine((text) => countCodePoints(text) <= MAX_DESCRIPTION, `has more than ${MAX_DESCRIPTION} characters`)
+      .optional(),
+    order: hookChangesSchema.order,
+    batch: hookChangesSchema.batch,
+    signature: hookChangesSchema.signature,
+    skip: hookChangesSchema.skip,
+  }),
+  output: z.object({
+    id: z.int(),
+    group: z.int(),
+    /** Shown here, and when it is replaced, only. */
+    secret: z.string(),
+  }),
+  who: 'group-admin',
+  on: 'group',
+  scope: 'hooks:manage',
+  errors: ['hook_url', 'hook_address', 'no_server_key', 'hook_exists', 'hooks_full', 'rate_exceeded'],
+  run: async (services, { url, description = null, ...options }, caller, access) => {
+    const { order = 'strict', batch = 1, signature = 'v1', skip = [] } = options;
+    const request = { url, description, order, batch, signature, skip: [...new Set(skip)] };
+    const actor = actorByAccess(access, caller);
+    limitRegistrations(services, actor);
+    const { id, secret } = await registerHook(services, actor, request);
+    return { id, group: access.conversationId, secret };
+  },
+});

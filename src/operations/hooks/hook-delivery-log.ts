@@ -1,0 +1,129 @@
+import * as z from 'zod';
+import { KlatchError } from '../../errors.ts';
+import { messageId, type ConversationId, type Seq } from '../../model/ids.ts';
+import { logPage, type LoggedAttempt, type LogPosition } from '../../storage/hooks/delivery-log.ts';
+import type { HookReference } from '../../storage/hooks/hook-control.ts';
+import { findHooks } from '../../storage/hooks/hooks.ts';
+import { translateReadErrors } from '../core/database-errors.ts';
+import { parseTimestamp } from '../core/timestamp.ts';
+import { defineConversationOperation } from '../core/operation.ts';
+import { pageOf } from '../core/page.ts';
+import { hookNumber } from '../core/schemas.ts';
+import type { Services } from '../core/services.ts';
+
+/** Rows of a delivery log that are given at once. */
+export const MAX_LOG_PAGE = 100;
+
+/** One row of a delivery log. */
+export const loggedAttemptSchema = z.object({
+  message_id: z.string(),
+  seq: z.int(),
+  /** The last message of a batch, or of what was skipped; else the same as `seq`. */
+  last_seq: z.int(),
+  attempt: z.int(),
+  at: z.string(),
+  outcome: z.string(),
+  category: z.string().nullable(),
+  code: z.int().nullable(),
+  duration_ms: z.int(),
+});
+
+/** A row of the log as every edge shows it. */
+export function serializeAttempt(
+  conversationId: ConversationId,
+  { firstSeq, lastSeq, attempt, at, outcome, category, code, durationMs }: LoggedAttempt,
+): z.infer<typeof loggedAttemptSchema> {
+  return {
+    message_id: messageId(conversationId, firstSeq),
+    seq: firstSeq,
+    last_seq: lastSeq,
+    attempt,
+    at: at.toISOString(),
+    outcome,
+    category,
+    code,
+    duration_ms: durationMs,
+  };
+}
+
+/**
+ * A place in a log as text: the time, first seq and attempt of the last row that was shown, such as
+ * `2026-11-20T08:00:00.000Z_42_1`. A time alone means all that is older.
+ */
+export function parseLogPosition(text: string): LogPosition | null {
+  const [, time = '', seq = '0', attempt = '0'] = /^([^_]{1,40})(?:_(\d{1,15})_(\d{1,9}))?$/.exec(text) ?? [];
+  const at = parseTimestamp(time);
+  return at === null ? null : { at, firstSeq: Number(seq) as Seq, attempt: Number(attempt) };
+}
+
+function formatLogPosition({ at, firstSeq, attempt }: LogPosition): string {
+  return `${at.toISOString()}_${firstSeq}_${attempt}`;
+}
+
+/** Which rows of a log to give: those before a place, newest first. */
+export interface HookLogRequest {
+  readonly before: string | undefined;
+  readonly limit: number;
+}
+
+/** A page of a log; `next` is the place to go on before, null when this was all. */
+export interface HookLogPage {
+  readonly attempts: z.infer<typeof loggedAttemptSchema>[];
+  readonly next: string | null;
+}
+
+/** A page of the delivery log of a group's hook. Throws `hook_not_found` and `invalid_input`. */
+export async function readHookLog(
+  services: Services,
+  hook: HookReference,
+  request: HookLogRequest,
+): Promise<HookLogPage> {
+  const position = positionOf(request);
+  const { conversationId, hookId } = hook;
+  const rows = await translateReadErrors(
+    services.database.general.run(async (sql) => {
+      const [found] = await findHooks(sql, conversationId, hookId);
+      if (found === undefined) throw new KlatchError('hook_not_found');
+      return logPage(sql, hookId, { before: position, limit: request.limit + 1 });
+    }),
+  );
+  return serializeLogPage(conversationId, rows, request.limit);
+}
+
+function positionOf({ before }: HookLogRequest): LogPosition | null {
+  if (before === undefined) return null;
+  const position = parseLogPosition(before);
+  if (position !== null) return position;
+  const sentence = 'before: must be the place that the page before ended at, or a time such as "2026-11-20T08:00:00Z"';
+  throw new KlatchError('invalid_input', { sentence });
+}
+
+function serializeLogPage(conversationId: ConversationId, rows: readonly LoggedAttempt[], limit: number): HookLogPage {
+  const { page, next } = pageOf(rows, limit, formatLogPosition);
+  return { attempts: page.map((row) => serializeAttempt(conversationId, row)), next };
+}
+
+export const hookLog = defineConversationOperation({
+  name: 'hooks.log',
+  summary: 'Show the delivery log of a reverse webhook, newest first, a page at a time; of a removed one too.',
+  input: z.strictObject({
+    hook: hookNumber,
+    before: z.string().max(100).optional(),
+    limit: z.int().min(1).max(MAX_LOG_PAGE).default(MAX_LOG_PAGE),
+  }),
+  output: z.object({
+    id: z.int(),
+    group: z.int(),
+    attempts: z.array(loggedAttemptSchema),
+    next: z.string().nullable(),
+  }),
+  who: 'group-admin',
+  on: 'hook',
+  scope: 'hooks:manage',
+  errors: [],
+  run: async (services, { hook: id, before, limit }, _caller, { conversationId, hookId }) => {
+    const request = { before: positionOf({ before, limit }), limit: limit + 1 };
+    const rows = await translateReadErrors(services.database.general.run((sql) => logPage(sql, hookId!, request)));
+    return { id, group: conversationId, ...serializeLogPage(conversationId, rows, limit) };
+  },
+});

@@ -1,0 +1,169 @@
+import * as z from 'zod';
+import { hookFacts } from '../../model/hook.ts';
+import type { ConversationId } from '../../model/ids.ts';
+import { logPage } from '../../storage/hooks/delivery-log.ts';
+import { listHooks, type HookDetails, type ListedHook } from '../../storage/hooks/hook-list.ts';
+import { resolveHook } from '../core/access.ts';
+import { translateReadErrors } from '../core/database-errors.ts';
+import { loggedAttemptSchema, serializeAttempt } from './hook-delivery-log.ts';
+import { restorableUntil } from './hook-restore.ts';
+import { healthOf, hookHealthSchema, hookStateSchema } from './hooks.ts';
+import { defineOperation, defineConversationOperation } from '../core/operation.ts';
+import { limitSchema, pageOf } from '../core/page.ts';
+import { groupReference, hookNumber } from '../core/schemas.ts';
+import type { Services } from '../core/services.ts';
+
+const ATTEMPTS_SHOWN = 10;
+
+/** A hook that was removed has no lane and so no state of health; its row is kept for a while. */
+const listedStateSchema = z.enum([...hookStateSchema.options, 'removed']);
+const removalSchema = z.object({
+  at: z.string(),
+  /** `client`: by the group's DELETE; `target`: by the 410 of its target. */
+  by: z.enum(['client', 'target']),
+  /** Until when it can be restored; null when it cannot. */
+  restorable_until: z.string().nullable(),
+});
+
+const listedHookSchema = hookHealthSchema.extend({
+  id: z.int(),
+  group: z.int(),
+  state: listedStateSchema,
+  /** Host of the target, with its port where it is not the scheme's own. */
+  host: z.string(),
+  removed: removalSchema.nullable(),
+});
+
+const pageInput = {
+  after: z.int().min(0).max(2_147_483_647).default(0),
+  limit: limitSchema,
+  state: listedStateSchema.optional(),
+};
+const pageOutput = z.object({ hooks: z.array(listedHookSchema), next: z.int().nullable() });
+
+export const listAllHooks = defineOperation({
+  name: 'hooks.list-all',
+  summary: 'List reverse webhooks of all groups, a page at a time; removed ones only when asked for.',
+  input: z.strictObject(pageInput),
+  output: pageOutput,
+  who: 'administrator',
+  scope: null,
+  errors: [],
+  run: (services, request) => list(services, null, request),
+});
+
+export const listGroupHooks = defineConversationOperation({
+  name: 'hooks.list',
+  summary: 'List reverse webhooks of a group, a page at a time; removed ones only when asked for.',
+  input: z.strictObject({ group: groupReference, ...pageInput }),
+  output: pageOutput,
+  who: 'group-admin',
+  on: 'group',
+  scope: 'hooks:manage',
+  errors: [],
+  run: (services, request, _caller, { conversationId }) => list(services, conversationId, request),
+});
+
+async function list(
+  services: Services,
+  conversationId: ConversationId | null,
+  { after, limit, state }: { after: number; limit: number; state?: z.infer<typeof listedStateSchema> | undefined },
+): Promise<z.infer<typeof pageOutput>> {
+  const longBefore = new Date(Date.now() - services.config.delivery.parkAfterMs);
+  const removed = state === 'removed';
+  const facts = state === undefined || removed ? null : { ...hookFacts[state], longBefore };
+  const wanted = { after, limit: limit + 1, conversationId, removed, facts };
+  const rows = await translateReadErrors(services.database.general.run((sql) => listHooks(sql, wanted)));
+  const { page, next } = pageOf(rows, limit, (hook) => hook.id);
+  return { hooks: page.map((hook) => serializeListedHook(services, hook)), next };
+}
+
+const hookInfoSchema = listedHookSchema.extend({
+  group_title: z.string(),
+  /** The whole target: this is the place where it is shown, as it can hold a secret of the receiver's. */
+  url: z.string(),
+  description: z.string().nullable(),
+  order: z.enum(['strict', 'none']),
+  batch: z.int(),
+  signature: z.enum(['v1', 'v1a', 'both']),
+  skip: z.array(z.enum(['webhook', 'bot'])),
+  /** Until when the secret before the last rotation signs too. */
+  old_secret_until: z.string().nullable(),
+  created_at: z.string(),
+  /** Messages up to this seq were there before the hook; up to the cursor all is done; `last_seq` is the group's. */
+  start_seq: z.int(),
+  cursor: z.int(),
+  last_seq: z.int(),
+  failures: z.int(),
+  failing_since: z.string().nullable(),
+  attempts: z.array(loggedAttemptSchema),
+});
+
+export const hookInfo = defineConversationOperation({
+  name: 'hooks.info',
+  summary: 'Show everything about a reverse webhook, but for its secret, and its last attempts.',
+  input: z.strictObject({ hook: hookNumber }),
+  output: hookInfoSchema,
+  who: 'group-admin',
+  on: 'hook',
+  scope: 'hooks:manage',
+  errors: [],
+  run: async (services, { hook: id }) => {
+    const { general } = services.database;
+    const [hook, attempts] = await translateReadErrors(
+      general.run(async (sql) => {
+        const found = await resolveHook(sql, id);
+        return [found, await logPage(sql, found.id, { before: null, limit: ATTEMPTS_SHOWN })] as const;
+      }),
+    );
+    return {
+      ...serializeListedHook(services, hook),
+      ...serializeDetails(hook),
+      attempts: attempts.map((attempt) => serializeAttempt(hook.conversationId, attempt)),
+    };
+  },
+});
+
+function serializeDetails(hook: HookDetails) {
+  return {
+    group_title: hook.title,
+    url: hook.url,
+    description: hook.description,
+    order: hook.order,
+    batch: hook.batch,
+    signature: hook.signature,
+    skip: [...hook.skip],
+    old_secret_until: isInFuture(hook.oldSecretUntil) ? hook.oldSecretUntil.toISOString() : null,
+    created_at: hook.createdAt.toISOString(),
+    start_seq: hook.startSeq,
+    cursor: hook.cursor,
+    last_seq: hook.lastSeq,
+    failures: hook.failures,
+    failing_since: hook.failingSince?.toISOString() ?? null,
+  };
+}
+
+function isInFuture(time: Date | null): time is Date {
+  return time !== null && time.getTime() > Date.now();
+}
+
+function serializeListedHook(services: Services, hook: ListedHook): z.infer<typeof listedHookSchema> {
+  const removed = removalOf(services, hook);
+  const health = healthOf(services, hook);
+  return {
+    ...health,
+    state: removed === null ? health.state : 'removed',
+    id: hook.id,
+    group: hook.conversationId,
+    host: new URL(hook.url).host,
+    removed,
+  };
+}
+
+function removalOf(services: Services, hook: ListedHook): z.infer<typeof removalSchema> | null {
+  const { removedAt: at, removedBy: by } = hook;
+  if (at === null || by === null) return null;
+  const until = restorableUntil(services, at);
+  const restorable = by === 'target' && Date.now() < until.getTime();
+  return { at: at.toISOString(), by, restorable_until: restorable ? until.toISOString() : null };
+}

@@ -1,0 +1,170 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import * as z from 'zod';
+import { KlatchError } from '../../errors.ts';
+import { messageId, type Seq } from '../../model/ids.ts';
+import type { Transaction } from '../../storage/db/connection.ts';
+import {
+  findCursor,
+  firstSeqSince,
+  redeliverFrom,
+  redeliverOnly,
+  skipBacklog,
+  type HookReference,
+  type LockedHook,
+} from '../../storage/hooks/hook-control.ts';
+import { findHooks } from '../../storage/hooks/hooks.ts';
+import { MAX_RETRIES } from '../../storage/hooks/retries.ts';
+import { translateReadErrors } from '../core/database-errors.ts';
+import { limitHookChanges, hookByAccess, type HookAccess } from './hook-actor.ts';
+import { withLockedHook } from './hook-update.ts';
+import { parseTimestamp } from '../core/timestamp.ts';
+import { defineConversationOperation } from '../core/operation.ts';
+import { hookNumber } from '../core/schemas.ts';
+import type { Services } from '../core/services.ts';
+
+/** Messages that can be asked for again by their ids, at once. */
+const MAX_MESSAGES = 100;
+/** A settlement takes some milliseconds, unless the database is slow. */
+const SETTLEMENT_MS = 500;
+const SETTLEMENT_POLL_MS = 20;
+const MESSAGE_ID = /^([1-9]\d{0,15}):([1-9]\d{0,15})$/;
+const OUTCOME_UNKNOWN = 'The messages may be on their way again: look at the delivery log before you repeat it';
+
+/** A message's id or a moment, as text. */
+export const fromSchema = z.string().max(100);
+/** Ids of single messages. */
+export const onlySchema = z.array(z.string().max(100)).min(1).max(MAX_MESSAGES);
+
+/** Where to begin again, or which single messages to send. */
+export type RedeliveryRequest =
+  | { readonly from: string; readonly only?: undefined }
+  | { readonly only: readonly string[]; readonly from?: undefined };
+
+/** What is sent again. */
+export interface RedeliveryResult {
+  /** Id of the first message that is sent; null when there is none at or after the place that was asked for. */
+  readonly from: string | null;
+  /** What the hook has to deliver now. */
+  readonly pending: number;
+}
+
+/**
+ * Sends messages again: all from one on, in order, or single ones apart from it. Never one from before the hook's
+ * registration: a place before it is moved to it, a single message is refused. Throws `hook_not_found`, `invalid_input`
+ * and `retries_full`.
+ */
+export async function redeliverMessages(
+  services: Services,
+  hook: HookAccess,
+  request: RedeliveryRequest,
+): Promise<RedeliveryResult> {
+  if (request.only !== undefined) await awaitSettlement(services, hook, request.only);
+  return withLockedHook(services, hook, {
+    unknown: OUTCOME_UNKNOWN,
+    work: async (tx, locked) => {
+      const first =
+        request.from === undefined
+          ? await redeliverSingle(tx, locked, request.only)
+          : await redeliverSince(tx, locked, request.from);
+      const [info] = await findHooks(tx, hook.conversationId, hook.hookId);
+      const isThere = first <= locked.lastSeq;
+      return { from: isThere ? messageId(hook.conversationId, first) : null, pending: info!.pending };
+    },
+  });
+}
+
+/**
+ * A message can have arrived and not be settled yet, so that it reads as one that is still to be delivered. What has
+ * really to be delivered still is waited for in vain, and that is no harm.
+ */
+async function awaitSettlement({ database }: Services, hook: HookReference, ids: readonly string[]): Promise<void> {
+  const last = Math.max(...ids.map((id) => Number(MESSAGE_ID.exec(id)?.[2] ?? 0)));
+  const deadline = performance.now() + SETTLEMENT_MS;
+  for (;;) {
+    const cursor = await translateReadErrors(database.general.run((sql) => findCursor(sql, hook)));
+    if (cursor === null || cursor >= last || performance.now() >= deadline) return;
+    await wait(SETTLEMENT_POLL_MS);
+  }
+}
+
+async function redeliverSince(tx: Transaction, hook: LockedHook, from: string): Promise<Seq> {
+  return redeliverFrom(tx, hook, await startPosition(tx, hook, from));
+}
+
+async function startPosition(tx: Transaction, hook: LockedHook, from: string): Promise<number> {
+  if (/^\d+:\d+$/.test(from)) return seqOf(hook, 'from', from);
+  const timestamp = parseTimestamp(from);
+  if (timestamp === null) {
+    const sentence =
+      'from: must be the id of a message such as "7:42", or a time with its zone such as "2026-11-20T08:00:00Z"';
+    throw new KlatchError('invalid_input', { sentence });
+  }
+  const { conversationId, startSeq, lastSeq } = hook;
+  return firstSeqSince(tx, { conversationId, after: startSeq, lastSeq }, timestamp);
+}
+
+async function redeliverSingle(tx: Transaction, hook: LockedHook, ids: readonly string[]): Promise<Seq> {
+  const seqs = [...new Set(ids.map((id) => seqOf(hook, 'only', id)))];
+  const early = seqs.find((seq) => seq <= hook.startSeq);
+  if (early !== undefined) {
+    const id = messageId(hook.conversationId, early);
+    const sentence = `only: ${id} is older than the reverse webhook, which never gets it`;
+    throw new KlatchError('invalid_input', { sentence });
+  }
+  if (!(await redeliverOnly(tx, hook, seqs))) {
+    const sentence = `This reverse webhook has too many messages to repeat: at most ${MAX_RETRIES} at a time; nothing was done, please repeat it later`;
+    throw new KlatchError('retries_full', { sentence });
+  }
+  return Math.min(...seqs) as Seq;
+}
+
+/** The seq of a message of the hook's group by its id. Throws `invalid_input` when it is not one. */
+function seqOf({ conversationId, lastSeq }: LockedHook, key: 'from' | 'only', id: string): Seq {
+  const [, group, seq] = MESSAGE_ID.exec(id) ?? [];
+  if (Number(group) === conversationId && Number(seq) <= lastSeq) return Number(seq) as Seq;
+  const what = group !== undefined ? id : key === 'from' ? 'it' : 'one of the ids';
+  throw new KlatchError('invalid_input', { sentence: `${key}: ${what} is not the id of a message of this group` });
+}
+
+/** Drops all that a hook has still to deliver; resolves with how many messages that were. Throws `hook_not_found`. */
+export async function skipHookBacklog(services: Services, hook: HookAccess): Promise<number> {
+  return withLockedHook(services, hook, {
+    unknown: 'The backlog may have been dropped: look at the hook before you repeat it',
+    work: async (tx, locked) => (await skipBacklog(tx, locked))?.count ?? 0,
+  });
+}
+
+export const redeliverHook = defineConversationOperation({
+  name: 'hooks.redeliver',
+  summary: 'Send messages of a reverse webhook again: from a message or a time on, or single ones.',
+  input: z
+    .strictObject({ hook: hookNumber, from: fromSchema.optional(), only: onlySchema.optional() })
+    .refine(({ from, only }) => (from === undefined) !== (only === undefined), 'give one of "from" and "only"'),
+  output: z.object({ id: z.int(), group: z.int(), from: z.string().nullable(), pending: z.int() }),
+  who: 'group-admin',
+  on: 'hook',
+  scope: 'hooks:manage',
+  errors: ['hook_not_found', 'retries_full', 'rate_exceeded', 'change_unheard'],
+  run: async (services, { hook: id, from, only }, caller, access) => {
+    const hook = await hookByAccess(services, access, caller);
+    limitHookChanges(services, hook);
+    const sent = await redeliverMessages(services, hook, from === undefined ? { only: only! } : { from });
+    return { id, group: hook.conversationId, ...sent };
+  },
+});
+
+export const skipHook = defineConversationOperation({
+  name: 'hooks.skip',
+  summary: 'Drop all that a reverse webhook still has to deliver; it goes on with the next message.',
+  input: z.strictObject({ hook: hookNumber }),
+  output: z.object({ id: z.int(), group: z.int(), skipped: z.int() }),
+  who: 'group-admin',
+  on: 'hook',
+  scope: 'hooks:manage',
+  errors: ['hook_not_found', 'rate_exceeded', 'change_unheard'],
+  run: async (services, { hook: id }, caller, access) => {
+    const hook = await hookByAccess(services, access, caller);
+    limitHookChanges(services, hook);
+    return { id, group: hook.conversationId, skipped: await skipHookBacklog(services, hook) };
+  },
+});

@@ -1,0 +1,100 @@
+import * as z from 'zod';
+import { KlatchError } from '../../errors.ts';
+import type { ConversationId, HookId } from '../../model/ids.ts';
+import type { Transaction } from '../../storage/db/connection.ts';
+import { violates } from '../../storage/db/database-error.ts';
+import { lockGroup } from '../../storage/groups/groups.ts';
+import type { HookDetails, ListedHook } from '../../storage/hooks/hook-list.ts';
+import { countHooks, findHookByUrl, restoreHook } from '../../storage/hooks/hooks.ts';
+import { insertNotice } from '../../storage/messages/notices.ts';
+import { resolveHook } from '../core/access.ts';
+import { translateReadErrors } from '../core/database-errors.ts';
+import { actorByAccess, limitHookChanges, type HookAccess } from './hook-actor.ts';
+import { changeHook } from './hook-announce.ts';
+import { defineConversationOperation } from '../core/operation.ts';
+import { hookNumber } from '../core/schemas.ts';
+import type { Services } from '../core/services.ts';
+
+export const restoreRemovedHook = defineConversationOperation({
+  name: 'hooks.restore',
+  summary: 'Bring back a reverse webhook that a 410 of its target removed, with its id, secret and cursor.',
+  input: z.strictObject({ hook: hookNumber }),
+  output: z.object({ id: z.int(), group: z.int(), host: z.string(), pending: z.int() }),
+  who: 'group-admin',
+  on: 'hook',
+  scope: 'hooks:manage',
+  errors: ['hook_not_restorable', 'hooks_full', 'hook_exists', 'rate_exceeded', 'change_unheard'],
+  run: async (services, { hook: id }, caller, access) => {
+    const { database, bus } = services;
+    const hook: HookAccess = { ...actorByAccess(access, caller), hookId: id as HookId };
+    limitHookChanges(services, hook);
+    const { conversationId } = hook;
+    const { url } = await translateReadErrors(database.general.run((sql) => resolveHook(sql, id)));
+    try {
+      return await changeHook(services, hook, async () => {
+        const { pending } = await database.general.transaction((tx) => restore(services, tx, hook));
+        return { id, group: conversationId, host: new URL(url).host, pending };
+      });
+    } catch (error) {
+      if (!violates(error, 'reverse_hook_url')) throw error;
+      throw await hookExistsError(services, { id, conversationId, url }, error);
+    } finally {
+      bus.publish('conversationsChanged', [conversationId]);
+    }
+  },
+});
+
+/** Beneath the head's lock nobody counts hooks, registers one, or restores this one. */
+async function restore(services: Services, tx: Transaction, access: HookAccess): Promise<HookDetails> {
+  const { conversationId, hookId: id, actorId, lockAccess: admit } = access;
+  const max = services.config.limits.hooksPerGroup;
+  await lockGroup(tx, conversationId);
+  await admit(tx);
+  const hook = await resolveHook(tx, id);
+  assertRestorable(services, hook);
+  if ((await countHooks(tx, conversationId)) >= max) {
+    const sentence = `Group ${conversationId} has ${max} reverse webhooks already, as many as it may have (limits.hooks-per-group)`;
+    throw new KlatchError('hooks_full', { sentence });
+  }
+  // Between the look and this one its row can only have gone for good.
+  if (!(await restoreHook(tx, id)))
+    throw new KlatchError('not_found', { sentence: `There is no reverse webhook ${id}` });
+  const details = { hook: id, host: new URL(hook.url).hostname };
+  await insertNotice(tx, { conversationId, kind: 'hook_restored', actorId, details });
+  return hook;
+}
+
+async function hookExistsError(
+  { database }: Services,
+  hook: { id: number; conversationId: ConversationId; url: string },
+  cause: unknown,
+): Promise<KlatchError> {
+  const { id, conversationId, url } = hook;
+  const other = await translateReadErrors(database.general.run((sql) => findHookByUrl(sql, conversationId, url)));
+  const which = other === null ? 'another one' : `reverse webhook ${other}`;
+  const sentence = `The URL of reverse webhook ${id} was registered again meanwhile, as ${which}: remove that one first, or leave it at that`;
+  return new KlatchError('hook_exists', { sentence, cause });
+}
+
+/** Until when a hook that its target removed at this moment can be brought back. */
+export function restorableUntil({ config }: Services, removedAt: Date): Date {
+  return new Date(removedAt.getTime() + config.retention.removedHooksMs);
+}
+
+/** Checks that a hook may be brought back; throws `hook_not_restorable` with the reason. */
+function assertRestorable(services: Services, hook: ListedHook): void {
+  const notRestorable = (sentence: string): KlatchError => new KlatchError('hook_not_restorable', { sentence });
+  if (hook.removedAt === null)
+    throw notRestorable(`Reverse webhook ${hook.id} is not removed: there is nothing to restore`);
+  // The contract keeps what a target's 410 removed. What its group deleted was not wanted any more.
+  if (hook.removedBy === 'client') {
+    throw notRestorable(
+      `Reverse webhook ${hook.id} was deleted by its group or an administrator, not by a 410 of its target: register it again`,
+    );
+  }
+  const until = restorableUntil(services, hook.removedAt);
+  if (Date.now() >= until.getTime()) {
+    const sentence = `Reverse webhook ${hook.id} was removed too long ago: it could be restored until ${until.toISOString()} (retention.removed-hooks)`;
+    throw notRestorable(sentence);
+  }
+}

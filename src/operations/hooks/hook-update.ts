@@ -1,0 +1,154 @@
+import * as z from 'zod';
+import { KlatchError } from '../../errors.ts';
+import { newHookSecret } from '../../model/hook-secret.ts';
+import type { Transaction } from '../../storage/db/connection.ts';
+import { lockGroup } from '../../storage/groups/groups.ts';
+import { applyChanges, lockHook, type HookChanges, type LockedHook } from '../../storage/hooks/hook-control.ts';
+import { findHooks, removeHook } from '../../storage/hooks/hooks.ts';
+import { insertNotice } from '../../storage/messages/notices.ts';
+import { unknownOutcome } from '../core/database-errors.ts';
+import { limitHookChanges, hookByAccess, type HookAccess } from './hook-actor.ts';
+import { changeHook } from './hook-announce.ts';
+import { healthOf, hookHealthSchema, requireSigning, type HookHealthReport } from './hooks.ts';
+import { defineConversationOperation } from '../core/operation.ts';
+import { hookNumber } from '../core/schemas.ts';
+import type { Services } from '../core/services.ts';
+
+/**
+ * Runs `work` on a hook beneath its lock, and with `notices` beneath its group's, and commits; when it resolves, nothing
+ * of before is sent any more. Throws `hook_not_found`, what `admit` and `work` throw, `change_unheard`, and
+ * `outcome_unknown` with the sentence `unknown`.
+ */
+export async function withLockedHook<T>(
+  services: Services,
+  hook: HookAccess,
+  control: { unknown: string; notices?: true; work: (tx: Transaction, hook: LockedHook) => Promise<T> },
+): Promise<T> {
+  return changeHook(services, hook, async () => {
+    try {
+      return await services.database.general.transaction(async (tx) => {
+        // The head first, as everybody who tells the group of a hook.
+        if (control.notices === true) await lockGroup(tx, hook.conversationId);
+        await hook.lockAccess(tx);
+        const locked = await lockHook(tx, hook);
+        if (locked === null) throw new KlatchError('hook_not_found');
+        return control.work(tx, locked);
+      });
+    } catch (error) {
+      throw unknownOutcome(error, control.unknown);
+    }
+  });
+}
+
+/** What of a hook is to be changed, checked by its edge. */
+export interface HookUpdate extends Omit<HookChanges, 'secretSealed'> {
+  /** A new secret; the one until now signs beside it for 24 hours. */
+  readonly rotateSecret: boolean;
+}
+
+const UPDATE_OUTCOME_UNKNOWN =
+  'The hook may have been changed: look at it before you repeat it; if its secret was to be replaced, replace it again, since the new one is not shown twice';
+
+/**
+ * Changes how a hook delivers; what is so already stays without a trace. Resolves with its health, and its new secret if
+ * it was to get one. Throws `hook_not_found` and `no_server_key`.
+ */
+export async function applyHookUpdate(
+  services: Services,
+  hook: HookAccess,
+  { rotateSecret, ...changes }: HookUpdate,
+): Promise<{ health: HookHealthReport; secret: string | null }> {
+  if (changes.signature !== undefined) requireSigning(services, changes.signature);
+  const secret = rotateSecret ? newHookSecret() : null;
+  const secretSealed = secret === null ? undefined : services.sealer.seal('hook-secret', secret);
+  let updated: { health: HookHealthReport; secret: string | null } | null = null;
+  const work = async (tx: Transaction, locked: LockedHook): Promise<NonNullable<typeof updated>> => {
+    await applyChanges(tx, locked, { ...changes, secretSealed });
+    // In the same transaction: a secret whose answer fails after the commit would be known to nobody.
+    const [info] = await findHooks(tx, hook.conversationId, hook.hookId);
+    updated = { health: healthOf(services, info!), secret };
+    return updated;
+  };
+  try {
+    return await withLockedHook(services, hook, { unknown: UPDATE_OUTCOME_UNKNOWN, work });
+  } catch (error) {
+    // A node that has not heard of it signs with the old secret, which holds for a day. The new one is shown only here.
+    const isUnconfirmed = error instanceof KlatchError && error.code === 'change_unheard';
+    if (isUnconfirmed && updated !== null && secret !== null && changes.paused !== true) return updated;
+    throw error;
+  }
+}
+
+/**
+ * Removes a hook; when it resolves, no new attempt starts on any node. Throws `hook_not_found`, and `change_unheard` for a
+ * hook that is removed and whose node has not confirmed it.
+ */
+export async function unregisterHook(services: Services, hook: HookAccess): Promise<void> {
+  const { conversationId, hookId, actorId } = hook;
+  const remove = async (tx: Transaction): Promise<void> => {
+    const url = await removeHook(tx, conversationId, hookId);
+    const details = { hook: hookId, host: new URL(url!).hostname };
+    await insertNotice(tx, { conversationId, kind: 'hook_removed', actorId, details });
+  };
+  try {
+    await withLockedHook(services, hook, {
+      unknown: 'The hook may have been removed: repeat the request, an unknown hook is answered 410',
+      notices: true,
+      work: remove,
+    });
+  } finally {
+    // Whatever was answered: a removal that is not confirmed, or whose commit was lost, is one.
+    services.bus.publish('conversationsChanged', [conversationId]);
+  }
+}
+
+/** What can be changed of a hook, as every edge takes it. */
+export const hookChangesSchema = {
+  paused: z.boolean().optional(),
+  order: z.enum(['strict', 'none']).optional(),
+  batch: z.int().min(1).max(100).optional(),
+  signature: z.enum(['v1', 'v1a', 'both']).optional(),
+  skip: z
+    .array(z.enum(['webhook', 'bot']))
+    .max(2)
+    .optional(),
+  rotate_secret: z.boolean().optional(),
+};
+
+export const updateHook = defineConversationOperation({
+  name: 'hooks.update',
+  summary: 'Pause or resume a reverse webhook, change how it delivers, or replace its secret.',
+  input: z.strictObject({ hook: hookNumber, ...hookChangesSchema }),
+  output: hookHealthSchema.extend({
+    id: z.int(),
+    group: z.int(),
+    /** Only when it was replaced; the one before it signs too for 24 hours. */
+    secret: z.string().optional(),
+  }),
+  who: 'group-admin',
+  on: 'hook',
+  scope: 'hooks:manage',
+  errors: ['hook_not_found', 'no_server_key', 'rate_exceeded', 'change_unheard'],
+  run: async (services, { hook: id, rotate_secret: rotateSecret = false, ...changes }, caller, access) => {
+    const hook = await hookByAccess(services, access, caller);
+    limitHookChanges(services, hook);
+    const { health, secret } = await applyHookUpdate(services, hook, { ...changes, rotateSecret });
+    return { id, group: hook.conversationId, ...health, ...(secret === null ? {} : { secret }) };
+  },
+});
+
+export const removeGroupHook = defineConversationOperation({
+  name: 'hooks.remove',
+  summary: 'Remove a reverse webhook of a group for good.',
+  input: z.strictObject({ hook: hookNumber }),
+  output: z.object({ id: z.int(), group: z.int() }),
+  who: 'group-admin',
+  on: 'hook',
+  scope: 'hooks:manage',
+  errors: ['hook_not_found', 'change_unheard'],
+  run: async (services, { hook: id }, caller, access) => {
+    const hook = await hookByAccess(services, access, caller);
+    await unregisterHook(services, hook);
+    return { id, group: hook.conversationId };
+  },
+});

@@ -1,0 +1,138 @@
+import * as z from 'zod';
+import { KlatchError } from '../../errors.ts';
+import { hookState } from '../../model/hook.ts';
+import type { ConversationId, HookId } from '../../model/ids.ts';
+import { newHookSecret } from '../../model/hook-secret.ts';
+import type { Sql } from '../../storage/db/connection.ts';
+import { violates } from '../../storage/db/database-error.ts';
+import { lockGroup } from '../../storage/groups/groups.ts';
+import type { HookReference } from '../../storage/hooks/hook-control.ts';
+import { countHooks, findHooks, insertHook } from '../../storage/hooks/hooks.ts';
+import type { HookInfo, HookSignature, NewHook } from '../../storage/hooks/hooks.ts';
+import { insertNotice } from '../../storage/messages/notices.ts';
+import { translateReadErrors, unknownOutcome } from '../core/database-errors.ts';
+import type { HookActor } from './hook-actor.ts';
+import { parseHookUrl } from './hook-url.ts';
+import type { Services } from '../core/services.ts';
+
+export const hookStateSchema = z.enum(['active', 'failing', 'parked', 'paused']);
+
+/** A hook in its group's list. */
+export const hookSummarySchema = z.object({ id: z.int(), url: z.string(), state: hookStateSchema, pending: z.int() });
+
+/** A hook's health. */
+export const hookHealthSchema = z.object({
+  state: hookStateSchema,
+  pending: z.int(),
+  oldest_pending_at: z.string().nullable(),
+  last_success_at: z.string().nullable(),
+  last_error: z.object({ at: z.string(), category: z.string().nullable(), code: z.int().nullable() }).nullable(),
+  next_attempt_at: z.string().nullable(),
+});
+
+export type HookHealthReport = z.infer<typeof hookHealthSchema>;
+
+/** What a registration asks for, checked by its edge except for the URL. */
+export type HookRequest = Pick<NewHook, 'url' | 'description' | 'order' | 'batch' | 'signature' | 'skip'>;
+
+/** Counts a registration, before its input is read. Throws `rate_exceeded`. */
+export function limitRegistrations({ config, registrationLimiter }: Services, actor: HookActor): void {
+  if (!actor.isRateLimited || registrationLimiter.reserve(actor.conversationId, 0) !== null) return;
+  const sentence = `A group takes ${config.limits.registrationsPerMinute} registrations a minute, refused ones too; please repeat it later`;
+  throw new KlatchError('rate_exceeded', { sentence });
+}
+
+/**
+ * Registers a reverse webhook that was counted; forwarding starts with the first message committed after it. Throws what
+ * `admit` throws, `hook_url`, `hook_address`, `no_server_key`, `hooks_full` and `hook_exists`.
+ */
+export async function registerHook(
+  services: Services,
+  actor: HookActor,
+  request: HookRequest,
+): Promise<{ id: HookId; secret: string }> {
+  const { database, sealer, bus, config, policy } = services;
+  const { conversationId, actorId } = actor;
+  const url = parseHookUrl(request.url, policy);
+  requireSigning(services, request.signature);
+  const secret = newHookSecret();
+  const secretSealed = sealer.seal('hook-secret', secret);
+  try {
+    const id = await database.general.transaction(async (tx) => {
+      // Beneath the head's lock nobody numbers a message or counts hooks, so start_seq and the bound are exact.
+      const head = await lockGroup(tx, conversationId);
+      // A rotation waits for the same lock: a request that was let in before it does nothing after it.
+      await actor.lockAccess(tx);
+      const hook: NewHook = { ...request, url, conversationId, secretSealed, startSeq: head!.lastSeq };
+      if ((await countHooks(tx, conversationId)) >= config.limits.hooksPerGroup) {
+        const sentence = `A group has at most ${config.limits.hooksPerGroup} reverse webhooks (limits.hooks-per-group)`;
+        throw new KlatchError('hooks_full', { sentence });
+      }
+      const hookId = await insertHook(tx, hook);
+      const details = { hook: hookId, host: new URL(url).hostname };
+      await insertNotice(tx, { conversationId, kind: 'hook_added', actorId, details });
+      return hookId;
+    });
+    return { id, secret };
+  } catch (error) {
+    if (violates(error, 'reverse_hook_url')) throw new KlatchError('hook_exists', { cause: error });
+    throw unknownOutcome(error, 'The hook may have been registered: look at the list before you repeat it');
+  } finally {
+    // Whatever was answered: a registration whose commit was lost is a registration.
+    bus.publish('hooksChanged', [conversationId]);
+    bus.publish('conversationsChanged', [conversationId]);
+  }
+}
+
+/** Throws `no_server_key` where deliveries could not be signed as asked: nothing would ever arrive. */
+export function requireSigning({ serverKeys }: Services, signature: HookSignature): void {
+  if (signature !== 'v1' && serverKeys.length === 0) throw new KlatchError('no_server_key');
+}
+
+/** The group's hooks, oldest first. */
+export function groupHooks(
+  services: Services,
+  conversationId: ConversationId,
+): Promise<z.infer<typeof hookSummarySchema>[]> {
+  return translateReadErrors(services.database.general.run((sql) => readGroupHooks(services, sql, conversationId)));
+}
+
+/** The same beside other readings. */
+export async function readGroupHooks(
+  services: Services,
+  sql: Sql,
+  conversationId: ConversationId,
+): Promise<z.infer<typeof hookSummarySchema>[]> {
+  const hooks = await findHooks(sql, conversationId, null);
+  return hooks.map((hook) => ({ id: hook.id, url: hook.url, state: stateOf(services, hook), pending: hook.pending }));
+}
+
+/** A hook's health; throws `hook_not_found`. */
+export async function readHookHealth(services: Services, reference: HookReference): Promise<HookHealthReport> {
+  const { conversationId, hookId } = reference;
+  const [hook] = await translateReadErrors(
+    services.database.general.run((sql) => findHooks(sql, conversationId, hookId)),
+  );
+  if (hook === undefined) throw new KlatchError('hook_not_found');
+  return healthOf(services, hook);
+}
+
+/** A hook's health as every edge shows it. */
+export function healthOf(services: Services, hook: HookInfo): HookHealthReport {
+  const iso = (date: Date | null): string | null => date?.toISOString() ?? null;
+  return {
+    state: stateOf(services, hook),
+    pending: hook.pending,
+    oldest_pending_at: iso(hook.oldestPendingAt),
+    last_success_at: iso(hook.lastSuccessAt),
+    last_error:
+      hook.lastErrorAt === null
+        ? null
+        : { at: hook.lastErrorAt.toISOString(), category: hook.lastErrorCategory, code: hook.lastErrorCode },
+    next_attempt_at: iso(hook.nextAttemptAt),
+  };
+}
+
+function stateOf({ config }: Services, hook: HookInfo): z.infer<typeof hookStateSchema> {
+  return hookState(hook, Date.now(), config.delivery.parkAfterMs);
+}

@@ -1,0 +1,39 @@
+import { KlatchError } from '../../errors.ts';
+import type { AccountId } from '../../model/ids.ts';
+import { listFileStatuses, type FileStatus } from '../../storage/messages/attachments.ts';
+import { translateReadErrors } from '../core/database-errors.ts';
+import type { Services } from '../core/services.ts';
+
+/** Throws `invalid_input` for more files than a message may carry, and for one that is named twice. */
+export function checkAttachments(ids: readonly string[], max: number): readonly string[] {
+  if (ids.length > max)
+    throw invalid(`files: a message carries at most ${max} (limits.attachments), not ${ids.length}`);
+  const duplicate = ids.findIndex((id, index) => ids.indexOf(id) !== index);
+  if (duplicate !== -1) throw invalid(`files: number ${duplicate + 1} is named twice`);
+  return ids;
+}
+
+/** Throws `file_unusable` where the account cannot attach one of these; says which by its number, for names are its own. */
+export async function assertAttachable(
+  { database }: Pick<Services, 'database'>,
+  accountId: AccountId,
+  ids: readonly string[],
+): Promise<void> {
+  if (ids.length === 0) return;
+  const statuses = await translateReadErrors(database.general.run((sql) => listFileStatuses(sql, accountId, ids)));
+  const index = statuses.findIndex((status) => status !== 'free');
+  if (index === -1) return;
+  const sentence = `files: number ${index + 1} cannot be attached: ${REASONS[statuses[index]!]}`;
+  throw new KlatchError('file_unusable', { sentence });
+}
+
+const REASONS: Readonly<Record<FileStatus, string>> = {
+  free: 'somebody else is using it right now; please repeat it',
+  unknown: 'the sender has no such file',
+  incomplete: 'it is not complete yet',
+  attached: 'another message carries it already',
+};
+
+function invalid(sentence: string): KlatchError {
+  return new KlatchError('invalid_input', { sentence });
+}

@@ -1,0 +1,117 @@
+import * as z from 'zod';
+import { KlatchError } from '../../errors.ts';
+import type { AccountId, Seq } from '../../model/ids.ts';
+import type { StoredMessage } from '../../storage/messages/changes.ts';
+import { eraseMessage, isBlocked, lockMessage, rewriteMessage, type ChangeableMessage } from '../../storage/messages/messages.ts';
+import type { Transaction } from '../../storage/db/connection.ts';
+import { CommitUnknownError } from '../../storage/db/database-error.ts';
+import { insertNotice } from '../../storage/messages/notices.ts';
+import { unknownOutcome } from '../core/database-errors.ts';
+import { MESSAGE_LIMITS } from '../core/input-limits.ts';
+import { checkMessageText } from '../core/message-text.ts';
+import { notAMember, requireNotArchived } from './messages.ts';
+import { requireAccount } from '../core/caller.ts';
+import { defineConversationOperation } from '../core/operation.ts';
+import type { ConversationAccess } from '../core/conversation-access.ts';
+import { conversationNumber, seqSchema } from '../core/schemas.ts';
+import type { Services } from '../core/services.ts';
+import { messageSchema, serializeMessage, type SerializedMessage } from '../core/serializers.ts';
+
+const OUTCOME_UNKNOWN =
+  'The answer of the database was lost: the message may have been changed. Repeating this does no harm';
+
+export const editMessage = defineConversationOperation({
+  name: 'messages.edit',
+  summary:
+    "Give a message of one's own another text, or any as the group's owner or admin, which a notice tells: it takes a new rev and keeps its seq and its files.",
+  input: z.strictObject({ conversation: conversationNumber, seq: seqSchema, text: z.string() }),
+  output: messageSchema,
+  on: 'conversation',
+  who: 'member',
+  scope: 'messages:write',
+  limits: MESSAGE_LIMITS,
+  errors: ['group_archived', 'blocked', 'too_large', 'outcome_unknown'],
+  run: (services, { seq, text: given }, caller, access) => {
+    const { accountId } = requireAccount(caller);
+    const { textCodePoints } = services.config.limits;
+    const text = checkMessageText(given, textCodePoints, { hasAttachments: true });
+    return reviseMessage(services, { access, seq, accountId }, async (tx, message) => {
+      requireNotArchived(message);
+      if (message.deletedAt !== null) throw new KlatchError('not_found', { sentence: `Message ${seq} was deleted` });
+      const isOwn = message.sender.id === accountId;
+      if (!isOwn) requireModerator(access, message, 'edit');
+      const key = { conversationId: access.conversationId, accountId };
+      if (access.kind === 'private' && (await isBlocked(tx, key))) throw new KlatchError('blocked');
+      // What it carries stays with it, and is all that it needs.
+      if (text === '') checkMessageText(given, textCodePoints, { hasAttachments: message.attachments.length > 0 });
+      if (message.text === text) return null;
+      const { rev, at } = await rewriteMessage(tx, { ...key, seq: message.seq }, text);
+      // Or it would read as if its sender had said that.
+      const { conversationId } = key;
+      const details = { seq: message.seq };
+      if (!isOwn) await insertNotice(tx, { conversationId, kind: 'message_edited', actorId: accountId, details });
+      return { ...message, text, rev, editedAt: at };
+    });
+  },
+});
+
+export const deleteMessage = defineConversationOperation({
+  name: 'messages.delete',
+  summary:
+    "Delete a message of one's own, or any as the group's owner or admin: its text is erased and its files are removed, its place stays.",
+  input: z.strictObject({ conversation: conversationNumber, seq: seqSchema }),
+  output: messageSchema,
+  on: 'conversation',
+  who: 'member',
+  scope: 'messages:write',
+  errors: ['group_archived', 'outcome_unknown'],
+  run: (services, { seq }, caller, access) => {
+    const { accountId } = requireAccount(caller);
+    return reviseMessage(services, { access, seq, accountId }, async (tx, message) => {
+      if (!isModerator(access, message)) requireNotArchived(message);
+      if (message.sender.id !== accountId) requireModerator(access, message, 'delete');
+      if (message.deletedAt !== null) return null;
+      const { rev, at } = await eraseMessage(tx, { conversationId: access.conversationId, seq: message.seq });
+      return { ...message, text: '', label: null, iconUrl: null, attachments: [], rev, deletedAt: at };
+    });
+  },
+});
+
+/** By the role that was read beneath the lock. */
+function isModerator({ kind }: ConversationAccess, { role }: ChangeableMessage): boolean {
+  return kind === 'group' && role !== 'member';
+}
+
+/** Throws `forbidden` for who may change only what is their own. */
+function requireModerator(access: ConversationAccess, message: ChangeableMessage, verb: 'edit' | 'delete'): void {
+  if (isModerator(access, message)) return;
+  const who = access.kind === 'group' ? 'who wrote a message, owners and admins' : 'who wrote a message';
+  throw new KlatchError('forbidden', { sentence: `Only ${who} may ${verb} it` });
+}
+
+/** What a change makes of a message; null: it is so already, and takes no new rev. */
+type Revise = (tx: Transaction, message: ChangeableMessage) => Promise<StoredMessage | null>;
+
+async function reviseMessage(
+  { database, bus }: Services,
+  { access, seq, accountId }: { access: ConversationAccess; seq: number; accountId: AccountId },
+  revise: Revise,
+): Promise<SerializedMessage> {
+  const { conversationId } = access;
+  // Also of what is so already: it may have been changed by a request whose answer was lost, and nobody have heard.
+  const publish = (): void => bus.publish('conversationsChanged', [conversationId]);
+  try {
+    const message = await database.general.transaction(async (tx) => {
+      const found = await lockMessage(tx, { conversationId, seq: seq as Seq, accountId });
+      // Judged beneath the lock: who was a member when the request came may have been removed since.
+      if (found !== null && found.role === null) throw notAMember(conversationId);
+      if (found === null) throw new KlatchError('not_found', { sentence: `There is no message ${seq} here` });
+      return (await revise(tx, found)) ?? found;
+    });
+    publish();
+    return serializeMessage(conversationId, message);
+  } catch (error) {
+    if (error instanceof CommitUnknownError) publish();
+    throw unknownOutcome(error, OUTCOME_UNKNOWN);
+  }
+}

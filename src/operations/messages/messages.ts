@@ -1,0 +1,155 @@
+import { createHash } from 'node:crypto';
+import * as z from 'zod';
+import { KlatchError, SAFE_REPEAT } from '../../errors.ts';
+import { messageId, type AccountId, type ConversationId } from '../../model/ids.ts';
+import { CommitUnknownError } from '../../storage/db/database-error.ts';
+import { findGroupRole, findMembershipStatus } from '../../storage/groups/members.ts';
+import { isBlocked } from '../../storage/messages/messages.ts';
+import type { Post, Posted } from '../../storage/messages/write-posts.ts';
+import { resolveAccount } from '../core/access.ts';
+import { checkAttachments, assertAttachable } from './attachments.ts';
+import type { Caller } from '../core/caller.ts';
+import { translateReadErrors } from '../core/database-errors.ts';
+import { MESSAGE_LIMITS } from '../core/input-limits.ts';
+import { checkMessageText } from '../core/message-text.ts';
+import { defineConversationOperation } from '../core/operation.ts';
+import type { ConversationAccess } from '../core/conversation-access.ts';
+import { conversationReference, fileIdSchema } from '../core/schemas.ts';
+import type { Services } from '../core/services.ts';
+import { nickSchema } from '../accounts/users.ts';
+
+const clientIdSchema = z.string().regex(/^[\x21-\x7e]{1,255}$/, 'must have 1 to 255 visible ASCII characters');
+/** The most that `limits.attachments` can be set to. */
+const MAX_FILES = 100;
+/** A post that is refused for a reason that is gone when one looks for it (left and joined at once) is tried so often. */
+const MAX_ATTEMPTS = 3;
+
+export const sendMessage = defineConversationOperation({
+  name: 'messages.send',
+  summary: 'Post a message into a conversation; the answer comes once it is stored.',
+  input: z.strictObject({
+    conversation: conversationReference,
+    /** May be empty where there are files. */
+    text: z.string(),
+    /** Files of the sender's own that are stored and in no message yet; the message carries them in this order. */
+    files: z.array(fileIdSchema).max(MAX_FILES).optional(),
+    /** A repeat with the same one, the same text and the same files posts nothing and answers the first message, for 24 hours. */
+    client_id: clientIdSchema.optional(),
+    /** The command line's alone: the nick of the member who posts. */
+    as: nickSchema.optional(),
+  }),
+  output: z.object({ id: z.string(), conversation: z.int(), seq: z.int(), repeated: z.boolean() }),
+  on: 'conversation',
+  who: 'member',
+  scope: 'messages:write',
+  limits: MESSAGE_LIMITS,
+  errors: [
+    'group_archived',
+    'blocked',
+    'file_unusable',
+    'key_reused',
+    'not_member',
+    'too_large',
+    'intake_full',
+    'outcome_unknown',
+  ],
+  run: async (services, { text: given, files = [], client_id: clientId, as }, caller, { conversationId }) => {
+    const { limits } = services.config;
+    const attachments = checkAttachments(files, limits.attachments);
+    const text = checkMessageText(given, limits.textCodePoints, { hasAttachments: attachments.length > 0 });
+    const senderId = await senderOf(services, caller, { conversationId, as });
+    const unlabelled = { tokenHash: null, label: null, iconUrl: null, hops: 0 };
+    // Beside the keys of the webhook and of other members: a key means something to its own sender only.
+    const keyed = {
+      key: clientId === undefined ? null : `account:${senderId}:${clientId}`,
+      bodyHash: null as string | null,
+    };
+    if (clientId !== undefined) keyed.bodyHash = bodyHash(text, attachments);
+    const post = { ...unlabelled, ...keyed, conversationId, senderId, text, attachments };
+    const posted = await appendAsMember(services, post);
+    if (posted.outcome === 'repeat' && !posted.sameBody) {
+      const sentence = 'This client_id was used for another text or other files; use a new one for a new message';
+      throw new KlatchError('key_reused', { sentence });
+    }
+    const { seq } = posted;
+    const repeated = posted.outcome === 'repeat';
+    return { id: messageId(conversationId, seq), conversation: conversationId, seq, repeated };
+  },
+});
+
+/** Ids have a fixed length and no NUL, which no text holds: two different messages are never hashed as one. */
+function bodyHash(text: string, attachments: readonly string[]): string {
+  return createHash('sha256')
+    .update([text, ...attachments].join('\u0000'))
+    .digest('hex');
+}
+
+/** Who posts: the caller, or the member that the command line names. */
+async function senderOf(
+  { database }: Services,
+  caller: Caller,
+  { conversationId, as }: { conversationId: ConversationId; as: string | undefined },
+): Promise<AccountId> {
+  if (caller.kind === 'account') {
+    if (as === undefined) return caller.accountId;
+    throw new KlatchError('forbidden', { sentence: 'as: only the command line posts for others' });
+  }
+  if (as === undefined)
+    throw new KlatchError('invalid_input', { sentence: 'as: give the nick of the member who posts' });
+  return translateReadErrors(
+    database.general.run(async (sql) => {
+      const { id: accountId } = await resolveAccount(sql, as);
+      const role = await findGroupRole(sql, { conversationId, accountId });
+      const sentence = `${as} is not a member of group ${conversationId}: only members can post`;
+      if (role === null) throw new KlatchError('not_member', { sentence });
+      return accountId;
+    }),
+  );
+}
+
+/** Posts as a member. Throws what keeps the post out: no membership, an archived group, a block, a file. */
+async function appendAsMember(services: Services, post: Post): Promise<Exclude<Posted, { outcome: 'refused' }>> {
+  for (let attempts = 1; ; attempts += 1) {
+    const posted = await appendPost(services, post);
+    if (posted.outcome !== 'refused') return posted;
+    await assertMayPost(services, { conversationId: post.conversationId, accountId: post.senderId });
+    await assertAttachable(services, post.senderId, post.attachments);
+    if (attempts === MAX_ATTEMPTS) throw notAMember(post.conversationId);
+  }
+}
+
+async function assertMayPost(
+  { database }: Services,
+  key: { conversationId: ConversationId; accountId: AccountId },
+): Promise<void> {
+  await translateReadErrors(
+    database.general.run(async (sql) => {
+      const status = await findMembershipStatus(sql, key);
+      if (status === null || status.role === null) throw notAMember(key.conversationId);
+      if (status.archived) throw new KlatchError('group_archived');
+      if (await isBlocked(sql, key)) throw new KlatchError('blocked');
+    }),
+  );
+}
+
+/** For who is no member any more, when a statement finds that out. */
+export function notAMember(conversationId: ConversationId): KlatchError {
+  return new KlatchError('not_found', { sentence: `You are in no conversation ${conversationId}` });
+}
+
+/** Throws `group_archived` where nothing may be written any more. */
+export function requireNotArchived({ archived }: Pick<ConversationAccess, 'archived'>): void {
+  if (archived) throw new KlatchError('group_archived');
+}
+
+/** Hands a post to the message log. Throws `outcome_unknown`, with what to do, when nobody can tell whether it is there. */
+export async function appendPost({ messageLog }: Services, post: Post): Promise<Posted> {
+  try {
+    return await messageLog.append(post);
+  } catch (error) {
+    if (!(error instanceof CommitUnknownError)) throw error;
+    const repeat = post.tokenHash === null ? 'Repeating it is safe with a client_id' : SAFE_REPEAT;
+    const sentence = `The answer of the database was lost: the message may have been posted. ${repeat}`;
+    throw new KlatchError('outcome_unknown', { sentence, cause: error });
+  }
+}

@@ -1,0 +1,66 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { KlatchError } from '../../errors.ts';
+import type { Seq } from '../../model/ids.ts';
+import type { Integration } from '../../storage/groups/integrations.ts';
+import type { Post, Posted } from '../../storage/messages/write-posts.ts';
+import { assertAttachable } from './attachments.ts';
+import { appendPost } from './messages.ts';
+import type { RateLimiter } from '../core/rate-limiter.ts';
+import type { Services } from '../core/services.ts';
+
+/** A message from outside, checked by its edge; `key` with its namespace. */
+export type WebhookMessage = Pick<Post, 'text' | 'label' | 'iconUrl' | 'hops' | 'attachments' | 'key' | 'bodyHash'>;
+
+/** Waits for this token's turn. Throws `rate_exceeded` when that is further away than a post may wait. */
+export async function awaitRateLimit(
+  limiter: RateLimiter<number>,
+  integration: Integration,
+  maxWaitMs: number,
+): Promise<void> {
+  const waitMs = limiter.reserve(integration.conversationId, maxWaitMs);
+  if (waitMs === null) throw new KlatchError('rate_exceeded');
+  if (waitMs > 0) await wait(waitMs);
+}
+
+/**
+ * Posts into the token's group as its integration. Resolves, after the commit, to the message's seq; for a repeat, to
+ * the first one's. Throws `wrong_token`, `group_archived`, `key_reused`, and what the log rejects with.
+ */
+export async function postMessage(services: Services, access: PresentedToken, message: WebhookMessage): Promise<Seq> {
+  return (await post(services, access, message)).seq;
+}
+
+/** The same with files of the integration; tells whether this message took them, or an earlier one is the answer. */
+export function postFiles(
+  services: Services,
+  access: PresentedToken,
+  message: WebhookMessage,
+): Promise<Exclude<Posted, { outcome: 'refused' }>> {
+  return post(services, access, message);
+}
+
+interface PresentedToken {
+  readonly integration: Integration;
+  readonly token: string;
+}
+
+async function post(
+  services: Services,
+  { integration, token }: PresentedToken,
+  message: WebhookMessage,
+): Promise<Exclude<Posted, { outcome: 'refused' }>> {
+  const posted = await appendPost(services, postOf(integration, message));
+  if (posted.outcome === 'refused') {
+    // What is remembered of the token was out of date, or the group is archived: the database knows.
+    const now = await services.tokens.revalidate(token);
+    if (now?.archived === false) await assertAttachable(services, integration.accountId, message.attachments);
+    throw new KlatchError(now !== null && now.archived ? 'group_archived' : 'wrong_token');
+  }
+  if (posted.outcome === 'repeat' && !posted.sameBody) throw new KlatchError('key_reused');
+  return posted;
+}
+
+function postOf({ conversationId, tokenHash, accountId: senderId }: Integration, message: WebhookMessage): Post {
+  const { text, label, iconUrl, hops, attachments, key, bodyHash } = message;
+  return { conversationId, tokenHash, senderId, text, label, iconUrl, hops, attachments, key, bodyHash };
+}

@@ -1,0 +1,59 @@
+import * as z from 'zod';
+import { KlatchError } from '../../errors.ts';
+import type { Seq } from '../../model/ids.ts';
+import { isBlocked } from '../../storage/messages/messages.ts';
+import { moveReadPosition } from '../../storage/messages/read-positions.ts';
+import { translateReadErrors } from '../core/database-errors.ts';
+import { notAMember, requireNotArchived } from './messages.ts';
+import { requireAccount } from '../core/caller.ts';
+import { defineConversationOperation } from '../core/operation.ts';
+import { conversationNumber, seqSchema } from '../core/schemas.ts';
+
+export const markRead = defineConversationOperation({
+  name: 'messages.read',
+  summary: 'Say that everything up to a message is read; the position moves forward only.',
+  input: z.strictObject({ conversation: conversationNumber, seq: seqSchema }),
+  output: z.object({
+    /** The position now: at most the newest message, and never before an earlier one. */
+    read_seq: z.int(),
+  }),
+  on: 'conversation',
+  who: 'member',
+  scope: 'messages:write',
+  errors: [],
+  run: async ({ database, bus }, { seq }, caller, { conversationId }) => {
+    const { accountId } = requireAccount(caller);
+    const key = { conversationId, accountId };
+    // Repeating it does no harm, so a lost answer is like one that was never sent.
+    const position = await translateReadErrors(database.general.run((sql) => moveReadPosition(sql, key, seq as Seq)));
+    if (position === null) throw notAMember(conversationId);
+    if (position.moved) bus.publish('ephemeral', { kind: 'read', ...key, seq: position.seq });
+    return { read_seq: position.seq };
+  },
+});
+
+export const sendTyping = defineConversationOperation({
+  name: 'messages.typing',
+  summary: 'Tell those who follow the conversation that the caller is writing; it is kept nowhere.',
+  input: z.strictObject({ conversation: conversationNumber }),
+  output: z.object({
+    /** False: they were told moments ago. */
+    told: z.boolean(),
+  }),
+  on: 'conversation',
+  who: 'member',
+  scope: 'messages:write',
+  errors: ['group_archived', 'blocked'],
+  run: async ({ database, bus, typingLimiter }, _input, caller, access) => {
+    const { accountId } = requireAccount(caller);
+    const { conversationId } = access;
+    requireNotArchived(access);
+    if (typingLimiter.reserve(`${conversationId}:${accountId}`, 0) === null) return { told: false };
+    const key = { conversationId, accountId };
+    if (access.kind === 'private' && (await translateReadErrors(database.general.run((sql) => isBlocked(sql, key))))) {
+      throw new KlatchError('blocked');
+    }
+    bus.publish('ephemeral', { kind: 'typing', ...key });
+    return { told: true };
+  },
+});

@@ -1,0 +1,42 @@
+import * as z from 'zod';
+import type { Rev } from '../../model/ids.ts';
+import { readChanges } from '../../storage/messages/changes.ts';
+import { notAMember } from './messages.ts';
+import { defineConversationOperation } from '../core/operation.ts';
+import { readAuthorized } from '../core/conversation-access.ts';
+import { conversationNumber } from '../core/schemas.ts';
+import { changeSchema, serializeChange } from '../core/serializers.ts';
+
+const MAX_CHANGES = 500;
+const PAGE_BYTES = 512 * 1024;
+
+export const syncChanges = defineConversationOperation({
+  name: 'sync.changes',
+  summary: 'What a client lacks of a conversation: messages, edits, deletions and notices behind a rev, in order.',
+  input: z.strictObject({
+    conversation: conversationNumber,
+    /** What the client has; 0: nothing. */
+    after_rev: z.int().nonnegative(),
+    limit: z.int().min(1).max(MAX_CHANGES).default(100),
+  }),
+  output: z.object({
+    changes: z.array(changeSchema),
+    /** Up to here the client has everything now; give it as `after_rev` next time. */
+    rev: z.int(),
+    more: z.boolean(),
+  }),
+  on: 'conversation',
+  who: 'member',
+  scope: 'messages:read',
+  errors: [],
+  run: async (services, { after_rev: afterRev, limit }, caller, access) => {
+    const { conversationId } = access;
+    const request = { conversationId, afterRev: afterRev as Rev, limit, maxBytes: PAGE_BYTES };
+    const page = await readAuthorized(services, { access, caller, on: 'conversation', who: 'member' }, (sql) =>
+      readChanges(sql, request),
+    );
+    if (page === null) throw notAMember(conversationId);
+    const { changes, rev, more } = page;
+    return { changes: changes.map((change) => serializeChange(conversationId, change)), rev, more };
+  },
+});

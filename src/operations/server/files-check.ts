@@ -1,0 +1,54 @@
+import * as z from 'zod';
+import { KlatchError } from '../../errors.ts';
+import { checkFiles as checkPage } from '../../files/check-store.ts';
+import { NotInStoreError, StoreUnavailableError } from '../../files/store.ts';
+import { defineOperation } from '../core/operation.ts';
+
+const findingSchema = z.object({
+  /**
+   * stray: a file without a row. lost: a row whose file is gone. size: a file of another length than its row says.
+   * again: a file that was lost and is there. upload: what is left of an upload. usage: a wrong count of what files take.
+   */
+  problem: z.enum(['stray', 'lost', 'size', 'again', 'upload', 'usage']),
+  /** The file's id; null for counts. */
+  file: z.string().nullable(),
+  /** Bytes that the store has of it; null: none, or not known. */
+  bytes: z.int().nullable(),
+  repaired: z.boolean(),
+});
+
+export const checkFiles = defineOperation({
+  name: 'files.check',
+  summary: 'Compare a page of the database with the store of files, and repair what does not fit if it is asked for.',
+  input: z.strictObject({
+    repair: z.boolean().default(false),
+    /** `next` of the page before; null: from the beginning on. */
+    after: z.string().max(1_000).nullable().default(null),
+  }),
+  output: z.object({
+    /** What the store is, for people. */
+    store: z.string(),
+    /** Files and uploads in the store that were looked at. */
+    files: z.int(),
+    uploads: z.int(),
+    found: z.array(findingSchema),
+    /** The store has no file at all, so that lost ones were not marked: it may be the wrong one, or not mounted. */
+    empty: z.boolean(),
+    /** Goes on with the next page; null: that was all. */
+    next: z.string().nullable(),
+  }),
+  who: 'system',
+  scope: null,
+  errors: ['store_away'],
+  run: async ({ database, fileStore: store }, { repair, after }) => {
+    try {
+      const page = await checkPage({ pool: database.general, store }, { after, repair });
+      const { findings, files, uploads, isEmpty, next } = page;
+      return { store: store.description, files, uploads, found: [...findings], empty: isEmpty, next };
+    } catch (error) {
+      // Whoever looks after the server is told what to do about it.
+      if (!(error instanceof StoreUnavailableError || error instanceof NotInStoreError)) throw error;
+      throw new KlatchError('store_away', { sentence: `The store of files is away: ${error.message}`, cause: error });
+    }
+  },
+});

@@ -1,0 +1,113 @@
+import * as z from 'zod';
+import { KlatchError } from '../../errors.ts';
+import { signFileLink } from '../../files/signed-link.ts';
+import { messageId } from '../../model/ids.ts';
+import { readUsage } from '../../storage/files/file-usage.ts';
+import { findReadable, listOwn, type StoredFile } from '../../storage/files/files.ts';
+import { translateReadErrors } from '../core/database-errors.ts';
+import { requireAccount } from '../core/caller.ts';
+import { defineOperation } from '../core/operation.ts';
+import { limitSchema, pageOf } from '../core/page.ts';
+
+/** How long an address that somebody asks for is good. */
+const LINK_TTL_MS = 60 * 60_000;
+
+/** A place in the list of one's files: when the file there was made, and its id. */
+const POSITION_PATTERN = /^(\d{1,16})\.([A-Za-z0-9_-]{22})$/;
+
+/** A file by its id; any text, since one that cannot be an id names no file. */
+const fileId = z.string().max(100);
+
+const ownFileSchema = z.object({
+  id: z.string(),
+  name: z.string(),
+  /** Of its content; `application/octet-stream` where that shows nothing, and until it is complete. */
+  type: z.string(),
+  /** Bytes; of an upload those announced. */
+  size: z.int(),
+  /** Bytes that are there; fewer than `size` of an upload that is not complete. */
+  received: z.int(),
+  complete: z.boolean(),
+  /** The message that it is attached to, `<conversation>:<seq>`; null: none. */
+  message: z.string().nullable(),
+  created_at: z.string(),
+});
+
+function serializeOwnFile(file: StoredFile): z.infer<typeof ownFileSchema> {
+  const { id, name, type, size, received, state, conversationId, seq, createdAt } = file;
+  return {
+    id,
+    name,
+    type,
+    size,
+    received,
+    complete: state === 'stored',
+    message: conversationId === null || seq === null ? null : messageId(conversationId, seq),
+    created_at: createdAt.toISOString(),
+  };
+}
+
+export const linkFile = defineOperation({
+  name: 'files.link',
+  summary: 'Make an address that gives a file without a session, for an hour, as long as the caller may read it.',
+  input: z.strictObject({ file: fileId }),
+  output: z.object({ url: z.string(), expires_at: z.string() }),
+  who: 'account',
+  scope: 'messages:read',
+  errors: ['file_not_found'],
+  run: async ({ database, config, fileLinkKey }, { file: id }, caller) => {
+    const { accountId } = requireAccount(caller);
+    const file = await translateReadErrors(database.general.run((sql) => findReadable(sql, id, accountId)));
+    if (file === null) throw new KlatchError('file_not_found');
+    // Whole seconds, since that is what the address says.
+    const expiresAt = new Date(Math.floor((Date.now() + LINK_TTL_MS) / 1_000) * 1_000);
+    const reader = { kind: 'account', id: accountId } as const;
+    const url = signFileLink(fileLinkKey, config.http.baseUri, { file, reader, expiresAt });
+    return { url, expires_at: expiresAt.toISOString() };
+  },
+});
+
+export const listOwnFiles = defineOperation({
+  name: 'files.list',
+  summary: "List the caller's own files, newest first, a page at a time, with what they take and may take.",
+  input: z.strictObject({
+    /** `next` of the page before. */ before: z.string().regex(POSITION_PATTERN).optional(),
+    limit: limitSchema,
+  }),
+  output: z.object({
+    files: z.array(ownFileSchema),
+    /** `before` of the next page, also where the file there goes meanwhile; null: this was all. */
+    next: z.string().nullable(),
+    usage: z.object({ bytes: z.int(), files: z.int(), max_bytes: z.int() }),
+  }),
+  who: 'account',
+  scope: 'messages:read',
+  errors: [],
+  run: async ({ database, config }, { before, limit }, caller) => {
+    const { accountId } = requireAccount(caller);
+    const [, createdAtUs = '', id = ''] = POSITION_PATTERN.exec(before ?? '') ?? [];
+    const position = before === undefined ? null : { createdAtUs, id };
+    const { rows, usage } = await translateReadErrors(
+      database.general.run(async (sql) => ({
+        rows: await listOwn(sql, { accountId, before: position, limit: limit + 1 }),
+        usage: await readUsage(sql, accountId),
+      })),
+    );
+    const { page, next } = pageOf(rows, limit, (row) => `${row.createdAtUs}.${row.id}`);
+    return { files: page.map(serializeOwnFile), next, usage: { ...usage, max_bytes: config.limits.filesOfUserBytes } };
+  },
+});
+
+export const removeOwnFile = defineOperation({
+  name: 'files.remove',
+  summary: "Remove a file of one's own that no message has, or end its upload; one of a message goes with the message.",
+  input: z.strictObject({ file: fileId }),
+  output: z.object({ file: z.string() }),
+  who: 'account',
+  scope: 'messages:write',
+  errors: ['file_not_found', 'upload_over'],
+  run: async ({ resumableUploads }, { file }, caller) => {
+    await resumableUploads.remove(file, requireAccount(caller).accountId);
+    return { file };
+  },
+});

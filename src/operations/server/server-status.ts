@@ -1,0 +1,92 @@
+import { getHeapStatistics } from 'node:v8';
+import * as z from 'zod';
+import type { CachedReport } from '../core/delivery-report.ts';
+import { defineOperation } from '../core/operation.ts';
+
+const PING_MS = 1_000;
+
+const hookCounts = z.object({ active: z.int(), failing: z.int(), parked: z.int(), paused: z.int() });
+
+const deliveriesSchema = z.object({
+  /** How old this part is: it is remembered for ten seconds, and for as long as the database is away. */
+  age_ms: z.int(),
+  hooks: hookCounts,
+  /** Hooks that have something pending. */
+  pending_hooks: z.int(),
+  oldest_pending_at: z.string().nullable(),
+  /** The newest first, at most five; of the target the host alone, with its port where that is not the scheme's. */
+  last_errors: z.array(
+    z.object({
+      hook: z.int(),
+      group: z.int(),
+      host: z.string(),
+      at: z.string(),
+      category: z.string().nullable(),
+      code: z.int().nullable(),
+    }),
+  ),
+});
+
+export const serverStatus = defineOperation({
+  name: 'server.status',
+  summary:
+    'Say which server this is, since when it runs, whether it can do its work, and how its deliveries are doing.',
+  input: z.strictObject({}),
+  output: z.object({
+    version: z.string(),
+    started_at: z.string(),
+    pid: z.int(),
+    /** The most that the heap of JavaScript may hold. */
+    heap_limit_bytes: z.int(),
+    listeners: z.array(z.string()),
+    /** Null: switched off. */
+    metrics_url: z.string().nullable(),
+    base_uri: z.string(),
+    database: z.string(),
+    /** Whether the database answered just now. */
+    ready: z.boolean(),
+    /** Posts that wait for their commit. */
+    waiting_posts: z.int(),
+    /** Deliveries that were begun by this process and have no outcome yet. */
+    deliveries_in_flight: z.int(),
+    /** Null: the database has not told yet. */
+    deliveries: deliveriesSchema.nullable(),
+  }),
+  who: 'administrator',
+  scope: null,
+  errors: [],
+  run: async (services) => {
+    const { version, startedAt, listeners, config, database, databaseVersion, messageLog } = services;
+    const ping = database.ping(PING_MS).then(
+      () => true,
+      () => false,
+    );
+    const [ready, aged] = await Promise.all([ping, services.deliveryReport.read()]);
+    return {
+      version,
+      started_at: startedAt.toISOString(),
+      pid: process.pid,
+      heap_limit_bytes: getHeapStatistics().heap_size_limit,
+      listeners: [...listeners],
+      metrics_url: services.metricsUrl,
+      base_uri: config.http.baseUri,
+      database: databaseVersion,
+      ready,
+      waiting_posts: messageLog.depth,
+      deliveries_in_flight: services.deliveriesInFlight(),
+      deliveries: aged === null ? null : serializeDeliveries(aged),
+    };
+  },
+});
+
+function serializeDeliveries({ report, ageMs }: CachedReport): z.infer<typeof deliveriesSchema> {
+  return {
+    age_ms: Math.round(ageMs),
+    hooks: { ...report.hooks },
+    pending_hooks: report.pendingHooks,
+    oldest_pending_at: report.oldestPendingAt?.toISOString() ?? null,
+    last_errors: report.errors.map(({ hookId, conversationId, host, at, category, code }) => {
+      return { hook: hookId, group: conversationId, host, at: at.toISOString(), category, code };
+    }),
+  };
+}

@@ -1,0 +1,62 @@
+import { sign } from 'node:crypto';
+import type { Config } from '../../config/config.ts';
+import { SIGNING_KEYS, type ServerKey } from '../../model/server-key.ts';
+import { announcedEndpoints } from './endpoints.ts';
+import type { Services } from '../core/services.ts';
+
+/** What the server says about itself, and who vouches for it. */
+export interface SignedAbout {
+  /** JSON, and the exact bytes (UTF-8) that are signed. */
+  readonly statement: string;
+  /** One for each key that signs; empty without server keys. `signature` is the base64 of the 64 bytes of Ed25519. */
+  readonly signatures: readonly { readonly key: string; readonly signature: string }[];
+}
+
+/** A statement is given out this long: signing costs as much as the rest of the request, and anybody may ask. */
+const SIGNATURE_TTL_MS = 60_000;
+
+/** The server's statement about itself, signed again when it is a minute old. */
+export class AboutSigner {
+  readonly #config: Config;
+  readonly #listeners: readonly string[];
+  readonly #keys: readonly ServerKey[];
+  readonly #certificates: readonly string[];
+  #signed: SignedAbout | null = null;
+  #signedAtMs = 0;
+
+  constructor(parts: Pick<Services, 'config' | 'serverKeys' | 'certificates' | 'listeners'>) {
+    const { config, serverKeys, certificates, listeners } = parts;
+    this.#config = config;
+    this.#listeners = listeners;
+    this.#certificates = certificates;
+    this.#keys = serverKeys.slice(0, SIGNING_KEYS);
+  }
+
+  /** `now` is the wall clock, which the statement shows; one that was put back signs anew. */
+  current(now = new Date()): SignedAbout {
+    const ageMs = now.getTime() - this.#signedAtMs;
+    if (this.#signed === null || ageMs < 0 || ageMs >= SIGNATURE_TTL_MS) {
+      this.#signed = this.#sign(now);
+      this.#signedAtMs = now.getTime();
+    }
+    return this.#signed;
+  }
+
+  #sign(now: Date): SignedAbout {
+    const config = this.#config;
+    const statement = JSON.stringify({
+      // So that no other JSON which these keys may sign one day can be taken for this.
+      type: 'klatch.about',
+      projectName: config.projectName,
+      endpoints: announcedEndpoints({ config, listeners: this.#listeners }),
+      // Of what its own endpoints show; where a proxy ends TLS, the certificate is the proxy's.
+      certificates: this.#certificates,
+      date: now.toISOString(),
+    });
+    const signatures = this.#keys.map(({ id, privateKey }) => ({
+      key: id,
+      signature: sign(null, Buffer.from(statement), privateKey).toString('base64'),
+    }));
+    return { statement, signatures };
+  }
+}

@@ -1,0 +1,161 @@
+import { getCACertificates } from 'node:tls';
+import type { ApplePushConfig, ApplePushKey } from '../../config/config.ts';
+import { readAppleKey, readAuthority } from '../../config/push-keys.ts';
+import { readApnsResponse, reasonOf } from './apple-response.ts';
+import { AppleTokens } from './apple-token.ts';
+import type { VendorOptions } from './google.ts';
+import { H2Failure, type H2Response } from './h2-connection.ts';
+import { H2Pool } from './h2-pool.ts';
+import { failed, transportFailure, unregistered, refused } from '../outcomes.ts';
+import { collapseKey, buildPayload } from '../payload.ts';
+import type { PushNotification, PushOutcome, PushTarget, PushVendor } from './vendor.ts';
+
+/** Apple's bound of a payload. */
+const MAX_PAYLOAD_BYTES = 4_096;
+const CONNECT_MS = 5_000;
+const PRODUCTION = 'https://api.push.apple.com';
+const SANDBOX = 'https://api.sandbox.push.apple.com';
+/** A token is a part of the path: nothing but what Apple's look like goes there. */
+const DEVICE_TOKEN = /^[0-9A-Fa-f]{16,400}$/;
+
+/** An app: its key, and the connections that this key has. */
+interface App {
+  readonly bundleId: string;
+  readonly path: string;
+  readonly tokens: AppleTokens;
+  readonly pool: H2Pool;
+}
+
+/** Apple's push service: HTTP/2, tokens of a .p8 key. */
+export class AppleVendor implements PushVendor {
+  readonly kind = 'apple';
+  readonly problem: string | null;
+  readonly #options: VendorOptions;
+  readonly #apps = new Map<string, App>();
+  /** By origin and key: Apple takes tokens of one key on a connection. */
+  readonly #pools = new Map<string, H2Pool>();
+  readonly #tokens = new Map<string, AppleTokens>();
+  readonly #defaultApp: string | null;
+
+  constructor(config: ApplePushConfig, options: VendorOptions) {
+    this.#options = options;
+    this.#defaultApp = config.keys[0]?.bundleId ?? null;
+    const authority = config.authority === null ? null : readAuthority(config.authority);
+    const problems = typeof authority === 'string' ? [authority] : [];
+    const ca = authority === null || typeof authority === 'string' ? null : [authority.pem];
+    for (const key of problems.length > 0 ? [] : config.keys) {
+      const problem = this.#addApp(key, config.endpoint, ca);
+      if (problem !== null) problems.push(problem);
+    }
+    this.problem = this.#apps.size > 0 ? null : (problems[0] ?? 'there is no key of it');
+  }
+
+  async send(target: PushTarget, notification: PushNotification): Promise<PushOutcome> {
+    const app = this.#apps.get(target.app ?? this.#defaultApp ?? '');
+    if (app === undefined) return refused('no key', null);
+    if (!DEVICE_TOKEN.test(target.token)) return unregistered('token', null);
+    const endMs = performance.now() + this.#options.timeoutMs;
+    const body = renderApns(notification);
+    try {
+      const token = app.tokens.get();
+      const response = await this.#post(app, this.#headers(app, target, notification), body, endMs);
+      if (!hasExpired(response)) return this.#toOutcome(response);
+      const waitMs = app.tokens.expire(token);
+      if (waitMs > 0)
+        return failed('key', { code: response.status, retryAfterMs: waitMs, vendorWide: this.#isOnlyApp });
+      return this.#toOutcome(await this.#post(app, this.#headers(app, target, notification), body, endMs));
+    } catch (error) {
+      return toFailure(error);
+    }
+  }
+
+  stop(): Promise<void> {
+    for (const pool of this.#pools.values()) pool.stop();
+    return Promise.resolve();
+  }
+
+  /** The key of one app is no reason for others to wait. */
+  get #isOnlyApp(): boolean {
+    return this.#apps.size === 1;
+  }
+
+  #addApp(key: ApplePushKey, endpoint: string | null, ca: readonly string[] | null): string | null {
+    if (this.#apps.has(key.bundleId)) return null;
+    const privateKey = readAppleKey(key.path);
+    if (typeof privateKey === 'string') return privateKey;
+    const { timeoutMs, now = () => performance.now() } = this.#options;
+    const url = new URL(endpoint ?? (key.sandbox ? SANDBOX : PRODUCTION));
+    const name = `${key.teamId} ${key.keyId}`;
+    const connectTimeoutMs = Math.min(CONNECT_MS, timeoutMs);
+    const trusted = ca === null ? null : [...getCACertificates('default'), ...ca];
+    const pool = this.#pools.get(`${url.origin} ${name}`) ?? new H2Pool(url.origin, { ca: trusted, connectTimeoutMs });
+    const tokens = this.#tokens.get(name) ?? new AppleTokens(privateKey, key, now);
+    this.#pools.set(`${url.origin} ${name}`, pool);
+    this.#tokens.set(name, tokens);
+    const path = url.pathname.replace(/\/+$/, '');
+    this.#apps.set(key.bundleId, { bundleId: key.bundleId, path, tokens, pool });
+    return null;
+  }
+
+  /** Names and values in turn, with the token of this moment. */
+  #headers(app: App, target: PushTarget, notification: PushNotification): string[] {
+    return [
+      ':path',
+      `${app.path}/3/device/${target.token}`,
+      'content-type',
+      'application/json',
+      'apns-topic',
+      app.bundleId,
+      'apns-push-type',
+      'alert',
+      'apns-priority',
+      // 5: when it suits the battery.
+      notification.urgent ? '10' : '5',
+      'apns-expiration',
+      String(Math.floor(notification.expiresAt.getTime() / 1000)),
+      'apns-collapse-id',
+      collapseKey(notification),
+      'user-agent',
+      this.#options.userAgent,
+      'authorization',
+      `bearer ${app.tokens.get()}`,
+    ];
+  }
+
+  #post(app: App, headers: readonly string[], body: string, endMs: number): Promise<H2Response> {
+    return app.pool.post(headers, body, Math.max(1, endMs - performance.now()));
+  }
+
+  #toOutcome(response: H2Response): PushOutcome {
+    const outcome = readApnsResponse(response);
+    if (outcome.outcome !== 'failed' || outcome.category !== 'key') return outcome;
+    return { ...outcome, vendorWide: this.#isOnlyApp };
+  }
+}
+
+/** Words for the phone to show, which an extension of the app may change, and numbers for the app. */
+function renderApns(notification: PushNotification): string {
+  return buildPayload(notification, MAX_PAYLOAD_BYTES, ({ title, text }) => ({
+    aps: {
+      alert: { title, ...(text === null ? {} : { body: text }) },
+      'thread-id': collapseKey(notification),
+      'mutable-content': 1,
+      ...(notification.unread === null ? {} : { badge: notification.unread }),
+      ...(notification.urgent ? { sound: 'default' } : {}),
+    },
+    conversation: notification.conversationId,
+    first_seq: notification.firstSeq,
+    last_seq: notification.lastSeq,
+  }));
+}
+
+function hasExpired(response: H2Response): boolean {
+  return response.status === 403 && reasonOf(response) === 'ExpiredProviderToken';
+}
+
+function toFailure(error: unknown): PushOutcome {
+  if (!(error instanceof H2Failure)) throw error;
+  if (error.reason === 'connect') return transportFailure(error.cause ?? error);
+  // Too many of ours at once say nothing about Apple.
+  return failed(error.reason === 'lost' ? 'connection' : error.reason, { vendorWide: error.reason !== 'busy' });
+}

@@ -1,0 +1,152 @@
+import { Agent, request } from 'undici';
+import type { GooglePushConfig } from '../../config/config.ts';
+import { readServiceAccount } from '../../config/push-keys.ts';
+import { readResponse, type VendorResponse } from './response.ts';
+import { readFcmResponse, refusesToken } from './google-response.ts';
+import { GoogleTokens } from './google-token.ts';
+import { failed, refused, type Failed } from '../outcomes.ts';
+import { collapseKey, buildPayload, secondsLeft } from '../payload.ts';
+import type { PushNotification, PushOutcome, PushTarget, PushVendor } from './vendor.ts';
+
+/** FCM's bound of what a message says is 4,096 bytes; the rest is for what it may count as well. */
+const MAX_PAYLOAD_BYTES = 4_000;
+/** FCM keeps messages for 28 days. */
+const MAX_TTL_S = 28 * 24 * 3600;
+const MAX_TOKEN_CHARACTERS = 4_096;
+/** Of HTTP/1.1: over HTTP/2 a service that answers after 30 ms took as many a second (1,800) with as much work for us. */
+const MAX_CONNECTIONS = 64;
+const CONNECT_MS = 5_000;
+const MAX_HEADER_BYTES = 16 * 1024;
+
+/** Bounds of a vendor whose address the administrator names, and how it is called on. */
+export interface VendorOptions {
+  readonly timeoutMs: number;
+  /** Pushes under way at once. */
+  readonly inFlight: number;
+  readonly userAgent: string;
+  /** Milliseconds that only go forward, for tests; `performance.now` else. */
+  readonly now?: () => number;
+}
+
+interface Project {
+  readonly url: string;
+  readonly tokens: GoogleTokens;
+}
+
+/** Firebase Cloud Messaging, HTTP v1. */
+export class GoogleVendor implements PushVendor {
+  readonly kind = 'google';
+  readonly problem: string | null;
+  readonly #projects = new Map<string, Project>();
+  readonly #firstResponse: string | null;
+  readonly #options: VendorOptions;
+  /** Follows no redirect: tokens and texts are for this address and no other. */
+  readonly #agent: Agent;
+
+  constructor(config: GooglePushConfig, options: VendorOptions) {
+    this.#options = options;
+    const { timeoutMs, inFlight, userAgent, now = () => performance.now() } = options;
+    const dispatcher = new Agent({
+      connections: Math.min(inFlight, MAX_CONNECTIONS),
+      connect: { timeout: Math.min(CONNECT_MS, timeoutMs) },
+      maxHeaderSize: MAX_HEADER_BYTES,
+      allowH2: false,
+    });
+    this.#agent = dispatcher;
+    const problems: string[] = [];
+    for (const { projectId, key } of config.keys) {
+      const account = readServiceAccount(projectId, key);
+      if (typeof account === 'string') problems.push(account);
+      else if (!this.#projects.has(projectId)) {
+        const tokenOptions = { endpoint: config.tokenEndpoint, dispatcher, userAgent, timeoutMs, now };
+        const url = `${config.endpoint}/v1/projects/${encodeURIComponent(projectId)}/messages:send`;
+        this.#projects.set(projectId, { url, tokens: new GoogleTokens(account, tokenOptions) });
+      }
+    }
+    this.#firstResponse = config.keys[0]?.projectId ?? null;
+    this.problem = this.#projects.size > 0 ? null : (problems[0] ?? 'there is no key of it');
+  }
+
+  async send(target: PushTarget, notification: PushNotification): Promise<PushOutcome> {
+    const project = this.#projects.get(target.app ?? this.#firstResponse ?? '');
+    if (project === undefined) return refused('no key', null);
+    if (target.token.length > MAX_TOKEN_CHARACTERS) return refused('request', null);
+    const body = renderFcm(target.token, notification);
+    const response = await this.#sendWithRetry(project, body);
+    const outcome = 'outcome' in response ? response : readFcmResponse(response);
+    if (outcome.outcome !== 'failed' || outcome.category !== 'key') return outcome;
+    // The key of one project is no reason for others to wait.
+    return { ...outcome, vendorWide: this.#projects.size === 1 };
+  }
+
+  async #sendWithRetry(project: Project, body: string): Promise<VendorResponse | Failed> {
+    // Not AbortSignal.timeout: its timer runs on when the answer is there, and there are thousands a second.
+    const deadline = new AbortController();
+    const onDeadline = (): void => deadline.abort(new DOMException('the time is up', 'TimeoutError'));
+    const timer = setTimeout(onDeadline, this.#options.timeoutMs);
+    try {
+      const firstResponse = await this.#post(project, body, deadline.signal);
+      return isRetryable(firstResponse) ? await this.#post(project, body, deadline.signal) : firstResponse;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  async stop(): Promise<void> {
+    await this.#agent.destroy();
+  }
+
+  async #post({ url, tokens }: Project, body: string, signal: AbortSignal): Promise<VendorResponse | Failed> {
+    const token = await Promise.race([tokens.get(), onDeadline(signal)]);
+    if (typeof token !== 'string') return token;
+    const headers = {
+      authorization: `Bearer ${token}`,
+      'content-type': 'application/json',
+      'user-agent': this.#options.userAgent,
+    };
+    const response = await readResponse(
+      () => request(url, { method: 'POST', headers, body, signal, dispatcher: this.#agent }),
+      signal,
+    );
+    if ('status' in response && refusesToken(response)) tokens.forget(token);
+    return response;
+  }
+}
+
+/** Fails when the time is up. */
+function onDeadline(signal: AbortSignal): Promise<Failed> {
+  const late = failed('timeout', { vendorWide: true });
+  if (signal.aborted) return Promise.resolve(late);
+  return new Promise((resolve) => signal.addEventListener('abort', () => resolve(late), { once: true }));
+}
+
+/**
+ * Once at once: where a token was taken back before its time, and where a kept connection closed just as it was written
+ * to. Should both have arrived, the second takes the place of the first on the device.
+ */
+function isRetryable(response: VendorResponse | Failed): boolean {
+  return 'status' in response ? refusesToken(response) : response.category === 'connection';
+}
+
+/** The message to a token: words for the phone to show, numbers for the app. */
+function renderFcm(token: string, notification: PushNotification): string {
+  const key = collapseKey(notification);
+  const data = {
+    conversation: String(notification.conversationId),
+    first_seq: String(notification.firstSeq),
+    last_seq: String(notification.lastSeq),
+    ...(notification.unread === null ? {} : { unread: String(notification.unread) }),
+  };
+  const android = {
+    collapse_key: key,
+    priority: notification.urgent ? 'HIGH' : 'NORMAL',
+    ttl: `${secondsLeft(notification, MAX_TTL_S)}s`,
+    // The next one takes its place on the screen as well.
+    notification: { tag: key, ...(notification.unread === null ? {} : { notification_count: notification.unread }) },
+  };
+  const shown = buildPayload(notification, MAX_PAYLOAD_BYTES, ({ title, text }) => ({
+    notification: { title, ...(text === null ? {} : { body: text }) },
+    data,
+  }));
+  return `{"message":{"token":${JSON.stringify(token)},"android":${JSON.stringify(android)},${shown.slice(1)}}`;
+}

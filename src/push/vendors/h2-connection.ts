@@ -1,0 +1,247 @@
+import { connect, constants, type ClientHttp2Session, type ClientHttp2Stream } from 'node:http2';
+import { retryAfterOf } from '../outcomes.ts';
+
+/** An answer as far as it was read. */
+export interface H2Response {
+  readonly status: number;
+  readonly retryAfterMs: number | null;
+  readonly body: string;
+}
+
+/**
+ * Why there is no answer. `connect`: no connection could be opened. `lost`: it ended under the request. `busy`: too many
+ * wait for room. `stopped`: by us.
+ */
+export type H2Reason = 'connect' | 'lost' | 'timeout' | 'answer' | 'busy' | 'stopped';
+
+/** A request without an answer. */
+export class H2Failure extends Error {
+  override readonly name = 'H2Failure';
+  readonly reason: H2Reason;
+
+  constructor(reason: H2Reason, cause?: unknown) {
+    super(`no answer: ${reason}`, { cause });
+    this.reason = reason;
+  }
+}
+
+/** Bounds of a connection; `onChange` is called whenever it takes more or fewer requests than before. */
+export interface H2ConnectionOptions {
+  readonly ca: readonly string[] | null;
+  readonly connectTimeoutMs: number;
+  readonly onChange: () => void;
+}
+
+/** Requests at once on one connection, whatever the other side allows. */
+const MAX_STREAMS = 500;
+/** The answers of push services are short. */
+const MAX_RESPONSE_BYTES = 16 * 1024;
+/** A connection that was silent so long is asked whether it lives, and so long it has to answer. */
+const PING_AFTER_MS = 30_000;
+const PING_TIMEOUT_MS = 5_000;
+/** A connection is replaced after this: names are looked up anew, and load balancers meet all of their servers. */
+const LIFETIME_MS = 60 * 60_000;
+/** Requests end long before; what is left then is a connection that cannot even be closed. */
+const DRAIN_MS = 90_000;
+/** One that is not used is closed, so that nothing is held for an app that hardly anybody has. */
+const IDLE_MS = 15 * 60_000;
+
+/** A connection over HTTP/2 that carries many requests at once, and says when it takes no more. */
+export class H2Connection {
+  readonly #session: ClientHttp2Session;
+  /** What every request begins with. */
+  readonly #head: readonly string[];
+  readonly #options: H2ConnectionOptions;
+  readonly #connecting: NodeJS.Timeout;
+  readonly #heartbeat: NodeJS.Timeout;
+  readonly #openedAtMs = performance.now();
+  #lastActivityMs = performance.now();
+  #lastUsedMs = performance.now();
+  #pinging: NodeJS.Timeout | undefined;
+  #isReady = false;
+  #isDraining = false;
+  #isClosed = false;
+  #streams = 0;
+  #error: unknown = null;
+  #ending: NodeJS.Timeout | undefined;
+
+  constructor(origin: string, options: H2ConnectionOptions) {
+    this.#options = options;
+    const { ca, connectTimeoutMs } = options;
+    const { protocol, host } = new URL(origin);
+    this.#head = [':method', 'POST', ':scheme', protocol.slice(0, -1), ':authority', host];
+    this.#session = connect(origin, { ...(ca === null ? {} : { ca: [...ca] }), settings: { enablePush: false } });
+    this.#connecting = setTimeout(() => this.#expire(), connectTimeoutMs);
+    this.#heartbeat = setInterval(() => this.#checkHealth(), PING_AFTER_MS).unref();
+    // Until the other side has said how many requests it takes at once, node believes that there is no bound.
+    this.#session.on('remoteSettings', () => this.#open());
+    this.#session.on('goaway', () => this.drain());
+    // What failed shows at each of its requests; `close` follows.
+    this.#session.on('error', (error) => {
+      this.#error ??= error;
+      this.drain();
+    });
+    this.#session.once('close', () => this.#end());
+  }
+
+  /** Whether its end has come: requests are neither under way nor taken. */
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
+  /** Whether it is still being opened. */
+  get isOpening(): boolean {
+    return !this.#isReady && !this.#isDraining;
+  }
+
+  /** Whether it takes no more requests. */
+  get isDraining(): boolean {
+    return this.#isDraining;
+  }
+
+  /** Why it could not be opened; null where it was, or still may be. */
+  get connectFailure(): H2Failure | null {
+    return this.#isReady || !this.#isDraining ? null : new H2Failure('connect', this.#error);
+  }
+
+  /** Whether it takes another request now. */
+  get hasCapacity(): boolean {
+    if (!this.#isReady || this.#isDraining || this.#session.closed || this.#session.destroyed) return false;
+    const allowed = this.#session.remoteSettings.maxConcurrentStreams ?? MAX_STREAMS;
+    return this.#streams < Math.min(MAX_STREAMS, allowed);
+  }
+
+  /**
+   * Sends one POST where there is room. `headers`: names and values in turn, `:path` among them; as an object they would
+   * be put in order for each request anew. Rejects with an H2Failure, after `timeoutMs` at latest.
+   */
+  request(headers: readonly string[], body: string, timeoutMs: number): Promise<H2Response> {
+    this.#streams += 1;
+    this.#lastUsedMs = performance.now();
+    return new Promise<H2Response>((resolve, reject) => {
+      let stream: ClientHttp2Stream;
+      try {
+        stream = this.#session.request([...this.#head, ...headers]);
+      } catch (error) {
+        // The session closed in this very turn.
+        this.#release();
+        reject(new H2Failure('lost', error));
+        return;
+      }
+      const timer = setTimeout(() => {
+        conclude(new H2Failure('timeout'));
+        stream.close(constants.NGHTTP2_CANCEL);
+        // A connection that has died without a word must not take the time of the next ones.
+        this.drain();
+      }, timeoutMs);
+      let isSettled = false;
+      const conclude = (outcome: H2Response | H2Failure): void => {
+        if (isSettled) return;
+        isSettled = true;
+        clearTimeout(timer);
+        this.#release();
+        if (outcome instanceof H2Failure) reject(outcome);
+        else resolve(outcome);
+      };
+      readResponse(stream, () => (this.#lastActivityMs = performance.now()), conclude);
+      stream.end(body);
+    });
+  }
+
+  /** Takes no more requests; those under way are finished, then it is closed. */
+  drain(): void {
+    if (this.#isDraining) return;
+    this.#isDraining = true;
+    clearTimeout(this.#connecting);
+    this.#ending = setTimeout(() => this.#session.destroy(), DRAIN_MS).unref();
+    if (!this.#session.closed && !this.#session.destroyed) this.#session.close();
+    this.#options.onChange();
+  }
+
+  /** Ends it at once; what is under way fails. */
+  destroy(): void {
+    this.#session.destroy();
+  }
+
+  #expire(): void {
+    this.#error = new DOMException('the connection took too long', 'TimeoutError');
+    this.#session.destroy();
+    this.drain();
+  }
+
+  #open(): void {
+    clearTimeout(this.#connecting);
+    this.#lastActivityMs = performance.now();
+    this.#isReady = true;
+    this.#options.onChange();
+  }
+
+  #release(): void {
+    this.#streams -= 1;
+    this.#options.onChange();
+  }
+
+  #end(): void {
+    clearTimeout(this.#connecting);
+    clearInterval(this.#heartbeat);
+    clearTimeout(this.#pinging);
+    clearTimeout(this.#ending);
+    this.#isClosed = true;
+    this.#isDraining = true;
+    this.#options.onChange();
+  }
+
+  #checkHealth(): void {
+    const now = performance.now();
+    if (now - this.#openedAtMs > LIFETIME_MS || now - this.#lastUsedMs > IDLE_MS) this.drain();
+    else if (now - this.#lastActivityMs >= PING_AFTER_MS) this.ping();
+  }
+
+  /** Asks whether the other side is there; a connection that does not answer is destroyed. */
+  ping(timeoutMs: number = PING_TIMEOUT_MS): void {
+    if (this.#pinging !== undefined || this.#session.destroyed || !this.#isReady) return;
+    this.#pinging = setTimeout(() => this.#session.destroy(), timeoutMs);
+    this.#session.ping((error) => {
+      clearTimeout(this.#pinging);
+      this.#pinging = undefined;
+      if (error === null) this.#lastActivityMs = performance.now();
+    });
+  }
+}
+
+/** `conclude` is called at least once; what comes first counts. */
+function readResponse(
+  stream: ClientHttp2Stream,
+  onActivity: () => void,
+  conclude: (outcome: H2Response | H2Failure) => void,
+): void {
+  let status: number | null = null;
+  let retryAfterMs: number | null = null;
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  let hasEnded = false;
+  stream.on('response', (headers) => {
+    onActivity();
+    status = headers[':status'] ?? 0;
+    retryAfterMs = retryAfterOf(headers['retry-after']);
+  });
+  stream.on('data', (chunk: Buffer) => {
+    bytes += chunk.length;
+    if (bytes <= MAX_RESPONSE_BYTES) chunks.push(chunk);
+    else {
+      conclude(new H2Failure('answer'));
+      stream.close(constants.NGHTTP2_CANCEL);
+    }
+  });
+  stream.once('end', () => {
+    if (status === null) return;
+    hasEnded = true;
+    const body = chunks.length === 0 ? '' : Buffer.concat(chunks).toString('utf8');
+    conclude({ status, retryAfterMs, body });
+  });
+  stream.on('error', (cause) => conclude(new H2Failure('lost', cause)));
+  // Neither an answer nor an error: the session went away under it. An error that nobody needs took 7 % of a push.
+  stream.once('close', () => {
+    if (!hasEnded) conclude(new H2Failure('lost'));
+  });
+}

@@ -1,0 +1,34 @@
+import type { Config } from '../../config/config.ts';
+import type { Log } from '../../log.ts';
+import type { AddressPolicy } from '../../outbound/address-policy.ts';
+import type { DnsResolver } from '../../outbound/dns-resolver.ts';
+import { AppleVendor } from './apple.ts';
+import { GoogleVendor } from './google.ts';
+import type { PushVendor, PushVendors } from './vendor.ts';
+import { WebVendor } from './web.ts';
+
+/** What vendors work with. */
+export interface VendorDeps {
+  /** For addresses that clients name; those of the configuration are the administrator's. */
+  readonly policy: AddressPolicy;
+  readonly lookup: DnsResolver;
+  readonly userAgent: string;
+  readonly log: Log;
+}
+
+/**
+ * The vendors that the configuration has keys for, connected to when there is something to send. One whose keys cannot
+ * be read is among them, with its `problem`: they were looked at when the configuration was read, and may have changed.
+ */
+export function createVendors(config: Config, { policy, lookup, userAgent, log }: VendorDeps): PushVendors {
+  const { timeoutMs, inFlight } = config.push;
+  const options = { timeoutMs, inFlight, userAgent };
+  const vendors: PushVendor[] = [];
+  if (config.googlePush.keys.length > 0) vendors.push(new GoogleVendor(config.googlePush, options));
+  if (config.applePush.keys.length > 0) vendors.push(new AppleVendor(config.applePush, options));
+  if (config.webPush !== null) vendors.push(new WebVendor(config.webPush, options, { policy, lookup }));
+  for (const { kind, problem } of vendors) {
+    if (problem !== null) log.error('nothing can be pushed by a vendor', { kind, problem });
+  }
+  return new Map(vendors.map((vendor) => [vendor.kind, vendor]));
+}

@@ -1,0 +1,199 @@
+import { createHmac } from 'node:crypto';
+import webPush from 'web-push';
+import type { WebPushConfig } from '../../config/config.ts';
+import { webPushPairProblem } from '../../config/push-keys.ts';
+import { BoundedCache } from '../../model/bounded-cache.ts';
+import type { WebSubscription } from '../../model/device.ts';
+import type { AddressPolicy } from '../../outbound/address-policy.ts';
+import { DeliveryClient, type Attempt } from '../../outbound/delivery-client.ts';
+import type { DnsResolver } from '../../outbound/dns-resolver.ts';
+import { objectOf } from './response.ts';
+import type { VendorOptions } from './google.ts';
+import { HostBackoff } from '../host-backoff.ts';
+import { boundRetry, delivered, failed, unregistered, refused } from '../outcomes.ts';
+import { buildPayload, secondsLeft } from '../payload.ts';
+import type { PushNotification, PushOutcome, PushTarget, PushVendor } from './vendor.ts';
+
+/** What a push service has to take (RFC 8030, 7.2), less what encryption adds (RFC 8188, 8291). */
+const MAX_PAYLOAD_BYTES = 3_993;
+/** What is tried with a service that finds that too large. */
+const SHORT_PAYLOAD_BYTES = 1_024;
+const MAX_TTL_S = 28 * 24 * 3600;
+const PER_HOST = 32;
+const CONNECT_MS = 5_000;
+const MAX_RESPONSE_BYTES = 16 * 1024;
+const RESPONSE_TIMEOUT_MS = 1_000;
+/** Signing is dear, and a signature good for 12 hours; services are few. */
+const VAPID_MS = 6 * 3_600_000;
+const VAPID_ORIGINS = 1_000;
+/** The library is told of no other. */
+const PLACEHOLDER_ORIGIN = 'https://push.invalid';
+/** What services ask to be waited for where they say nothing else. */
+const QUOTA_WAIT_MS = 60_000;
+
+type WebAttempt = Pick<Attempt, 'delivered' | 'category' | 'code' | 'retryAfterMs'>;
+
+/** Where connections may go. */
+export interface GuardedDeps {
+  readonly policy: AddressPolicy;
+  readonly lookup: DnsResolver;
+}
+
+/** Browsers' push services (RFC 8030, 8188, 8291, 8292). Clients name their addresses, so each is guarded. */
+export class WebVendor implements PushVendor {
+  readonly kind = 'web';
+  readonly problem: string | null;
+  readonly #config: WebPushConfig;
+  readonly #client: DeliveryClient;
+  readonly #timeoutMs: number;
+  readonly #vapid = new BoundedCache<string, string>(VAPID_ORIGINS, { ttl: VAPID_MS });
+  readonly #backoff = new HostBackoff();
+
+  constructor(config: WebPushConfig, options: VendorOptions, { policy, lookup }: GuardedDeps) {
+    this.#config = config;
+    this.problem = this.#findProblem();
+    this.#timeoutMs = options.timeoutMs;
+    this.#client = new DeliveryClient({
+      policy,
+      lookup,
+      perHost: Math.min(PER_HOST, options.inFlight),
+      connectTimeoutMs: Math.min(CONNECT_MS, options.timeoutMs),
+      headersTimeoutMs: options.timeoutMs,
+      answerBytes: MAX_RESPONSE_BYTES,
+      answerTimeMs: Math.min(RESPONSE_TIMEOUT_MS, options.timeoutMs),
+      userAgent: options.userAgent,
+    });
+  }
+
+  async send(target: PushTarget, notification: PushNotification): Promise<PushOutcome> {
+    if (this.problem !== null) return failed('key', { vendorWide: true });
+    const subscription = parseSubscription(target.token);
+    if (subscription === null) return unregistered('subscription', null);
+    const { origin } = new URL(subscription.endpoint);
+    const backoffMs = this.#backoff.remainingMs(origin);
+    if (backoffMs > 0) return failed('resting', { retryAfterMs: backoffMs });
+    const startedMs = performance.now();
+    const endMs = startedMs + this.#timeoutMs;
+    const first = await this.#post(subscription, notification, MAX_PAYLOAD_BYTES, endMs);
+    const attempt =
+      first?.code === 413 ? await this.#post(subscription, notification, SHORT_PAYLOAD_BYTES, endMs) : first;
+    // Keys that nobody can encrypt for; or the fault is ours, which must not forget every browser.
+    if (attempt === null) return refused('subscription', null);
+    const { code, category } = attempt;
+    if (code !== null || category !== null) {
+      this.#backoff.record(origin, code !== null || category === 'address policy', startedMs);
+    }
+    return toOutcome(attempt);
+  }
+
+  stop(): Promise<void> {
+    return this.#client.stop();
+  }
+
+  #findProblem(): string | null {
+    const problem = webPushPairProblem(this.#config.public, this.#config.private);
+    if (problem !== null) return `services.web-push.private ${problem}`;
+    try {
+      this.#authorization(PLACEHOLDER_ORIGIN);
+      return null;
+    } catch {
+      return 'services.web-push.subject is no address that a push service could write to';
+    }
+  }
+
+  async #post(
+    subscription: WebSubscription,
+    notification: PushNotification,
+    maxBytes: number,
+    endMs: number,
+  ): Promise<WebAttempt | null> {
+    const encrypted = this.#encrypt(subscription, notification, maxBytes);
+    if (encrypted === null) return null;
+    const { promise: late, resolve } = Promise.withResolvers<WebAttempt>();
+    const end = (): void => resolve({ delivered: false, category: 'timeout', code: null, retryAfterMs: null });
+    const timer = setTimeout(end, Math.max(1, endMs - performance.now()));
+    // One that waited for a connection until its time was up is not sent behind our back.
+    const beforeWrite = (): boolean => performance.now() < endMs;
+    const headers = { ...encrypted.headers, authorization: this.#authorization(new URL(subscription.endpoint).origin) };
+    const attempt = this.#client.post(subscription.endpoint, headers, encrypted.body, beforeWrite);
+    return Promise.race([attempt, late]).finally(() => clearTimeout(timer));
+  }
+
+  #encrypt(
+    { keys }: WebSubscription,
+    notification: PushNotification,
+    maxBytes: number,
+  ): { headers: Record<string, string>; body: Buffer } | null {
+    const ttlS = secondsLeft(notification, MAX_TTL_S);
+    try {
+      // The library encrypts. It warns on the console about some addresses, and signs anew each time: it sees neither.
+      const details = webPush.generateRequestDetails(
+        { endpoint: PLACEHOLDER_ORIGIN, keys },
+        renderWeb(notification, maxBytes),
+        {
+          TTL: ttlS,
+          contentEncoding: 'aes128gcm',
+          urgency: notification.urgent ? 'high' : 'normal',
+          topic: this.#topic(notification),
+        },
+      );
+      return { headers: details.headers, body: details.body };
+    } catch {
+      // Its words could hold what the client sent as keys.
+      return null;
+    }
+  }
+
+  #authorization(origin: string): string {
+    const cached = this.#vapid.get(origin);
+    if (cached !== undefined) return cached;
+    const { subject, public: publicKey, private: privateKey } = this.#config;
+    const header = webPush.getVapidHeaders(origin, subject, publicKey, privateKey, 'aes128gcm').Authorization;
+    this.#vapid.set(origin, header);
+    return header;
+  }
+
+  /** 32 characters that say the service nothing about the conversation, and the same ones each time. */
+  #topic({ conversationId }: PushNotification): string {
+    const mac = createHmac('sha256', this.#config.private).update(`topic ${conversationId}`).digest();
+    return mac.subarray(0, 24).toString('base64url');
+  }
+}
+
+/** What the service worker of a browser gets, decrypted. */
+function renderWeb(notification: PushNotification, maxBytes: number): string {
+  return buildPayload(notification, maxBytes, ({ title, text }) => ({
+    title,
+    ...(text === null ? {} : { text }),
+    conversation: notification.conversationId,
+    first_seq: notification.firstSeq,
+    last_seq: notification.lastSeq,
+    ...(notification.unread === null ? {} : { unread: notification.unread }),
+    urgent: notification.urgent,
+  }));
+}
+
+function parseSubscription(token: string): WebSubscription | null {
+  const { endpoint, keys } = objectOf(token) ?? {};
+  const { p256dh, auth } = (keys ?? {}) as Record<string, unknown>;
+  if (typeof endpoint !== 'string' || typeof p256dh !== 'string' || typeof auth !== 'string') return null;
+  const protocol = URL.parse(endpoint)?.protocol;
+  return protocol === 'https:' || protocol === 'http:' ? { endpoint, keys: { p256dh, auth } } : null;
+}
+
+/** One service's failure is never that of all: they are as many as clients name. */
+function toOutcome({ delivered: isTaken, category, code, ...more }: WebAttempt): PushOutcome {
+  if (isTaken) return delivered;
+  const retryAfterMs = boundRetry(more.retryAfterMs);
+  // Not sent: no connection was free in time, or the server stops.
+  if (code === null && category === null) return failed('busy');
+  if (code === null)
+    return category === 'address policy' ? refused('address policy', null) : failed(category ?? 'busy');
+  const retry = { code, retryAfterMs };
+  if (code === 404 || code === 410) return unregistered('unregistered', code);
+  if (code === 413) return refused('too large', code);
+  if (code === 401 || code === 403) return refused('key', code);
+  if (code === 429) return failed('quota', { code, retryAfterMs: retryAfterMs ?? QUOTA_WAIT_MS });
+  if (code === 408 || code === 425 || code >= 500) return failed('status', retry);
+  return code < 400 ? failed('redirect', retry) : refused('request', code);
+}

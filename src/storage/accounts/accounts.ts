@@ -1,0 +1,81 @@
+import type { AccountId, ConversationId } from '../../model/ids.ts';
+import type { GroupRole, InstallationRole, SenderKind } from '../../model/roles.ts';
+import type { Sql, Transaction } from '../db/connection.ts';
+
+export interface Account {
+  readonly id: AccountId;
+  readonly kind: SenderKind;
+  /** Lower case; null for an integration's account. */
+  readonly nick: string | null;
+  readonly name: string;
+  readonly role: InstallationRole;
+}
+
+/** Makes an account. Rejects with a violation of `account_nick_key` when the nick is taken. */
+export async function insertAccount(tx: Sql | Transaction, account: Omit<Account, 'id'>): Promise<AccountId> {
+  const [row] = await tx<{ id: AccountId }[]>`
+    insert into account (kind, nick, name, role)
+    values (${account.kind}, ${account.nick}, ${account.name}, ${account.role})
+    returning id`;
+  return row!.id;
+}
+
+export async function findAccountByNick(sql: Sql | Transaction, nick: string): Promise<Account | null> {
+  const [row] = await sql<Account[]>`
+    select id, kind, nick, name, role from account where nick = ${nick.toLowerCase()} and deactivated_at is null`;
+  return row ?? null;
+}
+
+/** An account in a list; with the member's role where the list is of a group. */
+export interface ListedAccount extends Account {
+  readonly nick: string;
+  readonly createdAt: Date;
+  readonly deactivated: boolean;
+  readonly groups: number;
+  readonly groupRole: GroupRole | null;
+}
+
+/** Which accounts to list: by nick, after this one. */
+export interface AccountPage {
+  readonly after: string;
+  readonly limit: number;
+  readonly role: InstallationRole | null;
+  /** The members of this group only. */
+  readonly conversationId: ConversationId | null;
+}
+
+const MAX_LISTED = 1_001;
+
+/** People and bots by nick. Integrations have none, so that reading the nicks passes over them. */
+export async function listAccounts(sql: Sql, page: AccountPage): Promise<ListedAccount[]> {
+  const { conversationId, role } = page;
+  const member = sql`join membership m on m.account_id = a.id and m.conversation_id = ${conversationId}`;
+  return sql<ListedAccount[]>`
+    select a.id, a.kind, a.nick, a.name, a.role, a.created_at as "createdAt",
+      a.deactivated_at is not null as deactivated, a."groupRole",
+      (select count(*) from membership g where g.account_id = a.id) as groups
+    from (
+      select a.*, ${conversationId === null ? sql`null::text` : sql`m.role`} as "groupRole"
+      from account a ${conversationId === null ? sql`` : member}
+      where a.nick > ${page.after} ${role === null ? sql`` : sql`and a.role = ${role}`}
+      order by a.nick limit ${Math.min(page.limit, MAX_LISTED)}
+    ) a
+    order by a.nick`;
+}
+
+/** An account of a person or a bot, which has a nick. */
+export interface NamedAccount extends Account {
+  readonly kind: 'user' | 'bot';
+  readonly nick: string;
+}
+
+/**
+ * Locks an account until the transaction ends, so that who signs it in and who deactivates it come one after the other;
+ * null when there is none that is active.
+ */
+export async function lockActiveAccount(tx: Transaction, id: AccountId): Promise<NamedAccount | null> {
+  const [row] = await tx<NamedAccount[]>`
+    select id, kind, nick, name, role from account
+    where id = ${id} and deactivated_at is null and kind <> 'webhook' for no key update`;
+  return row ?? null;
+}

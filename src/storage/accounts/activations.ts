@@ -1,0 +1,168 @@
+import type { AddressKind, ProofAddress } from '../../model/proof-address.ts';
+import type { Sql, Transaction } from '../db/connection.ts';
+
+/** 'activ' in ASCII: activations are counted and begun one after the other, on all nodes. */
+const ADVISORY_LOCK = 0x6163746976;
+
+/** The networks that an activation counts for, as keyed hashes. */
+export interface HashedSource {
+  /** An IPv4 address, or a /64 of IPv6. */
+  readonly sourceHash: string;
+  /** The /48 around it; of IPv4 the same as the source. */
+  readonly siteHash: string;
+}
+
+/** How many activations there were already, whether a code was sent or not. */
+export interface ActivationCounts {
+  /** For this address, in 24 hours. */
+  readonly ofAddress: number;
+  /** The same, begun from this site. */
+  readonly ofAddressBySite: number;
+  /** By this source, in an hour. */
+  readonly ofSource: number;
+  /** By this site, in an hour. */
+  readonly ofSite: number;
+  /** Codes that were sent to addresses of accounts, in an hour. */
+  readonly sentToAccounts: number;
+  /** Codes that were sent to other addresses, in an hour. */
+  readonly sentToStrangers: number;
+  /** Without a code, in an hour. */
+  readonly unsent: number;
+  /** Ms since this site last began one for this address; null when it did not in 24 hours. */
+  readonly sinceLastMs: number | null;
+}
+
+/**
+ * Counts the activations that bound another one. Until the transaction ends nobody else can begin one: what was counted
+ * still holds when the new one is written.
+ */
+export async function countActivations(
+  tx: Transaction,
+  { kind, address }: ProofAddress,
+  { sourceHash, siteHash }: HashedSource,
+): Promise<ActivationCounts> {
+  await tx`select pg_advisory_xact_lock(${ADVISORY_LOCK})`;
+  const [row] = await tx<ActivationCounts[]>`
+    with of_address as (
+      select sent_at, site_hash from activation
+      where kind = ${kind} and address = ${address} and sent_at > clock_timestamp() - interval '24 hours'
+    ), in_hour as (
+      select
+        count(*) filter (where sends and to_account)::int as accounts,
+        count(*) filter (where sends and not to_account)::int as strangers,
+        count(*) filter (where not sends)::int as unsent
+      from activation where sent_at > clock_timestamp() - interval '1 hour'
+    )
+    select
+      (select count(*) from of_address)::int as "ofAddress",
+      (select count(*) from of_address where site_hash = ${siteHash})::int as "ofAddressBySite",
+      (select count(*) from activation
+        where source_hash = ${sourceHash} and sent_at > clock_timestamp() - interval '1 hour')::int as "ofSource",
+      (select count(*) from activation
+        where site_hash = ${siteHash} and sent_at > clock_timestamp() - interval '1 hour')::int as "ofSite",
+      accounts as "sentToAccounts", strangers as "sentToStrangers", unsent,
+      (select extract(epoch from clock_timestamp() - max(sent_at)) * 1000 from of_address
+        where site_hash = ${siteHash})::float8 as "sinceLastMs"
+    from in_hour`;
+  return row!;
+}
+
+/** Removes the oldest activation of the last hour that no code was sent for. */
+export async function deleteOldestUnsent(tx: Transaction): Promise<void> {
+  await tx`
+    delete from activation where transaction_hash = (
+      select transaction_hash from activation
+      where not sends and sent_at > clock_timestamp() - interval '1 hour'
+      order by sent_at limit 1)`;
+}
+
+/** An activation to be written. */
+export interface NewActivation extends ProofAddress, HashedSource {
+  readonly transactionHash: string;
+  readonly provider: string;
+  /** Whether the address belongs to an account. */
+  readonly toAccount: boolean;
+  readonly sends: boolean;
+  readonly verifier: string | null;
+  readonly attempts: number;
+  readonly validMs: number;
+}
+
+/** Begins an activation; returns when, and until when, by the database's clock. */
+export async function insertActivation(
+  tx: Transaction,
+  activation: NewActivation,
+): Promise<{ sentAt: Date; expiresAt: Date }> {
+  const { transactionHash, provider, kind, address, sourceHash, siteHash, toAccount, sends, verifier } = activation;
+  const { attempts, validMs } = activation;
+  const [row] = await tx<{ sentAt: Date; expiresAt: Date }[]>`
+    insert into activation (transaction_hash, provider, kind, address, source_hash, site_hash, to_account, sends,
+      verifier, attempts_left, sent_at, expires_at)
+    select ${transactionHash}, ${provider}, ${kind}, ${address}, ${sourceHash}, ${siteHash}, ${toAccount}, ${sends},
+      ${verifier}, ${attempts}, t.now, t.now + ${validMs} * interval '1 millisecond'
+    from (select clock_timestamp() as now) t
+    returning sent_at as "sentAt", expires_at as "expiresAt"`;
+  return row!;
+}
+
+/** Notes what the gate knows the code by. */
+export async function setVerifier(sql: Sql, transactionHash: string, verifier: string): Promise<void> {
+  await sql`update activation set verifier = ${verifier} where transaction_hash = ${transactionHash}`;
+}
+
+/** What an attempt is judged by. */
+export interface Attempted {
+  readonly provider: string;
+  readonly kind: AddressKind;
+  readonly verifier: string | null;
+  /** After this one. */
+  readonly attemptsLeft: number;
+  /** Since it began. */
+  readonly ageMs: number;
+}
+
+/**
+ * Takes one of the attempts before the code is looked at, so that of a hundred at once no more are judged than there
+ * are; null when none is left, or the activation is over or never was.
+ */
+export async function takeAttempt(sql: Sql, transactionHash: string): Promise<Attempted | null> {
+  const [row] = await sql<Attempted[]>`
+    update activation set attempts_left = attempts_left - 1
+    where transaction_hash = ${transactionHash} and attempts_left > 0 and verified_at is null and expires_at > now()
+    returning provider, kind, verifier, attempts_left as "attemptsLeft",
+      (extract(epoch from clock_timestamp() - sent_at) * 1000)::float8 as "ageMs"`;
+  return row ?? null;
+}
+
+/** What the code of an activation is checked by at this moment. */
+export async function findVerifier(sql: Sql, transactionHash: string): Promise<string | null> {
+  const [row] = await sql<{ verifier: string | null }[]>`
+    select verifier from activation where transaction_hash = ${transactionHash}`;
+  return row?.verifier ?? null;
+}
+
+/** Gives an attempt back that nobody could judge. */
+export async function refundAttempt(sql: Sql, transactionHash: string, most: number): Promise<void> {
+  await sql`
+    update activation set attempts_left = least(attempts_left + 1, ${most}) where transaction_hash = ${transactionHash}`;
+}
+
+/** Notes that the address is proven, and says which; null for who comes second, or too late. */
+export async function markVerified(tx: Transaction, transactionHash: string): Promise<ProofAddress | null> {
+  const [row] = await tx<ProofAddress[]>`
+    update activation set verified_at = now()
+    where transaction_hash = ${transactionHash} and verified_at is null and expires_at > now()
+    returning kind, address`;
+  return row ?? null;
+}
+
+/** The address that a transaction has proven, and ends it; null when there is none. Of two at once one gets it. */
+export async function endVerified(tx: Transaction, transactionHash: string): Promise<ProofAddress | null> {
+  // Not by a clock: who waited for the first one's commit must find it over, whenever it began itself.
+  const [row] = await tx<ProofAddress[]>`
+    update activation set expires_at = sent_at
+    where transaction_hash = ${transactionHash} and verified_at is not null and expires_at > now()
+      and expires_at > sent_at
+    returning kind, address`;
+  return row ?? null;
+}

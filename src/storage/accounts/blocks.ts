@@ -1,0 +1,44 @@
+import type { AccountId } from '../../model/ids.ts';
+import type { Sql, Transaction } from '../db/connection.ts';
+
+/** Somebody who is blocked. */
+export interface Blocked {
+  readonly id: AccountId;
+  readonly nick: string;
+  readonly name: string;
+  readonly at: Date;
+}
+
+const MAX_LISTED = 1_001;
+
+/** Notes that an account does not want to hear from another; again is no error. */
+export async function insertBlock(tx: Transaction, accountId: AccountId, blockedId: AccountId): Promise<void> {
+  await tx`
+    insert into block (account_id, blocked_id) values (${accountId}, ${blockedId})
+    on conflict (account_id, blocked_id) do nothing`;
+}
+
+/** How many an account has blocked. */
+export async function countBlocks(tx: Transaction, accountId: AccountId): Promise<number> {
+  const [row] = await tx<{ count: number }[]>`
+    select count(*)::int as count from block where account_id = ${accountId}`;
+  return row!.count;
+}
+
+/** Ends a block; false when there was none. */
+export async function deleteBlock(sql: Sql, accountId: AccountId, blockedId: AccountId): Promise<boolean> {
+  const rows = await sql`
+    delete from block where account_id = ${accountId} and blocked_id = ${blockedId} returning blocked_id`;
+  return rows.length > 0;
+}
+
+/** Whom an account has blocked, by number. */
+export async function listBlocks(
+  sql: Sql,
+  { accountId, after, limit }: { accountId: AccountId; after: number; limit: number },
+): Promise<Blocked[]> {
+  return sql<Blocked[]>`
+    select a.id, a.nick, a.name, b.created_at as at from block b join account a on a.id = b.blocked_id
+    where b.account_id = ${accountId} and b.blocked_id > ${after}
+    order by b.blocked_id limit ${Math.min(limit, MAX_LISTED)}`;
+}

@@ -1,0 +1,66 @@
+import type { AccountId } from '../../model/ids.ts';
+import type { Sql, Transaction } from '../db/connection.ts';
+
+/** A bot in the list of its owner. */
+export interface ListedBot {
+  readonly id: AccountId;
+  readonly nick: string;
+  readonly name: string;
+  readonly createdAt: Date;
+  /** Of its tokens, those that hold. */
+  readonly tokens: number;
+}
+
+const MAX_LISTED = 1_001;
+
+/** Makes a bot. Rejects with a violation of `account_nick_key` when the nick is taken. */
+export async function insertBot(
+  tx: Transaction,
+  { ownerId, nick, name }: { ownerId: AccountId; nick: string; name: string },
+): Promise<AccountId> {
+  const [row] = await tx<{ id: AccountId }[]>`
+    insert into account (kind, nick, name, role, owner_id) values ('bot', ${nick}, ${name}, 'bot', ${ownerId})
+    returning id`;
+  return row!.id;
+}
+
+/** Bots of a person, with those removed in the last day: making and removing them takes nicks all the same. */
+export async function countBots(tx: Transaction, ownerId: AccountId): Promise<number> {
+  const [row] = await tx<{ count: number }[]>`
+    select count(*)::int as count from account
+    where owner_id = ${ownerId} and (deactivated_at is null or deactivated_at > now() - interval '1 day')`;
+  return row!.count;
+}
+
+/** The active bot of this owner with this number or nick (in lower case), or null. */
+export async function findOwnBot(
+  sql: Sql | Transaction,
+  ownerId: AccountId,
+  bot: string | number,
+): Promise<{ id: AccountId; nick: string } | null> {
+  const [row] = await sql<{ id: AccountId; nick: string }[]>`
+    select id, nick from account
+    where owner_id = ${ownerId} and ${typeof bot === 'number' ? sql`id = ${bot}` : sql`nick = ${bot}`}
+      and deactivated_at is null`;
+  return row ?? null;
+}
+
+/** Whose bot it is; null when it is no bot. */
+export async function findOwner(sql: Sql, bot: AccountId): Promise<AccountId | null> {
+  const [row] = await sql<{ ownerId: AccountId | null }[]>`select owner_id as "ownerId" from account where id = ${bot}`;
+  return row?.ownerId ?? null;
+}
+
+/** Active bots of a person, by number. */
+export async function listBots(
+  sql: Sql,
+  { ownerId, after, limit }: { ownerId: AccountId; after: number; limit: number },
+): Promise<ListedBot[]> {
+  return sql<ListedBot[]>`
+    select a.id, a.nick, a.name, a.created_at as "createdAt", (
+      select count(*) from session s
+      where s.account_id = a.id and (s.expires_at is null or s.expires_at > now()))::int as tokens
+    from account a
+    where a.owner_id = ${ownerId} and a.id > ${after} and a.deactivated_at is null
+    order by a.id limit ${Math.min(limit, MAX_LISTED)}`;
+}

@@ -1,0 +1,77 @@
+import type { DeviceKind } from '../../model/device.ts';
+import type { AccountId, DeviceId, SessionId } from '../../model/ids.ts';
+import type { Sql, Transaction } from '../db/connection.ts';
+
+/** A device as its account sees it: what its vendor knows it by is shown to nobody. */
+export interface Device {
+  readonly id: DeviceId;
+  readonly kind: DeviceKind;
+  /** Null: the first one of the configuration. */
+  readonly app: string | null;
+  readonly label: string | null;
+  /** The one that registered it last, and with which it goes. */
+  readonly sessionId: SessionId;
+  readonly createdAt: Date;
+  /** When it was registered last. */
+  readonly seenAt: Date;
+}
+
+/** A device to be registered. */
+export interface NewDevice extends Pick<Device, 'kind' | 'app' | 'label' | 'sessionId'> {
+  readonly accountId: AccountId;
+  /** SHA-256 (hex) of what its vendor knows it by. */
+  readonly tokenHash: string;
+  readonly tokenSealed: string;
+}
+
+const MAX_LISTED = 1_001;
+
+/** Whether a session holds, which then does not end before the transaction: what ends later takes its devices along. */
+export async function lockSession(tx: Transaction, id: SessionId): Promise<boolean> {
+  const rows = await tx`
+    select from session where id = ${id} and (expires_at is null or expires_at > now()) for key share`;
+  return rows.length > 0;
+}
+
+/**
+ * Registers a device, or renews the one that is registered. One of another account goes with all that waits for it, so
+ * that whoever has the phone now is not told what the one before was to be told. Null: another registration of it came
+ * in between, and a repeat finds it.
+ */
+export async function insertDevice(tx: Transaction, device: NewDevice): Promise<Device | null> {
+  const { accountId, sessionId, kind, tokenHash, tokenSealed, app, label } = device;
+  await tx`delete from device where kind = ${kind} and token_hash = ${tokenHash} and account_id <> ${accountId}`;
+  const [row] = await tx<Device[]>`
+    insert into device as d (account_id, session_id, kind, token_hash, token_sealed, app, label)
+    values (${accountId}, ${sessionId}, ${kind}, ${tokenHash}, ${tokenSealed}, ${app}, ${label})
+    on conflict (kind, token_hash) do update
+      set session_id = excluded.session_id, token_sealed = excluded.token_sealed, app = excluded.app,
+        label = excluded.label, seen_at = now()
+      where d.account_id = excluded.account_id
+    returning id, kind, app, label, session_id as "sessionId", created_at as "createdAt", seen_at as "seenAt"`;
+  return row ?? null;
+}
+
+/** Removes the devices of an account beyond the `keep` registered last; to be called beneath the account's lock. */
+export async function deleteSurplusDevices(tx: Transaction, accountId: AccountId, keep: number): Promise<void> {
+  await tx`
+    delete from device where id in (
+      select id from device where account_id = ${accountId} order by seen_at desc, id desc offset ${keep})`;
+}
+
+/** Devices of an account by number. */
+export async function listDevices(
+  sql: Sql,
+  { accountId, after, limit }: { accountId: AccountId; after: number; limit: number },
+): Promise<Device[]> {
+  return sql<Device[]>`
+    select id, kind, app, label, session_id as "sessionId", created_at as "createdAt", seen_at as "seenAt"
+    from device where account_id = ${accountId} and id > ${after}
+    order by id limit ${Math.min(limit, MAX_LISTED)}`;
+}
+
+/** Removes a device of an account, with what waits for it; false when it has no such one. */
+export async function deleteDevice(sql: Sql, accountId: AccountId, id: number): Promise<boolean> {
+  const rows = await sql`delete from device where id = ${id} and account_id = ${accountId} returning id`;
+  return rows.length > 0;
+}

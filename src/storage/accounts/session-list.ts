@@ -1,0 +1,55 @@
+import type { AccountId, SessionId } from '../../model/ids.ts';
+import type { Scope } from '../../model/scopes.ts';
+import type { Sql, Transaction } from '../db/connection.ts';
+
+/** A session, or a bot's token, in a list. */
+export interface ListedSession {
+  readonly id: SessionId;
+  readonly label: string;
+  readonly scopes: readonly Scope[] | null;
+  readonly createdAt: Date;
+  /** To some minutes. */
+  readonly usedAt: Date;
+  readonly expiresAt: Date | null;
+}
+
+const MAX_LISTED = 1_001;
+
+/** Sessions of an account that hold, by number. */
+export async function listSessions(
+  sql: Sql,
+  { accountId, after, limit }: { accountId: AccountId; after: number; limit: number },
+): Promise<ListedSession[]> {
+  return sql<ListedSession[]>`
+    select id, label, to_json(scopes) as scopes, created_at as "createdAt", used_at as "usedAt",
+      expires_at as "expiresAt"
+    from session
+    where account_id = ${accountId} and id > ${after} and (expires_at is null or expires_at > now())
+    order by id limit ${Math.min(limit, MAX_LISTED)}`;
+}
+
+/** Sessions of an account that hold. */
+export async function countSessions(tx: Transaction, accountId: AccountId): Promise<number> {
+  const [row] = await tx<{ count: number }[]>`
+    select count(*)::int as count from session
+    where account_id = ${accountId} and (expires_at is null or expires_at > now())`;
+  return row!.count;
+}
+
+/** Ends one session of an account; false when it has no such one. */
+export async function endSession(sql: Sql | Transaction, accountId: AccountId, id: number): Promise<boolean> {
+  const rows = await sql`delete from session where id = ${id} and account_id = ${accountId} returning id`;
+  return rows.length > 0;
+}
+
+/** Ends the sessions of accounts, but for one where it is given, and says which. */
+export async function endSessions(
+  sql: Sql | Transaction,
+  accounts: readonly AccountId[],
+  except: SessionId | null = null,
+): Promise<SessionId[]> {
+  const rows = await sql<{ id: SessionId }[]>`
+    delete from session where account_id = any(${[...accounts]}::bigint[]) and id is distinct from ${except}
+    returning id`;
+  return rows.map(({ id }) => id);
+}

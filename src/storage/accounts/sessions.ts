@@ -1,0 +1,71 @@
+import type { AccountId, SessionId } from '../../model/ids.ts';
+import type { InstallationRole } from '../../model/roles.ts';
+import type { Scope } from '../../model/scopes.ts';
+import type { Sql, Transaction } from '../db/connection.ts';
+
+/** A session that holds, and whose it is. */
+export interface FoundSession {
+  readonly id: SessionId;
+  readonly accountId: AccountId;
+  readonly accountKind: 'user' | 'bot';
+  readonly role: InstallationRole;
+  readonly nick: string;
+  readonly name: string;
+  readonly scopes: readonly Scope[] | null;
+  readonly expiresAt: Date | null;
+}
+
+/** A session to be made. */
+export interface NewSession {
+  readonly accountId: AccountId;
+  /** SHA-256 (hex) of the token. */
+  readonly tokenHash: string;
+  readonly label: string;
+  readonly scopes: readonly Scope[] | null;
+  readonly expiresAt: Date | null;
+}
+
+export async function insertSession(tx: Sql | Transaction, session: NewSession): Promise<SessionId> {
+  const { accountId, tokenHash, label, scopes, expiresAt } = session;
+  const [row] = await tx<{ id: SessionId }[]>`
+    insert into session (account_id, token_hash, label, scopes, expires_at)
+    values (${accountId}, ${tokenHash}, ${label}, ${scopes === null ? null : [...scopes]}::text[], ${expiresAt})
+    returning id`;
+  return row!.id;
+}
+
+/**
+ * The session of a token that is neither over nor of a deactivated account, or null. It counts as used now, which is
+ * written down when the last time is some minutes old: most look-ups write nothing.
+ */
+export async function findSession(sql: Sql, tokenHash: string): Promise<FoundSession | null> {
+  const [row] = await sql<FoundSession[]>`
+    with found as (
+      select s.id, a.id as account_id, a.kind, a.role, a.nick, a.name, s.scopes, s.expires_at, s.used_at
+      from session s join account a on a.id = s.account_id
+      where s.token_hash = ${tokenHash} and a.deactivated_at is null and (s.expires_at is null or s.expires_at > now())
+    ), used as (
+      update session set used_at = now()
+      where id = (select id from found where used_at < now() - interval '5 minutes')
+    )
+    select id, account_id as "accountId", kind as "accountKind", role, nick, name, to_json(scopes) as scopes,
+      expires_at as "expiresAt"
+    from found`;
+  return row ?? null;
+}
+
+/**
+ * Ends the sessions of a person beyond the new one and those used last, `keep` in all, and says which. The account is
+ * locked, so that two at once do not each spare what the other one made.
+ */
+export async function endSurplusSessions(
+  tx: Transaction,
+  { accountId, newest, keep }: { accountId: AccountId; newest: SessionId; keep: number },
+): Promise<SessionId[]> {
+  const rows = await tx<{ id: SessionId }[]>`
+    delete from session where id in (
+      select id from session where account_id = ${accountId} and id <> ${newest}
+      order by used_at desc, id desc offset ${keep - 1})
+    returning id`;
+  return rows.map(({ id }) => id);
+}

@@ -1,0 +1,36 @@
+import type { AccountId } from '../../model/ids.ts';
+import type { Transaction } from '../db/connection.ts';
+
+/** Makes the link of an account, in the place of the one that it had. `validMs` from now, by the database's clock. */
+export async function replaceSignInLink(
+  tx: Transaction,
+  link: { accountId: AccountId; tokenHash: string; validMs: number },
+): Promise<Date> {
+  const { accountId, tokenHash, validMs } = link;
+  await tx`delete from sign_in_link where account_id = ${accountId}`;
+  const [row] = await tx<{ expiresAt: Date }[]>`
+    insert into sign_in_link (token_hash, account_id, expires_at)
+    values (${tokenHash}, ${accountId}, now() + ${validMs} * interval '1 millisecond')
+    returning expires_at as "expiresAt"`;
+  return row!.expiresAt;
+}
+
+/**
+ * Uses a link up: whose it was, or null when it is over. Of two at once one waits for the other and gets null. The
+ * account is locked first, as by whoever deactivates it: in the other order each could wait for the other.
+ */
+export async function consumeSignInLink(tx: Transaction, tokenHash: string): Promise<AccountId | null> {
+  const [row] = await tx<{ accountId: AccountId; holds: boolean }[]>`
+    delete from sign_in_link l using (
+      select a.id from account a join sign_in_link k on k.account_id = a.id
+      where k.token_hash = ${tokenHash} for no key update of a
+    ) owner
+    where l.token_hash = ${tokenHash} and l.account_id = owner.id
+    returning l.account_id as "accountId", l.expires_at > now() as holds`;
+  return row?.holds === true ? row.accountId : null;
+}
+
+/** Ends the links of an account that may not sign in any more. */
+export async function deleteSignInLinks(tx: Transaction, accountId: AccountId): Promise<void> {
+  await tx`delete from sign_in_link where account_id = ${accountId}`;
+}

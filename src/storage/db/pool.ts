@@ -1,0 +1,138 @@
+import { DURATIONS_S, Histogram } from '../../histogram.ts';
+import { Connection, type ConnectionTarget, type Sql, type Transaction } from './connection.ts';
+import { DatabaseUnavailableError } from './database-error.ts';
+
+export interface PoolOptions {
+  readonly name: string;
+  readonly size: number;
+  /** Calls that may wait for a connection; one more is refused at once. */
+  readonly waiting: number;
+  /** Default deadline of one call: waiting for a connection and all its queries. */
+  readonly timeoutMs: number;
+  /** True: its statements are planned once, for any values. */
+  readonly genericPlans?: boolean;
+}
+
+/** Counters since the start, for metrics. */
+export interface PoolCounts {
+  /** How long calls waited that found no connection free. */
+  readonly waitS: Histogram;
+  /** Calls that got no connection: too many waited already, or their time was over. */
+  refused: number;
+}
+
+/** How a use of the database fares, for metrics. */
+export interface ConnectionUse {
+  /** Connections, open or to be opened when they are needed. */
+  readonly size: number;
+  /** Connections that a call is using right now. */
+  readonly busy: number;
+  /** Calls waiting for a connection right now. */
+  readonly waiting: number;
+  readonly counts: PoolCounts;
+}
+
+interface Waiter {
+  readonly resolve: (connection: Connection) => void;
+  readonly reject: (error: Error) => void;
+  readonly timer: NodeJS.Timeout;
+}
+
+/**
+ * A fixed number of connections and a bounded line of callers before them. Each use of the database has its own pool,
+ * so that a slow search cannot starve the intake.
+ */
+export class Pool implements ConnectionUse {
+  readonly counts: PoolCounts = { waitS: new Histogram(DURATIONS_S), refused: 0 };
+  readonly #options: PoolOptions;
+  readonly #all: readonly Connection[];
+  readonly #idle: Connection[];
+  readonly #waiters: Waiter[] = [];
+  #stopped = false;
+
+  constructor(target: ConnectionTarget, options: PoolOptions) {
+    this.#options = options;
+    this.#all = Array.from({ length: options.size }, () => new Connection(target, options.name, options));
+    this.#idle = [...this.#all];
+  }
+
+  /**
+   * Runs `work` with a connection of its own. `timeoutMs` bounds waiting and working together. Rejects with
+   * DatabaseUnavailableError (nothing was sent), CommitUnknownError (outcome unknown), or what `work` rejects with.
+   */
+  async run<T>(work: (sql: Sql) => Promise<T>, timeoutMs = this.#options.timeoutMs): Promise<T> {
+    const started = performance.now();
+    const connection = await this.#take(timeoutMs);
+    try {
+      // Stopped between the two: a session opened now would be closed by nobody.
+      if (this.#stopped) throw new DatabaseUnavailableError('the server is stopping');
+      return await connection.run(work, Math.max(1, timeoutMs - (performance.now() - started)));
+    } finally {
+      this.#give(connection);
+    }
+  }
+
+  /** The same inside one transaction, committed when `work` resolves and rolled back when it rejects. */
+  async transaction<T>(work: (tx: Transaction) => Promise<T>, timeoutMs = this.#options.timeoutMs): Promise<T> {
+    return this.run(async (sql) => (await sql.begin(work)) as T, timeoutMs);
+  }
+
+  get size(): number {
+    return this.#all.length;
+  }
+
+  get busy(): number {
+    return this.#all.length - this.#idle.length;
+  }
+
+  get waiting(): number {
+    return this.#waiters.length;
+  }
+
+  /** Refuses what waits and closes every connection. What is under way is rejected. */
+  stop(): void {
+    this.#stopped = true;
+    for (const waiter of this.#waiters.splice(0)) {
+      clearTimeout(waiter.timer);
+      waiter.reject(new DatabaseUnavailableError('the server is stopping'));
+    }
+    for (const connection of this.#all) connection.close();
+  }
+
+  #take(timeoutMs: number): Promise<Connection> {
+    if (this.#stopped) return Promise.reject(new DatabaseUnavailableError('the server is stopping'));
+    // The most recently used first: it is the likeliest to be open.
+    const idle = this.#idle.pop();
+    if (idle !== undefined) return Promise.resolve(idle);
+    if (this.#waiters.length >= this.#options.waiting) {
+      this.counts.refused += 1;
+      return Promise.reject(
+        new DatabaseUnavailableError(`too many calls wait for the ${this.#options.name} connections`),
+      );
+    }
+    const startedAt = performance.now();
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => {
+        this.counts.refused += 1;
+        this.#waiters.splice(this.#waiters.indexOf(waiter), 1);
+        reject(new DatabaseUnavailableError(`no ${this.#options.name} connection was free within ${timeoutMs} ms`));
+      }, timeoutMs);
+      const taken = (connection: Connection): void => {
+        this.counts.waitS.observe((performance.now() - startedAt) / 1_000);
+        resolve(connection);
+      };
+      const waiter: Waiter = { resolve: taken, reject, timer };
+      this.#waiters.push(waiter);
+    });
+  }
+
+  #give(connection: Connection): void {
+    const next = this.#waiters.shift();
+    if (next === undefined) {
+      this.#idle.push(connection);
+      return;
+    }
+    clearTimeout(next.timer);
+    next.resolve(connection);
+  }
+}

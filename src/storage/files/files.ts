@@ -1,0 +1,239 @@
+import type { AccountId, ConversationId, Seq } from '../../model/ids.ts';
+import type { Sql, Transaction } from '../db/connection.ts';
+import { countUsage, releaseUsage, type ExceededQuota, type UsageLimits } from './file-usage.ts';
+
+/** How far an upload is: with bytes on their way, complete, complete and lost by the store, or on its way out of it. */
+export type FileState = 'uploading' | 'stored' | 'lost' | 'removed';
+
+/** What the store keeps of an upload: JSON that it alone reads. */
+type UploadState = Readonly<Record<string, unknown>>;
+
+/** A file's row. */
+export interface StoredFile {
+  readonly id: string;
+  readonly accountId: AccountId;
+  readonly name: string;
+  readonly type: string;
+  /** Bytes that `file_usage` counts for it: those announced, else those granted so far, and of a complete one its own. */
+  readonly size: number;
+  readonly received: number;
+  readonly state: FileState;
+  /** It comes in parts; false: one request brings all of it, and nobody else writes to it. */
+  readonly isResumable: boolean;
+  readonly upload: UploadState | null;
+  /** The message that it is attached to; `seq` null: none. */
+  readonly conversationId: ConversationId | null;
+  readonly seq: Seq | null;
+  readonly createdAt: Date;
+  readonly touchedAt: Date;
+}
+
+/** A file that is about to be uploaded. */
+export interface NewUpload {
+  readonly id: string;
+  readonly accountId: AccountId;
+  readonly name: string;
+  /** Null: nobody knows how much comes; it is granted part by part. */
+  readonly announcedBytes: number | null;
+  /** Others than the request in hand go on with it. */
+  readonly isResumable?: boolean;
+}
+
+export interface UploadLimits extends UsageLimits {
+  /** Uploads of one account that are not complete. */
+  readonly unfinished: number;
+}
+
+const MAX_LISTED = 1_001;
+
+/** What a file is taken for before anything of it was seen. */
+const UNKNOWN_TYPE = 'application/octet-stream';
+
+const columns = (sql: Sql | Transaction) => sql`
+  f.id, f.account_id as "accountId", f.name, f.type, coalesce(f.size, 0) as size, f.received, f.state, f.upload,
+  f.resumable as "isResumable",
+  f.conversation_id as "conversationId", f.seq, f.created_at as "createdAt", f.touched_at as "touchedAt"`;
+
+/**
+ * Notes a file before its first byte, and counts what it is going to take. Resolves to null, or to why there is no row:
+ * whose room is used up, or that the account has too many unfinished uploads.
+ */
+export async function insertUpload(
+  tx: Transaction,
+  upload: NewUpload,
+  limits: UploadLimits,
+): Promise<ExceededQuota | 'too_many' | null> {
+  const { id, accountId, name, announcedBytes, isResumable = false } = upload;
+  const bytes = announcedBytes ?? 0;
+  const counted = await countUsage(tx, accountId, { least: bytes, wished: bytes, files: 1, limits });
+  if (typeof counted === 'string') return counted;
+  // Beneath the account's lock: two at once do not both find room for one more.
+  const [row] = await tx<{ count: number }[]>`
+    select count(*)::int as count from file where account_id = ${accountId} and state = 'uploading'`;
+  if (row!.count >= limits.unfinished) {
+    await releaseUsage(tx, accountId, { bytes, files: 1 });
+    return 'too_many';
+  }
+  await tx`
+    insert into file (id, account_id, name, type, size, resumable)
+    values (${id}, ${accountId}, ${name}, ${UNKNOWN_TYPE}, ${bytes}, ${isResumable})`;
+  return null;
+}
+
+/**
+ * Grants an upload of unknown length up to `wished` bytes in all, at least `least`. Resolves to how many it may have
+ * now, to whose room is used up, or to null when it is no upload any more.
+ */
+export async function growUpload(
+  tx: Transaction,
+  id: string,
+  grown: { least: number; wished: number; limits: UsageLimits },
+): Promise<number | ExceededQuota | null> {
+  const [row] = await tx<{ accountId: AccountId; size: number }[]>`
+    select account_id as "accountId", coalesce(size, 0) as size from file
+    where id = ${id} and state = 'uploading' for no key update`;
+  if (row === undefined) return null;
+  const { least, wished, limits } = grown;
+  const [more, most] = [Math.max(0, least - row.size), Math.max(0, wished - row.size)];
+  const counted = await countUsage(tx, row.accountId, { least: more, wished: most, files: 0, limits });
+  if (typeof counted === 'string') return counted;
+  const size = row.size + counted;
+  await tx`update file set size = ${size}, touched_at = now() where id = ${id}`;
+  return size;
+}
+
+/**
+ * Notes how far an upload is stored safely. `from` and `to` say where its writer believes it to be; false: it is
+ * somewhere else, since another writer goes on with it, or it is no upload any more.
+ */
+export async function noteProgress(
+  sql: Sql | Transaction,
+  id: string,
+  noted: { from: number; to: number; received: number; upload: UploadState },
+): Promise<boolean> {
+  const { from, to, received, upload } = noted;
+  const rows = await sql`
+    update file set received = ${received}, upload = ${sql.json(upload as never)}, touched_at = now()
+    where id = ${id} and state = 'uploading' and received between ${from} and ${to} returning id`;
+  return rows.length > 0;
+}
+
+/** A file is complete, and takes what it takes. False: it was given up meanwhile. Again is no error. */
+export async function finishUpload(
+  tx: Transaction,
+  id: string,
+  complete: { size: number; type: string },
+): Promise<boolean> {
+  const { size, type } = complete;
+  const [row] = await tx<{ accountId: AccountId; state: FileState; counted: number }[]>`
+    select account_id as "accountId", state, coalesce(size, 0) as counted from file where id = ${id}
+    for no key update`;
+  if (row === undefined || row.state === 'removed') return false;
+  if (row.state === 'stored') return true;
+  await tx`
+    update file set state = 'stored', size = ${size}, received = ${size}, type = ${type}, upload = null,
+      touched_at = now()
+    where id = ${id}`;
+  await releaseUsage(tx, row.accountId, { bytes: row.counted - size, files: 0 });
+  return true;
+}
+
+/**
+ * Gives a file up that no message has: nobody reads or takes it from here on, and it is to be taken out of the store.
+ * With an owner only where it is theirs. Resolves to its row, null: there is no such file, or a message has it. Again is
+ * no error.
+ */
+export async function markRemoved(
+  sql: Sql | Transaction,
+  id: string,
+  owner: AccountId | null = null,
+): Promise<StoredFile | null> {
+  const [row] = await sql<StoredFile[]>`
+    update file f set state = 'removed', size = coalesce(size, received), touched_at = now()
+    where f.id = ${id} and (f.seq is null or f.state = 'removed') and (${owner}::bigint is null or f.account_id = ${owner})
+    returning ${columns(sql)}`;
+  return row ?? null;
+}
+
+/** Gives files up that no message took, and uploads that did not go on, since `cutoff`: at most `limit`; how many. */
+export async function detachFromMessage(sql: Sql | Transaction, cutoff: Date, limit: number): Promise<number> {
+  const rows = await sql`
+    update file set state = 'removed', size = coalesce(size, received), touched_at = now()
+    where id in (
+      select id from file where seq is null and state <> 'removed' and touched_at < ${cutoff}
+      order by touched_at limit ${limit} for update skip locked)
+    returning id`;
+  return rows.length;
+}
+
+/** Files that are to be taken out of the store, those of longest ago first. */
+export async function findRemoved(sql: Sql, limit: number): Promise<StoredFile[]> {
+  return sql<StoredFile[]>`
+    select ${columns(sql)} from file f where f.state = 'removed' order by f.touched_at limit ${Math.min(limit, MAX_LISTED)}`;
+}
+
+/** A file could not be taken out of the store: it comes behind the others. */
+export async function postponeRemoval(sql: Sql, id: string): Promise<void> {
+  await sql`update file set touched_at = clock_timestamp() where id = ${id} and state = 'removed'`;
+}
+
+/** Forgets a file that the store has no more, and what it took. False: there is none. */
+export async function deleteRow(tx: Transaction, id: string): Promise<boolean> {
+  const [row] = await tx<{ accountId: AccountId; bytes: number }[]>`
+    delete from file where id = ${id} returning account_id as "accountId", coalesce(size, 0) as bytes`;
+  if (row === undefined) return false;
+  await releaseUsage(tx, row.accountId, { bytes: row.bytes, files: 1 });
+  return true;
+}
+
+/** A file, whatever its state. */
+export async function findFile(sql: Sql | Transaction, id: string): Promise<StoredFile | null> {
+  const [row] = await sql<StoredFile[]>`select ${columns(sql)} from file f where f.id = ${id}`;
+  return row ?? null;
+}
+
+/**
+ * A complete file that an account may read: its owner while no message has it, then whoever is in the message's
+ * conversation. Nobody reads for an account that is deactivated.
+ */
+export async function findReadable(sql: Sql, id: string, accountId: AccountId): Promise<StoredFile | null> {
+  const [row] = await sql<StoredFile[]>`
+    select ${columns(sql)} from file f
+    where f.id = ${id} and f.state = 'stored'
+      and exists (select from account a where a.id = ${accountId} and a.deactivated_at is null)
+      and case when f.seq is null then f.account_id = ${accountId} else exists (
+        select from membership m where m.conversation_id = f.conversation_id and m.account_id = ${accountId}) end`;
+  return row ?? null;
+}
+
+/** A complete file of a message of a conversation. */
+export async function findInConversation(
+  sql: Sql,
+  id: string,
+  conversationId: ConversationId,
+): Promise<StoredFile | null> {
+  const [row] = await sql<StoredFile[]>`
+    select ${columns(sql)} from file f
+    where f.id = ${id} and f.state = 'stored' and f.conversation_id = ${conversationId} and f.seq is not null`;
+  return row ?? null;
+}
+
+/** A file's place in its owner's list, which stays when the file goes: since 1970, with the digits that a Date lacks. */
+export interface FilePosition {
+  readonly createdAtUs: string;
+  readonly id: string;
+}
+
+/** An account's own files that are not given up, newest first; behind the place `before`. */
+export async function listOwn(
+  sql: Sql,
+  page: { accountId: AccountId; before: FilePosition | null; limit: number },
+): Promise<(StoredFile & FilePosition)[]> {
+  const { accountId, before, limit } = page;
+  const behind = sql`and (f.created_at, f.id) <
+    ('epoch'::timestamptz + ${before?.createdAtUs ?? '0'}::bigint * interval '1 microsecond', ${before?.id ?? ''})`;
+  return sql<(StoredFile & FilePosition)[]>`
+    select ${columns(sql)}, (extract(epoch from f.created_at) * 1000000)::bigint::text as "createdAtUs" from file f
+    where f.account_id = ${accountId} and f.state <> 'removed' ${before === null ? sql`` : behind}
+    order by f.created_at desc, f.id desc limit ${Math.min(limit, MAX_LISTED)}`;
+}

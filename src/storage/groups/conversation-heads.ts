@@ -1,0 +1,71 @@
+import type { AccountId, ConversationId, Rev, SessionId } from '../../model/ids.ts';
+import type { Sql } from '../db/connection.ts';
+import type { MemberKey } from './members.ts';
+import type { FoundSession } from '../accounts/sessions.ts';
+
+/** A conversation and its newest change. */
+export interface ConversationHead {
+  readonly conversationId: ConversationId;
+  readonly rev: Rev;
+}
+
+/** A membership, with the newest change of the conversation and the one that the account joined with. */
+export interface FoundMembership extends MemberKey {
+  readonly rev: Rev;
+  /** Null: nothing tells of it. */
+  readonly joinedRev: Rev | null;
+}
+
+/** The conversations that an account is in, at most `limit`, the lowest numbers first. */
+export async function listFollowed(
+  sql: Sql,
+  accountId: AccountId,
+  limit: number,
+): Promise<readonly ConversationHead[]> {
+  return sql<ConversationHead[]>`
+    select h.conversation_id as "conversationId", h.last_rev as rev
+    from membership m join conversation_head h on h.conversation_id = m.conversation_id
+    where m.account_id = ${accountId}
+    order by h.conversation_id limit ${limit}`;
+}
+
+/** Those of these conversations whose newest change is another than the one given. */
+export async function listChanged(sql: Sql, known: readonly ConversationHead[]): Promise<readonly ConversationHead[]> {
+  return sql<ConversationHead[]>`
+    select h.conversation_id as "conversationId", h.last_rev as rev
+    from unnest(${known.map((each) => each.conversationId)}::bigint[], ${known.map((each) => each.rev)}::bigint[])
+      as k (conversation_id, rev)
+    join conversation_head h on h.conversation_id = k.conversation_id and h.last_rev <> k.rev`;
+}
+
+/** Those of these that are memberships. */
+export async function findMemberships(sql: Sql, keys: readonly MemberKey[]): Promise<readonly FoundMembership[]> {
+  return sql<FoundMembership[]>`
+    select m.conversation_id as "conversationId", m.account_id as "accountId", h.last_rev as rev, (
+      -- Who was there from the beginning has not joined.
+      select coalesce(max(n.rev) filter (where n.kind = 'joined'), max(n.rev)) from notice n
+      where n.conversation_id = m.conversation_id
+        and (n.kind = 'created' or n.kind = 'joined' and n.details->'account' = to_jsonb(m.account_id))
+    ) as "joinedRev"
+    from unnest(${keys.map((key) => key.conversationId)}::bigint[], ${keys.map((key) => key.accountId)}::bigint[])
+      as k (conversation_id, account_id)
+    join membership m on m.conversation_id = k.conversation_id and m.account_id = k.account_id
+    join conversation_head h on h.conversation_id = m.conversation_id`;
+}
+
+/** Where these accounts are members, without more. */
+export async function listMemberships(sql: Sql, accounts: readonly AccountId[]): Promise<readonly MemberKey[]> {
+  return sql<MemberKey[]>`
+    select conversation_id as "conversationId", account_id as "accountId"
+    from membership where account_id = any(${[...accounts]}::bigint[])`;
+}
+
+/** Those of these sessions that still hold, with whose they are now. */
+export async function findHeldSessions(sql: Sql, ids: readonly SessionId[]): Promise<readonly FoundSession[]> {
+  return sql<FoundSession[]>`
+    select s.id, a.id as "accountId", a.kind as "accountKind", a.role, a.nick, a.name, s.scopes,
+      s.expires_at as "expiresAt"
+    from session s join account a on a.id = s.account_id
+    where s.id = any(${[...ids]}::bigint[]) and a.deactivated_at is null
+      and (s.expires_at is null or s.expires_at > now())`;
+}

@@ -1,0 +1,44 @@
+import type { AccountId, ConversationId } from '../../model/ids.ts';
+import type { GroupRole } from '../../model/roles.ts';
+import type { Sql, Transaction } from '../db/connection.ts';
+import type { MemberKey } from './members.ts';
+
+/** A member of a group, or a bot of that member that is in the group too. */
+export interface ActingMember {
+  readonly id: AccountId;
+  readonly nick: string;
+  readonly role: GroupRole;
+  /** It was owner or admin, and the token has not been replaced since. */
+  readonly knowsToken: boolean;
+}
+
+/** A member with the bots that it owns in the same group. The member comes first; without a membership it is left out. */
+export async function listActingMembers(sql: Sql | Transaction, key: MemberKey): Promise<ActingMember[]> {
+  return sql<ActingMember[]>`
+    select a.id, a.nick, m.role, m.knows_token as "knowsToken"
+    from account a join membership m on m.account_id = a.id and m.conversation_id = ${key.conversationId}
+    where a.id = ${key.accountId} or a.owner_id = ${key.accountId}
+    order by a.id <> ${key.accountId}, a.id`;
+}
+
+/** Remembers a removal: no invitation that the group has by now lets the account or its bots back in. */
+export async function insertRemoval(tx: Transaction, { conversationId, accountId }: MemberKey): Promise<void> {
+  await tx`
+    insert into group_removal (conversation_id, account_id, last_invite)
+    select ${conversationId}, ${accountId}, coalesce(max(id), 0) from group_invite
+    where conversation_id = ${conversationId}
+    on conflict (conversation_id, account_id)
+      do update set last_invite = greatest(group_removal.last_invite, excluded.last_invite)`;
+}
+
+/** Nobody knows the token of the group any more but its owner and admins: it has been replaced. */
+export async function deleteTokenKnowledge(tx: Transaction, conversationId: ConversationId): Promise<void> {
+  await tx`update membership set knows_token = false where conversation_id = ${conversationId} and knows_token`;
+}
+
+/** The numbers of a group's reverse webhooks, of which there are at most `limits.hooks-per-group`. */
+export async function listHookIds(tx: Transaction, conversationId: ConversationId): Promise<number[]> {
+  const rows = await tx<{ id: number }[]>`
+    select id from reverse_hook where conversation_id = ${conversationId} and removed_at is null order by id`;
+  return rows.map(({ id }) => id);
+}

@@ -1,0 +1,168 @@
+import type { AccountId, ConversationId, Seq } from '../../model/ids.ts';
+import type { Sql, Transaction } from '../db/connection.ts';
+
+export interface Group {
+  readonly id: ConversationId;
+  readonly title: string;
+  readonly about: string | null;
+  /** Anybody of the installation may find and join it. */
+  readonly public: boolean;
+  readonly createdAt: Date;
+  readonly archivedAt: Date | null;
+  readonly lastSeq: Seq;
+  readonly members: number;
+}
+
+/** A group in the list of all. */
+export interface ListedGroup extends Omit<Group, 'about'> {
+  /** Reverse webhooks that are not removed. */
+  readonly hooks: number;
+}
+
+/** Which groups to list: by id, after this one. */
+export interface GroupPage {
+  readonly after: number;
+  readonly limit: number;
+  /** Only those that are archived, or only those that are not; null: all. */
+  readonly archived: boolean | null;
+}
+
+const MAX_LISTED = 1_001;
+
+/** Makes a group with its counters. Its integration is made by `insertIntegration` in the same transaction. */
+export async function insertGroup(
+  tx: Transaction,
+  group: { title: string; about: string | null; public: boolean },
+): Promise<ConversationId> {
+  const { title, about, public: isPublic } = group;
+  const [row] = await tx<{ id: ConversationId }[]>`
+    insert into conversation (kind, title, about, public) values ('group', ${title}, ${about}, ${isPublic}) returning id`;
+  await tx`insert into conversation_head (conversation_id) values (${row!.id})`;
+  return row!.id;
+}
+
+export async function findGroup(sql: Sql | Transaction, id: ConversationId): Promise<Group | null> {
+  const [row] = await sql<Group[]>`
+    select c.id, c.title, c.about, c.public, c.created_at as "createdAt", h.archived_at as "archivedAt", h.last_seq as "lastSeq",
+      (select count(*) from membership m where m.conversation_id = c.id) as members
+    from conversation c join conversation_head h on h.conversation_id = c.id
+    where c.id = ${id} and c.kind = 'group'`;
+  return row ?? null;
+}
+
+/** Groups by id, oldest first. The page is cut before anything is counted. */
+export async function listGroups(sql: Sql, page: GroupPage): Promise<ListedGroup[]> {
+  const { after, limit, archived } = page;
+  return sql<ListedGroup[]>`
+    select g.*,
+      (select count(*) from membership m where m.conversation_id = g.id) as members,
+      (select count(*) from reverse_hook r where r.conversation_id = g.id and r.removed_at is null) as hooks
+    from (
+      select c.id, c.title, c.public, c.created_at as "createdAt", h.archived_at as "archivedAt", h.last_seq as "lastSeq"
+      from conversation c join conversation_head h on h.conversation_id = c.id
+      where c.kind = 'group' and c.id > ${after}
+        ${archived === null ? sql`` : sql`and (h.archived_at is not null) = ${archived}`}
+      order by c.id limit ${Math.min(limit, MAX_LISTED)}
+    ) g
+    order by g.id`;
+}
+
+/**
+ * Archives a group, or takes it back. The head's lock is held until the commit, so that no flush that read the other
+ * state comes after it. Returns whether that changed anything.
+ */
+export async function setArchived(tx: Transaction, id: ConversationId, archived: boolean): Promise<boolean> {
+  await lockGroup(tx, id);
+  const rows = await tx`
+    update conversation_head set archived_at = ${archived ? tx`now()` : tx`null`}
+    where conversation_id = ${id} and (archived_at is not null) <> ${archived}
+    returning conversation_id`;
+  return rows.length > 0;
+}
+
+/** A conversation's counters while they are locked. */
+export interface LockedHead {
+  readonly lastSeq: Seq;
+  readonly archived: boolean;
+}
+
+/** Locks a group's counters until the transaction ends: whoever counts or numbers something of the group holds them. */
+export async function lockGroup(tx: Transaction, id: ConversationId): Promise<LockedHead | null> {
+  const [row] = await tx<LockedHead[]>`
+    select last_seq as "lastSeq", archived_at is not null as archived
+    from conversation_head where conversation_id = ${id} for no key update`;
+  return row ?? null;
+}
+
+/** What describes a group; what is left out stays as it is. */
+export interface GroupChanges {
+  readonly title?: string | undefined;
+  /** Null: nothing is said. */
+  readonly about?: string | null | undefined;
+  readonly public?: boolean | undefined;
+}
+
+/** Changes what describes a group, whose head the caller has locked. Returns what really changed. */
+export async function updateGroup(
+  tx: Transaction,
+  id: ConversationId,
+  changes: GroupChanges,
+): Promise<ReadonlySet<keyof GroupChanges>> {
+  const old = (await findGroup(tx, id))!;
+  const keys = ['title', 'about', 'public'] as const;
+  const changed = new Set(keys.filter((key) => changes[key] !== undefined && changes[key] !== old[key]));
+  if (changed.size === 0) return changed;
+  const { title, about, public: isPublic } = { ...old, ...definedOf(changes) };
+  await tx`update conversation set title = ${title}, about = ${about}, public = ${isPublic} where id = ${id}`;
+  return changed;
+}
+
+function definedOf(changes: GroupChanges): Partial<Pick<Group, 'title' | 'about' | 'public'>> {
+  return Object.fromEntries(Object.entries(changes).filter(([, value]) => value !== undefined));
+}
+
+/** A public group, as it is shown to those who look for one. */
+export interface PublicGroup {
+  readonly id: ConversationId;
+  readonly title: string;
+  readonly about: string | null;
+  readonly members: number;
+  /** Whether the one who looks is in it. */
+  readonly joined: boolean;
+}
+
+/**
+ * Public groups that are not archived, by title; with `text`, those whose title holds it. Behind the group `after`, as it
+ * is called now: the number of one that is not public shows nothing, not even where its title would stand.
+ */
+export async function findPublicGroups(
+  sql: Sql,
+  page: { text: string | null; after: number; limit: number; accountId: AccountId | null },
+): Promise<PublicGroup[]> {
+  const { text, after, limit, accountId } = page;
+  const pattern = text === null ? null : `%${text.replaceAll(/[\\%_]/g, '\\$&')}%`;
+  return sql<PublicGroup[]>`
+    select g.id, g.title, g.about,
+      (select count(*) from membership m where m.conversation_id = g.id) as members,
+      exists (select from membership m where m.conversation_id = g.id and m.account_id = ${accountId}) as joined
+    from (
+      select c.id, c.title, c.about, lower(c.title) as place
+      from conversation c join conversation_head h on h.conversation_id = c.id
+      where c.public and h.archived_at is null
+        ${pattern === null ? sql`` : sql`and lower(c.title) like lower(${pattern})`}
+        ${
+          after === 0
+            ? sql``
+            : sql`and (lower(c.title), c.id) > (select lower(a.title), a.id from conversation a where a.id = ${after} and a.public)`
+        }
+      order by lower(c.title), c.id limit ${Math.min(limit, MAX_LISTED)}
+    ) g
+    order by g.place, g.id`;
+}
+
+/** Numbers of the groups with exactly this title, oldest first; at most ten. */
+export async function findGroupsByTitle(sql: Sql, title: string): Promise<ConversationId[]> {
+  const rows = await sql<{ id: ConversationId }[]>`
+    select id from conversation where kind = 'group' and title = ${title} order by id limit 10`;
+  return rows.map((row) => row.id);
+}

@@ -1,0 +1,137 @@
+import type { AccountId, ConversationId } from '../../model/ids.ts';
+import type { Sql, Transaction } from '../db/connection.ts';
+
+/** An invitation into a group that is open: neither over nor used up. */
+export interface Invite {
+  readonly id: number;
+  readonly conversationId: ConversationId;
+  readonly sealed: string;
+  /** Who made it; null: the administrator's command line. */
+  readonly createdBy: { readonly id: AccountId; readonly nick: string; readonly name: string } | null;
+  readonly createdAt: Date;
+  readonly expiresAt: Date | null;
+  /** Null: as often as anybody likes. */
+  readonly maxUses: number | null;
+  readonly uses: number;
+}
+
+/** An invitation to be made. */
+export interface NewInvite {
+  readonly conversationId: ConversationId;
+  readonly token: { readonly hash: string; readonly sealed: string };
+  readonly createdBy: AccountId | null;
+  readonly validS: number | null;
+  readonly maxUses: number | null;
+}
+
+const MAX_LISTED = 1_001;
+
+/**
+ * Neither expired nor used up, and whoever made it may still make one: departures delete the invitations of an account,
+ * and a deactivated one has its own here.
+ */
+const isOpen = (sql: Sql | Transaction) => sql`
+  (i.expires_at is null or i.expires_at > now()) and (i.max_uses is null or i.uses < i.max_uses)
+  and (i.created_by is null or exists (
+    select from account maker left join membership m
+      on m.account_id = maker.id and m.conversation_id = i.conversation_id
+    where maker.id = i.created_by and maker.deactivated_at is null
+      and (m.role in ('owner', 'admin') or maker.role = 'admin')))`;
+
+const columns = (sql: Sql | Transaction) => sql`
+  i.id, i.conversation_id as "conversationId", i.token_sealed as sealed, i.created_at as "createdAt",
+  i.expires_at as "expiresAt", i.max_uses as "maxUses", i.uses,
+  case when a.id is not null then json_build_object('id', a.id, 'nick', a.nick, 'name', a.name) end as "createdBy"`;
+
+/** Makes an invitation; returns its number. */
+export async function insertInvite(tx: Transaction, invite: NewInvite): Promise<number> {
+  const { conversationId, token, createdBy, validS, maxUses } = invite;
+  const [row] = await tx<{ id: number }[]>`
+    insert into group_invite (conversation_id, token_hash, token_sealed, created_by, expires_at, max_uses)
+    values (${conversationId}, ${token.hash}, ${token.sealed}, ${createdBy},
+      now() + make_interval(secs => ${validS}), ${maxUses})
+    returning id`;
+  return row!.id;
+}
+
+/** Forgets the invitations of a group that are over or used up: nothing tells them from ones that never were. */
+export async function deleteDeadInvites(tx: Transaction, conversationId: ConversationId): Promise<void> {
+  await tx`delete from group_invite i where i.conversation_id = ${conversationId} and not (${isOpen(tx)})`;
+}
+
+/** Invitations of a group that are open. */
+export async function countInvites(tx: Transaction, conversationId: ConversationId): Promise<number> {
+  const [row] = await tx<{ count: number }[]>`
+    select count(*) as count from group_invite i where i.conversation_id = ${conversationId} and ${isOpen(tx)}`;
+  return row!.count;
+}
+
+/** Open invitations of a group by number, behind `after`; with `only`, the one with this number. */
+export async function listInvites(
+  sql: Sql | Transaction,
+  asked: { conversationId: ConversationId; after?: number; limit?: number; only?: number },
+): Promise<Invite[]> {
+  const { conversationId, after = 0, limit = 1, only = null } = asked;
+  return sql<Invite[]>`
+    select ${columns(sql)} from group_invite i left join account a on a.id = i.created_by
+    where i.conversation_id = ${conversationId} and ${isOpen(sql)} and i.id > ${after}
+      and (${only}::bigint is null or i.id = ${only}::bigint)
+    order by i.id limit ${Math.min(limit, MAX_LISTED)}`;
+}
+
+/** The open invitation of a token; null for any other. */
+export async function findInvite(sql: Sql | Transaction, tokenHash: string): Promise<Invite | null> {
+  const [row] = await sql<Invite[]>`
+    select ${columns(sql)} from group_invite i left join account a on a.id = i.created_by
+    where i.token_hash = ${tokenHash} and ${isOpen(sql)}`;
+  return row ?? null;
+}
+
+/**
+ * Counts a use of an invitation by an account. False when it is not open, and when the account, or the owner of a bot,
+ * was removed from the group since the invitation was made. One statement: of two that come at once for the last use,
+ * the second waits and then finds none.
+ */
+export async function useInvite(tx: Transaction, id: number, accountId: AccountId): Promise<boolean> {
+  const rows = await tx`
+    update group_invite i set uses = uses + 1
+    where i.id = ${id} and ${isOpen(tx)} and not exists (
+      select from account a join group_removal r on r.account_id in (a.id, a.owner_id)
+      where a.id = ${accountId} and r.conversation_id = i.conversation_id and r.last_invite >= i.id)
+    returning i.id`;
+  return rows.length > 0;
+}
+
+/** Revokes an invitation; false when the group has no such one that is open. */
+export async function deleteInvite(tx: Transaction, conversationId: ConversationId, id: number): Promise<boolean> {
+  const rows = await tx`
+    delete from group_invite i where i.id = ${id} and i.conversation_id = ${conversationId} and ${isOpen(tx)}
+    returning i.id`;
+  return rows.length > 0;
+}
+
+/** Revokes the invitations of a group that one of the accounts made. Returns how many of them were open. */
+export async function deleteInvitesOf(
+  tx: Transaction,
+  { conversationId, accountIds }: { conversationId: ConversationId; accountIds: readonly AccountId[] },
+): Promise<number> {
+  const rows = await tx<{ open: boolean }[]>`
+    delete from group_invite i
+    where i.conversation_id = ${conversationId} and i.created_by = any(${[...accountIds]}::bigint[])
+    returning ${isOpen(tx)} as open`;
+  return rows.filter(({ open }) => open).length;
+}
+
+/** Revokes all invitations of a group. Returns how many of them were open. */
+export async function deleteInvites(tx: Transaction, conversationId: ConversationId): Promise<number> {
+  const rows = await tx<{ open: boolean }[]>`
+    delete from group_invite i where i.conversation_id = ${conversationId} returning ${isOpen(tx)} as open`;
+  return rows.filter(({ open }) => open).length;
+}
+
+/** The numbers of the open invitations of a group, of which there are at most `limits.invites-per-group`. */
+export async function listInviteIds(tx: Transaction, conversationId: ConversationId): Promise<number[]> {
+  const rows = await tx<{ id: number }[]>`
+    select i.id from group_invite i where i.conversation_id = ${conversationId} and ${isOpen(tx)} order by i.id`;
+  return rows.map(({ id }) => id);
+}

@@ -1,0 +1,162 @@
+import type { AccountId, ConversationId, Seq } from '../../model/ids.ts';
+import type { GroupRole } from '../../model/roles.ts';
+import type { Sql, Transaction } from '../db/connection.ts';
+
+/** A membership by its key. */
+export interface MemberKey {
+  readonly conversationId: ConversationId;
+  readonly accountId: AccountId;
+}
+
+/** A conversation and what an account is in it; `role` null: no member. Null: there is no such conversation. */
+export interface MembershipStatus {
+  readonly kind: 'group' | 'private';
+  readonly archived: boolean;
+  readonly role: GroupRole | null;
+}
+
+/** How an account stands to a conversation, or with null how the conversation is. */
+export async function findMembershipStatus(
+  sql: Sql | Transaction,
+  key: { conversationId: ConversationId; accountId: AccountId | null },
+): Promise<MembershipStatus | null> {
+  const [row] = await sql<MembershipStatus[]>`
+    select c.kind, h.archived_at is not null as archived, m.role
+    from conversation c
+    join conversation_head h on h.conversation_id = c.id
+    left join membership m on m.conversation_id = c.id and m.account_id = ${key.accountId}
+    where c.id = ${key.conversationId}`;
+  return row ?? null;
+}
+
+/** What the account may do in the group; null when it is no member. */
+export async function findGroupRole(sql: Sql | Transaction, key: MemberKey): Promise<GroupRole | null> {
+  const [row] = await sql<{ role: GroupRole }[]>`
+    select role from membership where conversation_id = ${key.conversationId} and account_id = ${key.accountId}`;
+  return row?.role ?? null;
+}
+
+/** The same, and it stays so until the transaction ends. */
+export async function lockGroupRole(tx: Transaction, key: MemberKey): Promise<GroupRole | null> {
+  const [row] = await tx<{ role: GroupRole }[]>`
+    select role from membership where conversation_id = ${key.conversationId} and account_id = ${key.accountId} for share`;
+  return row?.role ?? null;
+}
+
+/**
+ * Makes an account a member that is none, with everything before `readSeq` read. Rejects where it is one already, and
+ * for a second owner; the caller holds the head's lock and has looked.
+ */
+export async function insertMember(
+  tx: Transaction,
+  member: MemberKey & {
+    readonly role: GroupRole;
+    readonly readSeq: Seq | 0;
+    /** Whether the account itself asked for it. */
+    readonly requested: boolean;
+  },
+): Promise<void> {
+  const { conversationId, accountId, role, readSeq, requested } = member;
+  await tx`
+    insert into membership (conversation_id, account_id, role, read_seq, requested)
+    values (${conversationId}, ${accountId}, ${role}, ${readSeq}, ${requested})`;
+}
+
+/** Gives a member another role; one that is owner or admin no longer knows the token on. Rejects for a second owner. */
+export async function updateRole(tx: Transaction, key: MemberKey, role: GroupRole): Promise<void> {
+  await tx`
+    update membership set role = ${role},
+      knows_token = ${role === 'member'} and (knows_token or role <> 'member')
+    where conversation_id = ${key.conversationId} and account_id = ${key.accountId}`;
+}
+
+/** The owner of a group; null where it has none. */
+export async function findOwner(
+  sql: Sql | Transaction,
+  conversationId: ConversationId,
+): Promise<{ id: AccountId; nick: string } | null> {
+  const [row] = await sql<{ id: AccountId; nick: string }[]>`
+    select a.id, a.nick from membership m join account a on a.id = m.account_id
+    where m.conversation_id = ${conversationId} and m.role = 'owner'`;
+  return row ?? null;
+}
+
+/** How many are in a conversation. */
+export async function countMembers(sql: Sql | Transaction, conversationId: ConversationId): Promise<number> {
+  const [row] = await sql<{ count: number }[]>`
+    select count(*) as count from membership where conversation_id = ${conversationId}`;
+  return row!.count;
+}
+
+/** In how many conversations an account is, an archived group counting for its owner alone. */
+export interface MembershipCounts {
+  /** Those that the account itself created, joined or opened, and those that somebody opened with it. */
+  readonly requested: number;
+  /** Groups that others added it to. */
+  readonly added: number;
+}
+
+/**
+ * Counts the memberships of an account; null for one that is deactivated, an integration's, or not there. Locks the
+ * account until the transaction ends, so that nobody else counts and adds meanwhile: after the head, and of several
+ * accounts in the order of their ids.
+ */
+export async function lockMemberships(tx: Transaction, accountId: AccountId): Promise<MembershipCounts | null> {
+  const [account] = await tx`
+    select from account where id = ${accountId} and deactivated_at is null and kind <> 'webhook' for no key update`;
+  if (account === undefined) return null;
+  // A statement of its own: the one above sees what was there before it had to wait.
+  const [row] = await tx<MembershipCounts[]>`
+    select count(*) filter (where m.requested) as requested, count(*) filter (where not m.requested) as added
+    from membership m join conversation_head h on h.conversation_id = m.conversation_id
+    where m.account_id = ${accountId} and (h.archived_at is null or m.role = 'owner')`;
+  return row!;
+}
+
+/** A person or bot by nick or number. */
+export interface TargetAccount {
+  readonly id: AccountId;
+  readonly nick: string;
+  readonly name: string;
+  readonly deactivated: boolean;
+}
+
+/** The account that a nick (in lower case) or a number names; null without one, and for the account of an integration. */
+export async function findTargetAccount(sql: Sql | Transaction, user: string | number): Promise<TargetAccount | null> {
+  const [row] = await sql<TargetAccount[]>`
+    select id, nick, name, deactivated_at is not null as deactivated from account
+    where ${typeof user === 'number' ? sql`id = ${user}` : sql`nick = ${user}`} and kind <> 'webhook'`;
+  return row ?? null;
+}
+
+/** A member in the list of a group. */
+export interface ListedMember {
+  readonly id: AccountId;
+  readonly nick: string;
+  readonly name: string;
+  readonly kind: 'user' | 'bot';
+  readonly role: GroupRole;
+  readonly joinedAt: Date;
+}
+
+const MAX_LISTED = 1_001;
+
+/** The members of a group by nick, behind `after`. */
+export async function listMembers(
+  sql: Sql,
+  page: { conversationId: ConversationId; after: string; limit: number },
+): Promise<ListedMember[]> {
+  return sql<ListedMember[]>`
+    select a.id, a.nick, a.name, a.kind, m.role, m.joined_at as "joinedAt"
+    from membership m join account a on a.id = m.account_id
+    where m.conversation_id = ${page.conversationId} and a.nick > ${page.after}
+    order by a.nick limit ${Math.min(page.limit, MAX_LISTED)}`;
+}
+
+/** Ends a membership; false when there was none. */
+export async function deleteMember(tx: Sql | Transaction, key: MemberKey): Promise<boolean> {
+  const rows = await tx`
+    delete from membership where conversation_id = ${key.conversationId} and account_id = ${key.accountId}
+    returning account_id`;
+  return rows.length > 0;
+}

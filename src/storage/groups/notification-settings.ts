@@ -1,0 +1,48 @@
+import type { NotificationLevel } from '../../model/device.ts';
+import type { AccountId, ConversationId } from '../../model/ids.ts';
+import type { Transaction } from '../db/connection.ts';
+
+/** What a member wants to be told of a conversation. */
+export interface NotificationSetting {
+  readonly level: NotificationLevel;
+  /** Nothing is told before this moment; it may be over. */
+  readonly mutedUntil: Date | null;
+}
+
+/** What of it is to be changed. */
+export interface NotificationChange {
+  readonly level?: NotificationLevel | undefined;
+  readonly mutedUntil?: Date | null | undefined;
+}
+
+/**
+ * Changes what a member is told of; what is left out stays. Where nothing is to be told from now on, what waits for the
+ * account's devices is withdrawn with it. Null for who is no member.
+ */
+export async function updateNotificationSetting(
+  tx: Transaction,
+  key: { conversationId: ConversationId; accountId: AccountId },
+  { level, mutedUntil }: NotificationChange,
+): Promise<NotificationSetting | null> {
+  const { conversationId, accountId } = key;
+  // Held until the commit: who is removed at this moment takes the setting along.
+  const members = await tx`
+    select from membership where conversation_id = ${conversationId} and account_id = ${accountId} for key share`;
+  if (members.length === 0) return null;
+  const until = mutedUntil ?? null;
+  const [row] = await tx<(NotificationSetting & { silent: boolean })[]>`
+    insert into notification_setting as n (conversation_id, account_id, level, muted_until)
+    values (${conversationId}, ${accountId}, ${level ?? 'all'}, ${until}::timestamptz)
+    on conflict (conversation_id, account_id) do update
+      set level = coalesce(${level ?? null}::text, n.level),
+        muted_until = ${mutedUntil === undefined ? tx`n.muted_until` : tx`${until}::timestamptz`}
+    returning level, muted_until as "mutedUntil",
+      level = 'nothing' or coalesce(muted_until > now(), false) as silent`;
+  const { silent, ...setting } = row!;
+  if (silent) {
+    await tx`
+      delete from push_pending
+      where conversation_id = ${conversationId} and device_id in (select id from device where account_id = ${accountId})`;
+  }
+  return setting;
+}

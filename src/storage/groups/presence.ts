@@ -1,0 +1,46 @@
+import type { AccountId, ConversationId } from '../../model/ids.ts';
+import type { Sql } from '../db/connection.ts';
+
+/** An account as others see who it is. */
+export interface AccountSummary {
+  readonly id: AccountId;
+  readonly nick: string;
+  readonly name: string;
+}
+
+/** A person, and a conversation in which others see when the person comes and goes. */
+export interface PresenceRecipient extends AccountSummary {
+  readonly conversationId: ConversationId;
+}
+
+/** Those of the conversations that each of the accounts is in, but for conversations of more than `maxMembers`. */
+export async function listPresenceRecipients(
+  sql: Sql,
+  asked: { accounts: readonly AccountId[]; conversations: readonly ConversationId[]; maxMembers: number },
+): Promise<readonly PresenceRecipient[]> {
+  return sql<PresenceRecipient[]>`
+    select a.id, a.nick, a.name, m.conversation_id as "conversationId"
+    from account a join membership m on m.account_id = a.id
+    where a.id = any(${[...asked.accounts]}::bigint[]) and m.conversation_id = any(${[...asked.conversations]}::bigint[])
+      and (select count(*) from (
+        select from membership o where o.conversation_id = m.conversation_id limit ${asked.maxMembers + 1}
+      ) others) <= ${asked.maxMembers}`;
+}
+
+/** Who an account is. */
+export async function findAccountSummary(sql: Sql, id: AccountId): Promise<AccountSummary | null> {
+  const [row] = await sql<AccountSummary[]>`select id, nick, name from account where id = ${id}`;
+  return row ?? null;
+}
+
+/** Those of the accounts that are in the conversation, by nick, at most `limit`. */
+export async function listMembersAmong(
+  sql: Sql,
+  asked: { conversationId: ConversationId; accounts: readonly AccountId[]; limit: number },
+): Promise<readonly AccountSummary[]> {
+  return sql<AccountSummary[]>`
+    select a.id, a.nick, a.name
+    from membership m join account a on a.id = m.account_id
+    where m.conversation_id = ${asked.conversationId} and m.account_id = any(${[...asked.accounts]}::bigint[])
+    order by a.nick limit ${asked.limit}`;
+}

@@ -1,0 +1,39 @@
+import type { AccountId, ConversationId } from '../../model/ids.ts';
+import type { Sql, Transaction } from '../db/connection.ts';
+
+/** Two people, in any order. */
+export type Pair = readonly [AccountId, AccountId];
+
+/** The private conversation of two people; null before one of them has opened it. */
+export async function findPrivateConversation(sql: Sql | Transaction, pair: Pair): Promise<ConversationId | null> {
+  const [row] = await sql<{ id: ConversationId }[]>`
+    select conversation_id as id from private_conversation
+    where low_id = ${Math.min(...pair)} and high_id = ${Math.max(...pair)}`;
+  return row?.id ?? null;
+}
+
+/** Makes the private conversation of two people, who become its members. Rejects where there is one. */
+export async function insertPrivateConversation(tx: Transaction, pair: Pair): Promise<ConversationId> {
+  const [low, high] = [Math.min(...pair), Math.max(...pair)];
+  const [row] = await tx<{ id: ConversationId }[]>`insert into conversation (kind) values ('private') returning id`;
+  const { id } = row!;
+  await tx`insert into conversation_head (conversation_id) values (${id})`;
+  await tx`insert into private_conversation (conversation_id, low_id, high_id) values (${id}, ${low}, ${high})`;
+  await tx`
+    insert into membership (conversation_id, account_id, role) values (${id}, ${low}, 'member'), (${id}, ${high}, 'member')`;
+  return id;
+}
+
+/** Who of two accounts does not want to hear from the other. */
+export interface Blocks {
+  readonly byFirst: boolean;
+  readonly bySecond: boolean;
+}
+
+/** The blocks between two accounts. */
+export async function findBlocks(sql: Sql | Transaction, [first, second]: Pair): Promise<Blocks> {
+  const [row] = await sql<Blocks[]>`
+    select exists (select from block where account_id = ${first} and blocked_id = ${second}) as "byFirst",
+      exists (select from block where account_id = ${second} and blocked_id = ${first}) as "bySecond"`;
+  return row!;
+}

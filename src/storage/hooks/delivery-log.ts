@@ -1,0 +1,35 @@
+import type { HookId, Seq } from '../../model/ids.ts';
+import type { Sql } from '../db/connection.ts';
+
+/** A row of the delivery log. */
+export interface LoggedAttempt {
+  readonly firstSeq: Seq;
+  readonly lastSeq: Seq;
+  readonly attempt: number;
+  readonly at: Date;
+  readonly outcome: string;
+  readonly category: string | null;
+  readonly code: number | null;
+  readonly durationMs: number;
+}
+
+/** A place between two rows of a hook's log: the row that it names is the last one before it, newest first. */
+export type LogPosition = Pick<LoggedAttempt, 'at' | 'firstSeq' | 'attempt'>;
+
+/**
+ * A page of a hook's delivery log, newest first; rows of the same time by seq and attempt, so that each has its place and
+ * no page shows it again.
+ */
+export async function logPage(
+  sql: Sql,
+  hookId: HookId,
+  page: { before: LogPosition | null; limit: number },
+): Promise<LoggedAttempt[]> {
+  const { before, limit } = page;
+  return sql<LoggedAttempt[]>`
+    select seq as "firstSeq", last_seq as "lastSeq", attempt, at, outcome, category, code, duration_ms as "durationMs"
+    from delivery_attempt
+    where hook_id = ${hookId}
+      ${before === null ? sql`` : sql`and (at, seq, attempt) < (${before.at}, ${before.firstSeq}, ${before.attempt})`}
+    order by at desc, seq desc, attempt desc limit ${limit}`;
+}

@@ -1,0 +1,86 @@
+import type { HookFacts } from '../../model/hook.ts';
+import type { ConversationId, Seq } from '../../model/ids.ts';
+import type { Sql, Transaction } from '../db/connection.ts';
+import {
+  hookColumns,
+  hookJoins,
+  type HookInfo,
+  type HookOrder,
+  type HookSignature,
+  type SkippableKind,
+} from './hooks.ts';
+
+/** Whose doing the end of a hook was: its group's, by DELETE, or its target's, by a 410. */
+export type RemovedBy = 'client' | 'target';
+
+/** A hook among those of all groups. */
+export interface ListedHook extends HookInfo {
+  readonly conversationId: ConversationId;
+  readonly removedAt: Date | null;
+  readonly removedBy: RemovedBy | null;
+}
+
+/** Everything that is to be said about a hook, but for its secrets. */
+export interface HookDetails extends ListedHook {
+  readonly title: string;
+  readonly description: string | null;
+  readonly order: HookOrder;
+  readonly batch: number;
+  readonly signature: HookSignature;
+  readonly skip: readonly SkippableKind[];
+  readonly oldSecretUntil: Date | null;
+  readonly startSeq: Seq;
+  readonly cursor: Seq;
+  readonly lastSeq: Seq;
+  readonly createdAt: Date;
+}
+
+/** Which hooks to list: by id, after this one. */
+export interface HookPage {
+  readonly after: number;
+  readonly limit: number;
+  readonly conversationId: ConversationId | null;
+  /** True: those that were removed and are still kept; else those that are not. */
+  readonly removed: boolean;
+  /** What their counters have to say; with the moment before which a failure counts as long. */
+  readonly facts: (HookFacts & { readonly longBefore: Date }) | null;
+}
+
+const MAX_LISTED = 1_001;
+
+/** Hooks of all groups or of one, by id. The page is cut before anything is joined to it. */
+export async function listHooks(sql: Sql, page: HookPage): Promise<ListedHook[]> {
+  const { conversationId } = page;
+  return sql<ListedHook[]>`
+    select ${hookColumns(sql)}, r.conversation_id as "conversationId", r.removed_at as "removedAt",
+      r.removed_by as "removedBy"
+    from (
+      select * from reverse_hook r
+      where r.id > ${page.after} and r.removed_at is ${page.removed ? sql`not null` : sql`null`}
+        ${conversationId === null ? sql`` : sql`and r.conversation_id = ${conversationId}`}
+        ${factConditions(sql, page.facts)}
+      order by r.id limit ${Math.min(page.limit, MAX_LISTED)}
+    ) r ${hookJoins(sql)}
+    order by r.id`;
+}
+
+function factConditions(sql: Sql, facts: HookPage['facts']) {
+  if (facts === null) return sql``;
+  const { paused, failed, long, longBefore } = facts;
+  return sql`
+    and (r.paused_at is not null) = ${paused}
+    ${failed === null ? sql`` : sql`and (r.failures > 0) = ${failed}`}
+    ${long === null ? sql`` : sql`and coalesce(r.failing_since <= ${longBefore}, false) = ${long}`}`;
+}
+
+/** A hook by its id alone, removed or not; null when there is none. */
+export async function findHookDetails(sql: Sql | Transaction, id: number): Promise<HookDetails | null> {
+  const [row] = await sql<HookDetails[]>`
+    select ${hookColumns(sql)}, r.conversation_id as "conversationId", r.removed_at as "removedAt",
+      r.removed_by as "removedBy", c.title, r.description, r.ordering as "order", r.batch, r.signature,
+      to_json(r.skip) as skip, r.old_secret_until as "oldSecretUntil", r.start_seq as "startSeq", r.cursor,
+      h.last_seq as "lastSeq", r.created_at as "createdAt"
+    from reverse_hook r ${hookJoins(sql)} join conversation c on c.id = r.conversation_id
+    where r.id = ${id}`;
+  return row ?? null;
+}

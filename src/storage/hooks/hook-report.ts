@@ -1,0 +1,85 @@
+import type { ConversationId, HookId } from '../../model/ids.ts';
+import type { ConnectionTarget, Transaction } from '../db/connection.ts';
+import { readOnly } from '../db/read-only.ts';
+
+/** Removed hooks that are counted. */
+export const MAX_REMOVED = 1_000;
+
+/** A host that hooks send to; where it stands in a URL, never the path behind it. */
+export interface HookHost {
+  /** `host`, or `host:port`; IPv6 addresses in brackets. */
+  readonly authority: string;
+  readonly hooks: number;
+  /** The lowest numbers of them, at most five. */
+  readonly ids: readonly HookId[];
+}
+
+/** The hosts of all hooks that are not removed, those with the most hooks first. */
+async function listHookHosts(tx: Transaction, limit: number): Promise<HookHost[]> {
+  // The URL was normalised when it was registered: behind the authority, which has no credentials, follows a slash.
+  return tx<HookHost[]>`
+    select split_part(url, '/', 3) as authority, count(*)::int as hooks, to_json((array_agg(id order by id))[1:5]) as ids
+    from reverse_hook where removed_at is null
+    group by 1 order by 2 desc, 1 limit ${limit}`;
+}
+
+/** A hook whose last attempt failed. */
+export interface FailingHook {
+  readonly id: HookId;
+  readonly conversationId: ConversationId;
+  readonly authority: string;
+  readonly failingSince: Date;
+  readonly category: string | null;
+  readonly code: number | null;
+}
+
+/** Failing hooks that are not paused, how many in all and those that have failed for longest. */
+async function listFailingHooks(tx: Transaction, limit: number): Promise<{ count: number; hooks: FailingHook[] }> {
+  const rows = await tx<(FailingHook & { count: number })[]>`
+    select id, conversation_id as "conversationId", split_part(url, '/', 3) as authority,
+      failing_since as "failingSince", last_error_category as category, last_error_code as code,
+      count(*) over ()::int as count
+    from reverse_hook
+    where removed_at is null and paused_at is null and failures > 0 and failing_since is not null
+    order by failing_since, id limit ${limit}`;
+  return { count: rows[0]?.count ?? 0, hooks: rows };
+}
+
+/** Hooks whose deliveries are to be signed with the server's keys. */
+async function countKeySigned(tx: Transaction): Promise<number> {
+  const [row] = await tx<{ count: number }[]>`
+    select count(*)::int as count from reverse_hook where removed_at is null and signature in ('v1a', 'both')`;
+  return row!.count;
+}
+
+/** Hooks that a 410 of their target removed in the last days, up to a bound; an index has those that are removed. */
+async function countRemovedByTarget(tx: Transaction, days: number): Promise<number> {
+  const [row] = await tx<{ count: number }[]>`
+    select count(*)::int as count from (
+      select from reverse_hook
+      where removed_at is not null and removed_at > now() - make_interval(days => ${days}) and removed_by = 'target'
+      limit ${MAX_REMOVED}) removed`;
+  return row!.count;
+}
+
+/** What is asked about hooks when the installation is examined. */
+export interface HookReport {
+  readonly hosts: readonly HookHost[];
+  readonly failing: { readonly count: number; readonly hooks: readonly FailingHook[] };
+  readonly keySigned: number;
+  /** At most `MAX_REMOVED`. */
+  readonly removedByTarget: number;
+}
+
+/** Reads it over a connection of its own, in a transaction that can change nothing. */
+export async function reportHooks(
+  target: ConnectionTarget,
+  bounds: { hosts: number; failing: number; removedDays: number; timeoutMs: number },
+): Promise<HookReport> {
+  return readOnly(target, bounds.timeoutMs, async (tx) => ({
+    hosts: await listHookHosts(tx, bounds.hosts),
+    failing: await listFailingHooks(tx, bounds.failing),
+    keySigned: await countKeySigned(tx),
+    removedByTarget: await countRemovedByTarget(tx, bounds.removedDays),
+  }));
+}

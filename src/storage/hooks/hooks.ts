@@ -1,0 +1,145 @@
+import type { HookHealth } from '../../model/hook.ts';
+import type { ConversationId, HookId, Seq } from '../../model/ids.ts';
+import type { Sql, Transaction } from '../db/connection.ts';
+
+export type HookOrder = 'strict' | 'none';
+export type HookSignature = 'v1' | 'v1a' | 'both';
+/** Kinds of sender whose messages a hook can leave out. */
+export type SkippableKind = 'webhook' | 'bot';
+
+export interface NewHook {
+  readonly conversationId: ConversationId;
+  readonly url: string;
+  readonly description: string | null;
+  readonly order: HookOrder;
+  readonly batch: number;
+  readonly signature: HookSignature;
+  readonly skip: readonly SkippableKind[];
+  readonly secretSealed: string;
+  readonly startSeq: Seq;
+}
+
+/**
+ * A hook as its group's information and its health show it. `pending` counts what lies between cursor and head, and what
+ * is repeated apart from the order; `nextAttemptAt` is null for a hook that is paused or has nothing to wait for.
+ */
+export interface HookInfo extends HookHealth {
+  readonly id: HookId;
+  readonly url: string;
+  readonly pending: number;
+  readonly oldestPendingAt: Date | null;
+  readonly lastSuccessAt: Date | null;
+  readonly lastErrorAt: Date | null;
+  readonly lastErrorCategory: string | null;
+  readonly lastErrorCode: number | null;
+  readonly nextAttemptAt: Date | null;
+}
+
+/** Inserts a hook. Rejects with a violation of `reverse_hook_url` when the URL is active in the group. */
+export async function insertHook(tx: Transaction, hook: NewHook): Promise<HookId> {
+  const [row] = await tx<{ id: HookId }[]>`
+    insert into reverse_hook
+      (conversation_id, url, description, ordering, batch, signature, skip, secret_sealed, start_seq, cursor)
+    values (${hook.conversationId}, ${hook.url}, ${hook.description}, ${hook.order}, ${hook.batch}, ${hook.signature},
+      ${[...hook.skip]}::text[], ${hook.secretSealed}, ${hook.startSeq}, ${hook.startSeq})
+    returning id`;
+  return row!.id;
+}
+
+/** Hooks of a group that are not removed. */
+export async function countHooks(tx: Transaction, conversationId: ConversationId): Promise<number> {
+  const [row] = await tx<{ count: number }[]>`
+    select count(*) as count from reverse_hook where conversation_id = ${conversationId} and removed_at is null`;
+  return row!.count;
+}
+
+/**
+ * Columns of a HookInfo: from `reverse_hook r`, its `conversation_head h`, its repeats `q`, and its oldest pending
+ * `message m` if any. The one place that says what is pending.
+ */
+export const hookColumns = (sql: Sql | Transaction) => sql`
+  r.id, r.url, r.paused_at as "pausedAt", r.failures, r.failing_since as "failingSince",
+  h.last_seq - r.cursor + q.pending as pending, m.sent_at as "oldestPendingAt", r.last_success_at as "lastSuccessAt",
+  r.last_error_at as "lastErrorAt", r.last_error_category as "lastErrorCategory",
+  r.last_error_code as "lastErrorCode",
+  case when r.paused_at is null then coalesce(r.next_attempt_at, q.next_at) end as "nextAttemptAt"`;
+
+/**
+ * What `hookColumns` reads besides `reverse_hook r`. Lateral with a limit, so that each row is looked up by its key: a
+ * plan made for any page size read the whole log instead.
+ */
+export const hookJoins = (sql: Sql | Transaction) => sql`
+  cross join lateral (
+    select h.last_seq from conversation_head h where h.conversation_id = r.conversation_id limit 1) h
+  cross join lateral (
+    -- Beyond the cursor they count among what lies there.
+    select coalesce(sum(d.last_seq - d.seq + 1), 0)::bigint as pending, min(d.seq) as first, min(d.next_at) as next_at
+    from delivery_retry d where d.hook_id = r.id and d.seq <= r.cursor) q
+  left join lateral (
+    select m.sent_at from message m
+    where m.conversation_id = r.conversation_id and m.seq = least(r.cursor + 1, q.first) limit 1
+  ) m on true`;
+
+/** The hooks of a group, oldest first; with `id` at most that one. Removed ones are not there. */
+export async function findHooks(
+  sql: Sql | Transaction,
+  conversationId: ConversationId,
+  id: number | null,
+): Promise<HookInfo[]> {
+  return sql<HookInfo[]>`
+    select ${hookColumns(sql)} from reverse_hook r ${hookJoins(sql)}
+    where r.conversation_id = ${conversationId} and r.removed_at is null and (${id}::int is null or r.id = ${id}::int)
+    order by r.id`;
+}
+
+/** Removes a hook for its clients; its row, secret and cursor stay for a while. Its URL; null when there was none. */
+export async function removeHook(
+  tx: Sql | Transaction,
+  conversationId: ConversationId,
+  id: number,
+): Promise<string | null> {
+  const [row] = await tx<{ url: string }[]>`
+    update reverse_hook set removed_at = now(), removed_by = 'client', generation = generation + 1
+    where conversation_id = ${conversationId} and id = ${id} and removed_at is null
+    returning url`;
+  return row?.url ?? null;
+}
+
+/**
+ * Brings a hook back that a 410 of its target removed: same id, secret and cursor, due at once. The head of its group is
+ * locked by the caller. Rejects with a violation of `reverse_hook_url` when its URL is active in the group again; false
+ * when there is no such hook.
+ */
+export async function restoreHook(tx: Transaction, id: number): Promise<boolean> {
+  const rows = await tx`
+    update reverse_hook set removed_at = null, removed_by = null, generation = generation + 1, failures = 0, refusals = 0,
+      failing_since = null, parked_at = null, next_attempt_at = null
+    where id = ${id} and removed_by = 'target'
+    returning id`;
+  const now = new Date();
+  await tx`update delivery_retry set next_at = ${now} where hook_id = ${id} and next_at > ${now}`;
+  return rows.length > 0;
+}
+
+/** The hook of a group that has this URL now. */
+export async function findHookByUrl(sql: Sql, conversationId: ConversationId, url: string): Promise<HookId | null> {
+  const [row] = await sql<{ id: HookId }[]>`
+    select id from reverse_hook where conversation_id = ${conversationId} and url = ${url} and removed_at is null`;
+  return row?.id ?? null;
+}
+
+/** Hooks that ask for the signature of a server key. */
+export async function countHooksForServerKeys(sql: Sql): Promise<number> {
+  const [row] = await sql<{ count: number }[]>`
+    select count(*) as count from reverse_hook where signature <> 'v1' and removed_at is null`;
+  return row!.count;
+}
+
+/** Makes hooks that failed only for want of a server key due at once; their number. */
+export async function retryUnsignedHooks(sql: Sql): Promise<number> {
+  const rows = await sql`
+    update reverse_hook set next_attempt_at = null
+    where failures > 0 and last_error_category = 'signature' and next_attempt_at is not null and removed_at is null
+    returning id`;
+  return rows.length;
+}

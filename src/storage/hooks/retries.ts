@@ -1,0 +1,59 @@
+import type { HookId, Seq } from '../../model/ids.ts';
+import type { Sql } from '../db/connection.ts';
+
+/** Rows that one hook may have; at this bound it reads on no further (the contract). */
+export const MAX_RETRIES = 1_000;
+
+/** A request that is repeated apart from the log's order. */
+export interface RetryRow {
+  readonly seq: Seq;
+  readonly lastSeq: Seq;
+  readonly attempts: number;
+}
+
+/** What of a hook's requests is due, the longest due first, with how many there are and when the next one is. */
+export interface DueRetries {
+  readonly due: readonly RetryRow[];
+  readonly count: number;
+  /** Of those that are not due yet. */
+  readonly nextAt: Date | null;
+}
+
+/**
+ * Reads at most `limit` requests that are due. A time further ahead than `longestMs` was set by a clock that has been put
+ * back since: it is due as well.
+ */
+export async function dueRetries(
+  sql: Sql,
+  hookId: HookId,
+  bounds: { nowMs: number; longestMs: number; limit: number },
+): Promise<DueRetries> {
+  // Times are told in whole milliseconds: what is due within this one is due, or it would be asked for again and again.
+  const now = new Date(bounds.nowMs + 1);
+  const latest = new Date(bounds.nowMs + bounds.longestMs);
+  const [row] = await sql<DueRetries[]>`
+    select
+      (select coalesce(json_agg(x), '[]') from (
+        select seq, last_seq as "lastSeq", attempts from delivery_retry
+        where hook_id = ${hookId} and (next_at < ${now} or next_at > ${latest})
+        order by next_at, seq limit ${bounds.limit}) x) as due,
+      (select count(*)::int from delivery_retry where hook_id = ${hookId}) as count,
+      (select min(next_at) from delivery_retry where hook_id = ${hookId} and next_at >= ${now} and next_at <= ${latest})
+        as "nextAt"`;
+  return row!;
+}
+
+/** A hook's requests that begin behind a seq, in their order. */
+export async function retriesAfter(sql: Sql, hookId: HookId, seq: Seq): Promise<readonly RetryRow[]> {
+  return sql<RetryRow[]>`
+    select seq, last_seq as "lastSeq", attempts from delivery_retry
+    where hook_id = ${hookId} and seq > ${seq} order by seq limit ${MAX_RETRIES * 2}`;
+}
+
+/**
+ * Makes every request of a hook due: its target takes deliveries again. `now` is the clock of whoever is going to send
+ * them, which may differ from the database's.
+ */
+export async function retryAllNow(sql: Sql, hookId: HookId, now: Date): Promise<void> {
+  await sql`update delivery_retry set next_at = ${now} where hook_id = ${hookId} and next_at > ${now}`;
+}

@@ -1,0 +1,60 @@
+import postgres from 'postgres';
+import { DatabaseUnavailableError, CommitUnknownError } from '../db/database-error.ts';
+
+/**
+ * A failure of the database on its way between threads, which would make a plain Error of it. What PostgreSQL was asked
+ * (query, parameters, rows in `detail`) stays behind.
+ */
+export interface SerializedError {
+  readonly kind: 'away' | 'lost' | 'postgresql' | 'other';
+  readonly message: string;
+  /** The SQLSTATE of what PostgreSQL answered, or the code of the system or the library. */
+  readonly code: string | null;
+  readonly constraint: string | null;
+  readonly severity: string | null;
+  readonly stack: string | null;
+  readonly cause: SerializedError | null;
+}
+
+export function serializeError(error: unknown): SerializedError {
+  const { code, constraint_name: constraint, severity } = Object(error) as Record<string, unknown>;
+  return {
+    kind: kindOf(error),
+    message: error instanceof Error ? error.message : typeof error,
+    code: text(code),
+    constraint: text(constraint),
+    severity: text(severity),
+    stack: error instanceof Error ? text(error.stack) : null,
+    cause: error instanceof Error && error.cause !== undefined ? serializeError(error.cause) : null,
+  };
+}
+
+/** An error of the same class, as far as callers tell them apart. */
+export function deserializeError(sent: SerializedError): Error {
+  const error = rebuild(sent);
+  if (sent.stack !== null) error.stack = sent.stack;
+  return error;
+}
+
+function rebuild(sent: SerializedError): Error {
+  const { kind, message, code, constraint, severity } = sent;
+  const options = sent.cause === null ? {} : { cause: deserializeError(sent.cause) };
+  if (kind === 'away') return new DatabaseUnavailableError(message, options);
+  if (kind === 'lost') return new CommitUnknownError(message, options);
+  if (kind === 'postgresql') {
+    const told = { message, code, severity, ...(constraint === null ? {} : { constraint_name: constraint }) };
+    // Its type knows only the constructor of Error; it is given the fields of PostgreSQL's answer.
+    return new postgres.PostgresError(told as unknown as string);
+  }
+  return Object.assign(new Error(message, options), code === null ? {} : { code });
+}
+
+function kindOf(error: unknown): SerializedError['kind'] {
+  if (error instanceof DatabaseUnavailableError) return 'away';
+  if (error instanceof CommitUnknownError) return 'lost';
+  return error instanceof postgres.PostgresError ? 'postgresql' : 'other';
+}
+
+function text(value: unknown): string | null {
+  return typeof value === 'string' ? value : null;
+}

@@ -1,0 +1,36 @@
+/**
+ * The thread that writes settlements: for each message one statement, on a connection of its own. The event loop of the
+ * deliveries is the server's narrowest place, and has no time for the arrays, the protocol and the socket of it.
+ */
+import { parentPort, workerData, type MessagePort } from 'node:worker_threads';
+import type { HookId } from '../../model/ids.ts';
+import { Connection, type ConnectionTarget } from '../db/connection.ts';
+import { serializeError, type SerializedError } from './serialized-error.ts';
+import type { PackedSettlements } from './settlement-columns.ts';
+import { settle } from './settlements.ts';
+
+/** What the thread is started with. */
+export interface SettlementThreadData {
+  readonly target: ConnectionTarget;
+  /** Of each write, connecting included. */
+  readonly timeoutMs: number;
+}
+
+/** The answer to a message: the hooks that took all of theirs, or why nothing is known of any. */
+export type SettlementAnswer = readonly HookId[] | SerializedError;
+
+function serve(port: MessagePort, { target, timeoutMs }: SettlementThreadData): void {
+  const connection = new Connection(target, 'settle', { genericPlans: true });
+  const write = async (packed: PackedSettlements): Promise<SettlementAnswer> => {
+    try {
+      return await connection.run((sql) => settle(sql, packed), timeoutMs);
+    } catch (error) {
+      return serializeError(error);
+    }
+  };
+  port.on('message', (packed: PackedSettlements) => {
+    void write(packed).then((answer) => port.postMessage(answer));
+  });
+}
+
+if (parentPort !== null) serve(parentPort, workerData as SettlementThreadData);

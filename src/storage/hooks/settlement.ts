@@ -1,0 +1,57 @@
+import type { HookId, Seq } from '../../model/ids.ts';
+
+/** What became of a request. `set_aside`: no attempt; the message was given up, since the target refuses it alone. */
+export type AttemptOutcome = 'delivered' | 'failed' | 'set_aside';
+
+/** The delivery log's row of one attempt. */
+export interface AttemptRecord {
+  readonly firstSeq: Seq;
+  readonly lastSeq: Seq;
+  /** 1 for the first attempt of this message, counting on with each repeat. */
+  readonly attempt: number;
+  readonly at: Date;
+  readonly outcome: AttemptOutcome;
+  readonly category: string | null;
+  readonly code: number | null;
+  readonly durationMs: number;
+}
+
+/**
+ * A request that is repeated apart from the log's order. Two can begin with the same message, a batch that failed and that
+ * message asked for by itself: they are one row, of the batch. Only with 0 attempts, when a batch goes one by one from now
+ * on, does a shorter one take its place.
+ */
+export interface RetryRecord {
+  readonly seq: Seq;
+  readonly lastSeq: Seq;
+  readonly attempts: number;
+  /** Null: it is over, and its row goes. */
+  readonly nextAt: Date | null;
+}
+
+/** How far a lane is, and what it has to remember of failures. */
+export interface LaneProgress {
+  /** Everything up to here is delivered, set aside, or has a row in `delivery_retry`. */
+  readonly cursor: Seq;
+  /** Failed attempts since the last that succeeded. */
+  readonly failures: number;
+  readonly failingSince: Date | null;
+  readonly nextAttemptAt: Date | null;
+  /** Times the message behind the cursor was refused for itself. */
+  readonly refusals: number;
+  /** The end of a batch that failed, which is repeated as it was; it begins behind the cursor. */
+  readonly batchLast: Seq | null;
+  /** Up to here messages go one by one, since a batch of them was refused. */
+  readonly singlesLast: Seq | null;
+}
+
+/** What became of a lane's attempts: absolute values, so that writing it twice is writing it once. */
+export interface Settlement extends LaneProgress {
+  readonly hookId: HookId;
+  readonly generation: number;
+  readonly epoch: number;
+  /** In the order in which they were made; none where every message was to be left out. */
+  readonly attempts: readonly AttemptRecord[];
+  /** One for each seq at most. */
+  readonly retries: readonly RetryRecord[];
+}

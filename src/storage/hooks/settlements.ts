@@ -1,0 +1,139 @@
+import type { HookId } from '../../model/ids.ts';
+import type { Sql } from '../db/connection.ts';
+import { PARTITIONS } from './lanes.ts';
+import {
+  unpackNumbers,
+  type AttemptColumns,
+  type LaneColumns,
+  type PackedSettlements,
+  type FailureColumns,
+} from './settlement-columns.ts';
+
+/**
+ * Writes settlements of any number of lanes, one for each lane at most, in one commit. Returns the hooks that took all
+ * of theirs. One that is missing was changed by somebody (generation), removed, or belongs to another process (epoch),
+ * and its lane must be read again. When it was only changed, its place still counts, so that pausing a hook repeats nothing
+ * and a batch that failed keeps its range; when its cursor was moved by hand as well, nothing does. The lease rows stay share-locked until the
+ * commit, so that no take-over slips between the check and the write.
+ */
+export async function settle(sql: Sql, packed: PackedSettlements): Promise<HookId[]> {
+  const columns = unpackNumbers(packed);
+  const { trouble } = packed;
+  const rows = await (trouble === null ? settleDelivered(sql, columns) : settleAny(sql, { ...columns, trouble }));
+  return rows.filter((row) => row.current).map((row) => row.id);
+}
+
+interface DeliveredColumns {
+  readonly lanes: LaneColumns;
+  readonly attempts: AttemptColumns;
+}
+
+interface AnyColumns extends DeliveredColumns {
+  readonly trouble: FailureColumns;
+}
+
+interface Settled {
+  readonly id: HookId;
+  /** False: the hook was changed since, and took only the place. */
+  readonly current: boolean;
+}
+
+/** The lease rows of what is settled, beneath a lock that lasts until the commit. */
+const fence = (sql: Sql) => sql`
+  select l.partition, l.epoch from lease l where l.partition in (select hook_id % ${PARTITIONS} from input)
+  order by l.partition for share`;
+
+/** Which hooks take a settlement, in whole or in part: those that are still ours, and whose cursor nobody else moved. */
+const takes = (sql: Sql) => sql`
+  from input i join fence f on f.partition = i.hook_id % ${PARTITIONS} and f.epoch = i.epoch
+  where r.id = i.hook_id and r.generation >= i.generation and r.cursor_generation <= i.generation
+    and r.removed_at is null
+  returning r.id, r.generation = i.generation as current`;
+
+/** Where everything was delivered, which is nearly always, half of the columns have nothing to say. */
+function settleDelivered(sql: Sql, { lanes, attempts }: DeliveredColumns): Promise<Settled[]> {
+  return sql<Settled[]>`
+    with input as (
+      select * from unnest(
+        ${lanes.hookId}::int[], ${lanes.generation}::bigint[], ${lanes.epoch}::bigint[], ${lanes.cursor}::bigint[],
+        ${lanes.successMs}::bigint[]
+      ) as u(hook_id, generation, epoch, cursor, success_ms)
+    ), fence as (${fence(sql)}
+    ), settled as (
+      update reverse_hook r
+      set cursor = greatest(r.cursor, i.cursor),
+        failures = case when r.generation = i.generation then 0 else r.failures end,
+        failing_since = case when r.generation = i.generation then null else r.failing_since end,
+        parked_at = case when r.generation = i.generation then null else r.parked_at end,
+        next_attempt_at = case when r.generation = i.generation then null else r.next_attempt_at end,
+        refusals = 0, batch_last = null, singles_last = null,
+        last_success_at = coalesce(to_timestamp(i.success_ms / 1000.0), r.last_success_at)
+      ${takes(sql)}
+    ), logged as (
+      insert into delivery_attempt (hook_id, seq, last_seq, attempt, at, outcome, code, duration_ms)
+      select a.hook_id, a.seq, a.last_seq, a.attempt, to_timestamp(a.at_ms / 1000.0), 'delivered', a.code, a.duration_ms
+      from unnest(
+        ${attempts.hookId}::int[], ${attempts.firstSeq}::bigint[], ${attempts.lastSeq}::bigint[],
+        ${attempts.attempt}::int[], ${attempts.atMs}::bigint[], ${attempts.code}::int[], ${attempts.durationMs}::int[]
+      ) as a(hook_id, seq, last_seq, attempt, at_ms, code, duration_ms)
+      on conflict do nothing
+    )
+    select id, current from settled`;
+}
+
+function settleAny(sql: Sql, { lanes, attempts, trouble }: AnyColumns): Promise<Settled[]> {
+  const { retries } = trouble;
+  return sql<Settled[]>`
+    with input as (
+      select * from unnest(
+        ${lanes.hookId}::int[], ${lanes.generation}::bigint[], ${lanes.epoch}::bigint[], ${lanes.cursor}::bigint[],
+        ${lanes.successMs}::bigint[], ${trouble.failures}::int[], ${trouble.failingSince}::timestamptz[],
+        ${trouble.nextAttemptAt}::timestamptz[], ${trouble.refusals}::int[], ${trouble.batchLast}::bigint[],
+        ${trouble.singlesLast}::bigint[], ${trouble.errorMs}::bigint[], ${trouble.errorCategory}::text[],
+        ${trouble.errorCode}::int[]
+      ) as u(hook_id, generation, epoch, cursor, success_ms, failures, failing_since, next_attempt_at, refusals,
+        batch_last, singles_last, error_ms, category, code)
+    ), fence as (${fence(sql)}
+    ), settled as (
+      update reverse_hook r
+      set cursor = greatest(r.cursor, i.cursor),
+        failures = case when r.generation = i.generation then i.failures else r.failures end,
+        failing_since = case when r.generation = i.generation then i.failing_since else r.failing_since end,
+        parked_at = case when r.generation = i.generation and i.failures = 0 then null else r.parked_at end,
+        next_attempt_at = case when r.generation = i.generation then i.next_attempt_at else r.next_attempt_at end,
+        refusals = case when r.generation = i.generation then i.refusals when i.cursor > r.cursor then 0
+          else r.refusals end,
+        batch_last = i.batch_last, singles_last = i.singles_last,
+        last_success_at = coalesce(to_timestamp(i.success_ms / 1000.0), r.last_success_at),
+        last_error_at = coalesce(to_timestamp(i.error_ms / 1000.0), r.last_error_at),
+        last_error_category = case when i.error_ms is null then r.last_error_category else i.category end,
+        last_error_code = case when i.error_ms is null then r.last_error_code else i.code end
+      ${takes(sql)}
+    ), retry as (
+      select u.* from unnest(
+        ${retries.hookId}::int[], ${retries.seq}::bigint[], ${retries.lastSeq}::bigint[], ${retries.attempts}::int[],
+        ${retries.nextAt}::timestamptz[]
+      ) as u(hook_id, seq, last_seq, attempts, next_at) join settled s on s.id = u.hook_id
+    ), over as (
+      delete from delivery_retry d using retry
+      where d.hook_id = retry.hook_id and d.seq = retry.seq and d.last_seq <= retry.last_seq and retry.next_at is null
+    ), again as (
+      insert into delivery_retry (hook_id, seq, last_seq, attempts, next_at)
+      select hook_id, seq, last_seq, attempts, next_at from retry where next_at is not null
+      on conflict (hook_id, seq)
+      do update set attempts = excluded.attempts, next_at = excluded.next_at,
+        last_seq = case when excluded.attempts = 0 then excluded.last_seq
+          else greatest(delivery_retry.last_seq, excluded.last_seq) end
+    ), logged as (
+      insert into delivery_attempt (hook_id, seq, last_seq, attempt, at, outcome, category, code, duration_ms)
+      select a.hook_id, a.seq, a.last_seq, a.attempt, to_timestamp(a.at_ms / 1000.0), a.outcome, a.category, a.code,
+        a.duration_ms
+      from unnest(
+        ${attempts.hookId}::int[], ${attempts.firstSeq}::bigint[], ${attempts.lastSeq}::bigint[],
+        ${attempts.attempt}::int[], ${attempts.atMs}::bigint[], ${trouble.outcome}::text[],
+        ${trouble.category}::text[], ${attempts.code}::int[], ${attempts.durationMs}::int[]
+      ) as a(hook_id, seq, last_seq, attempt, at_ms, outcome, category, code, duration_ms)
+      on conflict do nothing
+    )
+    select id, current from settled`;
+}

@@ -1,0 +1,142 @@
+import type { Attachment } from '../../model/attachment.ts';
+import type { AccountId, ConversationId, Rev, Seq } from '../../model/ids.ts';
+import type { SenderKind } from '../../model/roles.ts';
+import type { Sql } from '../db/connection.ts';
+
+/** Whose doing something was. */
+export interface Actor {
+  readonly id: AccountId;
+  readonly name: string;
+  /** Null for a group's integration. */
+  readonly nick: string | null;
+  readonly kind: SenderKind;
+}
+
+/** A message as it is now. */
+export interface StoredMessage {
+  readonly seq: Seq;
+  /** The change that made it what it is. */
+  readonly rev: Rev;
+  readonly sender: Actor;
+  /** Empty when it is deleted. */
+  readonly text: string;
+  readonly label: string | null;
+  readonly iconUrl: string | null;
+  readonly sentAt: Date;
+  readonly editedAt: Date | null;
+  readonly deletedAt: Date | null;
+  /** In the order in which its sender named them. */
+  readonly attachments: readonly Attachment[];
+}
+
+/** Something that happened in a conversation and is no message. */
+export interface StoredNotice {
+  readonly kind: string;
+  readonly actor: Actor | null;
+  readonly details: Readonly<Record<string, string | number | boolean | null>>;
+  readonly at: Date;
+}
+
+/** A change of a conversation: the state it led to. What was changed again since then shows up at its newest rev only. */
+export type Change =
+  | { readonly rev: Rev; readonly type: 'message'; readonly message: StoredMessage }
+  | { readonly rev: Rev; readonly type: 'notice'; readonly notice: StoredNotice };
+
+/** A stretch of a conversation's changes. */
+export interface ChangePage {
+  readonly changes: readonly Change[];
+  /** Up to here this page has everything: the next one begins behind it. */
+  readonly rev: Rev;
+  readonly more: boolean;
+}
+
+/** Which changes to read: those behind `afterRev`, so many rows at most, and rows only while their texts fit. */
+export interface ChangeRequest {
+  readonly conversationId: ConversationId;
+  readonly afterRev: Rev;
+  readonly limit: number;
+  readonly maxBytes: number;
+}
+
+const MAX_ROWS = 1_000;
+
+interface Row {
+  readonly head: Rev;
+  readonly rev: Rev | null;
+  readonly seq: Seq | null;
+  /** Whether the texts before it leave room for it. */
+  readonly fits: boolean;
+  readonly text: string;
+  readonly label: string | null;
+  readonly iconUrl: string | null;
+  readonly at: Date;
+  readonly editedAt: Date | null;
+  readonly deletedAt: Date | null;
+  readonly attachments: readonly Attachment[] | null;
+  readonly kind: string;
+  readonly details: StoredNotice['details'];
+  readonly actorId: AccountId | null;
+  readonly actorName: string;
+  readonly actorNick: string | null;
+  readonly actorKind: SenderKind;
+}
+
+/**
+ * Changes of a conversation in the order of their revs, with up to where they are complete; null without such a
+ * conversation. One statement, so that the head and the rows are of one moment: revs are given out beneath the head's
+ * lock, which is held until the commit, so nothing can still appear below a head that was seen.
+ */
+export async function readChanges(sql: Sql, request: ChangeRequest): Promise<ChangePage | null> {
+  const { conversationId, afterRev, maxBytes } = request;
+  const limit = Math.min(request.limit, MAX_ROWS);
+  // One row more than asked for tells whether there are more. Rows past the bytes come as well, without their texts.
+  const rows = await sql<Row[]>`
+    select h.last_rev as head, c.rev, c.seq, coalesce(c.before, 0) < ${maxBytes} as fits,
+      case when coalesce(c.before, 0) < ${maxBytes} then c.text else '' end as text,
+      case when coalesce(c.before, 0) < ${maxBytes} then c.attachments end as attachments, c.label,
+      c.icon_url as "iconUrl", c.at, c.edited_at as "editedAt", c.deleted_at as "deletedAt", c.kind, c.details, a.id as "actorId",
+      a.name as "actorName", a.nick as "actorNick", a.kind as "actorKind"
+    from conversation_head h
+    left join lateral (
+      select u.*,
+        sum(octet_length(u.text) + coalesce(octet_length(u.attachments::text), 0)) over (order by u.rev rows between unbounded preceding and 1 preceding) as before
+      from (
+        (select m.rev, m.seq, m.sender_id as actor_id, m.text, m.label, m.icon_url, m.sent_at as at, m.edited_at,
+          m.deleted_at, m.attachments, null::text as kind, null::jsonb as details
+        from message m where m.conversation_id = ${conversationId} and m.rev > ${afterRev}
+        order by m.rev limit ${limit + 1})
+        union all
+        (select n.rev, null, n.actor_id, '', null, null, n.at, null, null, null, n.kind, n.details
+        from notice n where n.conversation_id = ${conversationId} and n.rev > ${afterRev}
+        order by n.rev limit ${limit + 1})
+      ) u
+      order by u.rev limit ${limit + 1}
+    ) c on true
+    left join account a on a.id = c.actor_id
+    where h.conversation_id = ${conversationId}
+    order by c.rev`;
+  const [first] = rows;
+  if (first === undefined) return null;
+  const changes: Change[] = [];
+  for (const row of rows) {
+    if (row.rev === null) break;
+    if (changes.length === limit || !row.fits) return { changes, rev: changes.at(-1)!.rev, more: true };
+    changes.push(changeOf(row, row.rev));
+  }
+  return { changes, rev: first.head, more: false };
+}
+
+function changeOf(row: Row, rev: Rev): Change {
+  const { actorId: id, actorName: name, actorNick: nick, actorKind } = row;
+  const actor: Actor | null = id === null ? null : { id, name, nick, kind: actorKind };
+  if (row.seq === null) {
+    return { rev, type: 'notice', notice: { kind: row.kind, actor, details: row.details, at: row.at } };
+  }
+  const { seq, text, label, iconUrl, at: sentAt, editedAt, deletedAt } = row;
+  const attachments = row.attachments ?? [];
+  return {
+    rev,
+    type: 'message',
+    message: { seq, rev, sender: actor!, text, label, iconUrl, sentAt, editedAt, deletedAt, attachments },
+  };
+}

@@ -1,0 +1,126 @@
+import type { AccountId, ConversationId, Rev, Seq } from '../../model/ids.ts';
+import { mentionsOf } from '../../model/mentions.ts';
+import type { Pool } from '../db/pool.ts';
+import type { Sql, Transaction } from '../db/connection.ts';
+
+/** Characters of a message that a search finds words in: all of the longest that `limits.text-length` lets through by default. */
+const INDEXED_CHARACTERS = 40_000;
+/** Both bound how long one transaction takes, and with it how long it can be in anybody's way. */
+const BATCH_MESSAGES = 200;
+const BATCH_BYTES = 512 * 1024;
+
+/** What became of a turn: nothing, for another node is at it; or so many messages, and whether there are more. */
+export type IndexingRun =
+  { readonly taken: false } | { readonly taken: true; readonly messages: number; readonly more: boolean };
+
+/** Conversations with changes that are not digested, by id, after this one. */
+export async function findUnindexed(sql: Sql, after: number, limit: number): Promise<ConversationId[]> {
+  const rows = await sql<{ id: ConversationId }[]>`
+    select h.conversation_id as id
+    from conversation_head h left join digest d on d.conversation_id = h.conversation_id
+    where h.conversation_id > ${after} and h.last_rev > coalesce(d.digested_rev, 0)
+    order by h.conversation_id limit ${limit}`;
+  return rows.map(({ id }) => id);
+}
+
+/**
+ * Digests the next changes of a conversation in one transaction with the place up to which that is done: a process that
+ * dies in the middle leaves nothing half done. Another node that is at the same conversation is not waited for.
+ */
+export async function indexNext(pool: Pool, conversationId: ConversationId): Promise<IndexingRun> {
+  const turn = await pool.transaction((tx) => digestBatch(tx, conversationId));
+  if (turn.taken) return turn;
+  // No row yet, or one that is locked: only the former is ours to mend.
+  const [made] = await pool.run(
+    (sql) => sql`
+      insert into digest (conversation_id) select conversation_id from conversation_head
+      where conversation_id = ${conversationId}
+      on conflict do nothing returning conversation_id`,
+  );
+  return made === undefined ? turn : pool.transaction((tx) => digestBatch(tx, conversationId));
+}
+
+async function digestBatch(tx: Transaction, conversationId: ConversationId): Promise<IndexingRun> {
+  // The commit is not waited for: what a crash of the machine takes back is digested once more.
+  const [digest] = await tx<{ rev: Rev; head: Rev }[]>`
+    select d.digested_rev as rev,
+      (select h.last_rev from conversation_head h where h.conversation_id = d.conversation_id) as head
+    from digest d
+    where d.conversation_id = ${conversationId} and set_config('synchronous_commit', 'off', true) = 'off'
+    for update of d skip locked`;
+  if (digest === undefined) return { taken: false };
+  const { rows, more } = await readBatch(tx, conversationId, digest.rev);
+  // The head was read first: what was committed since then is behind it, and the next turn's.
+  const upTo = more ? rows.at(-1)!.rev : Math.max(digest.head, rows.at(-1)?.rev ?? 0);
+  if (upTo <= digest.rev) return { taken: true, messages: 0, more: false };
+  await writeWords(tx, conversationId, rows);
+  await writeMentions(tx, conversationId, rows);
+  await tx`update digest set digested_rev = ${upTo} where conversation_id = ${conversationId}`;
+  return { taken: true, messages: rows.length, more };
+}
+
+interface UndigestedRow {
+  readonly seq: Seq;
+  readonly rev: Rev;
+  readonly senderId: AccountId;
+  /** It was digested before, perhaps. */
+  readonly changed: boolean;
+  readonly deleted: boolean;
+  /** Null where it mentions nobody. */
+  readonly text: string | null;
+}
+
+async function readBatch(
+  tx: Transaction,
+  conversationId: ConversationId,
+  after: Rev,
+): Promise<{ rows: UndigestedRow[]; more: boolean }> {
+  const rows = await tx<(UndigestedRow & { before: number })[]>`
+    select m.seq, m.rev, m.sender_id as "senderId", m.edited_at is not null or m.deleted_at is not null as changed,
+      m.deleted_at is not null as deleted, case when position('@' in m.text) > 0 then m.text end as text,
+      coalesce(sum(octet_length(m.text)) over (order by m.rev rows between unbounded preceding and 1 preceding), 0)
+        as before
+    from (
+      select * from message where conversation_id = ${conversationId} and rev > ${after}
+      order by rev limit ${BATCH_MESSAGES + 1}
+    ) m
+    order by m.rev`;
+  const fitting = rows.filter((row, index) => index < BATCH_MESSAGES && row.before < BATCH_BYTES);
+  return { rows: fitting, more: fitting.length < rows.length };
+}
+
+async function writeWords(tx: Transaction, id: ConversationId, rows: readonly UndigestedRow[]): Promise<void> {
+  const written = rows.filter(({ deleted }) => !deleted).map(({ seq }) => seq);
+  const deleted = rows.filter((row) => row.deleted).map(({ seq }) => seq);
+  if (written.length > 0) {
+    await tx`
+      insert into message_words (conversation_id, seq, sent_at, words)
+      select conversation_id, seq, sent_at, to_tsvector('simple', left(text, ${INDEXED_CHARACTERS}::int))
+      from message where conversation_id = ${id} and seq = any(${written}::bigint[]) and deleted_at is null
+      on conflict (conversation_id, seq) do update set words = excluded.words`;
+  }
+  if (deleted.length > 0) {
+    await tx`delete from message_words where conversation_id = ${id} and seq = any(${deleted}::bigint[])`;
+  }
+}
+
+async function writeMentions(tx: Transaction, id: ConversationId, rows: readonly UndigestedRow[]): Promise<void> {
+  const changed = rows.filter((row) => row.changed).map(({ seq }) => seq);
+  if (changed.length > 0) {
+    await tx`delete from mention where conversation_id = ${id} and seq = any(${changed}::bigint[])`;
+  }
+  const found = rows.flatMap(({ seq, senderId, text }) =>
+    mentionsOf(text ?? '').map((nick) => ({ seq, senderId, nick })),
+  );
+  if (found.length === 0) return;
+  await tx`
+    insert into mention (account_id, conversation_id, seq)
+    select a.id, ${id}, f.seq
+    from unnest(
+      ${found.map(({ seq }) => seq)}::bigint[], ${found.map(({ senderId }) => senderId)}::bigint[],
+      ${found.map(({ nick }) => nick)}::text[]
+    ) as f(seq, sender_id, nick)
+    join account a on a.nick = f.nick and a.id <> f.sender_id
+    join membership m on m.conversation_id = ${id} and m.account_id = a.id
+    on conflict do nothing`;
+}

@@ -1,0 +1,172 @@
+import type { ConversationId } from '../../model/ids.ts';
+import type { Post, Posted } from './write-posts.ts';
+
+export interface QueueBounds {
+  readonly maxPosts: number;
+  readonly maxBytes: number;
+  readonly flushPosts: number;
+  readonly flushBytes: number;
+  readonly waitMs: number;
+}
+
+interface Caller {
+  readonly post: Post;
+  readonly resolve: (posted: Posted) => void;
+  readonly reject: (error: Error) => void;
+}
+
+/** A post on its way to the log. `deadline` is on the monotonic clock, in ms. */
+export interface QueuedPost extends Caller {
+  readonly bytes: number;
+  readonly deadline: number;
+}
+
+/** What an entry holds besides its strings: ids, hashes, the promise. */
+const ENTRY_BYTES = 400;
+/** An attached file, with its place in arrays. */
+const FILE_BYTES = 100;
+
+/**
+ * The posts that wait: first in, first out, and apart from them those of locked conversations, in their own order. A
+ * post counts against the bounds until it is settled.
+ */
+export class IntakeQueue {
+  readonly #bounds: QueueBounds;
+  readonly #held = new Map<ConversationId, QueuedPost[]>();
+  #waiting: QueuedPost[] = [];
+  #size = 0;
+  #bytes = 0;
+
+  constructor(bounds: QueueBounds) {
+    this.#bounds = bounds;
+  }
+
+  get size(): number {
+    return this.#size;
+  }
+
+  /** What the posts take in memory. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** Posts that are held behind a lock. */
+  get heldSize(): number {
+    let size = 0;
+    for (const line of this.#held.values()) size += line.length;
+    return size;
+  }
+
+  /** True when posts wait for nothing but their turn. */
+  get hasWaiting(): boolean {
+    return this.#waiting.length > 0;
+  }
+
+  get hasHeld(): boolean {
+    return this.#held.size > 0;
+  }
+
+  /** False when the queue is at a bound; the post is then not taken. */
+  push(caller: Caller): boolean {
+    const bytes = sizeOf(caller.post);
+    if (this.#size >= this.#bounds.maxPosts || this.#bytes + bytes > this.#bounds.maxBytes) return false;
+    const entry: QueuedPost = { ...caller, bytes, deadline: performance.now() + this.#bounds.waitMs };
+    this.#size += 1;
+    this.#bytes += bytes;
+    // Behind those of its conversation, wherever they are.
+    const held = this.#held.get(caller.post.conversationId);
+    if (held === undefined) this.#waiting.push(entry);
+    else held.push(entry);
+    return true;
+  }
+
+  /** The oldest posts, as many as one flush may hold and `most`; at least one if any waits. */
+  take(most = this.#bounds.flushPosts): QueuedPost[] {
+    let bytes = 0;
+    let count = 0;
+    for (const entry of this.#waiting) {
+      if (count > 0 && (count >= most || bytes + entry.bytes > this.#bounds.flushBytes)) break;
+      bytes += entry.bytes;
+      count += 1;
+    }
+    return this.#waiting.splice(0, count);
+  }
+
+  /** Puts posts that were taken, and are known not to be written, back before all others. */
+  putBack(entries: readonly QueuedPost[]): void {
+    this.#waiting.unshift(...entries);
+  }
+
+  /** Sets posts of locked conversations apart, and those of the same conversations that wait behind them. */
+  hold(entries: readonly QueuedPost[]): void {
+    const ids = new Set(entries.map((entry) => entry.post.conversationId));
+    const behind = this.#waiting.filter((entry) => ids.has(entry.post.conversationId));
+    this.#waiting = this.#waiting.filter((entry) => !ids.has(entry.post.conversationId));
+    for (const entry of [...entries, ...behind]) {
+      const line = this.#held.get(entry.post.conversationId) ?? [];
+      line.push(entry);
+      this.#held.set(entry.post.conversationId, line);
+    }
+  }
+
+  heldConversations(): ConversationId[] {
+    return [...this.#held.keys()];
+  }
+
+  /** Puts the held posts of these conversations back, before all others: they have waited longest. */
+  release(ids: readonly ConversationId[]): void {
+    const entries = ids.flatMap((id) => this.#held.get(id) ?? []);
+    for (const id of ids) this.#held.delete(id);
+    this.putBack(entries);
+  }
+
+  settle(entry: QueuedPost, posted: Posted): void {
+    this.#forget(entry);
+    entry.resolve(posted);
+  }
+
+  reject(entry: QueuedPost, error: Error): void {
+    this.#forget(entry);
+    entry.reject(error);
+  }
+
+  /** Rejects what waited too long; asked before every flush, so the error is made only when it is needed. */
+  rejectExpired(makeError: () => Error): void {
+    const now = performance.now();
+    // Posts come in the order of their deadlines; those that were held and released are before the others.
+    if (this.#held.size === 0 && (this.#waiting[0]?.deadline ?? Infinity) >= now) return;
+    this.#rejectWhere((entry) => entry.deadline < now, makeError());
+  }
+
+  /** Rejects everything that waits; what a flush has taken is not here any more. */
+  rejectAll(error: Error): void {
+    this.#rejectWhere(() => true, error);
+  }
+
+  #rejectWhere(test: (entry: QueuedPost) => boolean, error: Error): void {
+    const gone: QueuedPost[] = [];
+    const keep = (entry: QueuedPost): boolean => {
+      if (!test(entry)) return true;
+      gone.push(entry);
+      return false;
+    };
+    this.#waiting = this.#waiting.filter(keep);
+    for (const [id, line] of this.#held) {
+      const left = line.filter(keep);
+      if (left.length === 0) this.#held.delete(id);
+      else this.#held.set(id, left);
+    }
+    for (const entry of gone) this.reject(entry, error);
+  }
+
+  #forget(entry: QueuedPost): void {
+    this.#size -= 1;
+    this.#bytes -= entry.bytes;
+  }
+}
+
+function sizeOf({ text, label, iconUrl, key, attachments }: Post): number {
+  let bytes = ENTRY_BYTES + attachments.length * FILE_BYTES;
+  for (const part of [text, label, iconUrl, key]) if (part !== null) bytes += Buffer.byteLength(part);
+  return bytes;
+}

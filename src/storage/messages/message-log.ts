@@ -1,0 +1,304 @@
+import { DURATIONS_S, Histogram } from '../../histogram.ts';
+import type { ConversationId, Seq } from '../../model/ids.ts';
+import {
+  DatabaseUnavailableError,
+  CommitUnknownError,
+  isConnectionFatal,
+  sqlState,
+  violates,
+} from '../db/database-error.ts';
+import { IntakeQueue, type QueuedPost } from './intake-queue.ts';
+import { lockedFiles } from './message-log-files.ts';
+import { lockedConversations, writePosts, type Post, type Posted } from './write-posts.ts';
+import type { Pool } from '../db/pool.ts';
+
+/** The intake queue is at its bound: the post was not taken. */
+export class IntakeFullError extends Error {
+  override readonly name = 'IntakeFullError';
+}
+
+/** The database refuses this post for what it holds; no repeat will help. */
+export class PoisonMessageError extends Error {
+  override readonly name = 'PoisonousPostError';
+}
+
+export interface MessageLogOptions {
+  readonly maxPosts: number;
+  readonly maxBytes: number;
+  readonly flushPosts: number;
+  readonly flushBytes: number;
+  /** How long a post may wait for its flush to begin. */
+  readonly waitMs: number;
+  /**
+   * Told after each commit which conversations advanced and to which seq; of a post that was there already as well, since
+   * whoever repeats one may be the first to hear that it was written. Must not throw.
+   */
+  readonly onCommitted: (advanced: ReadonlyMap<ConversationId, Seq>) => void;
+}
+
+/** Counters since the start, for metrics. */
+export interface MessageLogCounts {
+  commits: number;
+  posted: number;
+  /** Posts whose key was known: nothing was written for them. */
+  repeats: number;
+  /** Statements that failed, whatever became of their posts afterwards. */
+  failedCommits: number;
+  /** Posts of one commit. */
+  readonly batchPosts: Histogram;
+  readonly commitS: Histogram;
+}
+
+const BATCHES = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000];
+/** Serialization failure, deadlock: PostgreSQL rolled back and asks for a repeat. */
+const REPEATABLE = new Set(['40001', '40P01']);
+const LOCK_NOT_AVAILABLE = '55P03';
+const MAX_TRIES = 5;
+const HELD_PROBE_MS = 50;
+const AWAY_PROBE_MS = 250;
+
+/**
+ * The writer of messages: group commit. Posts of all callers wait in one bounded queue; one flush at a time takes the
+ * oldest and commits them together. Two flushes in flight were measured slower than one, and reorder what a session
+ * sends.
+ *
+ * A post whose outcome cannot be known is never written again from here: its caller is told so. Posts of a conversation
+ * that somebody else holds locked are held apart, so that one lock does not hold up the others.
+ */
+export class MessageLog {
+  readonly counts: MessageLogCounts = {
+    commits: 0,
+    posted: 0,
+    repeats: 0,
+    failedCommits: 0,
+    batchPosts: new Histogram(BATCHES),
+    commitS: new Histogram(DURATIONS_S),
+  };
+  readonly #pool: Pool;
+  readonly #options: MessageLogOptions;
+  readonly #queue: IntakeQueue;
+  /** Committed, and not yet told to the callers. */
+  readonly #unanswered: { entry: QueuedPost; answer: Posted }[] = [];
+  #flushing: Promise<void> | null = null;
+  #away: Error | null = null;
+  #timer: NodeJS.Timeout | null = null;
+  #nextProbeAt = 0;
+  #stopped = false;
+
+  constructor(pool: Pool, options: MessageLogOptions) {
+    this.#pool = pool;
+    this.#options = options;
+    this.#queue = new IntakeQueue(options);
+  }
+
+  /** Posts that wait or are being written. */
+  get depth(): number {
+    return this.#queue.size;
+  }
+
+  /** The same in bytes. */
+  get depthBytes(): number {
+    return this.#queue.bytes;
+  }
+
+  /** Of these, the ones whose conversation somebody holds locked. */
+  get heldPosts(): number {
+    return this.#queue.heldSize;
+  }
+
+  /**
+   * Resolves after the commit. Rejects with IntakeFullError or DatabaseUnavailableError (nothing was written),
+   * CommitUnknownError (may have been written), or PoisonMessageError.
+   */
+  append(post: Post): Promise<Posted> {
+    if (this.#stopped) return Promise.reject(new DatabaseUnavailableError('the server is stopping'));
+    if (this.#away !== null) return Promise.reject(this.#away);
+    return new Promise((resolve, reject) => {
+      if (!this.#queue.push({ post, resolve, reject })) {
+        reject(new IntakeFullError('the intake queue is full'));
+        return;
+      }
+      this.#schedule();
+    });
+  }
+
+  /** Writes what is waiting, then refuses more. */
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    while (this.#flushing !== null) await this.#flushing;
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#queue.rejectAll(new DatabaseUnavailableError('the server is stopping'));
+  }
+
+  #schedule(): void {
+    if (this.#flushing !== null || this.#queue.size === 0) return;
+    this.#flushing = this.#flushLoop().finally(() => {
+      this.#flushing = null;
+      this.#answer();
+      // A caller that was just answered may have posted again after the loop had looked for the last time.
+      if (this.#queue.hasWaiting) this.#schedule();
+      else this.#armTimer();
+    });
+  }
+
+  async #flushLoop(): Promise<void> {
+    // Requests that were read in the same turn of the event loop share the first flush.
+    await new Promise(setImmediate);
+    for (;;) {
+      this.#queue.rejectExpired(() => new DatabaseUnavailableError('the post waited too long for its turn'));
+      // Here and not only when nothing else waits, or a busy log would never come back to a lock that was let go.
+      if (this.#queue.hasHeld && performance.now() >= this.#nextProbeAt) await this.#releaseHeld();
+      const batch = this.#queue.take();
+      if (batch.length === 0) break;
+      const writing = this.#write(batch, 1);
+      // The callers of the last flush are answered while PostgreSQL works on this one, not before it gets it.
+      setImmediate(() => this.#answer());
+      await writing;
+    }
+    this.#answer();
+  }
+
+  /** Held posts need somebody to come back for them, even when no other post arrives. */
+  #armTimer(): void {
+    if (!this.#queue.hasHeld || this.#timer !== null || this.#stopped) return;
+    this.#timer = setTimeout(() => {
+      this.#timer = null;
+      this.#schedule();
+    }, HELD_PROBE_MS);
+  }
+
+  async #releaseHeld(): Promise<void> {
+    const held = this.#queue.heldConversations();
+    try {
+      const locked = await this.#pool.run((sql) => lockedConversations(sql, held));
+      this.#queue.release(held.filter((id) => !locked.has(id)));
+    } catch (error) {
+      this.#fail([], notWritten(error));
+    } finally {
+      this.#nextProbeAt = performance.now() + HELD_PROBE_MS;
+    }
+  }
+
+  async #write(batch: readonly QueuedPost[], tries: number): Promise<void> {
+    let answers: Posted[];
+    const startedAt = performance.now();
+    try {
+      answers = await this.#pool.run((sql) =>
+        writePosts(
+          sql,
+          batch.map((entry) => entry.post),
+        ),
+      );
+    } catch (error) {
+      this.counts.failedCommits += 1;
+      await this.#recover(batch, tries, error);
+      return;
+    }
+    this.counts.commitS.observe((performance.now() - startedAt) / 1_000);
+    this.counts.batchPosts.observe(batch.length);
+    this.#committed(batch, answers);
+  }
+
+  #committed(batch: readonly QueuedPost[], answers: readonly Posted[]): void {
+    const advanced = new Map<ConversationId, Seq>();
+    batch.forEach((entry, index) => {
+      const answer = answers[index]!;
+      if (answer.outcome === 'refused') return;
+      if (answer.outcome === 'new') this.counts.posted += 1;
+      else this.counts.repeats += 1;
+      const { conversationId } = entry.post;
+      if (answer.seq > (advanced.get(conversationId) ?? 0)) advanced.set(conversationId, answer.seq);
+    });
+    this.counts.commits += 1;
+    batch.forEach((entry, index) => this.#unanswered.push({ entry, answer: answers[index]! }));
+    // The word goes out before the answers, so that whoever was answered can count on it.
+    if (advanced.size > 0) this.#options.onCommitted(advanced);
+  }
+
+  /** Tells the callers what is committed. */
+  #answer(): void {
+    for (const { entry, answer } of this.#unanswered.splice(0)) this.#queue.settle(entry, answer);
+  }
+
+  /** Everything below happened after a rollback, except the last line, where nobody can tell. */
+  async #recover(batch: readonly QueuedPost[], tries: number, error: unknown): Promise<void> {
+    const state = sqlState(error);
+    if (state === LOCK_NOT_AVAILABLE) return this.#holdLocked(batch, tries, error);
+    const repeatable = (state !== null && REPEATABLE.has(state)) || violates(error, 'idempotency_key_pkey');
+    if (repeatable && tries < MAX_TRIES) return this.#write(batch, tries + 1);
+    if (isConnectionFatal(error) || state === null) return this.#fail(batch, error);
+    if (/^(22|23|54)/.test(state)) return this.#split(batch, error);
+    // PostgreSQL answered, so it rolled back (a full disk, a read-only standby): not written, but no use to go on at once.
+    this.#fail(batch, notWritten(error));
+  }
+
+  async #split(batch: readonly QueuedPost[], error: unknown): Promise<void> {
+    if (batch.length === 1) {
+      this.#queue.reject(batch[0]!, new PoisonMessageError('the database refuses this message', { cause: error }));
+      return;
+    }
+    const middle = Math.ceil(batch.length / 2);
+    // The second half waits in the queue meanwhile: whatever becomes of its conversations' posts in the first (set
+    // apart behind a lock, rejected) then happens to it as well, and their order holds.
+    this.#queue.putBack(batch.slice(middle));
+    await this.#write(batch.slice(0, middle), 1);
+    const rest = this.#queue.take(batch.length - middle);
+    if (rest.length > 0) await this.#write(rest, 1);
+  }
+
+  async #holdLocked(batch: readonly QueuedPost[], tries: number, error: unknown): Promise<void> {
+    const ids = [...new Set(batch.map((entry) => entry.post.conversationId))];
+    let locked: Set<ConversationId>;
+    let files = new Set<string>();
+    try {
+      locked = await this.#pool.run((sql) => lockedConversations(sql, ids));
+      const named = batch.flatMap((entry) => entry.post.attachments);
+      if (named.length > 0) files = await this.#pool.run((sql) => lockedFiles(sql, named));
+    } catch (cause) {
+      // The flush itself was rolled back by its lock time-out, so its posts are known not to be there.
+      this.#fail(batch, notWritten(cause));
+      return;
+    }
+    const unheld = batch.filter((entry) => !locked.has(entry.post.conversationId));
+    const isStuck = ({ post }: QueuedPost): boolean => post.attachments.some((id) => files.has(id));
+    // Nobody holds a file for long. Their callers repeat these: set apart, they would be overtaken by what was sent later.
+    for (const entry of unheld.filter(isStuck)) this.#queue.reject(entry, notWritten(error));
+    const free = unheld.filter((entry) => !isStuck(entry));
+    this.#queue.hold(batch.filter((entry) => locked.has(entry.post.conversationId)));
+    this.#nextProbeAt = performance.now() + HELD_PROBE_MS;
+    if (free.length === 0) return;
+    // Time and again, though no head is locked: somebody holds a whole table.
+    if (tries >= MAX_TRIES) this.#fail(free, notWritten(error));
+    else await this.#write(free, tries + 1);
+  }
+
+  #fail(batch: readonly QueuedPost[], error: unknown): void {
+    const cause = error instanceof Error ? error : new Error('the database failed');
+    for (const entry of batch) this.#queue.reject(entry, cause);
+    if (!(cause instanceof DatabaseUnavailableError || cause instanceof CommitUnknownError)) return;
+    const returning = this.#away !== null;
+    // Whoever is waiting was not written. Telling them now beats letting each meet the same deadline in turn.
+    this.#away = new DatabaseUnavailableError('the database is away', { cause });
+    this.#queue.rejectAll(this.#away);
+    if (!returning) void this.#waitForReturn();
+  }
+
+  async #waitForReturn(): Promise<void> {
+    while (!this.#stopped) {
+      try {
+        await this.#pool.run((sql) => sql`select 1`);
+        this.#away = null;
+        return;
+      } catch (error) {
+        this.#away = new DatabaseUnavailableError('the database is away', { cause: error });
+        await new Promise((resolve) => setTimeout(resolve, AWAY_PROBE_MS).unref());
+      }
+    }
+  }
+}
+
+/** For posts that are known to be rolled back, whatever the database failed with afterwards. */
+function notWritten(error: unknown): Error {
+  if (error instanceof DatabaseUnavailableError) return error;
+  return new DatabaseUnavailableError('the database refused to write', { cause: error });
+}

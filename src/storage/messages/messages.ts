@@ -1,0 +1,176 @@
+import type { Attachment } from '../../model/attachment.ts';
+import type { AccountId, ConversationId, Rev, Seq } from '../../model/ids.ts';
+import type { GroupRole, SenderKind } from '../../model/roles.ts';
+import type { StoredMessage } from './changes.ts';
+import type { Fragment, Sql, Transaction } from '../db/connection.ts';
+import { removeAttached } from './attachments.ts';
+
+/** A stretch of a conversation: the messages next to a place, in the order of their seqs. */
+export interface HistoryRequest {
+  readonly conversationId: ConversationId;
+  /** Those before this one, the nearest; or those after it. */
+  readonly direction: 'before' | 'after';
+  readonly seq: Seq;
+  readonly limit: number;
+  /** Rows are taken only while their texts and attachments fit; the first one is always taken. */
+  readonly maxBytes: number;
+}
+
+export interface HistoryPage {
+  /** In ascending order, whichever direction was asked for. */
+  readonly messages: readonly StoredMessage[];
+  /** There are more in this direction. */
+  readonly more: boolean;
+}
+
+/** A message with its sender as a row. */
+export interface MessageRow extends Omit<StoredMessage, 'sender' | 'attachments'> {
+  readonly attachments: readonly Attachment[] | null;
+  readonly senderId: AccountId;
+  readonly senderName: string;
+  readonly senderNick: string | null;
+  readonly senderKind: SenderKind;
+}
+
+const MAX_ROWS = 201;
+
+/** What `messageOf` takes, out of a message `m` and its sender `a`. */
+export function messageColumns(sql: Sql | Transaction): Fragment {
+  return (sql as Sql)`
+    m.seq, m.rev, m.text, m.label, m.icon_url as "iconUrl", m.sent_at as "sentAt", m.edited_at as "editedAt",
+    m.deleted_at as "deletedAt", m.attachments, a.id as "senderId", a.name as "senderName", a.nick as "senderNick",
+    a.kind as "senderKind"`;
+}
+
+/** What a message `m` brings with it, in bytes: nearly always its text. */
+export function messageBytes(sql: Sql): Fragment {
+  return sql`octet_length(m.text) + coalesce(octet_length(m.attachments::text), 0)`;
+}
+
+/** Out of a row what it says of the message. */
+export function messageOf({
+  senderId: id,
+  senderName: name,
+  senderNick: nick,
+  senderKind: kind,
+  ...row
+}: MessageRow): StoredMessage {
+  const { seq, rev, text, label, iconUrl, sentAt, editedAt, deletedAt } = row;
+  const attachments = row.attachments ?? [];
+  return { seq, rev, sender: { id, name, nick, kind }, text, label, iconUrl, sentAt, editedAt, deletedAt, attachments };
+}
+
+/** Reads messages next to a place in a conversation. */
+export async function readHistory(sql: Sql, request: HistoryRequest): Promise<HistoryPage> {
+  const { conversationId, direction, seq, maxBytes } = request;
+  const limit = Math.min(request.limit, MAX_ROWS - 1);
+  const isBefore = direction === 'before';
+  const order = isBefore ? sql`order by m.seq desc` : sql`order by m.seq`;
+  const rows = await sql<(MessageRow & { candidates: number })[]>`
+    select m.candidates::int as candidates, ${messageColumns(sql)}
+    from (
+      select m.*, count(*) over () as candidates,
+        coalesce(sum(${messageBytes(sql)}) over (${order} rows between unbounded preceding and 1 preceding), 0) as before
+      from (
+        select * from message m
+        where m.conversation_id = ${conversationId} and ${isBefore ? sql`m.seq < ${seq}` : sql`m.seq > ${seq}`}
+        ${order} limit ${limit + 1}
+      ) m
+    ) m
+    join account a on a.id = m.sender_id
+    where m.before < ${maxBytes}
+    ${order} limit ${limit}`;
+  const messages = rows.map(messageOf);
+  if (isBefore) messages.reverse();
+  return { messages, more: rows.length < (rows[0]?.candidates ?? 0) };
+}
+
+/** A message that is to be changed, and who its sender and the one who changes it are to the conversation. */
+export interface ChangeableMessage extends StoredMessage {
+  /** Of the one who changes it; null: no member any more. */
+  readonly role: GroupRole | null;
+  readonly archived: boolean;
+}
+
+/**
+ * Locks the conversation until the transaction ends, and reads a message and what the account is there beneath the lock.
+ * Null when there is no such message.
+ */
+export async function lockMessage(
+  tx: Transaction,
+  key: { conversationId: ConversationId; seq: Seq; accountId: AccountId },
+): Promise<ChangeableMessage | null> {
+  const { conversationId, seq, accountId } = key;
+  const [head] = await tx<{ archived: boolean }[]>`
+    select archived_at is not null as archived from conversation_head
+    where conversation_id = ${conversationId} for no key update`;
+  if (head === undefined) return null;
+  // A statement of its own: its snapshot has what was committed while the lock was waited for.
+  const [row] = await tx<(MessageRow & { role: GroupRole | null })[]>`
+    select s.role, ${messageColumns(tx)}
+    from message m join account a on a.id = m.sender_id
+    left join membership s on s.conversation_id = m.conversation_id and s.account_id = ${accountId}
+    where m.conversation_id = ${conversationId} and m.seq = ${seq}`;
+  return row === undefined ? null : { ...messageOf(row), role: row.role, archived: head.archived };
+}
+
+/** Gives a message another text, and the next rev. The conversation is locked (`lockMessage`). */
+export function rewriteMessage(
+  tx: Transaction,
+  { conversationId, seq }: { conversationId: ConversationId; seq: Seq },
+  text: string,
+): Promise<{ rev: Rev; at: Date }> {
+  return revise(
+    tx,
+    conversationId,
+    (rev) => tx`
+    update message set text = ${text}, edited_at = clock_timestamp(), rev = ${rev}
+    where conversation_id = ${conversationId} and seq = ${seq}
+    returning rev, edited_at as at`,
+  );
+}
+
+/**
+ * Erases what a message says and carries, with what was derived from it, and gives its place the next rev. The conversation is locked
+ * (`lockMessage`).
+ */
+export async function eraseMessage(
+  tx: Transaction,
+  { conversationId, seq }: { conversationId: ConversationId; seq: Seq },
+): Promise<{ rev: Rev; at: Date }> {
+  const revised = await revise(
+    tx,
+    conversationId,
+    (rev) => tx`
+    update message set text = '', label = null, icon_url = null, attachments = null, deleted_at = clock_timestamp(), rev = ${rev}
+    where conversation_id = ${conversationId} and seq = ${seq}
+    returning rev, deleted_at as at`,
+  );
+  await removeAttached(tx, { conversationId, seq });
+  await tx`delete from message_words where conversation_id = ${conversationId} and seq = ${seq}`;
+  await tx`delete from mention where conversation_id = ${conversationId} and seq = ${seq}`;
+  return revised;
+}
+
+async function revise(
+  tx: Transaction,
+  conversationId: ConversationId,
+  write: (rev: Rev) => PromiseLike<readonly unknown[]>,
+): Promise<{ rev: Rev; at: Date }> {
+  const [head] = await tx<{ rev: Rev }[]>`
+    update conversation_head set last_rev = last_rev + 1 where conversation_id = ${conversationId}
+    returning last_rev as rev`;
+  const [row] = await write(head!.rev);
+  return row as { rev: Rev; at: Date };
+}
+
+/** Whether the other one of a private conversation takes no messages from the account; false in groups. */
+export async function isBlocked(
+  sql: Sql | Transaction,
+  key: { conversationId: ConversationId; accountId: AccountId },
+): Promise<boolean> {
+  const rows = await sql`
+    select from private_conversation p join block b on b.account_id in (p.low_id, p.high_id)
+    where p.conversation_id = ${key.conversationId} and b.blocked_id = ${key.accountId}`;
+  return rows.length > 0;
+}

@@ -1,0 +1,29 @@
+import type { AccountId, ConversationId, Seq } from '../../model/ids.ts';
+import type { Sql } from '../db/connection.ts';
+
+/**
+ * Moves how far an account has read forward, never back and never past the newest message. Returns where it is now and
+ * whether it moved; null for who is no member.
+ *
+ * The commit is not waited for: a crash of the database's machine may take the last moments' positions back, which
+ * costs a reader a second look, while a flush to disk for every message that somebody sees would cost the others theirs.
+ */
+export async function moveReadPosition(
+  sql: Sql,
+  key: { conversationId: ConversationId; accountId: AccountId },
+  seq: Seq,
+): Promise<{ seq: Seq; moved: boolean } | null> {
+  const { conversationId, accountId } = key;
+  const [row] = await sql<{ seq: Seq; moved: boolean }[]>`
+    with moved as (
+      update membership m set read_seq = least(${seq}, h.last_seq)
+      from conversation_head h
+      where m.conversation_id = ${conversationId} and m.account_id = ${accountId}
+        and h.conversation_id = m.conversation_id and m.read_seq < least(${seq}, h.last_seq)
+        and set_config('synchronous_commit', 'off', true) = 'off'
+      returning m.read_seq
+    )
+    select coalesce((select read_seq from moved), m.read_seq) as seq, exists (select from moved) as moved
+    from membership m where m.conversation_id = ${conversationId} and m.account_id = ${accountId}`;
+  return row ?? null;
+}

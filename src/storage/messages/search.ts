@@ -1,0 +1,111 @@
+import type { AccountId, ConversationId, Seq } from '../../model/ids.ts';
+import { sqlState } from '../db/database-error.ts';
+import type { Sql, Transaction } from '../db/connection.ts';
+import type { StoredMessage } from './changes.ts';
+import { messageColumns, messageOf, type MessageRow } from './messages.ts';
+import type { Pool } from '../db/pool.ts';
+
+/** A message by its place. */
+export interface MessagePosition {
+  readonly conversationId: ConversationId;
+  readonly seq: Seq;
+}
+
+/** What to search for, and in what. */
+export interface SearchRequest {
+  /** As people type it into a search box: words, "a phrase", or, -not. */
+  readonly text: string;
+  /** Only what this account is a member of is searched. */
+  readonly accountId: AccountId;
+  /** Only in this one; null: in all. */
+  readonly conversationId: ConversationId | null;
+  /** Only what is older than this message; null: from the newest. */
+  readonly before: MessagePosition | null;
+  readonly limit: number;
+  readonly maxBytes: number;
+}
+
+export interface SearchPage {
+  /** Newest first. */
+  readonly found: readonly { readonly conversationId: ConversationId; readonly message: StoredMessage }[];
+  /** Where to go on; null: this was all. */
+  readonly next: MessagePosition | null;
+}
+
+/** The database was told to give up: too much matches, or too little of too much. */
+export class SearchTimeoutError extends Error {
+  override readonly name = 'SearchTimeoutError';
+}
+
+/** Ends the statement in the database itself: closing the connection would leave it running there. */
+const STATEMENT_MS = 3_000;
+const QUERY_CANCELED = '57014';
+
+/**
+ * Messages that match, newest first. Null when `before` is none that the account may see. Rejects with SearchTimeoutError
+ * when it takes too long.
+ */
+export async function searchMessageWords(pool: Pool, request: SearchRequest): Promise<SearchPage | null> {
+  try {
+    return await pool.transaction(async (tx) => {
+      // Planned for the words that are searched: a plan that suits rare ones would sort a million of common ones. The
+      // name is looked up because version 11 has no such setting.
+      await tx`
+        select set_config('statement_timeout', ${String(STATEMENT_MS)}, true),
+          (select set_config(name, 'force_custom_plan', true) from pg_settings where name = 'plan_cache_mode')`;
+      const { before, accountId } = request;
+      const edge = before === null ? null : await findSentAt(tx, before, accountId);
+      if (before !== null && edge === null) return null;
+      return searchBefore(tx, request, edge);
+    });
+  } catch (error) {
+    if (sqlState(error) !== QUERY_CANCELED) throw error;
+    throw new SearchTimeoutError('the search took too long', { cause: error });
+  }
+}
+
+/** As text, and given back as such: a Date, which the library makes of every time, has no microseconds. */
+async function findSentAt(tx: Transaction, place: MessagePosition, accountId: AccountId): Promise<string | null> {
+  const [row] = await tx<{ at: string }[]>`
+    select m.sent_at::text as at
+    from message m join membership s on s.conversation_id = m.conversation_id and s.account_id = ${accountId}
+    where m.conversation_id = ${place.conversationId} and m.seq = ${place.seq}`;
+  return row?.at ?? null;
+}
+
+async function searchBefore(tx: Transaction, request: SearchRequest, edge: string | null): Promise<SearchPage> {
+  const { text, accountId, conversationId, before, limit, maxBytes } = request;
+  const sql = tx as unknown as Sql;
+  const inOne = conversationId === null ? sql`` : sql`and w.conversation_id = ${conversationId}`;
+  const older =
+    before === null || edge === null
+      ? sql``
+      : sql`
+        and (w.sent_at, w.conversation_id, w.seq)
+          < (${edge}::text::timestamptz, ${before.conversationId}::bigint, ${before.seq}::bigint)`;
+  const rows = await tx<(MessageRow & { conversationId: ConversationId; fits: boolean })[]>`
+    select m.conversation_id as "conversationId", ${messageColumns(tx)},
+      coalesce(sum(octet_length(m.text)) over (
+        order by w.sent_at desc, w.conversation_id desc, w.seq desc rows between unbounded preceding and 1 preceding
+      ), 0) < ${maxBytes} as fits
+    from (
+      select w.sent_at, w.conversation_id, w.seq
+      from message_words w
+      join membership s on s.conversation_id = w.conversation_id and s.account_id = ${accountId}
+      where w.words @@ websearch_to_tsquery('simple', ${text}) ${inOne} ${older}
+      order by w.sent_at desc, w.conversation_id desc, w.seq desc limit ${limit + 1}
+    ) w
+    join message m on m.conversation_id = w.conversation_id and m.seq = w.seq
+    join account a on a.id = m.sender_id
+    order by w.sent_at desc, w.conversation_id desc, w.seq desc`;
+  const page = rows.filter((row, index) => index < limit && row.fits);
+  const last = page.at(-1);
+  return {
+    // What was deleted moments ago may still be in the index.
+    found: page
+      .filter(({ deletedAt }) => deletedAt === null)
+      .map((row) => ({ conversationId: row.conversationId, message: messageOf(row) })),
+    next:
+      page.length < rows.length && last !== undefined ? { conversationId: last.conversationId, seq: last.seq } : null,
+  };
+}

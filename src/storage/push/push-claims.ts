@@ -1,0 +1,105 @@
+import type { DeviceKind, NotificationLevel } from '../../model/device.ts';
+import type { AccountId, ConversationId, DeviceId, Seq } from '../../model/ids.ts';
+import type { Sql } from '../db/connection.ts';
+
+/** A row that was taken to be sent. Whoever takes it later has another `claim`. */
+export interface PushClaim {
+  readonly deviceId: DeviceId;
+  readonly conversationId: ConversationId;
+  readonly claim: number;
+  /** Failures so far. */
+  readonly attempts: number;
+  readonly firstSeq: Seq;
+  readonly lastSeq: Seq;
+  /** By the database's clock, as it writes it. */
+  readonly claimedAt: string;
+}
+
+/** Whom a row is for, as things are when it is taken. */
+export interface Recipient {
+  readonly tokenSealed: string;
+  readonly app: string | null;
+  readonly accountId: AccountId;
+  readonly nick: string;
+  readonly level: NotificationLevel;
+  readonly readSeq: Seq;
+  /** Of all the account's conversations. */
+  readonly unread: number;
+  /** Whether there is anybody whom the account has blocked. */
+  readonly hasBlocked: boolean;
+}
+
+/** A claim with its recipient, where it has one still. */
+export type ClaimedPush = PushClaim & (Recipient | { readonly accountId: null });
+
+/**
+ * Takes up to `limit` due rows of a vendor for `forMs`, those that are due longest first. One has no recipient
+ * when its messages were read, the conversation was muted or left, the account or the session is over, the device gone.
+ */
+export async function claimDue(
+  sql: Sql,
+  kind: DeviceKind,
+  { limit, forMs }: { limit: number; forMs: number },
+): Promise<ClaimedPush[]> {
+  return sql<ClaimedPush[]>`
+    with due as (
+      select ctid from push_pending
+      -- Asked once beside the rows: as a condition of each it makes the planner expect one row, and sort all that are due.
+      where kind = ${kind} and next_at <= now() and claimed_until <= now()
+        and (select set_config('synchronous_commit', 'off', true)) = 'off'
+      -- As a value that the planner does not know: for so many it would sort all that are due where it believes in few,
+      -- and plan anew each time.
+      order by next_at limit (select ${limit}::int) for update skip locked
+    ), taken as (
+      -- By their places, which are those of the locked rows: a look-up in the index costs as much as the rest.
+      update push_pending set claim = claim + 1, claimed_until = now() + ${forMs} * interval '1 millisecond'
+      where ctid = any(array(select ctid from due))
+      returning device_id, conversation_id, claim, attempts, first_seq, last_seq
+    ),
+    -- Each table once, for all rows together: row by row they took twice as long. By arrays, of which the planner expects
+    -- ten: it goes by the index, however large the table is.
+    of_device as (
+      select id, session_id, account_id, token_sealed, app from device where id = any(array(select device_id from taken))
+    ), signed_in as (
+      select id from session
+      where id = any(array(select session_id from of_device)) and (expires_at is null or expires_at > now())
+    ), owner as (
+      select id, nick from account where id = any(array(select account_id from of_device)) and deactivated_at is null
+    ), badge as (
+      select o.account_id as id, sum(greatest(h.last_seq - o.read_seq, 0))::bigint as unread
+      from membership o join conversation_head h on h.conversation_id = o.conversation_id
+      where o.account_id = any(array(select account_id from of_device)) group by o.account_id
+    ), blocking as (
+      select distinct account_id as id from block where account_id = any(array(select account_id from of_device))
+    )
+    select p.device_id as "deviceId", p.conversation_id as "conversationId", p.claim, p.attempts,
+      p.first_seq as "firstSeq", p.last_seq as "lastSeq", now()::text as "claimedAt",
+      case when signed_in.id is not null and m.read_seq < p.last_seq and m.level <> 'nothing'
+        and (m.muted_until is null or m.muted_until <= now()) then owner.id end as "accountId",
+      d.token_sealed as "tokenSealed", d.app, owner.nick, m.level, m.read_seq as "readSeq",
+      badge.unread, blocking.id is not null as "hasBlocked"
+    from taken p
+    -- Full, though nothing on their right is without something on their left: only such a join is never made by holding
+    -- each against each, which the planner does with the few that it expects.
+    full join of_device d on d.id = p.device_id
+    full join signed_in on signed_in.id = d.session_id
+    full join owner on owner.id = d.account_id
+    full join badge on badge.id = d.account_id
+    full join blocking on blocking.id = d.account_id
+    -- By itself for each, as the offset has it: as joins they may go by the group alone, which is taken for a small one.
+    left join lateral (
+      select o.read_seq, coalesce(s.level, 'all') as level, s.muted_until
+      from membership o
+      left join notification_setting s on s.conversation_id = o.conversation_id and s.account_id = o.account_id
+      where o.conversation_id = p.conversation_id and o.account_id = d.account_id
+      offset 0
+    ) m on true`;
+}
+
+/** In how many ms the next row of a vendor that nobody has taken is due, 0 when one is; null: none waits. */
+export async function nextDueMs(sql: Sql, kind: DeviceKind): Promise<number | null> {
+  const [row] = await sql<{ ms: number }[]>`
+    select ceil(extract(epoch from greatest(next_at - now(), interval '0')) * 1000)::bigint as ms
+    from push_pending where kind = ${kind} and claimed_until <= now() order by next_at limit 1`;
+  return row?.ms ?? null;
+}

@@ -1,0 +1,143 @@
+import type { AccountId, ConversationId, Seq } from '../../model/ids.ts';
+import { mentionsOf } from '../../model/mentions.ts';
+import type { Sql } from '../db/connection.ts';
+import type { PushClaim, Recipient, ClaimedPush } from './push-claims.ts';
+
+/** Messages of a row that are looked at for what it says and for mentions. */
+export const SHOWN_MESSAGES = 10;
+/** Characters of the newest, more than any vendor takes; and of the others, which count for their mentions. */
+const SHOWN_CHARACTERS = 4_000;
+export const OTHERS_CHARACTERS = 1_000;
+
+/** A message that a push stands for. */
+export interface ShownMessage {
+  readonly seq: Seq;
+  readonly sender: string;
+  /** The beginning of a long one. */
+  readonly text: string;
+  /** Nicks, of the beginning. */
+  readonly mentions: readonly string[];
+  /** Names of the files that it carries. */
+  readonly files: readonly string[];
+}
+
+/** What a row is about when it is sent. */
+export interface NotifiedContent {
+  readonly claim: PushClaim & Recipient;
+  /** Of the conversation; null: it is a private one. */
+  readonly title: string | null;
+  /** The newest, newest first; at least one. */
+  readonly messages: readonly ShownMessage[];
+  /** Of the newest of them, by the database's clock. */
+  readonly ageMs: number;
+}
+
+/**
+ * What claimed rows are about, in their order; null: nothing any more, since there is no recipient, or the messages were
+ * deleted, or their sender was blocked. The messages of a conversation are read once for all its devices: they are the
+ * same for nearly everybody.
+ */
+export async function readNotifiedContent(
+  sql: Sql,
+  claims: readonly ClaimedPush[],
+): Promise<(NotifiedContent | null)[]> {
+  const wanted = claims.map((claim) => (hasRecipient(claim) ? wantedBy(claim) : null));
+  const found = wanted.filter((each) => each !== null);
+  if (found.length === 0) return claims.map(() => null);
+  const shared = await readStretches(sql, sharedBy(found));
+  const apart = found.filter(({ claim, key }) => isApart(claim, shared.get(key) ?? []));
+  const own = await readApart(sql, apart);
+  return wanted.map((each) => {
+    if (each === null) return null;
+    const messages = own.get(each) ?? since(shared.get(each.key) ?? [], each.stretch.firstSeq);
+    const [newest] = messages;
+    return newest === undefined ? null : { claim: each.claim, title: newest.title, messages, ageMs: newest.ageMs };
+  });
+}
+
+function hasRecipient(claim: ClaimedPush): claim is PushClaim & Recipient {
+  return claim.accountId !== null;
+}
+
+/** Messages of a conversation: for an account without its own and without those of whom it has blocked; null: all. */
+interface Stretch {
+  readonly conversationId: ConversationId;
+  readonly firstSeq: Seq;
+  readonly lastSeq: Seq;
+  readonly accountId: AccountId | null;
+}
+
+interface ReadMessage extends ShownMessage {
+  readonly senderId: AccountId;
+  readonly title: string | null;
+  readonly ageMs: number;
+}
+
+/** What is to be found for a claim. */
+interface Wanted {
+  readonly claim: PushClaim & Recipient;
+  readonly stretch: Stretch;
+  /** The same for all devices that are told up to the same message. */
+  readonly key: string;
+}
+
+function wantedBy(claim: PushClaim & Recipient): Wanted {
+  const { conversationId, lastSeq, accountId } = claim;
+  const firstSeq = Math.max(claim.firstSeq, claim.readSeq + 1) as Seq;
+  return { claim, stretch: { conversationId, firstSeq, lastSeq, accountId }, key: `${conversationId}:${lastSeq}` };
+}
+
+/** For all of a key together, from the first message that is for any of them. */
+function sharedBy(wanted: readonly Wanted[]): ReadonlyMap<string, Stretch> {
+  const stretches = new Map<string, Stretch>();
+  for (const { stretch, key } of wanted) {
+    const other = stretches.get(key);
+    if (other === undefined || stretch.firstSeq < other.firstSeq) stretches.set(key, { ...stretch, accountId: null });
+  }
+  return stretches;
+}
+
+/** Whether which ones are for this recipient cannot be told from what is read for all. */
+function isApart({ hasBlocked, accountId }: Recipient, shared: readonly ReadMessage[]): boolean {
+  return hasBlocked || shared.some(({ senderId }) => senderId === accountId);
+}
+
+/** Without a copy where all of them are. */
+function since(messages: readonly ReadMessage[], firstSeq: Seq): readonly ReadMessage[] {
+  const last = messages.at(-1);
+  return last === undefined || last.seq >= firstSeq ? messages : messages.filter(({ seq }) => seq >= firstSeq);
+}
+
+async function readApart(sql: Sql, apart: readonly Wanted[]): Promise<ReadonlyMap<Wanted, readonly ReadMessage[]>> {
+  return apart.length === 0 ? new Map() : readStretches(sql, new Map(apart.map((each) => [each, each.stretch])));
+}
+
+/** The newest of each stretch that are not deleted, newest first. */
+async function readStretches<Key>(
+  sql: Sql,
+  wanted: ReadonlyMap<Key, Stretch>,
+): Promise<ReadonlyMap<Key, readonly ReadMessage[]>> {
+  const [keys, stretches] = [[...wanted.keys()], [...wanted.values()]];
+  const rows = await sql<(Omit<ReadMessage, 'mentions'> & { nth: number })[]>`
+    select r.nth, n.seq, n.sender_id as "senderId", coalesce(n.label, a.name) as sender, n.text, c.title,
+      (select coalesce(json_agg(f ->> 'name'), '[]') from jsonb_array_elements(n.attachments) f) as files,
+      ceil(extract(epoch from now() - n.sent_at) * 1000)::bigint as "ageMs"
+    -- Not arrays: a plan for their lengths would be made each time, which takes four times as long as to carry it out.
+    from json_to_recordset(${JSON.stringify(stretches.map((each, nth) => ({ nth, ...each })))}::text::json)
+      as r(nth int, "conversationId" bigint, "firstSeq" bigint, "lastSeq" bigint, "accountId" bigint)
+    cross join lateral (
+      select m.seq, m.sender_id, m.label, m.sent_at, m.attachments, left(m.text, case row_number() over (order by m.seq desc)
+        when 1 then ${SHOWN_CHARACTERS}::int else ${OTHERS_CHARACTERS}::int end) as text
+      from message m
+      where m.conversation_id = r."conversationId" and m.seq >= r."firstSeq" and m.seq <= r."lastSeq"
+        and m.deleted_at is null and (r."accountId" is null or (m.sender_id <> r."accountId"
+          and not exists (select from block b where b.account_id = r."accountId" and b.blocked_id = m.sender_id)))
+      order by m.seq desc limit ${SHOWN_MESSAGES}
+    ) n
+    join account a on a.id = n.sender_id
+    join conversation c on c.id = r."conversationId"
+    order by r.nth, n.seq desc`;
+  const found = new Map<Key, ReadMessage[]>(keys.map((key) => [key, []]));
+  for (const { nth, ...row } of rows) found.get(keys[nth]!)!.push({ ...row, mentions: mentionsOf(row.text) });
+  return found;
+}

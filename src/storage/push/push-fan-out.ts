@@ -1,0 +1,284 @@
+import type { DeviceKind } from '../../model/device.ts';
+import type { AccountId, ConversationId, Seq } from '../../model/ids.ts';
+import { mentionsOf } from '../../model/mentions.ts';
+import type { Sql, Transaction } from '../db/connection.ts';
+import type { Pool } from '../db/pool.ts';
+
+/** Messages that one transaction looks at, of all its conversations together; and bytes of texts that may mention somebody. */
+const BATCH_MESSAGES = 2_000;
+const BATCH_BYTES = 1024 * 1024;
+/** Of each conversation however many there are, or a word about many would take too many transactions. */
+const LEAST_MESSAGES = 20;
+/** The longest that a transaction may take: thousands of devices, on a busy machine. */
+const TURN_MS = 30_000;
+
+/** Whether anybody registered a device. */
+export async function hasDevices(sql: Sql): Promise<boolean> {
+  const [row] = await sql<{ present: boolean }[]>`select exists (select from device) as present`;
+  return row!.present;
+}
+
+/** Conversations by id, behind `after`, whose newest message is not older than `withinMs` and was not looked at. */
+export async function findUnpushed(
+  sql: Sql,
+  page: { after: number; limit: number; withinMs: number },
+): Promise<ConversationId[]> {
+  const rows = await sql<{ id: ConversationId }[]>`
+    select h.conversation_id as id
+    from conversation_head h left join push_cursor c on c.conversation_id = h.conversation_id
+    where h.conversation_id > ${page.after} and h.last_seq > coalesce(c.pushed_seq, 0)
+      and h.last_at > now() - ${page.withinMs} * interval '1 millisecond'
+    order by h.conversation_id limit ${page.limit}`;
+  return rows.map(({ id }) => id);
+}
+
+/** What a fan-out goes by. */
+export interface FanOutRules {
+  /** Whose devices are told. */
+  readonly kinds: readonly DeviceKind[];
+  /** Accounts whose rows wait for `holdMs`, since they see what is written as it is. */
+  readonly foreground: readonly AccountId[];
+  readonly holdMs: number;
+  /** Of what is older nobody is told. */
+  readonly withinMs: number;
+}
+
+/** What a fan-out did. */
+export interface FanOutRun {
+  /** Rows that were made or that grew. */
+  readonly rows: number;
+  /** Conversations that have more. */
+  readonly again: readonly ConversationId[];
+}
+
+/**
+ * Turns the next messages of these conversations into at most one row for each device and conversation, in one
+ * transaction with the places up to which that is done: however a process ends, nothing is left out or done twice. A
+ * node that is at the same conversations at the same time waits, and finds nothing left to do.
+ */
+export function fanOut(pool: Pool, conversations: readonly ConversationId[], rules: FanOutRules): Promise<FanOutRun> {
+  return pool.transaction(async (tx) => {
+    const behind = await lockCursors(tx, conversations);
+    if (behind.length === 0) return { rows: 0, again: [] };
+    let read = await readMessages(tx, behind, rules.withinMs);
+    // Far behind, as after the first device of an old installation: what nobody is told of is not read through.
+    if (read.some(({ old }) => old)) {
+      read = await readMessages(tx, await skipOld(tx, behind, rules.withinMs), rules.withinMs);
+    }
+    const taken = read.filter(({ bytesBefore }) => bytesBefore < BATCH_BYTES);
+    const rows = await upsertRows(tx, taken, rules);
+    // Of a conversation with nothing to read everything is too old; one whose messages did not fit stays where it is.
+    const reached = new Map<ConversationId, Seq | null>(behind.map(({ id, head }) => [id, head]));
+    for (const { conversationId } of read) reached.set(conversationId, null);
+    for (const { conversationId, seq } of taken) reached.set(conversationId, seq);
+    await moveCursors(tx, reached);
+    return { rows, again: behind.filter(({ id, head }) => (reached.get(id) ?? 0) < head).map(({ id }) => id) };
+  }, TURN_MS);
+}
+
+/** A conversation with messages behind its cursor. */
+interface Behind {
+  readonly id: ConversationId;
+  readonly after: Seq;
+  readonly head: Seq;
+}
+
+async function lockCursors(tx: Transaction, conversations: readonly ConversationId[]): Promise<readonly Behind[]> {
+  const ids = [...conversations];
+  await tx`
+    insert into push_cursor (conversation_id, pushed_seq)
+    select h.conversation_id, 0 from conversation_head h
+    where h.conversation_id = any(${ids}::bigint[])
+      and not exists (select from push_cursor c where c.conversation_id = h.conversation_id)
+      -- The commit is not waited for: what a crash of the machine takes back is done once more.
+      and set_config('synchronous_commit', 'off', true) = 'off'
+    order by h.conversation_id
+    on conflict do nothing`;
+  return tx<Behind[]>`
+    select c.conversation_id as id, c.pushed_seq as after, h.last_seq as head
+    from push_cursor c join conversation_head h on h.conversation_id = c.conversation_id
+    where c.conversation_id = any(${ids}::bigint[]) and c.pushed_seq < h.last_seq
+      and set_config('synchronous_commit', 'off', true) = 'off'
+    order by c.conversation_id for update of c`;
+}
+
+interface NewMessage {
+  readonly conversationId: ConversationId;
+  readonly seq: Seq;
+  readonly senderId: AccountId;
+  readonly sentAt: Date;
+  /** Nobody is told of it any more. */
+  readonly old: boolean;
+  readonly deleted: boolean;
+  /** Null where it mentions nobody. */
+  readonly text: string | null;
+  /** Of the texts before it. */
+  readonly bytesBefore: number;
+}
+
+function readMessages(tx: Transaction, behind: readonly Behind[], withinMs: number): Promise<NewMessage[]> {
+  const limit = Math.max(LEAST_MESSAGES, Math.floor(BATCH_MESSAGES / behind.length));
+  return tx<NewMessage[]>`
+    select b.id as "conversationId", m.seq, m.sender_id as "senderId", m.sent_at as "sentAt", m.deleted, m.text,
+      m.sent_at < now() - ${withinMs} * interval '1 millisecond' as old,
+      coalesce(sum(octet_length(m.text)) over (
+        order by b.ord, m.seq rows between unbounded preceding and 1 preceding), 0)::bigint as "bytesBefore"
+    from unnest(
+      ${behind.map(({ id }) => id)}::bigint[], ${behind.map(({ after }) => after)}::bigint[],
+      ${behind.map(({ head }) => head)}::bigint[]
+    ) with ordinality as b(id, after, head, ord)
+    cross join lateral (
+      select seq, sender_id, sent_at, deleted_at is not null as deleted,
+        case when deleted_at is null and position('@' in text) > 0 then text end as text
+      from message where conversation_id = b.id and seq > b.after and seq <= b.head order by seq limit ${limit}
+    ) m
+    order by b.ord, m.seq`;
+}
+
+/** The same conversations behind the last message that is too old, which is found by halving: times rise with seqs. */
+async function skipOld(tx: Transaction, behind: readonly Behind[], withinMs: number): Promise<readonly Behind[]> {
+  return tx<Behind[]>`
+    with recursive search(id, low, high, head) as (
+      select b.id, b.after, b.head + 1, b.head
+      from unnest(
+        ${behind.map(({ id }) => id)}::bigint[], ${behind.map(({ after }) => after)}::bigint[],
+        ${behind.map(({ head }) => head)}::bigint[]
+      ) as b(id, after, head)
+      union all
+      select s.id, case when m.old then s.middle else s.low end, case when m.old then s.high else s.middle end, s.head
+      from (select id, low, high, head, (low + high) / 2 as middle from search where high - low > 1) s
+      cross join lateral (
+        select sent_at < now() - ${withinMs} * interval '1 millisecond' as old
+        from message where conversation_id = s.id and seq = s.middle
+      ) m
+    )
+    select id, low as after, head from search where high - low <= 1 and low < head order by id`;
+}
+
+/** What one sender wrote in a conversation, as one stretch: the last of it decides whom it may concern. */
+interface Stretch {
+  readonly conversationId: ConversationId;
+  readonly senderId: AccountId;
+  /** Null: all that the sender wrote; else what mentions this one. */
+  readonly nick: string | null;
+  /** Of whatever was written there: what is not for somebody is left out when it is sent. */
+  readonly firstSeq: Seq;
+  readonly lastSeq: Seq;
+  readonly lastAt: Date;
+  /** Among those of the conversation or the mentioned one, the newest first, from 1. */
+  readonly rank: number;
+}
+
+function stretchesOf(messages: readonly NewMessage[]): Stretch[] {
+  const first = new Map<string, Seq>();
+  const stretches = new Map<string, Stretch>();
+  const extend = ({ conversationId, senderId, seq, sentAt }: NewMessage, nick: string | null): void => {
+    const about = `${conversationId}:${nick ?? ''}`;
+    const firstSeq = first.get(about) ?? seq;
+    first.set(about, firstSeq);
+    const key = `${about}:${senderId}`;
+    // Put behind the others: the order of the map is the one of their last messages.
+    stretches.delete(key);
+    stretches.set(key, { conversationId, senderId, nick, firstSeq, lastSeq: seq, lastAt: sentAt, rank: 0 });
+  };
+  for (const message of messages) {
+    if (message.deleted || message.old) continue;
+    extend(message, null);
+    for (const nick of mentionsOf(message.text ?? '')) extend(message, nick);
+  }
+  return ranked([...stretches.values()].reverse());
+}
+
+function ranked(stretches: readonly Stretch[]): Stretch[] {
+  const counts = new Map<string, number>();
+  return stretches.map((stretch) => {
+    const about = `${stretch.conversationId}:${stretch.nick ?? ''}`;
+    const rank = (counts.get(about) ?? 0) + 1;
+    counts.set(about, rank);
+    return { ...stretch, rank };
+  });
+}
+
+/** As a table `w`. What is for all and what mentions one are two: a condition that tells them apart is taken for a rare one. */
+function rowsOf(tx: Transaction, stretches: readonly Stretch[]): ReturnType<Transaction> {
+  return tx`
+    unnest(
+      ${stretches.map((each) => each.conversationId)}::bigint[], ${stretches.map((each) => each.senderId)}::bigint[],
+      ${stretches.map((each) => each.nick)}::text[], ${stretches.map((each) => each.firstSeq)}::bigint[],
+      ${stretches.map((each) => each.lastSeq)}::bigint[], ${stretches.map((each) => each.lastAt.toISOString())}::timestamptz[],
+      ${stretches.map(({ rank }) => rank)}::int[]
+    ) as w(conversation_id, sender_id, nick, first_seq, last_seq, last_at, rank)`;
+}
+
+/**
+ * One statement, however many messages and devices there are. The devices of a conversation's members are looked up
+ * once, and held against the two newest stretches: one of them is somebody else's, and it decides. Only for members who
+ * have blocked somebody all are looked at (500 senders and 1,000 devices took 3 s when that was done for everybody).
+ */
+async function upsertRows(tx: Transaction, messages: readonly NewMessage[], rules: FanOutRules): Promise<number> {
+  const stretches = stretchesOf(messages);
+  if (stretches.length === 0) return 0;
+  const conversations = [...new Set(stretches.map(({ conversationId }) => conversationId))];
+  const [toAll, mentioning] = [
+    stretches.filter(({ nick }) => nick === null),
+    stretches.filter(({ nick }) => nick !== null),
+  ];
+  const rows = await tx`
+    with written as (
+      select * from ${rowsOf(tx, toAll)}
+    ), mention as (
+      -- The offset keeps it a step of its own, which is not repeated for each device.
+      select w.*, a.id as account_id from ${rowsOf(tx, mentioning)} join account a on a.nick = w.nick offset 0
+    ), listener as (
+      select m.conversation_id, m.account_id, m.read_seq,
+        -- As a truth, of which the planner expects half: of a text that it knows nothing of it expects a single row.
+        coalesce(s.level, 'all') = 'all' as wants_all,
+        exists (select from block b where b.account_id = m.account_id) as blocks,
+        m.account_id in (select * from unnest(${[...rules.foreground]}::bigint[])) as watches
+      from membership m
+      left join notification_setting s on s.conversation_id = m.conversation_id and s.account_id = m.account_id
+      where m.conversation_id = any(${conversations}::bigint[])
+        and coalesce(s.level, 'all') <> 'nothing' and (s.muted_until is null or s.muted_until <= now())
+    ), target as (
+      -- By an array, of which the planner expects ten: it goes by the index, however many devices there are.
+      select id as device_id, kind, created_at, account_id as owner_id from device
+      where account_id = any(array(select account_id from listener)) and kind = any(${[...rules.kinds]}::text[])
+    ), audience as (
+      -- Full, though each device has a listener: only such a join is never made by holding each against each. What is asked
+      -- of both sides behind it must not tell the planner that the other joins would do.
+      select * from listener l full join target d on d.owner_id = l.account_id where coalesce(d.device_id, 0) <> 0
+    ), concerned as (
+      select a.*, w.sender_id, w.first_seq, w.last_seq, w.last_at
+      from audience a join written w on w.conversation_id = a.conversation_id
+      where a.wants_all and (w.rank <= 2 or a.blocks)
+      union all
+      select a.*, w.sender_id, w.first_seq, w.last_seq, w.last_at
+      from audience a join mention w on w.conversation_id = a.conversation_id and w.account_id = a.account_id
+      where not a.wants_all
+    )
+    insert into push_pending (device_id, conversation_id, kind, first_seq, last_seq, created_at, next_at)
+    select c.device_id, c.conversation_id, c.kind, min(greatest(c.first_seq, c.read_seq + 1)), max(c.last_seq),
+      min(c.last_at), now() + case when bool_or(c.watches) then ${rules.holdMs}::int else 0 end * interval '1 millisecond'
+    from concerned c
+    where c.sender_id <> c.account_id and c.read_seq < c.last_seq
+      -- Times came through milliseconds.
+      and c.created_at < c.last_at + interval '1 millisecond'
+      and not (c.blocks and exists (
+        select from block b where b.account_id = c.account_id and b.blocked_id = c.sender_id))
+    group by c.device_id, c.conversation_id, c.kind
+    order by c.device_id, c.conversation_id
+    on conflict (device_id, conversation_id) do update
+    set last_seq = greatest(push_pending.last_seq, excluded.last_seq),
+      -- Whoever has left the foreground since is not kept waiting; what has failed keeps its time.
+      next_at = case when push_pending.attempts = 0 then least(push_pending.next_at, excluded.next_at)
+        else push_pending.next_at end`;
+  return rows.count;
+}
+
+async function moveCursors(tx: Transaction, reached: ReadonlyMap<ConversationId, Seq | null>): Promise<void> {
+  const moved = [...reached].filter(([, seq]) => seq !== null);
+  await tx`
+    update push_cursor c set pushed_seq = n.seq
+    from unnest(${moved.map(([id]) => id)}::bigint[], ${moved.map(([, seq]) => seq)}::bigint[]) as n(id, seq)
+    where c.conversation_id = n.id`;
+}

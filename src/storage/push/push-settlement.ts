@@ -1,0 +1,168 @@
+import type { DeviceKind } from '../../model/device.ts';
+import type { AccountId, ConversationId, DeviceId, Seq } from '../../model/ids.ts';
+import type { Sql } from '../db/connection.ts';
+import type { PushClaim } from './push-claims.ts';
+
+/**
+ * What becomes of a claimed row. `done`: it was sent, or nobody is to be told any more. `refused`, `expired`: given up,
+ * with a row in the log. `removed`: its device goes. `again`: it failed and is repeated after `waitMs`; `held`: the same
+ * without counting.
+ */
+export type PushDisposition =
+  | { readonly verdict: 'done' }
+  | { readonly verdict: 'refused' | 'expired'; readonly category: string; readonly code: number | null }
+  /** The wait is for a device that stays, since it was registered again meanwhile. */
+  | { readonly verdict: 'removed'; readonly category: string; readonly code: number | null; readonly waitMs: number }
+  | { readonly verdict: 'again' | 'held'; readonly waitMs: number };
+
+/** A claim and what becomes of it. */
+export type PushSettlement = PushDisposition & { readonly claim: PushClaim };
+
+/**
+ * Settles claims. What was claimed again meanwhile, or is gone, is left alone. A row that grew since it was claimed stands
+ * for the rest from now on, and is due. Resolves with the devices that were removed: one that was registered again since
+ * its claim stays.
+ */
+export async function settlePushes(
+  sql: Sql,
+  settlements: readonly PushSettlement[],
+  giveUpAfterMs: number,
+): Promise<readonly DeviceId[]> {
+  const done = settlements.filter(({ verdict }) => verdict === 'done').map(({ claim }) => claim);
+  const areGone = done.length === 0 || (await removeDone(sql, done)) === done.length;
+  const left = areGone ? settlements.filter(({ verdict }) => verdict !== 'done') : settlements;
+  return left.length === 0 ? [] : settleEach(sql, left, giveUpAfterMs);
+}
+
+/** Removes what did not grow, as nearly all; resolves with how many that were. */
+async function removeDone(sql: Sql, done: readonly PushClaim[]): Promise<number> {
+  // In one order, so that nobody waits in a circle.
+  const claims = done.toSorted((a, b) => a.deviceId - b.deviceId || a.conversationId - b.conversationId);
+  const rows = await sql`
+    delete from push_pending p
+    using unnest(
+      ${claims.map(({ deviceId }) => deviceId)}::bigint[], ${claims.map((each) => each.conversationId)}::bigint[],
+      ${claims.map(({ claim }) => claim)}::bigint[], ${claims.map(({ lastSeq }) => lastSeq)}::bigint[]
+    ) as g(device_id, conversation_id, claim, last_seq)
+    where p.device_id = g.device_id and p.conversation_id = g.conversation_id and p.claim = g.claim
+      and p.last_seq <= g.last_seq and (select set_config('synchronous_commit', 'off', true)) = 'off'`;
+  return rows.count;
+}
+
+/** One commit for all of them, whatever is to become of each. */
+async function settleEach(
+  sql: Sql,
+  settlements: readonly PushSettlement[],
+  giveUpAfterMs: number,
+): Promise<readonly DeviceId[]> {
+  const claims = settlements.map(({ claim }) => claim);
+  const rows = await sql<{ id: DeviceId }[]>`
+    with given as (
+      select * from unnest(
+        ${claims.map(({ deviceId }) => deviceId)}::bigint[], ${claims.map((each) => each.conversationId)}::bigint[],
+        ${claims.map(({ claim }) => claim)}::bigint[], ${claims.map(({ lastSeq }) => lastSeq)}::bigint[],
+        ${claims.map(({ claimedAt }) => claimedAt)}::timestamptz[],
+        ${settlements.map(({ verdict }) => verdict)}::text[],
+        ${settlements.map((each) => ('category' in each ? each.category : null))}::text[],
+        ${settlements.map((each) => ('category' in each ? each.code : null))}::int[],
+        ${settlements.map((each) => ('waitMs' in each ? Math.round(each.waitMs) : null))}::bigint[]
+      ) as g(device_id, conversation_id, claim, last_seq, claimed_at, verdict, category, code, wait_ms)
+      where set_config('synchronous_commit', 'off', true) = 'off'
+    ), held as (
+      -- In one order, so that nobody waits in a circle.
+      select g.*, p.kind, p.last_seq as newest_seq
+      from push_pending p
+      join given g on g.device_id = p.device_id and g.conversation_id = p.conversation_id and g.claim = p.claim
+      order by p.device_id, p.conversation_id for update of p
+    ), over as (
+      delete from push_pending p using held h
+      where p.device_id = h.device_id and p.conversation_id = h.conversation_id
+        and h.verdict in ('done', 'refused', 'expired') and h.newest_seq <= h.last_seq
+    ), grown as (
+      update push_pending p
+      set first_seq = h.last_seq + 1, attempts = 0, created_at = now(), next_at = now(), claimed_until = '-infinity'
+      from held h where p.device_id = h.device_id and p.conversation_id = h.conversation_id
+        and h.verdict in ('done', 'refused', 'expired') and h.newest_seq > h.last_seq
+    ), removed as (
+      delete from device d using (
+        select distinct on (device_id) device_id, claimed_at, category, code from given where verdict = 'removed'
+        order by device_id, claimed_at
+      ) g
+      where d.id = g.device_id and d.seen_at < g.claimed_at + interval '1 millisecond'
+      returning d.id, d.account_id, d.kind, g.category, g.code
+    ), repeated as (
+      -- Due at its end at the latest, so that it is given up in time.
+      update push_pending p
+      set attempts = p.attempts + (h.verdict <> 'held')::int, claimed_until = '-infinity', next_at = least(
+        now() + h.wait_ms * interval '1 millisecond',
+        greatest(p.created_at + ${giveUpAfterMs} * interval '1 millisecond', now() + interval '1 second'))
+      from held h where p.device_id = h.device_id and p.conversation_id = h.conversation_id
+        and h.verdict in ('again', 'held', 'removed') and h.device_id not in (select id from removed)
+    ), logged as (
+      insert into push_log (account_id, kind, event, category, code)
+      select account_id, kind, 'removed', category, code from removed
+      union all
+      select d.account_id, h.kind, h.verdict, h.category, h.code from held h join device d on d.id = h.device_id
+      where h.verdict in ('refused', 'expired')
+    )
+    select id from removed`;
+  return rows.map(({ id }) => id);
+}
+
+/** Up to where an account has read a conversation. */
+export interface ReadPosition {
+  readonly conversationId: ConversationId;
+  readonly accountId: AccountId;
+  readonly seq: Seq;
+}
+
+/** Withdraws what accounts have read. What is left standing is looked at before it is sent. */
+export async function cancelRead(sql: Sql, positions: readonly ReadPosition[]): Promise<number> {
+  const rows = await sql`
+    delete from push_pending p using (
+      select w.device_id, w.conversation_id
+      from unnest(
+        ${positions.map((each) => each.conversationId)}::bigint[], ${positions.map((each) => each.accountId)}::bigint[],
+        ${positions.map(({ seq }) => seq)}::bigint[]
+      ) as r(conversation_id, account_id, seq)
+      join device d on d.account_id = r.account_id
+      join push_pending w on w.device_id = d.id and w.conversation_id = r.conversation_id and w.last_seq <= r.seq
+      where set_config('synchronous_commit', 'off', true) = 'off'
+      order by w.device_id, w.conversation_id for update of w
+    ) read
+    where p.device_id = read.device_id and p.conversation_id = read.conversation_id`;
+  return rows.count;
+}
+
+/** What was given up, by vendor. */
+export type Expired = readonly { readonly kind: DeviceKind; readonly count: number }[];
+
+/**
+ * Gives up, with rows in the log, what is due and stands for nothing younger than `afterMs`: also what waits for a vendor
+ * that is away, or that is not configured any more. At most `limit` rows; what stands for something younger stays.
+ */
+export async function expirePushes(sql: Sql, { afterMs, limit }: { afterMs: number; limit: number }): Promise<Expired> {
+  return sql<{ kind: DeviceKind; count: number }[]>`
+    with old as (
+      select p.device_id, p.conversation_id, p.kind, (
+        select m.sent_at from message m where m.conversation_id = p.conversation_id and m.seq = p.last_seq
+      ) as newest_at
+      from push_pending p
+      where p.kind in ('google', 'apple', 'web') and p.next_at <= now() and p.claimed_until <= now()
+        and p.created_at <= now() - ${afterMs} * interval '1 millisecond'
+      order by p.device_id, p.conversation_id limit ${limit} for update of p skip locked
+    ), renewed as (
+      update push_pending p set created_at = o.newest_at
+      from old o where p.device_id = o.device_id and p.conversation_id = o.conversation_id
+        and o.newest_at > now() - ${afterMs} * interval '1 millisecond'
+    ), gone as (
+      delete from push_pending p using old o
+      where p.device_id = o.device_id and p.conversation_id = o.conversation_id
+        and (o.newest_at is null or o.newest_at <= now() - ${afterMs} * interval '1 millisecond')
+      returning p.device_id, p.kind
+    ), logged as (
+      insert into push_log (account_id, kind, event, category)
+      select d.account_id, g.kind, 'expired', 'expired' from gone g join device d on d.id = g.device_id
+    )
+    select kind, count(*)::int as count from gone group by kind`;
+}

@@ -1,0 +1,174 @@
+import type { RetentionConfig } from '../../config/config.ts';
+import type { Sql, Transaction } from '../db/connection.ts';
+import type { Pool } from '../db/pool.ts';
+import { deletePushLog } from '../push/push-devices.ts';
+
+const DAY_MS = 86_400_000;
+/** Partitions are made this far ahead, so that a day's first delivery never waits for one. */
+const DAYS_AHEAD = 3;
+/** Rows that one statement removes. */
+export const DELETE_PAGE = 5_000;
+const MAX_PAGES = 200;
+/** Counting a week of deliveries reads an index through. */
+const LONG_MS = 60_000;
+/** 'retai' in ASCII: days are made and dropped by one session at a time, whichever node's. */
+const ADVISORY_LOCK = 0x7265746169;
+
+/** Makes the delivery log's partitions for today and the next days. Safe to run at once on several nodes. */
+export async function ensureAttemptPartitions(tx: Transaction, nowMs: number): Promise<void> {
+  await tx`select pg_advisory_xact_lock(${ADVISORY_LOCK})`;
+  const today = Math.floor(nowMs / DAY_MS) * DAY_MS;
+  for (let day = 0; day <= DAYS_AHEAD; day += 1) await ensureAttemptDay(tx, new Date(today + day * DAY_MS));
+}
+
+/** Makes the partition of one day, which begins at `from`, where it is missing. */
+export async function ensureAttemptDay(tx: Transaction, from: Date): Promise<void> {
+  const to = new Date(from.getTime() + DAY_MS);
+  const name = partitionName(from);
+  const [found] = await tx`select to_regclass(${name}) is not null as present`;
+  if (found?.['present'] === true) return;
+  // Rows that a wrong clock put into the default partition would forbid the new one: they move along, and the lock,
+  // which attaching takes anyway, lets no further one in between. Deliveries of other days do not meet it.
+  await tx`lock table delivery_attempt_default in access exclusive mode`;
+  await tx.unsafe(`create table ${name} (like delivery_attempt including all)`);
+  await tx`
+    with moved as (delete from delivery_attempt_default where at >= ${from} and at < ${to} returning *)
+    insert into ${tx(name)} select * from moved`;
+  await tx.unsafe(
+    `alter table delivery_attempt attach partition ${name} for values from ('${from.toISOString()}') to ('${to.toISOString()}')`,
+  );
+}
+
+/** What one round of cleaning up removed. */
+export interface Removed {
+  readonly days: number;
+  readonly attempts: number;
+  readonly keys: number;
+  readonly hooks: number;
+  readonly pushes: number;
+}
+
+/** A round of cleaning up. */
+export interface Round {
+  readonly nowMs: number;
+  /** Awaited before each statement that deletes; the round ends with what it rejects with. */
+  readonly beforeStep?: () => Promise<void>;
+}
+
+/**
+ * Drops what is past its time: whole days of the delivery log, idempotency keys, removed hooks, the log of pushes. What
+ * fails holds up nothing behind it; then the first failure is thrown at the end.
+ */
+export async function removeExpired(pool: Pool, retention: RetentionConfig, round: Round): Promise<Removed> {
+  const { nowMs, beforeStep = () => Promise.resolve() } = round;
+  const steps = new Steps(beforeStep);
+  const before = (ms: number): Date => new Date(nowMs - ms);
+  const inPages = (page: (sql: Sql) => Promise<number>): Promise<number> =>
+    steps.take(() => deleteInPages(pool, page, steps.before));
+  const single = (work: () => Promise<number>): Promise<number> =>
+    steps.take(async () => {
+      await steps.before();
+      return work();
+    });
+  const removed = {
+    days: await single(() => pool.transaction((tx) => dropOldDays(tx, before(retention.deliveryLogMs)))),
+    keys: await inPages((sql) => deleteKeys(sql, before(retention.idempotencyKeysMs))),
+    hooks: await inPages((sql) => deleteHooks(sql, before(retention.removedHooksMs))),
+    pushes: await inPages((sql) => deletePushLog(sql, before(retention.pushLogMs), DELETE_PAGE)),
+    attempts: await single(() => pool.run((sql) => deleteSurplusAttempts(sql, retention.deliveryLogRows), LONG_MS)),
+  };
+  steps.end();
+  return removed;
+}
+
+/** Steps that are taken whatever becomes of the ones before, until there may be no more. */
+class Steps {
+  readonly #beforeStep: () => Promise<void>;
+  readonly #failures: unknown[] = [];
+  #isOver = false;
+
+  constructor(beforeStep: () => Promise<void>) {
+    this.#beforeStep = beforeStep;
+  }
+
+  /** To be awaited before each statement: what it rejects with is the end of all. */
+  readonly before = async (): Promise<void> => {
+    this.#isOver = true;
+    await this.#beforeStep();
+    this.#isOver = false;
+  };
+
+  async take(step: () => Promise<number>): Promise<number> {
+    try {
+      return await step();
+    } catch (error) {
+      if (this.#isOver) throw error;
+      this.#failures.push(error);
+      return 0;
+    }
+  }
+
+  end(): void {
+    if (this.#failures.length > 0) throw this.#failures[0];
+  }
+}
+
+async function dropOldDays(tx: Transaction, before: Date): Promise<number> {
+  await tx`select pg_advisory_xact_lock(${ADVISORY_LOCK})`;
+  const rows = await tx<{ name: string }[]>`
+    select c.relname as name from pg_inherits i join pg_class c on c.oid = i.inhrelid
+    where i.inhparent = 'delivery_attempt'::regclass and c.relname ~ '^delivery_attempt_[0-9]{8}$'
+      and c.relname < ${partitionName(before)}`;
+  for (const { name } of rows) await tx`drop table ${tx(name)}`;
+  return rows.length;
+}
+
+/** What is beyond the newest rows of each hook; of many such hooks, those with most to delete first. */
+async function deleteSurplusAttempts(sql: Sql, keep: number): Promise<number> {
+  const hooks = await sql<{ id: number }[]>`
+    select hook_id as id from delivery_attempt group by hook_id having count(*) > ${keep}
+    order by count(*) desc limit ${MAX_PAGES}`;
+  let total = 0;
+  for (const { id } of hooks) {
+    const gone = await sql`
+      delete from delivery_attempt where hook_id = ${id} and at < (
+        select at from delivery_attempt where hook_id = ${id} order by at desc offset ${keep - 1} limit 1)`;
+    total += gone.count;
+  }
+  return total;
+}
+
+async function deleteKeys(sql: Sql, before: Date): Promise<number> {
+  const rows = await sql`
+    delete from idempotency_key where ctid = any(array(
+      select ctid from idempotency_key where created_at < ${before} limit ${DELETE_PAGE})) returning 1`;
+  return rows.length;
+}
+
+async function deleteHooks(sql: Sql, before: Date): Promise<number> {
+  const rows = await sql`
+    delete from reverse_hook where id in (
+      select id from reverse_hook where removed_at < ${before} limit ${DELETE_PAGE}) returning 1`;
+  return rows.length;
+}
+
+/** Short statements one after the other, so that none holds its locks for long; `page` says how many it removed. */
+export async function deleteInPages(
+  pool: Pool,
+  page: (sql: Sql) => Promise<number>,
+  beforeStep: () => Promise<void>,
+): Promise<number> {
+  let total = 0;
+  for (let pages = 0; pages < MAX_PAGES; pages += 1) {
+    await beforeStep();
+    // The last one finds too few, and may read the whole table for that.
+    const count = await pool.run(page, LONG_MS);
+    total += count;
+    if (count < DELETE_PAGE) break;
+  }
+  return total;
+}
+
+function partitionName(day: Date): string {
+  return `delivery_attempt_${day.toISOString().slice(0, 10).replaceAll('-', '')}`;
+}

@@ -1,0 +1,46 @@
+import type { Sql } from '../db/connection.ts';
+import type { Pool } from '../db/pool.ts';
+import { DELETE_PAGE, deleteInPages } from './retention.ts';
+
+/** What one round removed of what is over. */
+export interface ExpiredSignIns {
+  readonly activations: number;
+  readonly links: number;
+  readonly sessions: number;
+}
+
+/**
+ * Removes activations, links and sessions that are over, by the database's clock. Activations stay for a day after their
+ * code was sent, since codes are counted by them. `beforeStep` is awaited before each statement, and ends the round by
+ * rejecting.
+ */
+export async function removeExpiredSignIns(pool: Pool, beforeStep: () => Promise<void>): Promise<ExpiredSignIns> {
+  const inPages = (page: (sql: Sql) => Promise<number>): Promise<number> => deleteInPages(pool, page, beforeStep);
+  return {
+    activations: await inPages(deleteActivations),
+    links: await inPages(deleteLinks),
+    sessions: await inPages(deleteSessions),
+  };
+}
+
+async function deleteActivations(sql: Sql): Promise<number> {
+  const { count } = await sql`
+    delete from activation where transaction_hash in (
+      select transaction_hash from activation
+      where sent_at < now() - interval '25 hours' and expires_at < now() limit ${DELETE_PAGE})`;
+  return count;
+}
+
+async function deleteLinks(sql: Sql): Promise<number> {
+  const { count } = await sql`
+    delete from sign_in_link where token_hash in (
+      select token_hash from sign_in_link where expires_at < now() limit ${DELETE_PAGE})`;
+  return count;
+}
+
+async function deleteSessions(sql: Sql): Promise<number> {
+  const { count } = await sql`
+    delete from session where id in (
+      select id from session where expires_at < now() limit ${DELETE_PAGE})`;
+  return count;
+}

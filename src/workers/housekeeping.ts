@@ -1,0 +1,72 @@
+import { schedule, type ScheduledTask } from 'node-cron';
+import { renewJobLock, takeJobLock } from '../storage/retention/job-locks.ts';
+import { ensureAttemptPartitions, removeExpired, type Removed } from '../storage/retention/retention.ts';
+import { removeExpiredSignIns, type ExpiredSignIns } from '../storage/retention/sign-in-expiry.ts';
+import type { Services } from '../operations/core/services.ts';
+
+/** Every quarter of an hour: short rounds, so that nothing piles up. */
+const SCHEDULE = '*/15 * * * *';
+/**
+ * Whoever does a round has it for so long, prolonged before each of its steps. Longer than a step takes and than clocks
+ * of nodes differ, so that the others find it taken; shorter than from one round to the next, so that a node which was
+ * killed or froze in the middle keeps nobody from that one.
+ */
+const JOB_LOCK_MS = 10 * 60_000;
+
+/** Another node took the round over, since this one did not go on with it in time. */
+class JobLockLostError extends Error {
+  override readonly name = 'JobLockLostError';
+}
+
+/** What cleaning up works with. */
+export type HousekeepingServices = Pick<Services, 'database' | 'config' | 'node' | 'log'>;
+
+/** Makes the delivery log's partitions ahead of time and removes what is past its retention: one node at a time. */
+export class Housekeeping {
+  readonly #services: HousekeepingServices;
+  #task: ScheduledTask | null = null;
+  #currentRun: Promise<unknown> = Promise.resolve();
+
+  constructor(services: HousekeepingServices) {
+    this.#services = services;
+  }
+
+  /** The partitions have to be there before the first delivery; the rest can wait. */
+  async start(): Promise<void> {
+    const { database } = this.#services;
+    await database.general.transaction((tx) => ensureAttemptPartitions(tx, Date.now()));
+    this.#task = schedule(SCHEDULE, () => {
+      this.#currentRun = this.runOnce();
+    });
+  }
+
+  async stop(): Promise<void> {
+    await this.#task?.destroy();
+    await this.#currentRun;
+  }
+
+  /** One round of cleaning up; null when another node does it or has just done it, or when it failed. */
+  async runOnce(): Promise<(Removed & ExpiredSignIns) | null> {
+    const { database, config, node, log } = this.#services;
+    const pool = database.general;
+    try {
+      if (!(await pool.run((sql) => takeJobLock(sql, 'retention', node, JOB_LOCK_MS)))) return null;
+      await pool.transaction((tx) => ensureAttemptPartitions(tx, Date.now()));
+      const beforeStep = async (): Promise<void> => {
+        if (await pool.run((sql) => renewJobLock(sql, 'retention', node, JOB_LOCK_MS))) return;
+        throw new JobLockLostError('another node has taken the cleaning up over');
+      };
+      const round = { nowMs: Date.now(), beforeStep };
+      const [expired] = await Promise.allSettled([removeExpired(pool, config.retention, round)]);
+      // Whatever became of that; where another node is at it now, this one ends at once as well.
+      const signIns = await removeExpiredSignIns(pool, beforeStep);
+      if (expired.status === 'rejected') throw expired.reason;
+      const removed = { ...expired.value, ...signIns };
+      log.debug('removed what is past its retention', { ...removed });
+      return removed;
+    } catch (error) {
+      log.warn('the delivery log and old keys could not be tidied, trying again in a quarter of an hour', { error });
+      return null;
+    }
+  }
+}

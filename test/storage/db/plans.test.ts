@@ -1,0 +1,337 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import type { AccountId, ConversationId, HookId, Rev, Seq } from '../../../src/model/ids.ts';
+import { readChanges } from '../../../src/storage/messages/changes.ts';
+import { listAccounts, type AccountPage } from '../../../src/storage/accounts/accounts.ts';
+import type { Sql, Transaction } from '../../../src/storage/db/connection.ts';
+import { listGroups } from '../../../src/storage/groups/groups.ts';
+import { logPage, type LogPosition } from '../../../src/storage/hooks/delivery-log.ts';
+import {
+  applyChanges,
+  claimPing,
+  firstSeqSince,
+  lockHook,
+  redeliverFrom,
+  redeliverOnly,
+  skipBacklog,
+} from '../../../src/storage/hooks/hook-control.ts';
+import type { HookReference, LockedHook } from '../../../src/storage/hooks/hook-control.ts';
+import { findHookDetails, listHooks, type HookPage } from '../../../src/storage/hooks/hook-list.ts';
+import { findHooks } from '../../../src/storage/hooks/hooks.ts';
+import { findIntegration } from '../../../src/storage/groups/integrations.ts';
+import { lanesOfConversations, PARTITIONS, pendingConversations, readMessages } from '../../../src/storage/hooks/lanes.ts';
+import { eraseMessage, isBlocked, readHistory } from '../../../src/storage/messages/messages.ts';
+import { moveReadPosition } from '../../../src/storage/messages/read-positions.ts';
+import { writePosts, type Post } from '../../../src/storage/messages/write-posts.ts';
+import { indexNext } from '../../../src/storage/messages/indexing.ts';
+import { searchMessageWords } from '../../../src/storage/messages/search.ts';
+import { Pool } from '../../../src/storage/db/pool.ts';
+import type { Settlement } from '../../../src/storage/hooks/settlement.ts';
+import { settle, UNTROUBLED } from '../fixture.ts';
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+
+const GROUPS = 20_000;
+const MESSAGES = 5;
+
+let database: TestDatabase;
+let pool: Pool;
+
+/** A large installation that is idle but for one group in a thousand. */
+const FILL = `
+  insert into account (kind, name) select 'webhook', 'sender' from generate_series(1, ${GROUPS});
+  insert into account (kind, nick, name) select 'user', 'nick ' || n, 'person' from generate_series(1, ${GROUPS}) n;
+  insert into conversation (kind, title) select 'group', 'group ' || n from generate_series(1, ${GROUPS}) n;
+  insert into conversation_head (conversation_id, last_seq, last_rev, last_at)
+    select n, ${MESSAGES}, ${MESSAGES}, case when n % 1000 = 0 then now() else now() - interval '1 day' end
+    from generate_series(1, ${GROUPS}) n;
+  insert into membership (conversation_id, account_id, role)
+    select n, ${GROUPS} + n, 'member' from generate_series(1, ${GROUPS}) n;
+  insert into integration (conversation_id, account_id, token_hash, token_sealed)
+    select n, n, 'hash ' || n, '-' from generate_series(1, ${GROUPS}) n;
+  insert into message (conversation_id, seq, rev, sender_id, text, sent_at)
+    select n, m, m, n, 'text', now() from generate_series(1, ${GROUPS}) n, generate_series(1, ${MESSAGES}) m;
+  insert into notice (conversation_id, rev, kind)
+    select n, 100 + m, 'joined' from generate_series(1, ${GROUPS}) n, generate_series(1, 2) m;
+  insert into digest (conversation_id, digested_rev) select n, ${MESSAGES} from generate_series(1, ${GROUPS}) n;
+  insert into message_words (conversation_id, seq, sent_at, words)
+    select n, m, now() - n * interval '1 s', to_tsvector('simple', 'common' || case when n % 1000 = 0 then ' rare' else '' end)
+    from generate_series(1, ${GROUPS}) n, generate_series(1, ${MESSAGES}) m;
+  insert into mention (account_id, conversation_id, seq)
+    select ${GROUPS} + n, n, m from generate_series(1, ${GROUPS}) n, generate_series(1, ${MESSAGES}) m;
+  insert into idempotency_key (conversation_id, key, seq, body_hash)
+    select n, 'key ' || m, m, '-' from generate_series(1, ${GROUPS}) n, generate_series(1, ${MESSAGES}) m;
+  insert into file (id, account_id, name, type, size, received, state, conversation_id, seq)
+    select lpad(n || case when m = 0 then 'f' else 'a' end, 22, '0'), n, 'name', 'text/plain', 1, 1, 'stored',
+      case when m > 0 then n end, case when m > 0 then m end
+    from generate_series(1, ${GROUPS}) n, generate_series(0, 1) m;
+  insert into reverse_hook (conversation_id, url, secret_sealed, start_seq, cursor)
+    select n, 'http://example.org/', '-', 0, ${MESSAGES} from generate_series(1, ${GROUPS}) n;
+  insert into delivery_retry (hook_id, seq, last_seq, attempts, next_at)
+    select n, m, m, 1, now() from generate_series(1, ${GROUPS}) n, generate_series(1, 2) m;
+  insert into delivery_attempt (hook_id, seq, last_seq, attempt, at, outcome, duration_ms)
+    select n, m, m, 1, now(), 'delivered', 1 from generate_series(1, ${GROUPS}) n, generate_series(1, ${MESSAGES}) m`;
+
+/** No table is vacuumed by PostgreSQL itself; partitioned ones only by their partitions. */
+const STILL = `
+  do $$ declare name text; begin
+    for name in select oid::regclass from pg_class where relkind = 'r' and relnamespace = current_schema()::regnamespace loop
+      execute 'alter table ' || name || ' set (autovacuum_enabled = false)';
+    end loop;
+  end $$`;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  await database.query((sql) => sql.unsafe(FILL));
+  // Its rounds would come in between what is counted: to summarise a BRIN index is to scan what it lacks.
+  await database.query((sql) => sql.unsafe(STILL));
+  await database.query((sql) => sql`analyze`);
+  pool = new Pool(database.target, { name: 'plans', size: 1, waiting: 1, timeoutMs: 20_000 });
+});
+afterAll(async () => {
+  pool.stop();
+  await database.drop();
+});
+
+/** The large tables, with how many rows of each were read by scanning the whole of it so far. */
+async function scanned(sql: Sql): Promise<Record<string, number>> {
+  await sql`select pg_stat_force_next_flush()`;
+  const rows = await sql<{ name: string; rows: number }[]>`
+    select relname as name, seq_tup_read as rows from pg_stat_user_tables
+    where relname in ('account', 'conversation', 'conversation_head', 'integration', 'membership', 'message', 'idempotency_key', 'reverse_hook',
+      'delivery_retry', 'notice', 'digest', 'file', 'message_words', 'mention') or relname like 'delivery_attempt%'`;
+  return Object.fromEntries(rows.map(({ name, rows: read }) => [name, read]));
+}
+
+const conversation = (index: number): ConversationId => (((index * 37) % GROUPS) + 1) as ConversationId;
+
+const posts = (count: number, keyed: boolean): Post[] =>
+  Array.from({ length: count }, (_, i) => ({
+    conversationId: conversation(i),
+    tokenHash: `hash ${conversation(i)}`,
+    senderId: conversation(i) as number as AccountId,
+    text: 'text',
+    label: null,
+    iconUrl: null,
+    hops: 0,
+    attachments: [],
+    key: keyed ? `key ${i}` : null,
+    bodyHash: keyed ? '-' : null,
+  }));
+
+/** The same with files of the senders, in half of them. */
+const filePosts = (count: number, keyed: boolean): Post[] =>
+  posts(count, keyed).map((each, i) => ({
+    ...each,
+    attachments: i % 2 === 0 ? [`${each.senderId}f`.padStart(22, '0')] : [],
+    key: each.key === null ? null : `file ${each.key}`,
+  }));
+
+/** The same by members; the account of a group's member is the one that many behind that of its integration. */
+const memberPosts = (count: number, keyed: boolean): Post[] =>
+  posts(count, keyed).map((each) => ({
+    ...each,
+    tokenHash: null,
+    senderId: (GROUPS + each.conversationId) as AccountId,
+    key: each.key === null ? null : `member ${each.key}`,
+  }));
+
+const member = (index: number): { conversationId: ConversationId; accountId: AccountId } => ({
+  conversationId: conversation(index),
+  accountId: (GROUPS + conversation(index)) as AccountId,
+});
+
+const settlements: Settlement[] = Array.from({ length: 50 }, (_, i) => ({
+  hookId: conversation(i) as number as HookId,
+  generation: 0,
+  epoch: 0,
+  cursor: MESSAGES as Seq,
+  ...UNTROUBLED,
+  attempts: [],
+}));
+
+const allHooks: HookPage = { after: 0, limit: 101, conversationId: null, removed: false, facts: null };
+const allAccounts: AccountPage = { after: '', limit: 101, role: null, conversationId: null };
+
+const hookOf = (index: number): HookReference => ({
+  conversationId: conversation(index),
+  hookId: conversation(index) as number as HookId,
+});
+const logPlace: LogPosition = { at: new Date(), firstSeq: 3 as Seq, attempt: 1 };
+
+/** Work on a locked hook, as a control write does it; on others than those that are settled, whose generation it raises. */
+const locked =
+  (index: number, work: (tx: Transaction, hook: LockedHook) => Promise<unknown>) =>
+  (sql: Sql): Promise<unknown> =>
+    sql.begin(async (tx) => work(tx, (await lockHook(tx, hookOf(index)))!));
+
+const statements: [string, (sql: Sql) => Promise<unknown>][] = [
+  ['one post', (sql) => writePosts(sql, posts(1, false))],
+  ['50 posts', (sql) => writePosts(sql, posts(50, false))],
+  ['50 posts with keys', (sql) => writePosts(sql, posts(50, true))],
+  ['a post with a file', (sql) => writePosts(sql, filePosts(1, false))],
+  ['50 posts of which some have files, with keys', (sql) => writePosts(sql, filePosts(50, true))],
+  ['a post of a member', (sql) => writePosts(sql, memberPosts(1, false))],
+  ['50 posts of members', (sql) => writePosts(sql, memberPosts(50, false))],
+  ['50 posts of members with keys', (sql) => writePosts(sql, memberPosts(50, true))],
+  [
+    '50 posts of members and of integrations',
+    (sql) => writePosts(sql, [...memberPosts(25, true), ...posts(25, false)]),
+  ],
+  [
+    'a page of changes',
+    (sql) => readChanges(sql, { conversationId: conversation(5), afterRev: 2 as Rev, limit: 50, maxBytes: 1_000_000 }),
+  ],
+  [
+    'a page of history',
+    (sql) =>
+      readHistory(sql, {
+        conversationId: conversation(5),
+        direction: 'before',
+        seq: 4 as Seq,
+        limit: 50,
+        maxBytes: 1_000_000,
+      }),
+  ],
+  ['a read position', (sql) => moveReadPosition(sql, member(5), 3 as Seq)],
+  ['a look for a block', (sql) => isBlocked(sql, member(5))],
+  ['a deletion', (sql) => sql.begin((tx) => eraseMessage(tx, { conversationId: conversation(6), seq: 1 as Seq }))],
+  ['50 settlements', (sql) => settle(sql, settlements)],
+  [
+    '50 settlements with failures',
+    (sql) =>
+      settle(
+        sql,
+        settlements.map((s) => ({ ...s, failures: 1 })),
+      ),
+  ],
+  [
+    'the reading of 32 lanes',
+    (sql) => {
+      const positions = Array.from({ length: 32 }, (_, i) => ({
+        conversationId: conversation(i),
+        after: 2 as Seq,
+        limit: 64,
+      }));
+      return readMessages(sql, positions, 128 * 1024);
+    },
+  ],
+  [
+    'the lanes of 50 conversations',
+    (sql) =>
+      lanesOfConversations(
+        sql,
+        posts(50, false).map((p) => p.conversationId),
+      ),
+  ],
+  ['the look-up of a token', (sql) => findIntegration(sql, 'hash 77')],
+  ['the hooks of a group', (sql) => findHooks(sql, conversation(5), null)],
+  ['a page of all groups', (sql) => listGroups(sql, { after: 9_000, limit: 101, archived: null })],
+  ['a page of all hooks', (sql) => listHooks(sql, { ...allHooks, after: 9_000 })],
+  ["a page of one group's hooks", (sql) => listHooks(sql, { ...allHooks, conversationId: conversation(5) })],
+  ['everything about a hook', (sql) => findHookDetails(sql, conversation(5))],
+  ['the newest attempts of a hook', (sql) => logPage(sql, hookOf(5).hookId, { before: null, limit: 101 })],
+  ['a page of the delivery log', (sql) => logPage(sql, hookOf(5).hookId, { before: logPlace, limit: 101 })],
+  ['a ping', (sql) => claimPing(sql, hookOf(106), 5)],
+  ['a pause', locked(107, (tx, hook) => applyChanges(tx, hook, { paused: true }))],
+  ['a resumption', locked(108, (tx, hook) => applyChanges(tx, hook, { paused: false }))],
+  ['a redelivery', locked(109, (tx, hook) => redeliverFrom(tx, hook, 4))],
+  ['a redelivery of single messages', locked(110, (tx, hook) => redeliverOnly(tx, hook, [1 as Seq, 2 as Seq]))],
+  ['a skipped backlog', locked(111, (tx, hook) => skipBacklog(tx, { ...hook, cursor: 2 as Seq }))],
+  [
+    'the search for a time',
+    (sql) =>
+      firstSeqSince(sql, { ...hookOf(5), after: 0 as Seq, lastSeq: MESSAGES as Seq }, new Date(Date.now() - 1_000)),
+  ],
+  ['a page of all accounts', (sql) => listAccounts(sql, { ...allAccounts, after: 'nick 3' })],
+  ["a page of one group's members", (sql) => listAccounts(sql, { ...allAccounts, conversationId: conversation(5) })],
+];
+
+describe.each(['auto', 'force_generic_plan'])('with many rows and plan_cache_mode %s', (mode) => {
+  test.each(statements)('%s scans no table', async (_name, statement) => {
+    await pool.run(async (sql) => {
+      await sql.unsafe(`set plan_cache_mode = ${mode}`);
+      const before = await scanned(sql);
+      // From the sixth time on PostgreSQL may use a plan that was made for any values.
+      for (let i = 0; i < 8; i += 1) await statement(sql);
+      expect(await scanned(sql)).toEqual(before);
+    });
+  });
+});
+
+describe('of the digest and of searches', () => {
+  const search = (text: string, account: number): Promise<unknown> =>
+    searchMessageWords(pool, {
+      text,
+      accountId: account as AccountId,
+      conversationId: null,
+      before: null,
+      limit: 20,
+      maxBytes: 1_000_000,
+    });
+  test.each<[string, () => Promise<unknown>]>([
+    ['a turn', () => indexNext(pool, conversation(7))],
+    ['a search for a rare word', () => search('rare', GROUPS + 1_000)],
+    ['a search for a common word', () => search('common', GROUPS + 20)],
+    ['a search for a word that nothing has', () => search('absent', GROUPS + 20)],
+  ])('%s scans no table', async (_name, run) => {
+    const before = await pool.run(scanned);
+    for (let i = 0; i < 8; i += 1) await run();
+    expect(await pool.run(scanned)).toEqual(before);
+  });
+});
+
+test('posts and settlements keep their updates in the page, whatever indexes are added', async () => {
+  // Room for them: the tests before have filled the pages, and transactions of other databases delay their pruning.
+  await database.query((sql) => sql`vacuum conversation_head, reverse_hook`);
+  await pool.run(async (sql) => {
+    const updates = async (): Promise<{ name: string; all: number; hot: number }[]> => {
+      await sql`select pg_stat_force_next_flush()`;
+      return sql`
+        select relname as name, n_tup_upd as all, n_tup_hot_upd as hot from pg_stat_user_tables
+        where relname in ('conversation_head', 'reverse_hook') order by relname`;
+    };
+    const before = await updates();
+    for (let i = 0; i < 5; i += 1) {
+      await writePosts(sql, posts(50, false));
+      await settle(sql, settlements);
+    }
+    const after = await updates();
+    expect(after.map(({ name }) => name)).toEqual(['conversation_head', 'reverse_hook']);
+    after.forEach(({ all, hot }, i) => {
+      expect(all - before[i]!.all).toBe(250);
+      // None with an index on what they change. Not all without: an autovacuum's snapshot may keep old versions in place.
+      expect(hot - before[i]!.hot).toBeGreaterThan(150);
+    });
+  });
+});
+
+test('a sweep reads each head and hook once, however many pages it takes', async () => {
+  await database.query(async (sql) => {
+    await sql`update reverse_hook set cursor = 0`;
+    await sql`vacuum (analyze)`;
+    // What this session has read is counted now, and not while the sweep is.
+    await sql`select pg_stat_force_next_flush()`;
+  });
+  const partitions = Array.from({ length: PARTITIONS }, (_, i) => i);
+  const limit = GROUPS / 100;
+  await pool.run(async (sql) => {
+    const read = async (): Promise<number> => {
+      await sql`select pg_stat_force_next_flush()`;
+      const [row] = await sql<{ rows: number }[]>`
+        select sum(seq_tup_read + coalesce(idx_tup_fetch, 0))::bigint as rows from pg_stat_user_tables
+        where relname in ('conversation_head', 'reverse_hook')`;
+      return row!.rows;
+    };
+    await sql`set plan_cache_mode = auto`;
+    const before = await read();
+    let found = 0;
+    for (let after = 0; ;) {
+      const ids = await pendingConversations(sql, { partitions, after, limit, recent: false });
+      if (ids.length === 0) break;
+      found += ids.length;
+      after = ids.at(-1)!;
+    }
+    expect(found).toBe(GROUPS);
+    // A row more for each page, and what the last one needs to know that there are no more.
+    expect((await read()) - before).toBeLessThan(2.5 * GROUPS);
+  });
+});

@@ -1,0 +1,287 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { watch } from 'node:fs';
+import { chmod, mkdir, mkdtemp, readdir, readFile, rm, unlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { setTimeout as delay } from 'node:timers/promises';
+import postgres from 'postgres';
+import { startEmbedded, type EmbeddedOptions, type EmbeddedServer } from '../../../src/storage/embedded/embedded.ts';
+import { servesCluster, waitUntilGone } from '../../../src/storage/embedded/postmaster.ts';
+import { waitUntilReady } from '../../../src/storage/embedded/readiness.ts';
+
+const MODULE = new URL('../../../src/storage/embedded/embedded.ts', import.meta.url).href;
+const FAST = { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' };
+
+let root: string;
+let dataDir: string;
+let clusterDir: string;
+let servers: EmbeddedServer[] = [];
+let children: ChildProcess[] = [];
+
+beforeEach(async () => {
+  root = await mkdtemp(join(tmpdir(), 'klatch-takeover-'));
+  await chmod(root, 0o711);
+  dataDir = join(root, 'data');
+  clusterDir = join(dataDir, 'postgresql');
+});
+
+afterEach(async () => {
+  for (const child of children) await kill(child);
+  children = [];
+  await Promise.all(servers.map((server) => server.stop()));
+  servers = [];
+  // Retried, since an initdb that outlived its killed starter may still be writing.
+  await rm(root, { recursive: true, force: true, maxRetries: 10 });
+});
+
+async function start(options: Partial<EmbeddedOptions> = {}): Promise<EmbeddedServer> {
+  const server = await startEmbedded({ dataDir, binDir: null, log: () => {}, settings: FAST, ...options });
+  servers.push(server);
+  return server;
+}
+
+/** A process of its own that runs startEmbedded; it tells "ready" on its output. */
+function startElsewhere(): ChildProcess {
+  const script = `const { startEmbedded } = await import(${JSON.stringify(MODULE)});
+    const [dataDir, settings] = process.argv.slice(1);
+    await startEmbedded({ dataDir, binDir: null, settings: JSON.parse(settings), log: () => {} });
+    process.stdin.resume();
+    console.log('ready');`;
+  const args = ['--input-type=module', '-e', script, dataDir, JSON.stringify(FAST)];
+  const child = spawn(process.execPath, args, { stdio: ['pipe', 'pipe', 'inherit'] });
+  children.push(child);
+  return child;
+}
+
+async function kill(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const exited = once(child, 'exit');
+  child.kill('SIGKILL');
+  await exited;
+}
+
+/** Kills one that creates the files of a cluster; false: they were there already. */
+async function killWhileCreating(): Promise<boolean> {
+  await mkdir(dataDir, { mode: 0o711 });
+  const child = startElsewhere();
+  let folder = '';
+  for await (const name of changes(dataDir)) {
+    if (!name.startsWith('postgresql.new-')) continue;
+    folder = join(dataDir, name);
+    break;
+  }
+  for await (const name of changes(folder)) if (name === 'PG_VERSION') break;
+  await kill(child);
+  return !(await readdir(dataDir)).includes('postgresql');
+}
+
+/** A statement that takes a second or more; resolves when it is over, however it ended. */
+function startBusyStatement(server: EmbeddedServer): Promise<string> {
+  return query(server, (sql) => sql`select count(*) from generate_series(1, 3000000)`).then(
+    () => 'done',
+    () => 'lost',
+  );
+}
+
+async function startElsewhereAndKill(): Promise<number> {
+  const child = startElsewhere();
+  await once(createInterface(child.stdout!), 'line');
+  await kill(child);
+  return postmasterPid();
+}
+
+async function postmasterPid(): Promise<number> {
+  return Number.parseInt(await readFile(join(clusterDir, 'postmaster.pid'), 'utf8'), 10);
+}
+
+async function query<T>(
+  { socketDir: host, port, user, database }: EmbeddedServer,
+  work: (sql: postgres.Sql) => Promise<T>,
+) {
+  const sql = postgres({ host, port, user, database, max: 1, onnotice: () => {} });
+  try {
+    return await work(sql);
+  } finally {
+    await sql.end();
+  }
+}
+
+async function killPostmaster(): Promise<void> {
+  const pid = await postmasterPid();
+  process.kill(pid, 'SIGKILL');
+  expect(await waitUntilGone(pid, clusterDir, 5_000)).toBe(true);
+}
+
+describe('after kill -9 of the process that started it', () => {
+  test('the running server is taken over, and stopped by the one that took it over', async () => {
+    const pid = await startElsewhereAndKill();
+    const server = await start();
+    expect(server.adopted).toBe(true);
+    expect(await postmasterPid()).toBe(pid);
+    expect(await query(server, (sql) => sql`select current_user as who`)).toEqual([{ who: 'klatch' }]);
+    await server.stop();
+    expect(await servesCluster(pid, clusterDir)).toBe(false);
+  });
+
+  test('a server whose socket was removed is restarted', async () => {
+    const pid = await startElsewhereAndKill();
+    await unlink(join(dataDir, 'postgresql.run', '.s.PGSQL.5432'));
+    const server = await start();
+    expect(server.adopted).toBe(false);
+    expect(await postmasterPid()).not.toBe(pid);
+    expect(await query(server, (sql) => sql`select 1 as one`)).toEqual([{ one: 1 }]);
+  });
+
+  test('in the middle of creating the files, they are made anew', async () => {
+    // Once more where it was done by then, on a machine that stood still in between.
+    while (!(await killWhileCreating())) await rm(dataDir, { recursive: true, force: true, maxRetries: 10 });
+    const server = await start();
+    expect(server.adopted).toBe(false);
+    expect(await query(server, (sql) => sql`select 1 as one`)).toEqual([{ one: 1 }]);
+  });
+
+  test('in the middle of its start, the next start ends up with one server', async () => {
+    const first = await start();
+    await first.stop();
+    const child = startElsewhere();
+    // Killed the moment it has its socket folder in use, that is between the birth of the server and its readiness.
+    for await (const name of changes(clusterDir)) if (name.startsWith('postmaster.pid')) break;
+    await kill(child);
+    const server = await start();
+    expect(await query(server, (sql) => sql`select 1 as one`)).toEqual([{ one: 1 }]);
+  });
+});
+
+describe('after the server itself was killed', () => {
+  test('the next start recovers what was committed', async () => {
+    const first = await start({ settings: { ...FAST, synchronous_commit: 'on' } });
+    await query(first, (sql) => sql`create table kept as select 42 as value`);
+    await killPostmaster();
+    const second = await start();
+    expect(second.adopted).toBe(false);
+    expect(await query(second, (sql) => sql`select value from kept`)).toEqual([{ value: 42 }]);
+  });
+
+  test('the next start waits for a statement that outlived it', async () => {
+    const first = await start();
+    let ended = startBusyStatement(first);
+    await query(first, async (sql) => {
+      for (;;) {
+        const [row] = await sql`select from pg_stat_activity where state = 'active' and query like '%generate_series(1%'
+                                   and pid <> pg_backend_pid()`;
+        if (row !== undefined) return;
+        if (await Promise.race([ended, Promise.resolve(null)])) ended = startBusyStatement(first);
+      }
+    });
+    await killPostmaster();
+    const second = await start();
+    expect(await query(second, (sql) => sql`select 1 as one`)).toEqual([{ one: 1 }]);
+    await ended;
+  });
+
+  test('a pid file that now names another program does not keep it from starting', async () => {
+    // As root in a closed folder, so that the server has the uid of the other program: only then PostgreSQL minds.
+    await chmod(root, 0o700);
+    const first = await start();
+    const file = join(clusterDir, 'postmaster.pid');
+    const content = await readFile(file, 'utf8');
+    await first.stop();
+    const other = spawn('/bin/sh', ['-c', 'read -r _'], { stdio: ['pipe', 'ignore', 'ignore'] });
+    children.push(other);
+    await writeFile(file, content.replace(/^\d+/, String(other.pid)), { mode: 0o600 });
+    const second = await start();
+    expect(second.adopted).toBe(false);
+    expect(await query(second, (sql) => sql`select 1 as one`)).toEqual([{ one: 1 }]);
+  });
+});
+
+describe('a server that recovers', () => {
+  /** Its pid file says so, until the text is put back. */
+  async function recovering(): Promise<{ pid: number; isReady: () => Promise<void> }> {
+    await start();
+    const file = join(clusterDir, 'postmaster.pid');
+    const ready = await readFile(file, 'utf8');
+    await writeFile(file, ready.replace(/^ready/m, 'starting'));
+    return { pid: await postmasterPid(), isReady: () => writeFile(file, ready) };
+  }
+  const options = (abandoned: () => boolean) => ({
+    clusterDir,
+    ended: () => false,
+    // Over already: it is for what else keeps a server from answering.
+    deadlineMs: performance.now(),
+    recoveryDeadlineMs: performance.now() + 30_000,
+    abandoned,
+    progress: () => {},
+  });
+
+  test('is waited for longer than one that starts', async () => {
+    const { pid, isReady } = await recovering();
+    const waiting = waitUntilReady(
+      pid,
+      options(() => false),
+    );
+    expect(await Promise.race([waiting, delay(500, 'waits')])).toBe('waits');
+    await isReady();
+    expect(await waiting).toMatchObject({ kind: 'ready' });
+  });
+
+  test('is left to it by who is told to stop', async () => {
+    const { pid, isReady } = await recovering();
+    const error = await start({ abandoned: () => true }).catch((each: unknown) => each);
+    expect(error).toMatchObject({ code: 'start-timeout', message: expect.stringContaining('is still starting') });
+    expect(await servesCluster(pid, clusterDir)).toBe(true);
+    await isReady();
+  });
+});
+
+describe('a running server', () => {
+  test('that is shutting down is waited for', async () => {
+    const first = await start();
+    const pid = await postmasterPid();
+    const { socketDir: host, port, user, database } = first;
+    const sql = postgres({ host, port, user, database, max: 1 });
+    await sql`select 1`;
+    // A smart shutdown waits for this client.
+    process.kill(pid, 'SIGTERM');
+    for await (const _ of changes(clusterDir)) {
+      if ((await readFile(join(clusterDir, 'postmaster.pid'), 'utf8')).includes('stopping')) break;
+    }
+    const log = (event: string) => {
+      if (event === 'waiting for the previous database server to stop') void sql.end();
+    };
+    const second = await start({ log });
+    expect(second.adopted).toBe(false);
+    expect(await postmasterPid()).not.toBe(pid);
+  });
+
+  test('is in a session of its own, out of reach of Ctrl-C', async () => {
+    await start();
+    const pid = await postmasterPid();
+    const stat = await readFile(`/proc/${pid}/stat`, 'utf8');
+    // After the name in parentheses: state, parent, process group, session.
+    const [, , group, session] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    expect([group, session]).toEqual([String(pid), String(pid)]);
+  });
+});
+
+/** Names of what changes in a folder, beginning with what is there already. */
+async function* changes(folder: string): AsyncGenerator<string> {
+  const names: string[] = [];
+  const watcher = watch(folder, (_, name) => {
+    if (name !== null) names.push(name);
+    watcher.emit('queued');
+  });
+  try {
+    names.push(...(await readdir(folder)));
+    for (;;) {
+      const name = names.shift();
+      if (name !== undefined) yield name;
+      else await once(watcher, 'queued');
+    }
+  } finally {
+    watcher.close();
+  }
+}

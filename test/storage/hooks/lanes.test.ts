@@ -1,0 +1,177 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import type { ConversationId, HookId, Seq } from '../../../src/model/ids.ts';
+import {
+  lanesOfConversations,
+  PARTITIONS,
+  pendingConversations,
+  readMessages,
+  type SweepPage,
+} from '../../../src/storage/hooks/lanes.ts';
+import { MessageLog } from '../../../src/storage/messages/message-log.ts';
+import type { Pool } from '../../../src/storage/db/pool.ts';
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { logOptions, makeGroups, makeHook, post, type StoredGroup } from '../fixture.ts';
+
+let database: TestDatabase;
+let pool: Pool;
+let groups: StoredGroup[];
+
+/** Groups 0 to 9 with ten messages of ten bytes each; all but group 9 have a hook. */
+const hooks: HookId[] = [];
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  const opened = database.open();
+  pool = opened.general;
+  groups = await makeGroups(database, 10);
+  for (const group of groups.slice(0, 9)) hooks.push(await makeHook(database, group));
+  const log = new MessageLog(opened.intake, logOptions());
+  const texts = Array.from({ length: 10 }, (_, i) => `message ${i + 1}`.padEnd(10, '.').slice(0, 10));
+  await Promise.all(groups.flatMap((group) => texts.map((text) => log.append(post(group, text, { hops: 1 })))));
+  await log.stop();
+});
+afterAll(() => database.drop());
+
+describe('readMessages()', () => {
+  const read = (positions: readonly (readonly [StoredGroup, number])[], limit = 100, bytes = 1_000_000) =>
+    pool.run((sql) =>
+      readMessages(
+        sql,
+        positions.map(([group, after]) => ({ conversationId: group.id, after: after as Seq, limit })),
+        bytes,
+      ),
+    );
+  const seqs = (messages: readonly { seq: Seq }[]): number[] => messages.map(({ seq }) => seq);
+
+  test('answers each position in its place, in order, and the same conversation at several', async () => {
+    const answers = await read([
+      [groups[3]!, 7],
+      [groups[0]!, 0],
+      [groups[3]!, 10],
+      [groups[3]!, 8],
+    ]);
+    expect(answers.map(seqs)).toEqual([[8, 9, 10], [1, 2, 3, 4, 5, 6, 7, 8, 9, 10], [], [9, 10]]);
+  });
+
+  test('reads no more than the limit for each position', async () => {
+    const answers = await read(
+      [
+        [groups[0]!, 0],
+        [groups[1]!, 4],
+      ],
+      3,
+    );
+    expect(answers.map(seqs)).toEqual([
+      [1, 2, 3],
+      [5, 6, 7],
+    ]);
+  });
+
+  test.each([
+    [1, 1],
+    [10, 1],
+    [11, 2],
+    [25, 3],
+  ])('for %d bytes of text reads until they are reached: %d messages, one at least', async (bytes, count) => {
+    expect(seqs((await read([[groups[0]!, 0]], 100, bytes))[0]!)).toHaveLength(count);
+  });
+
+  test('gives what a delivery carries, and a deleted message without its text', async () => {
+    const group = groups[8]!;
+    await database.query(
+      (sql) => sql`update message set deleted_at = now() where conversation_id = ${group.id} and seq = 2`,
+    );
+    const [messages] = await read([[group, 0]], 2);
+    expect(messages).toEqual([
+      {
+        seq: 1,
+        text: 'message 1.',
+        hops: 1,
+        sentAt: expect.any(Date),
+        deleted: false,
+        attachments: null,
+        title: 'Group 8',
+        senderId: group.accountId,
+        senderName: 'Sender 8',
+        senderNick: null,
+        senderKind: 'webhook',
+      },
+      expect.objectContaining({ seq: 2, text: '', deleted: true }),
+    ]);
+  });
+
+  test('finds nothing in a conversation that is not there', async () => {
+    expect(await read([[{ ...groups[0]!, id: 999 as ConversationId }, 0]])).toEqual([[]]);
+    expect(await read([])).toEqual([]);
+  });
+});
+
+describe('lanesOfConversations()', () => {
+  test('gives every hook that is not removed, with the newest seq', async () => {
+    const rows = await pool.run((sql) =>
+      lanesOfConversations(sql, [groups[0]!.id, groups[9]!.id, 999 as ConversationId]),
+    );
+    expect(rows).toEqual([
+      {
+        id: hooks[0],
+        conversationId: groups[0]!.id,
+        url: expect.stringMatching(/^http:/),
+        order: 'strict',
+        batch: 1,
+        signature: 'v1',
+        skip: [],
+        secretSealed: '-',
+        oldSecretSealed: null,
+        oldSecretUntil: null,
+        cursor: 0,
+        generation: 0,
+        pausedAt: null,
+        failures: 0,
+        failingSince: null,
+        parkedAt: null,
+        nextAttemptAt: null,
+        refusals: 0,
+        batchLast: null,
+        singlesLast: null,
+        retries: 0,
+        retryAt: null,
+        lastSeq: 10,
+      },
+    ]);
+  });
+});
+
+describe('pendingConversations()', () => {
+  const everything = Array.from({ length: PARTITIONS }, (_, i) => i);
+  const sweep = (page: Partial<SweepPage> = {}): Promise<ConversationId[]> =>
+    pool.run((sql) =>
+      pendingConversations(sql, { partitions: everything, after: 0, limit: 100, recent: false, ...page }),
+    );
+  const ids = (...indices: number[]): ConversationId[] => indices.map((index) => groups[index]!.id);
+  const change = (statement: string): Promise<unknown> => database.query((sql) => sql.unsafe(statement));
+
+  test('pages through the conversations with something pending, each once, in id order', async () => {
+    await makeHook(database, groups[2]!);
+    expect(await sweep()).toEqual(ids(0, 1, 2, 3, 4, 5, 6, 7, 8));
+    expect(await sweep({ limit: 4 })).toEqual(ids(0, 1, 2, 3));
+    expect(await sweep({ limit: 4, after: groups[3]!.id })).toEqual(ids(4, 5, 6, 7));
+    expect(await sweep({ after: groups[8]!.id })).toEqual([]);
+  });
+
+  test('looks at the asked partitions only', async () => {
+    expect(await sweep({ partitions: [hooks[4]! % PARTITIONS, hooks[6]! % PARTITIONS] })).toEqual(ids(4, 6));
+    expect(await sweep({ partitions: [] })).toEqual([]);
+  });
+
+  test('leaves out what is delivered, what is removed, and, for a recent sweep, what is old', async () => {
+    await change(`update reverse_hook set cursor = 10 where id = ${hooks[0]}`);
+    await change(`update reverse_hook set removed_at = now(), removed_by = 'client' where id = ${hooks[1]}`);
+    await change(
+      `update conversation_head set last_at = now() - interval '2 minutes' where conversation_id = ${groups[4]!.id}`,
+    );
+    expect(await sweep()).toEqual(ids(2, 3, 4, 5, 6, 7, 8));
+    expect(await sweep({ recent: true })).toEqual(ids(2, 3, 5, 6, 7, 8));
+    const rows = await pool.run((sql) => lanesOfConversations(sql, ids(1)));
+    expect([...rows]).toEqual([]);
+  });
+});

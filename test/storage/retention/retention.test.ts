@@ -1,0 +1,198 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import type { RetentionConfig } from '../../../src/config/config.ts';
+import type { Pool } from '../../../src/storage/db/pool.ts';
+import { ensureAttemptPartitions, removeExpired } from '../../../src/storage/retention/retention.ts';
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { makeGroups, makeHook } from '../fixture.ts';
+
+const DAY_MS = 86_400_000;
+const NOW_MS = Date.parse('2026-11-21T10:00:00Z');
+const retention: RetentionConfig = {
+  idempotencyKeysMs: DAY_MS,
+  deliveryLogMs: 7 * DAY_MS,
+  deliveryLogRows: 10_000,
+  removedHooksMs: 30 * DAY_MS,
+  unattachedFilesMs: DAY_MS,
+  pushLogMs: 7 * DAY_MS,
+};
+
+let database: TestDatabase;
+let pool: Pool;
+
+beforeEach(async () => {
+  database = await createTestDatabase();
+  pool = database.open().general;
+});
+afterEach(() => database.drop());
+
+const ensure = (nowMs = NOW_MS): Promise<void> => pool.transaction((tx) => ensureAttemptPartitions(tx, nowMs));
+
+/** Days that have a partition, and how many rows are in each; `default` too. */
+async function partitions(): Promise<Record<string, number>> {
+  const rows = await database.query(
+    (sql) => sql<{ name: string; count: number }[]>`
+    select i.inhrelid::regclass::text as name, (select count(*) from delivery_attempt a where a.tableoid = i.inhrelid) as count
+    from pg_inherits i where i.inhparent = 'delivery_attempt'::regclass order by 1`,
+  );
+  return Object.fromEntries(rows.map(({ name, count }) => [name.replace('delivery_attempt_', ''), count]));
+}
+
+const logAttempt = (at: string): Promise<unknown> =>
+  database.query(
+    (sql) => sql`
+    insert into delivery_attempt (hook_id, seq, last_seq, attempt, at, outcome, duration_ms)
+    values (1, 1, 1, 1, ${at}::timestamptz, 'delivered', 1)`,
+  );
+
+test('what cannot be removed holds up nothing behind it, and is said', async () => {
+  const [group] = await makeGroups(database, 1);
+  const hook = await makeHook(database, group!);
+  await database.query(
+    (sql) =>
+      sql`update reverse_hook set removed_by = 'client', removed_at = now() - interval '1 year' where id = ${hook}`,
+  );
+  await database.query((sql) => sql`alter table idempotency_key rename to not_there`);
+  await expect(removeExpired(pool, retention, { nowMs: Date.now() })).rejects.toThrow('idempotency_key');
+  expect(await database.query((sql) => sql`select from reverse_hook where id = ${hook}`)).toEqual([]);
+});
+
+test("nothing more is removed once the round is somebody else's", async () => {
+  const steps: string[] = [];
+  const beforeStep = async (): Promise<void> => {
+    steps.push('asked');
+    throw new Error('over');
+  };
+  await expect(removeExpired(pool, retention, { nowMs: Date.now(), beforeStep })).rejects.toThrow('over');
+  expect(steps).toEqual(['asked']);
+});
+
+describe('the partitions of the delivery log', () => {
+  test('are made for today and three days ahead, once, however many ask', async () => {
+    await Promise.all([ensure(), ensure(), ensure()]);
+    await ensure();
+    expect(await partitions()).toEqual({ 20261121: 0, 20261122: 0, 20261123: 0, 20261124: 0, default: 0 });
+    await ensure(NOW_MS + DAY_MS);
+    expect(Object.keys(await partitions())).toHaveLength(6);
+  });
+
+  test('take the attempts of their day from its first moment to its last', async () => {
+    await ensure();
+    for (const at of ['2026-11-22T00:00:00Z', '2026-11-22T23:59:59.999999Z', '2026-11-23T00:00:00Z'])
+      await logAttempt(at);
+    expect(await partitions()).toMatchObject({ 20261121: 0, 20261122: 2, 20261123: 1, default: 0 });
+  });
+
+  test('get the rows that went into the default partition before they were there', async () => {
+    for (const at of ['2026-11-21T12:00:00Z', '2026-11-24T12:00:00Z', '2026-11-25T12:00:00Z']) await logAttempt(at);
+    expect(await partitions()).toEqual({ default: 3 });
+    await ensure();
+    expect(await partitions()).toMatchObject({ 20261121: 1, 20261124: 1, default: 1 });
+  });
+
+  test('log an attempt once, also in a partition that was made later', async () => {
+    await ensure();
+    await logAttempt('2026-11-21T12:00:00Z');
+    await expect(logAttempt('2026-11-21T12:00:00Z')).rejects.toMatchObject({ code: '23505' });
+  });
+
+  test('are dropped when the whole day is past its time', async () => {
+    await ensure(NOW_MS - 9 * DAY_MS);
+    await ensure();
+    await logAttempt('2026-11-13T12:00:00Z');
+    await logAttempt('2026-11-14T12:00:00Z');
+    expect(await removeExpired(pool, retention, { nowMs: NOW_MS })).toMatchObject({ days: 2 });
+    const left = await partitions();
+    expect(Object.keys(left)).not.toContain('20261113');
+    // Half of this day is within the seven days.
+    expect(left).toMatchObject({ 20261114: 1, default: 0 });
+    expect(await removeExpired(pool, retention, { nowMs: NOW_MS })).toMatchObject({ days: 0 });
+  });
+});
+
+describe('removeExpired()', () => {
+  test('deletes idempotency keys past their time, more than a page of them, and no other', async () => {
+    const age = (ms: number): Date => new Date(NOW_MS - ms);
+    await database.query(
+      (sql) => sql`
+      insert into idempotency_key (conversation_id, key, seq, body_hash, created_at)
+      select 1, 'old ' || n, n, '-', ${age(DAY_MS + 1_000)} from generate_series(1, 12345) n
+      union all select 1, 'young ' || n, n, '-', ${age(DAY_MS - 1_000)} from generate_series(1, 10) n`,
+    );
+    expect(await removeExpired(pool, retention, { nowMs: NOW_MS })).toEqual({
+      days: 0,
+      attempts: 0,
+      keys: 12_345,
+      hooks: 0,
+      pushes: 0,
+    });
+    const [left] = await database.query((sql) => sql`select count(*) as count, min(key) as first from idempotency_key`);
+    expect(left).toEqual({ count: 10, first: 'young 1' });
+  });
+
+  test('keeps the newest rows of each hook in the delivery log, as many as it is told', async () => {
+    await ensure();
+    await database.query(
+      (sql) => sql`
+      insert into delivery_attempt (hook_id, seq, last_seq, attempt, at, outcome, duration_ms)
+      select hook, n, n, 1, ${new Date(NOW_MS)}::timestamptz + n * interval '1 second', 'delivered', 1
+      from generate_series(1, 2) hook, generate_series(1, 5 * hook) n`,
+    );
+    const removed = await removeExpired(pool, { ...retention, deliveryLogRows: 6 }, { nowMs: NOW_MS });
+    expect(removed).toEqual({ days: 0, attempts: 4, keys: 0, hooks: 0, pushes: 0 });
+    const left = await database.query(
+      (sql) =>
+        sql`select hook_id as hook, min(seq) as first, max(seq) as last from delivery_attempt group by 1 order by 1`,
+    );
+    expect([...left]).toEqual([
+      { hook: 1, first: 1, last: 5 },
+      { hook: 2, first: 5, last: 10 },
+    ]);
+  });
+
+  test('deletes hooks that were removed long ago, with their retries, and keeps the others', async () => {
+    const [group] = await makeGroups(database, 1);
+    const [old, recent, active] = [
+      await makeHook(database, group!),
+      await makeHook(database, group!),
+      await makeHook(database, group!),
+    ];
+    const removed = (id: number, ms: number): Promise<unknown> =>
+      database.query(
+        (sql) => sql`
+        update reverse_hook set removed_by = 'client', removed_at = ${new Date(NOW_MS - ms)} where id = ${id}`,
+      );
+    await removed(old, 30 * DAY_MS + 1_000);
+    await removed(recent, 30 * DAY_MS - 1_000);
+    await database.query(
+      (sql) => sql`
+      insert into delivery_retry (hook_id, seq, last_seq, attempts, next_at) select id, 1, 1, 1, now() from reverse_hook`,
+    );
+    expect(await removeExpired(pool, retention, { nowMs: NOW_MS })).toEqual({
+      days: 0,
+      attempts: 0,
+      keys: 0,
+      hooks: 1,
+      pushes: 0,
+    });
+    const ids = await database.query(
+      (sql) => sql`select r.id from reverse_hook r join delivery_retry d on d.hook_id = r.id order by r.id`,
+    );
+    expect(ids.map(({ id }) => id as number)).toEqual([recent, active]);
+  });
+
+  test('deletes what the log of pushes has kept for long enough', async () => {
+    await database.query(
+      (sql) => sql`
+      with somebody as (
+        insert into account (kind, nick, name) values ('user', 'alice', 'Alice') returning id
+      )
+      insert into push_log (account_id, at, kind, event, category)
+      select id, at, 'web', 'removed', 'unregistered'
+      from somebody, unnest(array[${new Date(NOW_MS - 7 * DAY_MS - 1_000).toISOString()},
+        ${new Date(NOW_MS - 7 * DAY_MS + 1_000).toISOString()}]::timestamptz[]) as t(at)`,
+    );
+    expect(await removeExpired(pool, retention, { nowMs: NOW_MS })).toMatchObject({ pushes: 1 });
+    const rows = await database.query((sql) => sql`select from push_log`);
+    expect(rows).toHaveLength(1);
+  });
+});
