@@ -8,9 +8,9 @@ const MAX_DEPTH = 3;
 export class FieldComments {
   readonly #files: readonly string[];
 
-  /** `folder` has the operations, a file per noun. */
+  /** `folder` has the operations, in folders by noun. */
   constructor(folder: string) {
-    const names = readdirSync(folder).filter((name) => name.endsWith('.ts'));
+    const names = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.ts'));
     this.#files = names.map((name) => readFileSync(join(folder, name), 'utf8'));
   }
 

@@ -1,7 +1,7 @@
 import { basename, dirname, join, resolve } from 'node:path';
 
 /** What the running program tells of itself. */
-export interface ProgramFacts {
+interface ProgramFacts {
   /** process.execPath: the program itself, or the Node that runs its sources. */
   readonly execPath: string;
   /** KLATCH_LAUNCHER: the script that the release archive is started with. */

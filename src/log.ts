@@ -2,7 +2,7 @@ import { pino } from 'pino';
 import pretty from 'pino-pretty';
 
 /** Writes one event. `fields` hold ids, counts and times: never a token, a secret, message text or a target's path. */
-export type LogEvent = (event: string, fields?: Record<string, unknown>) => void;
+type LogEvent = (event: string, fields?: Record<string, unknown>) => void;
 
 export interface Log {
   readonly debug: LogEvent;
@@ -13,7 +13,7 @@ export interface Log {
   child(fields: Record<string, unknown>): Log;
 }
 
-export interface LogOptions {
+interface LogOptions {
   readonly level: 'debug' | 'info' | 'warn' | 'error';
   /** `auto`: text on a terminal, JSON lines elsewhere. */
   readonly format: 'auto' | 'json' | 'text';

@@ -8,7 +8,7 @@ const MAX_PROCESSES = 100_000;
 const LISTENING = '0A';
 
 /** Who listens on a port. What the kernel does not show to this user is null. */
-export interface PortHolder {
+interface PortHolder {
   readonly pid: number | null;
   /** The name of its program's file. */
   readonly program: string | null;

@@ -28,7 +28,7 @@ import { DeliveryReport } from './operations/core/delivery-report.ts';
 import { SearchIndexer } from './workers/search-indexer.ts';
 import { Housekeeping } from './workers/housekeeping.ts';
 import { createRateLimiters } from './operations/core/rate-limiters.ts';
-import { SearchLimiter } from './operations/messages/search-limiter.ts';
+import { SearchLimiter } from './operations/core/search-limiter.ts';
 import { prepareSigning } from './operations/server/server-keys.ts';
 import type { Services } from './operations/core/services.ts';
 import { SessionCache } from './operations/core/session-cache.ts';

@@ -16,7 +16,7 @@ export interface FileServer {
 }
 
 /** A file to be uploaded. */
-export interface OutgoingFile {
+interface OutgoingFile {
   readonly name: string;
   readonly size: number;
   readonly bytes: Readable;

@@ -1,7 +1,7 @@
 import type { Notification } from './rpc-client.ts';
 
 /** What an inbox works with. */
-export interface InboxOptions {
+interface InboxOptions {
   /** Called for one after the other; the next waits until it has resolved. */
   readonly handle: (notification: Notification) => Promise<void> | void;
   /** There is more than the bound; called again only after `relieved`. */

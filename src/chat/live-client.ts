@@ -41,7 +41,7 @@ export interface LiveClientOptions {
 }
 
 /** How one request is made. */
-export interface CallOptions<Schema extends z.ZodType> {
+interface CallOptions<Schema extends z.ZodType> {
   readonly schema: Schema;
   /** Over all attempts, and waiting for a connection. */
   readonly timeoutMs?: number;

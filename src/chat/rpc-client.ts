@@ -10,7 +10,7 @@ export interface Notification {
 }
 
 /** What a client of requests works with. */
-export interface RpcClientOptions {
+interface RpcClientOptions {
   readonly send: (text: string) => void;
   /** Called within `take`, in the order in which texts came. */
   readonly notified: (notification: Notification) => void;

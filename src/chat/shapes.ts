@@ -8,7 +8,7 @@ import * as z from 'zod';
 const id = z.int().positive();
 const rev = z.int().nonnegative();
 
-export const actorSchema = z.looseObject({
+const actorSchema = z.looseObject({
   id: z.int(),
   name: z.string(),
   nick: z.string().nullable(),
@@ -31,7 +31,7 @@ export const messageSchema = z.looseObject({
   attachments: z.array(attachmentSchema).optional(),
 });
 
-export const noticeSchema = z.looseObject({
+const noticeSchema = z.looseObject({
   kind: z.string(),
   actor: actorSchema.nullable(),
   details: z.record(z.string(), z.unknown()),
@@ -39,7 +39,7 @@ export const noticeSchema = z.looseObject({
 });
 
 /** A change of a conversation: a message as it is now, or a notice. */
-export const changeSchema = z.looseObject({
+const changeSchema = z.looseObject({
   rev,
   message: messageSchema.optional(),
   notice: noticeSchema.optional(),

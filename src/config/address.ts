@@ -10,7 +10,7 @@ const LABEL = /^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/;
 const NUMERIC_LABEL = /^(?:\d+|0x[0-9a-f]*)$/;
 
 /** Whether a text is an address or a name that a resolver could be asked for; international names count. */
-export function isHost(host: string): boolean {
+function isHost(host: string): boolean {
   if (isIP(host) !== 0) return true;
   if (/[\s%/\\:@?#[\]]/.test(host) || host === '') return false;
   const labels = host.replace(/\.$/, '').toLowerCase().split('.');

@@ -13,7 +13,7 @@ export interface ConfigText {
 }
 
 /** Whether a key still waits for its answer: `open` may be written, `answered` never. */
-export type KeyState = 'open' | 'answered';
+type KeyState = 'open' | 'answered';
 
 const ADDED = '# Added by klatch setup.';
 

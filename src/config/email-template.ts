@@ -7,7 +7,7 @@ export interface EmailTemplate {
 }
 
 /** What takes the place of the words in braces. */
-export type TemplateValues = Readonly<Record<'code' | 'project' | 'hours', string>>;
+type TemplateValues = Readonly<Record<'code' | 'project' | 'hours', string>>;
 
 const MAX_BYTES = 64 * 1024;
 const MAX_SUBJECT = 200;

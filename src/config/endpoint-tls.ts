@@ -14,7 +14,7 @@ export interface EndpointTls {
 }
 
 /** Why the files of an endpoint cannot be used. */
-export interface EndpointTlsProblem {
+interface EndpointTlsProblem {
   readonly which: 'certificate' | 'key';
   readonly sentence: string;
 }

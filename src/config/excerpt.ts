@@ -3,7 +3,7 @@ import { isKnownToken, isPublicText } from './public-text.ts';
 import type { SourceFile } from './public-text.ts';
 
 /** The files of a configuration by their names. */
-export type SourceFiles = ReadonlyMap<string, SourceFile>;
+type SourceFiles = ReadonlyMap<string, SourceFile>;
 
 const SHOWN_COLUMNS = 100;
 /** What a terminal would obey, or show in another order than it is written. */

@@ -10,17 +10,17 @@ import type { SettingKey } from './schema.ts';
 import { describeConfig, HIDDEN, type Shown, type ShownSetting } from './show.ts';
 
 /** What a file of a configuration is. */
-export type ConfigurationFileKind = 'configuration' | 'public-key' | 'private-key';
+type ConfigurationFileKind = 'configuration' | 'public-key' | 'private-key';
 
 /** A file of a configuration: its name among the others, and where it stood. */
-export interface ConfigurationFile {
+interface ConfigurationFile {
   readonly name: string;
   readonly path: string;
   readonly kind: ConfigurationFileKind;
 }
 
 /** A configuration to be kept elsewhere. */
-export interface ExportedConfiguration {
+interface ExportedConfiguration {
   /** server.conf first. */
   readonly files: readonly (ConfigurationFile & { readonly content: Buffer })[];
   /** Keys and files that are left out, since they are secret. */
@@ -74,7 +74,7 @@ export function exportConfiguration(
 }
 
 /** Where a file was put, and where it stood, if that is not beside server.conf. */
-export interface PlacedFile {
+interface PlacedFile {
   readonly file: string;
   readonly from: string | null;
 }

@@ -1,5 +1,5 @@
 /** One line of a configuration text, as far as it can be told without reading HOCON in full. */
-export interface ScannedLine {
+interface ScannedLine {
   /** `other`: a continued value, an include, several things on one line. */
   readonly kind: 'blank' | 'comment' | 'open' | 'close' | 'key' | 'commented-key' | 'other';
   /** Full path of the key, or of the section that opens; else empty. */

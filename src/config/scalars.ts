@@ -6,7 +6,7 @@ import type { ValueType, ScalarResult } from './value-types.ts';
 import { isJson, googleKeyProblem } from './google-key.ts';
 
 /** Smallest and largest value that is accepted, in the kind's own unit. */
-export interface Bounds {
+interface Bounds {
   readonly min: number;
   readonly max: number;
 }
@@ -52,7 +52,7 @@ const CONTROL = /\p{Cc}/u;
 const UNPAIRED_SURROGATE = /\p{Cs}/u;
 
 /** Bounds of a text in characters (code points); `pattern` is a further rule that `expected` has to name. */
-export interface TextOptions {
+interface TextOptions {
   readonly min: number;
   readonly max: number;
   readonly hidden?: boolean;
@@ -232,7 +232,7 @@ const OBVIOUS = /change-?me|password|passwort|secret|klatch|example|server|defau
  * Why a secret is easy to guess, or null. It is no measure of entropy, it catches what people type to get past a
  * prompt; `klatch setup` draws 32 random bytes. 32 random hexadecimal digits fail it less than once in 10^9.
  */
-export function weakness(secret: string): string | null {
+function weakness(secret: string): string | null {
   const characters = Array.from(secret);
   if (new Set(characters).size < 6) return 'it repeats a few characters';
   if (/^(.{1,16}?)\1+.?$/su.test(secret)) return 'it repeats itself';

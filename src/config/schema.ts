@@ -33,12 +33,12 @@ const required = <T>(kind: ValueType<T>): KeySpec<T, 'required'> => ({ kind, pre
 const optional = <T>(kind: ValueType<T>): KeySpec<T, 'optional'> => ({ kind, presence: 'optional' });
 
 /** Fewest characters of `secret`. */
-export const SECRET_CHARACTERS = 32;
+const SECRET_CHARACTERS = 32;
 
 const identifier = (what: string): ValueType<string> => text(`the ${what} (1 to 63 characters)`, { min: 1, max: 63 });
 
 /** A key of Google's push service as it is written; `key.path` may be the JSON itself. */
-export interface GooglePushSetting {
+interface GooglePushSetting {
   readonly 'project-id': string;
   readonly key: LocatedPath;
 }
@@ -53,7 +53,7 @@ const pushKey = record<GooglePushSetting>('an object with project-id and key', {
 });
 
 /** A key of Apple's push service as it is written. */
-export interface ApplePushSetting {
+interface ApplePushSetting {
   readonly 'key-id': string;
   readonly 'team-id': string;
   readonly path: LocatedPath;

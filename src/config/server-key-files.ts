@@ -10,7 +10,7 @@ import { keyFileName } from './key-file-name.ts';
 import { ConfigError } from './problem.ts';
 
 /** What is wrong with one of the two files, as a sentence about it. */
-export interface ServerKeyProblem {
+interface ServerKeyProblem {
   readonly which: keyof ServerKeyFiles;
   readonly sentence: string;
 }
@@ -115,7 +115,7 @@ function codeOf(error: unknown): string {
 }
 
 /** A pair of server keys on disk; `created` is false where it was there already. */
-export interface CreatedServerKeys extends ServerKeyFiles {
+interface CreatedServerKeys extends ServerKeyFiles {
   readonly created: boolean;
 }
 

@@ -8,7 +8,7 @@ import type { SettingKey, Settings } from './schema.ts';
 import { findUnknownKeys, sectionsOf } from './unknown-keys.ts';
 
 /** What one reading of the whole tree found. */
-export interface SettingsReading {
+interface SettingsReading {
   /** Complete only if `missing` and `problems` are empty. */
   readonly settings: Partial<Settings>;
   /** Placeholders, and required keys that stand nowhere. */

@@ -98,7 +98,7 @@ function answerProblem(key: SettingKey, literal: string): string | null {
 }
 
 /** An answer that stands in the file already. */
-export interface ExistingAnswer {
+interface ExistingAnswer {
   /** Of the file; null: it comes from an included file or from the environment. */
   readonly line: number | null;
   /** As it was written; null for secrets, and for what the environment gives. */

@@ -16,7 +16,7 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 export const REFERENCE = '(reference.conf)';
 
 /** Where a configuration file may be named or found. */
-export interface FindOptions {
+interface FindOptions {
   /** Value of `--config`. */
   readonly flag?: string | undefined;
   readonly env: Environment;

@@ -4,7 +4,7 @@ import { editDistance } from './edit-distance.ts';
 import type { KeySpec } from './value-types.ts';
 
 /** A key that the program does not know, and the known one that was probably meant. */
-export interface UnknownKey {
+interface UnknownKey {
   readonly key: string;
   readonly value: Value;
   readonly suggestion: string | null;

@@ -33,7 +33,7 @@ export interface ValueType<T> {
  * `preset`: the default stands in reference.conf. `required`: without it the server is not configured.
  * `optional`: may be absent, then it reads as null.
  */
-export type Presence = 'defaulted' | 'required' | 'optional';
+type Presence = 'defaulted' | 'required' | 'optional';
 
 /** One row of the table of keys. */
 export interface KeySpec<T, P extends Presence = Presence> {
@@ -44,7 +44,7 @@ export interface KeySpec<T, P extends Presence = Presence> {
 const PLACEHOLDER = /^<[A-Za-z][A-Za-z0-9 _-]*>$/;
 
 /** Whether a text is a placeholder such as `<SERVER_SECRET>` (rule of the packages' templates). */
-export function isPlaceholderText(text: string): boolean {
+function isPlaceholderText(text: string): boolean {
   return PLACEHOLDER.test(text);
 }
 
@@ -128,7 +128,7 @@ export function scalar<T>(
 }
 
 /** Bounds of a list, and a rule over all of its items: null, or what is wrong with them together. */
-export interface ListOptions<T> {
+interface ListOptions<T> {
   readonly min?: number;
   readonly max: number;
   readonly rule?: (items: readonly T[]) => string | null;

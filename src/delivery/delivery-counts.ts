@@ -4,7 +4,7 @@ import type { AttemptRecord } from '../storage/hooks/settlement.ts';
 
 /** What became of an attempt; `unregistered`: the target answered 410 and its hook was removed. */
 export const deliveryOutcomes = ['delivered', 'failed', 'unregistered'] as const;
-export type DeliveryOutcome = (typeof deliveryOutcomes)[number];
+type DeliveryOutcome = (typeof deliveryOutcomes)[number];
 
 /** Counts attempts since the start, for metrics. */
 export class DeliveryCounts {

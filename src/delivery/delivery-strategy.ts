@@ -59,7 +59,7 @@ export interface StrategyDeps {
 export const ERROR_DELAY: Delay = { ms: 1_000, ignoreWakeups: true };
 
 /** Failures in a row that make an outage of it: what follows begins slowly. */
-export const OUTAGE_FAILURES = 2;
+const OUTAGE_FAILURES = 2;
 
 /** Makes the ramp follow from what became of an attempt; true when an outage has ended with it. */
 export function updateSlowStart(slowStart: SlowStart, before: LaneProgress, delivered: boolean): boolean {

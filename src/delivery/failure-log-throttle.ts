@@ -8,7 +8,7 @@ const INTERVAL_MS = 60_000;
 const MAX_HOOKS = 10_000;
 
 /** What of a failure is logged. */
-export interface FailureFields {
+interface FailureFields {
   readonly hook: HookId;
   readonly failures: number;
   readonly [field: string]: unknown;

@@ -14,14 +14,14 @@ export interface SigningKeys {
 }
 
 /** What a hook's row keeps of its secrets. */
-export interface SealedSecrets {
+interface SealedSecrets {
   readonly secretSealed: string;
   readonly oldSecretSealed: string | null;
   readonly oldSecretUntil: Date | null;
 }
 
 /** One request to a target: what its headers say, and the body that they sign. */
-export interface SignedRequest {
+interface SignedRequest {
   /** `webhook-id`. */
   readonly id: string;
   /** When this attempt is made. */

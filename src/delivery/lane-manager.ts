@@ -20,7 +20,7 @@ import { Settler } from './settler.ts';
 import { HostLimiter } from './host-limiter.ts';
 import { Sweep } from './sweep.ts';
 
-export interface LaneManagerOptions {
+interface LaneManagerOptions {
   readonly database: Database;
   readonly bus: Bus;
   readonly client: DeliveryClient;
@@ -46,7 +46,7 @@ const RETRY_MS = 500;
 const IDLE_ROUNDS = 12;
 
 /** A moment of the lanes of this process. */
-export interface DeliveryLoad {
+interface DeliveryLoad {
   readonly inFlight: number;
   /** Lanes that wait until they may send. */
   readonly waitingForSlot: number;

@@ -10,7 +10,7 @@ import type { Sealer } from '../storage/db/sealed.ts';
 import { deliveryHeaders, lacksServerKey, openSigningKeys, UNSIGNED } from './headers.ts';
 
 /** What a {@link Pinger} works with. */
-export interface PingerOptions {
+interface PingerOptions {
   readonly config: DeliveryConfig;
   readonly policy: AddressPolicy;
   readonly lookup: DnsResolver;

@@ -5,7 +5,7 @@ import { initialProgress } from './attempt-result.ts';
 import type { SettlementBuffer } from './settlement-buffer.ts';
 
 /** What there is to write about a lane, besides how far it is. */
-export interface SettlementDetails {
+interface SettlementDetails {
   readonly epoch: number;
   readonly attempts: readonly AttemptRecord[];
   readonly retries?: readonly RetryRecord[];

@@ -30,7 +30,7 @@ export interface NextRequest {
 }
 
 /** The contract's bound of a batch's body. */
-export const MAX_BATCH_BYTES = 1024 * 1024;
+const MAX_BATCH_BYTES = 1024 * 1024;
 /** Messages that are left out are passed over this many at a time. */
 const MAX_SKIPPED = 500;
 

@@ -5,7 +5,7 @@ import type { Sql } from '../storage/db/connection.ts';
 import type { Pool } from '../storage/db/pool.ts';
 
 /** What a sweep asks of the lanes. */
-export interface SweepEvents {
+interface SweepEvents {
   /** The partitions that are ours. */
   readonly partitions: () => readonly number[];
   /** Something is pending in these conversations; resolves when their lanes are loaded. */

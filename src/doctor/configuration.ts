@@ -14,7 +14,7 @@ const CHMOD = 'Run that chmod as root or as the owner of the file; no restart is
 const SETUP = 'Run "klatch setup", or write these keys into the file.';
 
 /** What there is to say about the configuration, and the configuration itself if the server would start with it. */
-export interface ConfigurationReading {
+interface ConfigurationReading {
   readonly config: Config | null;
   readonly verdicts: readonly CheckResult[];
 }

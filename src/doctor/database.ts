@@ -8,7 +8,7 @@ const OLDEST = 110_000;
 const LOSES = 'a crash can lose messages that were confirmed';
 
 /** What the report is judged by. */
-export interface Expectation {
+interface Expectation {
   readonly config: Config;
   /** The schema that this program works with. */
   readonly newest: number;

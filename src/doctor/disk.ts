@@ -14,7 +14,7 @@ export const FREE_FILES_WARNING = 10_000;
 const TODO = 'Make room, or move the folder to a larger file system: a full disk refuses every message.';
 
 /** What a file system has left. */
-export interface FreeSpace {
+interface FreeSpace {
   readonly path: string;
   /** The number of the file system. */
   readonly device: number;

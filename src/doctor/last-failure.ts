@@ -13,7 +13,7 @@ export interface LastFailure {
 }
 
 /** What can be seen now of the causes that a run can fail for. */
-export interface PresentCauses {
+interface PresentCauses {
   /** Ports that another program has. */
   readonly ports: readonly CheckResult[];
   /** What about the database is in the way of a start; null: it does not run, so that this is not known. */

@@ -16,7 +16,7 @@ export const PUSH_OVERDUE_MS = 3_600_000;
 const STATUS = '"klatch push status" tells how each vendor is doing.';
 
 /** A vendor that is configured and cannot work. */
-export interface PushProblem {
+interface PushProblem {
   readonly kind: DeviceKind;
   readonly problem: string;
 }

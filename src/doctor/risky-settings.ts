@@ -69,7 +69,7 @@ function oddTimes({ http, postgresql }: Config): CheckResult[] {
 }
 
 /** Whether a host is this machine, by its spelling alone. */
-export function isLoopback(host: string): boolean {
+function isLoopback(host: string): boolean {
   const name = host.replace(/^\[|\]$/g, '').toLowerCase();
   if (isIP(name) === 4) return name.startsWith('127.');
   return name === '::1' || name === 'localhost' || name.endsWith('.localhost');

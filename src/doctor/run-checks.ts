@@ -22,7 +22,7 @@ import { evaluateServer, type ServerAnswer } from './server.ts';
 const CHECK_MS = 10_000;
 const TOO_LONG = `could not be looked at within ${CHECK_MS / 1_000} s`;
 
-export interface CheckOptions {
+interface CheckOptions {
   /** The configuration file. */
   readonly file: string;
   readonly env: Environment;

@@ -9,7 +9,7 @@ import type { FileStore, StoredObject } from './store.ts';
  * row says. again: a file that was lost and is there. upload: what is left of an upload that is none any more. usage:
  * the counts of what files take.
  */
-export type FileProblem = 'stray' | 'lost' | 'size' | 'again' | 'upload' | 'usage';
+type FileProblem = 'stray' | 'lost' | 'size' | 'again' | 'upload' | 'usage';
 
 export interface FileFinding {
   readonly problem: FileProblem;
@@ -21,7 +21,7 @@ export interface FileFinding {
 }
 
 /** What a page of the check found. */
-export interface CheckedPage {
+interface CheckedPage {
   readonly findings: readonly FileFinding[];
   /** Files and uploads in the store that were looked at. */
   readonly files: number;
@@ -33,7 +33,7 @@ export interface CheckedPage {
 }
 
 /** What the check works with. */
-export interface CheckDeps {
+interface CheckDeps {
   readonly pool: Pool;
   readonly store: FileStore;
 }

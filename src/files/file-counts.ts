@@ -3,7 +3,7 @@ import { SourceAbortedError } from './upload-stream.ts';
 import { StoreUnavailableError, StoreFullError } from './store.ts';
 
 /** How a request that brings bytes of a file ends. `paused`: a part of a resumable upload that was taken. */
-export const uploadOutcomes = [
+const uploadOutcomes = [
   'stored',
   'paused',
   'cut',

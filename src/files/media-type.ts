@@ -5,7 +5,7 @@ import { fileTypeFromBuffer } from 'file-type';
 export const SNIFFED_BYTES = 4_100;
 
 /** What nothing is known of. */
-export const UNKNOWN_TYPE = 'application/octet-stream';
+const UNKNOWN_TYPE = 'application/octet-stream';
 
 /** Types that a browser may show by itself: pictures that cannot hold a program. */
 const SAFE_IMAGES: ReadonlySet<string> = new Set(['image/png', 'image/jpeg', 'image/gif', 'image/webp', 'image/avif']);

@@ -34,7 +34,7 @@ export interface UploadStatus {
 }
 
 /** A part of an upload. */
-export interface UploadChunk {
+interface UploadChunk {
   /** Where it begins: what the client believes the upload's offset to be. */
   readonly offset: number;
   /** Null: nobody knows. */

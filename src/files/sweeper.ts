@@ -17,7 +17,7 @@ const PAGE = 200;
 const MAX_PAGES = 100;
 
 /** What sweeping works with. */
-export interface SweeperDeps {
+interface SweeperDeps {
   readonly pool: Pool;
   readonly store: FileStore;
   /** The name of this process among those that share the database. */

@@ -45,7 +45,7 @@ const FINISH_ATTEMPTS = 3;
 const FINISH_RETRY_MS = 500;
 
 /** Where an upload goes on. */
-export interface Upload {
+interface Upload {
   readonly id: FileKey;
   /** Bytes in all; null: nobody knows. */
   readonly size: number | null;
@@ -53,7 +53,7 @@ export interface Upload {
 }
 
 /** Where its bytes come from. */
-export interface UploadSource {
+interface UploadSource {
   readonly bytes: Readable;
   /** True: the upload ends with these. */
   readonly isLast: boolean;
@@ -65,7 +65,7 @@ export interface UploadSource {
 }
 
 /** What came, and how far the upload is safe. */
-export interface ReceiveResult {
+interface ReceiveResult {
   readonly progress: Progress;
   readonly head: Buffer;
 }

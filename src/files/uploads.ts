@@ -11,7 +11,7 @@ import { completeUpload, discard, discardSafely, openUpload, receive, type Uploa
 import { UploadLimiter, type UploadPermit } from './upload-limiter.ts';
 
 /** A file that comes in one piece. */
-export interface NewFile extends Uploader {
+interface NewFile extends Uploader {
   /** As it was given; it is cleaned here. */
   readonly name: string;
   /** Null: nobody knows; it may not be longer than announced. */

@@ -6,7 +6,7 @@ import type { Origin } from './value.ts';
  * What a substitution brings into another object. A `+=` inside adds to the value within these layers only: it must not
  * see the object that they are merged over.
  */
-export interface IsolatedLayers {
+interface IsolatedLayers {
   readonly kind: 'isolated';
   readonly layers: readonly Layer[];
 }
@@ -21,7 +21,7 @@ export interface Layers {
 }
 
 /** The definitions of one key within isolated layers. */
-export interface IsolatedDefinitions {
+interface IsolatedDefinitions {
   readonly kind: 'isolated';
   readonly definitions: readonly Definition[];
 }
@@ -37,7 +37,7 @@ export interface Items extends Omit<ListNode, 'items'> {
 export type Head = Scalar | Items | Layers;
 
 /** A value in a concatenation; a null head is an optional substitution without a value. */
-export interface Piece {
+interface Piece {
   readonly space: string;
   readonly origin: Origin;
   readonly head: Head | null;

@@ -4,7 +4,7 @@ import { fail } from './error.ts';
 import type { Origin } from './value.ts';
 
 /** A text file that was read. */
-export interface TextFile {
+interface TextFile {
   readonly text: string;
   readonly bytes: number;
   /** The same for all paths to the same file. */

@@ -7,7 +7,7 @@ export interface Gap {
 }
 
 /** A key that was read, and where it ends. */
-export interface ReadKey {
+interface ReadKey {
   readonly keys: readonly string[];
   readonly end: number;
   readonly gap: Gap | null;

@@ -46,7 +46,7 @@ export interface Concatenation {
 }
 
 /** `key += item` */
-export interface Append {
+interface Append {
   readonly kind: 'append';
   readonly origin: Origin;
   readonly item: Node;

@@ -17,7 +17,7 @@ export interface Position extends Scope {
 }
 
 /** What one file is parsed with. */
-export interface ParseOptions {
+interface ParseOptions {
   /** The name that origins carry. */
   readonly file: string;
   /** Where substitutions of this file are looked up, first to last. */

@@ -17,7 +17,7 @@ import type { ObjectValue, Origin, Value } from './value.ts';
 const BROKEN: Head = { kind: 'null', origin: { file: '', line: 1, column: 1 } };
 
 /** What substitutions fall back to, and how far they may expand. */
-export interface ResolveOptions {
+interface ResolveOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly maxDepth: number;
   readonly maxNodes: number;

@@ -19,7 +19,7 @@ const DECOMPRESS: ReadonlyMap<string, Decompress> = new Map([
 ]);
 
 /** The most bytes that a body may have. */
-export interface BodySize {
+interface BodySize {
   /** Before decompression and after it. */
   readonly bytes: number;
   /** Whether `http.max-body` says so, or the request takes less than that. */

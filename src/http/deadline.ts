@@ -12,7 +12,7 @@ export const STALLED_MS = 30_000;
 /** A request with its deadline. */
 type TimedRequest = IncomingMessage & { deadline?: NodeJS.Timeout };
 /** A connection with the request on it whose body may take its time. */
-export type ExemptSocket = Socket & { exemptRequest?: IncomingMessage };
+type ExemptSocket = Socket & { exemptRequest?: IncomingMessage };
 
 /** The request has its answer within this time, whatever becomes of it. */
 export function startDeadline(req: TimedRequest, res: ServerResponse, timeoutMs: number): void {

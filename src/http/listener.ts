@@ -14,12 +14,12 @@ const KEEP_ALIVE_MS = 65_000;
 const LINGER_MS = 1_000;
 
 /** What of the configuration a listener goes by. */
-export type ListenConfig = Pick<HttpConfig, 'interface' | 'port' | 'requestTimeoutMs' | 'maxHeaderBytes'>;
+type ListenConfig = Pick<HttpConfig, 'interface' | 'port' | 'requestTimeoutMs' | 'maxHeaderBytes'>;
 
 type HttpSocket = Socket & { _httpMessage?: ServerResponse | null };
 
 /** Takes over the socket of a request that asks for WebSocket; `head` is what came behind the request. */
-export type UpgradeListener = (request: IncomingMessage, socket: Socket, head: Buffer) => void;
+type UpgradeListener = (request: IncomingMessage, socket: Socket, head: Buffer) => void;
 
 /** Where WebSocket is spoken. Elsewhere the wish is ignored, as RFC 9110 has it: some clients send one with every request. */
 const LIVE_PATH = '/v1/live';

@@ -38,7 +38,7 @@ export interface MultipartOptions {
 }
 
 /** A file of a form, stored. */
-export interface ReceivedFile {
+interface ReceivedFile {
   readonly attachment: Attachment;
   readonly sha256: string;
 }

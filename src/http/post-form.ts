@@ -28,7 +28,7 @@ interface FormRequest {
 }
 
 /** A form; its files are stored by now. */
-export interface FormMessage {
+interface FormMessage {
   readonly message: WebhookMessage;
   /** Gives up its files. Does not reject. */
   readonly discard: () => Promise<void>;

@@ -5,14 +5,14 @@ import type { TaggedResponse } from './responses.ts';
 
 /** Which kind of route was asked for. A path itself never becomes a label: it holds a token. */
 export const routes = ['send', 'reverse', 'token_status', 'health', 'api', 'files', 'other'] as const;
-export type Route = (typeof routes)[number];
+type Route = (typeof routes)[number];
 
 /** How a request was answered; `none`: its client left before that. */
 export const statusClasses = ['2xx', '3xx', '4xx', '5xx', 'none'] as const;
-export type StatusClass = (typeof statusClasses)[number];
+type StatusClass = (typeof statusClasses)[number];
 
 /** The requests of one kind of route. */
-export interface RouteCounts {
+interface RouteCounts {
   readonly statuses: Record<StatusClass, number>;
   /** From the request's headers to the end of its answer. */
   readonly durationS: Histogram;

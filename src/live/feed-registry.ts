@@ -13,7 +13,7 @@ const HEADS_PER_QUERY = 5_000;
 const POLL_MS = 10_000;
 
 /** What was said of conversations while somebody read which ones there are. */
-export class ChangeRecorder {
+class ChangeRecorder {
   readonly #recorded = new Set<ConversationId>();
   #isAllRecorded = false;
 

@@ -3,7 +3,7 @@ import { serializeChange } from '../operations/core/serializers.ts';
 import type { Change } from '../storage/messages/changes.ts';
 
 /** Who a signal is about. */
-export interface EventAccount {
+interface EventAccount {
   readonly id: number;
   readonly nick: string;
   readonly name: string;

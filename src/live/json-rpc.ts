@@ -31,7 +31,7 @@ const INVALID_REQUEST: RpcError = {
 };
 
 /** What a request is served with. */
-export interface RpcContext {
+interface RpcContext {
   readonly services: Services;
   readonly caller: Caller;
   readonly operations: ReadonlyMap<string, Operation>;

@@ -2,7 +2,7 @@ import { closeCodes, type CloseReason } from './close-codes.ts';
 import { connectionKinds, type ConnectionKind } from './transport/connection-kind.ts';
 
 /** Why a connection was not taken. */
-export const connectionRejections = [
+const connectionRejections = [
   'too many',
   'too many waiting',
   'too many of one source',
@@ -11,7 +11,7 @@ export const connectionRejections = [
 ] as const;
 export type ConnectionRejection = (typeof connectionRejections)[number];
 
-export const disconnectReasons = [...(Object.keys(closeCodes) as CloseReason[]), 'client'] as const;
+const disconnectReasons = [...(Object.keys(closeCodes) as CloseReason[]), 'client'] as const;
 export type DisconnectReason = (typeof disconnectReasons)[number];
 
 /** What happened on live connections since the start: plain numbers, for metrics. */

@@ -55,7 +55,7 @@ const HOST_NAME = new RegExp(`^${HOST_LABEL}(?:\\.${HOST_LABEL})*$`);
 const ENDS_IN_NUMBER = /(?:^|\.)(?:\d+|0x[0-9a-f]*)$/;
 
 /** The addresses that are public and still refused, because they lead to this server or to its neighbours. */
-export interface OwnNetwork {
+interface OwnNetwork {
   /** Default: the machine's interfaces and on-link prefixes, read at run time. */
   readonly machine?: OwnAddresses;
   /** What `http.base-uri` and `public-endpoints` resolve to. */

@@ -19,14 +19,14 @@ export interface Attempt {
 }
 
 /** The bounds of one attempt. */
-export interface AttemptBounds {
+interface AttemptBounds {
   readonly headersTimeoutMs: number;
   readonly answerBytes: number;
   readonly answerTimeMs: number;
 }
 
 /** How an attempt is sent, and what it asks before each write. */
-export interface AttemptCallbacks {
+interface AttemptCallbacks {
   /** Hands the request to undici. */
   readonly dispatch: (handler: AssignableHandler) => void;
   /** Asked in the tick in which the request is written; false: it is not sent. */
@@ -214,6 +214,6 @@ export class AttemptInFlight implements AssignableHandler {
 }
 
 /** The client was stopped. */
-export class ClientStopped extends Error {
+class ClientStopped extends Error {
   override readonly name = 'ClientStopped';
 }

@@ -13,7 +13,7 @@ export interface Target {
 }
 
 /** What {@link Connector} works with. */
-export interface ConnectorOptions {
+interface ConnectorOptions {
   readonly policy: AddressPolicy;
   readonly lookup: DnsResolver;
   /** For TCP and TLS over all addresses of a name together; the look-up has its own bound. */

@@ -2,7 +2,7 @@ import { lookup as lookupWithLibuv } from 'node:dns/promises';
 import { DURATIONS_S, Histogram } from '../histogram.ts';
 
 /** One address of a host name, as the resolver gave it. */
-export interface ResolvedAddress {
+interface ResolvedAddress {
   readonly address: string;
   readonly family: 4 | 6;
 }
@@ -38,7 +38,7 @@ export class DnsLookupError extends Error {
 }
 
 /** Counters since the start, for metrics. */
-export interface DnsLookupCounts {
+interface DnsLookupCounts {
   /** Answers of the resolver. */
   found: number;
   failed: number;

@@ -14,7 +14,7 @@ export interface AssignableHandler extends Dispatcher.DispatchHandler {
 type OpenCallback = (...outcome: [null, Socket] | [Error, null]) => void;
 
 /** Bounds over all connections of one client. */
-export interface KeepAliveBounds {
+interface KeepAliveBounds {
   readonly keepAliveMs: number;
   /** A socket older than this is closed when its request is done. */
   readonly lifetimeMs: number;

@@ -10,7 +10,7 @@ export interface MachineNetworkFacts {
 }
 
 /** How to read the facts, and a monotonic clock in milliseconds. Tests replace both. */
-export interface MachineNetworkOptions {
+interface MachineNetworkOptions {
   readonly read?: () => MachineNetworkFacts;
   readonly now?: () => number;
 }

@@ -4,7 +4,7 @@ import type { DnsResolver } from './dns-resolver.ts';
 import { OWN_RULE, type Address, type OwnAddresses } from './own-addresses.ts';
 
 /** Where clients reach this installation: the keys `http.base-uri` and `public-endpoints`. */
-export interface PublicUris {
+interface PublicUris {
   readonly baseUri: string;
   readonly publicEndpoints: readonly string[];
 }

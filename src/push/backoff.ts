@@ -7,7 +7,7 @@ const MAX_BACKOFF_MS = 60_000;
 const MAX_RETRY_AFTER_MS = 3_600_000;
 
 /** Waits between the attempts of one push. */
-export interface RetryDelays {
+interface RetryDelays {
   /** The last one goes on for ever. */
   readonly retryMs: readonly number[];
   /** A vendor's Retry-After counts up to here. */

@@ -36,7 +36,7 @@ const DATABASE_RETRY_MS = 2_000;
 const MAX_FAILURES = 3;
 
 /** What the fan-out works with. */
-export interface FanOutDeps {
+interface FanOutDeps {
   readonly pool: Pool;
   readonly bus: Bus;
   readonly config: PushConfig;

@@ -3,7 +3,7 @@ import { OTHERS_CHARACTERS, SHOWN_MESSAGES, type ShownMessage, type NotifiedCont
 import type { PushNotification } from './vendors/vendor.ts';
 
 /** What makes a note beside its subject. */
-export interface NotificationRules {
+interface NotificationRules {
   readonly content: PushContent;
   /** The title of a push that is to tell nothing. */
   readonly projectName: string;

@@ -5,7 +5,7 @@ import type { PushNotification } from './vendors/vendor.ts';
 const MAX_TITLE_BYTES = 400;
 
 /** The words of a note as they fit into a payload. */
-export interface PayloadText {
+interface PayloadText {
   readonly title: string;
   readonly text: string | null;
 }

@@ -10,7 +10,7 @@ const DEBOUNCE_MS = 200;
 const MAX_QUEUED = 5_000;
 
 /** What withdrawing works with. */
-export interface PushCancellationDeps {
+interface PushCancellationDeps {
   readonly pool: Pool;
   readonly bus: Bus;
   /** Whether anybody has a device, as far as that is known. */

@@ -15,7 +15,7 @@ export interface SendDeps {
 }
 
 /** A device as it is kept. */
-export interface SealedTarget {
+interface SealedTarget {
   readonly tokenSealed: string;
   readonly app: string | null;
 }

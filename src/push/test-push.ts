@@ -11,7 +11,7 @@ const MAX_DEVICES = 1_000;
 const TEXT = 'This is a test. It was sent because an administrator asked for it.';
 
 /** What a test works with. */
-export interface TestPushDeps extends SendDeps {
+interface TestPushDeps extends SendDeps {
   readonly pool: Pool;
   readonly vendors: PushVendors;
   readonly projectName: string;

@@ -40,7 +40,7 @@ const CLAIM_LOOPS = 2;
 const MAX_UNSETTLED = 2_000;
 
 /** What a vendor's queue works with. */
-export interface VendorQueueDeps {
+interface VendorQueueDeps {
   readonly pool: Pool;
   readonly tokens: DeviceTokens;
   readonly config: PushConfig;

@@ -1,5 +1,5 @@
 /** What a loop does. */
-export interface WorkerLoopOptions {
+interface WorkerLoopOptions {
   /** One turn; resolves with the ms after which the next one begins, if nobody wakes it before. */
   readonly step: () => Promise<number>;
   /** Asked before each turn. */

@@ -5,8 +5,8 @@ import { Pool, type ConnectionUse } from './db/pool.ts';
 import { SettlementWriter } from './hooks/settlement-writer.ts';
 
 /** The uses of the database that have connections of their own. */
-export const poolNames = ['intake', 'settle', 'lease', 'live', 'search', 'general'] as const;
-export type PoolName = (typeof poolNames)[number];
+const poolNames = ['intake', 'settle', 'lease', 'live', 'search', 'general'] as const;
+type PoolName = (typeof poolNames)[number];
 
 const SEARCHES_WAITING = 50;
 

@@ -19,7 +19,7 @@ export interface OpenDatabase {
   stop(): Promise<void>;
 }
 
-export interface OpenDatabaseOptions {
+interface OpenDatabaseOptions {
   /** What the secret is checked with; null leaves that to the caller. */
   readonly sealer: Sealer | null;
   readonly log: Log;

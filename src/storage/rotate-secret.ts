@@ -10,7 +10,7 @@ export class DatabaseInUseError extends Error {
 }
 
 /** A column of sealed values, and what they are sealed for. */
-export interface SealedColumn {
+interface SealedColumn {
   readonly table: string;
   /** The primary key, a number. */
   readonly id: string;
@@ -28,7 +28,7 @@ export const SEALED_COLUMNS: readonly SealedColumn[] = [
 ];
 
 /** Secrets to open with and to seal with. */
-export interface SecretRotation {
+interface SecretRotation {
   readonly from: Sealer;
   readonly to: Sealer;
 }

@@ -19,7 +19,7 @@ class JobLockLostError extends Error {
 }
 
 /** What cleaning up works with. */
-export type HousekeepingServices = Pick<Services, 'database' | 'config' | 'node' | 'log'>;
+type HousekeepingServices = Pick<Services, 'database' | 'config' | 'node' | 'log'>;
 
 /** Makes the delivery log's partitions ahead of time and removes what is past its retention: one node at a time. */
 export class Housekeeping {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { titleSchema } from '../../src/operations/accounts/users.ts';
+import { titleSchema } from '../../src/operations/core/schemas.ts';
 
 describe('a name of a person or group', () => {
   test.each(['Alice', 'Привет', '☃', 'ㅎㅏㄴ', '⠓', 'a'.repeat(200)])('may be %s', (name) => {

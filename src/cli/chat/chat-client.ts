@@ -23,7 +23,7 @@ export interface ChatOptions {
 }
 
 /** Somebody's own client, and how it is used. */
-export interface ChatUse {
+interface ChatUse {
   readonly profile: Profile;
   readonly address: ServerAddress;
 }

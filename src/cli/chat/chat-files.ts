@@ -94,7 +94,7 @@ interface LocalFile {
 }
 
 /** Files that can be uploaded, and where to. */
-export interface PendingUploads {
+interface PendingUploads {
   readonly server: FileServer;
   readonly files: readonly LocalFile[];
 }

@@ -21,7 +21,7 @@ const MAX_WAIT_S = 86_400;
 const WAIT_S = 30;
 
 const historySchema = z.looseObject({ messages: z.array(messageSchema), next: z.int().nullable() });
-export const sentSchema = z.looseObject({ id: z.string() });
+const sentSchema = z.looseObject({ id: z.string() });
 
 interface ReadOptions extends ChatOptions {
   readonly last: number;

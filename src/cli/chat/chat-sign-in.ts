@@ -221,7 +221,7 @@ async function signUp(
 }
 
 /** The token of an invitation, whole links included. */
-export function inviteToken(text: string): string {
+function inviteToken(text: string): string {
   return text
     .trim()
     .replace(/[?#].*$/, '')

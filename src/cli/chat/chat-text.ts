@@ -15,7 +15,7 @@ export function nameOf({ kind, title, peer }: Pick<Conversation, 'kind' | 'title
 }
 
 /** Where a line stands: the time, the conversation's name. */
-export interface MessageContext {
+interface MessageContext {
   readonly name: string;
   readonly now: Date;
 }

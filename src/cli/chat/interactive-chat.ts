@@ -42,7 +42,7 @@ const HELP: readonly (readonly [string, string])[] = [
 ];
 
 /** What a screen works with. The client's listener has to hand everything to `hear`. */
-export interface InteractiveChatOptions {
+interface InteractiveChatOptions {
   readonly input: NodeJS.ReadableStream;
   readonly output: NodeJS.WritableStream;
   readonly client: () => LiveClient;

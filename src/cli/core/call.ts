@@ -7,7 +7,7 @@ import { dataDirOf } from './data-dir.ts';
 import { configFlag } from './options.ts';
 
 /** What a command asks the running server, and how it shows the answer to a person. */
-export interface ServerCall<Input, Output> {
+interface ServerCall<Input, Output> {
   readonly operation: Operation<Input, Output>;
   readonly input: Input;
   readonly json: boolean | undefined;

@@ -27,7 +27,7 @@ export class OtherVersionError extends CommandError {
   }
 }
 
-export interface ControlCall<Input, Output> {
+interface ControlCall<Input, Output> {
   readonly dataDir: string;
   readonly operation: Operation<Input, Output>;
   readonly input: Input;

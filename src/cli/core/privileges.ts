@@ -1,7 +1,6 @@
-import { realpathSync } from 'node:fs';
+import { realpathSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import type { Owner } from '../../config/durable-file.ts';
-import { ownerOf } from '../setup/configure.ts';
 import { exitCodes } from './exit-codes.ts';
 import { CommandError } from './failure.ts';
 
@@ -29,7 +28,7 @@ function resolved(file: string): string {
 }
 
 /** What becoming another user takes; `process` has it. */
-export interface Identity {
+interface Identity {
   geteuid?: () => number;
   setgroups?: (groups: number[]) => void;
   setgid?: (gid: number) => void;
@@ -52,4 +51,10 @@ export function dropPrivileges(dataDir: string, identity: Identity = process): v
 /** Whom `dropPrivileges` makes of this process; null: it changes nothing. */
 export function targetOwner(dataDir: string, identity: Identity = process): Owner | null {
   return identity.geteuid?.() === 0 ? ownerOf(dataDir) : null;
+}
+
+/** Who a data directory belongs to, if that is not root: the user that the server runs as. */
+export function ownerOf(dataDir: string): Owner | null {
+  const stat = statSync(dataDir, { throwIfNoEntry: false });
+  return stat === undefined || stat.uid === 0 ? null : { uid: stat.uid, gid: stat.gid };
 }

@@ -6,7 +6,7 @@ import { CommandError } from './failure.ts';
 /** Wrong answers in a row before we give up on whoever types. */
 const MAX_TRIES = 5;
 
-export interface Question {
+interface Question {
   readonly text: string;
   /** Taken when nothing is typed; undefined: something has to be. */
   readonly preset?: string;

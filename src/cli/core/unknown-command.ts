@@ -28,7 +28,7 @@ export function refuseCommand(command: Command, name: string): never {
 }
 
 /** The words from the program to the command, without the program's own name. */
-export function pathOf(command: Command): string[] {
+function pathOf(command: Command): string[] {
   return command.parent === null ? [] : [...pathOf(command.parent), command.name()];
 }
 

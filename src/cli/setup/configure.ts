@@ -11,6 +11,7 @@ import { applyAnswers, createSecret, type SetupAnswers, type SetupResult } from 
 import { createWebPushKeys } from '../../config/web-push-keys.ts';
 import { readPasswd } from '../../data-dir/passwd.ts';
 import { readDataDir } from '../core/data-dir.ts';
+import { ownerOf } from '../core/privileges.ts';
 
 /** The configuration of the package's service. */
 export const SYSTEM_CONFIG = '/etc/klatch/server.conf';
@@ -32,7 +33,7 @@ export interface Configured extends Omit<SetupResult, 'text'> {
   readonly keysMadeIn: string | null;
 }
 
-export interface ConfigureOptions {
+interface ConfigureOptions {
   /** What the configuration's substitutions fall back to. */
   readonly env: Environment;
   /** Comments to put above keys that are written now. */
@@ -102,10 +103,4 @@ export function nearestFolder(path: string): string {
 function serviceUser(): Owner | null {
   const found = readPasswd().find(({ name }) => name === SERVICE_USER);
   return found === undefined ? null : { uid: found.uid, gid: found.gid };
-}
-
-/** Who a data directory belongs to, if that is not root: the user that the server runs as. */
-export function ownerOf(dataDir: string): Owner | null {
-  const stat = statSync(dataDir, { throwIfNoEntry: false });
-  return stat === undefined || stat.uid === 0 ? null : { uid: stat.uid, gid: stat.gid };
 }

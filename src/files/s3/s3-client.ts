@@ -23,7 +23,7 @@ export interface S3Bounds {
   readonly retryDelaysMs: readonly number[];
 }
 
-export const S3_BOUNDS: S3Bounds = {
+const S3_BOUNDS: S3Bounds = {
   connectTimeoutMs: 5_000,
   responseTimeoutMs: 20_000,
   idleTimeoutMs: 30_000,
@@ -40,7 +40,7 @@ const MAX_HEADER_BYTES = 16 * 1024;
 const DOCUMENT_BYTES = 8 * 1024 * 1024;
 
 /** An answer that is a success. */
-export interface S3Response {
+interface S3Response {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly body: Dispatcher.ResponseData['body'];

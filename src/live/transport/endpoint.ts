@@ -17,7 +17,7 @@ import type { WebSocketUpgrades } from './websocket-upgrades.ts';
 const TIMEOUT_CHECK_MS = 1_000;
 
 /** What listeners hand their connections to. */
-export interface EndpointDeps {
+interface EndpointDeps {
   readonly config: Config;
   readonly sessions: LiveSessions;
   readonly upgrades: WebSocketUpgrades;

@@ -6,7 +6,7 @@ const FIRST_BYTES = 512;
 const TOO_LARGE = { problem: 'tooLarge' } as const;
 
 /** What a chunk brought: a line, or why there is none. */
-export type LineEvent = { readonly text: string } | { readonly problem: 'tooLarge' | 'notJson' };
+type LineEvent = { readonly text: string } | { readonly problem: 'tooLarge' | 'notJson' };
 
 /**
  * Lines out of chunks that are torn anywhere. An unfinished line is copied into a buffer that doubles, so that neither

@@ -3,7 +3,7 @@ import { KlatchError } from '../../errors.ts';
 import { lockActiveAccount } from '../../storage/accounts/accounts.ts';
 import { countBlocks, deleteBlock, insertBlock, listBlocks } from '../../storage/accounts/blocks.ts';
 import { findTargetAccount } from '../../storage/groups/members.ts';
-import { userNotFound, requireActiveAccount, userReference } from '../groups/add-member.ts';
+import { userNotFound, requireActiveAccount, userReference } from '../core/account-reference.ts';
 import { translateReadErrors } from '../core/database-errors.ts';
 import { requireAccount } from '../core/caller.ts';
 import { defineOperation } from '../core/operation.ts';

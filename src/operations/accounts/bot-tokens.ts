@@ -5,7 +5,7 @@ import { scopes } from '../../model/scopes.ts';
 import { lockActiveAccount } from '../../storage/accounts/accounts.ts';
 import { countSessions, endSession, listSessions } from '../../storage/accounts/session-list.ts';
 import { insertSession } from '../../storage/accounts/sessions.ts';
-import { userReference } from '../groups/add-member.ts';
+import { userReference } from '../core/account-reference.ts';
 import { requireOwnBot } from './bots.ts';
 import { translateReadErrors } from '../core/database-errors.ts';
 import { requireAccount } from '../core/caller.ts';

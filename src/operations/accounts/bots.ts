@@ -7,13 +7,13 @@ import type { Sql, Transaction } from '../../storage/db/connection.ts';
 import { violates } from '../../storage/db/database-error.ts';
 import { setDeactivated } from '../../storage/accounts/profiles.ts';
 import { endSessions } from '../../storage/accounts/session-list.ts';
-import { userReference } from '../groups/add-member.ts';
+import { userReference } from '../core/account-reference.ts';
 import { translateReadErrors } from '../core/database-errors.ts';
 import { requireAccount } from '../core/caller.ts';
 import { defineOperation } from '../core/operation.ts';
 import { limitSchema, pageOf } from '../core/page.ts';
 import { withSessionRevocation } from '../auth/session-revocation.ts';
-import { nickSchema, titleSchema } from './users.ts';
+import { nickSchema, titleSchema } from '../core/schemas.ts';
 
 /** A bot that the caller owns. Throws `not_found` for others' as for none. */
 export async function requireOwnBot(

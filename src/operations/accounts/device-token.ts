@@ -16,7 +16,7 @@ const AUTH_SECRET_PATTERN = /^[A-Za-z0-9_-]{22}(?:==)?$/;
 const UNCOMPRESSED = 4;
 
 /** What a vendor knows a device by. */
-export interface DeviceToken {
+interface DeviceToken {
   /** The vendor's own form; of a browser the JSON of its `WebSubscription`. Never logged, and kept sealed. */
   readonly token: string;
   /** SHA-256 (hex): what the device is found by. */
@@ -24,7 +24,7 @@ export interface DeviceToken {
 }
 
 /** What a client says of its device. */
-export interface DeviceTokenInput {
+interface DeviceTokenInput {
   readonly kind: DeviceKind;
   readonly token?: string | undefined;
   readonly subscription?: WebSubscription | undefined;

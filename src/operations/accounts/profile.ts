@@ -2,12 +2,11 @@ import * as z from 'zod';
 import { KlatchError } from '../../errors.ts';
 import { violates } from '../../storage/db/database-error.ts';
 import { findProfile, listAddresses, updateProfile, type Profile } from '../../storage/accounts/profiles.ts';
-import { userNotFound, userReference } from '../groups/add-member.ts';
+import { userNotFound, userReference } from '../core/account-reference.ts';
 import { translateReadErrors } from '../core/database-errors.ts';
 import { requireAccount } from '../core/caller.ts';
 import { defineOperation } from '../core/operation.ts';
-import { aboutSchema, installationRoleSchema } from '../core/schemas.ts';
-import { nickSchema, titleSchema } from './users.ts';
+import { aboutSchema, installationRoleSchema, nickSchema, titleSchema } from '../core/schemas.ts';
 
 /** An account as others see it. */
 export const profileSchema = z.object({

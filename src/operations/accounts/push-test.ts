@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { deviceKinds } from '../../model/device.ts';
 import type { TestedDevice } from '../../push/vendor-report.ts';
-import { requireActiveAccount, userReference } from '../groups/add-member.ts';
+import { requireActiveAccount, userReference } from '../core/account-reference.ts';
 import { translateReadErrors } from '../core/database-errors.ts';
 import { defineOperation } from '../core/operation.ts';
 

@@ -5,7 +5,7 @@ import { replaceSignInLink } from '../../storage/accounts/sign-in-links.ts';
 import { resolveAccount } from '../core/access.ts';
 import { defineOperation } from '../core/operation.ts';
 import { hashOpaqueToken, signInLinkFor, newLinkToken } from '../auth/sign-in.ts';
-import { nickSchema } from './users.ts';
+import { nickSchema } from '../core/schemas.ts';
 
 const LINK_TTL_MS = 24 * 60 * 60_000;
 

@@ -9,11 +9,11 @@ import { findTargetAccount, type TargetAccount } from '../../storage/groups/memb
 import { setDeactivated, updateProfile } from '../../storage/accounts/profiles.ts';
 import { endSessions } from '../../storage/accounts/session-list.ts';
 import { deleteSignInLinks } from '../../storage/accounts/sign-in-links.ts';
-import { userNotFound, requireActiveAccount } from '../groups/add-member.ts';
+import { userNotFound, requireActiveAccount } from '../core/account-reference.ts';
 import { defineOperation } from '../core/operation.ts';
 import { serializeProfile, profileSchema } from './profile.ts';
 import type { Services } from '../core/services.ts';
-import { nickSchema, titleSchema } from './users.ts';
+import { nickSchema, titleSchema } from '../core/schemas.ts';
 
 const ADDRESS_TAKEN = 'address: it belongs to another account';
 

@@ -7,24 +7,7 @@ import { translateReadErrors } from '../core/database-errors.ts';
 import { defineOperation } from '../core/operation.ts';
 import { limitSchema, pageOf } from '../core/page.ts';
 import { groupReference, groupRoleSchema, installationRoleSchema } from '../core/schemas.ts';
-
-/** A nick names an account in commands and mentions. */
-export const nickSchema = z
-  .string()
-  .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,31}$/, 'a nick has 1 to 32 letters, digits, dots, dashes or underscores')
-  .transform((nick) => nick.toLowerCase());
-
-/** One line of text for people to read. */
-export const titleSchema = z
-  .string()
-  .trim()
-  .min(1, 'must not be empty')
-  .max(200, 'has at most 200 characters')
-  .regex(/^\P{Cc}*$/u, 'holds no control characters')
-  // A name is shown beside others: it must neither turn the direction of what follows nor be invisible.
-  .regex(/^[^\u2028\u2029\u202a-\u202e\u2066-\u2069]*$/u, 'holds no signs that break a line or turn its direction')
-  // Fillers of Hangul and the empty pattern of Braille count as letters and signs, and show nothing.
-  .regex(/(?![\u115f\u1160\u2800\u3164\uffa0])[\p{L}\p{N}\p{P}\p{S}]/u, 'must hold something that can be seen');
+import { nickSchema, titleSchema } from '../core/schemas.ts';
 
 export const createUser = defineOperation({
   name: 'users.create',

@@ -24,7 +24,7 @@ export const labelSchema = z
   .regex(/^\P{Cc}*$/u, 'holds no control characters');
 
 /** An account as it is shown to itself. */
-export const ownAccountSchema = z.object({
+const ownAccountSchema = z.object({
   id: z.int(),
   kind: z.enum(['user', 'bot']),
   nick: z.string(),
@@ -100,7 +100,7 @@ export function publishOpenedSession(
   return answer;
 }
 
-export function serializeOwnAccount({ id, kind, nick, name, role }: NamedAccount): z.infer<typeof ownAccountSchema> {
+function serializeOwnAccount({ id, kind, nick, name, role }: NamedAccount): z.infer<typeof ownAccountSchema> {
   return { id, kind, nick, name, role };
 }
 

@@ -5,7 +5,7 @@ import type { Scope } from '../../model/scopes.ts';
 import type { SourceKey } from '../../model/source-key.ts';
 
 /** The administrator on the server's own machine, through the control socket. */
-export interface SystemCaller {
+interface SystemCaller {
   readonly kind: 'system';
 }
 

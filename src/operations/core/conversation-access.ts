@@ -126,3 +126,13 @@ async function resolveTarget(
   const conversationId = isNumber ? (reference as ConversationId) : await resolveGroup(database.general, reference);
   return { conversationId, hookId: null };
 }
+
+/** For who is no member any more, when a statement finds that out. */
+export function notAMember(conversationId: ConversationId): KlatchError {
+  return new KlatchError('not_found', { sentence: `You are in no conversation ${conversationId}` });
+}
+
+/** Throws `group_archived` where nothing may be written any more. */
+export function requireNotArchived({ archived }: Pick<ConversationAccess, 'archived'>): void {
+  if (archived) throw new KlatchError('group_archived');
+}

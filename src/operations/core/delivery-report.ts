@@ -17,7 +17,7 @@ export interface CachedReport {
   readonly isFresh: boolean;
 }
 
-export interface DeliveryReportOptions {
+interface DeliveryReportOptions {
   readonly pool: Pool;
   readonly parkAfterMs: number;
   readonly log: Log;

@@ -2,7 +2,7 @@ import { KlatchError } from '../../errors.ts';
 import { jsonLimitViolation, type JsonLimits } from './json-limits.ts';
 
 /** The value of a JSON text, or a sentence that says where it stops being JSON, without quoting what stands there. */
-export type ParsedJson =
+type ParsedJson =
   { readonly value: unknown; readonly problem?: undefined } | { readonly value?: undefined; readonly problem: string };
 
 /**

@@ -26,3 +26,21 @@ export const aboutSchema = z.string().trim().max(2_000, 'has at most 2,000 chara
 
 /** A file, as its upload named it. */
 export const fileIdSchema = z.string().regex(/^[A-Za-z0-9_-]{22}$/, 'is not the id of a file');
+
+/** A nick names an account in commands and mentions. */
+export const nickSchema = z
+  .string()
+  .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,31}$/, 'a nick has 1 to 32 letters, digits, dots, dashes or underscores')
+  .transform((nick) => nick.toLowerCase());
+
+/** One line of text for people to read. */
+export const titleSchema = z
+  .string()
+  .trim()
+  .min(1, 'must not be empty')
+  .max(200, 'has at most 200 characters')
+  .regex(/^\P{Cc}*$/u, 'holds no control characters')
+  // A name is shown beside others: it must neither turn the direction of what follows nor be invisible.
+  .regex(/^[^\u2028\u2029\u202a-\u202e\u2066-\u2069]*$/u, 'holds no signs that break a line or turn its direction')
+  // Fillers of Hangul and the empty pattern of Braille count as letters and signs, and show nothing.
+  .regex(/(?![\u115f\u1160\u2800\u3164\uffa0])[\p{L}\p{N}\p{P}\p{S}]/u, 'must hold something that can be seen');

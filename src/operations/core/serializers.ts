@@ -16,7 +16,7 @@ export const actorSchema = z.object({
 });
 
 /** A file of a message: `/v1/files/<id>` has it, for who may read the message. */
-export const attachmentSchema = z.object({
+const attachmentSchema = z.object({
   id: z.string(),
   name: z.string(),
   /** Of its content; `application/octet-stream` where that shows nothing. */
@@ -89,7 +89,7 @@ export const conversationSchema = z.object({
 });
 
 export type SerializedMessage = z.infer<typeof messageSchema>;
-export type SerializedNotice = z.infer<typeof noticeSchema>;
+type SerializedNotice = z.infer<typeof noticeSchema>;
 export type SerializedChange = z.infer<typeof changeSchema>;
 export type SerializedConversation = z.infer<typeof conversationSchema>;
 
@@ -121,7 +121,7 @@ function serializeAttachment({ id, name, type, size }: Attachment): Attachment {
   return { id, name, type, size };
 }
 
-export function serializeNotice({ kind, actor, details, at }: StoredNotice): SerializedNotice {
+function serializeNotice({ kind, actor, details, at }: StoredNotice): SerializedNotice {
   return { kind, actor: actor === null ? null : serializeActor(actor), details: { ...details }, at: at.toISOString() };
 }
 

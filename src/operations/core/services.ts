@@ -16,7 +16,7 @@ import type { Activations } from './activations.ts';
 import type { DeliveryReport } from './delivery-report.ts';
 import type { ParseBudget } from './parse-budget.ts';
 import type { NumberPair, RateLimiter } from './rate-limiter.ts';
-import type { SearchLimiter } from '../messages/search-limiter.ts';
+import type { SearchLimiter } from './search-limiter.ts';
 import type { SessionCache } from './session-cache.ts';
 
 /** What operations work with; `server.ts` builds it. */

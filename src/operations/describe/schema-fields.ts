@@ -1,7 +1,7 @@
 import type { JsonSchema } from './operation-docs.ts';
 
 /** One field of an input or output, for people to read. */
-export interface Field {
+interface Field {
   /** Its place: `text`, `users[].nick`. */
   readonly path: string;
   /** "whole number, 1 to 1000"; a shape with a name is its name in angle brackets. */
@@ -42,7 +42,7 @@ function innerFields(schema: JsonSchema, path: string): readonly Field[] {
 }
 
 /** What a value has to be, in words. */
-export function typeOf(schema: JsonSchema): string {
+function typeOf(schema: JsonSchema): string {
   if (schema.$ref !== undefined) return `<${schema.$ref.split('/').at(-1)!}>`;
   const alternatives = schema.anyOf ?? schema.oneOf;
   if (alternatives !== undefined) return alternatives.map(typeOf).join(' or ');

@@ -1,35 +1,11 @@
-import * as z from 'zod';
 import type { LimitsConfig } from '../../config/config.ts';
 import { KlatchError } from '../../errors.ts';
 import type { AccountId } from '../../model/ids.ts';
 import type { GroupRole } from '../../model/roles.ts';
-import type { Sql, Transaction } from '../../storage/db/connection.ts';
-import {
-  countMembers,
-  findTargetAccount,
-  insertMember,
-  lockMemberships,
-  type TargetAccount,
-  type MembershipCounts,
-} from '../../storage/groups/members.ts';
+import type { Transaction } from '../../storage/db/connection.ts';
+import { countMembers, insertMember, lockMemberships, type MembershipCounts } from '../../storage/groups/members.ts';
 import type { LockedGroup } from '../core/group-transaction.ts';
-import { nickSchema } from '../accounts/users.ts';
-
-/** A person or bot by nick, or by number. */
-export const userReference = z.union([z.int().positive(), nickSchema]);
-
-/** The account that was named. Throws `not_found`, for a deactivated one as well. */
-export async function requireActiveAccount(sql: Sql | Transaction, user: string | number): Promise<TargetAccount> {
-  const found = await findTargetAccount(sql, user);
-  if (found === null || found.deactivated) throw userNotFound(user);
-  return found;
-}
-
-/** What is said of an account that is not there. */
-export function userNotFound(user: string | number): KlatchError {
-  const which = typeof user === 'number' ? `number ${user}` : `nick ${user}`;
-  return new KlatchError('not_found', { sentence: `There is no user with the ${which}` });
-}
+import { userNotFound } from '../core/account-reference.ts';
 
 /**
  * Makes an account a member of a group that it is not in: the bounds are counted beneath the locks of head and account,

@@ -2,17 +2,8 @@ import * as z from 'zod';
 import { KlatchError } from '../../errors.ts';
 import type { AccountId } from '../../model/ids.ts';
 import type { ActingMember } from '../../storage/groups/departures.ts';
-import { userReference } from './add-member.ts';
-import {
-  actingMembers,
-  revocationOptions,
-  revokedAccessSchema,
-  endAdminRole,
-  endMembership,
-  requireRevocationRights,
-  requireNoRevocationOptions,
-  requireTokenScope,
-} from './access-revocation.ts';
+import { userReference } from '../core/account-reference.ts';
+import { actingMembers, revocationOptions, revokedAccessSchema, endAdminRole, endMembership, requireRevocationRights, requireNoRevocationOptions, requireTokenScope } from './access-revocation.ts';
 import { changeGroup } from '../core/group-transaction.ts';
 import { changeRole, requireMember } from './members.ts';
 import { defineConversationOperation } from '../core/operation.ts';

@@ -8,7 +8,8 @@ import { insertIntegration } from '../../storage/groups/integrations.ts';
 import { insertMember } from '../../storage/groups/members.ts';
 import { insertNotice } from '../../storage/messages/notices.ts';
 import { newIntegrationToken } from '../core/access.ts';
-import { lockMembershipCounts, requireActiveAccount, requireQuota } from './add-member.ts';
+import { lockMembershipCounts, requireQuota } from './add-member.ts';
+import { requireActiveAccount } from '../core/account-reference.ts';
 import { isAdministrator, type Caller } from '../core/caller.ts';
 import { translateReadErrors, unknownOutcome } from '../core/database-errors.ts';
 import { changeGroup, withEventsAfterCommit, type PendingEvents, type LockedGroup } from '../core/group-transaction.ts';
@@ -16,9 +17,8 @@ import { groupInfoSchema, groupSchema, serializeGroupSummary, serializeGroup, re
 import { defineOperation, defineConversationOperation } from '../core/operation.ts';
 import { limitSchema, pageOf } from '../core/page.ts';
 import { readAuthorized } from '../core/conversation-access.ts';
-import { aboutSchema, groupReference } from '../core/schemas.ts';
+import { aboutSchema, groupReference, nickSchema, titleSchema } from '../core/schemas.ts';
 import type { Services } from '../core/services.ts';
-import { nickSchema, titleSchema } from '../accounts/users.ts';
 
 /** A line of the list. Without `about`, which is long: a page of 1,000 has to fit into one answer. */
 const listedGroupSchema = groupSchema.omit({ about: true }).extend({ hooks: z.int() });

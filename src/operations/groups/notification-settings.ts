@@ -3,7 +3,7 @@ import { KlatchError } from '../../errors.ts';
 import { notificationLevels } from '../../model/device.ts';
 import { updateNotificationSetting } from '../../storage/groups/notification-settings.ts';
 import { translateReadErrors } from '../core/database-errors.ts';
-import { notAMember } from '../messages/messages.ts';
+import { notAMember } from '../core/conversation-access.ts';
 import { parseTimestamp } from '../core/timestamp.ts';
 import { requireAccount } from '../core/caller.ts';
 import { defineConversationOperation } from '../core/operation.ts';

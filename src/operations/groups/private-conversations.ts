@@ -3,14 +3,10 @@ import { KlatchError } from '../../errors.ts';
 import type { ConversationId } from '../../model/ids.ts';
 import type { Sql, Transaction } from '../../storage/db/connection.ts';
 import { insertNotice } from '../../storage/messages/notices.ts';
-import {
-  findBlocks,
-  findPrivateConversation,
-  insertPrivateConversation,
-  type Pair,
-} from '../../storage/groups/private-conversations.ts';
+import { findBlocks, findPrivateConversation, insertPrivateConversation, type Pair } from '../../storage/groups/private-conversations.ts';
 import type { TargetAccount, MembershipCounts } from '../../storage/groups/members.ts';
-import { lockMembershipCounts, requireActiveAccount, requireQuota, userReference } from './add-member.ts';
+import { lockMembershipCounts, requireQuota } from './add-member.ts';
+import { requireActiveAccount, userReference } from '../core/account-reference.ts';
 import { requireAccount, type AccountCaller } from '../core/caller.ts';
 import { showConversation } from './conversations.ts';
 import { translateReadErrors } from '../core/database-errors.ts';

@@ -20,7 +20,7 @@ const LEASE_QUERY_TIMEOUT_MS = 2_000;
 export type AnnouncingServices = Pick<Services, 'bus' | 'database' | 'node' | 'log'>;
 
 /** A hook that was changed, and its group. */
-export interface ChangedHook {
+interface ChangedHook {
   readonly conversationId: ConversationId;
   readonly hookId: HookId;
 }

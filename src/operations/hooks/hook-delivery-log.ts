@@ -50,7 +50,7 @@ export function serializeAttempt(
  * A place in a log as text: the time, first seq and attempt of the last row that was shown, such as
  * `2026-11-20T08:00:00.000Z_42_1`. A time alone means all that is older.
  */
-export function parseLogPosition(text: string): LogPosition | null {
+function parseLogPosition(text: string): LogPosition | null {
   const [, time = '', seq = '0', attempt = '0'] = /^([^_]{1,40})(?:_(\d{1,15})_(\d{1,9}))?$/.exec(text) ?? [];
   const at = parseTimestamp(time);
   return at === null ? null : { at, firstSeq: Number(seq) as Seq, attempt: Number(attempt) };

@@ -11,7 +11,7 @@ import type { Services } from '../core/services.ts';
 const PING_INTERVAL_S = 5;
 
 /** What became of a ping. */
-export const pingSchema = z.object({
+const pingSchema = z.object({
   delivered: z.boolean(),
   category: z.string().nullable(),
   code: z.int().nullable(),

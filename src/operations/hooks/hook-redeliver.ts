@@ -41,7 +41,7 @@ export type RedeliveryRequest =
   | { readonly only: readonly string[]; readonly from?: undefined };
 
 /** What is sent again. */
-export interface RedeliveryResult {
+interface RedeliveryResult {
   /** Id of the first message that is sent; null when there is none at or after the place that was asked for. */
   readonly from: string | null;
   /** What the hook has to deliver now. */

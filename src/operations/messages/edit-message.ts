@@ -9,7 +9,7 @@ import { insertNotice } from '../../storage/messages/notices.ts';
 import { unknownOutcome } from '../core/database-errors.ts';
 import { MESSAGE_LIMITS } from '../core/input-limits.ts';
 import { checkMessageText } from '../core/message-text.ts';
-import { notAMember, requireNotArchived } from './messages.ts';
+import { notAMember, requireNotArchived } from '../core/conversation-access.ts';
 import { requireAccount } from '../core/caller.ts';
 import { defineConversationOperation } from '../core/operation.ts';
 import type { ConversationAccess } from '../core/conversation-access.ts';

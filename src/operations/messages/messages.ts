@@ -13,10 +13,9 @@ import { translateReadErrors } from '../core/database-errors.ts';
 import { MESSAGE_LIMITS } from '../core/input-limits.ts';
 import { checkMessageText } from '../core/message-text.ts';
 import { defineConversationOperation } from '../core/operation.ts';
-import type { ConversationAccess } from '../core/conversation-access.ts';
-import { conversationReference, fileIdSchema } from '../core/schemas.ts';
+import { conversationReference, fileIdSchema, nickSchema } from '../core/schemas.ts';
 import type { Services } from '../core/services.ts';
-import { nickSchema } from '../accounts/users.ts';
+import { notAMember } from '../core/conversation-access.ts';
 
 const clientIdSchema = z.string().regex(/^[\x21-\x7e]{1,255}$/, 'must have 1 to 255 visible ASCII characters');
 /** The most that `limits.attachments` can be set to. */
@@ -130,16 +129,6 @@ async function assertMayPost(
       if (await isBlocked(sql, key)) throw new KlatchError('blocked');
     }),
   );
-}
-
-/** For who is no member any more, when a statement finds that out. */
-export function notAMember(conversationId: ConversationId): KlatchError {
-  return new KlatchError('not_found', { sentence: `You are in no conversation ${conversationId}` });
-}
-
-/** Throws `group_archived` where nothing may be written any more. */
-export function requireNotArchived({ archived }: Pick<ConversationAccess, 'archived'>): void {
-  if (archived) throw new KlatchError('group_archived');
 }
 
 /** Hands a post to the message log. Throws `outcome_unknown`, with what to do, when nobody can tell whether it is there. */

@@ -4,7 +4,7 @@ import type { Seq } from '../../model/ids.ts';
 import { isBlocked } from '../../storage/messages/messages.ts';
 import { moveReadPosition } from '../../storage/messages/read-positions.ts';
 import { translateReadErrors } from '../core/database-errors.ts';
-import { notAMember, requireNotArchived } from './messages.ts';
+import { notAMember, requireNotArchived } from '../core/conversation-access.ts';
 import { requireAccount } from '../core/caller.ts';
 import { defineConversationOperation } from '../core/operation.ts';
 import { conversationNumber, seqSchema } from '../core/schemas.ts';

@@ -5,7 +5,7 @@ import { findOwner } from '../../storage/accounts/bots.ts';
 import { findMembershipStatus } from '../../storage/groups/members.ts';
 import { SearchTimeoutError, searchMessageWords, type MessagePosition, type SearchPage } from '../../storage/messages/search.ts';
 import { translateReadErrors } from '../core/database-errors.ts';
-import { notAMember } from './messages.ts';
+import { notAMember } from '../core/conversation-access.ts';
 import { requireAccount } from '../core/caller.ts';
 import { defineOperation } from '../core/operation.ts';
 import { conversationNumber } from '../core/schemas.ts';

@@ -1,9 +1,8 @@
 import * as z from 'zod';
 import type { Rev } from '../../model/ids.ts';
 import { readChanges } from '../../storage/messages/changes.ts';
-import { notAMember } from './messages.ts';
+import { notAMember, readAuthorized } from '../core/conversation-access.ts';
 import { defineConversationOperation } from '../core/operation.ts';
-import { readAuthorized } from '../core/conversation-access.ts';
 import { conversationNumber } from '../core/schemas.ts';
 import { changeSchema, serializeChange } from '../core/serializers.ts';
 

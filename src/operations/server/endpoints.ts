@@ -1,7 +1,7 @@
 import type { Config } from '../../config/config.ts';
 
 /** Where clients connect to, as `/v1/about` announces it. */
-export interface EndpointSources {
+interface EndpointSources {
   readonly config: Config;
   /** Where the server listens, as addresses that begin with a scheme. */
   readonly listeners: readonly string[];

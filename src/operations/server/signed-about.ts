@@ -5,7 +5,7 @@ import { announcedEndpoints } from './endpoints.ts';
 import type { Services } from '../core/services.ts';
 
 /** What the server says about itself, and who vouches for it. */
-export interface SignedAbout {
+interface SignedAbout {
   /** JSON, and the exact bytes (UTF-8) that are signed. */
   readonly statement: string;
   /** One for each key that signs; empty without server keys. `signature` is the base64 of the 64 bytes of Ed25519. */

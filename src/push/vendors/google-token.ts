@@ -23,7 +23,7 @@ interface CachedToken {
 }
 
 /** Where and how tokens are got. */
-export interface TokenOptions {
+interface TokenOptions {
   readonly endpoint: string;
   readonly dispatcher: Dispatcher;
   readonly userAgent: string;

@@ -12,7 +12,7 @@ export interface H2Response {
  * Why there is no answer. `connect`: no connection could be opened. `lost`: it ended under the request. `busy`: too many
  * wait for room. `stopped`: by us.
  */
-export type H2Reason = 'connect' | 'lost' | 'timeout' | 'answer' | 'busy' | 'stopped';
+type H2Reason = 'connect' | 'lost' | 'timeout' | 'answer' | 'busy' | 'stopped';
 
 /** A request without an answer. */
 export class H2Failure extends Error {
@@ -26,7 +26,7 @@ export class H2Failure extends Error {
 }
 
 /** Bounds of a connection; `onChange` is called whenever it takes more or fewer requests than before. */
-export interface H2ConnectionOptions {
+interface H2ConnectionOptions {
   readonly ca: readonly string[] | null;
   readonly connectTimeoutMs: number;
   readonly onChange: () => void;

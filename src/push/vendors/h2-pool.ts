@@ -1,7 +1,7 @@
 import { H2Connection, H2Failure, type H2Response } from './h2-connection.ts';
 
 /** Connections to one origin, and requests that wait for room on one. */
-export interface H2PoolOptions {
+interface H2PoolOptions {
   readonly ca: readonly string[] | null;
   readonly connectTimeoutMs: number;
   /** Bounds (4 connections, 2,000 waiting). */

@@ -10,7 +10,7 @@ export interface VendorResponse {
 }
 
 /** Bytes of an answer's body; what vendors say is much shorter. */
-export const MAX_RESPONSE_BYTES = 64 * 1024;
+const MAX_RESPONSE_BYTES = 64 * 1024;
 
 /** Sends a request and reads its answer, bounded in time by the signal and in bytes. Never rejects. */
 export async function readResponse(

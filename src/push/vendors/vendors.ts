@@ -8,7 +8,7 @@ import type { PushVendor, PushVendors } from './vendor.ts';
 import { WebVendor } from './web.ts';
 
 /** What vendors work with. */
-export interface VendorDeps {
+interface VendorDeps {
   /** For addresses that clients name; those of the configuration are the administrator's. */
   readonly policy: AddressPolicy;
   readonly lookup: DnsResolver;

@@ -34,7 +34,7 @@ const QUOTA_WAIT_MS = 60_000;
 type WebAttempt = Pick<Attempt, 'delivered' | 'category' | 'code' | 'retryAfterMs'>;
 
 /** Where connections may go. */
-export interface GuardedDeps {
+interface GuardedDeps {
   readonly policy: AddressPolicy;
   readonly lookup: DnsResolver;
 }

@@ -27,7 +27,7 @@ export async function findAccountByNick(sql: Sql | Transaction, nick: string): P
 }
 
 /** An account in a list; with the member's role where the list is of a group. */
-export interface ListedAccount extends Account {
+interface ListedAccount extends Account {
   readonly nick: string;
   readonly createdAt: Date;
   readonly deactivated: boolean;

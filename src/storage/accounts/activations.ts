@@ -5,7 +5,7 @@ import type { Sql, Transaction } from '../db/connection.ts';
 const ADVISORY_LOCK = 0x6163746976;
 
 /** The networks that an activation counts for, as keyed hashes. */
-export interface HashedSource {
+interface HashedSource {
   /** An IPv4 address, or a /64 of IPv6. */
   readonly sourceHash: string;
   /** The /48 around it; of IPv4 the same as the source. */
@@ -77,7 +77,7 @@ export async function deleteOldestUnsent(tx: Transaction): Promise<void> {
 }
 
 /** An activation to be written. */
-export interface NewActivation extends ProofAddress, HashedSource {
+interface NewActivation extends ProofAddress, HashedSource {
   readonly transactionHash: string;
   readonly provider: string;
   /** Whether the address belongs to an account. */

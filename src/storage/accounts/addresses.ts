@@ -3,7 +3,7 @@ import type { ProofAddress } from '../../model/proof-address.ts';
 import type { Sql, Transaction } from '../db/connection.ts';
 
 /** Whose an address is. */
-export interface AddressHolder {
+interface AddressHolder {
   readonly accountId: AccountId;
   readonly deactivated: boolean;
 }

@@ -2,7 +2,7 @@ import type { AccountId } from '../../model/ids.ts';
 import type { Sql, Transaction } from '../db/connection.ts';
 
 /** Somebody who is blocked. */
-export interface Blocked {
+interface Blocked {
   readonly id: AccountId;
   readonly nick: string;
   readonly name: string;

@@ -2,7 +2,7 @@ import type { AccountId } from '../../model/ids.ts';
 import type { Sql, Transaction } from '../db/connection.ts';
 
 /** A bot in the list of its owner. */
-export interface ListedBot {
+interface ListedBot {
   readonly id: AccountId;
   readonly nick: string;
   readonly name: string;

@@ -15,7 +15,7 @@ export interface Profile {
 }
 
 /** What is changed of an account; what is not there stays. */
-export interface ProfileChange {
+interface ProfileChange {
   readonly nick?: string | undefined;
   readonly name?: string | undefined;
   readonly about?: string | null | undefined;

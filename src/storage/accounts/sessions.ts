@@ -16,7 +16,7 @@ export interface FoundSession {
 }
 
 /** A session to be made. */
-export interface NewSession {
+interface NewSession {
   readonly accountId: AccountId;
   /** SHA-256 (hex) of the token. */
   readonly tokenHash: string;

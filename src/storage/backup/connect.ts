@@ -10,7 +10,7 @@ import { externalTarget } from '../open-database.ts';
 import { BackupError } from './format.ts';
 
 /** A database that can be connected to until `close`, which ends what was started for it. */
-export interface ConnectedDatabase {
+interface ConnectedDatabase {
   readonly target: ConnectionTarget;
   close(): Promise<void>;
 }

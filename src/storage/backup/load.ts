@@ -16,7 +16,7 @@ import { countRows, type CopyProgress } from './write.ts';
 /** All that a header says about the database. */
 type Source = Omit<BackupHeader, 'configuration'>;
 
-export interface LoadOptions {
+interface LoadOptions {
   /** The secret has to be the one of what is loaded; null: it comes from a database of the same configuration. */
   readonly sealer: Sealer | null;
   readonly onProgress?: (progress: CopyProgress) => void;
@@ -80,7 +80,7 @@ export async function loadDatabase(
 }
 
 /** A load under way. */
-export class Load {
+class Load {
   readonly #tx: Transaction;
   readonly #watch: StallDetector;
   readonly #options: LoadOptions;

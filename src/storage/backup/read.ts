@@ -11,7 +11,7 @@ import { readTar, TarError, type TarEntry } from './tar.ts';
 import { countRows } from './write.ts';
 
 /** Who reads a backup; what these reject with ends the reading. */
-export interface BackupVisitor {
+interface BackupVisitor {
   /** What it is, before anything else. */
   header?(header: BackupHeader): Promise<void> | void;
   /** A file of the configuration, by its name in the archive. */

@@ -25,7 +25,7 @@ export interface Snapshot {
 }
 
 /** Who makes the snapshot, and what ends it early. */
-export interface SnapshotOptions {
+interface SnapshotOptions {
   /** Of Klatch. */
   readonly version: string;
   readonly signal: AbortSignal;

@@ -1,5 +1,5 @@
 /** A copy whose database, disk or reader takes nothing for this long is given up. */
-export const STALL_MS = 10 * 60_000;
+const STALL_MS = 10 * 60_000;
 const LOOKS = 20;
 
 /**

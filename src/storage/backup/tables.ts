@@ -48,7 +48,7 @@ const DAY = /^delivery_attempt_(\d{8})$/;
 const DEFAULT_PARTITION = 'delivery_attempt_default';
 
 /** What a database consists of, as far as a backup is concerned. */
-export interface Contents {
+interface Contents {
   readonly tables: readonly BackupTable[];
   readonly days: readonly string[];
   /** Tables that are not Klatch's. */

@@ -20,9 +20,9 @@ const ASK_MS = 30_000;
 
 /** Moments at which an end leaves something different behind, in their order. */
 export const upgradeSteps = ['copying', 'copied', 'complete', 'set-aside', 'swapped'] as const;
-export type UpgradeStep = (typeof upgradeSteps)[number];
+type UpgradeStep = (typeof upgradeSteps)[number];
 
-export interface UpgradeOptions {
+interface UpgradeOptions {
   /** Of Klatch. */
   readonly version: string;
   /** Programs of the old version; null: search. */

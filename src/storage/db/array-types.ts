@@ -19,7 +19,7 @@ export function arrayTypes(): ArrayTypes {
 }
 
 /** An array in PostgreSQL's text form: every element quoted, so that nothing in it has a meaning. */
-export function arrayLiteral(elements: readonly (string | number | null)[]): string {
+function arrayLiteral(elements: readonly (string | number | null)[]): string {
   // Most are numbers, and V8 joins those by itself.
   if (elements.every((element) => typeof element === 'number')) return `{${elements.join(',')}}`;
   return `{${elements.map((element) => (element === null ? 'NULL' : quote(element))).join(',')}}`;

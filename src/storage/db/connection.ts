@@ -20,7 +20,7 @@ export interface ConnectionTarget {
   readonly lockTimeoutMs: number;
 }
 
-export interface ConnectionOptions {
+interface ConnectionOptions {
   /** True: statements are planned once, for any values. For sessions whose few statements are known to suffer none. */
   readonly genericPlans?: boolean;
   /** A notification of a channel this session listens to. */

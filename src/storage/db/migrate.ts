@@ -100,7 +100,7 @@ export async function migrate(pool: Pool, options: MigrateOptions = {}): Promise
   }, TIMEOUT_MS);
 }
 
-export interface MigrateOptions {
+interface MigrateOptions {
   /** Those of the program if not given. */
   readonly migrations?: readonly Migration[];
   /** Told in a sentence when somebody has to be waited for. */

@@ -17,7 +17,7 @@ export const UPGRADED = 'postgresql.upgraded';
 /** The cluster that it took the place of, with the major version behind. */
 export const OLD_PREFIX = 'postgresql.old-';
 
-export interface ClusterOptions {
+interface ClusterOptions {
   readonly dataDir: string;
   readonly clusterDir: string;
   readonly programs: Programs;

@@ -18,7 +18,7 @@ export const embeddedErrorCodes = [
   'upgrade-unfinished',
 ] as const;
 
-export type EmbeddedErrorCode = (typeof embeddedErrorCodes)[number];
+type EmbeddedErrorCode = (typeof embeddedErrorCodes)[number];
 
 /**
  * A failure of the private database server. `message` is one or more sentences that a person can act on: they name the

@@ -9,7 +9,7 @@ import { findPrograms } from './programs.ts';
 import { APP_DATABASE, APP_ROLE } from './readiness.ts';
 
 /** What a start of the private server would find. */
-export interface EmbeddedInspection {
+interface EmbeddedInspection {
   /** Of the programs: "18.4", and their folder. */
   readonly version: string;
   readonly binDir: string;

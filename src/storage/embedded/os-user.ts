@@ -22,7 +22,7 @@ export type OsUser =
   | { readonly kind: 'namespace'; readonly uid: 0; readonly gid: 0; readonly mappedUid: number };
 
 /** The folders that an account is chosen for. */
-export interface OsUserPaths {
+interface OsUserPaths {
   /** Klatch's data directory, a real path. */
   readonly dataDir: string;
   readonly clusterDir: string;

@@ -22,7 +22,7 @@ export interface Programs {
 }
 
 /** What the programs are chosen by. */
-export interface ProgramsWanted {
+interface ProgramsWanted {
   /** services.postgresql.bin-dir; null: search. */
   readonly binDir: string | null;
   /** Major version of the existing database files; null: there are none. */
@@ -31,7 +31,7 @@ export interface ProgramsWanted {
 }
 
 /** Where programs are searched; what is left out is looked up on this machine. */
-export interface SearchOptions {
+interface SearchOptions {
   readonly installation?: Installation;
   /** Folders of programs, in place of those of this machine. */
   readonly places?: readonly string[];

@@ -17,7 +17,7 @@ const UNREACHABLE_MS = 2_000;
 /** `cannot_connect_now`: it starts, recovers or stops. */
 const CANNOT_CONNECT_NOW = '57P03';
 
-export interface ReadinessOptions {
+interface ReadinessOptions {
   readonly clusterDir: string;
   /** True once the server's process has ended. */
   readonly ended: () => boolean | Promise<boolean>;

@@ -11,7 +11,7 @@ export interface Command {
 }
 
 /** How a program ended. `code` is null when a signal ended it, as happens when its time is up. */
-export interface ProgramResult {
+interface ProgramResult {
   readonly code: number | null;
   readonly stdout: string;
   readonly stderr: string;

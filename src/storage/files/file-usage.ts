@@ -8,7 +8,7 @@ export interface UsageLimits {
 }
 
 /** What files take. */
-export interface Usage {
+interface Usage {
   readonly bytes: number;
   readonly files: number;
 }

@@ -39,7 +39,7 @@ export interface NewUpload {
   readonly isResumable?: boolean;
 }
 
-export interface UploadLimits extends UsageLimits {
+interface UploadLimits extends UsageLimits {
   /** Uploads of one account that are not complete. */
   readonly unfinished: number;
 }

@@ -14,13 +14,13 @@ export interface Group {
 }
 
 /** A group in the list of all. */
-export interface ListedGroup extends Omit<Group, 'about'> {
+interface ListedGroup extends Omit<Group, 'about'> {
   /** Reverse webhooks that are not removed. */
   readonly hooks: number;
 }
 
 /** Which groups to list: by id, after this one. */
-export interface GroupPage {
+interface GroupPage {
   readonly after: number;
   readonly limit: number;
   /** Only those that are archived, or only those that are not; null: all. */
@@ -95,7 +95,7 @@ export async function lockGroup(tx: Transaction, id: ConversationId): Promise<Lo
 }
 
 /** What describes a group; what is left out stays as it is. */
-export interface GroupChanges {
+interface GroupChanges {
   readonly title?: string | undefined;
   /** Null: nothing is said. */
   readonly about?: string | null | undefined;
@@ -122,7 +122,7 @@ function definedOf(changes: GroupChanges): Partial<Pick<Group, 'title' | 'about'
 }
 
 /** A public group, as it is shown to those who look for one. */
-export interface PublicGroup {
+interface PublicGroup {
   readonly id: ConversationId;
   readonly title: string;
   readonly about: string | null;

@@ -16,7 +16,7 @@ export interface Invite {
 }
 
 /** An invitation to be made. */
-export interface NewInvite {
+interface NewInvite {
   readonly conversationId: ConversationId;
   readonly token: { readonly hash: string; readonly sealed: string };
   readonly createdBy: AccountId | null;

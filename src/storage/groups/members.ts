@@ -130,7 +130,7 @@ export async function findTargetAccount(sql: Sql | Transaction, user: string | n
 }
 
 /** A member in the list of a group. */
-export interface ListedMember {
+interface ListedMember {
   readonly id: AccountId;
   readonly nick: string;
   readonly name: string;

@@ -3,14 +3,14 @@ import type { AccountId, ConversationId } from '../../model/ids.ts';
 import type { Transaction } from '../db/connection.ts';
 
 /** What a member wants to be told of a conversation. */
-export interface NotificationSetting {
+interface NotificationSetting {
   readonly level: NotificationLevel;
   /** Nothing is told before this moment; it may be over. */
   readonly mutedUntil: Date | null;
 }
 
 /** What of it is to be changed. */
-export interface NotificationChange {
+interface NotificationChange {
   readonly level?: NotificationLevel | undefined;
   readonly mutedUntil?: Date | null | undefined;
 }

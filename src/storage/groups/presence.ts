@@ -9,7 +9,7 @@ export interface AccountSummary {
 }
 
 /** A person, and a conversation in which others see when the person comes and goes. */
-export interface PresenceRecipient extends AccountSummary {
+interface PresenceRecipient extends AccountSummary {
   readonly conversationId: ConversationId;
 }
 

@@ -25,7 +25,7 @@ export async function insertPrivateConversation(tx: Transaction, pair: Pair): Pr
 }
 
 /** Who of two accounts does not want to hear from the other. */
-export interface Blocks {
+interface Blocks {
   readonly byFirst: boolean;
   readonly bySecond: boolean;
 }

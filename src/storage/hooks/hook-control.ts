@@ -151,7 +151,7 @@ export async function redeliverOnly(tx: Transaction, hook: LockedHook, asked: re
 }
 
 /** What a hook was to deliver and never will. */
-export interface SkippedRange {
+interface SkippedRange {
   readonly firstSeq: Seq;
   readonly lastSeq: Seq;
   readonly count: number;

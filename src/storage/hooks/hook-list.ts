@@ -11,7 +11,7 @@ import {
 } from './hooks.ts';
 
 /** Whose doing the end of a hook was: its group's, by DELETE, or its target's, by a 410. */
-export type RemovedBy = 'client' | 'target';
+type RemovedBy = 'client' | 'target';
 
 /** A hook among those of all groups. */
 export interface ListedHook extends HookInfo {

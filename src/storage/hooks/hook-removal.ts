@@ -5,7 +5,7 @@ import { insertNotice } from '../messages/notices.ts';
 import type { AttemptRecord, Settlement } from './settlement.ts';
 
 /** A hook as its lane knows it, for what is told to its group. */
-export interface LaneNotice {
+interface LaneNotice {
   /** Whose hook, generation and epoch have to hold still. */
   readonly settlement: Settlement;
   readonly conversationId: ConversationId;

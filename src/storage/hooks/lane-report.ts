@@ -3,7 +3,7 @@ import type { ConversationId, HookId } from '../../model/ids.ts';
 import type { Sql } from '../db/connection.ts';
 
 /** A failed attempt as a hook's row remembers it: the last one of that hook. */
-export interface LaneError {
+interface LaneError {
   readonly hookId: HookId;
   readonly conversationId: ConversationId;
   /** The target's host, with its port where that is not the scheme's; its path and query never leave the database. */

@@ -115,7 +115,7 @@ export interface LogMessage {
 }
 
 /** Where to read on: messages of a conversation after a seq. */
-export interface ReadPosition {
+interface ReadPosition {
   readonly conversationId: ConversationId;
   readonly after: Seq;
   /** Messages, at most. */

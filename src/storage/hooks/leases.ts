@@ -8,7 +8,7 @@ export interface HeldPartition {
 }
 
 /** Who may claim, how much, and for how long. */
-export interface Claim {
+interface Claim {
   readonly holder: string;
   readonly leaseMs: number;
   /** Partitions that the process knows to be its own. */

@@ -1,7 +1,7 @@
 import type { HookId, Seq } from '../../model/ids.ts';
 
 /** What became of a request. `set_aside`: no attempt; the message was given up, since the target refuses it alone. */
-export type AttemptOutcome = 'delivered' | 'failed' | 'set_aside';
+type AttemptOutcome = 'delivered' | 'failed' | 'set_aside';
 
 /** The delivery log's row of one attempt. */
 export interface AttemptRecord {

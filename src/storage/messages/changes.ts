@@ -51,7 +51,7 @@ export interface ChangePage {
 }
 
 /** Which changes to read: those behind `afterRev`, so many rows at most, and rows only while their texts fit. */
-export interface ChangeRequest {
+interface ChangeRequest {
   readonly conversationId: ConversationId;
   readonly afterRev: Rev;
   readonly limit: number;

@@ -1,7 +1,7 @@
 import type { ConversationId } from '../../model/ids.ts';
 import type { Post, Posted } from './write-posts.ts';
 
-export interface QueueBounds {
+interface QueueBounds {
   readonly maxPosts: number;
   readonly maxBytes: number;
   readonly flushPosts: number;

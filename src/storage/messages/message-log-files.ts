@@ -1,7 +1,7 @@
 import type { Fragment, Sql } from '../db/connection.ts';
 
 /** What the writing statement takes in where posts of a flush carry files. */
-export interface FileFragments {
+interface FileFragments {
   /** CTEs between `fresh` and `numbered`; the last one, `accepted`, is `fresh` with `attachments`. */
   readonly taken: Fragment;
   /** A CTE behind `advanced`: the files belong to their messages. */

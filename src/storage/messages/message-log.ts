@@ -37,7 +37,7 @@ export interface MessageLogOptions {
 }
 
 /** Counters since the start, for metrics. */
-export interface MessageLogCounts {
+interface MessageLogCounts {
   commits: number;
   posted: number;
   /** Posts whose key was known: nothing was written for them. */

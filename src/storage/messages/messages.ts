@@ -6,7 +6,7 @@ import type { Fragment, Sql, Transaction } from '../db/connection.ts';
 import { removeAttached } from './attachments.ts';
 
 /** A stretch of a conversation: the messages next to a place, in the order of their seqs. */
-export interface HistoryRequest {
+interface HistoryRequest {
   readonly conversationId: ConversationId;
   /** Those before this one, the nearest; or those after it. */
   readonly direction: 'before' | 'after';
@@ -16,7 +16,7 @@ export interface HistoryRequest {
   readonly maxBytes: number;
 }
 
-export interface HistoryPage {
+interface HistoryPage {
   /** In ascending order, whichever direction was asked for. */
   readonly messages: readonly StoredMessage[];
   /** There are more in this direction. */

@@ -12,7 +12,7 @@ export interface MessagePosition {
 }
 
 /** What to search for, and in what. */
-export interface SearchRequest {
+interface SearchRequest {
   /** As people type it into a search box: words, "a phrase", or, -not. */
   readonly text: string;
   /** Only what this account is a member of is searched. */

@@ -7,7 +7,7 @@ import { LocalDatabaseError } from './local-error.ts';
 const TIMEOUT_MS = 15_000;
 
 /** Where Klatch will find the database: `host` is an address or the folder of the Unix socket. */
-export interface DatabaseAddress {
+interface DatabaseAddress {
   readonly host: string;
   readonly port: number;
 }
@@ -20,7 +20,7 @@ export function addressOf({ socketDir, port }: LocalCluster, listenAddresses: st
   return { host: hears('::', '::1') ? '::1' : socketDir, port };
 }
 
-export interface Verification {
+interface Verification {
   readonly cluster: LocalCluster;
   readonly address: DatabaseAddress;
   readonly hbaFile: string;

@@ -33,7 +33,7 @@ export async function findUnpushed(
 }
 
 /** What a fan-out goes by. */
-export interface FanOutRules {
+interface FanOutRules {
   /** Whose devices are told. */
   readonly kinds: readonly DeviceKind[];
   /** Accounts whose rows wait for `holdMs`, since they see what is written as it is. */
@@ -44,7 +44,7 @@ export interface FanOutRules {
 }
 
 /** What a fan-out did. */
-export interface FanOutRun {
+interface FanOutRun {
   /** Rows that were made or that grew. */
   readonly rows: number;
   /** Conversations that have more. */

@@ -135,7 +135,7 @@ export async function cancelRead(sql: Sql, positions: readonly ReadPosition[]): 
 }
 
 /** What was given up, by vendor. */
-export type Expired = readonly { readonly kind: DeviceKind; readonly count: number }[];
+type Expired = readonly { readonly kind: DeviceKind; readonly count: number }[];
 
 /**
  * Gives up, with rows in the log, what is due and stands for nothing younger than `afterMs`: also what waits for a vendor

@@ -1,7 +1,7 @@
 import type { Sql } from '../db/connection.ts';
 
 /** Work that one node at a time does for all of them. */
-export type Job = 'retention' | 'files';
+type Job = 'retention' | 'files';
 
 /**
  * Takes a duty for so long unless somebody has it, this node included; false: somebody has. Nobody has it for longer

@@ -49,7 +49,7 @@ export interface Removed {
 }
 
 /** A round of cleaning up. */
-export interface Round {
+interface Round {
   readonly nowMs: number;
   /** Awaited before each statement that deletes; the round ends with what it rejects with. */
   readonly beforeStep?: () => Promise<void>;

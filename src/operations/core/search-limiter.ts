@@ -1,6 +1,6 @@
 import { KlatchError } from '../../errors.ts';
 import type { AccountId } from '../../model/ids.ts';
-import { RateLimiter } from '../core/rate-limiter.ts';
+import { RateLimiter } from './rate-limiter.ts';
 
 const SEARCHES_PER_SECOND = 10;
 const SEARCHES_AT_ONCE = 100;

@@ -1,0 +1,137 @@
+import { readFileSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
+import { describe, expect, test } from '@jest/globals';
+import { cyclesIn, FOLDERS, importGraph, importsOf, root, sourceFiles, src } from './source-graph.ts';
+
+/**
+ * What each room of a layer imports of the others: exactly that, in an order in which each stands above all that it
+ * imports. A room is a folder of the layer, or a file beside them.
+ */
+const roomsOf: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
+  operations: {
+    core: [],
+    hooks: ['core'],
+    groups: ['core', 'hooks'],
+    auth: ['core', 'groups'],
+    accounts: ['core', 'auth'],
+    'account-table.ts': ['auth', 'accounts'],
+    describe: ['core'],
+    'group-table.ts': ['groups'],
+    messages: ['core'],
+    server: ['core'],
+    'table.ts': ['core', 'hooks', 'groups', 'accounts', 'account-table.ts', 'group-table.ts', 'messages', 'server'],
+  },
+  storage: {
+    db: [],
+    accounts: ['db'],
+    embedded: ['db'],
+    messages: ['db'],
+    hooks: ['db', 'messages'],
+    'database.ts': ['db', 'hooks'],
+    'open-database.ts': ['db', 'embedded', 'database.ts'],
+    push: ['db'],
+    retention: ['db', 'push'],
+    'rotate-secret.ts': ['db'],
+    backup: ['db', 'embedded', 'open-database.ts', 'retention', 'rotate-secret.ts'],
+    'database-report.ts': ['db'],
+    files: ['db'],
+    groups: ['db', 'accounts', 'messages'],
+    provision: ['db'],
+  },
+  cli: {
+    core: [],
+    'api.ts': ['core'],
+    'bash-completion.ts': [],
+    chat: ['core'],
+    'completion.ts': ['core', 'bash-completion.ts'],
+    'config.ts': ['core'],
+    data: ['core'],
+    group: ['core'],
+    hook: ['core', 'group'],
+    health: ['core', 'hook'],
+    'send.ts': ['core', 'group'],
+    setup: ['core'],
+    'serve.ts': ['core', 'setup'],
+    'user-admission.ts': ['core'],
+    'user.ts': ['core', 'group', 'user-admission.ts'],
+    'commands.ts': [
+      'core',
+      'api.ts',
+      'chat',
+      'completion.ts',
+      'config.ts',
+      'data',
+      'group',
+      'hook',
+      'health',
+      'send.ts',
+      'setup',
+      'serve.ts',
+      'user.ts',
+    ],
+    'program.ts': ['core', 'data', 'serve.ts', 'commands.ts'],
+  },
+};
+
+/** Files of one folder, without those of its subfolders. */
+const MAX_FILES = 30;
+
+/** The room of a file of a layer: its folder, or the file itself. */
+const roomOf = (layer: string, file: string): string => relative(join(src, layer), file).split('/')[0]!;
+
+describe('rooms', () => {
+  test.each(Object.keys(roomsOf))('of %s import each other as they are listed, in one direction', (layer) => {
+    const found = new Map<string, Set<string>>();
+    for (const [file, imports] of importGraph(join(src, layer))) {
+      const room = roomOf(layer, file);
+      const others = found.get(room) ?? new Set<string>();
+      found.set(room, others);
+      for (const target of imports) {
+        if (target.startsWith(join(src, layer, '/')) && roomOf(layer, target) !== room)
+          others.add(roomOf(layer, target));
+      }
+    }
+    const listed = roomsOf[layer]!;
+    const actual = Object.fromEntries([...found].map(([room, others]) => [room, [...others].sort()]));
+    expect(actual).toEqual(
+      Object.fromEntries(Object.entries(listed).map(([room, others]) => [room, [...others].sort()])),
+    );
+    const order = Object.keys(listed);
+    const upward = order.flatMap((room) =>
+      listed[room]!.filter((other) => order.indexOf(other) > order.indexOf(room)).map((other) => `${room} -> ${other}`),
+    );
+    expect(upward).toEqual([]);
+  });
+
+  test.each(FOLDERS)('no folder of %s has more than 30 files', (folder) => {
+    const counts = new Map<string, number>();
+    for (const file of sourceFiles(join(root, folder))) {
+      const place = relative(root, dirname(file));
+      counts.set(place, (counts.get(place) ?? 0) + 1);
+    }
+    expect([...counts].filter(([, count]) => count > MAX_FILES)).toEqual([]);
+  });
+
+  test.each(FOLDERS)('no file of %s imports itself through others', (folder) => {
+    expect(cyclesIn(importGraph(join(root, folder)))).toEqual([]);
+  });
+});
+
+test('every export is imported somewhere', () => {
+  const used = new Set<string>();
+  for (const folder of FOLDERS) {
+    for (const file of sourceFiles(join(root, folder))) {
+      for (const { target, names } of importsOf(file)) {
+        if (names === null) used.add(target);
+        else for (const name of names) used.add(`${target}:${name}`);
+      }
+    }
+  }
+  const declared = /^export (?:async )?(?:abstract )?(?:class|function\*?|const|let|type|interface) (\w+)/gm;
+  const unused = sourceFiles(src).flatMap((file) => {
+    if (used.has(file)) return [];
+    const names = [...readFileSync(file, 'utf8').matchAll(declared)].map(([, name]) => name!);
+    return names.filter((name) => !used.has(`${file}:${name}`)).map((name) => `${relative(root, file)}: ${name}`);
+  });
+  expect(unused).toEqual([]);
+});

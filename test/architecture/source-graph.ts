@@ -1,0 +1,70 @@
+import { readFileSync, readdirSync } from 'node:fs';
+import { dirname, join, relative, resolve } from 'node:path';
+
+export const root = resolve(import.meta.dirname, '../..');
+export const src = join(root, 'src');
+/** The folders of the project that hold TypeScript. */
+export const FOLDERS = ['src', 'test', 'scripts', 'bench', 'faults'] as const;
+
+/** All files of TypeScript below a folder, absolute, sorted. */
+export function sourceFiles(folder: string): string[] {
+  return readdirSync(folder, { withFileTypes: true, recursive: true })
+    .filter((entry) => entry.isFile() && entry.name.endsWith('.ts'))
+    .map((entry) => join(entry.parentPath, entry.name))
+    .sort();
+}
+
+/** A file that another one imports, and the names that it takes; null: all of them. */
+export interface Import {
+  readonly target: string;
+  readonly names: readonly string[] | null;
+}
+
+const STATIC = /(?:^|\n)\s*(?:import|export)\s+(?:type\s+)?([^'";]*?)\s*from\s*'(\.[^']+)'/g;
+const BARE = /(?:^|\n)\s*import\s+'(\.[^']+)'/g;
+const DYNAMIC = /\bimport\(\s*'(\.[^']+)'\s*\)\)?(?:\.(\w+))?/g;
+
+/** The project's own files that a file names in import and export statements, type imports too. */
+export function importsOf(file: string): Import[] {
+  const text = readFileSync(file, 'utf8');
+  const at = (specifier: string): string => resolve(dirname(file), specifier);
+  return [
+    ...[...text.matchAll(STATIC)].map(([, clause, specifier]) => ({ target: at(specifier!), names: namesIn(clause!) })),
+    ...[...text.matchAll(BARE)].map(([, specifier]) => ({ target: at(specifier!), names: [] })),
+    ...[...text.matchAll(DYNAMIC)].map(([, specifier, name]) => {
+      return { target: at(specifier!), names: name === undefined ? null : [name] };
+    }),
+  ];
+}
+
+/** `{ a, type B, c as d }` names a, B and c; `* as all` names everything. */
+function namesIn(clause: string): string[] | null {
+  const braces = /\{([^}]*)\}/.exec(clause);
+  if (braces === null) return null;
+  const parts = braces[1]!.split(',').map((part) => part.trim());
+  return parts.filter((part) => part !== '').map((part) => part.replace(/^type\s+/, '').split(/\s+as\s+/)[0]!);
+}
+
+/** What each file of a folder imports of the project's own files. */
+export function importGraph(folder: string): Map<string, readonly string[]> {
+  return new Map(sourceFiles(folder).map((file) => [file, importsOf(file).map(({ target }) => target)]));
+}
+
+/** Ways on which a file imports itself through others, with paths from the project's root. */
+export function cyclesIn(graph: ReadonlyMap<string, readonly string[]>): string[] {
+  const state = new Map<string, 'open' | 'done'>();
+  const cycles: string[] = [];
+  const visit = (file: string, path: string[]): void => {
+    if (state.get(file) === 'done') return;
+    if (state.get(file) === 'open') {
+      const cycle = [...path.slice(path.indexOf(file)), file];
+      cycles.push(cycle.map((each) => relative(root, each)).join(' -> '));
+      return;
+    }
+    state.set(file, 'open');
+    for (const next of graph.get(file) ?? []) visit(next, [...path, file]);
+    state.set(file, 'done');
+  };
+  for (const file of graph.keys()) visit(file, []);
+  return cycles;
+}
