@@ -41,7 +41,7 @@ check: $(INSTALLED) ## types, lint, format, architecture, generated documents
 	@npm run --silent lint
 	@npm run --silent format
 	@npm run --silent docs -- --check
-	@npm run --silent test -- test/architecture.test.ts
+	@npm run --silent test -- test/architecture
 
 build: $(INSTALLED) ## bundle the server into one script (build/bundle/klatch.cjs)
 	@npm run --silent package -- bundle

@@ -1,12 +1,12 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { postJson } from '../test/support/server.ts';
 import { ServerProcess } from '../test/support/server-process.ts';
-import { residentMiB } from './cpu.ts';
+import { residentMiB } from './support/cpu.ts';
 import { fillLog } from './seed-data.ts';
 import { SETTINGS } from './intake.ts';
 import { postMessages } from './load.ts';
 import { BenchProcess } from './process.ts';
-import { report, round } from './report.ts';
+import { report, round } from './support/report.ts';
 
 const MESSAGES = 1_000_000;
 const BATCH = 50;
@@ -56,12 +56,12 @@ export async function benchBacklog(size = backlogSize(process.env)): Promise<boo
   const server = await ServerProcess.create(SETTINGS);
   const stops: (() => Promise<void>)[] = [() => server.remove()];
   try {
-    const sink = await BenchProcess.start('message-sink.ts');
+    const sink = await BenchProcess.start('programs/message-sink.ts');
     stops.unshift(() => sink.process.stop());
-    const bareSink = await BenchProcess.start('message-sink.ts');
+    const bareSink = await BenchProcess.start('programs/message-sink.ts');
     stops.unshift(() => bareSink.process.stop());
     // One hook in order has one request under way, and so has the loop.
-    const bare = await BenchProcess.start('bare-undici.ts', [bareSink.first, '1', String(size.batch)]);
+    const bare = await BenchProcess.start('programs/bare-undici.ts', [bareSink.first, '1', String(size.batch)]);
     stops.unshift(() => bare.process.stop());
     await server.start();
     const group = await server.createGroup('Backlog');

@@ -239,7 +239,7 @@ async function main(): Promise<void> {
     console.log(
       '\n| While one source sends 100 a second | Body | p99 of `/v1/status` | Without an answer |\n| --- | --- | --- | --- |',
     );
-    const asker = await BenchProcess.start('status-asker.ts', [server.url]);
+    const asker = await BenchProcess.start('programs/status-asker.ts', [server.url]);
     const idle = await statusWhile(asker.process, null);
     console.log(`| nothing | – | ${ms(idle.p99)} | ${idle.unanswered} |`);
     for (const row of [...rows.filter(({ target }) => !target.isOperation), ...operations.slice(0, 6)]) {

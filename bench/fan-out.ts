@@ -1,8 +1,8 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { noPreparation, openOrStop, type BenchSession, type RoundResult } from './bench-session.ts';
-import { machineMs } from './clock.ts';
-import { LiveStage, Posters, type Side } from './live-stage.ts';
-import { median, percentile, report, round } from './report.ts';
+import { machineMs } from './support/clock.ts';
+import { LiveStage, Posters, type Side } from './live/live-stage.ts';
+import { median, percentile, report, round } from './support/report.ts';
 
 const CLIENTS = 1_000;
 const ROUNDS = 5;

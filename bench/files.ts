@@ -6,10 +6,10 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { ServerProcess } from '../test/support/server-process.ts';
-import { cpuSeconds } from './cpu.ts';
+import { cpuSeconds } from './support/cpu.ts';
 import { crowd } from './seed-users.ts';
 import { BenchProcess } from './process.ts';
-import { median, report, round } from './report.ts';
+import { median, report, round } from './support/report.ts';
 
 const settle = promisify(execFile);
 
@@ -50,7 +50,7 @@ export async function benchFiles(): Promise<boolean> {
     const [token] = await crowd(server, group, 1);
     const folder = join(server.dataDir, 'bare');
     await mkdir(folder);
-    const bare = await BenchProcess.start('bare-files.ts', [folder]);
+    const bare = await BenchProcess.start('programs/bare-files.ts', [folder]);
     stops.unshift(() => bare.process.stop());
     const bareUrl = `http://127.0.0.1:${bare.first}`;
     const klatch = new KlatchFiles(server.url, token!);

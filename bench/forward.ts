@@ -6,7 +6,7 @@ import { appendToLogs } from './seed-data.ts';
 import { SETTINGS } from './intake.ts';
 import { postMessages } from './load.ts';
 import { BenchProcess } from './process.ts';
-import { median, report, round } from './report.ts';
+import { median, report, round } from './support/report.ts';
 
 /** Rounds until V8 has compiled what is hot, in all of them. */
 const WARM_UP_ROUNDS = 3;
@@ -40,9 +40,9 @@ export async function benchForward(): Promise<boolean> {
   const server = await ServerProcess.create(`${SETTINGS}\ndelivery { per-host = ${CONNECTIONS} }`);
   const stops: (() => Promise<void>)[] = [() => server.remove()];
   try {
-    const sink = await BenchProcess.start('sink.ts');
+    const sink = await BenchProcess.start('programs/sink.ts');
     stops.unshift(() => sink.process.stop());
-    const bare = await BenchProcess.start('bare-undici.ts', [sink.first, String(CONNECTIONS)]);
+    const bare = await BenchProcess.start('programs/bare-undici.ts', [sink.first, String(CONNECTIONS)]);
     stops.unshift(() => bare.process.stop());
     await server.start();
     const groups: TestGroup[] = [];
@@ -69,7 +69,7 @@ export async function openForward(): Promise<BenchSession> {
   const server = await ServerProcess.create(`${SETTINGS}\ndelivery { per-host = ${CONNECTIONS} }`);
   const stops: (() => Promise<void>)[] = [() => server.remove()];
   return openOrStop(stops, async () => {
-    const sink = await BenchProcess.start('sink.ts');
+    const sink = await BenchProcess.start('programs/sink.ts');
     stops.unshift(() => sink.process.stop());
     await server.start();
     const groups: TestGroup[] = [];

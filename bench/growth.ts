@@ -1,13 +1,13 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { TestGroup } from '../test/support/server.ts';
 import { ServerProcess } from '../test/support/server-process.ts';
-import { residentMiB } from './cpu.ts';
+import { residentMiB } from './support/cpu.ts';
 import { fill, measureDisk, type DiskBytes, type Filling } from './seed-data.ts';
 import { CONNECTIONS, DELIVERIES, GROUPS as FORWARD_GROUPS, registerHooks, timeForward } from './forward.ts';
 import { SETTINGS } from './intake.ts';
 import { runLoad } from './load.ts';
 import { BenchProcess } from './process.ts';
-import { median, report, round } from './report.ts';
+import { median, report, round } from './support/report.ts';
 
 const ROUNDS = 5;
 /** A round's posts go to the two servers in turns as short as this, so that what else the machine does meets both. */
@@ -58,7 +58,7 @@ export async function benchGrowth(): Promise<boolean> {
   const servers = { empty: await ServerProcess.create(settings), filled: await ServerProcess.create(settings) };
   const stops: (() => Promise<void>)[] = [() => servers.empty.remove(), () => servers.filled.remove()];
   try {
-    const sink = await BenchProcess.start('sink.ts');
+    const sink = await BenchProcess.start('programs/sink.ts');
     stops.unshift(() => sink.process.stop());
     await servers.empty.start();
     await servers.filled.start();

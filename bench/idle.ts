@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { residentMiB } from './cpu.ts';
-import { LiveStage, type Side } from './live-stage.ts';
-import { median, report, round } from './report.ts';
+import { residentMiB } from './support/cpu.ts';
+import { LiveStage, type Side } from './live/live-stage.ts';
+import { median, report, round } from './support/report.ts';
 
 const SESSIONS = 10_000;
 const ROUNDS = 3;

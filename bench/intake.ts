@@ -2,11 +2,11 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ServerProcess } from '../test/support/server-process.ts';
 import { noPreparation, openOrStop, type BenchSession, type RoundResult } from './bench-session.ts';
-import { cpuSeconds, residentMiB } from './cpu.ts';
+import { cpuSeconds, residentMiB } from './support/cpu.ts';
 import { runLoad, type LoadResult } from './load.ts';
-import { countOf, metricsUrl } from './metrics.ts';
+import { countOf, metricsUrl } from './support/metrics.ts';
 import { BenchProcess } from './process.ts';
-import { median, report, round } from './report.ts';
+import { median, report, round } from './support/report.ts';
 
 const ROUNDS = 7;
 const CONNECTIONS = 64;
@@ -62,8 +62,11 @@ export async function benchIntake(): Promise<boolean> {
   try {
     await server.start();
     const paths = await createGroups(server);
-    const bare = await BenchProcess.start('bare-express.ts');
-    const single = await BenchProcess.start('one-commit-each.ts', [join(server.dataDir, 'postgresql.run'), '5432']);
+    const bare = await BenchProcess.start('programs/bare-express.ts');
+    const single = await BenchProcess.start('programs/one-commit-each.ts', [
+      join(server.dataDir, 'postgresql.run'),
+      '5432',
+    ]);
     stops.unshift(
       () => bare.process.stop(),
       () => single.process.stop(),

@@ -5,12 +5,12 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { eventually } from '../test/support/eventually.ts';
 import { postJson, type TestGroup } from '../test/support/server.ts';
 import { ServerProcess } from '../test/support/server-process.ts';
-import { latenciesOf, takeArrivals, type Latencies } from './arrivals-log.ts';
+import { latenciesOf, takeArrivals, type Latencies } from './support/arrivals-log.ts';
 import { SETTINGS } from './intake.ts';
-import { countOf, metricsUrl } from './metrics.ts';
+import { countOf, metricsUrl } from './support/metrics.ts';
 import { BenchProcess } from './process.ts';
-import { median, percentile, report, round } from './report.ts';
-import { postOnSchedule, type ScheduleResult } from './schedule.ts';
+import { median, percentile, report, round } from './support/report.ts';
+import { postOnSchedule, type ScheduleResult } from './support/schedule.ts';
 import { ownNetwork, silenceNames, type SilentNames } from './dns-blackhole.ts';
 
 const PAIRS = 5;
@@ -82,7 +82,7 @@ async function measureAll(names: SilentNames | null): Promise<boolean> {
     const server = await ServerProcess.create(BENCH_SETTINGS, names === null ? {} : { within: names.command });
     stops.unshift(() => server.remove());
     const listeners = addresses().filter(({ kind }) => kind !== 'dead');
-    const receivers = await BenchProcess.start('arrivals.ts', [
+    const receivers = await BenchProcess.start('programs/arrivals.ts', [
       listeners.map(({ kind, ip }) => `${ip}=${kind === 'healthy' ? 'parting' : kind}`).join(','),
     ]);
     stops.unshift(() => receivers.process.stop());

@@ -2,13 +2,13 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { eventually } from '../test/support/eventually.ts';
 import { postJson, type TestGroup } from '../test/support/server.ts';
 import { ServerProcess } from '../test/support/server-process.ts';
-import { latenciesOf, takeArrivals } from './arrivals-log.ts';
+import { latenciesOf, takeArrivals } from './support/arrivals-log.ts';
 import { SETTINGS } from './intake.ts';
 import { runLoad } from './load.ts';
-import { countOf, metricsUrl } from './metrics.ts';
+import { countOf, metricsUrl } from './support/metrics.ts';
 import { BenchProcess } from './process.ts';
-import { median, percentile, report, round } from './report.ts';
-import { postOnSchedule } from './schedule.ts';
+import { median, percentile, report, round } from './support/report.ts';
+import { postOnSchedule } from './support/schedule.ts';
 
 const ROUNDS = 5;
 /** With one hook each. */
@@ -53,9 +53,9 @@ export async function benchLatency(): Promise<boolean> {
   const server = await ServerProcess.create(`${SETTINGS}\ndelivery { per-host = ${CONNECTIONS} }`);
   const stops: (() => Promise<void>)[] = [() => server.remove()];
   try {
-    const receivers = await BenchProcess.start('arrivals.ts', ['127.0.0.1=healthy']);
+    const receivers = await BenchProcess.start('programs/arrivals.ts', ['127.0.0.1=healthy']);
     stops.unshift(() => receivers.process.stop());
-    const bare = await BenchProcess.start('bare-forwarder.ts', [receivers.first, String(CONNECTIONS)]);
+    const bare = await BenchProcess.start('programs/bare-forwarder.ts', [receivers.first, String(CONNECTIONS)]);
     stops.unshift(() => bare.process.stop());
     await server.start();
     const groups: TestGroup[] = [];

@@ -1,5 +1,5 @@
-import { HttpConnection, postOf } from './http-connection.ts';
-import { percentile } from './report.ts';
+import { HttpConnection, postOf } from './support/http-connection.ts';
+import { percentile } from './support/report.ts';
 
 /** What a closed loop of posts saw. Times in ms. */
 export interface LoadResult {

@@ -8,12 +8,12 @@ import { createAppleKey, createTls } from '../test/push/keys.ts';
 import type { TestGroup } from '../test/support/server.ts';
 import { SECRET, ServerProcess } from '../test/support/server-process.ts';
 import { noPreparation, openOrStop, stopAll, type BenchSession, type RoundResult } from './bench-session.ts';
-import { cpuSeconds } from './cpu.ts';
+import { cpuSeconds } from './support/cpu.ts';
 import { crowd } from './seed-users.ts';
 import { asSuperuser } from './seed-data.ts';
 import { SETTINGS } from './intake.ts';
 import { BenchProcess } from './process.ts';
-import { median, report, round } from './report.ts';
+import { median, report, round } from './support/report.ts';
 
 /** Rounds until V8 has compiled what is hot, in all of them. */
 const WARM_UP_ROUNDS = 2;
@@ -48,8 +48,8 @@ export async function benchPush(): Promise<boolean> {
       stage.stops.unshift(() => started.process.stop());
       return started;
     };
-    const bare = await start('bare-h2.ts', [sink.first, stage.authority, String(STREAMS)]);
-    const driver = await start('apple-driver.ts', [sink.first, stage.authority, stage.p8, String(STREAMS)]);
+    const bare = await start('programs/bare-h2.ts', [sink.first, stage.authority, String(STREAMS)]);
+    const driver = await start('programs/apple-driver.ts', [sink.first, stage.authority, stage.p8, String(STREAMS)]);
     const database = Number(readFileSync(join(server.dataDir, 'postgresql/postmaster.pid'), 'utf8').split('\n')[0]);
     const rate = async (process: BenchProcess): Promise<number> => {
       const done = sink.process.ask(`count ${PUSHES}`);
@@ -106,7 +106,10 @@ async function openStage(): Promise<Stage> {
       return join(folder, name);
     };
     const [authority, p8] = [file('ca.pem', tls.authority), file('key.p8', createAppleKey().p8)];
-    const sink = await BenchProcess.start('apns-sink.ts', [file('cert.pem', tls.cert), file('cert.key', tls.key)]);
+    const sink = await BenchProcess.start('programs/apns-sink.ts', [
+      file('cert.pem', tls.cert),
+      file('cert.key', tls.key),
+    ]);
     stops.unshift(() => sink.process.stop());
     const server = await ServerProcess.create(settings(sink.first, authority, p8));
     stops.unshift(() => server.remove());

@@ -12,7 +12,7 @@ import { benchIdle } from './idle.ts';
 import { benchIntake } from './intake.ts';
 import { benchIsolation } from './isolation.ts';
 import { benchLatency } from './latency.ts';
-import { packagedOptions } from './packaged-options.ts';
+import { packagedOptions } from './support/packaged-options.ts';
 import { benchPush } from './push.ts';
 import { benchStart } from './start.ts';
 import { benchSync } from './sync.ts';

@@ -7,7 +7,7 @@ import { createInterface } from 'node:readline';
 import { openFanOut } from './fan-out.ts';
 import { openForward } from './forward.ts';
 import { openIntake } from './intake.ts';
-import { packagedOptions } from './packaged-options.ts';
+import { packagedOptions } from './support/packaged-options.ts';
 import { openPush } from './push.ts';
 import type { BenchSession } from './bench-session.ts';
 

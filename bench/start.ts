@@ -9,7 +9,7 @@ import { LOADER } from '../scripts/package/runtime.ts';
 import { findControlSocket } from '../src/data-dir/control-socket-path.ts';
 import { askControl } from '../test/support/control.ts';
 import { ServerProcess } from '../test/support/server-process.ts';
-import { median, report, round } from './report.ts';
+import { median, report, round } from './support/report.ts';
 
 const ROUNDS = 15;
 /** Times the start of the empty program. */

@@ -1,7 +1,7 @@
-import { LiveStage, type Side } from './live-stage.ts';
-import { median, report, round } from './report.ts';
+import { LiveStage, type Side } from './live/live-stage.ts';
+import { median, report, round } from './support/report.ts';
 import { fillLog } from './seed-data.ts';
-import { cpuSeconds, residentMiB } from './cpu.ts';
+import { cpuSeconds, residentMiB } from './support/cpu.ts';
 
 const CLIENTS = 1_000;
 const MESSAGES = 10_000;

@@ -1,4 +1,4 @@
-import { median } from '../bench/report.ts';
+import { median } from '../bench/support/report.ts';
 import type { FaultResult } from './fault.ts';
 import type { Machine } from './machine.ts';
 import type { Recovery } from './stage.ts';

@@ -1,7 +1,12 @@
 import { join } from 'node:path';
 import { errorKinds } from '../src/errors.ts';
 import { scopeMeanings } from '../src/model/scopes.ts';
-import { commonErrors, describeOperation, isForHttp, type JsonSchema } from '../src/operations/describe/operation-docs.ts';
+import {
+  commonErrors,
+  describeOperation,
+  isForHttp,
+  type JsonSchema,
+} from '../src/operations/describe/operation-docs.ts';
 import { alternativesOf, fieldsOf } from '../src/operations/describe/schema-fields.ts';
 import type { Operation } from '../src/operations/core/operation.ts';
 import { operationTable } from '../src/operations/table.ts';

@@ -2,7 +2,7 @@ import type { Command, Help } from 'commander';
 import { exitCodeMeanings } from '../src/cli/core/exit-codes.ts';
 import { SCHEMA, type SettingKey } from '../src/config/schema.ts';
 import { documentedProgram, examplesOf, leavesOf, nameOf } from './command-line-page.ts';
-import type { ReferenceDocument } from './docs.ts';
+import type { ReferenceDocument } from './reference-document.ts';
 import { bold, italic, item, manualPage, prose, roff, section, usage, verbatim } from './roff.ts';
 
 const FILES: readonly (readonly [string, string])[] = [

@@ -90,11 +90,8 @@ export class Server {
     this.#parts = new Lifecycle(log);
     this.#limit = new ConnectionLimit(clientConnections(), log);
     this.#lookup = createDnsResolver(config.delivery);
-    this.#record = new ServerStateFile(config.dataDir, {
-      version: readVersion(),
-      startId: startIdOf(process.env),
-      log,
-    });
+    const start = { version: readVersion(), startId: startIdOf(process.env), log };
+    this.#record = new ServerStateFile(config.dataDir, start);
     this.#explain = explain;
   }
 

@@ -1,5 +1,5 @@
 /** `make bench BASE=<commit>`: this tree beside a former one, in turns on the same machine. */
-import { round } from '../report.ts';
+import { round } from '../support/report.ts';
 import { hasSessions, runWhole, Session, type Measurement } from './side.ts';
 import { isNarrow, judge, ratioInterval, type RatioInterval } from './statistics.ts';
 import { checkOut, THIS_TREE, type Tree } from './tree.ts';

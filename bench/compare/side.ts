@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { RoundResult } from '../bench-session.ts';
-import { serverCpuSeconds } from '../cpu.ts';
+import { serverCpuSeconds } from '../support/cpu.ts';
 import type { Tree } from './tree.ts';
 
 /** What was measured of one tree within a pair. */

@@ -1,5 +1,10 @@
 import type { PushContent } from '../config/config.ts';
-import { OTHERS_CHARACTERS, SHOWN_MESSAGES, type ShownMessage, type NotifiedContent } from '../storage/push/push-content.ts';
+import {
+  OTHERS_CHARACTERS,
+  SHOWN_MESSAGES,
+  type ShownMessage,
+  type NotifiedContent,
+} from '../storage/push/push-content.ts';
 import type { PushNotification } from './vendors/vendor.ts';
 
 /** What makes a note beside its subject. */

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { expect, test } from '@jest/globals';
 import { rateOf } from '../../bench/compare/side.ts';
-import { serverCpuSeconds } from '../../bench/cpu.ts';
+import { serverCpuSeconds } from '../../bench/support/cpu.ts';
 
 test('the rate of a run is that of the last line of JSON of its benchmark', () => {
   const lines = [

@@ -1,7 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { readReference, renderConfiguration } from '../../scripts/docs.ts';
+import { renderConfiguration } from '../../scripts/docs.ts';
+import { readReference } from '../../scripts/reference-document.ts';
 import { listAssets, readAsset } from '../../src/assets.ts';
 import { valueRule } from '../../src/config/value-types.ts';
 import { scanLines } from '../../src/config/line-scanner.ts';

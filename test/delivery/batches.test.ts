@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { postJson } from '../support/server.ts';
-import { LaneFixture, rangeOf, seqs, upTo } from './lane-fixture.ts';
+import { LaneFixture, rangeOf, seqs, upTo } from './fixtures/lane-fixture.ts';
 
 let lane: LaneFixture;
 beforeEach(async () => {

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { LaneFixture, seqs } from './lane-fixture.ts';
+import { LaneFixture, seqs } from './fixtures/lane-fixture.ts';
 
 let lane: LaneFixture;
 beforeEach(async () => {

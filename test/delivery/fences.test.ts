@@ -13,7 +13,7 @@ import { holdOpen, isWaiting, makeGroups, makeHook, post, UNTROUBLED, until } fr
 import type { StoredGroup } from '../storage/fixture.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { Receiver } from '../support/receiver.ts';
-import { HeldLookups, LaneManagerFixture, patientClient, PATIENT_MS, SEALER } from './lane-manager-fixture.ts';
+import { HeldLookups, LaneManagerFixture, patientClient, PATIENT_MS, SEALER } from './fixtures/lane-manager-fixture.ts';
 
 // What keeps a lane from sending, and its settlements from counting, once the hook is not its own any more.
 

@@ -3,7 +3,7 @@ import { afterEach, describe, expect, test } from '@jest/globals';
 import { eventually } from '../support/eventually.ts';
 import { ask } from '../contract/hook-fixture.ts';
 import { postJson } from '../support/server.ts';
-import { LaneFixture } from './lane-fixture.ts';
+import { LaneFixture } from './fixtures/lane-fixture.ts';
 
 const FIRST_WAIT_MS = 1_000;
 

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { eventually } from '../support/eventually.ts';
-import { LaneFixture, rangeOf, seqs } from './lane-fixture.ts';
+import { LaneFixture, rangeOf, seqs } from './fixtures/lane-fixture.ts';
 
 let lane: LaneFixture;
 afterEach(() => lane.stop());

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { MAX_IN_FLIGHT } from '../../src/delivery/unordered-strategy.ts';
 import { eventually } from '../support/eventually.ts';
 import { postJson } from '../support/server.ts';
-import { LaneFixture, rangeOf, seqs, upTo } from './lane-fixture.ts';
+import { LaneFixture, rangeOf, seqs, upTo } from './fixtures/lane-fixture.ts';
 
 let lane: LaneFixture;
 beforeEach(async () => {

@@ -8,7 +8,9 @@ import { eventually } from '../support/eventually.ts';
 import { TestServer } from '../support/server.ts';
 import { createGroup, createPeople, type People } from './fixture.ts';
 
-type ReceivedEvents = { [Event in 'membersChanged' | 'conversationsChanged' | 'tokensRevoked' | 'hooksChanged']: unknown[] };
+type ReceivedEvents = {
+  [Event in 'membersChanged' | 'conversationsChanged' | 'tokensRevoked' | 'hooksChanged']: unknown[];
+};
 
 let server: TestServer;
 let people: People;
@@ -22,7 +24,9 @@ beforeAll(async () => {
   database = server.database.open();
   other = new PostgresBus(database, silentLog(), { node: 'another' });
   const take = (event: keyof ReceivedEvents) => (items: readonly unknown[]) => void received[event].push(...items);
-  other.subscribe(Object.fromEntries(Object.keys(received).map((e) => [e, take(e as keyof ReceivedEvents)])) as Partial<BusEvents>);
+  other.subscribe(
+    Object.fromEntries(Object.keys(received).map((e) => [e, take(e as keyof ReceivedEvents)])) as Partial<BusEvents>,
+  );
   other.start();
   // It listens from some moment on.
   await eventually(
@@ -54,7 +58,9 @@ async function eventsOf(work: () => Promise<unknown>): Promise<ReceivedEvents> {
   await work();
   const end = await barrier();
   const ours = (item: unknown): boolean => item !== end && (item as { conversationId?: number }).conversationId !== end;
-  return Object.fromEntries(Object.entries(received).map(([event, items]) => [event, items.filter(ours)])) as ReceivedEvents;
+  return Object.fromEntries(
+    Object.entries(received).map(([event, items]) => [event, items.filter(ours)]),
+  ) as ReceivedEvents;
 }
 
 describe('a change of a group is told to every node behind its commit', () => {

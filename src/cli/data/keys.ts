@@ -6,7 +6,13 @@ import type { Owner } from '../../config/durable-file.ts';
 import { quote } from '../../config/edit.ts';
 import { findConfigFile } from '../../config/tree.ts';
 import { ConfigNotFoundError, NotConfiguredError } from '../../config/problem.ts';
-import { checkServerKeys, createServerKeys, describePublicFile, isReadableByOthers, serverKeyFiles } from '../../config/server-key-files.ts';
+import {
+  checkServerKeys,
+  createServerKeys,
+  describePublicFile,
+  isReadableByOthers,
+  serverKeyFiles,
+} from '../../config/server-key-files.ts';
 import { SIGNING_KEYS } from '../../model/server-key.ts';
 import { ownerOf } from '../core/privileges.ts';
 import { type CommandContext, print, printError, printJson } from '../core/context.ts';

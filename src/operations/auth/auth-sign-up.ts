@@ -11,7 +11,15 @@ import { withEventsAfterCommit, type PendingEvents } from '../core/group-transac
 import { acceptInvite, inviteSchema } from '../groups/join-group.ts';
 import { defineOperation } from '../core/operation.ts';
 import type { Services } from '../core/services.ts';
-import { accountDeactivated, hashOpaqueToken, labelSchema, openSession, publishOpenedSession, signedInSchema, type OpenedSession } from './sign-in.ts';
+import {
+  accountDeactivated,
+  hashOpaqueToken,
+  labelSchema,
+  openSession,
+  publishOpenedSession,
+  signedInSchema,
+  type OpenedSession,
+} from './sign-in.ts';
 import { nickSchema, titleSchema } from '../core/schemas.ts';
 
 interface SignUp {

@@ -3,7 +3,16 @@ import { KlatchError } from '../../errors.ts';
 import type { AccountId } from '../../model/ids.ts';
 import type { ActingMember } from '../../storage/groups/departures.ts';
 import { userReference } from '../core/account-reference.ts';
-import { actingMembers, revocationOptions, revokedAccessSchema, endAdminRole, endMembership, requireRevocationRights, requireNoRevocationOptions, requireTokenScope } from './access-revocation.ts';
+import {
+  actingMembers,
+  revocationOptions,
+  revokedAccessSchema,
+  endAdminRole,
+  endMembership,
+  requireRevocationRights,
+  requireNoRevocationOptions,
+  requireTokenScope,
+} from './access-revocation.ts';
 import { changeGroup } from '../core/group-transaction.ts';
 import { changeRole, requireMember } from './members.ts';
 import { defineConversationOperation } from '../core/operation.ts';

@@ -1,13 +1,28 @@
 import * as z from 'zod';
 import { KlatchError } from '../../errors.ts';
 import type { GroupRole } from '../../model/roles.ts';
-import { findTargetAccount, findGroupRole, findOwner, listMembers, updateRole, type TargetAccount } from '../../storage/groups/members.ts';
+import {
+  findTargetAccount,
+  findGroupRole,
+  findOwner,
+  listMembers,
+  updateRole,
+  type TargetAccount,
+} from '../../storage/groups/members.ts';
 import type { ActingMember } from '../../storage/groups/departures.ts';
 import { findBlocks } from '../../storage/groups/private-conversations.ts';
 import { addToGroup } from './add-member.ts';
 import { userNotFound, requireActiveAccount, userReference } from '../core/account-reference.ts';
 import { translateReadErrors } from '../core/database-errors.ts';
-import { actingMembers, revocationOptions, revokedAccessSchema, endAdminRole, endMembership, requireNoRevocationOptions, requireTokenScope } from './access-revocation.ts';
+import {
+  actingMembers,
+  revocationOptions,
+  revokedAccessSchema,
+  endAdminRole,
+  endMembership,
+  requireNoRevocationOptions,
+  requireTokenScope,
+} from './access-revocation.ts';
 import { changeGroup, type Authority, type LockedGroup } from '../core/group-transaction.ts';
 import { defineConversationOperation } from '../core/operation.ts';
 import { limitSchema, pageOf } from '../core/page.ts';

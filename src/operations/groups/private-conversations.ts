@@ -3,7 +3,12 @@ import { KlatchError } from '../../errors.ts';
 import type { ConversationId } from '../../model/ids.ts';
 import type { Sql, Transaction } from '../../storage/db/connection.ts';
 import { insertNotice } from '../../storage/messages/notices.ts';
-import { findBlocks, findPrivateConversation, insertPrivateConversation, type Pair } from '../../storage/groups/private-conversations.ts';
+import {
+  findBlocks,
+  findPrivateConversation,
+  insertPrivateConversation,
+  type Pair,
+} from '../../storage/groups/private-conversations.ts';
 import type { TargetAccount, MembershipCounts } from '../../storage/groups/members.ts';
 import { lockMembershipCounts, requireQuota } from './add-member.ts';
 import { requireActiveAccount, userReference } from '../core/account-reference.ts';

@@ -2,7 +2,13 @@ import * as z from 'zod';
 import { KlatchError } from '../../errors.ts';
 import type { AccountId, Seq } from '../../model/ids.ts';
 import type { StoredMessage } from '../../storage/messages/changes.ts';
-import { eraseMessage, isBlocked, lockMessage, rewriteMessage, type ChangeableMessage } from '../../storage/messages/messages.ts';
+import {
+  eraseMessage,
+  isBlocked,
+  lockMessage,
+  rewriteMessage,
+  type ChangeableMessage,
+} from '../../storage/messages/messages.ts';
 import type { Transaction } from '../../storage/db/connection.ts';
 import { CommitUnknownError } from '../../storage/db/database-error.ts';
 import { insertNotice } from '../../storage/messages/notices.ts';

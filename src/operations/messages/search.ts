@@ -3,7 +3,12 @@ import { KlatchError } from '../../errors.ts';
 import { messageId, type ConversationId, type Seq } from '../../model/ids.ts';
 import { findOwner } from '../../storage/accounts/bots.ts';
 import { findMembershipStatus } from '../../storage/groups/members.ts';
-import { SearchTimeoutError, searchMessageWords, type MessagePosition, type SearchPage } from '../../storage/messages/search.ts';
+import {
+  SearchTimeoutError,
+  searchMessageWords,
+  type MessagePosition,
+  type SearchPage,
+} from '../../storage/messages/search.ts';
 import { translateReadErrors } from '../core/database-errors.ts';
 import { notAMember } from '../core/conversation-access.ts';
 import { requireAccount } from '../core/caller.ts';

@@ -3,7 +3,11 @@ import { chmod, chown, mkdir, rm, symlink } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { ControlFolderError, findControlSocket, prepareControlSocket } from '../../../src/data-dir/control-socket-path.ts';
+import {
+  ControlFolderError,
+  findControlSocket,
+  prepareControlSocket,
+} from '../../../src/data-dir/control-socket-path.ts';
 import { createTestDatabase } from '../../support/database.ts';
 import { Workspace } from '../program.ts';
 

@@ -2,7 +2,11 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { PostgresBus } from '../../../src/bus/postgres-bus.ts';
 import { silentLog } from '../../../src/log.ts';
 import type { ConversationId, HookId } from '../../../src/model/ids.ts';
-import { announceHookChange, changeHook, type AnnouncingServices } from '../../../src/operations/hooks/hook-announce.ts';
+import {
+  announceHookChange,
+  changeHook,
+  type AnnouncingServices,
+} from '../../../src/operations/hooks/hook-announce.ts';
 import { Connection } from '../../../src/storage/db/connection.ts';
 import { listen } from '../../../src/storage/db/notifications.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';

@@ -3,7 +3,11 @@ import { createServer, type AddressInfo } from 'node:net';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import postgres from 'postgres';
 import { Connection, type ConnectionTarget, type Sql } from '../../../src/storage/db/connection.ts';
-import { DatabaseUnavailableError, CommitUnknownError, isConnectionFatal } from '../../../src/storage/db/database-error.ts';
+import {
+  DatabaseUnavailableError,
+  CommitUnknownError,
+  isConnectionFatal,
+} from '../../../src/storage/db/database-error.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { HalfOpenProxy } from '../../support/half-open-proxy.ts';
 import { within } from '../../run/machine-speed.ts';

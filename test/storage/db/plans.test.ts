@@ -18,7 +18,12 @@ import type { HookReference, LockedHook } from '../../../src/storage/hooks/hook-
 import { findHookDetails, listHooks, type HookPage } from '../../../src/storage/hooks/hook-list.ts';
 import { findHooks } from '../../../src/storage/hooks/hooks.ts';
 import { findIntegration } from '../../../src/storage/groups/integrations.ts';
-import { lanesOfConversations, PARTITIONS, pendingConversations, readMessages } from '../../../src/storage/hooks/lanes.ts';
+import {
+  lanesOfConversations,
+  PARTITIONS,
+  pendingConversations,
+  readMessages,
+} from '../../../src/storage/hooks/lanes.ts';
 import { eraseMessage, isBlocked, readHistory } from '../../../src/storage/messages/messages.ts';
 import { moveReadPosition } from '../../../src/storage/messages/read-positions.ts';
 import { writePosts, type Post } from '../../../src/storage/messages/write-posts.ts';

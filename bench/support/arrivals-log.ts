@@ -1,4 +1,4 @@
-import type { BenchProcess } from './process.ts';
+import type { BenchProcess } from '../process.ts';
 import type { ScheduleResult } from './schedule.ts';
 
 /** What `arrivals.ts` noted since it was asked last. */

@@ -4,7 +4,7 @@
  */
 import express from 'express';
 import type { AddressInfo } from 'node:net';
-import { bareDelivery, BareSender } from './bare-delivery.ts';
+import { bareDelivery, BareSender } from '../support/bare-delivery.ts';
 
 const [port, connections] = process.argv.slice(2).map(Number);
 const sender = new BareSender(port!, connections!);

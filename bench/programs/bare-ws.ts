@@ -5,7 +5,7 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { WebSocketServer } from 'ws';
-import { changeFrame } from './change-frame.ts';
+import { changeFrame } from '../live/change-frame.ts';
 
 const kept = Array.from({ length: Number(process.argv[2] ?? 0) }, (_, n) => changeFrame(1, n + 1, `message ${n}`));
 let seq = kept.length;

@@ -1,7 +1,7 @@
 /** Asks a server for `/v1/status` every 20 ms for as long as a line says, and answers how long that took. */
 import { createInterface } from 'node:readline';
 import { setTimeout as wait } from 'node:timers/promises';
-import { percentile } from './report.ts';
+import { percentile } from '../support/report.ts';
 
 const EVERY_MS = 20;
 const GIVE_UP_MS = 15_000;

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 
 /** Options of V8, from the unit that the packages install: servers and baselines alike have the room for new objects. */
 export function packagedOptions(): string {
-  const unit = readFileSync(new URL('../systemd/klatch.service', import.meta.url), 'utf8');
+  const unit = readFileSync(new URL('../../systemd/klatch.service', import.meta.url), 'utf8');
   const options = /^Environment=NODE_OPTIONS=(.+)$/m.exec(unit)?.[1];
   if (options === undefined) throw new Error('systemd/klatch.service sets no NODE_OPTIONS');
   return options;

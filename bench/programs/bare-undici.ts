@@ -3,7 +3,7 @@
  * sink port, connections, and messages of a body (1; more of them are an array).
  */
 import { createInterface } from 'node:readline';
-import { bareDelivery, BareSender } from './bare-delivery.ts';
+import { bareDelivery, BareSender } from '../support/bare-delivery.ts';
 
 const [port, connections, batch = 1] = process.argv.slice(2).map(Number);
 const sender = new BareSender(port!, connections!);

@@ -3,8 +3,8 @@
  * requests at once.
  */
 import { createInterface } from 'node:readline';
-import type { ConversationId, Seq } from '../src/model/ids.ts';
-import { AppleVendor } from '../src/push/vendors/apple.ts';
+import type { ConversationId, Seq } from '../../src/model/ids.ts';
+import { AppleVendor } from '../../src/push/vendors/apple.ts';
 
 const [port, authority, path, streams] = process.argv.slice(2);
 const key = { keyId: 'KEY1234567', teamId: 'TEAM123456', path: path!, bundleId: 'org.example.chat', sandbox: false };

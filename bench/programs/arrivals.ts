@@ -4,9 +4,9 @@
  */
 import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 import { createInterface } from 'node:readline';
-import type { Arrivals } from './arrivals-log.ts';
-import { machineMs, wallMs } from './clock.ts';
-import { ANSWER, readRequests } from './requests.ts';
+import type { Arrivals } from '../support/arrivals-log.ts';
+import { machineMs, wallMs } from '../support/clock.ts';
+import { ANSWER, readRequests } from '../support/requests.ts';
 
 /** How long a `slow` one takes. */
 const SLOW_MS = 2_000;

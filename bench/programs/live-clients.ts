@@ -6,8 +6,8 @@
  */
 import { readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
-import { machineMs } from './clock.ts';
-import { BenchClient, type Transport } from './live-client.ts';
+import { machineMs } from '../support/clock.ts';
+import { BenchClient, type Transport } from '../live/live-client.ts';
 
 const [transport, port, path, people, follow] = process.argv.slice(2) as [Transport, string, string, string, string];
 /** Connections that are made at the same time: a server bounds those that have not said who they are. */

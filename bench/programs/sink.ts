@@ -1,7 +1,7 @@
 /** A receiver that counts. Asked `count N`, it answers when it has seen N more requests since it was asked last. */
 import { createServer, type AddressInfo, type Socket } from 'node:net';
 import { createInterface } from 'node:readline';
-import { ANSWER, readRequests } from './requests.ts';
+import { ANSWER, readRequests } from '../support/requests.ts';
 
 let seen = 0;
 let wanted = Number.POSITIVE_INFINITY;

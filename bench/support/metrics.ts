@@ -1,4 +1,4 @@
-import type { ServerProcess } from '../test/support/server-process.ts';
+import type { ServerProcess } from '../../test/support/server-process.ts';
 
 /** Where the server says what it counted. */
 export async function metricsUrl(server: ServerProcess): Promise<string> {

@@ -1,14 +1,14 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { TestGroup } from '../test/support/server.ts';
-import { freePort } from '../test/support/ports.ts';
-import { ServerProcess } from '../test/support/server-process.ts';
-import { crowd } from './seed-users.ts';
-import { HttpConnection, requestOf } from './http-connection.ts';
-import { SETTINGS } from './intake.ts';
+import type { TestGroup } from '../../test/support/server.ts';
+import { freePort } from '../../test/support/ports.ts';
+import { ServerProcess } from '../../test/support/server-process.ts';
+import { crowd } from '../seed-users.ts';
+import { HttpConnection, requestOf } from '../support/http-connection.ts';
+import { SETTINGS } from '../intake.ts';
 import type { Transport } from './live-client.ts';
-import { BenchProcess } from './process.ts';
+import { BenchProcess } from '../process.ts';
 
 /** Who gets messages, and where they are posted: Klatch over one of its transports, or the bare server. */
 export interface Side {
@@ -58,7 +58,7 @@ export class LiveStage {
 
   /** The bare server with as many clients; with `kept` it sends so many messages to whoever connects. */
   async bare(count: number, kept = 0): Promise<Side & { pid: number }> {
-    const { process: bare, first } = await BenchProcess.start('bare-ws.ts', [String(kept)]);
+    const { process: bare, first } = await BenchProcess.start('programs/bare-ws.ts', [String(kept)]);
     this.#stops.unshift(() => bare.stop());
     return { ...(await this.moreOf(Number(first), count)), pid: bare.pid };
   }
@@ -75,7 +75,7 @@ export class LiveStage {
   }
 
   async #clients(args: readonly string[]): Promise<BenchProcess> {
-    const { process: clients } = await BenchProcess.start('live-clients.ts', args);
+    const { process: clients } = await BenchProcess.start('programs/live-clients.ts', args);
     this.#stops.unshift(() => clients.stop());
     return clients;
   }

@@ -4,7 +4,7 @@
  */
 import { createServer, type AddressInfo } from 'node:net';
 import { createInterface } from 'node:readline';
-import { ANSWER, readRequests } from './requests.ts';
+import { ANSWER, readRequests } from '../support/requests.ts';
 
 interface Delivery {
   readonly data: { readonly message: { readonly seq: number } };

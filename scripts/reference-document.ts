@@ -1,0 +1,49 @@
+import { scanLines } from '../src/config/line-scanner.ts';
+
+/** One key as reference.conf explains it. */
+export interface KeyDocument {
+  readonly key: string;
+  /** As written; null where there is no default. */
+  readonly preset: string | null;
+  readonly explanation: string;
+  /** What the value has to be, without the full stop. */
+  readonly value: string;
+}
+
+/** What stands in reference.conf: the words at its head, those of sections, and its keys in order. */
+export interface ReferenceDocument {
+  readonly head: readonly string[];
+  readonly sections: ReadonlyMap<string, string>;
+  readonly keys: readonly KeyDocument[];
+}
+
+/** Takes reference.conf apart. The first comment is about the file; each other one is about what follows it. */
+export function readReference(text: string): ReferenceDocument {
+  const head: string[] = [];
+  const sections = new Map<string, string>();
+  const keys: KeyDocument[] = [];
+  let comment: string[] = [];
+  let isHead = true;
+  for (const { kind, path, text: content } of scanLines(text)) {
+    if (kind === 'comment') comment.push(content);
+    else if (kind === 'blank') {
+      if (isHead) head.push(...comment);
+      isHead = false;
+      comment = [];
+    } else {
+      if (kind === 'open') sections.set(path, comment.join(' '));
+      if (kind === 'key' || kind === 'commented-key') {
+        keys.push({ key: path, preset: kind === 'key' ? content : null, ...explain(comment.join(' ')) });
+      }
+      comment = [];
+    }
+  }
+  return { head, sections, keys };
+}
+
+/** A key's comment ends with its rule: `Value: … .` */
+function explain(comment: string): { explanation: string; value: string } {
+  const at = comment.lastIndexOf('Value: ');
+  if (at < 0) return { explanation: comment, value: '' };
+  return { explanation: comment.slice(0, at).trim(), value: comment.slice(at + 'Value: '.length).replace(/\.$/, '') };
+}
