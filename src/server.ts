@@ -184,9 +184,9 @@ export class Server {
     const housekeeping = new Housekeeping(services);
     await housekeeping.start();
     this.#keep('housekeeping', () => housekeeping.stop());
-    const digest = new SearchIndexer(services);
-    this.#keep('digest', () => digest.stop());
-    digest.start();
+    const searchIndexer = new SearchIndexer(services);
+    this.#keep('digest', () => searchIndexer.stop());
+    searchIndexer.start();
     const delivery = await this.#startDelivery(services, opened.database);
     this.#keep('push', () => services.push.stop(config.http.stopTimeoutMs), true);
     services.push.start();

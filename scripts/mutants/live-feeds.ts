@@ -1,9 +1,9 @@
 import type { Mutant } from './mutant.ts';
 
-const STREAM = 'src/live/session-subscriptions.ts';
+const SUBSCRIPTIONS = 'src/live/session-subscriptions.ts';
 const FOLLOW = 'test/live/follow.test.ts';
 const MEMBERSHIPS = 'src/live/membership-sync.ts';
-const WORDS = 'test/live/notifications.test.ts';
+const NOTIFICATIONS = 'test/live/notifications.test.ts';
 
 /** Faults in what live clients follow: feeds, pages, memberships. */
 export const LIVE_FEED_MUTANTS: readonly Mutant[] = [
@@ -18,7 +18,7 @@ export const LIVE_FEED_MUTANTS: readonly Mutant[] = [
   {
     name: 'follows-one-conversation-too-many',
     promise: 'A connection follows a bounded number of conversations.',
-    file: STREAM,
+    file: SUBSCRIPTIONS,
     find: 'return this.#subscriptions.size >= MAX_SUBSCRIBED;',
     replace: 'return this.#subscriptions.size > MAX_SUBSCRIBED;',
     tests: [FOLLOW, '-t', 'until there is room for it'],
@@ -26,7 +26,7 @@ export const LIVE_FEED_MUTANTS: readonly Mutant[] = [
   {
     name: 'new-member-misses-own-notice',
     promise: 'A new member gets the conversation from the notice on that says so.',
-    file: STREAM,
+    file: SUBSCRIPTIONS,
     find: '(joinedRev === null ? head : joinedRev - 1)',
     replace: '(joinedRev === null ? head : joinedRev)',
     tests: [FOLLOW, '-t', 'who is added gets'],
@@ -34,7 +34,7 @@ export const LIVE_FEED_MUTANTS: readonly Mutant[] = [
   {
     name: 'removed-member-follows-on',
     promise: 'What a removed member follows ends.',
-    file: STREAM,
+    file: SUBSCRIPTIONS,
     find: '      this.#remove(subscription);\n      this.session.send(leftText(conversationId));',
     replace:
       '      this.session.send(leftText(conversationId));\n      subscription.isSuspended = false;\n      this.#resume(subscription);',
@@ -46,7 +46,7 @@ export const LIVE_FEED_MUTANTS: readonly Mutant[] = [
     file: MEMBERSHIPS,
     find: 'for (const id of subscriptions.conversations) if (!current.has(id)) this.recheck(id, accountId);',
     replace: '',
-    tests: [WORDS, '-t', 'a removal whose word was lost'],
+    tests: [NOTIFICATIONS, '-t', 'a removal whose word was lost'],
   },
   {
     name: 'second-page-never-read',

@@ -109,7 +109,7 @@ export class Uploads {
   /** Runs an upload in a place of its owner's and counts how it ends. Throws `uploads_full` and `stopping`. */
   async runCounted<Result>(
     uploader: Uploader,
-    work: (watch: UploadControl) => Promise<{ outcome: UploadOutcome; result: Result }>,
+    work: (control: UploadControl) => Promise<{ outcome: UploadOutcome; result: Result }>,
   ): Promise<Result> {
     const { uploads } = this.deps.counts;
     let permit: UploadPermit | null = null;

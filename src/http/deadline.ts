@@ -7,7 +7,7 @@ import { pathOf, sendError } from './responses.ts';
 const MANAGEMENT_PATHS = /^\/v1\/(?:api\/|webhooks\/[^/?]*\/reverse(?:[/?]|$))/;
 
 /** A connection on which nothing moved for this long during a request: its client does not read its answer. */
-export const STALLED_MS = 30_000;
+export const STALL_TIMEOUT_MS = 30_000;
 
 /** A request with its deadline. */
 type TimedRequest = IncomingMessage & { deadline?: NodeJS.Timeout };
@@ -39,7 +39,7 @@ export function cancelUploadDeadline(req: TimedRequest, res: ServerResponse): vo
   const { socket } = req;
   socket.setTimeout(0);
   // From the end of the answer on, and before Node gives the connection its time until the next request.
-  res.once('prefinish', () => socket.setTimeout(STALLED_MS));
+  res.once('prefinish', () => socket.setTimeout(STALL_TIMEOUT_MS));
 }
 
 /** Whether the request whose body comes on this connection may take its time. */

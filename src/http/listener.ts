@@ -4,7 +4,7 @@ import type { HttpConfig } from '../config/config.ts';
 import type { ConnectionLimit } from '../connection-limit.ts';
 import { errorKinds } from '../errors.ts';
 import { listen } from '../listen.ts';
-import { isDeadlineExempt, STALLED_MS } from './deadline.ts';
+import { isDeadlineExempt, STALL_TIMEOUT_MS } from './deadline.ts';
 import { responseHeaders } from './responses.ts';
 
 /** Node looks for requests that took too long this often; its default of 30 s would make 10 s into 40. */
@@ -70,7 +70,7 @@ export class HttpListener {
     // Node drops what is above this number without a word, and one of those could be the Idempotency-Key; their size
     // is bounded.
     this.#server.maxHeadersCount = 0;
-    this.#server.timeout = STALLED_MS;
+    this.#server.timeout = STALL_TIMEOUT_MS;
     // A client that closes its side after its request, as `nc -N` does, still gets its answer.
     Reflect.set(this.#server, 'httpAllowHalfOpen', true);
     // The handler asks for the body when the token has been checked; what else is expected may be ignored.

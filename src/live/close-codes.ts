@@ -17,7 +17,7 @@ export const closeCodes = {
 export type CloseReason = keyof typeof closeCodes;
 
 /** For people; at most 123 bytes, which is what a close frame of WebSocket holds. */
-export const closeSentences: Readonly<Record<CloseReason, string>> = {
+export const closeMessages: Readonly<Record<CloseReason, string>> = {
   done: 'That was all',
   stopping: 'The server is stopping; please connect again',
   behind: 'You read more slowly than there is to read: connect again and follow from what you have',
@@ -32,6 +32,6 @@ export const closeSentences: Readonly<Record<CloseReason, string>> = {
 
 /** Says in a frame of its own, before the connection ends, why it does. */
 export function sessionEndedText(reason: CloseReason): string {
-  const params = { reason: closeSentences[reason], code: closeCodes[reason] };
+  const params = { reason: closeMessages[reason], code: closeCodes[reason] };
   return JSON.stringify({ jsonrpc: '2.0', method: 'session.ended', params });
 }

@@ -73,8 +73,8 @@ export class PushQueue {
     this.pending = new PendingReport(pool, log);
     this.#deviceCheck = new DeviceCheck(pool);
     const isForeground = (account: AccountId): boolean => foreground.has(account);
-    const queueParts = { pool, tokens: this.#tokens, config, projectName, isForeground, presenceSettledMs, log };
-    this.#queues = new Map([...vendors].map(([kind, vendor]) => [kind, new VendorQueue(vendor, queueParts)]));
+    const queueDeps = { pool, tokens: this.#tokens, config, projectName, isForeground, presenceSettledMs, log };
+    this.#queues = new Map([...vendors].map(([kind, vendor]) => [kind, new VendorQueue(vendor, queueDeps)]));
     this.#fanOut = new FanOut({
       ...deps,
       pool,
@@ -160,7 +160,7 @@ export class PushQueue {
     const row = pending?.find((each) => each.kind === kind);
     const noRows = pending === null ? null : 0;
     const { outcomes, removed, expired, lastError } = this.#countsOf(kind);
-    const restMs = queue?.backoffMs ?? 0;
+    const backoffMs = queue?.backoffMs ?? 0;
     return {
       kind,
       configured: queue !== undefined,
@@ -175,7 +175,7 @@ export class PushQueue {
       refused: outcomes.refused,
       expired,
       lastError,
-      restsUntil: restMs > 0 ? new Date(Date.now() + restMs) : null,
+      restsUntil: backoffMs > 0 ? new Date(Date.now() + backoffMs) : null,
     };
   }
 

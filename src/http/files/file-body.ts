@@ -21,7 +21,7 @@ export function announcedBytes(req: IncomingMessage): number | null {
  * The body of an upload that was admitted: from here on it may take as long as its bytes flow, and a client that waits
  * for it is told to send them.
  */
-export function openBody(req: IncomingMessage, res: ServerResponse): IncomingMessage {
+export function acceptUploadBody(req: IncomingMessage, res: ServerResponse): IncomingMessage {
   cancelUploadDeadline(req, res);
   if (req.httpVersion === '1.1' && req.headers.expect?.toLowerCase() === '100-continue') res.writeContinue();
   return req;

@@ -8,7 +8,7 @@ import { requireAccount } from '../../operations/core/caller.ts';
 import type { Services } from '../../operations/core/services.ts';
 import type { Authenticator } from '../authenticator.ts';
 import { authenticateForFiles } from './file-auth.ts';
-import { announcedBytes, openBody } from './file-body.ts';
+import { announcedBytes, acceptUploadBody } from './file-body.ts';
 import { mediaType } from '../json-body.ts';
 import { sendMethodNotAllowed } from '../responses.ts';
 
@@ -81,7 +81,7 @@ export class Tus {
     let status = await uploads.create({ accountId, name, size });
     // Of none, too: a body without a length may bring what there is no room for.
     if (hasPart && bytes !== 0) {
-      const part = { offset: 0, announcedBytes: bytes, bytes: () => openBody(req, res) };
+      const part = { offset: 0, announcedBytes: bytes, bytes: () => acceptUploadBody(req, res) };
       try {
         status = await uploads.append(status.id, accountId, part);
       } catch (error) {
@@ -119,7 +119,7 @@ export class Tus {
       throw new KlatchError('unsupported_media', { sentence: `A part of an upload is sent as ${PART_TYPE}` });
     }
     const offset = numericHeader(req, 'upload-offset');
-    const part = { offset, announcedBytes: announcedBytes(req), bytes: () => openBody(req, res) };
+    const part = { offset, announcedBytes: announcedBytes(req), bytes: () => acceptUploadBody(req, res) };
     return this.#services.resumableUploads.append(key.id, key.accountId, part);
   }
 }

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import { WebSocket } from 'ws';
 import type { SourceKey } from '../../model/source-key.ts';
-import { closeCodes, closeSentences, sessionEndedText, type CloseReason } from '../close-codes.ts';
+import { closeCodes, closeMessages, sessionEndedText, type CloseReason } from '../close-codes.ts';
 import type { LiveConnection, ConnectionListener } from './live-connection.ts';
 import type { EncodedFrames } from '../encoded-frames.ts';
 import { drained } from './tcp-connection.ts';
@@ -123,7 +123,7 @@ export class WebSocketConnection implements LiveConnection {
     if (!this.#isOpen) return;
     this.#code = closeCodes[reason];
     this.#client.send(sessionEndedText(reason));
-    this.#client.close(this.#code, closeSentences[reason]);
+    this.#client.close(this.#code, closeMessages[reason]);
     // The client's half of the closing handshake must be read.
     this.#client.resume();
   }

@@ -2,8 +2,8 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { setTimeout as wait } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { AddressInfo } from 'node:net';
-import { STALLED_MS } from '../../../src/http/deadline.ts';
-import { openBody } from '../../../src/http/files/file-body.ts';
+import { STALL_TIMEOUT_MS } from '../../../src/http/deadline.ts';
+import { acceptUploadBody } from '../../../src/http/files/file-body.ts';
 
 /** The bound of a connection on which nothing moves, as the server has one. */
 const STALL_MS = 200;
@@ -12,7 +12,7 @@ let timeouts: (number | undefined)[] = [];
 
 /** Takes nothing of a body for a while, as a slow store does, then all of it. */
 async function takeSlowly(req: IncomingMessage, res: ServerResponse): Promise<void> {
-  const body = openBody(req, res);
+  const body = acceptUploadBody(req, res);
   await wait(5 * STALL_MS);
   let bytes = 0;
   for await (const chunk of body) bytes += (chunk as Buffer).length;
@@ -38,5 +38,5 @@ test('an upload is not cut while the store takes nothing, and its connection is 
   const body = new Uint8Array(4 * 1024 * 1024);
   const response = await fetch(`http://127.0.0.1:${port}`, { method: 'POST', body });
   expect(await response.text()).toBe(String(body.length));
-  expect(timeouts).toEqual([0, STALLED_MS]);
+  expect(timeouts).toEqual([0, STALL_TIMEOUT_MS]);
 });
