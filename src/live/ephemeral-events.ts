@@ -23,7 +23,10 @@ const MAX_CHANGES = 10_000;
 const CHANGES_PER_QUERY = 200;
 const QUERY_MS = 1_500;
 
-/** Tells sessions what passes: who writes, what was read on another device, who came and went. Where it fails it is lost. */
+/**
+ * Tells sessions what is not stored: who types, what was read on another device, who is online. A failure loses what was
+ * typed; presence is sent again.
+ */
 export class EphemeralEvents {
   readonly #bus: Bus;
   readonly #pool: Pool;
@@ -119,7 +122,9 @@ export class EphemeralEvents {
         for (const session of sessions) if (session.accountId !== id) session.sendEncoded(frame, 0);
       }
     } catch (error) {
-      logFailure(this.#log, 'live: signals were lost', error);
+      logFailure(this.#log, 'live: presence could not be sent, and will be sent again', error);
+      // A newer change of the same account replaces this one.
+      for (const [id, online] of changes) if (!this.#changes.has(id)) this.presenceChanged(id, online);
     }
     this.#isSending = false;
   }

@@ -1,8 +1,10 @@
+import { setTimeout as wait } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { callAs } from '../support/call.ts';
 import { createTestDatabase, waitingSessions, type TestDatabase } from '../support/database.ts';
 import { DatabaseProxy } from '../support/database-proxy.ts';
 import { eventually } from '../support/eventually.ts';
+import { createPerson } from '../support/people.ts';
 import { TestServer } from '../support/server.ts';
 import { LiveFixture } from './fixture.ts';
 
@@ -45,6 +47,22 @@ test('a node that loses the database keeps its clients, and they miss and repeat
     expect(changes.flatMap(({ message }) => message?.text ?? [])).toEqual(['before', 'one', 'two', 'three']);
     expect(client.code).toBe(null);
   }
+});
+
+test('a member who goes offline while the database is away is reported offline when it is back', async () => {
+  const bob = await createPerson(live.server, 'bob');
+  await live.add('bob');
+  const alice = await live.follow(live.urls[0]);
+  const client = await live.follow(live.urls[1], bob.token);
+  const reported = (): boolean[] => alice.of('presence').map(({ params }) => params.online as boolean);
+  await eventually(reported, (all) => all.length === 1);
+  await proxy.refuse();
+  await client.call('live.foreground', { foreground: false });
+  // Two ticks at least, whose queries fail.
+  await wait(2_500);
+  expect(reported()).toEqual([true]);
+  await proxy.forward();
+  expect(await eventually(reported, (all) => all.length === 2)).toEqual([true, false]);
 });
 
 test('who is removed while the database is away for this node is told nothing more when it is back', async () => {

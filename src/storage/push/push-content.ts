@@ -49,7 +49,7 @@ export async function readNotifiedContent(
   const own = await readApart(sql, apart);
   return wanted.map((each) => {
     if (each === null) return null;
-    const messages = own.get(each) ?? since(shared.get(each.key) ?? [], each.stretch.firstSeq);
+    const messages = own.get(each) ?? since(shared.get(each.key) ?? [], each.range.firstSeq);
     const [newest] = messages;
     return newest === undefined ? null : { claim: each.claim, title: newest.title, messages, ageMs: newest.ageMs };
   });
@@ -60,7 +60,7 @@ function hasRecipient(claim: ClaimedPush): claim is PushClaim & Recipient {
 }
 
 /** Messages of a conversation: for an account without its own and without those of whom it has blocked; null: all. */
-interface Stretch {
+interface SeqRange {
   readonly conversationId: ConversationId;
   readonly firstSeq: Seq;
   readonly lastSeq: Seq;
@@ -76,7 +76,7 @@ interface ReadMessage extends ShownMessage {
 /** What is to be found for a claim. */
 interface Wanted {
   readonly claim: PushClaim & Recipient;
-  readonly stretch: Stretch;
+  readonly range: SeqRange;
   /** The same for all devices that are told up to the same message. */
   readonly key: string;
 }
@@ -84,17 +84,17 @@ interface Wanted {
 function wantedBy(claim: PushClaim & Recipient): Wanted {
   const { conversationId, lastSeq, accountId } = claim;
   const firstSeq = Math.max(claim.firstSeq, claim.readSeq + 1) as Seq;
-  return { claim, stretch: { conversationId, firstSeq, lastSeq, accountId }, key: `${conversationId}:${lastSeq}` };
+  return { claim, range: { conversationId, firstSeq, lastSeq, accountId }, key: `${conversationId}:${lastSeq}` };
 }
 
 /** For all of a key together, from the first message that is for any of them. */
-function sharedBy(wanted: readonly Wanted[]): ReadonlyMap<string, Stretch> {
-  const stretches = new Map<string, Stretch>();
-  for (const { stretch, key } of wanted) {
-    const other = stretches.get(key);
-    if (other === undefined || stretch.firstSeq < other.firstSeq) stretches.set(key, { ...stretch, accountId: null });
+function sharedBy(wanted: readonly Wanted[]): ReadonlyMap<string, SeqRange> {
+  const ranges = new Map<string, SeqRange>();
+  for (const { range, key } of wanted) {
+    const other = ranges.get(key);
+    if (other === undefined || range.firstSeq < other.firstSeq) ranges.set(key, { ...range, accountId: null });
   }
-  return stretches;
+  return ranges;
 }
 
 /** Whether which ones are for this recipient cannot be told from what is read for all. */
@@ -109,21 +109,21 @@ function since(messages: readonly ReadMessage[], firstSeq: Seq): readonly ReadMe
 }
 
 async function readApart(sql: Sql, apart: readonly Wanted[]): Promise<ReadonlyMap<Wanted, readonly ReadMessage[]>> {
-  return apart.length === 0 ? new Map() : readStretches(sql, new Map(apart.map((each) => [each, each.stretch])));
+  return apart.length === 0 ? new Map() : readStretches(sql, new Map(apart.map((each) => [each, each.range])));
 }
 
-/** The newest of each stretch that are not deleted, newest first. */
+/** The newest of each range that are not deleted, newest first. */
 async function readStretches<Key>(
   sql: Sql,
-  wanted: ReadonlyMap<Key, Stretch>,
+  wanted: ReadonlyMap<Key, SeqRange>,
 ): Promise<ReadonlyMap<Key, readonly ReadMessage[]>> {
-  const [keys, stretches] = [[...wanted.keys()], [...wanted.values()]];
+  const [keys, ranges] = [[...wanted.keys()], [...wanted.values()]];
   const rows = await sql<(Omit<ReadMessage, 'mentions'> & { nth: number })[]>`
     select r.nth, n.seq, n.sender_id as "senderId", coalesce(n.label, a.name) as sender, n.text, c.title,
       (select coalesce(json_agg(f ->> 'name'), '[]') from jsonb_array_elements(n.attachments) f) as files,
       ceil(extract(epoch from now() - n.sent_at) * 1000)::bigint as "ageMs"
     -- Not arrays: a plan for their lengths would be made each time, which takes four times as long as to carry it out.
-    from json_to_recordset(${JSON.stringify(stretches.map((each, nth) => ({ nth, ...each })))}::text::json)
+    from json_to_recordset(${JSON.stringify(ranges.map((each, nth) => ({ nth, ...each })))}::text::json)
       as r(nth int, "conversationId" bigint, "firstSeq" bigint, "lastSeq" bigint, "accountId" bigint)
     cross join lateral (
       select m.seq, m.sender_id, m.label, m.sent_at, m.attachments, left(m.text, case row_number() over (order by m.seq desc)
