@@ -7,6 +7,8 @@ import { longestDelayMs, NextAttempt, dueIn, type RetrySchedule } from './retry.
 
 /** Read with one query. */
 const PAGE = 16;
+/** NTP slews the wall clock by less than a millisecond a second. */
+const CLOCK_TOLERANCE_MS = 1_000;
 
 /**
  * A hook's requests that are repeated apart from the log's order: failing ones of a hook that asks for none, and messages
@@ -22,6 +24,8 @@ export class RetryQueue {
   /** Taken from the page and not over yet. */
   #inProgress = 0;
   #nextRetryAllMs = 0;
+  /** How far the wall clock was ahead of the monotonic one when that was looked at last. */
+  #clockOffsetMs = Date.now() - performance.now();
   /** Became rows, or due, or something else, since the last read began: what it answers may not know of them. */
   #sinceRead = { count: 0, nextDue: null as Date | null, replaced: new Set<Seq>() };
 
@@ -79,6 +83,7 @@ export class RetryQueue {
   }
 
   async #read(): Promise<void> {
+    if (this.#isClockSetBack()) await this.#makeAllDue();
     // Where the clock was set back meanwhile, the time that was waited for is now.
     const isDue = this.#nextDue !== null && this.#nextDue.waitMs() === 0;
     const nowMs = Math.max(Date.now(), isDue ? this.#nextDue!.at.getTime() : 0);
@@ -130,10 +135,26 @@ export class RetryQueue {
    */
   async retryAllNow(): Promise<void> {
     if (this.#count === 0 || performance.now() < this.#nextRetryAllMs) return;
-    const now = new Date();
-    await this.#pool.run((sql) => retryAllNow(sql, this.#row.id, now));
+    const now = await this.#makeAllDue();
     this.#nextRetryAllMs = performance.now() + longestDelayMs(this.#schedule);
     this.#noteDue(now);
+  }
+
+  async #makeAllDue(): Promise<Date> {
+    const now = new Date();
+    await this.#pool.run((sql) => retryAllNow(sql, this.#row.id, now));
+    return now;
+  }
+
+  /**
+   * Whether the wall clock was set back since the last call. Rows say by the wall clock when they are due: those that were
+   * written before would wait longer by as much, up to the longest delay of the schedule.
+   */
+  #isClockSetBack(): boolean {
+    const offsetMs = Date.now() - performance.now();
+    const isSetBack = offsetMs < this.#clockOffsetMs - CLOCK_TOLERANCE_MS;
+    this.#clockOffsetMs = offsetMs;
+    return isSetBack;
   }
 
   #noteDue(at: Date): void {

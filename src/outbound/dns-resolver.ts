@@ -28,7 +28,7 @@ export interface DnsResolverOptions {
 
 /** A name has no address, or none was found in time. `code` is the resolver's, else `ETIMEDOUT` or `EBUSY`. */
 export class DnsLookupError extends Error {
-  override readonly name = 'NameLookupError';
+  override readonly name = 'DnsLookupError';
   readonly code: string;
 
   constructor(code: string) {

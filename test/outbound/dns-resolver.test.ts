@@ -75,7 +75,7 @@ describe('DnsResolver', () => {
     const lookup = create();
     const first = lookup.lookup('a.example');
     questions[0]?.fail('ENOTFOUND');
-    await expect(first).rejects.toMatchObject({ name: 'NameLookupError', code: 'ENOTFOUND' });
+    await expect(first).rejects.toMatchObject({ name: 'DnsLookupError', code: 'ENOTFOUND' });
     nowMs = 4_999;
     await expect(lookup.lookup('a.example')).rejects.toMatchObject({ code: 'ENOTFOUND' });
     expect(questions).toHaveLength(1);

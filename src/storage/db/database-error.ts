@@ -2,12 +2,12 @@ import postgres from 'postgres';
 
 /** No connection could be had: nothing of the work was sent, so it can be repeated safely. */
 export class DatabaseUnavailableError extends Error {
-  override readonly name = 'DatabaseAwayError';
+  override readonly name = 'DatabaseUnavailableError';
 }
 
 /** The connection was lost, or its deadline passed, after work was sent: whether it was committed is not known. */
 export class CommitUnknownError extends Error {
-  override readonly name = 'DatabaseLostError';
+  override readonly name = 'CommitUnknownError';
 }
 
 /** The SQLSTATE of an error that PostgreSQL itself answered, else null. */

@@ -19,7 +19,7 @@ export class IntakeFullError extends Error {
 
 /** The database refuses this post for what it holds; no repeat will help. */
 export class PoisonMessageError extends Error {
-  override readonly name = 'PoisonousPostError';
+  override readonly name = 'PoisonMessageError';
 }
 
 export interface MessageLogOptions {

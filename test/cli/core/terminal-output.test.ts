@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { postJson } from '../../support/server.ts';
@@ -59,11 +59,10 @@ describe('what commands print of others', () => {
 });
 
 test('no command writes JSON past the function that makes it harmless', () => {
-  const folder = join(import.meta.dirname, '../../src/cli');
+  const folder = join(import.meta.dirname, '../../../src/cli');
   // A request to the server, a file for the profiler, and an answer to the parent process.
   const others = ['backup-naming.ts', 'chat-profile.ts', 'control-client.ts'];
-  const writing = readdirSync(folder).filter((file) => {
-    return readFileSync(join(folder, file), 'utf8').includes('JSON.stringify(');
-  });
-  expect(writing.filter((file) => !others.includes(file))).toEqual([]);
+  const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.ts'));
+  const writing = files.filter((file) => readFileSync(join(folder, file), 'utf8').includes('JSON.stringify('));
+  expect(writing.filter((file) => !others.includes(basename(file)))).toEqual([]);
 });

@@ -73,7 +73,7 @@ describe('a session', () => {
 });
 
 test('only what can be derived again is committed without waiting for the disk', () => {
-  const folder = join(import.meta.dirname, '../../src/storage');
+  const folder = join(import.meta.dirname, '../../../src/storage');
   const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.ts'));
   const relaxed = files.filter((name) =>
     /set_config\('synchronous_commit', 'off'|set (local )?synchronous_commit/.test(

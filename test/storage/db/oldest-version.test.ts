@@ -2,7 +2,7 @@ import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
 
-const storage = join(import.meta.dirname, '../../src/storage');
+const storage = join(import.meta.dirname, '../../../src/storage');
 
 /** What came after PostgreSQL 11, which is the oldest that Klatch works with and which no test can start. */
 const NEWER: readonly (readonly [version: number, words: RegExp])[] = [

@@ -282,7 +282,7 @@ describe('stop()', () => {
   });
 
   test('is not needed for the process to end', async () => {
-    const module = resolve(import.meta.dirname, '../../src/storage/settlement-writer.ts');
+    const module = resolve(import.meta.dirname, '../../../src/storage/hooks/settlement-writer.ts');
     const target = { ...database.target, host: '/nowhere' };
     const code = `
       void import(${JSON.stringify(module)}).then(({ SettlementWriter }) => {
@@ -293,6 +293,6 @@ describe('stop()', () => {
     let output = '';
     child.stdout.setEncoding('utf8').on('data', (text: string) => (output += text));
     expect(await once(child, 'close')).toEqual([0, null]);
-    expect(output).toBe('DatabaseAwayError\n');
+    expect(output).toBe('DatabaseUnavailableError\n');
   });
 });

@@ -90,7 +90,7 @@ describe('a conversation that somebody else holds locked', () => {
       ending(log.append(post(locked, 'x'))),
       ending(log.append(post(open, 'a'))),
     ]);
-    expect([ended, other]).toEqual(['DatabaseAwayError', 1]);
+    expect([ended, other]).toEqual(['DatabaseUnavailableError', 1]);
     await lock.release();
     expect(await ending(log.append(post(locked, 'y')))).toBe(1);
     expect(await texts()).toEqual(['y', 'a']);
@@ -132,7 +132,7 @@ describe('a conversation that somebody else holds locked', () => {
     // Let go only when the first half was set apart: the second half is being written by then.
     expect(await ending(log.append(post(open, 'a')))).toBe(1);
     await lock.release();
-    expect(await answers).toEqual([1, 2, 3, 'PoisonousPostError', 4]);
+    expect(await answers).toEqual([1, 2, 3, 'PoisonMessageError', 4]);
     expect(await late).toBe(5);
     expect(await texts()).toEqual(['1', '2', '3', '4', '5', 'a']);
   });
@@ -144,7 +144,7 @@ describe('a conversation that somebody else holds locked', () => {
     const waiting = ending(log.append(post(locked!, 'x')));
     await until(database, (sql) => isWaiting(sql, 'intake'));
     await log.stop();
-    expect(await waiting).toBe('DatabaseAwayError');
+    expect(await waiting).toBe('DatabaseUnavailableError');
     await lock.release();
     expect(await texts()).toEqual([]);
   });
@@ -163,7 +163,7 @@ describe('a failure after which PostgreSQL has rolled back', () => {
     const [group] = await makeGroups(database, 1);
     await database.query((sql) => failInserts(sql, '40001', 5));
     const log = openLog();
-    expect(await ending(log.append(post(group!, 'a')))).toBe('DatabaseAwayError');
+    expect(await ending(log.append(post(group!, 'a')))).toBe('DatabaseUnavailableError');
     await until(database, async () => (await ending(log.append(post(group!, 'b')))) === 1);
     expect(await texts()).toEqual(['b']);
   });
@@ -173,7 +173,7 @@ describe('a failure after which PostgreSQL has rolled back', () => {
     await database.query((sql) => failInserts(sql, '53100', 1));
     const log = openLog({ flushPosts: 2 });
     const answers = ['a', 'b', 'c'].map((text) => ending(log.append(post(group!, text))));
-    expect(await Promise.all(answers)).toEqual(['DatabaseAwayError', 'DatabaseAwayError', 'DatabaseAwayError']);
+    expect(await Promise.all(answers)).toEqual(['DatabaseUnavailableError', 'DatabaseUnavailableError', 'DatabaseUnavailableError']);
     expect(await texts()).toEqual([]);
     await until(database, async () => (await ending(log.append(post(group!, 'd')))) === 1);
     expect(await texts()).toEqual(['d']);
@@ -183,10 +183,10 @@ describe('a failure after which PostgreSQL has rolled back', () => {
     const [group] = await makeGroups(database, 1);
     const log = openLog({}, { lockTimeoutMs: 50 });
     const lock = await holdOpen(database.target, (tx) => tx`lock table conversation_head in access exclusive mode`);
-    expect(await ending(log.append(post(group!, 'a')))).toBe('DatabaseAwayError');
+    expect(await ending(log.append(post(group!, 'a')))).toBe('DatabaseUnavailableError');
     await lock.release();
     const other = await holdOpen(database.target, (tx) => tx`lock table message in access exclusive mode`);
-    expect(await ending(openLog({}, { lockTimeoutMs: 50 }).append(post(group!, 'b')))).toBe('DatabaseAwayError');
+    expect(await ending(openLog({}, { lockTimeoutMs: 50 }).append(post(group!, 'b')))).toBe('DatabaseUnavailableError');
     await other.release();
     expect(await texts()).toEqual([]);
   });
@@ -217,7 +217,7 @@ describe('a connection that is lost in the middle of a flush', () => {
       (sql) => sql`select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database()
         and application_name = 'klatch intake'`,
     );
-    expect(await Promise.all(answers)).toEqual(['DatabaseLostError', 'DatabaseAwayError']);
+    expect(await Promise.all(answers)).toEqual(['CommitUnknownError', 'DatabaseUnavailableError']);
     await lock.release();
     await until(database, async () => (await ending(log.append(post(group!, 'c')))) === 1);
     expect(await texts()).toEqual(['c']);

@@ -1,0 +1,60 @@
+import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { RetryQueue } from '../../src/delivery/retry-queue.ts';
+import type { HookId } from '../../src/model/ids.ts';
+import type { LaneRow } from '../../src/storage/hooks/lanes.ts';
+import { makeGroups, makeHook } from '../storage/fixture.ts';
+import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { eventually } from '../support/eventually.ts';
+
+const HOUR_MS = 3_600_000;
+const RealDate = Date;
+
+let database: TestDatabase;
+let hook: HookId;
+beforeEach(async () => {
+  database = await createTestDatabase();
+  hook = await makeHook(database, (await makeGroups(database, 1))[0]!);
+});
+afterEach(async () => {
+  globalThis.Date = RealDate;
+  await database.drop();
+});
+
+/** The wall clock of this process, as when somebody sets that of the machine; the monotonic one stays. */
+function setClock(offsetMs: number): void {
+  globalThis.Date = class extends RealDate {
+    constructor(...args: [] | [number]) {
+      super(...((args.length === 0 ? [RealDate.now() + offsetMs] : args) as [number]));
+    }
+    static override now = (): number => RealDate.now() + offsetMs;
+  } as DateConstructor;
+}
+
+test('requests that wait for their time are not kept waiting longer, each time that the clock is set back', async () => {
+  const pool = database.open().general;
+  const taken: number[] = [];
+  const schedule = { retryMs: [2 * HOUR_MS], retryAfterMaxMs: 2 * HOUR_MS };
+  for (const round of [1, 2]) {
+    const times = [50, 100, 150].map((ms) => new Date(Date.now() + ms));
+    await database.query(async (sql) => {
+      await sql`delete from delivery_retry`;
+      for (const [n, at] of times.entries()) {
+        await sql`insert into delivery_retry (hook_id, seq, last_seq, attempts, next_at) values (${hook}, ${n + 1}, ${n + 1}, 1, ${at})`;
+      }
+    });
+    const row = { id: hook, retries: 3, retryAt: times[0]! } as unknown as LaneRow;
+    const queue = new RetryQueue(pool, row, schedule);
+    setClock(-round * (HOUR_MS / 2));
+    while (taken.length < 3 * round) {
+      await eventually(
+        () => queue.waitMs,
+        (ms) => ms === 0,
+      );
+      const { seq } = (await queue.take(async () => true))!;
+      taken.push(seq);
+      await database.query((sql) => sql`delete from delivery_retry where seq = ${seq}`);
+      queue.done('finished');
+    }
+  }
+  expect(taken).toEqual([1, 2, 3, 1, 2, 3]);
+});
