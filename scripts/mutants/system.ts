@@ -8,7 +8,7 @@ export const SYSTEM_MUTANTS: readonly Mutant[] = [
     file: 'src/data-dir/private-folder.ts',
     find: '  if (!owners.includes(found.uid)) return',
     replace: '  if (false) return',
-    tests: ['test/cli/control-folder', '-t', 'of another user'],
+    tests: ['test/cli/core/control-folder', '-t', 'of another user'],
   },
   {
     name: 'control-folder-mode',
@@ -16,7 +16,7 @@ export const SYSTEM_MUTANTS: readonly Mutant[] = [
     file: 'src/data-dir/private-folder.ts',
     find: '(found.mode & 0o777) !== 0o700',
     replace: '(found.mode & 0o700) !== 0o700',
-    tests: ['test/cli/control-folder', '-t', 'others can open'],
+    tests: ['test/cli/core/control-folder', '-t', 'others can open'],
   },
   {
     name: 'lock-holder-user',

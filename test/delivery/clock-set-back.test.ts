@@ -23,8 +23,8 @@ afterEach(async () => {
 /** The wall clock of this process, as when somebody sets that of the machine; the monotonic one stays. */
 function setClock(offsetMs: number): void {
   globalThis.Date = class extends RealDate {
-    constructor(...args: [] | [number]) {
-      super(...((args.length === 0 ? [RealDate.now() + offsetMs] : args) as [number]));
+    constructor(ms = RealDate.now() + offsetMs) {
+      super(ms);
     }
     static override now = (): number => RealDate.now() + offsetMs;
   } as DateConstructor;

@@ -9,7 +9,8 @@ import { failureCategories } from '../../src/outbound/failure.ts';
 import { root } from '../cli/program.ts';
 
 const page = readFileSync(join(root, 'docs/push.md'), 'utf8');
-const sources = readdirSync(join(root, 'src/push'))
+const sources = readdirSync(join(root, 'src/push'), { recursive: true, encoding: 'utf8' })
+  .filter((name) => name.endsWith('.ts'))
   .map((name) => readFileSync(join(root, 'src/push', name), 'utf8'))
   .join('\n');
 

@@ -81,7 +81,13 @@ test('only what can be derived again is committed without waiting for the disk',
     ),
   );
   // Words of searches, read positions, and rows of pushes.
-  const derived = ['indexing.ts', 'push-claims.ts', 'push-fan-out.ts', 'push-settlement.ts', 'read-positions.ts'];
+  const derived = [
+    'messages/indexing.ts',
+    'messages/read-positions.ts',
+    'push/push-claims.ts',
+    'push/push-fan-out.ts',
+    'push/push-settlement.ts',
+  ];
   expect(relaxed.sort()).toEqual(derived);
 });
 

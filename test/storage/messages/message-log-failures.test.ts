@@ -173,7 +173,11 @@ describe('a failure after which PostgreSQL has rolled back', () => {
     await database.query((sql) => failInserts(sql, '53100', 1));
     const log = openLog({ flushPosts: 2 });
     const answers = ['a', 'b', 'c'].map((text) => ending(log.append(post(group!, text))));
-    expect(await Promise.all(answers)).toEqual(['DatabaseUnavailableError', 'DatabaseUnavailableError', 'DatabaseUnavailableError']);
+    expect(await Promise.all(answers)).toEqual([
+      'DatabaseUnavailableError',
+      'DatabaseUnavailableError',
+      'DatabaseUnavailableError',
+    ]);
     expect(await texts()).toEqual([]);
     await until(database, async () => (await ending(log.append(post(group!, 'd')))) === 1);
     expect(await texts()).toEqual(['d']);
