@@ -24,8 +24,8 @@ export const START_MUTANTS: readonly Mutant[] = [
     name: 'status-loads-checks',
     promise: 'A command that reaches a running server does not load what examines one that does not run.',
     file: 'src/cli/health/offline-status.ts',
-    find: "import type { Finding } from '../doctor/finding.ts';",
-    replace: "import type { Finding } from '../doctor/finding.ts';\nimport '../doctor/blockers.ts';",
+    find: "import type { Finding } from '../../doctor/finding.ts';",
+    replace: "import type { Finding } from '../../doctor/finding.ts';\nimport '../../doctor/startup-blockers.ts';",
     tests: [COMMANDS, '-t', 'status of a running one'],
   },
   {

@@ -24,7 +24,7 @@ export const SYSTEM_MUTANTS: readonly Mutant[] = [
     file: 'src/data-dir/lock.ts',
     find: '(pid ${pid}, ${describeUser(uid)})',
     replace: '(pid ${pid})',
-    tests: ['test/storage/data-dir-lock', '-t', 'a second process is refused'],
+    tests: ['test/data-dir/lock', '-t', 'a second process is refused'],
   },
   {
     name: 'lock-file-owner',
@@ -32,7 +32,7 @@ export const SYSTEM_MUTANTS: readonly Mutant[] = [
     file: 'src/data-dir/lock.ts',
     find: '![0, uid, owner.uid].includes(found.uid)',
     replace: 'false',
-    tests: ['test/storage/data-dir-lock', '-t', 'third user'],
+    tests: ['test/data-dir/lock', '-t', 'third user'],
   },
   {
     name: 'backup-as-owner',
@@ -40,7 +40,7 @@ export const SYSTEM_MUTANTS: readonly Mutant[] = [
     file: 'src/cli/data/backup.ts',
     find: '  dropPrivileges(loaded.config.dataDir);\n',
     replace: '',
-    tests: ['test/cli/backup-as-root'],
+    tests: ['test/cli/data/backup-as-root'],
   },
   {
     name: 'synchronous-commit-off',
@@ -48,7 +48,7 @@ export const SYSTEM_MUTANTS: readonly Mutant[] = [
     file: 'src/storage/db/connection.ts',
     find: "when setting in ('off', 'local') then 'on'",
     replace: "when setting in ('local') then 'on'",
-    tests: ['test/storage/durability'],
+    tests: ['test/storage/db/durability'],
   },
   {
     name: 'fsync-off',
@@ -56,7 +56,7 @@ export const SYSTEM_MUTANTS: readonly Mutant[] = [
     file: 'src/storage/open-database.ts',
     find: 'if (!config.postgresql.unsafe) await',
     replace: 'if (config.postgresql.unsafe) await',
-    tests: ['test/storage/durability', '-t', 'fsync'],
+    tests: ['test/storage/db/durability', '-t', 'fsync'],
   },
   {
     name: 'backup-file-behind-end',
@@ -88,6 +88,6 @@ export const SYSTEM_MUTANTS: readonly Mutant[] = [
     file: 'src/cli/core/explain-failure.ts',
     find: 'return { exitCode: exitCodes.cannotCreate, text: `The system refused',
     replace: 'return { exitCode: exitCodes.internal, text: `The system refused',
-    tests: ['test/cli/system-errors'],
+    tests: ['test/cli/core/system-errors'],
   },
 ];
