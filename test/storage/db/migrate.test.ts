@@ -22,7 +22,7 @@ import { isWaiting, until } from '../fixture.ts';
 import { describeSchema } from '../schema.ts';
 
 const SCRIPT = fileURLToPath(new URL('../../support/migrating-node.ts', import.meta.url));
-const SNAPSHOT = fileURLToPath(new URL('schema.snapshot.txt', import.meta.url));
+const SNAPSHOT = fileURLToPath(new URL('../schema.snapshot.txt', import.meta.url));
 
 let database: TestDatabase;
 const pools: Pool[] = [];

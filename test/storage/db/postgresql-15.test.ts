@@ -36,7 +36,7 @@ import { describeSchema } from '../schema.ts';
 
 /** Debian's; the other tests run on the newest PostgreSQL that comes with npm. */
 const BIN_DIR = '/usr/lib/postgresql/15/bin';
-const SNAPSHOT = fileURLToPath(new URL('schema.snapshot.txt', import.meta.url));
+const SNAPSHOT = fileURLToPath(new URL('../schema.snapshot.txt', import.meta.url));
 
 (existsSync(join(BIN_DIR, 'postgres')) ? describe : describe.skip)('on PostgreSQL 15', () => {
   let dataDir: string;
