@@ -61,10 +61,11 @@ export class EphemeralEvents {
     this.#changes.clear();
   }
 
-  /** Somebody came or went; told with the next `look`, and only what it has come to by then. */
+  /** An account came online or went offline. The next tick sends what is left: opposite changes cancel each other. */
   presenceChanged(accountId: AccountId, online: boolean): void {
-    this.#changes.delete(accountId);
-    if (this.#changes.size < MAX_CHANGES) this.#changes.set(accountId, online);
+    const pending = this.#changes.get(accountId);
+    if (pending === !online) this.#changes.delete(accountId);
+    else if (pending === undefined && this.#changes.size < MAX_CHANGES) this.#changes.set(accountId, online);
   }
 
   /** Called about every second. */
@@ -123,8 +124,8 @@ export class EphemeralEvents {
       }
     } catch (error) {
       logFailure(this.#log, 'live: presence could not be sent, and will be sent again', error);
-      // A newer change of the same account replaces this one.
-      for (const [id, online] of changes) if (!this.#changes.has(id)) this.presenceChanged(id, online);
+      // A newer change of the same account is the opposite, so that nothing is left to be sent.
+      for (const [id, online] of changes) this.presenceChanged(id, online);
     }
     this.#isSending = false;
   }

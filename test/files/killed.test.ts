@@ -57,13 +57,13 @@ async function uploadSlowly(isWhole: boolean): Promise<Outcome | null> {
   return answered;
 }
 
-/** The id of a file that was stored; null: the server died. A slow machine refuses some with 503: these are repeated. */
+/** The id of a file that was stored; null: the server died. A slow machine refuses some with 503 or 408: these are repeated. */
 async function uploadUntilStored(isWhole: boolean): Promise<string | null> {
   for (;;) {
     const outcome = await uploadSlowly(isWhole);
     if (outcome === null) return null;
     if (outcome.status === 201) return (JSON.parse(outcome.body) as { id: string }).id;
-    if (outcome.status !== 503) throw new Error(`an upload was refused with ${outcome.status}: ${outcome.body}`);
+    if (outcome.status !== 503 && outcome.status !== 408) throw new Error(`an upload was refused with ${outcome.status}: ${outcome.body}`);
   }
 }
 
