@@ -63,7 +63,8 @@ async function uploadUntilStored(isWhole: boolean): Promise<string | null> {
     const outcome = await uploadSlowly(isWhole);
     if (outcome === null) return null;
     if (outcome.status === 201) return (JSON.parse(outcome.body) as { id: string }).id;
-    if (outcome.status !== 503 && outcome.status !== 408) throw new Error(`an upload was refused with ${outcome.status}: ${outcome.body}`);
+    if (outcome.status !== 503 && outcome.status !== 408)
+      throw new Error(`an upload was refused with ${outcome.status}: ${outcome.body}`);
   }
 }
 
