@@ -49,10 +49,15 @@ async function talk(context: CommandContext, conversation: string | null, option
   });
   try {
     await running(client, async () => {
-      const account = await client.firstAttempt();
-      await screen.begin(account, conversation);
-      const end = await Promise.race([client.over, screen.left.then(() => null)]);
-      if (end !== null) throw end;
+      try {
+        const account = await client.firstAttempt();
+        await screen.begin(account, conversation);
+        const end = await Promise.race([client.over, screen.left.then(() => null)]);
+        if (end !== null) throw end;
+      } finally {
+        // Before the client stops: requests that fail then must not show on the screen of a person who left.
+        screen.stop();
+      }
     });
   } finally {
     screen.stop();
