@@ -12,7 +12,7 @@ import { WebSocket } from 'ws';
 import { describeOperation } from '../src/operations/describe/operation-docs.ts';
 import { operationTable } from '../src/operations/table.ts';
 import { ServerProcess } from '../test/support/server-process.ts';
-import { crowd } from './seed-users.ts';
+import { createUsers } from './seed-users.ts';
 import { attacks, formBodies, frames, jsonBodies, type Attack, type HostileBody } from './hostile-bodies.ts';
 import { BenchProcess } from './process.ts';
 
@@ -21,7 +21,7 @@ const PER_SECOND = 100;
 const SECONDS = 5;
 const GIVE_UP_MS = 15_000;
 const SETTINGS = `
-  limits { token-rate = 100000, token-burst = 1000000, registrations-per-minute = 10000,
+  limits { token-rate = 100000, token-burst = 1000000, hook-registrations-per-minute = 10000,
     hook-changes-per-minute = 10000, session-rate = 10000, session-burst = 100000, unknown-token-rate = 100000 }
   http.trusted-proxies = ["127.0.0.1"]
   log.level = error`;
@@ -118,7 +118,7 @@ function liveTarget(server: ServerProcess, method: string, token: string | null)
 
 async function targets(server: ServerProcess): Promise<Target[]> {
   const group = await server.createGroup('Lobby');
-  const tokens = await crowd(server, group.id, 1);
+  const tokens = await createUsers(server, group.id, 1);
   const token = tokens[0]!;
   const path = `/v1/webhooks/${group.token}`;
   const made = await fetch(`${server.url}${path}/reverse`, {
@@ -149,7 +149,7 @@ async function targets(server: ServerProcess): Promise<Target[]> {
     liveTarget(server, 'live.ping', null),
     liveTarget(server, 'live.authenticate', null),
     liveTarget(server, 'live.ping', token),
-    liveTarget(server, 'live.follow', token),
+    liveTarget(server, 'live.subscribe', token),
     liveTarget(server, 'messages.send', token),
     ...operations.map((operation) => {
       const fields = Object.entries(describeOperation(operation).input.properties ?? {});

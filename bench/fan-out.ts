@@ -23,7 +23,7 @@ type Name = (typeof NAMES)[number];
 export async function benchFanOut(): Promise<boolean> {
   const stage = await LiveStage.start();
   try {
-    const follow = { others: 'now' };
+    const follow = { default: 'now' };
     const sides: Record<Name, Side> = {
       ws: await stage.people('ws', CLIENTS, follow),
       tcp: await stage.people('tcp', CLIENTS, follow),
@@ -54,7 +54,7 @@ export async function openFanOut(): Promise<BenchSession> {
   const stage = await LiveStage.start();
   const stop = (): Promise<void> => stage.stop();
   return openOrStop([stop], async () => {
-    const side = await stage.people('ws', CLIENTS, { others: 'now' });
+    const side = await stage.people('ws', CLIENTS, { default: 'now' });
     await side.clients.ask('open');
     await deliver(side, WARM_UP_MS);
     const round = async (): Promise<RoundResult> => {

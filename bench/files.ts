@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { ServerProcess } from '../test/support/server-process.ts';
 import { cpuSeconds } from './support/cpu.ts';
-import { crowd } from './seed-users.ts';
+import { createUsers } from './seed-users.ts';
 import { BenchProcess } from './process.ts';
 import { median, report, round } from './support/report.ts';
 
@@ -22,7 +22,7 @@ const MAX_GROWTH_MIB = 64;
 const CHUNK = Buffer.alloc(MIB, 'klatch');
 
 const SETTINGS = `
-  limits { file = 2 GiB, files-of-user = 100 GiB, files = 100 GiB }
+  limits { file-size = 2 GiB, storage-per-user = 100 GiB, storage-total = 100 GiB }
   log.level = warn`;
 
 interface Measured {
@@ -47,7 +47,7 @@ export async function benchFiles(): Promise<boolean> {
   try {
     await server.start();
     const { id: group } = await server.createGroup('Files');
-    const [token] = await crowd(server, group, 1);
+    const [token] = await createUsers(server, group, 1);
     const folder = join(server.dataDir, 'bare');
     await mkdir(folder);
     const bare = await BenchProcess.start('programs/bare-files.ts', [folder]);

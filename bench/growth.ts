@@ -2,7 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import type { TestGroup } from '../test/support/server.ts';
 import { ServerProcess } from '../test/support/server-process.ts';
 import { residentMiB } from './support/cpu.ts';
-import { fill, measureDisk, type DiskBytes, type Filling } from './seed-data.ts';
+import { seedDatabase, measureDisk, type DiskBytes, type SeedOptions } from './seed-data.ts';
 import { CONNECTIONS, DELIVERIES, GROUPS as FORWARD_GROUPS, registerHooks, timeForward } from './forward.ts';
 import { SETTINGS } from './intake.ts';
 import { runLoad } from './load.ts';
@@ -17,9 +17,9 @@ const TARGET = 0.9;
 /** Posted to in turn: as many as intake's, and so many that each has pages of the indexes to itself. */
 const FEW_GROUPS = 50;
 const MANY_GROUPS = 1_000;
-const FILLED: Filling = { groups: 100_000, messagesPerGroup: 10, hooksPerSecondGroup: 2 };
+const FILLED: SeedOptions = { groups: 100_000, messagesPerGroup: 10, hooksPerSecondGroup: 2 };
 /** The empty server needs the groups of the load too; those of a filling that have no hooks are posted to. */
-const EMPTY: Filling = { groups: 2 * (MANY_GROUPS + FORWARD_GROUPS), messagesPerGroup: 0, hooksPerSecondGroup: 0 };
+const EMPTY: SeedOptions = { groups: 2 * (MANY_GROUPS + FORWARD_GROUPS), messagesPerGroup: 0, hooksPerSecondGroup: 0 };
 const IDLE_HOOKS = (FILLED.groups / 2) * FILLED.hooksPerSecondGroup;
 const STARTS = 5;
 /** From ready until the sweep over everything, and the next one, are over. */
@@ -63,8 +63,8 @@ export async function benchGrowth(): Promise<boolean> {
     await servers.empty.start();
     await servers.filled.start();
     const loads = {
-      empty: loadOf(servers.empty, await fill(servers.empty, EMPTY)),
-      filled: loadOf(servers.filled, await fill(servers.filled, FILLED)),
+      empty: loadOf(servers.empty, await seedDatabase(servers.empty, EMPTY)),
+      filled: loadOf(servers.filled, await seedDatabase(servers.filled, FILLED)),
     };
     const disk = await measureDisk(servers.filled, FILLED);
     const starts: Pair<Start>[] = [];

@@ -119,8 +119,8 @@ export function formBodies(): HostileBody[] {
 
 /** Frames of a live connection for a method; the parameters are hostile. */
 export function frames(method: string): { readonly attack: Attack; readonly what: string; readonly text: string }[] {
-  const known = `{"known":{${Array.from({ length: 20_000 }, (_, n) => `"${n + 1}":1`).join()}}}`;
-  const wrong = `{"known":{${keys(20_000)}}}`;
+  const known = `{"since":{${Array.from({ length: 20_000 }, (_, n) => `"${n + 1}":1`).join()}}}`;
+  const wrong = `{"since":{${keys(20_000)}}}`;
   const all: [Attack, string, string][] = [
     ...texts('x'),
     ['most keys', '20,000 known', known],

@@ -48,8 +48,8 @@ export async function benchIdle(): Promise<boolean> {
 async function ofServer(transport: 'ws' | 'tcp'): Promise<number> {
   const stage = await LiveStage.start();
   try {
-    const first = await stage.people(transport, FIRST, { others: 'now' });
-    const side = await stage.people(transport, SESSIONS, { others: 'now' });
+    const first = await stage.people(transport, FIRST, { default: 'now' });
+    const side = await stage.people(transport, SESSIONS, { default: 'now' });
     return await grow(first, side, stage.server.pid);
   } finally {
     await stage.stop();

@@ -16,7 +16,7 @@ const WARM_UP_MS = 3_000;
 const TARGET = 0.7;
 
 export const SETTINGS =
-  'limits { token-rate = 100000, token-burst = 1000000, registrations-per-minute = 10000 }\nlog.level = warn';
+  'limits { token-rate = 100000, token-burst = 1000000, hook-registrations-per-minute = 10000 }\nlog.level = warn';
 
 interface Round {
   readonly klatch: LoadResult & Cost;

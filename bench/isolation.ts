@@ -31,7 +31,7 @@ const TARGET = { times: 1.2, plusMs: 5, rate: 0.95 };
  * are forgotten soon, and the healthy receivers close a connection every 5 s: with the 60 s that one may live, most
  * measurements would contain no look-up of a healthy name beside those that get no answer.
  */
-const BENCH_SETTINGS = `${SETTINGS}\ndelivery { retry = [1s], lookup-cache = 1s }`;
+const BENCH_SETTINGS = `${SETTINGS}\ndelivery { retry = [1s], dns-cache-ttl = 1s }`;
 
 /** Set in the environment of a benchmark that was started again with a network of its own. */
 const IN_OWN_NETWORK = 'KLATCH_BENCH_NETWORK';

@@ -9,7 +9,7 @@ import type { TestGroup } from '../test/support/server.ts';
 import { SECRET, ServerProcess } from '../test/support/server-process.ts';
 import { noPreparation, openOrStop, stopAll, type BenchSession, type RoundResult } from './bench-session.ts';
 import { cpuSeconds } from './support/cpu.ts';
-import { crowd } from './seed-users.ts';
+import { createUsers } from './seed-users.ts';
 import { asSuperuser } from './seed-data.ts';
 import { SETTINGS } from './intake.ts';
 import { BenchProcess } from './process.ts';
@@ -121,10 +121,10 @@ async function openStage(): Promise<Stage> {
 /** Messages are not gathered: a round is one message in each group, and waiting for more says nothing about work. */
 function settings(port: string, authority: string, p8: string): string {
   return `${SETTINGS}
-    push { in-flight = ${STREAMS}, gather = 0s }
+    push { in-flight = ${STREAMS}, debounce = 0s }
     services.apple.push {
       endpoint = "https://127.0.0.1:${port}"
-      authority = "${authority}"
+      ca-file = "${authority}"
       keys = [{ key-id = KEY1234567, team-id = TEAM123456, path = "${p8}", bundle-id = org.example.chat }]
     }`;
 }
@@ -134,7 +134,7 @@ async function populate(server: ServerProcess): Promise<TestGroup[]> {
   const groups: TestGroup[] = [];
   for (let g = 0; g < GROUPS; g += 1) {
     const group = await server.createGroup(`Group ${g}`);
-    await crowd(server, group.id, PEOPLE);
+    await createUsers(server, group.id, PEOPLE);
     groups.push(group);
   }
   const sealer = new Sealer(SECRET);

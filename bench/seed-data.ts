@@ -14,7 +14,7 @@ const LOG_PAGE = 100_000;
 const MESSAGE_EVERY = '3 days';
 
 /** How an installation is filled. Every group has as many messages; hooks are idle: their cursor is at the head. */
-export interface Filling {
+export interface SeedOptions {
   readonly groups: number;
   readonly messagesPerGroup: number;
   /** Of each second group; the others have none, so that they can be posted to without a delivery. */
@@ -35,13 +35,13 @@ type Sql = postgres.Sql;
  * secrets that are sealed for it, heads that agree with the log), and leaves it as one that is long there: vacuumed,
  * analyzed, written to its files. Resolves with the groups that have no hooks.
  */
-export async function fill(server: ServerProcess, filling: Filling): Promise<TestGroup[]> {
+export async function seedDatabase(server: ServerProcess, options: SeedOptions): Promise<TestGroup[]> {
   return asSuperuser(server, async (sql) => {
-    const ids = await sql.begin((tx) => insertGroups(tx, filling));
+    const ids = await sql.begin((tx) => insertGroups(tx, options));
     const tokens = await insertIntegrations(sql, ids);
-    await insertMessages(sql, ids, filling.messagesPerGroup);
+    await insertMessages(sql, ids, options.messagesPerGroup);
     const hooked = ids.filter((_, index) => index % 2 === 1);
-    await insertHooks(sql, hooked, filling);
+    await insertHooks(sql, hooked, options);
     await sql`vacuum (analyze)`;
     await sql`checkpoint`;
     return ids.flatMap((id, index) => {
@@ -53,14 +53,14 @@ export async function fill(server: ServerProcess, filling: Filling): Promise<Tes
 }
 
 /** What the filling takes on disk: tables with their indexes and the room they keep free. */
-export async function measureDisk(server: ServerProcess, filling: Filling): Promise<DiskBytes> {
+export async function measureDisk(server: ServerProcess, options: SeedOptions): Promise<DiskBytes> {
   return asSuperuser(server, async (sql) => {
     const size = async (tables: readonly string[]): Promise<number> => {
       const [row] = await sql<{ bytes: string }[]>`
         select sum(pg_total_relation_size(name::regclass)) as bytes from unnest(${[...tables]}::text[]) as t(name)`;
       return Number(row!.bytes);
     };
-    const { groups, messagesPerGroup, hooksPerSecondGroup } = filling;
+    const { groups, messagesPerGroup, hooksPerSecondGroup } = options;
     const groupTables = ['conversation', 'conversation_head', 'integration', 'account', 'membership'];
     return {
       message: (await size(['message'])) / (groups * messagesPerGroup),
@@ -125,7 +125,7 @@ export async function asSuperuser<T>(server: ServerProcess, work: (sql: Sql) => 
 }
 
 /** Groups with an owner and an account for their integration; returns their numbers. */
-async function insertGroups(tx: postgres.TransactionSql, { groups, messagesPerGroup }: Filling): Promise<number[]> {
+async function insertGroups(tx: postgres.TransactionSql, { groups, messagesPerGroup }: SeedOptions): Promise<number[]> {
   const [owner] = await tx<{ id: string }[]>`
     insert into account (kind, nick, name) values ('user', 'owner', 'Owner') returning id`;
   const rows = await tx<{ id: string }[]>`
@@ -181,9 +181,9 @@ async function insertMessages(sql: Sql, ids: readonly number[], perGroup: number
 }
 
 /** Hooks that have delivered everything. Nobody listens at their URLs. */
-async function insertHooks(sql: Sql, ids: readonly number[], filling: Filling): Promise<void> {
+async function insertHooks(sql: Sql, ids: readonly number[], options: SeedOptions): Promise<void> {
   const sealer = new Sealer(SECRET);
-  for (let n = 1; n <= filling.hooksPerSecondGroup; n += 1) {
+  for (let n = 1; n <= options.hooksPerSecondGroup; n += 1) {
     for (const page of pages(ids)) {
       const sealed = page.map(() => sealer.seal('hook-secret', newHookSecret()));
       await sql`

@@ -5,7 +5,7 @@ import { asSuperuser } from './seed-data.ts';
 /**
  * Makes so many people who are members of one group, past the server, with a session each. Resolves with the tokens.
  */
-export async function crowd(server: ServerProcess, group: number, people: number): Promise<string[]> {
+export async function createUsers(server: ServerProcess, group: number, people: number): Promise<string[]> {
   const tokens = Array.from({ length: people }, () => newSessionToken('user').token);
   await asSuperuser(server, async (sql) => {
     const nicks = tokens.map((_, n) => `person-${group}-${n}`);

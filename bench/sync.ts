@@ -11,8 +11,8 @@ const ROUNDS = 3;
 export async function benchSync(): Promise<boolean> {
   const stage = await LiveStage.start();
   try {
-    const ws = await stage.people('ws', CLIENTS, { others: 'start' });
-    const tcp = await stage.people('tcp', CLIENTS, { others: 'start' });
+    const ws = await stage.people('ws', CLIENTS, { default: 'start' });
+    const tcp = await stage.people('tcp', CLIENTS, { default: 'start' });
     for (const { group } of [ws, tcp]) await fillLog(stage.server, group, MESSAGES);
     const bare = await stage.bare(CLIENTS, MESSAGES);
     const rounds: { ws: number; tcp: number; bare: number }[] = [];

@@ -7,7 +7,7 @@ import type { Fault, Scene } from './fault.ts';
 import { Receiver, take, type Behaviour } from './receiver.ts';
 import { endedByItself } from './server-faults.ts';
 import { Stage } from './stage.ts';
-import type { Steering } from './steered.ts';
+import type { ShimCommand } from './clock-shim.ts';
 
 const RUNS = { full: 100, quick: 2, test: 2 };
 const RUN_MS = 30_000;
@@ -62,15 +62,15 @@ const takeAndClose: Behaviour = (call) => {
 
 async function openAddresses(cleanUp: CleanUp): Promise<Scene> {
   const steer = (stage: Stage, addresses: readonly string[]): Promise<void> => {
-    const steering: Steering = { addresses: { [NAME]: addresses } };
+    const steering: ShimCommand = { addresses: { [NAME]: addresses } };
     return stage.server.tell(steering);
   };
   const stage = await Stage.start(cleanUp, {
     // Only the one address may be reached, not all of loopback: the trap's is as private as any.
-    settings: `delivery { allow = ["${PUBLIC}"], lookup-cache = 0s, lookup-failure-cache = 0s }`,
+    settings: `delivery { allow = ["${PUBLIC}"], dns-cache-ttl = 0s, dns-negative-ttl = 0s }`,
     process: { preload: join(import.meta.dirname, 'steered.ts') },
     struckHost: NAME,
-    whenStarted: (server) => server.tell({ addresses: { [NAME]: [PUBLIC] } } satisfies Steering),
+    whenStarted: (server) => server.tell({ addresses: { [NAME]: [PUBLIC] } } satisfies ShimCommand),
   });
   stage.struck.behave = takeAndClose;
   const trap = await Receiver.start(stage.recorder, { host: TRAP, port: stage.struck.port });

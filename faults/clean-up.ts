@@ -14,12 +14,12 @@ const STEP_MS = 240_000;
 /** What was opened and has to be closed again, in the opposite order, also after a failure and on Ctrl-C. */
 export class CleanUp {
   #steps: Step[] = [];
-  #ending: Promise<string[]> | null = null;
+  #cleanup: Promise<string[]> | null = null;
 
   /** Remembers how to undo what was just done. After the end it is undone at once, and this rejects. */
   async add(name: string, undo: Step['undo']): Promise<void> {
     this.#steps.push({ name, undo });
-    if (this.#ending === null) return;
+    if (this.#cleanup === null) return;
     await this.#undo();
     throw new EndedError('the run has ended');
   }
@@ -29,8 +29,8 @@ export class CleanUp {
    * not be undone, in words. Idempotent.
    */
   end(): Promise<string[]> {
-    this.#ending ??= this.#undo();
-    return this.#ending;
+    this.#cleanup ??= this.#undo();
+    return this.#cleanup;
   }
 
   async #undo(): Promise<string[]> {

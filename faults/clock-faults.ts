@@ -6,7 +6,7 @@ import type { Fault, Scene } from './fault.ts';
 import { refuse, take } from './receiver.ts';
 import { endedByItself } from './server-faults.ts';
 import { Stage } from './stage.ts';
-import type { Steering } from './steered.ts';
+import type { ShimCommand } from './clock-shim.ts';
 import { until } from './until.ts';
 
 const RUNS = { full: 100, quick: 2, test: 2 };
@@ -48,7 +48,7 @@ function recordsOf({ hooks }: Stage) {
 
 async function openInjected(cleanUp: CleanUp): Promise<Scene> {
   const stage = await Stage.start(cleanUp, { process: { preload: join(import.meta.dirname, 'steered.ts') } });
-  return clockScene(stage, (offsetS) => stage.server.tell({ clockOffsetMs: offsetS * 1000 } satisfies Steering));
+  return clockScene(stage, (offsetS) => stage.server.tell({ clockOffsetMs: offsetS * 1000 } satisfies ShimCommand));
 }
 
 /** Where Debian's package libfaketime puts its library for programs with threads, else null. */

@@ -46,7 +46,7 @@ const CLIENTS = 8;
 /** Rest of each client between two posts: at most some 800 posts a second, which two cores can forward and record. */
 const GAP_MS = 8;
 const SETTINGS = `
-  limits { token-rate = 10000, registrations-per-minute = 1000 }
+  limits { token-rate = 10000, hook-registrations-per-minute = 1000 }
   delivery { retry = [50ms, 100ms, 200ms], headers-timeout = 15s, connect-timeout = 5s }
   log.level = warn`;
 

@@ -6,8 +6,8 @@ test calls every operation as everybody, over HTTP, and holds each answer agains
 fails that test.
 
 - \`not_found\` is what those are told who are in no such group or conversation: the same as if it did not exist.
-- Administrators of the installation (\`root\`) may do to a group what its owner may. What is said in it they do not read, unless they become members, which a notice in the group tells; nor do they learn of private conversations. But they make sign-in links (\`klatch user invite\`), and whoever opens one is signed in as that account: administrators have to be trusted with everything.
-- A private conversation has no integration token and no reverse webhooks. What would give it some is refused in words (\`groups_only\`), whichever of its members asks.
+- Administrators of the installation (\`administrator\`) may do to a group what its owner may. What is said in it they do not read, unless they become members, which a notice in the group tells; nor do they learn of private conversations. But they make sign-in links (\`klatch user invite\`), and whoever opens one is signed in as that account: administrators have to be trusted with everything.
+- A private conversation has no integration token and no reverse webhooks. What would give it some is refused in words (\`not_a_group\`), whichever of its members asks.
 - \`klatch send\` and the other commands on the server's own machine are not in the table: whoever may open the control socket may use them.`;
 
 /** docs/access.md, made of the matrix that the test holds. */

@@ -60,7 +60,7 @@ A list takes \`limit\` and answers \`next\`: give it as \`after\` (or \`before\`
 
 ## Bounds
 
-A body has at most 64 KiB, of \`messages.send\` and \`messages.edit\` \`http.max-body\` (413), and holds at most 500 values and 8 levels. An operation that needs no token takes 16 KiB of 50 values, which are not compressed (413, 400, 415). [Limits of what is parsed](input-limits.md) has all of them. A session may make \`limits.session-rate\` requests a second after a burst of \`limits.session-burst\`, then it is told \`too_often\`; who calls without a token shares that with their address. Administrators find all bounds in [configuration.md](configuration.md).`;
+A body has at most 64 KiB, of \`messages.send\` and \`messages.edit\` \`http.max-body-size\` (413), and holds at most 500 values and 8 levels. An operation that needs no token takes 16 KiB of 50 values, which are not compressed (413, 400, 415). [Limits of what is parsed](input-limits.md) has all of them. A session may make \`limits.session-rate\` requests a second after a burst of \`limits.session-burst\`, then it is told \`rate_limited\`; who calls without a token shares that with their address. Administrators find all bounds in [configuration.md](configuration.md).`;
 
 /** docs/api.md: every operation that is served to clients, by noun. */
 export function renderApi(): string {
@@ -118,11 +118,14 @@ function fieldTable(title: 'Input' | 'Output', schema: JsonSchema, comment: (pat
   const fields = fieldsOf(schema);
   if (fields.length === 0) return [`${title}: nothing.`];
   const need = title === 'Input' ? 'Needed' : 'There';
-  const rows = fields.map(({ path, type, required, preset, description }) => [
+  const rows = fields.map(({ path, type, required, defaultValue, description }) => [
     `\`${path}\``,
     typeCell(type),
-    required && preset === null ? (title === 'Input' ? 'yes' : 'always') : '',
-    [preset === null || title === 'Output' ? '' : `Without it: \`${preset}\`.`, plain(description || comment(path))]
+    required && defaultValue === null ? (title === 'Input' ? 'yes' : 'always') : '',
+    [
+      defaultValue === null || title === 'Output' ? '' : `Without it: \`${defaultValue}\`.`,
+      plain(description || comment(path)),
+    ]
       .filter((text) => text !== '')
       .join(' '),
   ]);

@@ -33,20 +33,22 @@ export function renderConfiguration(reference: string): string {
     if (own !== section) parts.push(`## ${own === '' ? 'General' : own}`);
     if (own !== section && sections.has(own)) parts.push(plain(sections.get(own)!));
     section = own;
-    parts.push(`### \`${key.key}\``, plain(key.explanation), `Value: ${plain(key.value)}. ${presetSentence(key)}`);
+    parts.push(`### \`${key.key}\``, plain(key.explanation), `Value: ${plain(key.value)}. ${defaultSentence(key)}`);
   }
   return `${parts.filter((part) => part !== '').join('\n\n')}\n`;
 }
 
 function contents(keys: readonly KeyDocument[]): string {
-  const rows = keys.map(({ key, preset }) => `| \`${key}\` | ${preset === null ? 'none' : `\`${preset}\``} |`);
+  const rows = keys.map(
+    ({ key, defaultValue }) => `| \`${key}\` | ${defaultValue === null ? 'none' : `\`${defaultValue}\``} |`,
+  );
   return ['| Key | Default |', '|---|---|', ...rows].join('\n');
 }
 
 const sectionOf = (key: string): string => key.split('.').slice(0, -1).join('.');
 
-function presetSentence({ key, preset }: KeyDocument): string {
-  if (preset !== null) return `Default: \`${preset}\`.`;
+function defaultSentence({ key, defaultValue }: KeyDocument): string {
+  if (defaultValue !== null) return `Default: \`${defaultValue}\`.`;
   const isRequired = SCHEMA[key as SettingKey].presence === 'required';
   return isRequired ? 'No default: it has to be set.' : 'Not set by default.';
 }

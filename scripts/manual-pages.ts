@@ -115,10 +115,10 @@ function headOf(key: string, before: string | undefined, sections: ReadonlyMap<s
   return [`.SS ${own === '' ? 'General' : roff(own)}`, ...(words === '' ? [] : [prose(words)])];
 }
 
-function keyLines({ key, explanation, value, preset }: ReferenceDocument['keys'][number]): string[] {
+function keyLines({ key, explanation, value, defaultValue }: ReferenceDocument['keys'][number]): string[] {
   const isRequired = SCHEMA[key as SettingKey].presence === 'required';
   const none = isRequired ? 'It has to be set.' : 'Not set by default.';
-  const given = preset === null ? none : `Default: ${bold(preset)}.`;
+  const given = defaultValue === null ? none : `Default: ${bold(defaultValue)}.`;
   return item(bold(key), prose(explanation), '.br', prose(`Value: ${value}.`), given);
 }
 

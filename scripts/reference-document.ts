@@ -4,7 +4,7 @@ import { scanLines } from '../src/config/line-scanner.ts';
 export interface KeyDocument {
   readonly key: string;
   /** As written; null where there is no default. */
-  readonly preset: string | null;
+  readonly defaultValue: string | null;
   readonly explanation: string;
   /** What the value has to be, without the full stop. */
   readonly value: string;
@@ -33,7 +33,7 @@ export function readReference(text: string): ReferenceDocument {
     } else {
       if (kind === 'open') sections.set(path, comment.join(' '));
       if (kind === 'key' || kind === 'commented-key') {
-        keys.push({ key: path, preset: kind === 'key' ? content : null, ...explain(comment.join(' ')) });
+        keys.push({ key: path, defaultValue: kind === 'key' ? content : null, ...explain(comment.join(' ')) });
       }
       comment = [];
     }

@@ -11,12 +11,12 @@ interface ErrorKind {
 }
 
 const catalogue = {
-  wrong_token: { status: 404, rpcCode: -32004, sentence: 'Wrong integration token' },
+  invalid_token: { status: 404, rpcCode: -32004, sentence: 'Wrong integration token' },
   group_archived: { status: 410, rpcCode: -32010, sentence: 'This group is archived' },
   hook_not_found: { status: 410, rpcCode: -32011, sentence: 'Webhook with given id not found' },
   hook_exists: { status: 409, rpcCode: -32009, sentence: 'Webhooks with provided uri is already registered' },
-  hook_url: { status: 400, rpcCode: -32012, sentence: 'Malformed outgoing hook uri' },
-  hook_address: { status: 400, rpcCode: -32013, sentence: 'The address policy refuses this address' },
+  invalid_hook_url: { status: 400, rpcCode: -32012, sentence: 'Malformed outgoing hook uri' },
+  hook_address_forbidden: { status: 400, rpcCode: -32013, sentence: 'The address policy refuses this address' },
   no_server_key: {
     status: 400,
     rpcCode: -32025,
@@ -24,12 +24,12 @@ const catalogue = {
       'signature: v1a is made with a server key, and this server has none: the administrator makes one with ' +
       '"klatch keys generate" and lists it in modules.security.server-keys',
   },
-  hooks_full: { status: 403, rpcCode: -32014, sentence: 'This group has as many reverse webhooks as it may have' },
+  too_many_hooks: { status: 403, rpcCode: -32014, sentence: 'This group has as many reverse webhooks as it may have' },
   invalid_input: { status: 400, rpcCode: -32602, sentence: 'The request cannot be read' },
   invalid_request: { status: 400, rpcCode: -32600, sentence: 'This is not a request that HTTP/1.1 allows' },
   too_large: { status: 413, rpcCode: -32015, sentence: 'The request is too large' },
   unsupported_media: { status: 415, rpcCode: -32016, sentence: 'The body is encoded in a way that is not supported' },
-  key_reused: {
+  idempotency_key_reused: {
     status: 422,
     rpcCode: -32017,
     sentence: 'This Idempotency-Key was used for another body; use a new key for a new message',
@@ -46,7 +46,7 @@ const catalogue = {
   unauthenticated: { status: 401, rpcCode: -32040, sentence: 'Sign in first: there is no valid session token' },
   forbidden: { status: 403, rpcCode: -32041, sentence: 'You may not do this here' },
   missing_scope: { status: 403, rpcCode: -32042, sentence: 'The token of this bot does not have the scope for it' },
-  groups_only: {
+  not_a_group: {
     status: 403,
     rpcCode: -32043,
     sentence:
@@ -57,8 +57,8 @@ const catalogue = {
     rpcCode: -32044,
     sentence: 'This works on a live connection only (ws://, tcp:// or /v1/live)',
   },
-  code_wrong: { status: 403, rpcCode: -32045, sentence: 'This is not the code that was sent' },
-  activation_over: {
+  invalid_code: { status: 403, rpcCode: -32045, sentence: 'This is not the code that was sent' },
+  activation_expired: {
     status: 410,
     rpcCode: -32046,
     sentence: 'This sign-in is over, or never began: begin again',
@@ -68,21 +68,21 @@ const catalogue = {
     rpcCode: -32047,
     sentence: 'Nobody can get an account here without being invited: ask the administrator of this installation',
   },
-  provider_away: {
+  provider_unavailable: {
     status: 503,
     rpcCode: -32048,
     sentence: 'The code could not be sent; please repeat it later',
     retryAfterS: 60,
   },
-  invite_invalid: { status: 410, rpcCode: -32049, sentence: 'This invitation is over, or never existed' },
+  invalid_invite: { status: 410, rpcCode: -32049, sentence: 'This invitation is over, or never existed' },
   last_owner: {
     status: 409,
     rpcCode: -32050,
     sentence: 'A group has an owner: hand it over to another member first (groups.transfer), or archive it',
   },
   blocked: { status: 403, rpcCode: -32051, sentence: 'This person does not take messages from you' },
-  limit_reached: { status: 403, rpcCode: -32052, sentence: 'There are as many of these as there may be' },
-  too_often: {
+  quota_exceeded: { status: 403, rpcCode: -32052, sentence: 'There are as many of these as there may be' },
+  rate_limited: {
     status: 429,
     rpcCode: -32053,
     sentence: 'Too many requests; nothing was done, please repeat it later',
@@ -98,12 +98,12 @@ const catalogue = {
     rpcCode: -32055,
     sentence: 'There is no such file, or you may not read it',
   },
-  file_unusable: {
+  file_not_attachable: {
     status: 409,
     rpcCode: -32056,
     sentence: 'This file cannot be attached: it is not complete, not yours, or in another message already',
   },
-  link_invalid: {
+  invalid_link: {
     status: 403,
     rpcCode: -32057,
     sentence: 'This address of a file is not valid: it is over, was changed, or is for somebody else',
@@ -118,53 +118,53 @@ const catalogue = {
     rpcCode: -32064,
     sentence: 'Another request goes on with this upload at this moment: repeat it when that one has ended',
   },
-  upload_over: {
+  upload_expired: {
     status: 410,
     rpcCode: -32065,
     sentence: 'This upload is over: it was given up, or stood still for too long. Begin it anew',
   },
-  upload_version: {
+  unsupported_tus_version: {
     status: 412,
     rpcCode: -32066,
     sentence: 'Uploads are resumed by tus 1.0.0: say so with the header Tus-Resumable',
   },
-  range_invalid: { status: 416, rpcCode: -32059, sentence: 'The file does not have these bytes' },
-  space_full: {
+  invalid_range: { status: 416, rpcCode: -32059, sentence: 'The file does not have these bytes' },
+  storage_quota_exceeded: {
     status: 413,
     rpcCode: -32060,
     sentence: 'There is no room for this file: remove others first, or ask the administrator',
   },
-  uploads_full: {
+  too_many_uploads: {
     status: 503,
     rpcCode: -32061,
     sentence: 'Too many uploads are under way; nothing was stored, please repeat it later',
     retryAfterS: 10,
   },
-  store_full: {
+  storage_full: {
     status: 507,
     rpcCode: -32062,
     sentence: 'The store of files is full; nothing was stored. The administrator has to make room',
   },
-  store_away: {
+  storage_unavailable: {
     status: 503,
     rpcCode: -32063,
     sentence: 'The store of files is away; please repeat it later',
     retryAfterS: 10,
   },
   request_timeout: { status: 408, rpcCode: -32021, sentence: 'The request was not complete in time' },
-  intake_full: {
+  overloaded: {
     status: 503,
     rpcCode: -32030,
     sentence: 'The server has too many messages waiting; this one was not posted, please repeat it',
     retryAfterS: 2,
   },
-  rate_exceeded: {
+  token_rate_limited: {
     status: 503,
     rpcCode: -32031,
     sentence: 'This token is used faster than it may be; nothing was done, please repeat it later',
     retryAfterS: 5,
   },
-  bodies_full: {
+  too_many_large_requests: {
     status: 503,
     rpcCode: -32068,
     sentence: 'Too many large requests arrive at the same time; nothing was done, please repeat it later',
@@ -177,19 +177,19 @@ const catalogue = {
       'Requests from your network take too much of the time of the server; nothing was done, please repeat it later',
     retryAfterS: 2,
   },
-  ping_refused: {
+  ping_rate_limited: {
     status: 503,
     rpcCode: -32039,
     sentence: 'A reverse webhook is pinged once in 5 seconds; this ping was not sent, please repeat it later',
     retryAfterS: 5,
   },
-  retries_full: {
+  too_many_retries: {
     status: 503,
     rpcCode: -32038,
     sentence: 'This reverse webhook has too many messages to repeat; nothing was done, please repeat it later',
     retryAfterS: 60,
   },
-  database_away: {
+  database_unavailable: {
     status: 503,
     rpcCode: -32032,
     sentence: 'The database is away; nothing was done, please repeat the request',
@@ -201,7 +201,7 @@ const catalogue = {
     sentence: 'The answer of the database was lost: this may have been done; look before you repeat it',
     retryAfterS: 2,
   },
-  change_unheard: {
+  change_unconfirmed: {
     status: 503,
     rpcCode: -32037,
     sentence:

@@ -4,7 +4,7 @@ import { isSea } from 'node:sea';
 /**
  * Threads for name look-ups, files and scrypt. libuv reads the variable when it makes its pool, that is at the first
  * call that needs one: set here, before anything else is loaded, it takes effect (16 threads counted on Node 24.21;
- * test/cli/serve.test.ts holds it). delivery.lookups is bounded to half of them.
+ * test/cli/serve.test.ts holds it). delivery.dns-concurrency is bounded to half of them.
  */
 const THREADS = '16';
 

@@ -128,8 +128,8 @@ export class Server {
   }
 
   /** Notes at once how this process ends, when there is no time left to stop it. */
-  abandon(ending: ExitReason): void {
-    this.#record.fail(ending);
+  abandon(exitReason: ExitReason): void {
+    this.#record.fail(exitReason);
     this.#record.end();
   }
 
@@ -159,8 +159,8 @@ export class Server {
       this.#connecting = database;
       if (this.#refusing) void database.stop();
     };
-    const abandoned = (): boolean => this.#stopping !== null;
-    const opened = await openDatabase(config, { sealer, log, onConnecting, abandoned });
+    const isCancelled = (): boolean => this.#stopping !== null;
+    const opened = await openDatabase(config, { sealer, log, onConnecting, isCancelled });
     this.#connecting = null;
     this.#keep('database', () => opened.stop());
     const node = await readNodeId(config.dataDir);
@@ -176,7 +176,7 @@ export class Server {
       pool: services.database.general,
       store: services.fileStore,
       node,
-      unattachedMs: config.retention.unattachedFilesMs,
+      orphanedMs: config.retention.orphanedFilesMs,
       log,
     });
     this.#keep('sweeper of files', () => sweeper.stop());
@@ -371,17 +371,17 @@ function openMessageLog(database: Database, bus: Bus, limits: LimitsConfig): Mes
     maxBytes: limits.intakeBytes,
     flushPosts: limits.flushPosts,
     flushBytes: limits.flushBytes,
-    waitMs: limits.intakeWaitMs,
+    waitMs: limits.intakeTimeoutMs,
     onCommitted: (advanced) => bus.publish('messagesCommitted', advanced),
   });
 }
 
 function createDnsResolver(delivery: DeliveryConfig): DnsResolver {
   return new DnsResolver({
-    timeoutMs: delivery.lookupTimeoutMs,
-    cacheMs: delivery.lookupCacheMs,
-    failureCacheMs: delivery.lookupFailureCacheMs,
-    concurrency: delivery.lookups,
+    timeoutMs: delivery.dnsTimeoutMs,
+    cacheMs: delivery.dnsCacheTtlMs,
+    failureCacheMs: delivery.dnsNegativeTtlMs,
+    concurrency: delivery.dnsConcurrency,
   });
 }
 

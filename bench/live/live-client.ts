@@ -59,7 +59,7 @@ export class BenchClient {
     }
     const calls: [string, object][] = [];
     if (who.token !== null) calls.push(['live.authenticate', { token: who.token }]);
-    if (who.follow !== null) calls.push(['live.follow', who.follow]);
+    if (who.follow !== null) calls.push(['live.subscribe', who.follow]);
     client.#expected = calls.length;
     for (const [id, [method, params]] of calls.entries()) {
       client.#send(JSON.stringify({ jsonrpc: '2.0', id, method, params }));

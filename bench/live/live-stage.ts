@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { TestGroup } from '../../test/support/server.ts';
 import { freePort } from '../../test/support/ports.ts';
 import { ServerProcess } from '../../test/support/server-process.ts';
-import { crowd } from '../seed-users.ts';
+import { createUsers } from '../seed-users.ts';
 import { HttpConnection, requestOf } from '../support/http-connection.ts';
 import { SETTINGS } from '../intake.ts';
 import type { Transport } from './live-client.ts';
@@ -50,7 +50,7 @@ export class LiveStage {
   async people(transport: 'ws' | 'tcp', count: number, follow: object): Promise<Side & { group: TestGroup }> {
     const group = await this.server.createGroup(`Over ${transport}`);
     const file = join(this.#folder, `${group.id}.tokens`);
-    await writeFile(file, (await crowd(this.server, group.id, count)).join('\n'));
+    await writeFile(file, (await createUsers(this.server, group.id, count)).join('\n'));
     const port = transport === 'tcp' ? this.#tcpPort : this.server.port;
     const clients = await this.#clients([transport, String(port), '/v1/live', file, JSON.stringify(follow)]);
     return { clients, count, port: this.server.port, path: new URL(group.webhook).pathname, posted: 0, group };

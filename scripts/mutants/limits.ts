@@ -77,7 +77,7 @@ export const LIMITS_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'small-frames-after-signing-in',
-    promise: 'A connection that has signed in sends frames of live.max-frame.',
+    promise: 'A connection that has signed in sends frames of live.max-frame-size.',
     file: 'src/live/transport/websocket-connection.ts',
     find: 'receiver._maxPayload = maxBytes',
     replace: 'receiver._maxPayload += 0',

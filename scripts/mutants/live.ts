@@ -70,7 +70,7 @@ export const LIVE_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'live-send-queue',
-    promise: 'What waits for a client that reads nothing takes more memory than live.send-queue.',
+    promise: 'What waits for a client that reads nothing takes more memory than live.send-queue-size.',
     file: 'src/live/session.ts',
     find: 'this.connection.bytesQueued <= this.#host.config.sendQueueBytes',
     replace: 'this.connection.bytesQueued <= 30 * this.#host.config.sendQueueBytes',

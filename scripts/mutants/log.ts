@@ -63,10 +63,10 @@ export const LOG_MUTANTS: readonly Mutant[] = [
     tests: [LOCKS, '-t', 'several keyed posts'],
   },
   {
-    name: 'held-posts-never-released',
+    name: 'blocked-posts-never-released',
     promise: 'A post behind a lock is written once the lock is released.',
     file: LOG,
-    find: 'this.#queue.release(held.filter((id) => !locked.has(id)));',
+    find: 'this.#queue.release(blocked.filter((id) => !locked.has(id)));',
     replace: 'this.#queue.release([]);',
     tests: ['test/storage/messages/message-log-failures.test.ts', '-t', 'waits apart'],
   },
@@ -90,8 +90,8 @@ export const LOG_MUTANTS: readonly Mutant[] = [
     name: 'later-post-overtakes-held-ones',
     promise: 'A post of a locked conversation waits behind those that are held.',
     file: 'src/storage/messages/intake-queue.ts',
-    find: 'if (held === undefined) this.#waiting.push(entry);',
-    replace: 'if (held !== undefined || held === undefined) this.#waiting.push(entry);',
+    find: 'if (blocked === undefined) this.#waiting.push(entry);',
+    replace: 'if (blocked !== undefined || blocked === undefined) this.#waiting.push(entry);',
     tests: ['test/storage/messages/message-log-failures.test.ts', '-t', 'waits apart'],
   },
   {

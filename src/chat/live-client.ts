@@ -261,7 +261,7 @@ export class LiveClient {
       throw new SessionOverError('the session has ended', { cause: error });
     }
     // Connections of this account that have broken without a word count until the server misses them.
-    const isCrowded = error instanceof ServerError && error.code === 'limit_reached';
+    const isCrowded = error instanceof ServerError && error.code === 'quota_exceeded';
     if (!isTransient(error) && !isCrowded) throw error;
     this.#lastFailure = error as Error;
     return { code: null, reason: (error as Error).message };

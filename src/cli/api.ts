@@ -105,14 +105,18 @@ function part(title: string, schema: JsonSchema): string[] {
       return [...between, heading, `the shape ${each.$ref.split('/').at(-1)!.toUpperCase()}`];
     const fields = fieldsOf(each);
     if (fields.length === 0) return [...between, heading, 'nothing'];
-    const rows = fields.map(({ path, type, required, preset }) => [path, noteOf(title, required, preset), words(type)]);
+    const rows = fields.map(({ path, type, required, defaultValue }) => [
+      path,
+      noteOf(title, required, defaultValue),
+      words(type),
+    ]);
     return [...between, ...formatTable([heading, '', ''], rows)];
   });
 }
 
-function noteOf(title: string, required: boolean, preset: string | null): string {
+function noteOf(title: string, required: boolean, defaultValue: string | null): string {
   if (title !== 'INPUT') return required ? '' : 'or not';
-  if (preset !== null) return `else ${preset}`;
+  if (defaultValue !== null) return `else ${defaultValue}`;
   return required ? 'needed' : '';
 }
 

@@ -143,7 +143,7 @@ function misspelt(text: string): string | null {
 }
 
 /** What the address policy can let through: a range, an address, two words, a host name or the names below one. */
-export function allowance(): ValueType<string> {
+export function allowedTarget(): ValueType<string> {
   const expected = 'a CIDR range, an address, "loopback", "private" or a host name such as "*.corp.example"';
   const judge = (value: Value): ScalarResult<string> => {
     if (value.kind !== 'string') return {};

@@ -59,7 +59,7 @@ export interface EndpointConfig {
 /** Bounds of live connections. */
 export interface LiveConfig {
   readonly maxFrameBytes: number;
-  readonly authenticateWithinMs: number;
+  readonly authTimeoutMs: number;
   /** A connection that is silent so long is asked whether it lives; after the same time again it is closed. */
   readonly heartbeatMs: number;
   /** What may wait to be sent on one connection before it is closed. */
@@ -67,7 +67,7 @@ export interface LiveConfig {
   readonly connections: number;
   readonly connectionsPerUser: number;
   /** Connections that have not authenticated. */
-  readonly waitingConnections: number;
+  readonly unauthenticatedConnections: number;
   /** Origins of browsers beside the one of `http.base-uri`; `["*"]`: any. */
   readonly origins: readonly string[];
 }
@@ -90,14 +90,14 @@ export type PushContent = 'full' | 'sender' | 'none';
 export interface PushConfig {
   readonly content: PushContent;
   /** How long messages are gathered before a push about them. */
-  readonly gatherMs: number;
+  readonly debounceMs: number;
   /** Pushes under way to one vendor. */
   readonly inFlight: number;
   /** The longest that a vendor may take for an answer. */
   readonly timeoutMs: number;
   /** Waits before each repeat; the last one repeats until it is given up. */
   readonly retryMs: readonly number[];
-  readonly giveUpAfterMs: number;
+  readonly ttlMs: number;
 }
 
 export interface GooglePushConfig {
@@ -112,7 +112,7 @@ export interface ApplePushConfig {
   /** Null: Apple's own, of the sandbox where a key says so. */
   readonly endpoint: string | null;
   /** Absolute path of a PEM file with authorities to trust beside the system's; null: none. */
-  readonly authority: string | null;
+  readonly caFile: string | null;
 }
 
 export interface ApplePushKey {
@@ -140,7 +140,7 @@ export interface FilesConfig {
 }
 
 /** Whether files come through this server, or clients are sent to the bucket. */
-export type S3Downloads = 'through' | 'redirect';
+export type S3Downloads = 'proxy' | 'redirect';
 
 export interface S3Config {
   readonly bucket: string;
@@ -194,7 +194,7 @@ export interface PostgresqlConfig {
   /** Connections of the general pool; intake, settling and listening have their own. */
   readonly poolSize: number;
   /** Calls that may wait for a connection of one pool; one more is refused. */
-  readonly poolWaiting: number;
+  readonly poolQueue: number;
   readonly connectTimeoutMs: number;
   /** A query that has not answered by then loses its connection. */
   readonly queryTimeoutMs: number;
@@ -214,21 +214,21 @@ export interface LimitsConfig {
   readonly intakePosts: number;
   readonly intakeBytes: number;
   /** How long a post may wait in the intake queue before its flush begins. */
-  readonly intakeWaitMs: number;
+  readonly intakeTimeoutMs: number;
   readonly flushPosts: number;
   readonly flushBytes: number;
   /** Posts per second and token, the burst above it, and how long a post waits for its turn. */
   readonly tokenRate: number;
   readonly tokenBurst: number;
-  readonly tokenWaitMs: number;
-  readonly unknownTokenMemoryMs: number;
-  readonly unknownTokens: number;
+  readonly tokenQueueTimeoutMs: number;
+  readonly unknownTokenTtlMs: number;
+  readonly unknownTokenCache: number;
   /** Answers about unknown tokens per second and source address before they are slowed. */
   readonly unknownTokenRate: number;
   /** How long the event loop may parse and check what one source sends, within any second. */
   readonly parseTimeMs: number;
   readonly hooksPerGroup: number;
-  readonly registrationsPerMinute: number;
+  readonly hookRegistrationsPerMinute: number;
   readonly hookChangesPerMinute: number;
   /** Highest `klatch-hops` a post may carry plus one: at this number it is refused. */
   readonly hops: number;
@@ -243,16 +243,16 @@ export interface LimitsConfig {
   readonly devicesPerUser: number;
   /** Bytes of one file, of all of an account's, and of all. */
   readonly fileBytes: number;
-  readonly filesOfUserBytes: number;
-  readonly filesBytes: number;
+  readonly storagePerUserBytes: number;
+  readonly storageTotalBytes: number;
   /** Uploads under way, in all and of one account. */
-  readonly uploads: number;
-  readonly uploadsPerUser: number;
+  readonly concurrentUploads: number;
+  readonly concurrentUploadsPerUser: number;
   /** Files of one message. */
-  readonly attachments: number;
+  readonly attachmentsPerMessage: number;
   /** Activation codes: of the whole installation an hour, to one source address an hour, to one address a day. */
   readonly codesPerHour: number;
-  readonly codesPerSource: number;
+  readonly codesPerIp: number;
   readonly codesPerAddress: number;
 }
 
@@ -263,12 +263,12 @@ export interface DeliveryConfig {
   readonly perHost: number;
   readonly connectTimeoutMs: number;
   readonly headersTimeoutMs: number;
-  readonly answerBytes: number;
-  readonly answerTimeMs: number;
-  readonly lookupTimeoutMs: number;
-  readonly lookupCacheMs: number;
-  readonly lookupFailureCacheMs: number;
-  readonly lookups: number;
+  readonly responseBytes: number;
+  readonly responseTimeoutMs: number;
+  readonly dnsTimeoutMs: number;
+  readonly dnsCacheTtlMs: number;
+  readonly dnsNegativeTtlMs: number;
+  readonly dnsConcurrency: number;
   /** Waits before each repeat; the last one repeats for ever. */
   readonly retryMs: readonly number[];
   /** Longest `Retry-After` that is honoured. */
@@ -283,6 +283,6 @@ export interface RetentionConfig {
   readonly deliveryLogRows: number;
   readonly removedHooksMs: number;
   /** Files that no message has taken. */
-  readonly unattachedFilesMs: number;
+  readonly orphanedFilesMs: number;
   readonly pushLogMs: number;
 }

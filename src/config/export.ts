@@ -38,7 +38,7 @@ const PATHS: readonly SettingKey[] = [
   'endpoints',
   'services.postgresql.bin-dir',
   'services.apple.push.keys',
-  'services.apple.push.authority',
+  'services.apple.push.ca-file',
   'services.file-storage.location',
   'services.smtp.template',
   'modules.security.server-keys',
@@ -109,11 +109,7 @@ function namedFilesOf(config: Config): Pick<ConfigurationFile, 'path' | 'kind'>[
   const tls = config.endpoints.flatMap((endpoint) => endpoint.tls ?? []);
   const paths: Readonly<Record<ConfigurationFileKind, readonly (string | null | undefined)[]>> = {
     configuration: [smtp?.template],
-    'public-key': [
-      ...serverKeys.map((pair) => pair.public),
-      ...tls.map((pair) => pair.certificate),
-      applePush.authority,
-    ],
+    'public-key': [...serverKeys.map((pair) => pair.public), ...tls.map((pair) => pair.certificate), applePush.caFile],
     'private-key': [
       ...serverKeys.map((pair) => pair.private),
       ...tls.map((pair) => pair.key),

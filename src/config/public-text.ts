@@ -11,7 +11,7 @@ const NAME = String.raw`[\w.-]+`;
 
 interface Names {
   /** Keys by each end of their path (`http.port`, `port`), where none of that name may hold a secret. */
-  readonly harmless: ReadonlySet<string>;
+  readonly quotable: ReadonlySet<string>;
   /** Sections by each end of their path. */
   readonly sections: ReadonlySet<string>;
   /** Every word of a key's path. */
@@ -26,23 +26,23 @@ function names(): Names {
 }
 
 function collectNames(): Names {
-  const harmless = new Set<string>();
+  const quotable = new Set<string>();
   const others = new Set<string>();
   const sections = new Set<string>();
   const words = new Set<string>();
   for (const [key, { kind }] of settingEntries()) {
     const parts = key.split('.');
     for (const word of parts) words.add(word);
-    for (const end of endsOf(parts)) (kind.quotable ? harmless : others).add(end);
+    for (const end of endsOf(parts)) (kind.quotable ? quotable : others).add(end);
     for (let length = 1; length < parts.length; length++) {
       for (const end of endsOf(parts.slice(0, length))) sections.add(end);
     }
     for (const [name, field] of Object.entries(kind.items?.fields ?? {})) {
       words.add(name);
-      (field.kind.quotable ? harmless : others).add(name);
+      (field.kind.quotable ? quotable : others).add(name);
     }
   }
-  return { harmless: new Set([...harmless].filter((name) => !others.has(name))), sections, words };
+  return { quotable: new Set([...quotable].filter((name) => !others.has(name))), sections, words };
 }
 
 function endsOf(parts: readonly string[]): string[] {
@@ -106,7 +106,7 @@ export function isPublicText(text: string): boolean {
 
 /** `opens`: a section may stand here; in the place of a value a section's name says nothing about it. */
 function isHarmlessName(name: string, opens: boolean): boolean {
-  const { harmless, sections } = names();
+  const { quotable, sections } = names();
   const path = name.replace(/\.$/, '');
-  return harmless.has(path) || (opens && sections.has(path));
+  return quotable.has(path) || (opens && sections.has(path));
 }

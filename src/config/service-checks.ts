@@ -57,9 +57,9 @@ function checkApple(settings: Partial<Settings>): KeyFindings {
     if (seen.has(bundleId)) problems.push(at(`there is a key of ${bundleId} already`));
     seen.add(bundleId);
   }
-  const authority = settings['services.apple.push.authority'] ?? null;
+  const authority = settings['services.apple.push.ca-file'] ?? null;
   const read = authority === null ? null : readAuthority(authority.path);
-  if (typeof read === 'string') problems.push(problemAt('services.apple.push.authority', authority!.value, read));
+  if (typeof read === 'string') problems.push(problemAt('services.apple.push.ca-file', authority!.value, read));
   return { problems, warnings };
 }
 

@@ -47,7 +47,7 @@ export class ServerStateFile {
   readonly #path: string;
   readonly #log: Log;
   #stored: Stored;
-  #ending: ExitReason | null = null;
+  #exitReason: ExitReason | null = null;
   #timer: NodeJS.Timeout | null = null;
 
   constructor(dataDir: string, options: { version: string; startId: string | null; log: Log }) {
@@ -70,18 +70,18 @@ export class ServerStateFile {
   }
 
   stopping(reason: string | null): void {
-    this.#ending ??= { reason, exitCode: 0 };
-    this.#write('stopping', { reason: this.#ending.reason, exit_code: null });
+    this.#exitReason ??= { reason, exitCode: 0 };
+    this.#write('stopping', { reason: this.#exitReason.reason, exit_code: null });
   }
 
   /** The process is going to end for this reason, whatever `stopping` says later. */
-  fail(ending: ExitReason): void {
-    this.#ending = ending;
+  fail(exitReason: ExitReason): void {
+    this.#exitReason = exitReason;
   }
 
   /** Nothing is written after it, or before `begin`: the directory may be another process's. */
   end(): void {
-    const { reason, exitCode } = this.#ending ?? { reason: null, exitCode: 0 };
+    const { reason, exitCode } = this.#exitReason ?? { reason: null, exitCode: 0 };
     this.#write(exitCode === 0 ? 'stopped' : 'failed', { reason, exit_code: exitCode });
     if (this.#timer !== null) clearInterval(this.#timer);
     this.#timer = null;

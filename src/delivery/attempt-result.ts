@@ -3,7 +3,8 @@ import type { Attempt } from '../outbound/delivery-client.ts';
 import type { LaneRow } from '../storage/hooks/lanes.ts';
 import type { AttemptRecord, LaneProgress } from '../storage/hooks/settlement.ts';
 import type { DeliveryRequest } from './request-builder.ts';
-import { retryDelayMs, dueIn, type RetrySchedule } from './retry.ts';
+import { retryDelayMs, type RetryPolicy } from '../model/retry-policy.ts';
+import { dueIn } from './next-attempt.ts';
 
 /** What became of a request, as far as it was decided. */
 export interface AttemptResult {
@@ -38,14 +39,14 @@ export function markIfAhead(mark: Seq | null, cursor: Seq): Seq | null {
 /** The health of a target that has just taken a delivery. */
 export const HEALTHY = { failures: 0, failingSince: null, nextAttemptAt: null } as const;
 
-/** The health after one more failure; the next attempt is when the schedule, or the target, says. */
+/** The health after one more failure; the next attempt is when the retry policy, or the target, says. */
 export function afterFailure(
   progress: LaneProgress,
   { outcome, at }: AttemptResult,
-  schedule: RetrySchedule,
+  retryPolicy: RetryPolicy,
 ): Pick<LaneProgress, 'failures' | 'failingSince' | 'nextAttemptAt'> {
   const failures = progress.failures + 1;
-  const delayMs = retryDelayMs(schedule, { failures, retryAfterMs: outcome.retryAfterMs }, Math.random());
+  const delayMs = retryDelayMs(retryPolicy, { failures, retryAfterMs: outcome.retryAfterMs }, Math.random());
   return { failures, failingSince: progress.failingSince ?? at, nextAttemptAt: dueIn(delayMs) };
 }
 

@@ -7,7 +7,7 @@ import type { ProgressTracker } from './progress-tracker.ts';
 import type { AttemptResult } from './attempt-result.ts';
 import type { SlowStart } from './slow-start.ts';
 import type { RequestBuilder } from './request-builder.ts';
-import type { RetrySchedule } from './retry.ts';
+import type { RetryPolicy } from '../model/retry-policy.ts';
 import type { Sender } from './sender.ts';
 import type { LaneLimiter } from './lane-limiter.ts';
 
@@ -32,7 +32,7 @@ export interface DeliveryStrategy {
 export interface StrategyDeps {
   /** Messages of one request at most. */
   readonly batch: number;
-  readonly schedule: RetrySchedule;
+  readonly retryPolicy: RetryPolicy;
   readonly limiter: LaneLimiter;
   readonly requests: RequestBuilder;
   readonly sender: Sender;

@@ -119,7 +119,7 @@ export class LaneManager {
       client,
       settler: this.#settler,
       leases: this.#leases,
-      schedule: config,
+      retryPolicy: config,
       parkAfterMs: config.parkAfterMs,
       counts: this.counts,
       failureLog: new FailureLogThrottle(log),

@@ -16,7 +16,7 @@ import { afterFailure, toAttemptRecord, type AttemptResult } from './attempt-res
 import { SlowStart } from './slow-start.ts';
 import type { MessageReader } from './message-reader.ts';
 import { RequestBuilder } from './request-builder.ts';
-import type { RetrySchedule } from './retry.ts';
+import type { RetryPolicy } from '../model/retry-policy.ts';
 import { Sender } from './sender.ts';
 import type { Settler } from './settler.ts';
 import type { HostLimiter } from './host-limiter.ts';
@@ -34,7 +34,7 @@ export interface LaneContext {
   readonly client: DeliveryClient;
   readonly settler: Settler;
   readonly leases: Leases;
-  readonly schedule: RetrySchedule;
+  readonly retryPolicy: RetryPolicy;
   readonly parkAfterMs: number;
   readonly counts: DeliveryCounts;
   readonly failureLog: FailureLogThrottle;
@@ -155,12 +155,12 @@ export class Lane {
   }
 
   #buildDeps(row: LaneRow, keys: SigningKeys): StrategyDeps {
-    const { reader, pool, client, leases, schedule, counts } = this.#context;
+    const { reader, pool, client, leases, retryPolicy, counts } = this.#context;
     const limiter = this.#limiter;
     const isActive = (): boolean => !this.#suspended && !this.#retired;
     return {
       batch: row.batch,
-      schedule,
+      retryPolicy,
       limiter,
       requests: new RequestBuilder(reader, row),
       sender: new Sender(row, keys, {
@@ -170,7 +170,7 @@ export class Lane {
         recordLatency: (outcome) => limiter.recordLatency(outcome),
       }),
       tracker: this.#tracker,
-      retryQueue: new RetryQueue(pool, row, schedule),
+      retryQueue: new RetryQueue(pool, row, retryPolicy),
       slowStart: new SlowStart(),
       counts,
       isActive,
@@ -229,11 +229,11 @@ export class Lane {
     const record = toAttemptRecord(result, this.#tracker.progress.failures + 1);
     // The removal writes no cursor: what was delivered before must stand in the row by then.
     if (!(await this.#tracker.flush())) return true;
-    const health = afterFailure(this.#tracker.progress, result, this.#context.schedule);
+    const health = afterFailure(this.#tracker.progress, result, this.#context.retryPolicy);
     const settlement = this.#tracker.buildSettlement(health, { epoch: result.epoch, attempts: [record] });
     const removal = await this.#context.onGone(this, settlement, record);
     this.#context.counts.add(record, removal === 'removed');
-    // The next attempt tries again, when the schedule says.
+    // The next attempt tries again, when the retry policy says.
     if (removal === 'failed') return false;
     this.#reload();
     return true;

@@ -172,9 +172,9 @@ export class Leases {
     const releasedSet = new Set(released.map((r) => r.partition));
     const held = this.#withEpochs([...this.#held.keys()].filter((partition) => !releasedSet.has(partition)));
     const kept = held.length === 0 ? [] : await renewPartitions(sql, this.#holder, held, LEASE_MS);
-    const room = share - kept.filter((partition) => !this.#handingOver.has(partition)).length;
+    const capacity = share - kept.filter((partition) => !this.#handingOver.has(partition)).length;
     const except = [...this.#held.keys()];
-    const claim = { holder: this.#holder, except, room: Math.max(0, room), leaseMs: LEASE_MS };
+    const claim = { holder: this.#holder, except, capacity: Math.max(0, capacity), leaseMs: LEASE_MS };
     const claimed = this.#leaving || except.length === PARTITIONS ? [] : await claimPartitions(sql, claim);
     return { share, kept, claimed, released, nextExpiryMs: await nextExpiryMs(sql, this.#holder) };
   }

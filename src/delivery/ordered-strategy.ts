@@ -17,7 +17,7 @@ import {
   type AttemptResult,
 } from './attempt-result.ts';
 import type { RequestBounds } from './request-builder.ts';
-import { NextAttempt } from './retry.ts';
+import { NextAttempt } from './next-attempt.ts';
 import type { NotSent } from './sender.ts';
 
 /** So often a message is refused for itself before those behind it are offered. */
@@ -73,10 +73,10 @@ export class OrderedStrategy implements DeliveryStrategy {
 
   /** Until the next attempt in order; 0 when it is due. */
   #waitMs(): number {
-    const { tracker, schedule } = this.#deps;
+    const { tracker, retryPolicy } = this.#deps;
     const at = tracker.progress.nextAttemptAt;
     if (at === null) return 0;
-    if (this.#nextAttempt?.at !== at) this.#nextAttempt = new NextAttempt(at, schedule);
+    if (this.#nextAttempt?.at !== at) this.#nextAttempt = new NextAttempt(at, retryPolicy);
     return this.#nextAttempt.waitMs();
   }
 
@@ -160,7 +160,7 @@ export class OrderedStrategy implements DeliveryStrategy {
   }
 
   async #onFailed(result: AttemptResult): Promise<Delay | null> {
-    const { tracker, counts, schedule, batch, unregister } = this.#deps;
+    const { tracker, counts, retryPolicy, batch, unregister } = this.#deps;
     const { request, outcome, epoch } = result;
     const before = tracker.progress;
     const isGone = outcome.code === 410;
@@ -175,7 +175,7 @@ export class OrderedStrategy implements DeliveryStrategy {
     }
     const isBatch = batch > 1 && before.singlesLast === null;
     const change = {
-      ...afterFailure(before, result, schedule),
+      ...afterFailure(before, result, retryPolicy),
       refusals: before.refusals + (isRefused ? 1 : 0),
       batchLast: isBatch || before.batchLast !== null ? request.last : null,
     };

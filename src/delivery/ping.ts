@@ -51,8 +51,8 @@ export class Pinger {
       perHost: MAX_IN_FLIGHT,
       connectTimeoutMs: config.connectTimeoutMs,
       headersTimeoutMs: Math.min(config.headersTimeoutMs, HEADERS_MS),
-      answerBytes: config.answerBytes,
-      answerTimeMs: Math.min(config.answerTimeMs, ANSWER_MS),
+      responseBytes: config.responseBytes,
+      responseTimeoutMs: Math.min(config.responseTimeoutMs, ANSWER_MS),
       keepAliveMs: KEEP_ALIVE_MS,
       maxIdle: MAX_IN_FLIGHT,
     });

@@ -3,7 +3,8 @@ import type { Pool } from '../storage/db/pool.ts';
 import { dueRetries, retryAllNow, retriesAfter, type RetryRow } from '../storage/hooks/retries.ts';
 import type { LaneRow } from '../storage/hooks/lanes.ts';
 import { SPILLED_DELAY_MS } from './in-flight-window.ts';
-import { longestDelayMs, NextAttempt, dueIn, type RetrySchedule } from './retry.ts';
+import { longestDelayMs, type RetryPolicy } from '../model/retry-policy.ts';
+import { dueIn, NextAttempt } from './next-attempt.ts';
 
 /** Read with one query. */
 const PAGE = 16;
@@ -17,7 +18,7 @@ const CLOCK_TOLERANCE_MS = 1_000;
 export class RetryQueue {
   readonly #pool: Pool;
   readonly #row: LaneRow;
-  readonly #schedule: RetrySchedule;
+  readonly #retryPolicy: RetryPolicy;
   #count: number;
   #nextDue: NextAttempt | null = null;
   #page: RetryRow[] = [];
@@ -29,10 +30,10 @@ export class RetryQueue {
   /** Became rows, or due, or something else, since the last read began: what it answers may not know of them. */
   #sinceRead = { count: 0, nextDue: null as Date | null, replaced: new Set<Seq>() };
 
-  constructor(pool: Pool, row: LaneRow, schedule: RetrySchedule) {
+  constructor(pool: Pool, row: LaneRow, retryPolicy: RetryPolicy) {
     this.#pool = pool;
     this.#row = row;
-    this.#schedule = schedule;
+    this.#retryPolicy = retryPolicy;
     this.#count = row.retries;
     this.#setNextDue(row.retryAt);
   }
@@ -87,7 +88,7 @@ export class RetryQueue {
     // Where the clock was set back meanwhile, the time that was waited for is now.
     const isDue = this.#nextDue !== null && this.#nextDue.waitMs() === 0;
     const nowMs = Math.max(Date.now(), isDue ? this.#nextDue!.at.getTime() : 0);
-    const bounds = { nowMs, longestMs: longestDelayMs(this.#schedule), limit: PAGE };
+    const bounds = { nowMs, longestMs: longestDelayMs(this.#retryPolicy), limit: PAGE };
     const { due, count, nextAt } = await this.#pool.run((sql) => dueRetries(sql, this.#row.id, bounds));
     const { count: addedMeanwhile, nextDue, replaced } = this.#sinceRead;
     this.#page = due.filter(({ seq }) => !replaced.has(seq));
@@ -136,7 +137,7 @@ export class RetryQueue {
   async retryAllNow(): Promise<void> {
     if (this.#count === 0 || performance.now() < this.#nextRetryAllMs) return;
     const now = await this.#makeAllDue();
-    this.#nextRetryAllMs = performance.now() + longestDelayMs(this.#schedule);
+    this.#nextRetryAllMs = performance.now() + longestDelayMs(this.#retryPolicy);
     this.#noteDue(now);
   }
 
@@ -148,7 +149,7 @@ export class RetryQueue {
 
   /**
    * Whether the wall clock was set back since the last call. Rows say by the wall clock when they are due: those that were
-   * written before would wait longer by as much, up to the longest delay of the schedule.
+   * written before would wait longer by as much, up to the longest delay of the retry policy.
    */
   #isClockSetBack(): boolean {
     const offsetMs = Date.now() - performance.now();
@@ -164,6 +165,6 @@ export class RetryQueue {
   }
 
   #setNextDue(at: Date | null): void {
-    this.#nextDue = at === null ? null : new NextAttempt(at, this.#schedule);
+    this.#nextDue = at === null ? null : new NextAttempt(at, this.#retryPolicy);
   }
 }

@@ -4,7 +4,8 @@ import type { RetryRecord } from '../storage/hooks/settlement.ts';
 import { ERROR_DELAY, type StrategyDeps, type Delay } from './delivery-strategy.ts';
 import { isRefusal, toAttemptRecord, type AttemptResult } from './attempt-result.ts';
 import type { NextRequest } from './request-builder.ts';
-import { retryDelayMs, dueIn } from './retry.ts';
+import { retryDelayMs } from '../model/retry-policy.ts';
+import { dueIn } from './next-attempt.ts';
 import type { NotSent } from './sender.ts';
 
 /** Everything of a row's range. */
@@ -98,7 +99,7 @@ function toRetryRecord(deps: StrategyDeps, row: RetryRow, { outcome }: AttemptRe
   const attempts = row.attempts + 1;
   if (outcome.delivered) return { seq, lastSeq, attempts, nextAt: null };
   const { retryAfterMs } = outcome;
-  const delayMs = retryDelayMs(deps.schedule, { failures: attempts, retryAfterMs }, Math.random());
+  const delayMs = retryDelayMs(deps.retryPolicy, { failures: attempts, retryAfterMs }, Math.random());
   return { seq, lastSeq, attempts, nextAt: dueIn(delayMs) };
 }
 

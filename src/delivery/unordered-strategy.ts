@@ -13,7 +13,7 @@ import type { Slot } from './lane-limiter.ts';
 import { InFlightWindow, type InFlightRange, type SeqRange } from './in-flight-window.ts';
 import { markIfAhead, afterFailure, HEALTHY, toAttemptRecord, type AttemptResult } from './attempt-result.ts';
 import type { DeliveryRequest, RequestBounds } from './request-builder.ts';
-import { NextAttempt } from './retry.ts';
+import { NextAttempt } from './next-attempt.ts';
 import type { NotSent } from './sender.ts';
 
 /** Requests in flight at once (the contract). */
@@ -93,7 +93,7 @@ export class UnorderedStrategy implements DeliveryStrategy {
     if (failures < MAX_FAILURES) return 0;
     if (retryQueue.count > 0 || this.#active > 0) return null;
     // Nothing is left to try it with, since the hook asked for order until now.
-    return nextAttemptAt === null ? 0 : new NextAttempt(nextAttemptAt, this.#deps.schedule).waitMs();
+    return nextAttemptAt === null ? 0 : new NextAttempt(nextAttemptAt, this.#deps.retryPolicy).waitMs();
   }
 
   #idleDelay(): Delay | null {
@@ -287,8 +287,8 @@ export class UnorderedStrategy implements DeliveryStrategy {
   }
 
   #healthAfterFailure(result: AttemptResult): Partial<LaneProgress> {
-    const { tracker, schedule, retryQueue } = this.#deps;
-    const health = afterFailure(tracker.progress, result, schedule);
+    const { tracker, retryPolicy, retryQueue } = this.#deps;
+    const health = afterFailure(tracker.progress, result, retryPolicy);
     return { ...health, nextAttemptAt: retryQueue.nextAt ?? health.nextAttemptAt };
   }
 

@@ -22,10 +22,10 @@ interface Judged {
 export async function collectHookAddresses(hosts: readonly HookHost[], config: Config): Promise<CheckResult[]> {
   const { delivery } = config;
   const lookup = new DnsResolver({
-    timeoutMs: Math.min(LOOKUP_MS, delivery.lookupTimeoutMs),
+    timeoutMs: Math.min(LOOKUP_MS, delivery.dnsTimeoutMs),
     cacheMs: 0,
     failureCacheMs: 0,
-    concurrency: delivery.lookups,
+    concurrency: delivery.dnsConcurrency,
   });
   // A base-uri that cannot be resolved is a finding of its own (base-uri.ts).
   const policy = createAddressPolicy(config, lookup, undefined);

@@ -30,10 +30,10 @@ export async function findPushProblems(config: Config): Promise<readonly PushPro
   if (applePush.keys.length > 0) vendors.push(new AppleVendor(applePush, options));
   if (webPush !== null) {
     const lookup = new DnsResolver({
-      timeoutMs: delivery.lookupTimeoutMs,
+      timeoutMs: delivery.dnsTimeoutMs,
       cacheMs: 0,
       failureCacheMs: 0,
-      concurrency: delivery.lookups,
+      concurrency: delivery.dnsConcurrency,
     });
     vendors.push(new WebVendor(webPush, options, { policy: new AddressPolicy(delivery.allow), lookup }));
   }

@@ -35,7 +35,7 @@ interface CheckOptions {
 }
 
 /** What the checks work with. */
-interface Subject extends CheckOptions {
+interface CheckContext extends CheckOptions {
   readonly config: Config;
   readonly holder: LockHolder | null;
   readonly database: Promise<DatabaseFacts>;
@@ -56,8 +56,8 @@ export async function runChecks(options: CheckOptions): Promise<Finding[]> {
     hooks: null,
     push: null,
   });
-  const subject: Subject = { ...options, config, holder, database };
-  const found = await Promise.all(rest.map(async (name) => named(name, await run(name, subject))));
+  const context: CheckContext = { ...options, config, holder, database };
+  const found = await Promise.all(rest.map(async (name) => named(name, await run(name, context))));
   return [...first, ...found.flat()];
 }
 
@@ -75,7 +75,7 @@ async function withoutConfig(options: CheckOptions, names: readonly CheckName[])
   return names.flatMap((name) => named(name, name === 'server' && server.length > 0 ? server : [why]));
 }
 
-type Check = (subject: Subject) => Promise<readonly CheckResult[]>;
+type Check = (context: CheckContext) => Promise<readonly CheckResult[]>;
 
 const checks: Readonly<Record<Exclude<CheckName, 'configuration'>, Check>> = {
   'data directory': async ({ config, holder }) => [await collectDataDirectory(config.dataDir, holder?.uid ?? null)],
@@ -114,20 +114,20 @@ const checks: Readonly<Record<Exclude<CheckName, 'configuration'>, Check>> = {
 };
 
 /** Where none runs, what of it is in the way of a start and how the last one failed belong to it. */
-async function examineServer(subject: Subject): Promise<readonly CheckResult[]> {
-  const { config, file, version, askServer } = subject;
+async function examineServer(context: CheckContext): Promise<readonly CheckResult[]> {
+  const { config, file, version, askServer } = context;
   const answer = await askServer(config.dataDir);
-  if (!('silence' in answer) || !answer.isFree) return evaluateServer(answer, { version, file });
+  if (!('silence' in answer) || !answer.isUnlocked) return evaluateServer(answer, { version, file });
   const ports = await collectPorts(config);
   if (answer.failure === null) return [answer.silence, ...ports];
-  const { report, blockedBy } = await subject.database;
+  const { report, blockedBy } = await context.database;
   const database = report === null && blockedBy.length === 0 ? null : blockedBy;
   return [evaluateLastFailure(answer.failure, { ports, database }), ...ports];
 }
 
-async function run(name: Exclude<CheckName, 'configuration'>, subject: Subject): Promise<readonly CheckResult[]> {
+async function run(name: Exclude<CheckName, 'configuration'>, context: CheckContext): Promise<readonly CheckResult[]> {
   // One check that fails must not take the others' findings with it.
-  const checking = checks[name](subject).catch((cause: unknown) => [unexpected(cause)]);
+  const checking = checks[name](context).catch((cause: unknown) => [unexpected(cause)]);
   return within(checking, overdue);
 }
 

@@ -11,7 +11,7 @@ export type ServerAnswer =
 export interface ServerUnreachable {
   readonly silence: CheckResult;
   /** Nothing has the data directory: a server can be started on it. */
-  readonly isFree: boolean;
+  readonly isUnlocked: boolean;
   /** Null: its last run did not fail. */
   readonly failure: LastFailure | null;
 }

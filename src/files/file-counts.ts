@@ -9,11 +9,11 @@ const uploadOutcomes = [
   'cut',
   'slow',
   'too_large',
-  'space_full',
-  'uploads_full',
+  'storage_quota_exceeded',
+  'too_many_uploads',
   'conflict',
-  'store_full',
-  'store_away',
+  'storage_full',
+  'storage_unavailable',
   'stopped',
   'failed',
 ] as const;
@@ -29,19 +29,19 @@ export class FileCounts {
 const OUTCOMES: Readonly<Partial<Record<KlatchError['code'], UploadOutcome>>> = {
   request_timeout: 'slow',
   too_large: 'too_large',
-  space_full: 'space_full',
-  limit_reached: 'uploads_full',
-  uploads_full: 'uploads_full',
+  storage_quota_exceeded: 'storage_quota_exceeded',
+  quota_exceeded: 'too_many_uploads',
+  too_many_uploads: 'too_many_uploads',
   upload_conflict: 'conflict',
   upload_locked: 'conflict',
-  upload_over: 'conflict',
+  upload_expired: 'conflict',
   stopping: 'stopped',
 };
 
 /** Under what a failed upload is counted. */
 export function outcomeOf(error: unknown): UploadOutcome {
   if (error instanceof SourceAbortedError) return 'cut';
-  if (error instanceof StoreFullError) return 'store_full';
-  if (error instanceof StoreUnavailableError) return 'store_away';
+  if (error instanceof StoreFullError) return 'storage_full';
+  if (error instanceof StoreUnavailableError) return 'storage_unavailable';
   return (error instanceof KlatchError ? OUTCOMES[error.code] : undefined) ?? 'failed';
 }

@@ -23,7 +23,7 @@ export function createFileServices(config: Config, { pool, log }: { pool: Pool; 
   const { limits, retention } = config;
   const fileStore = createFileStore(config.files, { maxFileBytes: limits.fileBytes });
   const uploads = new Uploads({ pool, store: fileStore, limits, counts: new FileCounts(), log });
-  const resumableUploads = new ResumableUploads(uploads, { expireAfterMs: retention.unattachedFilesMs });
+  const resumableUploads = new ResumableUploads(uploads, { expireAfterMs: retention.orphanedFilesMs });
   return { fileStore, uploads, resumableUploads, fileLinkKey: fileLinkKey(config.secret) };
 }
 

@@ -45,7 +45,7 @@ interface UploadChunk {
 
 /** The one request that goes on with an upload. */
 interface UploadWriter {
-  readonly ending: AbortController;
+  readonly abortController: AbortController;
   readonly ended: Promise<void>;
   readonly release: () => void;
   stream: UploadStream | null;
@@ -62,7 +62,7 @@ export class ResumableUploads {
     this.#expireAfterMs = options.expireAfterMs;
   }
 
-  /** Begins an upload of this many bytes. Throws `too_large`, `space_full`, `limit_reached`, `uploads_full`. */
+  /** Begins an upload of this many bytes. Throws `too_large`, `storage_quota_exceeded`, `quota_exceeded`, `too_many_uploads`. */
   async create(upload: { accountId: AccountId; name: string; size: number }): Promise<UploadStatus> {
     const { accountId, size } = upload;
     const id = newFileId();
@@ -72,7 +72,7 @@ export class ResumableUploads {
     return this.append(id, accountId, { offset: 0, announcedBytes: 0, bytes: () => Readable.from([]) });
   }
 
-  /** How far an upload of this account is. Throws `file_not_found` and `upload_over`. */
+  /** How far an upload of this account is. Throws `file_not_found` and `upload_expired`. */
   async find(id: string, accountId: AccountId): Promise<UploadStatus> {
     const holder = this.#writers.get(id);
     // Who asks wants to go on: what a silent request still holds back counts then.
@@ -103,7 +103,7 @@ export class ResumableUploads {
       } catch (error) {
         if (!(error instanceof NotInStoreError)) throw error;
         await discardSafely(this.#uploads.deps, id);
-        throw new KlatchError('upload_over', { cause: error });
+        throw new KlatchError('upload_expired', { cause: error });
       } finally {
         this.#writers.delete(id);
         writer.release();
@@ -115,7 +115,7 @@ export class ResumableUploads {
   async remove(id: string, accountId: AccountId): Promise<void> {
     await this.#row(id, accountId);
     const holder = this.#writers.get(id);
-    if (holder !== undefined) await this.#endWriter(holder, new KlatchError('upload_over'));
+    if (holder !== undefined) await this.#endWriter(holder, new KlatchError('upload_expired'));
     if (await this.#uploads.removeOwn(id, accountId)) return;
     const sentence = 'There is no such file of yours, or a message has it: it goes with the message';
     throw new KlatchError('file_not_found', { sentence });
@@ -123,7 +123,7 @@ export class ResumableUploads {
 
   /** Ends the requests in hand: their clients go on with what is safe, later. */
   stop(): void {
-    for (const { ending } of this.#writers.values()) ending.abort(new KlatchError('stopping'));
+    for (const { abortController } of this.#writers.values()) abortController.abort(new KlatchError('stopping'));
   }
 
   async #appendChunk(
@@ -139,7 +139,7 @@ export class ResumableUploads {
       const sentence = `The upload was announced with ${size} bytes: only ${remaining} are missing`;
       throw new KlatchError('too_large', { sentence });
     }
-    const signal = AbortSignal.any([by.control.signal, by.writer.ending.signal]);
+    const signal = AbortSignal.any([by.control.signal, by.writer.abortController.signal]);
     const onStream = (stream: UploadStream): void => {
       by.writer.stream = stream;
       by.control.onStream(stream);
@@ -177,7 +177,7 @@ export class ResumableUploads {
     const file = await this.#row(id, accountId);
     if (!file.isResumable) throw new KlatchError('file_not_found');
     // It was complete once, and nothing of it is left: who asks begins anew, and does not take it for stored.
-    if (file.state === 'lost') throw new KlatchError('upload_over');
+    if (file.state === 'lost') throw new KlatchError('upload_expired');
     return file;
   }
 
@@ -186,7 +186,7 @@ export class ResumableUploads {
     const file = await this.#uploads.deps.pool.run((sql) => findFile(sql, id));
     if (file === null || file.accountId !== accountId) throw new KlatchError('file_not_found');
     const isExpired = file.state === 'uploading' && this.#expiry(file).getTime() <= Date.now();
-    if (file.state === 'removed' || isExpired) throw new KlatchError('upload_over');
+    if (file.state === 'removed' || isExpired) throw new KlatchError('upload_expired');
     return file;
   }
 
@@ -205,13 +205,13 @@ export class ResumableUploads {
     if (holder !== undefined && isIdle(holder)) await this.#endWriter(holder, new KlatchError('upload_locked'));
     if (this.#writers.has(id)) throw new KlatchError('upload_locked');
     const { promise: ended, resolve: release } = Promise.withResolvers<void>();
-    const writer: UploadWriter = { ending: new AbortController(), ended, release, stream: null };
+    const writer: UploadWriter = { abortController: new AbortController(), ended, release, stream: null };
     this.#writers.set(id, writer);
     return writer;
   }
 
-  async #endWriter({ ending, ended }: UploadWriter, reason: Error): Promise<void> {
-    ending.abort(reason);
+  async #endWriter({ abortController, ended }: UploadWriter, reason: Error): Promise<void> {
+    abortController.abort(reason);
     const timeout = new AbortController();
     await Promise.race([ended, wait(TAKE_OVER_MS, undefined, { signal: timeout.signal })]);
     timeout.abort();

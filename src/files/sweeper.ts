@@ -23,7 +23,7 @@ interface SweeperDeps {
   /** The name of this process among those that share the database. */
   readonly node: string;
   /** How long a file may be in no message, and an upload may rest. */
-  readonly unattachedMs: number;
+  readonly orphanedMs: number;
   readonly log: Log;
 }
 
@@ -83,12 +83,12 @@ export class Sweeper {
   }
 
   async #sweepPages(): Promise<{ removed: number; failures: readonly unknown[] }> {
-    const { pool, node, unattachedMs } = this.#deps;
+    const { pool, node, orphanedMs } = this.#deps;
     let removed = 0;
     const failures: unknown[] = [];
     for (let page = 0; page < MAX_PAGES && !this.#isStopping; page += 1) {
       if (!(await pool.run((sql) => renewJobLock(sql, 'files', node, JOB_LOCK_MS)))) break;
-      const cutoff = new Date(Date.now() - unattachedMs);
+      const cutoff = new Date(Date.now() - orphanedMs);
       await pool.run((sql) => detachFromMessage(sql, cutoff, PAGE));
       const files = await pool.run((sql) => findRemoved(sql, PAGE));
       const failed = await tryInBatches(files, (file) => this.#remove(file));

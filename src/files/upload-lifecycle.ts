@@ -72,13 +72,13 @@ interface ReceiveResult {
 
 /**
  * Notes a file, then begins it in the store, so that nothing in the store is ever without a row. Throws `too_large`,
- * `space_full` and `limit_reached`.
+ * `storage_quota_exceeded` and `quota_exceeded`.
  */
 export async function openUpload(deps: UploadDeps, upload: NewUpload): Promise<Upload> {
   const { pool, limits } = deps;
   const { id, announcedBytes: size } = upload;
   if (size !== null && size > limits.fileBytes) throw tooLarge(limits);
-  const unfinished = Math.max(MAX_UNFINISHED, 2 * limits.uploadsPerUser);
+  const unfinished = Math.max(MAX_UNFINISHED, 2 * limits.concurrentUploadsPerUser);
   const refusal = await pool.transaction((tx) => insertUpload(tx, upload, { ...usageLimits(limits), unfinished }));
   if (refusal !== null) throw toQuotaError(refusal);
   try {
@@ -99,7 +99,7 @@ export async function beginInStore({ pool, store }: UploadDeps, id: FileKey): Pr
 
 /**
  * Brings what a source gives into the store, noting how far it is.
- * Rejects with what the store or the source failed with, and with `too_large`, `space_full` and `request_timeout`.
+ * Rejects with what the store or the source failed with, and with `too_large`, `storage_quota_exceeded` and `request_timeout`.
  */
 export async function receive(deps: UploadDeps, upload: Upload, source: UploadSource): Promise<ReceiveResult> {
   const { store, counts, limits, bounds } = deps;
@@ -166,7 +166,7 @@ export async function completeUpload(
   await deps.store.finish(id, progress);
   const size = progress.received;
   const type = await sniffType(head ?? (await readHead(deps.store, id, size)));
-  if (!(await finishRow(deps, id, { size, type }))) throw new KlatchError('upload_over');
+  if (!(await finishRow(deps, id, { size, type }))) throw new KlatchError('upload_expired');
   return { type, size };
 }
 
@@ -213,8 +213,8 @@ export async function discardSafely(deps: UploadDeps, id: FileKey): Promise<void
   }
 }
 
-function usageLimits({ filesOfUserBytes, filesBytes }: LimitsConfig): UsageLimits {
-  return { accountBytes: filesOfUserBytes, allBytes: filesBytes };
+function usageLimits({ storagePerUserBytes, storageTotalBytes }: LimitsConfig): UsageLimits {
+  return { accountBytes: storagePerUserBytes, allBytes: storageTotalBytes };
 }
 
 /** Asks for room ahead of what comes: once in a while, and never for more than there may be. */
@@ -227,7 +227,7 @@ function quotaReserver(deps: UploadDeps, { id, progress }: Upload): (total: numb
     const step = Math.min(Math.max(least, MIN_STEP), MAX_STEP);
     const wished = Math.min(least + step, limits.fileBytes);
     const grown = await pool.transaction((tx) => growUpload(tx, id, { least, wished, limits: usageLimits(limits) }));
-    if (grown === null) throw new KlatchError('upload_over');
+    if (grown === null) throw new KlatchError('upload_expired');
     if (typeof grown === 'string') throw toQuotaError(grown);
     granted = grown;
   };
@@ -267,7 +267,7 @@ async function readHead(store: FileStore, id: FileKey, size: number): Promise<Bu
 }
 
 function tooLarge({ fileBytes }: LimitsConfig): KlatchError {
-  return new KlatchError('too_large', { sentence: `A file has at most ${fileBytes} bytes here (limits.file)` });
+  return new KlatchError('too_large', { sentence: `A file has at most ${fileBytes} bytes here (limits.file-size)` });
 }
 
 function beyondAnnounced(size: number): KlatchError {
@@ -277,11 +277,11 @@ function beyondAnnounced(size: number): KlatchError {
 function toQuotaError(refusal: 'account_full' | 'all_full' | 'too_many'): KlatchError {
   if (refusal === 'too_many') {
     const sentence = 'There are as many unfinished uploads of yours as there may be: go on with them, or remove some';
-    return new KlatchError('limit_reached', { sentence });
+    return new KlatchError('quota_exceeded', { sentence });
   }
   const sentence =
     refusal === 'account_full'
-      ? 'There is no room for this file: yours take as much as they may (limits.files-of-user); remove some first'
-      : 'There is no room for this file: all files together take as much as they may (limits.files)';
-  return new KlatchError('space_full', { sentence });
+      ? 'There is no room for this file: yours take as much as they may (limits.storage-per-user); remove some first'
+      : 'There is no room for this file: all files together take as much as they may (limits.storage-total)';
+  return new KlatchError('storage_quota_exceeded', { sentence });
 }

@@ -10,7 +10,7 @@ const HANDOVER_MS = 5_000;
 /** The place of one upload that is under way. */
 export class UploadPermit {
   readonly owner: AccountId;
-  readonly #ending = new AbortController();
+  readonly #abortController = new AbortController();
   readonly #startedAt = performance.now();
   #stream: UploadStream | null = null;
   /** Takes the place over as soon as it is left. */
@@ -22,11 +22,11 @@ export class UploadPermit {
 
   /** Aborts when the upload has to make room. */
   get signal(): AbortSignal {
-    return this.#ending.signal;
+    return this.#abortController.signal;
   }
 
   get isEnding(): boolean {
-    return this.#ending.signal.aborted;
+    return this.#abortController.signal.aborted;
   }
 
   get bytesPerMs(): number {
@@ -39,7 +39,7 @@ export class UploadPermit {
   };
 
   end(reason: Error): void {
-    this.#ending.abort(reason);
+    this.#abortController.abort(reason);
   }
 }
 
@@ -64,18 +64,18 @@ export class UploadLimiter {
     return this.#permits.size;
   }
 
-  /** Throws `uploads_full`. Whoever gets a place leaves it in the end. */
+  /** Throws `too_many_uploads`. Whoever gets a place leaves it in the end. */
   async take(owner: AccountId): Promise<UploadPermit> {
     const held = this.#held.get(owner) ?? 0;
-    if (held >= this.#perOwner) throw new KlatchError('uploads_full');
+    if (held >= this.#perOwner) throw new KlatchError('too_many_uploads');
     const slowest = this.#taken < this.#total ? null : this.#slowest(held);
-    if (this.#taken >= this.#total && slowest === null) throw new KlatchError('uploads_full');
+    if (this.#taken >= this.#total && slowest === null) throw new KlatchError('too_many_uploads');
     const permit = new UploadPermit(owner);
     this.#held.set(owner, held + 1);
     if (slowest === null) this.#taken += 1;
     else if (!(await awaitRelease(slowest))) {
       this.#decrement(owner);
-      throw new KlatchError('uploads_full');
+      throw new KlatchError('too_many_uploads');
     }
     this.#permits.add(permit);
     return permit;
@@ -117,6 +117,6 @@ function awaitRelease(permit: UploadPermit): Promise<boolean> {
       clearTimeout(timer);
       resolve(true);
     };
-    permit.end(new KlatchError('uploads_full', { sentence }));
+    permit.end(new KlatchError('too_many_uploads', { sentence }));
   });
 }

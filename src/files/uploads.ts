@@ -52,7 +52,7 @@ export class Uploads {
 
   constructor(deps: Omit<UploadDeps, 'bounds'> & Partial<Pick<UploadDeps, 'bounds'>>) {
     this.deps = { bounds: MIN_THROUGHPUT, ...deps };
-    const { uploads: total, uploadsPerUser: perOwner } = deps.limits;
+    const { concurrentUploads: total, concurrentUploadsPerUser: perOwner } = deps.limits;
     this.#permits = new UploadLimiter({ total, perOwner });
   }
 
@@ -74,7 +74,7 @@ export class Uploads {
 
   /**
    * Stores a whole file, which is attached to nothing yet. When that fails nothing is left of it. Rejects with
-   * `too_large`, `space_full`, `uploads_full`, `limit_reached`, `request_timeout`, `stopping`, SourceAbortedError, and with
+   * `too_large`, `storage_quota_exceeded`, `too_many_uploads`, `quota_exceeded`, `request_timeout`, `stopping`, SourceAbortedError, and with
    * what store and database failed with.
    */
   async storeFile(file: NewFile): Promise<Attachment> {
@@ -106,7 +106,7 @@ export class Uploads {
     return discard(this.deps, id, accountId);
   }
 
-  /** Runs an upload in a place of its owner's and counts how it ends. Throws `uploads_full` and `stopping`. */
+  /** Runs an upload in a place of its owner's and counts how it ends. Throws `too_many_uploads` and `stopping`. */
   async runCounted<Result>(
     uploader: Uploader,
     work: (control: UploadControl) => Promise<{ outcome: UploadOutcome; result: Result }>,

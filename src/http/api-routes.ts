@@ -26,7 +26,7 @@ export function apiRoutes(
     authorizeCaller(operation, caller);
     const limits = limitsOf(operation);
     const body = await readBody(req, res, bodySize(services.config.http, limits));
-    const refusal = (): KlatchError => new KlatchError('too_often');
+    const refusal = (): KlatchError => new KlatchError('rate_limited');
     const input = await services.parseBudget.run(callerSource(caller), refusal, () => parseInput(req, body, limits));
     const output = await authenticator.throttleFailures(req, callOperation(operation, { services, caller, input }));
     sendJson(res, 200, output);

@@ -12,7 +12,7 @@ const MAX_SOURCES = 10_000;
 const BEARER = /^bearer +([^\s,]{1,200}) *$/i;
 const TOKEN_ERRORS: ReadonlySet<ErrorCode> = new Set(['unauthenticated']);
 /** What those are told who guess at tokens, codes and links; each such answer is slowed down. */
-const GUESS_ERRORS: ReadonlySet<ErrorCode> = new Set(['code_wrong', 'activation_over', 'invite_invalid']);
+const GUESS_ERRORS: ReadonlySet<ErrorCode> = new Set(['invalid_code', 'activation_expired', 'invalid_invite']);
 
 /** Who comes in with the token of a session, or as nobody, and how often. */
 export class Authenticator {
@@ -29,19 +29,19 @@ export class Authenticator {
     this.#anonymousRate = new RateLimiter({ perSecond: sessionRate, burst: sessionBurst, keys: MAX_SOURCES });
   }
 
-  /** Who calls. Throws `unauthenticated`, after holding back who tries many tokens, and `too_often`. */
+  /** Who calls. Throws `unauthenticated`, after holding back who tries many tokens, and `rate_limited`. */
   async authenticate(req: Request): Promise<Caller> {
     const anonymous = this.#anonymousOf(req);
     const { authorization } = req.headers;
     const { sessions, sessionLimiter: sessionRate } = this.#services;
     if (authorization === undefined) {
-      if (this.#anonymousRate.reserve(anonymous.source, 0) === null) throw new KlatchError('too_often');
+      if (this.#anonymousRate.reserve(anonymous.source, 0) === null) throw new KlatchError('rate_limited');
       return anonymous;
     }
     const token = BEARER.exec(authorization)?.[1] ?? '';
     const { source, live } = anonymous;
     const caller = await this.#throttle(anonymous, sessions.authenticate(token, { source, live }), TOKEN_ERRORS);
-    if (sessionRate.reserve(caller.sessionId, 0) === null) throw new KlatchError('too_often');
+    if (sessionRate.reserve(caller.sessionId, 0) === null) throw new KlatchError('rate_limited');
     return caller;
   }
 

@@ -1,4 +1,4 @@
-/** Bytes of bodies that this process reads at once: 64 of the largest that http.max-body allows by default. */
+/** Bytes of bodies that this process reads at once: 64 of the largest that http.max-body-size allows by default. */
 const MAX_BYTES = 64 * 1024 * 1024;
 
 /** What one request has brought of its body. */

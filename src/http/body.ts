@@ -22,14 +22,14 @@ const DECOMPRESS: ReadonlyMap<string, Decompress> = new Map([
 interface BodySize {
   /** Before decompression and after it. */
   readonly bytes: number;
-  /** Whether `http.max-body` says so, or the request takes less than that. */
+  /** Whether `http.max-body-size` says so, or the request takes less than that. */
   readonly isConfigured: boolean;
   /** Whether the body may come compressed. */
   readonly compressed: boolean;
 }
 
 /**
- * Reads a body whole, whatever its type, and decompresses it where the sender says so. Throws `too_large`, `bodies_full`,
+ * Reads a body whole, whatever its type, and decompresses it where the sender says so. Throws `too_large`, `too_many_large_requests`,
  * `unsupported_media` and `invalid_input`.
  *
  * Not body-parser: it answers a body that is too large only after it has read all of it, and asks a client that waits
@@ -81,7 +81,7 @@ function readRaw(req: IncomingMessage, size: BodySize, memory: BodyMemory): Prom
       usage.release();
       reject(error);
     };
-    const usage = memory.track(() => fail(new KlatchError('bodies_full')));
+    const usage = memory.track(() => fail(new KlatchError('too_many_large_requests')));
     req.on('data', (chunk: Buffer) => {
       bytes += chunk.length;
       if (bytes <= size.bytes) {
@@ -117,9 +117,9 @@ function sizeExceeded({ bytes, isConfigured }: BodySize): KlatchError {
   return new KlatchError('too_large', { sentence });
 }
 
-/** A body past `http.max-body`. */
+/** A body past `http.max-body-size`. */
 export function tooLarge(maxBytes: number): KlatchError {
-  return new KlatchError('too_large', { sentence: `The body is larger than ${maxBytes} bytes (http.max-body)` });
+  return new KlatchError('too_large', { sentence: `The body is larger than ${maxBytes} bytes (http.max-body-size)` });
 }
 
 function expansionExceeded(sentBytes: number, maxExpanded: number): KlatchError {

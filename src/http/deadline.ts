@@ -53,7 +53,7 @@ function timeoutError(req: IncomingMessage, res: ServerResponse): KlatchError {
     if (!res.headersSent) res.setHeader('connection', 'close');
     return new KlatchError('request_timeout');
   }
-  if (req.method === 'GET' || req.method === 'HEAD') return new KlatchError('database_away');
+  if (req.method === 'GET' || req.method === 'HEAD') return new KlatchError('database_unavailable');
   const sentence =
     req.method === 'POST' && !MANAGEMENT_PATHS.test(pathOf(req))
       ? `This took too long: it may have been posted. ${SAFE_REPEAT}`

@@ -38,7 +38,7 @@ function readiness({ database }: Services): RequestHandler {
     try {
       await pending;
     } catch (cause) {
-      throw new KlatchError('database_away', { cause });
+      throw new KlatchError('database_unavailable', { cause });
     }
     sendJson(res, 200, { status: 'Ok' });
   };

@@ -34,7 +34,7 @@ export function inviteRoutes(services: Services, proxies: TrustedProxies): Route
       else sendJson(res, 200, preview);
     } catch (error) {
       const shown = publicError(error);
-      if (shown.code === 'invite_invalid') await authThrottle.delay(proxies.sourceOf(req));
+      if (shown.code === 'invalid_invite') await authThrottle.delay(proxies.sourceOf(req));
       if (!wantsPage || shown.code === 'internal') {
         renderError(res, error, { log });
         return;

@@ -181,6 +181,6 @@ function wantsWebSocket({ url, headers }: IncomingMessage): boolean {
 function errorResponse(code: string | undefined): [string, string] {
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return ['408 Request Timeout', errorKinds.request_timeout.sentence];
   if (code === 'HPE_HEADER_OVERFLOW')
-    return ['431 Request Header Fields Too Large', 'The headers are larger than http.max-headers allows'];
+    return ['431 Request Header Fields Too Large', 'The headers are larger than http.max-header-size allows'];
   return ['400 Bad Request', errorKinds.invalid_request.sentence];
 }

@@ -103,7 +103,7 @@ export class MultipartParser {
 
   /** Resolves to the form, or to the body where that is no form but looks like an object of JSON. */
   async read(req: IncomingMessage): Promise<Buffer | ReceivedForm> {
-    this.#usage = processBodyMemory.track(() => this.#fail(new KlatchError('bodies_full')));
+    this.#usage = processBodyMemory.track(() => this.#fail(new KlatchError('too_many_large_requests')));
     try {
       await this.#readAll(req);
       const body = this.#body?.toBuffer() ?? null;
@@ -243,7 +243,7 @@ export class MultipartParser {
     this.#fileCount += 1;
     const { maxFiles } = this.#options;
     if (this.#fileCount <= maxFiles) return;
-    this.#fail(invalid(`file: a message carries at most ${maxFiles} files (limits.attachments)`));
+    this.#fail(invalid(`file: a message carries at most ${maxFiles} files (limits.attachments-per-message)`));
   }
 
   #beginUpload(): void {
@@ -346,6 +346,6 @@ async function isEmpty(stream: Readable, signal: AbortSignal): Promise<boolean> 
 }
 
 function fieldsTooLarge(maxBytes: number): KlatchError {
-  const sentence = `The form is larger than ${maxBytes} bytes (http.max-body) without its files`;
+  const sentence = `The form is larger than ${maxBytes} bytes (http.max-body-size) without its files`;
   return new KlatchError('too_large', { sentence });
 }

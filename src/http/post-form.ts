@@ -44,7 +44,10 @@ export async function readForm(
   grant: TokenGrant,
 ): Promise<Buffer | FormMessage> {
   const { limits, http } = services.config;
-  if (Number(req.headers['content-length'] ?? 0) > http.maxBodyBytes + limits.attachments * limits.fileBytes) {
+  if (
+    Number(req.headers['content-length'] ?? 0) >
+    http.maxBodyBytes + limits.attachmentsPerMessage * limits.fileBytes
+  ) {
     throw tooLarge(http.maxBodyBytes);
   }
   const parser = createParser(req, formOptions(services, { req, res, source }, grant));
@@ -73,7 +76,7 @@ async function messageOf(
   const hasFiles = attachments.length > 0;
   const parse = (): PostInput => parseFields(form.fields, hasFiles, limits);
   // Files are stored by now: their form waits for time rather than to lose them.
-  const wait = { maxMs: limits.tokenWaitMs, refusal: sourceRateLimited };
+  const wait = { maxMs: limits.tokenQueueTimeoutMs, refusal: sourceRateLimited };
   const parsing = hasFiles
     ? parseBudget.runQueued(source, wait, parse)
     : parseBudget.run(source, sourceRateLimited, parse);
@@ -105,7 +108,7 @@ function formOptions(
   return {
     maxBodyBytes: http.maxBodyBytes,
     maxFileBytes: limits.fileBytes,
-    maxFiles: limits.attachments,
+    maxFiles: limits.attachmentsPerMessage,
     fieldTimeoutMs: http.requestTimeoutMs,
     onUpload: () => {
       // What is wrong with the headers is known before anything is stored.

@@ -48,7 +48,7 @@ export function createPostHandler(services: Services, proxies: TrustedProxies): 
     const source = proxies.sourceOf(req);
     // Before the body is read as well: to decompress it costs something, too.
     if (!parseBudget.hasTimeLeft(source)) throw sourceRateLimited();
-    await awaitRateLimit(rate, grant.integration, limits.tokenWaitMs);
+    await awaitRateLimit(rate, grant.integration, limits.tokenQueueTimeoutMs);
     const rejectRead = (error: unknown): Promise<never> => rejectUnreadable(services, grant, error);
     const reading = mayHaveFiles(req) ? readForm(services, { req, res, source }, grant) : readBody(req, res, size);
     const received = await reading.catch(rejectRead);
@@ -69,7 +69,7 @@ async function rejectUnreadable({ tokens }: Services, { token }: TokenGrant, err
   if (!(error instanceof KlatchError) || error.status === 503) throw error;
   // What is wrong with the body is known also while the database is away.
   const integration = await tokens.revalidate(token).catch(() => undefined);
-  if (integration === null) throw new KlatchError('wrong_token');
+  if (integration === null) throw new KlatchError('invalid_token');
   if (integration?.archived === true) throw new KlatchError('group_archived');
   throw error;
 }
@@ -99,6 +99,6 @@ export function createFastPath(
 
 /** A wrong token on send carries `status` beside the message, as the original system's clients expect. */
 export function sendPostError(res: ServerResponse, error: unknown, log: Log): void {
-  const wrongToken = error instanceof KlatchError && error.code === 'wrong_token';
+  const wrongToken = error instanceof KlatchError && error.code === 'invalid_token';
   renderError(res, error, { log, extra: wrongToken ? { status: 'failure' } : {} });
 }

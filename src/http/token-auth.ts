@@ -54,7 +54,7 @@ export class TokenAuth {
       const integration = found instanceof Promise ? await found : found;
       if (integration === null) {
         await this.#authThrottle.delay(this.#proxies.sourceOf(req));
-        throw new KlatchError('wrong_token');
+        throw new KlatchError('invalid_token');
       }
       await handler(req, res, { token, integration });
     };

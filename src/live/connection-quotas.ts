@@ -27,12 +27,12 @@ export class ConnectionQuotas {
 
   /** Counts a connection, or says why it is refused. `isProxy`: many clients come from this source. */
   acquire(source: SourceKey, isProxy: boolean): ConnectionRejection | null {
-    const { connections, waitingConnections } = this.#config;
-    if (this.#total >= connections) return 'too many';
-    if (this.#unauthenticated >= waitingConnections) return 'too many waiting';
+    const { connections, unauthenticatedConnections } = this.#config;
+    if (this.#total >= connections) return 'too_many_connections';
+    if (this.#unauthenticated >= unauthenticatedConnections) return 'too_many_unauthenticated';
     const fromSource = this.#unauthenticatedBySource.get(source) ?? 0;
-    if (!isProxy && fromSource >= Math.max(1, waitingConnections / SOURCE_QUOTA_DIVISOR))
-      return 'too many of one source';
+    if (!isProxy && fromSource >= Math.max(1, unauthenticatedConnections / SOURCE_QUOTA_DIVISOR))
+      return 'too_many_from_source';
     this.#total += 1;
     this.#unauthenticated += 1;
     this.#unauthenticatedBySource.set(source, fromSource + 1);

@@ -2,7 +2,13 @@ import { closeCodes, type CloseReason } from './close-codes.ts';
 import { connectionKinds, type ConnectionKind } from './transport/connection-kind.ts';
 
 /** Why a connection was not taken. */
-const connectionRejections = ['too many', 'too many waiting', 'too many of one source', 'origin', 'stopping'] as const;
+const connectionRejections = [
+  'too_many_connections',
+  'too_many_unauthenticated',
+  'too_many_from_source',
+  'origin',
+  'stopping',
+] as const;
 export type ConnectionRejection = (typeof connectionRejections)[number];
 
 const disconnectReasons = [...(Object.keys(closeCodes) as CloseReason[]), 'client'] as const;

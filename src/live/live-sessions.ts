@@ -23,7 +23,7 @@ import { Session, type SessionHost, type SessionState } from './session.ts';
 const UNAUTHENTICATED_RATE = { perSecond: 500, burst: 5_000, keys: 10_000 };
 const MAX_REJECTION_DELAY_MS = 5_000;
 const MAX_SOURCES = 10_000;
-const sessionStates = ['waiting', 'authenticated', 'following', 'closing'] as const;
+const sessionStates = ['unauthenticated', 'authenticated', 'subscribed', 'closing'] as const;
 
 /** What is told of sessions that come and go. */
 export interface SessionEvents {
@@ -147,7 +147,7 @@ export class LiveSessions implements SessionHost {
   ): void {
     if (previousState !== 'closing') {
       this.counts.disconnected[disconnectReason] += 1;
-      if (previousState === 'waiting') this.quotas.releaseUnauthenticated(session.connection.source);
+      if (previousState === 'unauthenticated') this.quotas.releaseUnauthenticated(session.connection.source);
       this.#forget(session);
     }
     if (session.state !== 'closed') return;

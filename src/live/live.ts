@@ -100,7 +100,7 @@ export class Live {
     const tickMs = Math.min(
       MAX_TICK_MS,
       config.live.heartbeatMs / TICKS_PER_DEADLINE,
-      config.live.authenticateWithinMs / TICKS_PER_DEADLINE,
+      config.live.authTimeoutMs / TICKS_PER_DEADLINE,
     );
     this.#timers = [
       setInterval(() => this.sessions.tick(tickMs), tickMs),

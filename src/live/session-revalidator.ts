@@ -34,7 +34,7 @@ export class SessionRevalidator {
   start(): void {
     this.#unsubscribe = this.#bus.subscribe({
       sessionsEnded: (ids) => {
-        for (const id of ids) for (const session of this.#sessions.bySession(id)) session.close('sessionEnded');
+        for (const id of ids) for (const session of this.#sessions.bySession(id)) session.close('session_ended');
       },
       accountsChanged: (ids) => {
         const sessions = ids.flatMap((id) => this.#sessions.of(id));
@@ -69,7 +69,7 @@ export class SessionRevalidator {
       const valid = new Map(found.map((each) => [each.id, each]));
       for (const session of sessions) {
         const account = valid.get(sessionIdOf(session));
-        if (account === undefined) session.close('sessionEnded');
+        if (account === undefined) session.close('session_ended');
         // An answer that was long on its way tells of what was before.
         else if (checkNumber > (this.#updatedBy.get(session) ?? 0)) {
           this.#updatedBy.set(session, checkNumber);

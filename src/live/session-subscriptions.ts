@@ -53,7 +53,7 @@ export class SessionSubscriptions {
 
   /** Reads what there is to follow, by `list`, and says where each begins. Nothing is sent before `begin`. */
   async load(
-    { known, others }: SubscribeRequest,
+    { since, default: start }: SubscribeRequest,
     list: () => Promise<readonly ConversationHead[]>,
   ): Promise<readonly SubscribedConversation[]> {
     const recorder = this.#feeds.startRecording();
@@ -61,8 +61,8 @@ export class SessionSubscriptions {
       const heads = await list();
       if (!this.session.isOpen) return [];
       return heads.map(({ conversationId, rev: head }) => {
-        const unknown = others === 'now' ? head : (0 as Rev);
-        const rev = Math.min(known.get(conversationId) ?? unknown, head) as Rev;
+        const unknown = start === 'now' ? head : (0 as Rev);
+        const rev = Math.min(since.get(conversationId) ?? unknown, head) as Rev;
         const feed = this.#feeds.acquire(conversationId, head, recorder.has(conversationId));
         this.#subscriptions.set(conversationId, new Subscription(this, feed, rev));
         return { conversationId, rev };

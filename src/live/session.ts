@@ -39,7 +39,7 @@ const CLOSE_TIMEOUT_MS = 10_000;
 const NO_REQUESTS: readonly PendingRequest[] = [];
 
 /** `waiting`: nobody knows who it is. */
-export type SessionState = 'waiting' | 'authenticated' | 'following' | 'closing' | 'closed';
+export type SessionState = 'unauthenticated' | 'authenticated' | 'subscribed' | 'closing' | 'closed';
 
 /** Where sessions live: what they share, and who knows of all of them. */
 export interface SessionHost {
@@ -77,7 +77,7 @@ interface PendingRequest {
 export class Session implements LiveSession, ConnectionListener {
   readonly connection: LiveConnection;
   readonly #host: SessionHost;
-  #state: SessionState = 'waiting';
+  #state: SessionState = 'unauthenticated';
   #caller: AccountCaller | null = null;
   #subscriptions: SessionSubscriptions | null = null;
   #expiry: SessionExpiry | null = null;
@@ -131,18 +131,18 @@ export class Session implements LiveSession, ConnectionListener {
   }
 
   authenticated(caller: AccountCaller): void {
-    if (this.#state !== 'waiting') {
+    if (this.#state !== 'unauthenticated') {
       throw new KlatchError('forbidden', { sentence: 'This connection is somebody already: open another one' });
     }
     if (!this.#host.register(this, caller)) {
-      this.#pendingClose = 'tooMany';
-      throw new KlatchError('limit_reached', { sentence: 'This account has as many live connections as it may have' });
+      this.#pendingClose = 'too_many_connections';
+      throw new KlatchError('quota_exceeded', { sentence: 'This account has as many live connections as it may have' });
     }
     this.#caller = caller;
     this.#state = 'authenticated';
     this.connection.setMaxFrameBytes(this.#host.config.maxFrameBytes);
     if (caller.expiresAt !== null) {
-      this.#expiry = new SessionExpiry(caller.expiresAt, () => this.close('sessionEnded'));
+      this.#expiry = new SessionExpiry(caller.expiresAt, () => this.close('session_ended'));
     }
   }
 
@@ -244,7 +244,7 @@ export class Session implements LiveSession, ConnectionListener {
 
   onEnd(): void {
     this.#isInputEnded = true;
-    if (!this.#isServing) this.close('done');
+    if (!this.#isServing) this.close('normal');
   }
 
   onClose(code: number): void {
@@ -254,17 +254,17 @@ export class Session implements LiveSession, ConnectionListener {
 
   /** Called now and then: asks for a sign of life, and ends what gave none, or took too long. */
   tick(nowMs: number): void {
-    const { heartbeatMs, authenticateWithinMs } = this.#host.config;
+    const { heartbeatMs, authTimeoutMs } = this.#host.config;
     const ageMs = nowMs - this.#lastActiveMs;
     if (this.#state === 'closing') {
       if (ageMs > CLOSE_TIMEOUT_MS) this.destroy();
-    } else if (this.#state === 'waiting') {
-      if (ageMs > authenticateWithinMs) this.close('unauthenticated');
+    } else if (this.#state === 'unauthenticated') {
+      if (ageMs > authTimeoutMs) this.close('unauthenticated');
     } else if (this.#wasActive()) {
       this.#lastActiveMs = nowMs;
       this.#isPingSent = false;
     } else if (ageMs > 2 * heartbeatMs) {
-      this.close('silent');
+      this.close('ping_timeout');
       // Who does not live reads no farewell either.
       this.destroy();
     } else if (ageMs > heartbeatMs && !this.#isPingSent) {
@@ -295,11 +295,11 @@ export class Session implements LiveSession, ConnectionListener {
   #reserve(): number | null {
     this.#unauthenticatedRequests += this.#caller === null ? 1 : 0;
     if (this.#caller === null && this.#unauthenticatedRequests > MAX_UNAUTHENTICATED_REQUESTS) {
-      this.close('flood');
+      this.close('rate_limited');
       return null;
     }
     const dueInMs = this.#host.reserve(this.#caller, this.connection.source, MAX_RATE_DELAY_MS);
-    if (dueInMs === null) this.close('flood');
+    if (dueInMs === null) this.close('rate_limited');
     return dueInMs;
   }
 
@@ -309,7 +309,7 @@ export class Session implements LiveSession, ConnectionListener {
     for (let next = this.#queue.shift(); next !== undefined && this.isOpen; next = this.#queue.shift()) {
       this.#queuedBytes -= next.text.length;
       await this.#waitForTurn(next);
-      if (this.#expiry?.isPast === true) this.close('sessionEnded');
+      if (this.#expiry?.isPast === true) this.close('session_ended');
       if (this.isOpen && this.#pendingClose === null) await this.#serve(next.text);
       if (this.#pendingClose !== null) this.close(this.#pendingClose);
       if (this.#isPaused && this.isOpen && !this.#isQueueFull) {
@@ -320,7 +320,7 @@ export class Session implements LiveSession, ConnectionListener {
     this.#queue = NO_REQUESTS as PendingRequest[];
     this.#queuedBytes = 0;
     this.#isServing = false;
-    if (this.#isInputEnded) this.close('done');
+    if (this.#isInputEnded) this.close('normal');
   }
 
   /** Waits until the request may be worked on, and the client has read the answers before. */
@@ -338,7 +338,7 @@ export class Session implements LiveSession, ConnectionListener {
     const json = await this.#parse(text);
     if (!this.isOpen) return;
     if (json === undefined) {
-      this.close('notJson');
+      this.close('invalid_json');
       return;
     }
     const caller: Caller = this.#caller ?? { kind: 'anonymous', source: this.connection.source, live: this };
@@ -353,17 +353,17 @@ export class Session implements LiveSession, ConnectionListener {
     const { source } = this.connection;
     const limits = this.#caller === null ? ANONYMOUS_FRAME_LIMITS : FRAME_LIMITS;
     try {
-      const refusal = (): KlatchError => new KlatchError('too_often');
+      const refusal = (): KlatchError => new KlatchError('rate_limited');
       return await parseBudget.runQueued(source, { maxMs: MAX_RATE_DELAY_MS, refusal }, () => readJson(text, limits));
     } catch (error) {
       if (!(error instanceof KlatchError)) throw error;
-      this.close('flood');
+      this.close('rate_limited');
       return undefined;
     }
   }
 
   #startFollowing(subscriptions: SessionSubscriptions): void {
-    this.#state = 'following';
+    this.#state = 'subscribed';
     for (const conversationId of subscriptions.start())
       this.#host.recheckMembership(conversationId, this.#caller!.accountId);
   }
@@ -372,7 +372,7 @@ export class Session implements LiveSession, ConnectionListener {
   #cannotSend(): boolean {
     if (!this.isOpen) return true;
     if (this.connection.bytesQueued <= this.#host.config.sendQueueBytes) return false;
-    this.close('behind');
+    this.close('slow_consumer');
     return true;
   }
 

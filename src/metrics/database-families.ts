@@ -37,7 +37,7 @@ export function databaseFamilies({ pools }: Database, report: DeliveryReport): F
     ),
     counter(
       {
-        name: 'klatch_pool_refusals_total',
+        name: 'klatch_pool_rejections_total',
         help: 'Calls that got no connection of a pool: too many waited, or none was free in time.',
         labels,
       },

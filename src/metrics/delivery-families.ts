@@ -26,7 +26,7 @@ export function deliveryFamilies(lanes: LaneManager): Family[] {
     ),
     counter(
       {
-        name: 'klatch_messages_set_aside_total',
+        name: 'klatch_messages_dead_lettered_total',
         help: 'Messages given up for a hook whose receiver refuses them (400, 413, 422) and accepts those behind them.',
       },
       () => one(counts.deadLettered),
@@ -40,12 +40,12 @@ export function deliveryFamilies(lanes: LaneManager): Family[] {
       () => deliveryOutcomes.map((outcome) => ({ labels: { outcome }, value: counts.durationS[outcome].read() })),
     ),
     gauge({ name: 'klatch_deliveries_in_flight', help: 'Deliveries under way.' }, () => one(lanes.load.inFlight)),
-    gauge({ name: 'klatch_delivery_slots_waiting', help: 'Hooks that wait until they may send.' }, () =>
+    gauge({ name: 'klatch_deliveries_queued', help: 'Hooks that wait until they may send.' }, () =>
       one(lanes.load.waitingForSlot),
     ),
     gauge(
       {
-        name: 'klatch_settlements_waiting',
+        name: 'klatch_delivery_results_pending',
         help: 'Settlements that are not committed yet, one for each hook at most, of up to 8 attempts.',
       },
       () => one(lanes.load.pendingSettlements),
@@ -98,24 +98,24 @@ export function dnsLookupFamilies({ counts }: DnsResolver): Family[] {
   return [
     counter(
       {
-        name: 'klatch_name_lookups_total',
+        name: 'klatch_dns_lookups_total',
         help: 'Look-ups that the resolver answered, with an address (found) or without (failed).',
         labels: ['result'],
       },
       () => byLabel('result', { found: counts.found, failed: counts.failed }),
     ),
     counter(
-      { name: 'klatch_name_lookup_cache_hits_total', help: 'Names that were remembered, known failures too.' },
+      { name: 'klatch_dns_lookup_cache_hits_total', help: 'Names that were remembered, known failures too.' },
       () => one(counts.cached),
     ),
     counter(
       {
-        name: 'klatch_name_lookups_abandoned_total',
+        name: 'klatch_dns_lookup_timeouts_total',
         help: 'Attempts that had no answer in time, or found too many waiting for one.',
       },
-      () => one(counts.abandoned),
+      () => one(counts.timeouts),
     ),
-    histogram({ name: 'klatch_name_lookup_duration_seconds', help: 'How long the resolver took.' }, () =>
+    histogram({ name: 'klatch_dns_lookup_duration_seconds', help: 'How long the resolver took.' }, () =>
       one(counts.durationS.read()),
     ),
   ];

@@ -5,7 +5,7 @@ import { byLabel, counter, gauge, one, type Family } from './family.ts';
 export function fileFamilies(uploads: Uploads): Family[] {
   const { counts } = uploads;
   return [
-    gauge({ name: 'klatch_uploads_running', help: 'Uploads that bytes come of right now.' }, () =>
+    gauge({ name: 'klatch_uploads_in_progress', help: 'Uploads that bytes come of right now.' }, () =>
       one(uploads.running),
     ),
     counter(

@@ -47,11 +47,11 @@ export function httpFamilies({ requests, connections, limit, tokens, sessions }:
     ),
     counter(
       {
-        name: 'klatch_refusals_total',
+        name: 'klatch_http_errors_total',
         help: 'Requests that were answered with an error, by its code (src/errors.ts).',
-        labels: ['reason'],
+        labels: ['code'],
       },
-      () => byLabel('reason', errors),
+      () => byLabel('code', errors),
     ),
     counter({ name: 'klatch_unknown_tokens_total', help: 'Requests with a token that does not exist.' }, () =>
       one(tokens.counts.unknown),

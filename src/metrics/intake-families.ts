@@ -31,8 +31,8 @@ export function intakeFamilies(log: MessageLog): Family[] {
     gauge({ name: 'klatch_intake_queue_bytes', help: 'Memory of the posts that wait for their commit.' }, () =>
       one(log.depthBytes),
     ),
-    gauge({ name: 'klatch_intake_held_posts', help: 'Waiting posts whose group somebody holds locked.' }, () =>
-      one(log.heldPosts),
+    gauge({ name: 'klatch_intake_blocked_posts', help: 'Waiting posts whose group somebody holds locked.' }, () =>
+      one(log.blockedPosts),
     ),
   ];
 }

@@ -7,17 +7,13 @@ export function liveFamilies(live: Live): Family[] {
   const { counts, feeds, sessions } = live;
   return [
     gauge(
-      {
-        name: 'klatch_live_sessions',
-        help: 'Connections of clients; waiting: nobody knows yet who it is.',
-        labels: ['transport', 'state'],
-      },
+      { name: 'klatch_live_sessions', help: 'Connections of clients by state.', labels: ['transport', 'state'] },
       () =>
         sessions.tally().map(({ kind, state, sessions }) => ({ labels: { transport: kind, state }, value: sessions })),
     ),
     gauge(
       {
-        name: 'klatch_live_waiting_bytes',
+        name: 'klatch_live_send_queue_bytes',
         help: 'Bytes that wait until clients read them.',
         labels: ['transport'],
       },
@@ -25,14 +21,15 @@ export function liveFamilies(live: Live): Family[] {
     ),
     counter(
       {
-        name: 'klatch_live_refusals_total',
-        help: 'Connections that were not taken, by reason.',
+        name: 'klatch_live_rejections_total',
+        help: 'Connections that were rejected, by reason.',
         labels: ['reason'],
       },
       () => byLabel('reason', counts.rejected),
     ),
-    counter({ name: 'klatch_live_ends_total', help: 'Connections that ended, by reason.', labels: ['ending'] }, () =>
-      byLabel('ending', counts.disconnected),
+    counter(
+      { name: 'klatch_live_disconnects_total', help: 'Connections that ended, by reason.', labels: ['reason'] },
+      () => byLabel('reason', counts.disconnected),
     ),
     counter(
       {

@@ -4,12 +4,12 @@ import { byLabel, counter, one, type Family } from './family.ts';
 /** How people come in, and who tries to. */
 export function signInFamilies({ metrics }: Activations): Family[] {
   return [
-    counter({ name: 'klatch_activations_begun_total', help: 'Proofs of an address that were begun.' }, () =>
+    counter({ name: 'klatch_activations_started_total', help: 'Proofs of an address that were begun.' }, () =>
       one(metrics.started),
     ),
     counter(
       {
-        name: 'klatch_activation_refusals_total',
+        name: 'klatch_activation_rejections_total',
         help: 'Proofs of an address that were not begun, or sent no code: too many of a source, an address or the installation, too early again, or the provider was away.',
         labels: ['reason'],
       },
@@ -23,7 +23,7 @@ export function signInFamilies({ metrics }: Activations): Family[] {
       },
       () => byLabel('outcome', metrics.codes),
     ),
-    counter({ name: 'klatch_wrong_codes_total', help: 'Codes that were typed and were not the right ones.' }, () =>
+    counter({ name: 'klatch_code_failures_total', help: 'Codes that were typed and were not the right ones.' }, () =>
       one(metrics.codeFailures),
     ),
     counter(

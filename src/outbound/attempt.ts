@@ -21,8 +21,8 @@ export interface Attempt {
 /** The bounds of one attempt. */
 interface AttemptBounds {
   readonly headersTimeoutMs: number;
-  readonly answerBytes: number;
-  readonly answerTimeMs: number;
+  readonly responseBytes: number;
+  readonly responseTimeoutMs: number;
 }
 
 /** How an attempt is sent, and what it asks before each write. */
@@ -41,7 +41,7 @@ const MAX_INTERIM_RESPONSES = 16;
  * One POST on its way: undici's handler, the clock, and the rule of the reused connection.
  *
  * The clock: `headersTimeoutMs` from the moment a connection slot is assigned, look-up, connecting and a repetition
- * included; before that the same time at most in undici's queue. After the headers `answerTimeMs` for the body. undici's
+ * included; before that the same time at most in undici's queue. After the headers `responseTimeoutMs` for the body. undici's
  * own timers are off, since they tick in half seconds and wait per request, not per attempt.
  *
  * The rule: a receiver may close a kept connection just as we write to it. When a socket that carried requests before
@@ -122,13 +122,13 @@ export class AttemptInFlight implements AssignableHandler {
     queueMicrotask(() => {
       if (this.#isSettled) return;
       clearTimeout(this.#timer);
-      this.#timer = setTimeout(() => this.#onTimeout(), this.#bounds.answerTimeMs);
+      this.#timer = setTimeout(() => this.#onTimeout(), this.#bounds.responseTimeoutMs);
     });
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
     this.#responseBytes += chunk.length;
-    if (this.#responseBytes <= this.#bounds.answerBytes) return;
+    if (this.#responseBytes <= this.#bounds.responseBytes) return;
     this.#settleByStatus();
     controller.abort(new Error('answer cut'));
   }

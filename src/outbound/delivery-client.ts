@@ -20,8 +20,8 @@ export interface DeliveryClientOptions {
   /** From the start of an attempt, connecting included, to the answer's headers. */
   readonly headersTimeoutMs: number;
   /** How much of an answer's body is read, and for how long, to keep the connection usable. */
-  readonly answerBytes: number;
-  readonly answerTimeMs: number;
+  readonly responseBytes: number;
+  readonly responseTimeoutMs: number;
   readonly userAgent: string;
   /** PEM of an authority trusted in addition. */
   readonly ca?: string;
@@ -65,7 +65,7 @@ export class DeliveryClient {
   }
 
   /**
-   * Sends one POST. Whatever the network does becomes an {@link Attempt}, within `headersTimeoutMs` + `answerTimeMs`,
+   * Sends one POST. Whatever the network does becomes an {@link Attempt}, within `headersTimeoutMs` + `responseTimeoutMs`,
    * after at most another `headersTimeoutMs` in the queue when all connections to the host are busy.
    *
    * @param url absolute http(s) URL, already checked

@@ -45,7 +45,7 @@ interface DnsLookupCounts {
   /** Questions that were answered from memory, known failures too. */
   cached: number;
   /** Callers that had no answer in time or were too many. */
-  abandoned: number;
+  timeouts: number;
   /** How long the resolver took. */
   readonly durationS: Histogram;
 }
@@ -93,7 +93,7 @@ export class DnsResolver {
     found: 0,
     failed: 0,
     cached: 0,
-    abandoned: 0,
+    timeouts: 0,
     durationS: new Histogram(DURATIONS_S),
   };
   readonly #options: Required<DnsResolverOptions>;
@@ -124,7 +124,7 @@ export class DnsResolver {
       return asPromise(known.outcome);
     }
     if (this.#waiting >= this.#options.maxEntries) {
-      this.counts.abandoned += 1;
+      this.counts.timeouts += 1;
       return Promise.reject(new DnsLookupError('EBUSY'));
     }
     return this.#wait(this.#lookupFor(name, known?.history ?? 'unknown'));
@@ -158,7 +158,7 @@ export class DnsResolver {
 
   #onTimeout(pending: PendingLookup, waiter: Waiter): void {
     const outcome = new DnsLookupError('ETIMEDOUT');
-    this.counts.abandoned += 1;
+    this.counts.timeouts += 1;
     // A started look-up that took all of one caller's patience would take the next one's too.
     if (pending.started) this.#remember(pending.host, outcome, true);
     waiter.settle(outcome);

@@ -116,7 +116,7 @@ export class FanOut {
     try {
       while (!signal.aborted) {
         if (!this.#hasWork) await new Promise<void>((resolve) => (this.#wake = resolve));
-        await wait(deviceCheck.hasAny ? config.gatherMs : Math.max(config.gatherMs, IDLE_POLL_MS), undefined, {
+        await wait(deviceCheck.hasAny ? config.debounceMs : Math.max(config.debounceMs, IDLE_POLL_MS), undefined, {
           signal,
         });
         await this.#drain(signal);
@@ -218,7 +218,7 @@ export class FanOut {
 
   async #fanOut(batch: readonly ConversationId[]): Promise<void> {
     const { pool, config, kinds, foreground, onRows } = this.#deps;
-    const rules = { kinds, foreground: [...foreground()], holdMs: HOLD_MS, withinMs: config.giveUpAfterMs };
+    const rules = { kinds, foreground: [...foreground()], holdMs: HOLD_MS, withinMs: config.ttlMs };
     const { rows, again } = await fanOut(pool, batch, rules);
     for (const id of again) this.#queue.add(id);
     if (rows > 0) onRows();
@@ -227,7 +227,7 @@ export class FanOut {
   async #sweepPage(): Promise<void> {
     const after = this.#sweepPosition;
     if (after === null) return;
-    const page = { after, limit: SWEEP_PAGE, withinMs: this.#deps.config.giveUpAfterMs };
+    const page = { after, limit: SWEEP_PAGE, withinMs: this.#deps.config.ttlMs };
     const found = await this.#deps.pool.run((sql) => findUnpushed(sql, page));
     // A sweep that was asked for meanwhile begins anew.
     if (this.#sweepPosition === after) this.#sweepPosition = found.length < SWEEP_PAGE ? null : found.at(-1)!;

@@ -12,7 +12,7 @@ interface NotificationRules {
   readonly content: PushContent;
   /** The title of a push that is to tell nothing. */
   readonly projectName: string;
-  readonly giveUpAfterMs: number;
+  readonly ttlMs: number;
 }
 
 /** What a device is told of a subject: of several messages the newest, for one who wants mentions the newest of those. */
@@ -30,7 +30,7 @@ export function buildNotification(
     ...renderText(shown, title, rules),
     unread,
     urgent: title === null || mentioning.length > 0,
-    expiresAt: new Date(Date.now() + rules.giveUpAfterMs - ageMs),
+    expiresAt: new Date(Date.now() + rules.ttlMs - ageMs),
   };
 }
 

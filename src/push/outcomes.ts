@@ -12,7 +12,7 @@ export const delivered: PushOutcome = { outcome: 'delivered' };
 
 /** The device is not known any more. */
 export function unregistered(category: string, code: number | null): PushOutcome {
-  return { outcome: 'gone', category, code };
+  return { outcome: 'unregistered', category, code };
 }
 
 /** No repeat will help. */

@@ -2,7 +2,7 @@ import { DURATIONS_S, Histogram } from '../histogram.ts';
 import type { LastError } from './vendor-report.ts';
 import type { PushOutcome } from './vendors/vendor.ts';
 
-export const pushOutcomes = ['delivered', 'failed', 'gone', 'refused'] as const;
+export const pushOutcomes = ['delivered', 'failed', 'unregistered', 'refused'] as const;
 
 /** What was counted of one vendor since the start. */
 export interface PushCounts {
@@ -18,7 +18,7 @@ export interface PushCounts {
 
 export function newPushCounts(): PushCounts {
   return {
-    outcomes: { delivered: 0, failed: 0, gone: 0, refused: 0 },
+    outcomes: { delivered: 0, failed: 0, unregistered: 0, refused: 0 },
     durationS: new Histogram(DURATIONS_S),
     removed: 0,
     expired: 0,

@@ -20,7 +20,7 @@ import { VendorQueue } from './vendor-queue.ts';
 import { withTimeout } from './with-timeout.ts';
 import { PushCancellation } from './push-cancellation.ts';
 
-/** What is given up is looked for in such steps of `push.give-up-after`, but within these bounds. */
+/** What is given up is looked for in such steps of `push.ttl`, but within these bounds. */
 const EXPIRY_SHARE = 0.1;
 const EXPIRY_MIN_MS = 1_000;
 const EXPIRY_MAX_MS = 60_000;
@@ -88,7 +88,7 @@ export class PushQueue {
   /** Begins to work. Where no vendor is configured it gives up what waits from earlier, and nothing else. */
   start(): void {
     if (this.#expiring !== null) return;
-    const everyMs = Math.min(Math.max(this.#deps.config.giveUpAfterMs * EXPIRY_SHARE, EXPIRY_MIN_MS), EXPIRY_MAX_MS);
+    const everyMs = Math.min(Math.max(this.#deps.config.ttlMs * EXPIRY_SHARE, EXPIRY_MIN_MS), EXPIRY_MAX_MS);
     this.#expiring = setInterval(() => {
       this.#expiry = this.#expiry.then(() => this.#expire());
     }, everyMs);
@@ -139,13 +139,13 @@ export class PushQueue {
    */
   sendTest(accountId: AccountId): Promise<readonly TestedDevice[]> {
     const { database, config, projectName, vendors, log } = this.#deps;
-    const { giveUpAfterMs, timeoutMs } = config;
+    const { ttlMs, timeoutMs } = config;
     return sendTests(accountId, {
       pool: database.general,
       tokens: this.#tokens,
       vendors,
       projectName,
-      giveUpAfterMs,
+      ttlMs,
       timeoutMs,
       log,
     });
@@ -186,7 +186,7 @@ export class PushQueue {
   async #expire(): Promise<void> {
     const { database, config, log } = this.#deps;
     try {
-      const query = { afterMs: config.giveUpAfterMs, limit: EXPIRY_ROWS };
+      const query = { afterMs: config.ttlMs, limit: EXPIRY_ROWS };
       for (const { kind, count } of await database.general.run((sql) => expirePushes(sql, query))) {
         this.#countsOf(kind).expired += count;
         log.warn('pushes were given up, since their time is over', { vendor: kind, pushes: count });

@@ -15,7 +15,7 @@ interface TestPushDeps extends SendDeps {
   readonly pool: Pool;
   readonly vendors: PushVendors;
   readonly projectName: string;
-  readonly giveUpAfterMs: number;
+  readonly ttlMs: number;
 }
 
 /** Sends one push to each of an account's devices, all at once, and says what became of each. */
@@ -24,7 +24,7 @@ export async function sendTests(accountId: AccountId, deps: TestPushDeps): Promi
   return Promise.all(
     devices.map(async (device) => {
       const outcome = await sendTest(device, deps);
-      if (outcome.outcome === 'gone') await removeUnregistered(device, outcome, deps);
+      if (outcome.outcome === 'unregistered') await removeUnregistered(device, outcome, deps);
       return { deviceId: device.id, kind: device.kind, label: device.label, outcome };
     }),
   );
@@ -38,7 +38,7 @@ function sendTest(device: ReachableDevice, deps: TestPushDeps): Promise<PushOutc
 }
 
 /** About no conversation: no group has the number 0. */
-function testNote({ projectName, giveUpAfterMs }: TestPushDeps): PushNotification {
+function testNote({ projectName, ttlMs }: TestPushDeps): PushNotification {
   return {
     conversationId: 0 as ConversationId,
     firstSeq: 0 as Seq,
@@ -47,7 +47,7 @@ function testNote({ projectName, giveUpAfterMs }: TestPushDeps): PushNotificatio
     text: TEXT,
     unread: null,
     urgent: true,
-    expiresAt: new Date(Date.now() + giveUpAfterMs),
+    expiresAt: new Date(Date.now() + ttlMs),
   };
 }
 

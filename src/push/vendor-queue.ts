@@ -7,7 +7,8 @@ import { claimDue, nextDueMs, type PushClaim } from '../storage/push/push-claims
 import { settlePushes, type PushSettlement, type PushDisposition } from '../storage/push/push-settlement.ts';
 import { readNotifiedContent, type NotifiedContent } from '../storage/push/push-content.ts';
 import { AccountLimiter, type EndedPush } from './account-limiter.ts';
-import { CircuitBreaker, retryDelayMs } from './backoff.ts';
+import { retryDelayMs } from '../model/retry-policy.ts';
+import { CircuitBreaker } from './circuit-breaker.ts';
 import type { DeviceTokens } from './device-tokens.ts';
 import { WorkerLoop } from './worker-loop.ts';
 import { isWanted, buildNotification } from './notification.ts';
@@ -84,7 +85,7 @@ export class VendorQueue {
   constructor(vendor: PushVendor, deps: VendorQueueDeps) {
     this.#vendor = vendor;
     this.#deps = deps;
-    this.#breaker = new CircuitBreaker(deps.config);
+    this.#breaker = new CircuitBreaker(deps.config.retryMs);
     this.#accountLimiter = vendor.kind === 'web' ? new AccountLimiter(deps.config.inFlight) : null;
     const failing = { retryMs: DATABASE_RETRY_MS, onFailure: (error: unknown) => this.#reportUnavailable(error) };
     const claimOptions = { ...failing, step: () => this.#claim(), isDone: () => this.#stopping };
@@ -211,8 +212,8 @@ export class VendorQueue {
     const { claim, ageMs } = subject;
     const isInForeground = isForeground(claim.accountId);
     // Held since its newest message was written, and there still: it was seen.
-    if (isInForeground && ageMs >= Math.min(presenceSettledMs, config.giveUpAfterMs)) return { verdict: 'done' };
-    if (ageMs >= config.giveUpAfterMs) {
+    if (isInForeground && ageMs >= Math.min(presenceSettledMs, config.ttlMs)) return { verdict: 'done' };
+    if (ageMs >= config.ttlMs) {
       this.counts.expired += 1;
       return { verdict: 'expired', category: 'expired', code: null };
     }
@@ -226,10 +227,10 @@ export class VendorQueue {
   async #send(subject: NotifiedContent, release: (ended: EndedPush) => void): Promise<void> {
     const { claim } = subject;
     const { tokens, config, projectName, log } = this.#deps;
-    const { content, giveUpAfterMs, timeoutMs } = config;
+    const { content, ttlMs, timeoutMs } = config;
     this.#inFlight += 1;
     const sentMs = performance.now();
-    const notification = buildNotification(subject, { content, projectName, giveUpAfterMs });
+    const notification = buildNotification(subject, { content, projectName, ttlMs });
     const outcome = await sendPush(this.#vendor, { target: claim, notification }, { tokens, timeoutMs, log });
     this.#inFlight -= 1;
     const durationMs = performance.now() - sentMs;
@@ -268,7 +269,9 @@ export class VendorQueue {
   }
 
   #waitMs({ attempts }: PushClaim, retryAfterMs: number | null): number {
-    return retryDelayMs(this.#deps.config, { failures: attempts + 1, retryAfterMs }, Math.random());
+    const { retryMs, ttlMs } = this.#deps.config;
+    const policy = { retryMs, retryAfterMaxMs: ttlMs };
+    return retryDelayMs(policy, { failures: attempts + 1, retryAfterMs }, Math.random());
   }
 
   async #settle(): Promise<number> {
@@ -278,7 +281,7 @@ export class VendorQueue {
     const { pool, config } = this.#deps;
     this.#unsettled = [];
     const removed = await pool
-      .run((sql) => settlePushes(sql, settlements, config.giveUpAfterMs))
+      .run((sql) => settlePushes(sql, settlements, config.ttlMs))
       .catch((error: unknown) => this.#requeue(settlements, error));
     this.#settleFailures = 0;
     this.#hasSettleFailed = false;

@@ -27,7 +27,7 @@ export class Database {
   readonly target: ConnectionTarget;
 
   constructor(target: ConnectionTarget, config: PostgresqlConfig, log: Log) {
-    const { poolSize, poolWaiting: waiting, queryTimeoutMs: timeoutMs, flushTimeoutMs } = config;
+    const { poolSize, poolQueue: waiting, queryTimeoutMs: timeoutMs, flushTimeoutMs } = config;
     this.target = target;
     this.intake = new Pool(target, { name: 'intake', size: 1, waiting, timeoutMs: flushTimeoutMs, genericPlans: true });
     this.settle = new SettlementWriter(target, { timeoutMs, log });

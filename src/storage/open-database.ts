@@ -26,7 +26,7 @@ interface OpenDatabaseOptions {
   /** Given the pools before they are used: stopping them ends the opening, which may wait for another node's migration. */
   readonly onConnecting?: (database: Database) => void;
   /** True once nobody waits for it any more. */
-  readonly abandoned?: () => boolean;
+  readonly isCancelled?: () => boolean;
 }
 
 /**
@@ -34,9 +34,9 @@ interface OpenDatabaseOptions {
  * Rejects with EmbeddedError, DatabaseUnavailableError, DatabaseTooOldError, DatabaseUnsafeError, SchemaTooNewError or WrongSecretError.
  */
 export async function openDatabase(config: Config, options: OpenDatabaseOptions): Promise<OpenDatabase> {
-  const { sealer, log, onConnecting, abandoned = () => false } = options;
+  const { sealer, log, onConnecting, isCancelled = () => false } = options;
   const { target, stopServer, supervise } = config.postgresql.embedded
-    ? await openEmbedded(config, log, abandoned)
+    ? await openEmbedded(config, log, isCancelled)
     : { target: externalTarget(config), stopServer: async () => {}, supervise: () => async () => {} };
   const database = new Database(target, config.postgresql, log);
   onConnecting?.(database);
@@ -76,13 +76,13 @@ interface EmbeddedTarget {
   readonly supervise: (database: Database) => () => Promise<void>;
 }
 
-async function openEmbedded(config: Config, log: Log, abandoned: () => boolean): Promise<EmbeddedTarget> {
+async function openEmbedded(config: Config, log: Log, isCancelled: () => boolean): Promise<EmbeddedTarget> {
   const options: EmbeddedOptions = {
     dataDir: config.dataDir,
     binDir: config.postgresql.binDir,
     log: (event, fields) => log.info(event, fields),
   };
-  const server = await startEmbedded({ ...options, abandoned });
+  const server = await startEmbedded({ ...options, isCancelled });
   const { socketDir, port, database, user } = server;
   const { connectTimeoutMs, lockTimeoutMs } = config.postgresql;
   return {

@@ -48,10 +48,10 @@ export async function rotateServerSecret(pool: Pool, secrets: SecretRotation): P
   return pool.transaction(async (tx) => {
     await excludeServers(tx);
     // First, because it tells a wrong secret before anything is written.
-    await resealCanary(tx, secrets);
+    await rotateCanary(tx, secrets);
     const moved = new Map<string, number>();
     for (const column of SEALED_COLUMNS) {
-      const count = await resealColumn(tx, column, secrets);
+      const count = await rotateColumn(tx, column, secrets);
       moved.set(column.purpose, (moved.get(column.purpose) ?? 0) + count);
     }
     return moved;
@@ -73,7 +73,7 @@ export async function excludeServers(tx: Transaction): Promise<void> {
   );
 }
 
-async function resealCanary(tx: Transaction, secrets: SecretRotation): Promise<void> {
+async function rotateCanary(tx: Transaction, secrets: SecretRotation): Promise<void> {
   const [row] = await tx<{ value: string }[]>`select value from setting where name = ${CANARY_NAME} for update`;
   // A database that no server has used yet.
   if (row === undefined) return;
@@ -82,7 +82,7 @@ async function resealCanary(tx: Transaction, secrets: SecretRotation): Promise<v
   if (sealed !== null) await tx`update setting set value = ${sealed} where name = ${CANARY_NAME}`;
 }
 
-async function resealColumn(tx: Transaction, place: SealedColumn, secrets: SecretRotation): Promise<number> {
+async function rotateColumn(tx: Transaction, place: SealedColumn, secrets: SecretRotation): Promise<number> {
   const { table, id, column, purpose } = place;
   let count = 0;
   for (let after = 0; ;) {

@@ -21,7 +21,8 @@ const auth: Record<string, Call> = {
     changes: true,
   },
   'auth.verify': {
-    input: async ({ server, people }) => server.operate('users.invite', { user: people.outsider.nick }).then(linkOnly),
+    input: async ({ server, people }) =>
+      server.operate('accounts.invite', { user: people.outsider.nick }).then(linkOnly),
   },
 };
 
@@ -66,19 +67,19 @@ const accounts: Record<string, Call> = {
 };
 
 const users: Record<string, Call> = {
-  'users.update': { input: ({ people }) => ({ user: people.outsider.nick, name: 'New', admin: true }) },
-  'users.deactivate': { input: ({ people }) => ({ user: people.outsider.nick }), changes: true },
-  'users.activate': {
+  'accounts.update': { input: ({ people }) => ({ user: people.outsider.nick, name: 'New', admin: true }) },
+  'accounts.deactivate': { input: ({ people }) => ({ user: people.outsider.nick }), changes: true },
+  'accounts.activate': {
     input: async ({ server, people }) => {
       const input = { user: people.outsider.nick };
-      await server.operate('users.deactivate', input);
+      await server.operate('accounts.deactivate', input);
       return input;
     },
     changes: true,
   },
-  'users.create': { input: () => ({ nick: `new-${fresh()}` }) },
-  'users.list': { input: () => ({}) },
-  'users.invite': { input: ({ people }) => ({ user: people.outsider.nick }) },
+  'accounts.create': { input: () => ({ nick: `new-${fresh()}` }) },
+  'accounts.list': { input: () => ({}) },
+  'accounts.invite': { input: ({ people }) => ({ user: people.outsider.nick }) },
   'push.status': { input: () => ({}) },
   'push.test': { input: ({ people }) => ({ user: people.outsider.nick }) },
   'server.status': { input: () => ({}) },
@@ -94,7 +95,7 @@ const groups: Record<string, Call> = {
   'groups.create (for another)': { input: ({ people }) => ({ title: 'New', owner: people.outsider.nick }) },
   'groups.update': { input: ({ group }) => ({ group: group.id, title: 'Other', about: 'x' }) },
   'groups.info': { input: ofGroup },
-  'groups.list': { input: () => ({}) },
+  'groups.list-all': { input: () => ({}) },
   'groups.archive': { input: ofGroup, changes: true },
   'groups.unarchive': {
     input: async (situation) => {
@@ -104,8 +105,8 @@ const groups: Record<string, Call> = {
     changes: true,
   },
   'groups.find': { input: () => ({ text: 'Situation' }) },
-  'groups.token': { input: ofGroup },
-  'groups.token (privately)': { input: ofPrivate },
+  'groups.show-token': { input: ofGroup },
+  'groups.show-token (privately)': { input: ofPrivate },
   'groups.rotate-token': { input: ofGroup, changes: true },
   'groups.rotate-token (privately)': { input: ofPrivate },
 };
@@ -181,7 +182,7 @@ const hooks: Record<string, Call> = {
   'hooks.update': { input: ({ hook }) => ({ hook, paused: true }), changes: true },
   'hooks.ping': { input: ofHook, changes: true },
   'hooks.redeliver': { input: ({ hook, group }) => ({ hook, from: `${group.id}:1` }), changes: true },
-  'hooks.skip': { input: ofHook, changes: true },
+  'hooks.discard-backlog': { input: ofHook, changes: true },
   'hooks.remove': { input: ofHook, changes: true },
   'hooks.restore': {
     input: async (situation) => {
@@ -223,8 +224,8 @@ const messages: Record<string, Call> = {
   "messages.delete (another's)": {
     input: async (situation) => ({ conversation: situation.group.id, seq: await situation.post('bystander') }),
   },
-  'messages.read': { input: ({ group }) => ({ conversation: group.id, seq: 1 }) },
-  'messages.read (privately)': {
+  'messages.mark-read': { input: ({ group }) => ({ conversation: group.id, seq: 1 }) },
+  'messages.mark-read (privately)': {
     input: async (situation) => ({ conversation: situation.private, seq: await situation.postPrivately() }),
   },
   'messages.typing': { input: ({ group }) => ({ conversation: group.id }) },
@@ -235,8 +236,8 @@ const messages: Record<string, Call> = {
   'messages.search (behind a private message)': {
     input: async (situation) => ({ text: 'x', before: `${situation.private}:${await situation.postPrivately()}` }),
   },
-  'sync.changes': { input: ({ group }) => ({ conversation: group.id, after_rev: 0 }) },
-  'sync.changes (privately)': { input: (situation) => ({ conversation: situation.private, after_rev: 0 }) },
+  'conversations.sync': { input: ({ group }) => ({ conversation: group.id, after_rev: 0 }) },
+  'conversations.sync (privately)': { input: (situation) => ({ conversation: situation.private, after_rev: 0 }) },
 };
 
 const files: Record<string, Call> = {
@@ -257,13 +258,13 @@ const files: Record<string, Call> = {
 };
 
 /** Nobody has none: they are asked for somebody else's. */
-const ownerOf = (caller: Caller): Exclude<Caller, 'nobody'> => (caller === 'nobody' ? 'member' : caller);
+const ownerOf = (caller: Caller): Exclude<Caller, 'anonymous'> => (caller === 'anonymous' ? 'member' : caller);
 
 const live: Record<string, Call> = {
   'presence.list': { input: ({ group }) => ({ conversation: group.id }) },
   'presence.list (privately)': { input: (situation) => ({ conversation: situation.private }) },
   'live.authenticate': { input: ({ people }) => ({ token: people.member.token }) },
-  'live.follow': { input: () => ({}) },
+  'live.subscribe': { input: () => ({}) },
   'live.foreground': { input: () => ({ foreground: false }) },
   'live.ping': { input: () => ({}) },
 };

@@ -51,7 +51,7 @@ describe('what somebody may no longer do ends with the answer that says so', () 
     for (const name of ['messages.history', 'conversations.show', 'presence.list', 'messages.typing']) {
       await expectRefused('not_found', call('member', name, inConversation()));
     }
-    await expectRefused('not_found', call('member', 'sync.changes', { ...inConversation(), after_rev: 0 }));
+    await expectRefused('not_found', call('member', 'conversations.sync', { ...inConversation(), after_rev: 0 }));
     await expectRefused('not_found', call('member', 'messages.send', { ...inConversation(), text: 'x' }));
     for (const name of ['groups.info', 'groups.members', 'groups.leave']) {
       await expectRefused('not_found', call('member', name, inGroup()));
@@ -62,9 +62,9 @@ describe('what somebody may no longer do ends with the answer that says so', () 
   });
 
   test('an admin who is one no longer has neither token nor hooks', async () => {
-    await call('admin', 'groups.token', inGroup());
+    await call('admin', 'groups.show-token', inGroup());
     await call('owner', 'groups.set-role', { ...inGroup(), user: situation.people.admin.nick, role: 'member' });
-    for (const name of ['groups.token', 'groups.rotate-token', 'hooks.list', 'invites.list']) {
+    for (const name of ['groups.show-token', 'groups.rotate-token', 'hooks.list', 'invites.list']) {
       await expectRefused('forbidden', call('admin', name, inGroup()));
     }
     const info = await call('admin', 'groups.info', inGroup());
@@ -74,7 +74,7 @@ describe('what somebody may no longer do ends with the answer that says so', () 
 
   test.each([
     ['messages.history', 'message', {}],
-    ['sync.changes', 'message', { after_rev: 0 }],
+    ['conversations.sync', 'message', { after_rev: 0 }],
   ])('also what waits for its turn in the middle of %s', async (name, table, input) => {
     const { database } = stage.server;
     const asked = await whileLocked(table, async () => {
@@ -89,7 +89,7 @@ describe('what somebody may no longer do ends with the answer that says so', () 
     expect(await Promise.all(asked)).toEqual([expect.objectContaining({ code: 'not_found' })]);
   });
 
-  test.each(['groups.token', 'groups.info'])('also the token that waits for its turn in %s', async (name) => {
+  test.each(['groups.show-token', 'groups.info'])('also the token that waits for its turn in %s', async (name) => {
     const { database } = stage.server;
     const asked = await whileLocked('integration', async () => {
       const answer = call('admin', name, inGroup()).catch((error: unknown) => error);
@@ -104,22 +104,22 @@ describe('what somebody may no longer do ends with the answer that says so', () 
   });
 
   test('an administrator of the installation who is one no longer administers nothing', async () => {
-    await call('root', 'users.list');
-    await stage.server.operate('users.update', { user: situation.people.root.nick, admin: false });
-    await expectRefused('forbidden', call('root', 'users.list'));
-    await expectRefused('not_found', call('root', 'groups.token', inGroup()));
+    await call('administrator', 'accounts.list');
+    await stage.server.operate('accounts.update', { user: situation.people.administrator.nick, admin: false });
+    await expectRefused('forbidden', call('administrator', 'accounts.list'));
+    await expectRefused('not_found', call('administrator', 'groups.show-token', inGroup()));
   });
 
   test('a session that was ended from another one, and all others at once', async () => {
     const { member } = situation.people;
     await call('member', 'profile.show');
     const second = await callAs(stage.server, null, 'auth.verify', {
-      link: (await stage.server.operate<{ link: string }>('users.invite', { user: member.nick })).link,
+      link: (await stage.server.operate<{ link: string }>('accounts.invite', { user: member.nick })).link,
     });
     await callAs(stage.server, second, 'sessions.end', { session: member.session });
     await expectRefused('unauthenticated', call('member', 'profile.show'));
     const third = await callAs(stage.server, null, 'auth.verify', {
-      link: (await stage.server.operate<{ link: string }>('users.invite', { user: member.nick })).link,
+      link: (await stage.server.operate<{ link: string }>('accounts.invite', { user: member.nick })).link,
     });
     expect(await callAs(stage.server, third, 'sessions.end-others')).toEqual({ ended: 1 });
     await expectRefused('unauthenticated', callAs(stage.server, second, 'profile.show'));
@@ -142,10 +142,10 @@ describe('what somebody may no longer do ends with the answer that says so', () 
   test('a person who was deactivated, with the bots; who is activated again signs in again', async () => {
     await call('owner', 'profile.show');
     await call('bot', 'conversations.list');
-    await call('root', 'users.deactivate', { user: situation.people.owner.nick });
+    await call('administrator', 'accounts.deactivate', { user: situation.people.owner.nick });
     await expectRefused('unauthenticated', call('owner', 'profile.show'));
     await expectRefused('unauthenticated', call('bot', 'conversations.list'));
-    await call('root', 'users.activate', { user: situation.people.owner.nick });
+    await call('administrator', 'accounts.activate', { user: situation.people.owner.nick });
     await expectRefused('unauthenticated', call('owner', 'profile.show'));
     await expectRefused('unauthenticated', call('bot', 'conversations.list'));
   });
@@ -163,10 +163,10 @@ describe('what somebody may no longer do ends with the answer that says so', () 
     const made = await call('admin', 'invites.create', inGroup());
     const other = await call('owner', 'invites.create', inGroup());
     await call('owner', 'groups.remove-member', { ...inGroup(), user: situation.people.admin.nick });
-    await expectRefused('invite_invalid', call('stranger', 'groups.join', { invite: made.link }));
-    await expectRefused('invite_invalid', callAs(stage.server, null, 'invites.preview', { invite: made.link }));
+    await expectRefused('invalid_invite', call('stranger', 'groups.join', { invite: made.link }));
+    await expectRefused('invalid_invite', callAs(stage.server, null, 'invites.preview', { invite: made.link }));
     await call('owner', 'invites.revoke', { ...inGroup(), invite: other.id });
-    await expectRefused('invite_invalid', call('stranger', 'groups.join', { invite: other.link }));
+    await expectRefused('invalid_invite', call('stranger', 'groups.join', { invite: other.link }));
   });
 });
 

@@ -67,7 +67,7 @@ function faultOf({ status, text }: Answer): string[] {
 /** Somebody who may, and the calls that come before it: what is refused at the door tests nothing behind it. */
 function ableRow(operation: Operation): { row: AccessRow; caller: Caller } {
   const able = (row: AccessRow): Caller | undefined =>
-    callers.find((each) => each !== 'nobody' && row.cells[each] === 'yes');
+    callers.find((each) => each !== 'anonymous' && row.cells[each] === 'yes');
   const row = rows.find((each) => each.operation === operation.name && able(each) !== undefined);
   if (row !== undefined) return { row, caller: able(row)! };
   return { row: rows.find((each) => each.operation === operation.name)!, caller: 'owner' };

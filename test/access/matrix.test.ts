@@ -69,7 +69,7 @@ describe('the matrix', () => {
   test('demands a session wherever not everybody may', () => {
     for (const { operation, cells } of rows) {
       const isOpen = operations.get(operation)?.who === 'anybody';
-      expect([operation, cells.nobody === 'unauthenticated']).toEqual([operation, !isOpen]);
+      expect([operation, cells.anonymous === 'unauthenticated']).toEqual([operation, !isOpen]);
     }
   });
 

@@ -1,12 +1,12 @@
 /** What the columns of the matrix are. */
 export const callerMeanings = {
-  nobody: 'without a token',
+  anonymous: 'without a token',
   stranger: 'a person who was never in the group',
   former: 'a person who was removed from it',
   member: 'a person who is in it',
   admin: 'an admin of the group',
   owner: 'its owner',
-  root: 'an administrator of the installation who is not in the group',
+  administrator: 'an administrator of the installation who is not in the group',
   bot: 'a member that is a bot, its token with the scope that the operation needs',
   unscoped: 'a member that is a bot, its token with every scope but that one',
 } as const;
@@ -20,7 +20,7 @@ export const callerMeanings = {
  * test/access holds every cell against a server, and docs/access.md is made of this file.
  */
 export const matrix = `
-                                           | nobody          | stranger  | former    | member      | admin          | owner          | root           | bot       | unscoped
+                                           | anonymous       | stranger  | former    | member      | admin          | owner          | administrator  | bot       | unscoped
 auth.start                                 | yes             | yes       | yes       | yes         | yes            | yes            | yes            | yes       | yes
 auth.verify                                | yes             | yes       | yes       | yes         | yes            | yes            | yes            | yes       | yes
 auth.sign-up                               | yes             | yes       | yes       | yes         | yes            | yes            | yes            | yes       | yes
@@ -44,17 +44,17 @@ bots.remove (the owner's)                  | unauthenticated | not_found | not_f
 tokens.create (for the owner's)            | unauthenticated | not_found | not_found | not_found   | not_found      | yes            | not_found      | forbidden | forbidden
 tokens.list (of the owner's)               | unauthenticated | not_found | not_found | not_found   | not_found      | yes            | not_found      | forbidden | forbidden
 tokens.revoke (of the owner's)             | unauthenticated | not_found | not_found | not_found   | not_found      | yes            | not_found      | forbidden | forbidden
-users.create                               | unauthenticated | forbidden | forbidden | forbidden   | forbidden      | forbidden      | yes            | forbidden | forbidden
-users.list                                 | unauthenticated | forbidden | forbidden | forbidden   | forbidden      | forbidden      | yes            | forbidden | forbidden
-users.invite                               | unauthenticated | forbidden | forbidden | forbidden   | forbidden      | forbidden      | yes            | forbidden | forbidden
-users.update                               | unauthenticated | forbidden | forbidden | forbidden   | forbidden      | forbidden      | yes            | forbidden | forbidden
-users.deactivate                           | unauthenticated | forbidden | forbidden | forbidden   | forbidden      | forbidden      | yes            | forbidden | forbidden
-users.activate                             | unauthenticated | forbidden | forbidden | forbidden   | forbidden      | forbidden      | yes            | forbidden | forbidden
+accounts.create                               | unauthenticated | forbidden | forbidden | forbidden   | forbidden      | forbidden      | yes            | forbidden | forbidden
+accounts.list                                 | unauthenticated | forbidden | forbidden | forbidden   | forbidden      | forbidden      | yes            | forbidden | forbidden
+accounts.invite                               | unauthenticated | forbidden | forbidden | forbidden   | forbidden      | forbidden      | yes            | forbidden | forbidden
+accounts.update                               | unauthenticated | forbidden | forbidden | forbidden   | forbidden      | forbidden      | yes            | forbidden | forbidden
+accounts.deactivate                           | unauthenticated | forbidden | forbidden | forbidden   | forbidden      | forbidden      | yes            | forbidden | forbidden
+accounts.activate                             | unauthenticated | forbidden | forbidden | forbidden   | forbidden      | forbidden      | yes            | forbidden | forbidden
 groups.create                              | unauthenticated | yes       | yes       | yes         | yes            | yes            | yes            | yes       | missing_scope
 groups.create (for another)                | unauthenticated | forbidden | forbidden | forbidden   | forbidden      | forbidden      | yes            | forbidden | missing_scope
 groups.update                              | unauthenticated | not_found | not_found | forbidden   | yes            | yes            | yes            | forbidden | missing_scope
 groups.info                                | unauthenticated | not_found | not_found | yes         | yes            | yes            | yes            | yes       | missing_scope
-groups.list                                | unauthenticated | forbidden | forbidden | forbidden   | forbidden      | forbidden      | yes            | forbidden | forbidden
+groups.list-all                                | unauthenticated | forbidden | forbidden | forbidden   | forbidden      | forbidden      | yes            | forbidden | forbidden
 groups.archive                             | unauthenticated | not_found | not_found | forbidden   | forbidden      | yes            | yes            | forbidden | missing_scope
 groups.unarchive                           | unauthenticated | not_found | not_found | forbidden   | forbidden      | yes            | yes            | forbidden | missing_scope
 groups.members                             | unauthenticated | not_found | not_found | yes         | yes            | yes            | yes            | yes       | missing_scope
@@ -77,15 +77,15 @@ groups.join (one that is not)              | unauthenticated | not_found | not_f
 groups.join (by an invitation)             | unauthenticated | yes       | yes       | yes         | yes            | yes            | yes            | yes       | missing_scope
 groups.join (privately)                    | unauthenticated | not_found | not_found | not_found   | not_found      | not_found      | not_found      | not_found | missing_scope
 invites.create                             | unauthenticated | not_found | not_found | forbidden   | yes            | yes            | yes            | forbidden | missing_scope
-invites.create (privately)                 | unauthenticated | not_found | not_found | groups_only | not_found      | groups_only    | not_found      | not_found | missing_scope
+invites.create (privately)                 | unauthenticated | not_found | not_found | not_a_group | not_found      | not_a_group    | not_found      | not_found | missing_scope
 invites.list                               | unauthenticated | not_found | not_found | forbidden   | yes            | yes            | yes            | forbidden | missing_scope
 invites.revoke                             | unauthenticated | not_found | not_found | forbidden   | yes            | yes            | yes            | forbidden | missing_scope
-invites.revoke (another group's)           | unauthenticated | not_found | not_found | forbidden   | invite_invalid | invite_invalid | invite_invalid | forbidden | missing_scope
+invites.revoke (another group's)           | unauthenticated | not_found | not_found | forbidden   | invalid_invite | invalid_invite | invalid_invite | forbidden | missing_scope
 invites.preview                            | yes             | yes       | yes       | yes         | yes            | yes            | yes            | yes       | yes
-groups.token                               | unauthenticated | not_found | not_found | forbidden   | yes            | yes            | yes            | forbidden | missing_scope
-groups.token (privately)                   | unauthenticated | not_found | not_found | groups_only | not_found      | groups_only    | not_found      | not_found | missing_scope
+groups.show-token                               | unauthenticated | not_found | not_found | forbidden   | yes            | yes            | yes            | forbidden | missing_scope
+groups.show-token (privately)                   | unauthenticated | not_found | not_found | not_a_group | not_found      | not_a_group    | not_found      | not_found | missing_scope
 groups.rotate-token                        | unauthenticated | not_found | not_found | forbidden   | yes            | yes            | yes            | forbidden | missing_scope
-groups.rotate-token (privately)            | unauthenticated | not_found | not_found | groups_only | not_found      | groups_only    | not_found      | not_found | missing_scope
+groups.rotate-token (privately)            | unauthenticated | not_found | not_found | not_a_group | not_found      | not_a_group    | not_found      | not_found | missing_scope
 private.open                               | unauthenticated | yes       | yes       | yes         | yes            | yes            | yes            | yes       | missing_scope
 conversations.list                         | unauthenticated | yes       | yes       | yes         | yes            | yes            | yes            | yes       | missing_scope
 conversations.show                         | unauthenticated | not_found | not_found | yes         | yes            | yes            | not_found      | yes       | missing_scope
@@ -93,16 +93,16 @@ conversations.show (privately)             | unauthenticated | not_found | not_f
 notifications.update                       | unauthenticated | not_found | not_found | yes         | yes            | yes            | not_found      | missing_scope | missing_scope
 notifications.update (privately)           | unauthenticated | not_found | not_found | yes         | not_found      | yes            | not_found      | missing_scope | missing_scope
 hooks.create                               | unauthenticated | not_found | not_found | forbidden   | yes            | yes            | yes            | forbidden | missing_scope
-hooks.create (privately)                   | unauthenticated | not_found | not_found | groups_only | not_found      | groups_only    | not_found      | not_found | missing_scope
+hooks.create (privately)                   | unauthenticated | not_found | not_found | not_a_group | not_found      | not_a_group    | not_found      | not_found | missing_scope
 hooks.list                                 | unauthenticated | not_found | not_found | forbidden   | yes            | yes            | yes            | forbidden | missing_scope
-hooks.list (privately)                     | unauthenticated | not_found | not_found | groups_only | not_found      | groups_only    | not_found      | not_found | missing_scope
+hooks.list (privately)                     | unauthenticated | not_found | not_found | not_a_group | not_found      | not_a_group    | not_found      | not_found | missing_scope
 hooks.list-all                             | unauthenticated | forbidden | forbidden | forbidden   | forbidden      | forbidden      | yes            | forbidden | forbidden
 hooks.info                                 | unauthenticated | not_found | not_found | forbidden   | yes            | yes            | yes            | forbidden | missing_scope
 hooks.log                                  | unauthenticated | not_found | not_found | forbidden   | yes            | yes            | yes            | forbidden | missing_scope
 hooks.update                               | unauthenticated | not_found | not_found | forbidden   | yes            | yes            | yes            | forbidden | missing_scope
 hooks.ping                                 | unauthenticated | not_found | not_found | forbidden   | yes            | yes            | yes            | forbidden | missing_scope
 hooks.redeliver                            | unauthenticated | not_found | not_found | forbidden   | yes            | yes            | yes            | forbidden | missing_scope
-hooks.skip                                 | unauthenticated | not_found | not_found | forbidden   | yes            | yes            | yes            | forbidden | missing_scope
+hooks.discard-backlog                                 | unauthenticated | not_found | not_found | forbidden   | yes            | yes            | yes            | forbidden | missing_scope
 hooks.remove                               | unauthenticated | not_found | not_found | forbidden   | yes            | yes            | yes            | forbidden | missing_scope
 hooks.restore                              | unauthenticated | not_found | not_found | forbidden   | yes            | yes            | yes            | forbidden | missing_scope
 messages.send                              | unauthenticated | not_found | not_found | yes         | yes            | yes            | not_found      | yes       | missing_scope
@@ -114,16 +114,16 @@ messages.edit (own)                        | unauthenticated | not_found | not_f
 messages.edit (another's)                  | unauthenticated | not_found | not_found | forbidden   | yes            | yes            | not_found      | forbidden | missing_scope
 messages.delete (own)                      | unauthenticated | not_found | not_found | yes         | yes            | yes            | not_found      | yes       | missing_scope
 messages.delete (another's)                | unauthenticated | not_found | not_found | forbidden   | yes            | yes            | not_found      | forbidden | missing_scope
-messages.read                              | unauthenticated | not_found | not_found | yes         | yes            | yes            | not_found      | yes       | missing_scope
-messages.read (privately)                  | unauthenticated | not_found | not_found | yes         | not_found      | yes            | not_found      | not_found | missing_scope
+messages.mark-read                              | unauthenticated | not_found | not_found | yes         | yes            | yes            | not_found      | yes       | missing_scope
+messages.mark-read (privately)                  | unauthenticated | not_found | not_found | yes         | not_found      | yes            | not_found      | not_found | missing_scope
 messages.typing                            | unauthenticated | not_found | not_found | yes         | yes            | yes            | not_found      | yes       | missing_scope
 messages.typing (privately)                | unauthenticated | not_found | not_found | yes         | not_found      | yes            | not_found      | not_found | missing_scope
 messages.search                            | unauthenticated | yes       | yes       | yes         | yes            | yes            | yes            | yes       | missing_scope
 messages.search (in the group)             | unauthenticated | not_found | not_found | yes         | yes            | yes            | not_found      | yes       | missing_scope
 messages.search (privately)                | unauthenticated | not_found | not_found | yes         | not_found      | yes            | not_found      | not_found | missing_scope
 messages.search (behind a private message) | unauthenticated | not_found | not_found | yes         | not_found      | yes            | not_found      | not_found | missing_scope
-sync.changes                               | unauthenticated | not_found | not_found | yes         | yes            | yes            | not_found      | yes       | missing_scope
-sync.changes (privately)                   | unauthenticated | not_found | not_found | yes         | not_found      | yes            | not_found      | not_found | missing_scope
+conversations.sync                               | unauthenticated | not_found | not_found | yes         | yes            | yes            | not_found      | yes       | missing_scope
+conversations.sync (privately)                   | unauthenticated | not_found | not_found | yes         | not_found      | yes            | not_found      | not_found | missing_scope
 files.link (own)                           | unauthenticated | yes       | yes       | yes         | yes            | yes            | yes            | yes       | missing_scope
 files.link (another's)                     | unauthenticated | file_not_found | file_not_found | file_not_found | file_not_found | file_not_found | file_not_found | file_not_found | missing_scope
 files.link (of a message)                  | unauthenticated | file_not_found | file_not_found | yes         | yes            | yes            | file_not_found | yes       | missing_scope
@@ -135,7 +135,7 @@ files.remove (own, in a message)           | unauthenticated | file_not_found | 
 presence.list                              | unauthenticated | not_found | not_found | yes         | yes            | yes            | not_found      | yes       | missing_scope
 presence.list (privately)                  | unauthenticated | not_found | not_found | yes         | not_found      | yes            | not_found      | not_found | missing_scope
 live.authenticate                          | live_only       | live_only | live_only | live_only   | live_only      | live_only      | live_only      | live_only | live_only
-live.follow                                | unauthenticated | live_only | live_only | live_only   | live_only      | live_only      | live_only      | live_only | missing_scope
+live.subscribe                                | unauthenticated | live_only | live_only | live_only   | live_only      | live_only      | live_only      | live_only | missing_scope
 live.foreground                            | unauthenticated | live_only | live_only | live_only   | live_only      | live_only      | live_only      | forbidden | forbidden
 live.ping                                  | live_only       | live_only | live_only | live_only   | live_only      | live_only      | live_only      | live_only | live_only
 push.status                                | unauthenticated | forbidden | forbidden | forbidden   | forbidden      | forbidden      | yes            | forbidden | forbidden
@@ -148,18 +148,18 @@ server.status                              | unauthenticated | forbidden | forbi
  * to their bots, and do not ask the code that they judge. `none`: no token of a bot is enough, or no scope is needed.
  */
 export const scopesByHand = `
-messages:read  | conversations.list conversations.show messages.history messages.search sync.changes live.follow
+messages:read  | conversations.list conversations.show messages.history messages.search conversations.sync live.subscribe
 messages:read  | files.link files.list
-messages:write | messages.send messages.edit messages.delete messages.read messages.typing private.open files.remove
+messages:write | messages.send messages.edit messages.delete messages.mark-read messages.typing private.open files.remove
 groups:read    | groups.info groups.members groups.find accounts.find presence.list
 groups:write   | groups.create groups.update groups.archive groups.unarchive groups.add-member groups.remove-member
 groups:write   | groups.set-role groups.transfer groups.leave groups.join invites.create invites.list invites.revoke
-hooks:manage   | groups.token groups.rotate-token hooks.create hooks.list hooks.info hooks.log hooks.update hooks.ping
-hooks:manage   | hooks.redeliver hooks.skip hooks.remove hooks.restore
+hooks:manage   | groups.show-token groups.rotate-token hooks.create hooks.list hooks.info hooks.log hooks.update hooks.ping
+hooks:manage   | hooks.redeliver hooks.discard-backlog hooks.remove hooks.restore
 account        | profile.show profile.update sessions.list sessions.end sessions.end-others
 none           | auth.start auth.verify auth.sign-up invites.preview live.authenticate live.ping
 none           | blocks.add blocks.remove blocks.list devices.register devices.list devices.remove live.foreground
 none           | bots.create bots.list bots.remove tokens.create tokens.list tokens.revoke notifications.update
-none           | users.create users.list users.invite users.update users.deactivate users.activate groups.list
+none           | accounts.create accounts.list accounts.invite accounts.update accounts.deactivate accounts.activate groups.list-all
 none           | hooks.list-all push.status push.test server.status
 `;

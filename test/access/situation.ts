@@ -11,7 +11,7 @@ import { postJson, type TestGroup, type TestServer } from '../support/server.ts'
 import type { Caller } from './read-matrix.ts';
 
 /** Everybody of a situation: the callers, and those that operations are about. */
-type Role = Exclude<Caller, 'nobody'> | 'bystander' | 'outsider';
+type Role = Exclude<Caller, 'anonymous'> | 'bystander' | 'outsider';
 
 const ROLES: readonly Role[] = [
   'stranger',
@@ -19,7 +19,7 @@ const ROLES: readonly Role[] = [
   'member',
   'admin',
   'owner',
-  'root',
+  'administrator',
   'bot',
   'unscoped',
   'bystander',
@@ -68,7 +68,7 @@ export class Situation {
 
   /** The caller of a cell. */
   caller(kind: Caller): TestPerson | null {
-    return kind === 'nobody' ? null : this.people[kind];
+    return kind === 'anonymous' ? null : this.people[kind];
   }
 
   /** Posts into the group for somebody; resolves to the seq. */
@@ -79,7 +79,7 @@ export class Situation {
 
   /** One more session, or token, of the caller; nobody gets one of somebody else. */
   async anotherSession(kind: Caller): Promise<number> {
-    const { id } = kind === 'nobody' ? this.people.bystander : this.people[kind];
+    const { id } = kind === 'anonymous' ? this.people.bystander : this.people[kind];
     const isBot = kind === 'bot' || kind === 'unscoped';
     const opened = await this.server.database.query((sql) => openSession(sql, id as AccountId, isBot ? [] : null));
     return opened.session;
@@ -87,14 +87,14 @@ export class Situation {
 
   /** A device of the caller; bots have none, and are shown somebody else's, as nobody is. */
   async device(kind: Caller | 'bystander'): Promise<number> {
-    const isPerson = kind !== 'nobody' && kind !== 'bot' && kind !== 'unscoped';
+    const isPerson = kind !== 'anonymous' && kind !== 'bot' && kind !== 'unscoped';
     const owner = this.people[isPerson ? kind : 'bystander'];
     return (await callAs<{ id: number }>(this.server, owner, 'devices.register', newDevice())).id;
   }
 
   /** Calls as the caller what prepares a call of theirs, where they are a person. */
   async asPerson(kind: Caller, name: string, input: object): Promise<void> {
-    if (kind !== 'nobody' && kind !== 'bot' && kind !== 'unscoped') {
+    if (kind !== 'anonymous' && kind !== 'bot' && kind !== 'unscoped') {
       await callAs(this.server, this.people[kind], name, input);
     }
   }
@@ -145,7 +145,7 @@ export class Situation {
 
   /** A message of the caller in the group; of those who are not in it, the first one. */
   async ownMessage(kind: Caller): Promise<number> {
-    const isIn = kind !== 'nobody' && kind !== 'stranger' && kind !== 'former' && kind !== 'root';
+    const isIn = kind !== 'anonymous' && kind !== 'stranger' && kind !== 'former' && kind !== 'administrator';
     return isIn ? this.post(kind) : 1;
   }
 }
@@ -181,7 +181,7 @@ async function makePeople(tx: Transaction, scope: Scope | null): Promise<Record<
 }
 
 function installationRole(role: Role): 'admin' | 'bot' | 'user' {
-  if (role === 'root') return 'admin';
+  if (role === 'administrator') return 'admin';
   return role === 'bot' || role === 'unscoped' ? 'bot' : 'user';
 }
 

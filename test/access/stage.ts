@@ -10,14 +10,14 @@ import { Situation } from './situation.ts';
 const WIDE: NonNullable<ConfigChanges['limits']> = {
   unknownTokenRate: 1_000_000,
   sessionBurst: 1_000_000,
-  registrationsPerMinute: 10_000,
+  hookRegistrationsPerMinute: 10_000,
   hookChangesPerMinute: 10_000,
   hooksPerGroup: 10_000,
   botsPerUser: 10_000,
   groupsPerUser: 100_000,
   invitesPerGroup: 10_000,
   codesPerHour: 100_000,
-  codesPerSource: 100_000,
+  codesPerIp: 100_000,
   codesPerAddress: 100_000,
 };
 

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { expect, test } from '@jest/globals';
 import { parseSync } from '@swc/core';
@@ -34,4 +34,37 @@ test('no retired name comes back', () => {
       .map((name) => `${relative(root, file)}: ${name}, which is ${retired[name]} now`),
   );
   expect(back).toEqual([]);
+});
+
+/** Retired error codes, operations, configuration keys, metrics and commands, each with the one that took its place. */
+const retiredWire = JSON.parse(readFileSync(join(import.meta.dirname, 'retired-wire-names.json'), 'utf8')) as Readonly<
+  Record<string, Readonly<Record<string, string>>>
+>;
+
+/** Whole names only: `limits.file` is none in `limits.file-size`, and `live.follow(` is a call in a test. */
+function findRetiredWireNames(text: string): readonly string[] {
+  return Object.values(retiredWire)
+    .flatMap((names) => Object.entries(names))
+    .filter(([name]) => text.includes(name))
+    .filter(([name]) => new RegExp(`(?<![\\w.-])${name.replaceAll('.', '\\.')}(?![\\w(-])`).test(text))
+    .map(([name, successor]) => `${name}, which is ${successor} now`);
+}
+
+test('retired names of the interfaces are found as whole names', () => {
+  expect(findRetiredWireNames('code: rate_exceeded, `limits.file`')).toHaveLength(2);
+  expect(findRetiredWireNames('token_rate_exceeded limits.file-size live.follow(url)')).toEqual([]);
+});
+
+test('no retired name of an interface comes back', () => {
+  const texts = [...FOLDERS, 'docs', 'etc'].flatMap((folder) =>
+    readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
+      .filter((file) => /\.(ts|conf|template|md|json|yml|1|5)$/.test(file))
+      .map((file) => join(root, folder, file)),
+  );
+  const names = [...texts, join(root, 'README.md'), join(root, 'CHANGELOG.md')]
+    .filter((file) => !file.startsWith(import.meta.dirname))
+    .flatMap((file) =>
+      findRetiredWireNames(readFileSync(file, 'utf8')).map((name) => `${relative(root, file)}: ${name}`),
+    );
+  expect(names).toEqual([]);
 });

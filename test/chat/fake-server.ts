@@ -127,16 +127,16 @@ export class FakeServer {
     if (answer === null) return;
     if (answer !== undefined) return peer.say(JSON.stringify({ jsonrpc: '2.0', id: request.id, ...answer }));
     peer.say(JSON.stringify({ jsonrpc: '2.0', id: request.id, result: this.#result(request) }));
-    if (request.method === 'live.follow') this.#follow(peer, request.params as { known: Record<string, number> });
+    if (request.method === 'live.subscribe') this.#follow(peer, request.params as { known: Record<string, number> });
   }
 
   #result({ method, params }: Request): unknown {
     if (method === 'live.authenticate') return { account: { id: 5, nick: 'alice', name: 'Alice' }, session: 1 };
-    if (method === 'live.follow') {
+    if (method === 'live.subscribe') {
       const begin = (id: number, head: number): number => params.known[id] ?? (params.others === 'start' ? 0 : head);
       return { conversations: [...this.heads].map(([id, head]) => ({ id, rev: begin(id, head) })), complete: true };
     }
-    if (method === 'sync.changes') {
+    if (method === 'conversations.sync') {
       const {
         conversation,
         after_rev: after,

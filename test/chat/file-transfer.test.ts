@@ -43,12 +43,12 @@ function zeros(size = 32 * MIB): Readable {
 }
 
 test('a refusal is heard, since nothing is sent before the server asks for it', async () => {
-  const body = JSON.stringify({ code: 'too_large', message: 'limits.file' });
+  const body = JSON.stringify({ code: 'too_large', message: 'limits.file-size' });
   const base = await serve((socket) =>
     socket.end(`HTTP/1.1 413 Too Large\r\nconnection: close\r\ncontent-length: ${body.length}\r\n\r\n${body}`),
   );
   const { done, sent } = upload(base, zeros());
-  await expect(done).rejects.toThrow(new ServerError('too_large', 'limits.file'));
+  await expect(done).rejects.toThrow(new ServerError('too_large', 'limits.file-size'));
   expect(sent()).toBe(0);
 });
 

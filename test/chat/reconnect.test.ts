@@ -36,7 +36,7 @@ describe.each(['ws', 'tcp'] as const)('a client over %s', (kind) => {
     await listening.heard('change', 50);
     expect(listening.revs(7)).toEqual(Array.from({ length: 50 }, (_, i) => i + 2));
     expect(listening.client.revs.get(7)).toBe(51);
-    expect(asked('sync.changes')).toBe(0);
+    expect(asked('conversations.sync')).toBe(0);
   });
 
   test('drops what is sent again', async () => {
@@ -49,7 +49,7 @@ describe.each(['ws', 'tcp'] as const)('a client over %s', (kind) => {
     server.change(7);
     await listening.heard('change', 2);
     expect(listening.revs(7)).toEqual([2, 3]);
-    expect(asked('sync.changes')).toBe(0);
+    expect(asked('conversations.sync')).toBe(0);
   });
 
   test('notices a gap and asks for what lies in it', async () => {
@@ -83,7 +83,7 @@ describe.each(['ws', 'tcp'] as const)('a client over %s', (kind) => {
     for (let i = 0; i < 100; i += 1) server.change(7);
     await listening.heard('change', 1_334);
     expect(listening.revs(7)).toEqual(Array.from({ length: 1_334 }, (_, i) => i + 2));
-    expect(asked('sync.changes')).toBeGreaterThanOrEqual(3);
+    expect(asked('conversations.sync')).toBeGreaterThanOrEqual(3);
   });
 
   test('goes on from its revs after every cut, whatever happened meanwhile', async () => {
@@ -106,7 +106,7 @@ describe.each(['ws', 'tcp'] as const)('a client over %s', (kind) => {
     server.change(7);
     let cuts = 0;
     server.override = ({ method }, peer) => {
-      if (method !== 'sync.changes' || cuts++ > 0) return undefined;
+      if (method !== 'conversations.sync' || cuts++ > 0) return undefined;
       peer.cut();
       return null;
     };
@@ -124,7 +124,7 @@ describe.each(['ws', 'tcp'] as const)('a client over %s', (kind) => {
       (rev) => rev === 3,
     );
     expect(listening.revs(7)).toEqual([2, 3]);
-    expect(asked('live.follow')).toBe(2);
+    expect(asked('live.subscribe')).toBe(2);
   });
 
   test('comes again to what its listener was not done with', async () => {
@@ -180,7 +180,7 @@ describe.each(['ws', 'tcp'] as const)('a client over %s', (kind) => {
   test('goes back with a server that has less than it heard', async () => {
     for (let i = 0; i < 3; i += 1) server.change(7);
     server.override = ({ method }) =>
-      method === 'live.follow' ? { result: { conversations: [{ id: 7, rev: 3 }], complete: true } } : undefined;
+      method === 'live.subscribe' ? { result: { conversations: [{ id: 7, rev: 3 }], complete: true } } : undefined;
     listening = await listen(server.url, { follow: { known: new Map([[7, 90]]), others: 'now', only: null } });
     await listening.heard('following');
     expect(listening.events).toContainEqual({ type: 'reset', conversation: 7, rev: 3 });
@@ -189,7 +189,7 @@ describe.each(['ws', 'tcp'] as const)('a client over %s', (kind) => {
   test('keeps what it has of a conversation that the server does not list, where that follows not all', async () => {
     for (let i = 0; i < 3; i += 1) server.change(7);
     server.override = ({ method }) =>
-      method === 'live.follow' ? { result: { conversations: [], complete: false } } : undefined;
+      method === 'live.subscribe' ? { result: { conversations: [], complete: false } } : undefined;
     listening = await listen(server.url, { follow: { known: new Map([[7, 2]]), others: 'now', only: null } });
     await listening.heard('following');
     expect(listening.events).toContainEqual({ type: 'following', conversations: 0, complete: false });
@@ -200,10 +200,10 @@ describe.each(['ws', 'tcp'] as const)('a client over %s', (kind) => {
   test('names no more conversations than the server takes', async () => {
     const known = new Map(Array.from({ length: 20_001 }, (_, n) => [20_001 - n, 1]));
     server.override = ({ method }) =>
-      method === 'live.follow' ? { result: { conversations: [], complete: false } } : undefined;
+      method === 'live.subscribe' ? { result: { conversations: [], complete: false } } : undefined;
     listening = await listen(server.url, { follow: { known, others: 'now', only: null } });
     await listening.heard('following');
-    const { params } = server.requests.find(({ method }) => method === 'live.follow')!;
+    const { params } = server.requests.find(({ method }) => method === 'live.subscribe')!;
     const named = Object.keys((params as { known: object }).known).map(Number);
     expect([named.length, Math.max(...named)]).toEqual([20_000, 20_000]);
     expect(listening.client.revs.size).toBe(20_001);

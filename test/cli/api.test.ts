@@ -45,7 +45,7 @@ describe('klatch api', () => {
     const verify = (await runKlatch(['api', 'describe', 'auth.verify'])).stdout;
     expect(verify).toMatch(/^OUTPUT\nstatus +"signed_in"$/m);
     expect(verify).toMatch(/^OR OUTPUT\nstatus +"sign_up"$/m);
-    const follow = (await runKlatch(['api', 'describe', 'live.follow'])).stdout;
-    expect(follow).toContain('Call:     "method":"live.follow" on ws:// and tcp://');
+    const follow = (await runKlatch(['api', 'describe', 'live.subscribe'])).stdout;
+    expect(follow).toContain('Call:     "method":"live.subscribe" on ws:// and tcp://');
   });
 });

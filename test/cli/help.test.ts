@@ -62,7 +62,7 @@ describe('the help', () => {
         'hook resume',
         'hook ping',
         'hook redeliver',
-        'hook skip',
+        'hook discard-backlog',
         'hook rotate-secret',
         'hook remove',
         'hook restore',
@@ -73,7 +73,7 @@ describe('the help', () => {
         'chat sign-out',
         'chat list',
         'chat read',
-        'chat write',
+        'chat send',
         'chat follow',
         'chat talk',
         'chat open',
@@ -83,7 +83,7 @@ describe('the help', () => {
         'completion',
         'keys generate',
         'keys list',
-        'keys reseal',
+        'keys rotate-secret',
       ]),
     );
   });

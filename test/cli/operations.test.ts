@@ -258,8 +258,8 @@ describe('the control client', () => {
   });
 
   test.each([
-    ['database_away', exitCodes.unavailable],
-    ['intake_full', exitCodes.unavailable],
+    ['database_unavailable', exitCodes.unavailable],
+    ['overloaded', exitCodes.unavailable],
     ['stopping', exitCodes.unavailable],
     ['not_member', exitCodes.operationFailed],
   ])('tells "later" from an operation that was refused: %s', async (code, exitCode) => {

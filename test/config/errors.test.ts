@@ -37,10 +37,10 @@ describe('a wrong value is named by file, line and key, with what was expected a
     ['http.request-timeout = 1h', 'http.request-timeout: expected a duration from 1s to 10m, got "1h"'],
     ['http.request-timeout = 10 parsecs', 'http.request-timeout: expected a duration from 1s to 10m, got "10 parsecs"'],
     ['http.stop-timeout = -1s', 'http.stop-timeout: expected a duration from 0s to 10m, got "-1s"'],
-    ['http.max-body = 1 TiB', 'http.max-body: expected a size from 1 KiB to 64 MiB, got "1 TiB"'],
-    ['http.max-body = huge', 'http.max-body: expected a size from 1 KiB to 64 MiB, got "huge"'],
-    ['delivery.answer-size = -1', 'delivery.answer-size: expected a size from 0 bytes to 16 MiB, got -1'],
-    ['delivery.lookups = 9', 'delivery.lookups: expected a whole number from 1 to 8, got 9'],
+    ['http.max-body-size = 1 TiB', 'http.max-body-size: expected a size from 1 KiB to 64 MiB, got "1 TiB"'],
+    ['http.max-body-size = huge', 'http.max-body-size: expected a size from 1 KiB to 64 MiB, got "huge"'],
+    ['delivery.response-size = -1', 'delivery.response-size: expected a size from 0 bytes to 16 MiB, got -1'],
+    ['delivery.dns-concurrency = 9', 'delivery.dns-concurrency: expected a whole number from 1 to 8, got 9'],
     ['delivery.retry = []', 'delivery.retry: expected a list of 1 to 32 items, got 0'],
     ['delivery.retry = 5s', 'delivery.retry: expected a list of durations, got "5s"'],
     [
@@ -246,7 +246,7 @@ describe('no message holds a secret', () => {
     ['endpoints = [{ type = tcp, port = 1, certificate = server.pem, key = KEY }]'],
     ['endpoints = [{ type = tcp, port = 1, certificate = KEY, key = server.pem }]'],
     ['services.apple.push.keys = [{ key-id = ABCDE12345, team-id = ABCDE12345, bundle-id = a.b, path = KEY }]'],
-    ['services.apple.push.authority = KEY'],
+    ['services.apple.push.ca-file = KEY'],
     ['services.google.push.keys = [{ project-id = p, key = KEY }]'],
     ['services.smtp.template = KEY\nhttp.port = x'],
     ['data-dir = KEY\nhttp.port = x'],
@@ -271,7 +271,7 @@ describe('no message holds a secret', () => {
   });
 
   test('nor does the name of a file that may be the key itself, while other names are told', () => {
-    const text = (path: string): string => `services.apple.push.authority = "${path}"`;
+    const text = (path: string): string => `services.apple.push.ca-file = "${path}"`;
     expect(refusal(text(body))).toContain('the file that it names does not exist');
     expect(refusal(text('keys/apple.pem'))).toContain('keys/apple.pem does not exist');
   });

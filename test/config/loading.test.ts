@@ -27,15 +27,19 @@ describe('a configuration that loads', () => {
       port: 5432,
       password: '',
     });
-    expect(config.postgresql).toMatchObject({ db: 'klatch', user: 'klatch', poolSize: 8, poolWaiting: 1000 });
+    expect(config.postgresql).toMatchObject({ db: 'klatch', user: 'klatch', poolSize: 8, poolQueue: 1000 });
     expect(config.limits).toMatchObject({ textCodePoints: 40_000, intakePosts: 5000, intakeBytes: 67_108_864 });
-    expect(config.limits).toMatchObject({ tokenRate: 100, tokenBurst: 1000, tokenWaitMs: 5000, hops: 3 });
-    expect(config.limits).toMatchObject({ hooksPerGroup: 100, registrationsPerMinute: 10, unknownTokenMemoryMs: 5000 });
+    expect(config.limits).toMatchObject({ tokenRate: 100, tokenBurst: 1000, tokenQueueTimeoutMs: 5000, hops: 3 });
+    expect(config.limits).toMatchObject({
+      hooksPerGroup: 100,
+      hookRegistrationsPerMinute: 10,
+      unknownTokenTtlMs: 5000,
+    });
     expect(config.delivery).toMatchObject({
       allow: [],
       inFlight: 256,
       perHost: 16,
-      lookups: 8,
+      dnsConcurrency: 8,
       parkAfterMs: 259_200_000,
     });
     expect(config.delivery.retryMs).toEqual([5000, 30_000, 120_000, 600_000, 1_800_000, 3_600_000]);

@@ -27,9 +27,9 @@ describe('reference.conf', () => {
   });
 
   test('gives a default to those that need one and to no others', () => {
-    const preset = keys.filter((key) => key.preset !== null).map(({ key }) => key);
+    const defaultValue = keys.filter((key) => key.defaultValue !== null).map(({ key }) => key);
     const needed = settingEntries().filter(([, { presence }]) => presence === 'defaulted');
-    expect(preset.sort()).toEqual(needed.map(([key]) => key).sort());
+    expect(defaultValue.sort()).toEqual(needed.map(([key]) => key).sort());
   });
 
   test.each(settingEntries())('explains %s, and names its bounds as they are', (key, { kind }) => {
@@ -71,7 +71,7 @@ describe('server.conf.template', () => {
     const commented = scanLines(template).filter(({ kind }) => kind === 'commented-key');
     const off = keys.filter(({ key }) => !['secret', 'http.base-uri', 'services.postgresql.password'].includes(key));
     expect(commented.map(({ path }) => path).sort()).toEqual(off.map(({ key }) => key).sort());
-    const defaults = new Map(off.map(({ key, preset }) => [key, preset]));
+    const defaults = new Map(off.map(({ key, defaultValue }) => [key, defaultValue]));
     for (const { path, text } of commented) {
       if (defaults.get(path) === null) expect(text).toMatch(/"<[A-Z_]+>"/);
       else expect(`${path} = ${text}`).toBe(`${path} = ${defaults.get(path)}`);
@@ -87,7 +87,7 @@ describe('server.conf.template', () => {
     const all = fill(template)
       .replaceAll(/^( *)#(?=[a-z-]+ = )/gm, '$1')
       .replace(/^.*(?:server-keys|bin-dir|heap|template) = .*$/gm, '')
-      .replace(/^.*(?:authority|location) = .*$/gm, '')
+      .replace(/^.*(?:ca-file|location) = .*$/gm, '')
       .replaceAll(/<APPLE_(?:KEY|TEAM)_ID>/g, 'ABCDE12345')
       .replace('<APPLE_PUSH_ENDPOINT>', 'https://apple.example.org')
       .replace('<BUNDLE_ID>', 'org.example.chat')
@@ -109,7 +109,7 @@ describe('server.conf.template', () => {
     const services = { activation: null, smtp: null, googlePush, applePush, webPush, files };
     const filled = { ...full.config, file: '', ...services, inviteBaseUri };
     expect(filled).toEqual({ ...config, file: '' });
-    expect(full.config.files.s3).toMatchObject({ bucket: 'klatch', downloads: 'through', pathStyle: false });
+    expect(full.config.files.s3).toMatchObject({ bucket: 'klatch', downloads: 'proxy', pathStyle: false });
     expect(full.config.applePush.keys).toMatchObject([{ bundleId: 'org.example.chat', sandbox: false }]);
     expect(full.config.webPush).toMatchObject({ subject: 'mailto:klatch@example.org' });
     expect(full.config.smtp).toMatchObject({ host: 'x', port: 587, tls: 'starttls', from: 'klatch@example.org' });

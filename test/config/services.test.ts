@@ -153,9 +153,9 @@ describe("Apple's key", () => {
   test('comes with an authority that is one', () => {
     folder.write('key.p8', p8);
     folder.write('ca.pem', createTls().authority);
-    expect(load(apple('key.p8', 'authority = ca.pem')).warnings).toEqual([]);
-    const about = 'server.conf:3: services.apple.push.authority: key.p8 is no certificate in PEM';
-    expect(said(apple('key.p8', 'authority = key.p8'))).toBe(about);
+    expect(load(apple('key.p8', 'ca-file = ca.pem')).warnings).toEqual([]);
+    const about = 'server.conf:3: services.apple.push.ca-file: key.p8 is no certificate in PEM';
+    expect(said(apple('key.p8', 'ca-file = key.p8'))).toBe(about);
   });
 
   test('goes over an encrypted connection', () => {
@@ -198,7 +198,7 @@ describe('the keys of Web Push', () => {
 describe('a configuration that is kept elsewhere', () => {
   const text = [
     'services.google.push.keys = [{ project-id = klatch-test, key = "account.json" }]',
-    'services.apple.push.authority = ca.pem',
+    'services.apple.push.ca-file = ca.pem',
     'services.apple.push.keys = [',
     '  { key-id = KEY1234567, team-id = TEAM123456, bundle-id = org.example.chat, path = key.p8 }',
     '  { key-id = KEY1234567, team-id = TEAM123456, bundle-id = org.example.work, path = key.p8 }',

@@ -25,7 +25,7 @@ describe('a key that nobody knows is a warning', () => {
     ],
     ['metrics { http { port = 80 } }', 'metrics.http.port: unknown key, did you mean http.port?'],
     ['services.pear.push.keys = []', 'services.pear: unknown key'],
-    ['files.storage.location = x', 'files: unknown key, did you mean limits.files?'],
+    ['files.storage.location = x', 'files: unknown key'],
     ['"http.port" = 1', '"http.port": unknown key, did you mean http.port?'],
     ['__proto__ { x = 1 }', '__proto__: unknown key'],
   ])('%s', (line, expected) => {

@@ -9,7 +9,7 @@ let group: TestGroup;
 let hook: TestHook;
 
 beforeAll(async () => {
-  const limits = { registrationsPerMinute: 100_000, hookChangesPerMinute: 1_000 };
+  const limits = { hookRegistrationsPerMinute: 100_000, hookChangesPerMinute: 1_000 };
   server = await TestServer.start({ limits, delivery: { retryMs: [3_600_000] } });
 });
 afterAll(() => server.stop());

@@ -11,7 +11,7 @@ let group: TestGroup;
 let hook: TestHook;
 
 beforeAll(async () => {
-  const limits = { registrationsPerMinute: 100_000, hookChangesPerMinute: 30 };
+  const limits = { hookRegistrationsPerMinute: 100_000, hookChangesPerMinute: 30 };
   const postgresql = { lockTimeoutMs: 60_000, queryTimeoutMs: 60_000 };
   server = await TestServer.start({ limits, delivery: { retryMs: [3_600_000] }, postgresql });
 });

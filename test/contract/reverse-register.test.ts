@@ -9,7 +9,7 @@ const MALFORMED = { message: 'Malformed outgoing hook uri' };
 const TAKEN = { message: 'Webhooks with provided uri is already registered' };
 const keys = new TestKeys(1);
 const PATIENT = { postgresql: { lockTimeoutMs: 60_000, queryTimeoutMs: 60_000 }, http: { requestTimeoutMs: 60_000 } };
-const MANY = { limits: { registrationsPerMinute: 100_000 }, ...PATIENT };
+const MANY = { limits: { hookRegistrationsPerMinute: 100_000 }, ...PATIENT };
 
 let server: TestServer;
 let group: TestGroup;
@@ -217,7 +217,10 @@ describe('a URL', () => {
 
 describe('the bounds of registering', () => {
   test('are the hooks of a group: 403 past them, exactly, even when many come at once', async () => {
-    const small = await TestServer.start({ limits: { hooksPerGroup: 3, registrationsPerMinute: 1_000 }, ...PATIENT });
+    const small = await TestServer.start({
+      limits: { hooksPerGroup: 3, hookRegistrationsPerMinute: 1_000 },
+      ...PATIENT,
+    });
     try {
       const full = await small.createGroup();
       const urls = Array.from({ length: 12 }, (_, i) => `https://example.com/${i}`);

@@ -12,7 +12,7 @@ let server: TestServer;
 let group: TestGroup;
 beforeAll(async () => {
   server = await TestServer.start({
-    limits: { registrationsPerMinute: 100_000 },
+    limits: { hookRegistrationsPerMinute: 100_000 },
     postgresql: { lockTimeoutMs: 60_000, queryTimeoutMs: 60_000 },
     http: { requestTimeoutMs: 60_000 },
   });

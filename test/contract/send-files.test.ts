@@ -17,7 +17,7 @@ let alice: TestPerson;
 
 beforeAll(async () => {
   server = await TestServer.start({
-    limits: { fileBytes: MAX_FILE, attachments: 3, tokenRate: 10_000, uploadsPerUser: 3 },
+    limits: { fileBytes: MAX_FILE, attachmentsPerMessage: 3, tokenRate: 10_000, concurrentUploadsPerUser: 3 },
     http: { maxBodyBytes: 20_000 },
   });
   group = await server.createGroup('Ops');
@@ -115,15 +115,15 @@ describe('a form with files', () => {
     expect(await content((await newest()).attachments[0]!)).toBe(large);
     const before = await messages();
     const answer = await post([file('small'), file(`${large}x`)]);
-    expect(answer).toMatchObject({ status: 413, body: { message: expect.stringMatching(/limits\.file/) } });
+    expect(answer).toMatchObject({ status: 413, body: { message: expect.stringMatching(/limits\.file-size/) } });
     await expectNothing(before);
   });
 
   test.each<[string, Field[], number, RegExp]>([
-    ['too many files', Array.from({ length: 4 }, () => file('x')), 400, /limits\.attachments/],
+    ['too many files', Array.from({ length: 4 }, () => file('x')), 400, /limits\.attachments-per-message/],
     ['a file in a field of another name', [['upload', { name: 'a', content: 'x' }]], 400, /"file"/],
     ['its text as a file', [['text', { name: 'a', content: 'x' }]], 400, /with curl it is -F 'text=<name'/],
-    ['a text that is too long', [file('x'), ['text', 'x'.repeat(40_001)]], 413, /http\.max-body/],
+    ['a text that is too long', [file('x'), ['text', 'x'.repeat(40_001)]], 413, /http\.max-body-size/],
     ['a broken payload', [file('x'), ['payload', '{']], 400, /payload: must be a JSON object/],
   ])('with %s is refused, and nothing of it stays', async (_what, fields, status, sentence) => {
     const before = await messages();

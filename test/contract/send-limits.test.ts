@@ -5,7 +5,7 @@ import { expectResponseHeaders, newestText, request, requestBytes, storedMessage
 import { postJson, readJson, TestServer, type JsonAnswer, type TestGroup } from '../support/server.ts';
 
 const MIB = 1024 * 1024;
-const TOO_LARGE = { message: 'The body is larger than 1048576 bytes (http.max-body)' };
+const TOO_LARGE = { message: 'The body is larger than 1048576 bytes (http.max-body-size)' };
 
 let server: TestServer;
 let group: TestGroup;

@@ -33,7 +33,7 @@ function setClock(offsetMs: number): void {
 test('requests that wait for their time are not kept waiting longer, each time that the clock is set back', async () => {
   const pool = database.open().general;
   const taken: number[] = [];
-  const schedule = { retryMs: [2 * HOUR_MS], retryAfterMaxMs: 2 * HOUR_MS };
+  const retryPolicy = { retryMs: [2 * HOUR_MS], retryAfterMaxMs: 2 * HOUR_MS };
   for (const round of [1, 2]) {
     const times = [50, 100, 150].map((ms) => new Date(Date.now() + ms));
     await database.query(async (sql) => {
@@ -43,7 +43,7 @@ test('requests that wait for their time are not kept waiting longer, each time t
       }
     });
     const row = { id: hook, retries: 3, retryAt: times[0]! } as unknown as LaneRow;
-    const queue = new RetryQueue(pool, row, schedule);
+    const queue = new RetryQueue(pool, row, retryPolicy);
     setClock(-round * (HOUR_MS / 2));
     while (taken.length < 3 * round) {
       await eventually(

@@ -10,8 +10,8 @@ describe('forwarding to reverse webhooks', () => {
   let server: TestServer;
   const receivers: Receiver[] = [];
   beforeAll(async () => {
-    const delivery = { retryMs: FAST_RETRIES, answerTimeMs: 200, perHost: 4 };
-    server = await TestServer.start({ delivery, limits: { registrationsPerMinute: 1_000, tokenRate: 10_000 } });
+    const delivery = { retryMs: FAST_RETRIES, responseTimeoutMs: 200, perHost: 4 };
+    server = await TestServer.start({ delivery, limits: { hookRegistrationsPerMinute: 1_000, tokenRate: 10_000 } });
   });
   afterAll(() => server.stop());
   afterEach(async () => {

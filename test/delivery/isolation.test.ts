@@ -9,7 +9,7 @@ describe('a hook in trouble', () => {
   beforeEach(async () => {
     server = await TestServer.start({
       delivery: { retryMs: [50, 5_000] },
-      limits: { registrationsPerMinute: 1_000, tokenRate: 10_000 },
+      limits: { hookRegistrationsPerMinute: 1_000, tokenRate: 10_000 },
     });
   });
   afterEach(async () => {

@@ -37,7 +37,7 @@ async function startNode(): Promise<ServerProcess> {
     services.postgresql { embedded = false, host = "${host}", port = ${port}, user = "${user}", db = "${db}", unsafe = true }
     services.postgresql.flush-timeout = 20s
     delivery.retry = [300ms]
-    limits.registrations-per-minute = 1000`);
+    limits.hook-registrations-per-minute = 1000`);
   nodes.push(node);
   await node.start();
   return node;

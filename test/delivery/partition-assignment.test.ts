@@ -55,7 +55,7 @@ describe('servers on one database', () => {
   async function start(): Promise<TestServer> {
     const changes = {
       delivery: { retryMs: [30, 60], perHost },
-      limits: { registrationsPerMinute: 1_000, tokenRate: 10_000, tokenBurst: 10_000 },
+      limits: { hookRegistrationsPerMinute: 1_000, tokenRate: 10_000, tokenBurst: 10_000 },
     };
     const server = await TestServer.start(changes, { database });
     started.push(server);

@@ -34,7 +34,7 @@ class ControlledStrategy {
     const settlementBuffer = { isFull: false, add: (settlement: Settlement) => this.settled.push(settlement) };
     const deps = {
       batch: 1,
-      schedule: { retryMs: [1_000], retryAfterMaxMs: 0 },
+      retryPolicy: { retryMs: [1_000], retryAfterMaxMs: 0 },
       limiter: { acquire: async () => 'quick', release: () => {} },
       requests: {
         next: (after: number) => new Promise((end) => this.reads.push({ seq: after + 1, end })),

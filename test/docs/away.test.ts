@@ -61,7 +61,7 @@ beforeAll(async () => {
      }`,
     `services.apple.push {
        keys = [{ key-id = ${keyId}, team-id = ${teamId}, path = "apple.p8", bundle-id = "${BUNDLE}" }]
-       endpoint = "${apns.endpoint}", authority = "authority.pem"
+       endpoint = "${apns.endpoint}", ca-file = "authority.pem"
      }`,
     `services.web-push { public = "${vapid.public}", private = "${vapid.private}", subject = "mailto:a@example.org" }`,
     'push.retry = [1h]',
@@ -193,7 +193,7 @@ test('three devices of somebody who is away, a post with a file, and what was re
     (failed) => failed === 3,
   );
   const reading = [await klatch('push', 'status')];
-  reading.push(await call(token, 'messages.read', { conversation: 1, seq: 2 }));
+  reading.push(await call(token, 'messages.mark-read', { conversation: 1, seq: 2 }));
   await eventually(waiting, (all) => all.join() === '0,0,0');
   reading.push(await klatch('push', 'status'));
   expectTranscript('reading', reading);

@@ -153,7 +153,7 @@ test('two people, a machine and a server that is killed: nothing is missed or re
   follow.process.kill('SIGINT');
   const { stdout, stderr } = await follow.ended;
   const scripts = [
-    `$ klatch chat write Lobby "Back in five minutes"\n${written.stdout}${written.stderr}`,
+    `$ klatch chat send Lobby "Back in five minutes"\n${written.stdout}${written.stderr}`,
     `$ klatch chat follow --profile bob\n${stderr}${stdout}`,
   ];
   expectTranscript('scripts', scripts.join('\n'));
@@ -165,7 +165,7 @@ test('two people, a machine and a server that is killed: nothing is missed or re
   const options = ['--output', 'copy.pdf', '--profile', 'bob', '--server', httpUrl];
   const saved = await klatch(['chat', 'download', id, ...options]);
   const files = [
-    `$ klatch chat write Lobby "The report" --file report.pdf\n${sent.stdout}${sent.stderr}`,
+    `$ klatch chat send Lobby "The report" --file report.pdf\n${sent.stdout}${sent.stderr}`,
     `$ klatch chat read Lobby --last 1 --profile bob\n${read.stdout}${read.stderr}`,
     `$ klatch chat download ${id} ${options.join(' ')}\n${saved.stdout}${saved.stderr}`,
   ];

@@ -326,7 +326,7 @@ describe('the server', () => {
     expect(evaluateServer({ ...answer, version: '0.9.0' }, parts)).toMatchObject([{ level: 'warning' }]);
     expect(evaluateServer({ ...answer, ready: false }, parts)).toMatchObject([{ level: 'error' }]);
     const silence = { level: 'skipped', found: 'was stopped', todo: null } as const;
-    expect(evaluateServer({ silence, isFree: true, failure: null }, parts)).toEqual([silence]);
+    expect(evaluateServer({ silence, isUnlocked: true, failure: null }, parts)).toEqual([silence]);
   });
 
   test('has not read what was written into the configuration after its start', () => {

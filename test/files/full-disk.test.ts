@@ -45,7 +45,7 @@ onSmallDisk(
     const first = await upload(server, { token, bytes: kept });
     expect(first.status).toBe(201);
     const second = await upload(server, { token, bytes: randomBytes(3 * MIB) });
-    expect([second.status, second.body.code]).toEqual([507, 'store_full']);
+    expect([second.status, second.body.code]).toEqual([507, 'storage_full']);
     expect((await postJson(group.webhook, { text: 'still here' })).status).toBe(200);
     const again = await download(server, { token, id: first.body.id as string });
     expect(Buffer.isBuffer(again) && again.equals(kept)).toBe(true);

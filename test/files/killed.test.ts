@@ -18,7 +18,7 @@ let server: ServerProcess;
 let token: string;
 
 beforeAll(async () => {
-  server = await ServerProcess.create('limits { uploads = 300, uploads-per-user = 300 }');
+  server = await ServerProcess.create('limits { concurrent-uploads = 300, concurrent-uploads-per-user = 300 }');
   await server.start();
   token = await tokenOf(server, 'anna');
 });

@@ -8,8 +8,8 @@ interface AnyServer {
 
 /** Makes an account and signs it in by a link; resolves with the session's token. */
 export async function tokenOf(server: AnyServer, nick: string): Promise<string> {
-  await server.operate('users.create', { nick, name: nick });
-  const { link } = await server.operate<{ link: string }>('users.invite', { user: nick });
+  await server.operate('accounts.create', { nick, name: nick });
+  const { link } = await server.operate<{ link: string }>('accounts.invite', { user: nick });
   const { status, body } = await call(server, { operation: 'auth.verify', input: { link } });
   if (status !== 200) throw new Error(`nobody was signed in: ${JSON.stringify(body)}`);
   return body.token as string;

@@ -78,7 +78,7 @@ export class S3Server {
       endpoint: `http://127.0.0.1:${port}`,
       region: KEYS.region,
       pathStyle: true,
-      downloads: 'through',
+      downloads: 'proxy',
       ...changes,
     };
   }

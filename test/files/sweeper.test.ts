@@ -50,7 +50,7 @@ beforeEach(async () => {
   rows = new StoredRows(pool, store, owner);
   lines = [];
   log = recordingLog(lines);
-  sweeper = new Sweeper({ pool, store, node: 'a', unattachedMs: DAY_MS, log });
+  sweeper = new Sweeper({ pool, store, node: 'a', orphanedMs: DAY_MS, log });
 });
 
 afterEach(() => rm(parent, { recursive: true, force: true }));
@@ -124,7 +124,7 @@ describe('the sweep', () => {
   });
 
   test('is made by one node at a time', async () => {
-    const other = new Sweeper({ pool, store, node: 'b', unattachedMs: DAY_MS, log });
+    const other = new Sweeper({ pool, store, node: 'b', orphanedMs: DAY_MS, log });
     expect(await sweep()).toBe(0);
     expect(await other.sweep()).toBeNull();
   });

@@ -28,7 +28,7 @@ describe('while the folder of files is away', () => {
 
   test('the server starts, posts are taken, and uploads are told to come again', async () => {
     const refused = await upload(server, { token, bytes: Buffer.from('x') });
-    expect([refused.status, refused.body.code]).toEqual([503, 'store_away']);
+    expect([refused.status, refused.body.code]).toEqual([503, 'storage_unavailable']);
     expect(refused.headers.get('retry-after')).not.toBeNull();
     expect(refused.body.message).not.toContain(parent);
     expect((await postJson(group.webhook, { text: 'still here' })).status).toBe(200);
@@ -75,7 +75,7 @@ describe('a server whose files are in a bucket', () => {
       return 'taken';
     };
     const refused = await upload(server, { token, bytes: Buffer.from('x') });
-    expect([refused.status, refused.body.code]).toEqual([503, 'store_away']);
+    expect([refused.status, refused.body.code]).toEqual([503, 'storage_unavailable']);
     expect((await postJson(group.webhook, { text: 'still here' })).status).toBe(200);
     bucket.interfere = () => undefined;
     expect((await upload(server, { token, bytes: Buffer.from('x') })).status).toBe(201);

@@ -14,7 +14,7 @@ test('the upload that brought the least in its time ends, however old it is', as
   young.measure(brought(100 * GIB));
   const taking = places.take(DORA!);
   expect([old, slow, young].map(({ isEnding }) => isEnding)).toEqual([false, true, false]);
-  expect(slow.signal.reason).toMatchObject({ code: 'uploads_full' });
+  expect(slow.signal.reason).toMatchObject({ code: 'too_many_uploads' });
   places.release(slow);
   await taking;
   expect(places.running).toBe(3);
@@ -25,9 +25,9 @@ test('a place that was made free is of the upload that waits for it, and there i
   const first = await places.take(ANNA!);
   const taking = places.take(BERTA!);
   // The only place is promised already.
-  await expect(places.take(CARLA!)).rejects.toMatchObject({ code: 'uploads_full' });
+  await expect(places.take(CARLA!)).rejects.toMatchObject({ code: 'too_many_uploads' });
   places.release(first);
-  await expect(places.take(CARLA!)).rejects.toMatchObject({ code: 'uploads_full' });
+  await expect(places.take(CARLA!)).rejects.toMatchObject({ code: 'too_many_uploads' });
   const second = await taking;
   places.release(first);
   expect(places.running).toBe(1);
@@ -39,7 +39,7 @@ test('a place that was made free is of the upload that waits for it, and there i
 test('an upload that does not end keeps its place, and the new one is refused', async () => {
   const places = new UploadLimiter({ total: 1, perOwner: 1 });
   const stuck = await places.take(ANNA!);
-  await expect(places.take(BERTA!)).rejects.toMatchObject({ code: 'uploads_full' });
+  await expect(places.take(BERTA!)).rejects.toMatchObject({ code: 'too_many_uploads' });
   places.release(stuck);
   // Neither the place nor the share of its owner was lost.
   places.release(await places.take(BERTA!));

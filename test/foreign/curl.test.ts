@@ -157,7 +157,9 @@ describe('curl is refused', () => {
     for (const more of [[], ['-H', 'Expect:'], ['-H', 'Expect:', '-H', 'Transfer-Encoding: chunked']]) {
       const answer = await curl([...more, '--data-binary', `@${large}`, group.webhook]);
       expect(answer.status).toBe(413);
-      expect(JSON.parse(answer.body)).toEqual({ message: 'The body is larger than 1048576 bytes (http.max-body)' });
+      expect(JSON.parse(answer.body)).toEqual({
+        message: 'The body is larger than 1048576 bytes (http.max-body-size)',
+      });
     }
   });
 

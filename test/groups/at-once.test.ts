@@ -9,7 +9,7 @@ const LONG_MS = 60_000;
 const NICKS = ['alice', 'bob', 'carol', 'dave'] as const;
 let server: TestServer;
 beforeAll(async () => {
-  const limits = { hookChangesPerMinute: 10_000, registrationsPerMinute: 10_000, invitesPerGroup: 10_000 };
+  const limits = { hookChangesPerMinute: 10_000, hookRegistrationsPerMinute: 10_000, invitesPerGroup: 10_000 };
   const postgresql = { lockTimeoutMs: LONG_MS, queryTimeoutMs: LONG_MS };
   server = await TestServer.start({ limits, postgresql, http: { requestTimeoutMs: LONG_MS } });
 });
@@ -46,7 +46,7 @@ test('everything that changes two groups and their people at once ends, and leav
     }
   }
   const outcomes = await outcomesOf(calls);
-  // Refusals are what the moment brings; a deadlock would be `database_away`, a broken rule of the database `internal`.
+  // Refusals are what the moment brings; a deadlock would be `database_unavailable`, a broken rule of the database `internal`.
   const expected = ['done', 'not_found', 'forbidden', 'last_owner', 'invalid_input', 'hook_exists'];
   expect(expected).toEqual(expect.arrayContaining(Object.keys(outcomes)));
   for (const [index, group] of groups.entries()) {

@@ -32,7 +32,7 @@ async function botOf(nick: string, role: 'admin' | 'member' = 'member'): Promise
 const linkBy = async (nick: string): Promise<{ id: number; link: string }> => as(nick, 'invites.create', { group });
 const join = (person: Pick<TestPerson, 'token'>, link: string) =>
   callAs(server, person, 'groups.join', { invite: link });
-const tokenOf = async (nick: string): Promise<string> => (await as(nick, 'groups.token', { group })).token;
+const tokenOf = async (nick: string): Promise<string> => (await as(nick, 'groups.show-token', { group })).token;
 const post = async (token: string): Promise<number> =>
   (await postJson(`${server.url}/v1/webhooks/${token}`, { text: 'x' })).status;
 const lastNotices = async (count: number) => (await noticesIn(server, group)).slice(-count);
@@ -56,9 +56,9 @@ describe.each(ways)('$way of an admin', ({ way, go }) => {
     expect(await go()).toMatchObject({ invites_ended: 2, invites_seen: [other.id], bots: [bot.nick] });
     const fresh = (await createPeople(server, `fresh-${(bots += 1)}`))[`fresh-${bots}`]!;
     for (const link of [own.link, botLink]) {
-      await expect(join(fresh, link)).rejects.toEqual(refused('invite_invalid'));
+      await expect(join(fresh, link)).rejects.toEqual(refused('invalid_invite'));
       await expect(callAs(server, null, 'invites.preview', { invite: link })).rejects.toEqual(
-        refused('invite_invalid'),
+        refused('invalid_invite'),
       );
     }
     expect(await join(fresh, other.link)).toMatchObject({ joined: true });
@@ -88,7 +88,7 @@ describe.each(ways)('$way of an admin', ({ way, go }) => {
     ]);
     await expect(as('dave', 'groups.info', { group })).resolves.toMatchObject({ id: group });
     const stranger = (await createPeople(server, `stranger-${(bots += 1)}`))[`stranger-${bots}`]!;
-    await expect(join(stranger, link)).rejects.toEqual(refused('invite_invalid'));
+    await expect(join(stranger, link)).rejects.toEqual(refused('invalid_invite'));
   });
 
   test('takes the bots along', async () => {
@@ -108,7 +108,7 @@ describe.each(ways)('$way of an admin', ({ way, go }) => {
       await (isDemotion
         ? expect(history).resolves.toBeDefined()
         : expect(history).rejects.toEqual(refused('not_found')));
-      await expect(callAs(server, bot, 'groups.token', { group })).rejects.toEqual(
+      await expect(callAs(server, bot, 'groups.show-token', { group })).rejects.toEqual(
         refused(isDemotion ? 'forbidden' : 'not_found'),
       );
     }
@@ -125,16 +125,16 @@ describe('somebody who was removed', () => {
     const bot = await botOf('bob');
     await WAYS.removal();
     for (const person of [people['bob']!, bot]) {
-      await expect(join(person, link)).rejects.toEqual(refused('invite_invalid'));
+      await expect(join(person, link)).rejects.toEqual(refused('invalid_invite'));
     }
     const own = await as('bob', 'bots.create', { nick: `late-bot-${(bots += 1)}` });
     const late = { token: (await signIn(server, own.id, scopes)).token };
-    await expect(join(late, link)).rejects.toEqual(refused('invite_invalid'));
+    await expect(join(late, link)).rejects.toEqual(refused('invalid_invite'));
     const next = await linkBy('alice');
     expect(await join(people['bob']!, next.link)).toMatchObject({ joined: true });
     // The older link stays closed, also after leaving.
     await as('bob', 'groups.leave', { group });
-    await expect(join(people['bob']!, link)).rejects.toEqual(refused('invite_invalid'));
+    await expect(join(people['bob']!, link)).rejects.toEqual(refused('invalid_invite'));
     expect(await join(people['bob']!, next.link)).toMatchObject({ joined: true });
   });
 
@@ -143,7 +143,7 @@ describe('somebody who was removed', () => {
     const [removal, made] = await Promise.all([WAYS.removal(), linkBy('carol')]);
     const invites = (removal.invites_seen as number[]).includes(made.id);
     const back = await join(people['bob']!, made.link).catch(({ code }: { code: string }) => code);
-    expect(back).toEqual(invites ? 'invite_invalid' : expect.objectContaining({ joined: true }));
+    expect(back).toEqual(invites ? 'invalid_invite' : expect.objectContaining({ joined: true }));
   });
 
   test('was an admin before: the token is still called seen, until it is replaced', async () => {
@@ -199,8 +199,8 @@ describe('what goes with a departure', () => {
     const maker = (await createPeople(server, `maker-${(bots += 1)}`))[`maker-${bots}`]!;
     await as('alice', 'groups.add-member', { group, user: maker.nick, role: 'admin' });
     const { link } = await callAs(server, maker, 'invites.create', { group });
-    await server.operate('users.deactivate', { user: maker.nick });
-    await expect(callAs(server, null, 'invites.preview', { invite: link })).rejects.toEqual(refused('invite_invalid'));
+    await server.operate('accounts.deactivate', { user: maker.nick });
+    await expect(callAs(server, null, 'invites.preview', { invite: link })).rejects.toEqual(refused('invalid_invite'));
   });
 
   test('an administrator of the installation makes invitations without being a member', async () => {

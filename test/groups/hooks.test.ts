@@ -11,7 +11,7 @@ let receiver: Receiver;
 let group: number;
 let status = 200;
 beforeAll(async () => {
-  const limits = { hooksPerGroup: 3, registrationsPerMinute: 6, hookChangesPerMinute: 8 };
+  const limits = { hooksPerGroup: 3, hookRegistrationsPerMinute: 6, hookChangesPerMinute: 8 };
   server = await TestServer.start({ limits, delivery: { retryMs: [50] } });
   people = await createPeople(server, 'alice', 'bob', 'carol', 'dave', 'root');
 });
@@ -37,7 +37,7 @@ const ON_HOOK = [
   ['hooks.update', { paused: true }],
   ['hooks.ping', {}],
   ['hooks.redeliver', { from: '2026-01-01T00:00:00Z' }],
-  ['hooks.skip', {}],
+  ['hooks.discard-backlog', {}],
   ['hooks.remove', {}],
   ['hooks.restore', {}],
 ] as const;
@@ -64,7 +64,7 @@ describe('the reverse webhooks of a group', () => {
       state: 'paused',
     });
     await postJson(await webhook(), { text: 'dropped' });
-    expect(await as('alice', 'hooks.skip', { hook })).toEqual({ ...about, skipped: 1 });
+    expect(await as('alice', 'hooks.discard-backlog', { hook })).toEqual({ ...about, skipped: 1 });
     const rotated = await as('alice', 'hooks.update', { hook, paused: false, rotate_secret: true });
     expect(rotated).toMatchObject({ ...about, state: 'active', secret: expect.stringMatching(/^whsec_/) as unknown });
     expect(await as('bob', 'hooks.ping', { hook })).toMatchObject({ ...about, delivered: true });
@@ -181,11 +181,11 @@ describe('the reverse webhooks of a group', () => {
 
 describe('the bounds and errors of the contract', () => {
   test.each([
-    ['not a url', 'hook_url'],
-    ['ftp://example.org/', 'hook_url'],
-    ['https://user:password@example.org/', 'hook_url'],
-    ['https://example.org/#fragment', 'hook_url'],
-    ['http://10.0.0.1/', 'hook_address'],
+    ['not a url', 'invalid_hook_url'],
+    ['ftp://example.org/', 'invalid_hook_url'],
+    ['https://user:password@example.org/', 'invalid_hook_url'],
+    ['https://example.org/#fragment', 'invalid_hook_url'],
+    ['http://10.0.0.1/', 'hook_address_forbidden'],
   ])('hold for people too: %s is refused with %s', async (url, code) => {
     await expect(as('alice', 'hooks.create', { group, url })).rejects.toEqual(refused(code));
   });
@@ -194,16 +194,19 @@ describe('the bounds and errors of the contract', () => {
     expect(await outcomesOf([create(), create()])).toEqual({ done: 1, hook_exists: 1 });
     expect(await outcomesOf(['/1', '/2', '/3'].map((path) => create('alice', path)))).toEqual({
       done: 2,
-      hooks_full: 1,
+      too_many_hooks: 1,
     });
   });
 
   test('hold for how often, and not for administrators', async () => {
     const tries = Array.from({ length: 8 }, () => as('bob', 'hooks.create', { group, url: 'no' }));
-    expect(await outcomesOf(tries)).toEqual({ hook_url: 6, rate_exceeded: 2 });
+    expect(await outcomesOf(tries)).toEqual({ invalid_hook_url: 6, token_rate_limited: 2 });
     const { id: hook } = await as('root', 'hooks.create', { group, url: receiver.url() });
     const update = (nick: string) => as(nick, 'hooks.update', { hook, batch: 2 });
-    expect(await outcomesOf(Array.from({ length: 10 }, () => update('bob')))).toEqual({ done: 8, rate_exceeded: 2 });
+    expect(await outcomesOf(Array.from({ length: 10 }, () => update('bob')))).toEqual({
+      done: 8,
+      token_rate_limited: 2,
+    });
     expect(await outcomesOf([update('root')])).toEqual({ done: 1 });
   });
 
@@ -224,7 +227,7 @@ describe('the bounds and errors of the contract', () => {
 describe('the integration token', () => {
   test('is shown to owner and admins, and replaced by them; the old one holds no longer', async () => {
     const old = await webhook();
-    expect(await as('bob', 'groups.token', { group })).toMatchObject({ group, token: old.split('/').at(-1) });
+    expect(await as('bob', 'groups.show-token', { group })).toMatchObject({ group, token: old.split('/').at(-1) });
     const { token } = await as('bob', 'groups.rotate-token', { group });
     expect((await postJson(old, { text: 'no' })).status).toBe(404);
     expect((await postJson(`${server.url}/v1/webhooks/${token}`, { text: 'yes' })).status).toBe(200);

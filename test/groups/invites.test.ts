@@ -50,14 +50,14 @@ describe('an invitation', () => {
     expect(await as('alice', 'groups.join', { invite: link })).toMatchObject({ joined: false });
     expect(await as('bob', 'groups.join', { invite: link })).toMatchObject({ joined: true });
     expect(await as('bob', 'groups.join', { group })).toMatchObject({ joined: false });
-    await expect(as('carol', 'groups.join', { invite: link })).rejects.toEqual(refused('invite_invalid'));
+    await expect(as('carol', 'groups.join', { invite: link })).rejects.toEqual(refused('invalid_invite'));
   });
 
   test('lets in as many as it says, when more come at once', async () => {
     const group = await createGroup(server, people['alice']!);
     const { link } = await invite(group, { max_uses: 2 });
     const comers = ['bob', 'carol', 'dave', 'root'].map((nick) => as(nick, 'groups.join', { invite: link }));
-    expect(await outcomesOf(comers)).toEqual({ done: 2, invite_invalid: 2 });
+    expect(await outcomesOf(comers)).toEqual({ done: 2, invalid_invite: 2 });
     expect(Object.keys(await rolesIn(server, group))).toHaveLength(3);
   });
 
@@ -76,20 +76,20 @@ describe('an invitation', () => {
       ])
         await expect(call).rejects.toMatchObject({
           status: 410,
-          code: 'invite_invalid',
+          code: 'invalid_invite',
           message: 'This invitation is over, or never existed',
         });
     }
     expect(await as('alice', 'invites.list', { group })).toEqual({ invites: [], next: null });
     for (const { id } of dead)
-      await expect(as('alice', 'invites.revoke', { group, invite: id })).rejects.toEqual(refused('invite_invalid'));
+      await expect(as('alice', 'invites.revoke', { group, invite: id })).rejects.toEqual(refused('invalid_invite'));
   });
 
   test("is revoked by its own group's admins alone", async () => {
     const [group, other] = [await createGroup(server, people['alice']!), await createGroup(server, people['bob']!)];
     const { id, link } = await invite(group);
     const foreign = as('bob', 'invites.revoke', { group: other, invite: id });
-    await expect(foreign).rejects.toEqual(refused('invite_invalid'));
+    await expect(foreign).rejects.toEqual(refused('invalid_invite'));
     expect(await as('carol', 'groups.join', { invite: link })).toMatchObject({ joined: true });
   });
 
@@ -97,7 +97,7 @@ describe('an invitation', () => {
     const group = await createGroup(server, people['alice']!, { members: { bob: 'admin' } });
     const { link } = await as('bob', 'invites.create', { group });
     await as('alice', 'groups.remove-member', { group, user: 'bob' });
-    await expect(as('bob', 'groups.join', { invite: link })).rejects.toEqual(refused('invite_invalid'));
+    await expect(as('bob', 'groups.join', { invite: link })).rejects.toEqual(refused('invalid_invite'));
   });
 
   test('into an archived group lets nobody in, and none can be made', async () => {
@@ -107,14 +107,14 @@ describe('an invitation', () => {
     await expect(as('bob', 'groups.join', { invite: link })).rejects.toEqual(refused('group_archived'));
     await expect(invite(group)).rejects.toEqual(refused('group_archived'));
     const preview = callAs(server, null, 'invites.preview', { invite: link });
-    await expect(preview).rejects.toEqual(refused('invite_invalid'));
+    await expect(preview).rejects.toEqual(refused('invalid_invite'));
     await as('alice', 'groups.unarchive', { group });
     expect(await as('bob', 'groups.join', { invite: link })).toMatchObject({ joined: true });
   });
 
   test('is one of a bounded number that are open', async () => {
     const group = await createGroup(server, people['alice']!);
-    expect(await outcomesOf(Array.from({ length: 5 }, () => invite(group)))).toEqual({ done: 3, limit_reached: 2 });
+    expect(await outcomesOf(Array.from({ length: 5 }, () => invite(group)))).toEqual({ done: 3, quota_exceeded: 2 });
     const { invites } = await as('alice', 'invites.list', { group, limit: 2 });
     await endNow(invites[0]);
     await invite(group);

@@ -46,7 +46,14 @@ describe('a member', () => {
     expect(await as('carol', 'groups.info', { group })).toMatchObject({ role: 'admin', hooks: [] });
     expect(await as('root', 'groups.info', { group })).toMatchObject({ role: null, hooks: [] });
     const absent = expect.objectContaining({ code: 'not_found', message: `There is no group ${group}` });
-    for (const name of ['groups.info', 'groups.members', 'groups.leave', 'groups.token', 'invites.list', 'hooks.list'])
+    for (const name of [
+      'groups.info',
+      'groups.members',
+      'groups.leave',
+      'groups.show-token',
+      'invites.list',
+      'hooks.list',
+    ])
       await expect(as('dave', name, { group })).rejects.toEqual(absent);
   });
 
@@ -73,7 +80,7 @@ describe('a member', () => {
       ['groups.transfer', { user: 'bob' }],
       ['groups.archive', {}],
       ['groups.unarchive', {}],
-      ['groups.token', {}],
+      ['groups.show-token', {}],
       ['groups.rotate-token', {}],
       ['invites.create', {}],
       ['invites.list', {}],
@@ -243,7 +250,7 @@ describe('bounds', () => {
     const more = await createPeople(server, ...Array.from({ length: 8 }, (_, i) => `extra-${i}`));
     const group = await createGroup(server, people['alice']!);
     const calls = Object.keys(more).map((user) => as('alice', 'groups.add-member', { group, user }));
-    expect(await outcomesOf(calls)).toEqual({ done: 5, limit_reached: 3 });
+    expect(await outcomesOf(calls)).toEqual({ done: 5, quota_exceeded: 3 });
   });
 
   test('hold for the groups of an account, made or come into at once', async () => {
@@ -253,7 +260,7 @@ describe('bounds', () => {
     );
     const made = Array.from({ length: 39 }, (_, i) => callAs(server, busy!, 'groups.create', { title: `${i}` }));
     const joined = groups.map((group) => callAs(server, busy!, 'groups.join', { group }));
-    expect(await outcomesOf([...made, ...joined])).toEqual({ done: 40, limit_reached: 2 });
+    expect(await outcomesOf([...made, ...joined])).toEqual({ done: 40, quota_exceeded: 2 });
   });
 });
 
@@ -271,7 +278,7 @@ describe('what others do to an account', () => {
     const made = Array.from({ length: 41 }, (_, each) =>
       callAs(server, victim!, 'groups.create', { title: `${each}` }),
     );
-    expect(await outcomesOf(made)).toEqual({ done: 40, limit_reached: 1 });
+    expect(await outcomesOf(made)).toEqual({ done: 40, quota_exceeded: 1 });
   });
 
   test('has a bound of its own', async () => {
@@ -298,10 +305,10 @@ describe('what others do to an account', () => {
     for (let each = 0; each < 40; each += 1) groups.push(await createGroup(server, collector!, { public: true }));
     for (const group of groups) await callAs(server, joiner!, 'groups.join', { group });
     const next = await createGroup(server, people['bob']!, { public: true });
-    await expect(callAs(server, joiner!, 'groups.join', { group: next })).rejects.toEqual(refused('limit_reached'));
+    await expect(callAs(server, joiner!, 'groups.join', { group: next })).rejects.toEqual(refused('quota_exceeded'));
     await callAs(server, collector!, 'groups.archive', { group: groups[0] });
     expect(await callAs(server, joiner!, 'groups.join', { group: next })).toMatchObject({ joined: true });
-    await expect(callAs(server, collector!, 'groups.join', { group: next })).rejects.toEqual(refused('limit_reached'));
+    await expect(callAs(server, collector!, 'groups.join', { group: next })).rejects.toEqual(refused('quota_exceeded'));
   });
 });
 
@@ -311,7 +318,9 @@ describe('a bot', () => {
     const info = await callAs(server, bot, 'groups.create', { title: "A bot's" });
     expect(info).toMatchObject({ role: 'owner' });
     expect(info).not.toHaveProperty('webhook');
-    await expect(callAs(server, bot, 'groups.token', { group: info.id })).rejects.toEqual(refused('missing_scope'));
+    await expect(callAs(server, bot, 'groups.show-token', { group: info.id })).rejects.toEqual(
+      refused('missing_scope'),
+    );
     await expect(callAs(server, bot, 'conversations.list')).rejects.toEqual(refused('missing_scope'));
   });
 });

@@ -82,7 +82,7 @@ describe('a private conversation', () => {
       );
     }
     await expect(server.operate('groups.info', { group: id })).rejects.toThrow(`There is no group ${id}`);
-    await expect(server.operate('groups.token', { group: id })).rejects.toThrow(`There is no group ${id}`);
+    await expect(server.operate('groups.show-token', { group: id })).rejects.toThrow(`There is no group ${id}`);
     await expect(server.operate('groups.archive', { group: id })).rejects.toThrow(`There is no group ${id}`);
   });
 
@@ -90,8 +90,8 @@ describe('a private conversation', () => {
     const { full, other } = await createPeople(server, 'full', 'other');
     const made = Array.from({ length: ROOM }, () => createGroup(server, full!));
     expect(await outcomesOf(made)).toEqual({ done: ROOM });
-    await expect(callAs(server, full!, 'private.open', { user: 'other' })).rejects.toEqual(refused('limit_reached'));
-    await expect(callAs(server, other!, 'private.open', { user: 'full' })).rejects.toEqual(refused('limit_reached'));
+    await expect(callAs(server, full!, 'private.open', { user: 'other' })).rejects.toEqual(refused('quota_exceeded'));
+    await expect(callAs(server, other!, 'private.open', { user: 'full' })).rejects.toEqual(refused('quota_exceeded'));
   });
 });
 
@@ -110,7 +110,7 @@ describe('reverse webhooks are for groups only', () => {
     ['groups.leave', {}],
     ['groups.archive', {}],
     ['groups.unarchive', {}],
-    ['groups.token', {}],
+    ['groups.show-token', {}],
     ['groups.rotate-token', {}],
     ['invites.create', {}],
     ['invites.list', {}],
@@ -120,7 +120,7 @@ describe('reverse webhooks are for groups only', () => {
   ])('says %s of a private conversation', async (name, input) => {
     const { id: group } = await open('alice', 'bob');
     await expect(as('alice', name, { group, ...input })).rejects.toMatchObject({
-      code: 'groups_only',
+      code: 'not_a_group',
       message: sentence,
     });
   });

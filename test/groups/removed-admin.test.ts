@@ -33,7 +33,7 @@ async function situation(round: number) {
   const { id: botId } = await as('bob', 'bots.create', { nick: `spy-${round}` });
   await as('bob', 'groups.add-member', { group, user: `spy-${round}` });
   const bot = await signIn(server, botId, scopes);
-  const { token } = await as('bob', 'groups.token', { group });
+  const { token } = await as('bob', 'groups.show-token', { group });
   const { link: ownLink } = await as('bob', 'invites.create', { group });
   const { link: otherLink } = await as('alice', 'invites.create', { group });
   const url = receiver.url(`/${round}`);
@@ -56,10 +56,10 @@ const outcome = (call: Promise<unknown>): Promise<string> =>
 /** What Bob can try, in the words of the document. */
 const ATTEMPTS: Readonly<Record<string, (at: Situation) => Promise<string>>> = {
   'read messages': ({ group }) => outcome(as('bob', 'messages.history', { conversation: group })),
-  'sync changes': ({ group }) => outcome(as('bob', 'sync.changes', { conversation: group, after_rev: 0 })),
+  'sync changes': ({ group }) => outcome(as('bob', 'conversations.sync', { conversation: group, after_rev: 0 })),
   'write a message': ({ group }) => outcome(as('bob', 'messages.send', { conversation: group, text: 'x' })),
   'see the group and its members': ({ group }) => outcome(as('bob', 'groups.members', { group })),
-  'see the integration token': ({ group }) => outcome(as('bob', 'groups.token', { group })),
+  'see the integration token': ({ group }) => outcome(as('bob', 'groups.show-token', { group })),
   'see the invitations': ({ group }) => outcome(as('bob', 'invites.list', { group })),
   'add an account or a bot': ({ group }) => outcome(as('bob', 'groups.add-member', { group, user: 'friend' })),
   'read messages as a bot of his': ({ group, bot }) =>

@@ -27,12 +27,12 @@ function expectNothingPrivate(text: string): void {
 
 test('an error shows neither the token nor a value that it was called with', async () => {
   for (const [status, response] of [
-    [401, await callApi('users.list', `{"after":"${TEXT}"}`, wrong)],
-    [400, await callApi('users.list', `{"after":"${TEXT.repeat(10)}"}`)],
-    [400, await callApi('users.list', `{"role":"${TEXT}"}`)],
-    [400, await callApi('users.list', `{"limit":"${TEXT}"}`)],
-    [400, await callApi('users.list', `{"after": ${TEXT}}`)],
-    [400, await callApi('users.list', `"${TEXT}"`)],
+    [401, await callApi('accounts.list', `{"after":"${TEXT}"}`, wrong)],
+    [400, await callApi('accounts.list', `{"after":"${TEXT.repeat(10)}"}`)],
+    [400, await callApi('accounts.list', `{"role":"${TEXT}"}`)],
+    [400, await callApi('accounts.list', `{"limit":"${TEXT}"}`)],
+    [400, await callApi('accounts.list', `{"after": ${TEXT}}`)],
+    [400, await callApi('accounts.list', `"${TEXT}"`)],
     [404, await callApi(TEXT, '{}')],
   ] as const) {
     expect(response.status).toBe(status);
@@ -43,14 +43,14 @@ test('an error shows neither the token nor a value that it was called with', asy
 test('a failure inside the server is a 500 that tells nothing, and its cause is in the log beside the operation', async () => {
   await server.database.query((sql) => sql`alter table account rename column name to name_away`);
   try {
-    const response = await callApi('users.list', `{"after":"${TEXT}"}`);
+    const response = await callApi('accounts.list', `{"after":"${TEXT}"}`);
     const body = { message: 'The server failed; its log has the cause', code: 'internal' };
     expect([response.status, response.body]).toEqual([500, body]);
   } finally {
     await server.database.query((sql) => sql`alter table account rename column name_away to name`);
   }
   expect(lines.join('\n')).toContain('42703');
-  expect(lines.join('\n')).toContain('"operation":"users.list"');
+  expect(lines.join('\n')).toContain('"operation":"accounts.list"');
 });
 
 test('nothing private comes into the log, at the lowest level', async () => {

@@ -13,21 +13,21 @@ afterEach(() => server.stop());
 const start = async (limits: ConfigChanges['limits']): Promise<void> => {
   server = await TestServer.start({ limits: limits ?? {}, metrics: { enabled: true } });
 };
-const tooOften = { status: 429, code: 'too_often' };
+const tooOften = { status: 429, code: 'rate_limited' };
 const callApi = (authorization: string | null): Promise<WireResponse> => {
   const headers = authorization === null ? {} : { authorization };
-  return request(server.port, { path: '/v1/api/users.list', headers });
+  return request(server.port, { path: '/v1/api/accounts.list', headers });
 };
 
 test('a session that asks too often is told to wait, and no other one is', async () => {
   await start({ sessionRate: 0.01, sessionBurst: 2 });
   const admin = await createPerson(server, 'root', { admin: true });
   const other = await signIn(server, admin.id);
-  for (let i = 0; i < 2; i += 1) await callAs(server, admin, 'users.list');
-  await expect(callAs(server, admin, 'users.list')).rejects.toMatchObject(tooOften);
+  for (let i = 0; i < 2; i += 1) await callAs(server, admin, 'accounts.list');
+  await expect(callAs(server, admin, 'accounts.list')).rejects.toMatchObject(tooOften);
   const refused = await callApi(`Bearer ${admin.token}`);
   expect([refused.status, Number(refused.headers.get('retry-after'))]).toEqual([429, 5]);
-  await callAs(server, other, 'users.list');
+  await callAs(server, other, 'accounts.list');
 });
 
 test('nobody asks as often as a session may from one address', async () => {
@@ -42,7 +42,7 @@ test('an address is one source, and so is the IPv6 network of one customer', asy
   });
   const from = async (source: string): Promise<number> => {
     const headers = { 'x-forwarded-for': source };
-    return (await request(server.port, { path: '/v1/api/users.list', headers })).status;
+    return (await request(server.port, { path: '/v1/api/accounts.list', headers })).status;
   };
   for (const status of [401, 401, 429]) expect(await from('192.0.2.7')).toBe(status);
   for (const [host, status] of [401, 401, 429].entries()) expect(await from(`2001:db8:1:2::${host + 1}`)).toBe(status);
@@ -55,13 +55,13 @@ test('an address that tries tokens is answered more and more slowly, and is seen
   const started = performance.now();
   // 50 at once, the rest at 10 a second.
   const tried = Promise.all(Array.from({ length: 70 }, () => callApi(`Bearer ${newSessionToken('user').token}`)));
-  const other = callAs(server, admin, 'users.list').then(() => 'other');
+  const other = callAs(server, admin, 'accounts.list').then(() => 'other');
   expect(await Promise.race([other, tried])).toBe('other');
   expect(new Set((await tried).map(({ status }) => status))).toEqual(new Set([401]));
   expect(performance.now() - started).toBeGreaterThan(1_800);
   const found = await scrape(server.metricsUrl);
   expect(found.value('klatch_unknown_session_tokens_total')).toBe(70);
-  expect(found.value('klatch_refusals_total', { reason: 'unauthenticated' })).toBe(70);
+  expect(found.value('klatch_http_errors_total', { code: 'unauthenticated' })).toBe(70);
   expect(found.value('klatch_http_requests_total', { route: 'api', status: '2xx' })).toBe(1);
 });
 
@@ -77,6 +77,6 @@ test('an address that guesses invitations and sign-in links is answered more and
   expect(new Set(responses.map(({ status }) => status))).toEqual(new Set([410]));
   expect(performance.now() - started).toBeGreaterThan(350);
   const found = await scrape(server.metricsUrl);
-  expect(found.value('klatch_refusals_total', { reason: 'invite_invalid' })).toBe(28);
-  expect(found.value('klatch_refusals_total', { reason: 'activation_over' })).toBe(27);
+  expect(found.value('klatch_http_errors_total', { code: 'invalid_invite' })).toBe(28);
+  expect(found.value('klatch_http_errors_total', { code: 'activation_expired' })).toBe(27);
 });

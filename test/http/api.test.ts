@@ -17,7 +17,7 @@ beforeAll(async () => {
 afterAll(() => server.stop());
 
 const JSON_TYPE = { 'content-type': 'application/json' };
-const USERS = '/v1/api/users.list';
+const USERS = '/v1/api/accounts.list';
 
 function callApi(options: Partial<WireRequest> & { token?: string }): Promise<WireResponse> {
   const { token = admin.token, path = USERS, headers = {}, ...rest } = options;
@@ -108,7 +108,7 @@ describe('an operation', () => {
     '/v1/api/users.nothing',
     '/v1/api/__proto__',
     '/v1/api/constructor',
-    '/v1/api/users.list%00',
+    '/v1/api/accounts.list%00',
     '/v1/api/%',
   ])('that does not exist is 404 to everybody and by every method: %s', async (path) => {
     for (const method of ['POST', 'GET', 'DELETE']) {

@@ -22,7 +22,7 @@ let person: TestPerson;
 beforeAll(async () => {
   server = await TestServer.start({
     http: { trustedProxies: ['127.0.0.1'] },
-    limits: { registrationsPerMinute: 1_000, hookChangesPerMinute: 1_000, parseTimeMs: 250 },
+    limits: { hookRegistrationsPerMinute: 1_000, hookChangesPerMinute: 1_000, parseTimeMs: 250 },
   });
   group = await server.createGroup();
   person = await createPerson(server, 'anna', { admin: true });
@@ -181,7 +181,7 @@ describe('a request about reverse webhooks', () => {
   });
 
   test('past the registrations of a minute is not parsed', async () => {
-    const limited = await TestServer.start({ limits: { registrationsPerMinute: 1 } });
+    const limited = await TestServer.start({ limits: { hookRegistrationsPerMinute: 1 } });
     try {
       const { token } = await limited.createGroup();
       const register = (body: string): Promise<WireResponse> =>
@@ -206,7 +206,7 @@ describe('an operation', () => {
     expect(Object.fromEntries(large.map((each) => [each.name, limitsOf(each)]))).toEqual({
       'messages.send': MESSAGE_LIMITS,
       'messages.edit': MESSAGE_LIMITS,
-      'live.follow': expect.objectContaining(FRAME_LIMITS),
+      'live.subscribe': expect.objectContaining(FRAME_LIMITS),
     });
   });
 
@@ -277,6 +277,6 @@ describe('a source that has used up its time', () => {
     const headers = { ...from('192.0.2.3'), authorization: `Bearer ${person.token}` };
     const body = `{"x":"${'é'.repeat(30_000)}",${keys(400)}}`;
     const refused = await exhaust(() => sendRequest('/v1/api/profile.update', body, headers), 429);
-    expect([refused.status, refused.body.code]).toEqual([429, 'too_often']);
+    expect([refused.status, refused.body.code]).toEqual([429, 'rate_limited']);
   });
 });

@@ -25,7 +25,7 @@ beforeEach(async () => {
   database = await createTestDatabase();
   proxy = await DatabaseProxy.start(database.target);
   const postgresql = { ...proxy.address, flushTimeoutMs: FLUSH_MS, connectTimeoutMs: 1_000 };
-  server = await TestServer.start({ postgresql, limits: { registrationsPerMinute: 1_000 } }, { database });
+  server = await TestServer.start({ postgresql, limits: { hookRegistrationsPerMinute: 1_000 } }, { database });
   group = await server.createGroup();
 });
 afterEach(async () => {

@@ -94,7 +94,7 @@ describe('the time of a request', () => {
 
 describe('an upload', () => {
   test('is refused before its body is asked for', async () => {
-    await start({ limits: { fileBytes: 10, filesOfUserBytes: 5 } });
+    await start({ limits: { fileBytes: 10, storagePerUserBytes: 5 } });
     const sendRequest = async (headers: Record<string, string>) => {
       const wire = await begin({ expect: '100-continue', ...headers });
       const response = await wire.response();
@@ -102,7 +102,7 @@ describe('an upload', () => {
       return [response.status, response.body.code];
     };
     expect(await sendRequest({ 'content-length': '11' })).toEqual([413, 'too_large']);
-    expect(await sendRequest({ 'content-length': '6' })).toEqual([413, 'space_full']);
+    expect(await sendRequest({ 'content-length': '6' })).toEqual([413, 'storage_quota_exceeded']);
     expect(await sendRequest({ 'content-length': '1', authorization: 'Bearer x' })).toEqual([401, 'unauthenticated']);
     const wire = await openUpload(5);
     wire.write('hello');
@@ -156,10 +156,10 @@ describe('an upload', () => {
   });
 
   test('is one of a bounded number, of its account and in all', async () => {
-    await start({ limits: { uploads: 3, uploadsPerUser: 2 } });
+    await start({ limits: { concurrentUploads: 3, concurrentUploadsPerUser: 2 } });
     const berta = await createPerson(server, 'berta');
     const [first] = [await openUpload(5), await openUpload(5)];
-    const full = { status: 503, body: { code: 'uploads_full' } };
+    const full = { status: 503, body: { code: 'too_many_uploads' } };
     const refused = await upload(server, anna, 'x');
     expect(refused).toMatchObject(full);
     expect(refused.headers.get('retry-after')).toBe('10');
@@ -313,7 +313,7 @@ describe('a store that is away', () => {
     const refused = await upload(server, anna, 'x', { name: 'geheim.txt' });
     expect([refused.status, refused.body]).toEqual([
       503,
-      { code: 'store_away', message: 'The store of files is away; please repeat it later' },
+      { code: 'storage_unavailable', message: 'The store of files is away; please repeat it later' },
     ]);
     const group = await server.createGroup();
     expect((await postJson(group.webhook, { text: 'still here' })).status).toBe(200);

@@ -11,7 +11,7 @@ let server: TestServer;
 let anna: TestPerson;
 let berta: TestPerson;
 beforeAll(async () => {
-  server = await TestServer.start({ limits: { fileBytes: 3 * KIB * KIB, filesOfUserBytes: 8 * KIB * KIB } });
+  server = await TestServer.start({ limits: { fileBytes: 3 * KIB * KIB, storagePerUserBytes: 8 * KIB * KIB } });
   anna = await createPerson(server, 'anna', { admin: false });
   berta = await createPerson(server, 'berta');
 });
@@ -114,7 +114,7 @@ describe('a file', () => {
 
   test('that is too large is refused, announced or not, and nothing is left of it', async () => {
     const before = [await rowsOf(server), await usageOf(server)];
-    const sentence = `A file has at most ${3 * KIB * KIB} bytes here (limits.file)`;
+    const sentence = `A file has at most ${3 * KIB * KIB} bytes here (limits.file-size)`;
     for (const body of [noise(3 * KIB * KIB + 1), pieces(noise(2 * KIB * KIB), noise(KIB * KIB), 'x')]) {
       const refused = await upload(server, anna, body);
       expect([refused.status, refused.body]).toEqual([413, { message: sentence, code: 'too_large' }]);
@@ -127,7 +127,7 @@ describe('a file', () => {
     for (let n = 0; n < 2; n += 1) await uploaded(server, carla, noise(3 * KIB * KIB));
     const full = {
       status: 413,
-      body: { code: 'space_full', message: expect.stringContaining('limits.files-of-user') },
+      body: { code: 'storage_quota_exceeded', message: expect.stringContaining('limits.storage-per-user') },
     };
     expect(await upload(server, carla, noise(2 * KIB * KIB + 1))).toMatchObject(full);
     expect(await upload(server, carla, pieces(noise(2 * KIB * KIB), 'x'))).toMatchObject(full);
@@ -188,7 +188,7 @@ describe('a part of a file', () => {
   test.each(['bytes=10-', 'bytes=99999999999999999999-', 'bytes=-0'])('is refused for %s', async (range) => {
     const [status, contentRange, text] = await part(range);
     expect([status, contentRange]).toEqual([416, 'bytes */10']);
-    expect(JSON.parse(text as string).code).toBe('range_invalid');
+    expect(JSON.parse(text as string).code).toBe('invalid_range');
   });
 
   test('is given only of the file that the client knows', async () => {
@@ -242,7 +242,7 @@ describe('a signed address', () => {
       expect([url === good.href, response.status, ((await response.json()) as { code: string }).code]).toEqual([
         false,
         403,
-        'link_invalid',
+        'invalid_link',
       ]);
     }
     expect((await fetch(good, { headers: bearer(berta) })).status).toBe(403);

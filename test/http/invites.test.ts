@@ -153,7 +153,7 @@ describe("an invitation's link", () => {
     }
     expect(pages.size).toBe(1);
     const found = await scrape(server.metricsUrl);
-    expect(found.value('klatch_refusals_total', { reason: 'invite_invalid' })).toBeGreaterThanOrEqual(12);
+    expect(found.value('klatch_http_errors_total', { code: 'invalid_invite' })).toBeGreaterThanOrEqual(12);
   });
 
   test.each(['POST', 'PUT', 'DELETE', 'PATCH'])('is only looked at: not by %s', async (method) => {

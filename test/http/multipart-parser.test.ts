@@ -223,7 +223,7 @@ describe('a form', () => {
   test('past the bound of a body without a file in it is refused as any other body', async () => {
     expect(errorOf(await send(encode([text('x'.repeat(MAX_BODY))])))).toMatchObject({
       code: 'too_large',
-      message: `The body is larger than ${MAX_BODY} bytes (http.max-body)`,
+      message: `The body is larger than ${MAX_BODY} bytes (http.max-body-size)`,
     });
     expect(uploads).toBe(0);
   });
@@ -262,7 +262,7 @@ describe('a form', () => {
 
   test('whose store fails is told so, and the files that it stored before are given up', async () => {
     const quick = store;
-    const failure = new KlatchError('space_full');
+    const failure = new KlatchError('storage_quota_exceeded');
     store = (upload) => (uploadsBegun === 1 ? Promise.reject(failure) : quick(upload));
     expect(errorOf(await send(encode([file('first'), file('x'.repeat(90_000)), text('hi')])))).toBe(failure);
     expect(storedFiles.size).toBe(0);

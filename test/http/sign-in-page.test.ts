@@ -5,13 +5,13 @@ import { TestServer } from '../support/server.ts';
 let server: TestServer;
 beforeAll(async () => {
   server = await TestServer.start({ projectName: 'Chat of <b>Ünit</b>' });
-  await server.operate('users.create', { nick: 'alice' });
+  await server.operate('accounts.create', { nick: 'alice' });
 });
 afterAll(() => server.stop());
 
 describe('a sign-in link in a browser', () => {
   test('shows what to do with it, and is good afterwards', async () => {
-    const { link } = await server.operate<{ link: string }>('users.invite', { user: 'alice' });
+    const { link } = await server.operate<{ link: string }>('accounts.invite', { user: 'alice' });
     const opened = link.replace('http://klatch.example', server.url);
     for (const path of [opened, opened.replace('#', '/#'), `${server.url}/v1/sign-in?anything`]) {
       const response = await fetch(path);

@@ -14,8 +14,8 @@ beforeAll(async () => {
 afterAll(() => server.discard());
 
 test('an upload goes on behind a kill -9 of the server, and is whole in the end', async () => {
-  await server.operate('users.create', { nick: 'anna', name: 'Anna' });
-  const { link } = await server.operate<{ link: string }>('users.invite', { user: 'anna' });
+  await server.operate('accounts.create', { nick: 'anna', name: 'Anna' });
+  const { link } = await server.operate<{ link: string }>('accounts.invite', { user: 'anna' });
   const { token } = await callAs<{ token: string }>(server, null, 'auth.verify', { link });
   const bytes = noise(24 * MIB);
   const { promise: done, resolve, reject } = Promise.withResolvers<void>();

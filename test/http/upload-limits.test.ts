@@ -8,7 +8,7 @@ import { bearer, noise, rowsOf, upload } from './files-fixture.ts';
 import { requestBytes, Wire } from './wire.ts';
 
 const MIB = 1024 * 1024;
-const FULL = { status: 503, body: { code: 'uploads_full' } };
+const FULL = { status: 503, body: { code: 'too_many_uploads' } };
 
 let server: TestServer;
 const wires: Wire[] = [];
@@ -57,7 +57,7 @@ async function postOpenFile(owner: TestPerson): Promise<Wire> {
 
 describe('the places of one owner', () => {
   test('are those of its groups as well', async () => {
-    const anna = await start({ uploadsPerUser: 2 });
+    const anna = await start({ concurrentUploadsPerUser: 2 });
     await postOpenFile(anna);
     await postOpenFile(anna);
     expect(await upload(server, anna, 'x')).toMatchObject(FULL);
@@ -66,7 +66,7 @@ describe('the places of one owner', () => {
   });
 
   test('are those of its bots as well', async () => {
-    const anna = await start({ uploadsPerUser: 2 });
+    const anna = await start({ concurrentUploadsPerUser: 2 });
     const bots = [];
     for (const nick of ['one', 'two', 'three']) {
       const { id } = await callAs<{ id: number }>(server, anna, 'bots.create', { nick });
@@ -81,7 +81,7 @@ describe('the places of one owner', () => {
 
 describe('when all places are taken', () => {
   test('the slowest upload ends, is told so, and leaves nothing', async () => {
-    const anna = await start({ uploads: 2, uploadsPerUser: 1 });
+    const anna = await start({ concurrentUploads: 2, concurrentUploadsPerUser: 1 });
     const [berta, carla] = [await createPerson(server, 'berta'), await createPerson(server, 'carla')];
     const slow = await openUpload(anna, 4 * MIB);
     const fast = await openUpload(berta, 4 * MIB);
@@ -89,7 +89,7 @@ describe('when all places are taken', () => {
     fast.write(bytes.subarray(0, 2 * MIB));
     expect((await upload(server, carla, 'x')).status).toBe(201);
     const ended = await slow.response();
-    expect([ended.status, ended.body.code, ended.headers.get('retry-after')]).toEqual([503, 'uploads_full', '10']);
+    expect([ended.status, ended.body.code, ended.headers.get('retry-after')]).toEqual([503, 'too_many_uploads', '10']);
     expect(ended.body.message).toMatch(/was the slowest/);
     fast.write(bytes.subarray(2 * MIB));
     expect((await fast.response()).status).toBe(201);
@@ -100,7 +100,7 @@ describe('when all places are taken', () => {
   });
 
   test('nobody gets a second place from somebody who has one', async () => {
-    const anna = await start({ uploads: 2, uploadsPerUser: 2 });
+    const anna = await start({ concurrentUploads: 2, concurrentUploadsPerUser: 2 });
     const berta = await createPerson(server, 'berta');
     const first = await openUpload(anna, 5);
     await openUpload(berta, 5);

@@ -36,7 +36,9 @@ test('a node that loses the database keeps its clients, and they miss and repeat
   for (const text of ['one', 'two', 'three']) await live.post(text, { ...live.group, webhook });
   await other.operate('groups.update', { group: live.group.id, title: 'Renamed' });
   expect(await clients[0]!.request('live.ping')).toMatchObject({ result: {} });
-  expect(await clients[0]!.request('conversations.list')).toMatchObject({ error: { data: { code: 'database_away' } } });
+  expect(await clients[0]!.request('conversations.list')).toMatchObject({
+    error: { data: { code: 'database_unavailable' } },
+  });
   await proxy.forward();
   for (const client of clients) {
     const changes = await eventually(

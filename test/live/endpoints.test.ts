@@ -54,7 +54,7 @@ describe('endpoints with a certificate', () => {
     for (const { url } of live.server.endpoints) {
       const client = await live.connect(url, { ca });
       await client.call('live.authenticate', { token: live.alice.token });
-      await client.call('live.follow');
+      await client.call('live.subscribe');
       await live.post(`by ${url}`);
       await eventually(
         () => client.changes(live!.group.id).at(-1)?.message?.text,
@@ -86,7 +86,7 @@ describe('endpoints with a certificate', () => {
   test('a client that never finishes its handshake is let go in time', async () => {
     live = await LiveFixture.start({
       endpoints: [secure('websocket'), secure('tcp')],
-      live: { authenticateWithinMs: 500 },
+      live: { authTimeoutMs: 500 },
     });
     for (const { port } of live.server.endpoints) {
       const client = await LiveClient.connect(`tcp://127.0.0.1:${port}`);
@@ -175,7 +175,7 @@ describe('requests', () => {
 
   test('come from where trusted proxies say that they do', async () => {
     live = await LiveFixture.start({
-      live: { waitingConnections: 8 },
+      live: { unauthenticatedConnections: 8 },
       http: { trustedProxies: ['127.0.0.0/8'] },
       metrics: { enabled: true },
     });
@@ -186,11 +186,14 @@ describe('requests', () => {
     await from('198.51.100.1, 203.0.113.7');
     await expect(from('198.51.100.2, 203.0.113.7')).rejects.toThrow('503');
     await from('203.0.113.8, 127.0.0.2');
-    expect(await live.metric('klatch_live_refusals_total{reason="too many of one source"}')).toBe(1);
+    expect(await live.metric('klatch_live_rejections_total{reason="too_many_from_source"}')).toBe(1);
   });
 
   test('count for the whole network of one IPv6 customer', async () => {
-    live = await LiveFixture.start({ live: { waitingConnections: 8 }, http: { trustedProxies: ['127.0.0.0/8'] } });
+    live = await LiveFixture.start({
+      live: { unauthenticatedConnections: 8 },
+      http: { trustedProxies: ['127.0.0.0/8'] },
+    });
     const from = (address: string): Promise<LiveClient> =>
       live!.connect(live!.urls[0], { headers: { 'x-forwarded-for': address } });
     await from('2001:db8:1:2::1');
@@ -200,7 +203,7 @@ describe('requests', () => {
   });
 
   test('are not believed about where they come from without a trusted proxy', async () => {
-    live = await LiveFixture.start({ live: { waitingConnections: 4 } });
+    live = await LiveFixture.start({ live: { unauthenticatedConnections: 4 } });
     await live.connect(live.urls[0], { headers: { 'x-forwarded-for': '203.0.113.7' } });
     await expect(live.connect(live.urls[0], { headers: { 'x-forwarded-for': '203.0.113.8' } })).rejects.toThrow('503');
   });

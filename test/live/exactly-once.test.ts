@@ -29,8 +29,8 @@ class Reader {
 
   async connect(): Promise<void> {
     this.lives += 1;
-    const known = { [this.#live.group.id]: this.revs.at(-1) ?? 0 };
-    this.#client = await this.#live.follow(this.#url, this.#live.alice.token, { known });
+    const since = { [this.#live.group.id]: this.revs.at(-1) ?? 0 };
+    this.#client = await this.#live.follow(this.#url, this.#live.alice.token, { since });
   }
 
   /** Breaks the connection off in the middle of what it gets, and keeps what came. */
@@ -76,7 +76,7 @@ test('nothing is missed or repeated while messages are posted and edited and con
     }
   })();
   await Promise.all([posting, editing, killing]);
-  const { conversations } = await writer.call('live.follow', { others: 'now' });
+  const { conversations } = await writer.call('live.subscribe', { default: 'now' });
   const head = conversations[0].rev as number;
   for (const reader of readers) {
     await eventually(
@@ -108,7 +108,7 @@ test('many clients that come back at once after many messages share what is read
   }
   const reads = 'klatch_live_change_reads_total{purpose="catch_up"}';
   const clients = await Promise.all(
-    Array.from({ length: 60 }, (_, n) => live.follow(live.urls[n % 3]!, live.alice.token, { others: 'start' })),
+    Array.from({ length: 60 }, (_, n) => live.follow(live.urls[n % 3]!, live.alice.token, { default: 'start' })),
   );
   for (const client of clients) {
     const changes = await eventually(

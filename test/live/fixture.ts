@@ -52,7 +52,7 @@ export class LiveFixture {
   /** Signs in and follows. */
   async follow(url: string, token = this.alice.token, params: object = {}): Promise<LiveClient> {
     const client = await this.signIn(url, token);
-    await client.call('live.follow', params);
+    await client.call('live.subscribe', params);
     return client;
   }
 

@@ -25,7 +25,7 @@ describe('a client that follows', () => {
   test('gets what is posted, over /v1/live, the ws endpoint and the tcp endpoint alike', async () => {
     for (const url of live.urls) {
       const client = await live.signIn(url);
-      const { conversations } = await client.call('live.follow');
+      const { conversations } = await client.call('live.subscribe');
       const { rev } = conversations.find(({ id }: { id: number }) => id === live.group.id);
       await live.post(`hello ${url}`);
       await got(client, `hello ${url}`);
@@ -36,7 +36,7 @@ describe('a client that follows', () => {
   test('gets what it lacks first, from where it says, and then what is new', async () => {
     for (let n = 1; n <= 5; n += 1) await live.post(`old ${n}`);
     const client = await live.signIn(live.urls[2]);
-    expect(await client.call('live.follow', { others: 'start' })).toEqual({
+    expect(await client.call('live.subscribe', { default: 'start' })).toEqual({
       conversations: [{ id: live.group.id, rev: 0 }],
       complete: true,
     });
@@ -46,8 +46,8 @@ describe('a client that follows', () => {
     expect(revs).toEqual(revs.map((_, index) => index + 1));
     expect(textsOf(client)).toEqual(['old 1', 'old 2', 'old 3', 'old 4', 'old 5', 'new']);
     const again = await live.signIn(live.urls[1]);
-    const known = { [live.group.id]: revs.at(-2) };
-    expect(await again.call('live.follow', { known })).toEqual({
+    const since = { [live.group.id]: revs.at(-2) };
+    expect(await again.call('live.subscribe', { since })).toEqual({
       conversations: [{ id: live.group.id, rev: revs.at(-2) }],
       complete: true,
     });
@@ -58,7 +58,7 @@ describe('a client that follows', () => {
   test('gets the first change behind the answer, and is told where it begins when it claims to have more than there is', async () => {
     await live.post('one');
     const client = await live.signIn(live.urls[0]);
-    const { conversations } = await client.call('live.follow', { known: { [live.group.id]: 1_000, 999: 5 } });
+    const { conversations } = await client.call('live.subscribe', { since: { [live.group.id]: 1_000, 999: 5 } });
     expect(conversations).toEqual([{ id: live.group.id, rev: expect.any(Number) }]);
     expect(conversations[0].rev).toBeLessThan(1_000);
     expect(JSON.parse(client.texts.at(-1)!)).toHaveProperty('result.conversations');
@@ -95,7 +95,7 @@ describe('a client that follows', () => {
 
   test('is told when it is in more conversations than a connection follows', async () => {
     const followed = async (): Promise<{ conversations: { id: number }[]; complete: boolean }> =>
-      (await live.signIn(live.urls[2])).call('live.follow');
+      (await live.signIn(live.urls[2])).call('live.subscribe');
     await joinMore(19_999);
     const all = await followed();
     expect(all.complete).toBe(true);
@@ -109,7 +109,7 @@ describe('a client that follows', () => {
   test('gets nothing of what is left out, until there is room for it', async () => {
     await joinMore(20_000);
     const client = await live.signIn(live.urls[2]);
-    const { conversations, complete } = await client.call('live.follow');
+    const { conversations, complete } = await client.call('live.subscribe');
     expect([conversations.length, complete]).toEqual([20_000, false]);
     const compare = (): Promise<unknown> => live.server.database.query((sql) => notify(sql, 'another-node *'));
     await live.server.database.query(
@@ -131,10 +131,10 @@ describe('a client that follows', () => {
 
   test('follows once, and nothing before it has said who it is', async () => {
     const client = await live.connect(live.urls[2]);
-    expect(await client.request('live.follow')).toMatchObject({ error: { data: { code: 'unauthenticated' } } });
+    expect(await client.request('live.subscribe')).toMatchObject({ error: { data: { code: 'unauthenticated' } } });
     await client.call('live.authenticate', { token: live.alice.token });
-    await client.call('live.follow');
-    expect(await client.request('live.follow')).toMatchObject({ error: { data: { code: 'invalid_input' } } });
+    await client.call('live.subscribe');
+    expect(await client.request('live.subscribe')).toMatchObject({ error: { data: { code: 'invalid_input' } } });
     expect(await client.request('live.authenticate', { token: live.alice.token })).toMatchObject({
       error: { data: { code: 'forbidden' } },
     });

@@ -13,7 +13,7 @@ describe.each([
   ['ws of an endpoint', 1],
   ['tcp', 2],
 ] as const)('over %s', (_name, index) => {
-  test('a frame has at most 16 KiB before signing in, and live.max-frame after it', async () => {
+  test('a frame has at most 16 KiB before signing in, and live.max-frame-size after it', async () => {
     live = await LiveFixture.start();
     const unauthenticated = await live.connect(live.urls[index]);
     const frame = call('live.ping', { x: 'x'.repeat(16 * 1_024 - 67) });
@@ -29,7 +29,7 @@ describe.each([
     expect(await client.ended()).toBe(4004);
   });
 
-  test('a smaller live.max-frame holds before signing in as well', async () => {
+  test('a smaller live.max-frame-size holds before signing in as well', async () => {
     live = await LiveFixture.start({ live: { maxFrameBytes: 4 * 1_024 } });
     const unauthenticated = await live.connect(live.urls[index]);
     unauthenticated.send(call('live.ping', { x: 'x'.repeat(5_000) }));
@@ -69,19 +69,19 @@ describe.each([
     expect(await client.ended()).toBe(4005);
   });
 
-  test('live.follow takes 20,000 conversations, and tells the first mistake of as many', async () => {
+  test('live.subscribe takes 20,000 conversations, and tells the first mistake of as many', async () => {
     live = await LiveFixture.start();
     const client = await live.signIn(live.urls[index]);
-    const wrong = await client.request('live.follow', { known: keys(900, (n) => `k${n}`) });
-    expect(wrong).toMatchObject({ error: { code: -32602, message: 'known.k0: is not the number of a conversation' } });
-    expect(await client.request('live.follow', { known: { 7: -1 } })).toMatchObject({
-      error: { code: -32602, message: 'known.7: is not a rev' },
+    const wrong = await client.request('live.subscribe', { since: keys(900, (n) => `k${n}`) });
+    expect(wrong).toMatchObject({ error: { code: -32602, message: 'since.k0: is not the number of a conversation' } });
+    expect(await client.request('live.subscribe', { since: { 7: -1 } })).toMatchObject({
+      error: { code: -32602, message: 'since.7: is not a rev' },
     });
-    const tooMany = await client.request('live.follow', { known: keys(20_001, (n) => `${n + 1}`) });
-    expect(tooMany).toMatchObject({ error: { message: 'known: names more than 20000 conversations' } });
-    const followed = await client.request('live.follow', { known: keys(20_000, (n) => `${n + 1}`) });
+    const tooMany = await client.request('live.subscribe', { since: keys(20_001, (n) => `${n + 1}`) });
+    expect(tooMany).toMatchObject({ error: { message: 'since: names more than 20000 conversations' } });
+    const followed = await client.request('live.subscribe', { since: keys(20_000, (n) => `${n + 1}`) });
     expect(followed).toMatchObject({ result: { complete: true } });
-    client.send(call('live.follow', { known: keys(20_000, (n) => `k${n}`) }));
+    client.send(call('live.subscribe', { since: keys(20_000, (n) => `k${n}`) }));
     expect(await client.ended()).toBe(4005);
   });
 });

@@ -61,10 +61,10 @@ describe.each([
     ['live.authenticate', { token: 7 }],
     ['live.authenticate', []],
     ['live.authenticate', { token: 'x', more: 1 }],
-    ['live.follow', { known: { seven: 1 } }],
-    ['live.follow', { known: { 7: -1 } }],
-    ['live.follow', { known: { 7: '1' } }],
-    ['live.follow', { others: 'all' }],
+    ['live.subscribe', { since: { seven: 1 } }],
+    ['live.subscribe', { since: { 7: -1 } }],
+    ['live.subscribe', { since: { 7: '1' } }],
+    ['live.subscribe', { default: 'all' }],
     ['live.ping', 'text'],
   ])('%s with the wrong types is answered with what is wrong', async (method, params) => {
     live = await LiveFixture.start();
@@ -76,7 +76,7 @@ describe.each([
   test('requests are answered in the order in which they came', async () => {
     live = await LiveFixture.start();
     const client = await connect();
-    const methods = ['live.authenticate', 'live.follow', 'live.ping', 'no.such', 'conversations.list', 'live.ping'];
+    const methods = ['live.authenticate', 'live.subscribe', 'live.ping', 'no.such', 'conversations.list', 'live.ping'];
     for (const [id, method] of methods.entries()) {
       const params = method === 'live.authenticate' ? { token: live.alice.token } : {};
       client.send(JSON.stringify({ jsonrpc: '2.0', id, method, params }));
@@ -117,11 +117,11 @@ describe.each([
     expect(await client.ended()).toBe(4001);
     expect(performance.now() - startedAt).toBeGreaterThan(1_000);
     expect(await live.metric('klatch_unknown_session_tokens_total')).toBe(5);
-    expect(await live.metric('klatch_live_ends_total{ending="unauthenticated"}')).toBe(1);
+    expect(await live.metric('klatch_live_disconnects_total{reason="unauthenticated"}')).toBe(1);
   });
 
   test('who does not say who it is in time is closed with 4001', async () => {
-    live = await LiveFixture.start({ live: { authenticateWithinMs: 300 } });
+    live = await LiveFixture.start({ live: { authTimeoutMs: 300 } });
     const client = await connect();
     expect(await client.ended()).toBe(4001);
   });
@@ -139,7 +139,7 @@ describe.each([
           answered += 1;
           lively.send('');
         }
-        return live.metric('klatch_live_ends_total{ending="silent"}');
+        return live.metric('klatch_live_disconnects_total{reason="ping_timeout"}');
       },
       (count) => count === 1,
     );
@@ -156,7 +156,7 @@ describe.each([
     // Looked at, and asked at the most.
     await wait(500);
     await client.call('live.ping');
-    expect(await live.metric('klatch_live_ends_total{ending="silent"}')).toBe(0);
+    expect(await live.metric('klatch_live_disconnects_total{reason="ping_timeout"}')).toBe(0);
   });
 });
 
@@ -237,12 +237,12 @@ describe('what no client sends', () => {
       const slow = await live.follow(url);
       const quick = await live.follow(url);
       slow.pause();
-      const ends = 'klatch_live_ends_total{ending="behind"}';
+      const ends = 'klatch_live_disconnects_total{reason="slow_consumer"}';
       const before = await live.metric(ends);
       // More than the kernel's buffers of both ends take.
       for (let n = 0; n < 400 && (await live.metric(ends)) === before; n += 1) {
         await live.post('x'.repeat(39_000));
-        expect(await live.total('klatch_live_waiting_bytes')).toBeLessThanOrEqual(mostBytes);
+        expect(await live.total('klatch_live_send_queue_bytes')).toBeLessThanOrEqual(mostBytes);
       }
       expect(await live.metric(ends)).toBe(before + 1);
       slow.resume();
@@ -251,7 +251,7 @@ describe('what no client sends', () => {
       // It comes back and has everything, once.
       const changes = slow.changes(live.group.id);
       const known = changes.at(-1)!.rev;
-      const again = await live.follow(url, live.alice.token, { known: { [live.group.id]: known } });
+      const again = await live.follow(url, live.alice.token, { since: { [live.group.id]: known } });
       await live.post('the end');
       await eventually(
         () => again.changes(live.group.id).at(-1)?.message?.text,
@@ -266,7 +266,7 @@ describe('what no client sends', () => {
 describe('bounds on connections', () => {
   test('two thousand connections without a word leave room for those who say who they are, and are gone in time', async () => {
     live = await LiveFixture.start({
-      live: { waitingConnections: 400, authenticateWithinMs: 2_000 },
+      live: { unauthenticatedConnections: 400, authTimeoutMs: 2_000 },
       metrics: { enabled: true },
     });
     const silent = Array.from({ length: 2_000 }, (_, n) => {
@@ -278,9 +278,9 @@ describe('bounds on connections', () => {
     // A quarter of those that may wait is one source's.
     const ends = await Promise.all(silent.map((socket) => once(socket, 'close')));
     expect(ends).toHaveLength(2_000);
-    expect(await live.metric('klatch_live_refusals_total{reason="too many of one source"}')).toBeGreaterThan(1_000);
+    expect(await live.metric('klatch_live_rejections_total{reason="too_many_from_source"}')).toBeGreaterThan(1_000);
     await (await live.signIn(live.urls[2])).call('live.ping');
-    expect(await live.metric('klatch_live_sessions{transport="tcp",state="waiting"}')).toBe(0);
+    expect(await live.metric('klatch_live_sessions{transport="tcp",state="unauthenticated"}')).toBe(0);
   });
 
   test('so many connections in all, and of one account', async () => {
@@ -289,7 +289,7 @@ describe('bounds on connections', () => {
     await live.signIn(live.urls[2]);
     const third = await live.connect(live.urls[1]);
     expect(await third.request('live.authenticate', { token: live.alice.token })).toMatchObject({
-      error: { data: { code: 'limit_reached' } },
+      error: { data: { code: 'quota_exceeded' } },
     });
     expect(await third.ended()).toBe(4003);
     const again = await live.connect(live.urls[2]);

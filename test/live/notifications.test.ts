@@ -40,11 +40,11 @@ describe('the end of a session', () => {
 
   test('is not the end of one whose account was renamed or got another role', async () => {
     const client = await live.follow(live.urls[0], bob.token);
-    expect(await client.request('users.list')).toMatchObject({ error: { data: { code: 'forbidden' } } });
+    expect(await client.request('accounts.list')).toMatchObject({ error: { data: { code: 'forbidden' } } });
     await live.server.database.query((sql) => sql`update account set role = 'admin' where id = ${bob.id}`);
     await notifyFromPeer(`u${bob.id}`);
     await eventually(
-      () => client.request('users.list'),
+      () => client.request('accounts.list'),
       ({ error }) => error === undefined,
     );
   });
@@ -66,9 +66,9 @@ test('a request that waits when its administrator is demoted is judged by the ne
   try {
     await notifyFromPeer(`u${root.id}`);
     await until(live.server.database, (sql) => isWaiting(sql, 'general'));
-    const response = client.request('users.list');
+    const response = client.request('accounts.list');
     // What this node could answer without knowing the role is answered by then.
-    for (let n = 0; n < 5; n += 1) await fence.call('users.list');
+    for (let n = 0; n < 5; n += 1) await fence.call('accounts.list');
     await held.release();
     expect(await response).toMatchObject({ error: { data: { code: 'forbidden' } } });
   } finally {

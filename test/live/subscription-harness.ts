@@ -139,7 +139,7 @@ export class SubscriptionHarness {
     const client = new Client(accountId, this.feeds);
     this.#clients.push(client);
     const has = new Map<ConversationId, Rev>(known === undefined ? [] : [[this.#group.id, known as Rev]]);
-    await client.subscriptions.load({ known: has, others: 'now' }, async (): Promise<readonly ConversationHead[]> => {
+    await client.subscriptions.load({ since: has, default: 'now' }, async (): Promise<readonly ConversationHead[]> => {
       const heads = await this.#database.query((sql) => listFollowed(sql, accountId, 10));
       await whileListing();
       return heads;

@@ -56,20 +56,20 @@ describe('posts', () => {
   });
 
   test.each<[string, ConfigChanges, (group: TestGroup) => Promise<unknown>]>([
-    ['wrong_token', {}, () => postJson(unknown(), { text: 'x' })],
+    ['invalid_token', {}, () => postJson(unknown(), { text: 'x' })],
     ['invalid_input', {}, ({ webhook }) => postJson(webhook, { text: '' })],
     ['hop_limit', {}, ({ webhook }) => postJson(webhook, { text: 'x' }, { 'klatch-hops': '3' })],
     ['too_large', { http: { maxBodyBytes: 1_024 } }, ({ webhook }) => postJson(webhook, { text: 'x'.repeat(2_000) })],
     [
-      'key_reused',
+      'idempotency_key_reused',
       {},
       async ({ webhook }) => {
         for (const text of ['one', 'two']) await postJson(webhook, { text }, { 'idempotency-key': 'k' });
       },
     ],
     [
-      'rate_exceeded',
-      { limits: { tokenRate: 0.01, tokenBurst: 1, tokenWaitMs: 0 } },
+      'token_rate_limited',
+      { limits: { tokenRate: 0.01, tokenBurst: 1, tokenQueueTimeoutMs: 0 } },
       async ({ webhook }) => {
         for (const text of ['one', 'two']) await postJson(webhook, { text });
       },
@@ -88,26 +88,26 @@ describe('posts', () => {
   ])('that are refused count by the reason: %s', async (reason, changes, refuse) => {
     const group = await start(changes);
     await refuse(group);
-    const refused = await until((found) => found.value('klatch_refusals_total', { reason }) === 1);
-    const others = refused.series.filter(({ name, value }) => name === 'klatch_refusals_total' && value > 0);
-    expect(others.map(({ labels }) => labels['reason'])).toEqual([reason]);
-    expect(refused.value('klatch_unknown_tokens_total')).toBe(reason === 'wrong_token' ? 1 : 0);
+    const refused = await until((found) => found.value('klatch_http_errors_total', { code: reason }) === 1);
+    const others = refused.series.filter(({ name, value }) => name === 'klatch_http_errors_total' && value > 0);
+    expect(others.map(({ labels }) => labels['code'])).toEqual([reason]);
+    expect(refused.value('klatch_unknown_tokens_total')).toBe(reason === 'invalid_token' ? 1 : 0);
   });
 
   test('that find the queue full count as such, those behind a lock as held, in posts and bytes', async () => {
     const group = await start({ limits: { intakePosts: 2 } });
     const lock = await lockHead(server.database.target, group.id as ConversationId);
     const waiting = ['one', 'two'].map((text) => postJson(group.webhook, { text }));
-    const held = await until((found) => found.value('klatch_intake_held_posts') === 2);
+    const held = await until((found) => found.value('klatch_intake_blocked_posts') === 2);
     expect(held.value('klatch_intake_queue_posts')).toBe(2);
     expect(held.value('klatch_intake_queue_bytes')).toBeGreaterThan(6);
     expect(held.value('klatch_intake_failed_commits_total')).toBeGreaterThan(0);
     expect((await postJson(group.webhook, { text: 'three' })).status).toBe(503);
-    await until((found) => found.value('klatch_refusals_total', { reason: 'intake_full' }) === 1);
+    await until((found) => found.value('klatch_http_errors_total', { code: 'overloaded' }) === 1);
     await lock.release();
     await Promise.all(waiting);
     const free = await read();
-    expect(free.value('klatch_intake_held_posts')).toBe(0);
+    expect(free.value('klatch_intake_blocked_posts')).toBe(0);
     expect(free.value('klatch_intake_queue_bytes')).toBe(0);
   });
 });
@@ -164,7 +164,7 @@ describe('requests', () => {
     expect(found.value('klatch_pool_connections', { pool: 'general' })).toBe(1);
     expect(found.value('klatch_pool_wait_duration_seconds_count', { pool: 'general' })).toBeGreaterThan(0);
     expect(found.value('klatch_pool_wait_duration_seconds_sum', { pool: 'general' })).toBeGreaterThan(0);
-    expect(found.value('klatch_pool_refusals_total', { pool: 'general' })).toBe(0);
+    expect(found.value('klatch_pool_rejections_total', { pool: 'general' })).toBe(0);
   });
 });
 
@@ -184,7 +184,7 @@ describe('deliveries', () => {
     expect(found.value('klatch_delivery_duration_seconds_count', { outcome: 'delivered' })).toBe(2);
     expect(found.value('klatch_delivery_duration_seconds_count', { outcome: 'failed' })).toBe(2);
     expect(found.value('klatch_partitions_held')).toBe(64);
-    await until((each) => each.value('klatch_settlements_waiting') === 0);
+    await until((each) => each.value('klatch_delivery_results_pending') === 0);
   });
 
   test('count a receiver that answers 410 as unregistered and not as failed', async () => {
@@ -203,11 +203,11 @@ describe('deliveries', () => {
     const receiver = await receive(() => gate.promise);
     for (const path of ['/a', '/b', '/c']) await register(group, receiver.url(path));
     await postJson(group.webhook, { text: 'x' });
-    await until((found) => found.value('klatch_delivery_slots_waiting') === 2);
+    await until((found) => found.value('klatch_deliveries_queued') === 2);
     expect((await read()).value('klatch_deliveries_in_flight')).toBe(1);
     gate.resolve(200);
     const after = await until((found) => found.value('klatch_deliveries_total', { outcome: 'delivered' }) === 3);
-    expect(after.value('klatch_delivery_slots_waiting')).toBe(0);
+    expect(after.value('klatch_deliveries_queued')).toBe(0);
   });
 
   test('count look-ups of names, what was remembered of them, and failures by their category', async () => {
@@ -223,11 +223,11 @@ describe('deliveries', () => {
         each.value('klatch_delivery_failures_total', { category: 'refused' }) === 2 &&
         each.value('klatch_delivery_failures_total', { category: 'dns' }) === 2,
     );
-    expect(found.value('klatch_name_lookups_total', { result: 'found' })).toBe(1);
-    expect(found.value('klatch_name_lookups_total', { result: 'failed' })).toBe(1);
-    expect(found.value('klatch_name_lookup_cache_hits_total')).toBe(2);
-    expect(found.value('klatch_name_lookup_duration_seconds_count')).toBe(2);
-    expect(found.value('klatch_name_lookups_abandoned_total')).toBe(0);
+    expect(found.value('klatch_dns_lookups_total', { result: 'found' })).toBe(1);
+    expect(found.value('klatch_dns_lookups_total', { result: 'failed' })).toBe(1);
+    expect(found.value('klatch_dns_lookup_cache_hits_total')).toBe(2);
+    expect(found.value('klatch_dns_lookup_duration_seconds_count')).toBe(2);
+    expect(found.value('klatch_dns_lookup_timeouts_total')).toBe(0);
   });
 
   test('that fail show their hook as failing, with something pending, and for how long', async () => {
@@ -268,7 +268,7 @@ test('nothing in the exposition names a group, a token, a target or a text, what
   const labels = new Set(series.flatMap((each) => Object.keys(each.labels)));
   expect([...labels].sort()).toEqual([
     'category',
-    'ending',
+    'code',
     'le',
     'outcome',
     'pool',

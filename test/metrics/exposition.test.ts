@@ -182,7 +182,7 @@ describe('while the database is away', () => {
     const away = await scrape(server.metricsUrl);
     expect(away.value('klatch_database_up')).toBe(0);
     expect(away.value('klatch_intake_failed_commits_total')).toBeGreaterThan(0);
-    expect(away.value('klatch_refusals_total', { reason: 'database_away' })).toBeGreaterThan(0);
+    expect(away.value('klatch_http_errors_total', { code: 'database_unavailable' })).toBeGreaterThan(0);
     expect(away.value('klatch_http_requests_total', { route: 'send', status: '5xx' })).toBeGreaterThan(0);
     await proxy.forward();
     const back = await eventually(

@@ -15,7 +15,7 @@ afterAll(() => server.stop());
 
 const as = (person: { token: string }, name: string, input: object = {}) => callAs(server, person, name, input);
 const linkFor = async (user: string): Promise<string> =>
-  (await server.operate<{ link: string }>('users.invite', { user })).link;
+  (await server.operate<{ link: string }>('accounts.invite', { user })).link;
 
 describe('sessions', () => {
   test('are listed with the one that asks marked, and end one by one or all others at once', async () => {
@@ -144,7 +144,7 @@ describe('bots', () => {
     );
     expect(results.filter(({ status }) => status === 'fulfilled')).toHaveLength(2);
     for (const result of results) {
-      if (result.status === 'rejected') expect(result.reason).toMatchObject({ code: 'limit_reached' });
+      if (result.status === 'rejected') expect(result.reason).toMatchObject({ code: 'quota_exceeded' });
     }
     const [{ nick, id }] = (await as(carol, 'bots.list')).bots;
     for (const [name, input] of [
@@ -159,8 +159,8 @@ describe('bots', () => {
     await as(token, 'profile.show');
     await as(carol, 'bots.remove', { bot: nick });
     await expect(as(token, 'profile.show')).rejects.toMatchObject({ code: 'unauthenticated' });
-    await expect(as(carol, 'bots.create', { nick: 'carol-five' })).rejects.toMatchObject({ code: 'limit_reached' });
-    await expect(as(carol, 'bots.create', { nick: 'alice' })).rejects.toMatchObject({ code: 'limit_reached' });
+    await expect(as(carol, 'bots.create', { nick: 'carol-five' })).rejects.toMatchObject({ code: 'quota_exceeded' });
+    await expect(as(carol, 'bots.create', { nick: 'alice' })).rejects.toMatchObject({ code: 'quota_exceeded' });
   });
 
   test('get tokens with at least one scope and a time that has a bound', async () => {
@@ -184,7 +184,7 @@ describe('an administrator', () => {
     const bot = await as(eve, 'tokens.create', { bot: 'eves-bot', scopes: ['account'], label: 'x' });
     await as(bot, 'profile.show');
     const link = await linkFor('eve');
-    expect(await server.operate('users.deactivate', { user: 'eve' })).toEqual({
+    expect(await server.operate('accounts.deactivate', { user: 'eve' })).toEqual({
       user: 'eve',
       id: eve.id,
       deactivated: true,
@@ -192,12 +192,12 @@ describe('an administrator', () => {
     for (const each of [eve, bot]) {
       await expect(as(each, 'profile.show')).rejects.toMatchObject({ code: 'unauthenticated' });
     }
-    await expect(callAs(server, null, 'auth.verify', { link })).rejects.toMatchObject({ code: 'activation_over' });
-    await server.operate('users.deactivate', { user: 'eve' });
-    await server.operate('users.activate', { user: 'eve' });
+    await expect(callAs(server, null, 'auth.verify', { link })).rejects.toMatchObject({ code: 'activation_expired' });
+    await server.operate('accounts.deactivate', { user: 'eve' });
+    await server.operate('accounts.activate', { user: 'eve' });
     const again = await callAs(server, null, 'auth.verify', { link: await linkFor('eve') });
     expect((await as(again, 'bots.list')).bots).toEqual([]);
-    await server.operate('users.activate', { user: 'eves-bot' });
+    await server.operate('accounts.activate', { user: 'eves-bot' });
     expect((await as(again, 'bots.list')).bots).toEqual([expect.objectContaining({ nick: 'eves-bot', tokens: 0 })]);
   });
 
@@ -208,7 +208,7 @@ describe('an administrator', () => {
       const link = await linkFor(nick);
       const [opened, deactivated] = await Promise.allSettled([
         callAs(server, null, 'auth.verify', { link }),
-        server.operate('users.deactivate', { user: nick }),
+        server.operate('accounts.deactivate', { user: nick }),
       ]);
       expect(deactivated.status).toBe('fulfilled');
       const rows = await server.database.query((sql) => sql`select from session where account_id = ${id}`);
@@ -221,32 +221,32 @@ describe('an administrator', () => {
 
   test('makes and unmakes administrators, which holds on open sessions', async () => {
     const frank = await createPerson(server, 'frank');
-    await expect(as(frank, 'users.list')).rejects.toMatchObject({ code: 'forbidden' });
-    expect(await server.operate('users.update', { user: 'frank', admin: true, name: 'Frank' })).toMatchObject({
+    await expect(as(frank, 'accounts.list')).rejects.toMatchObject({ code: 'forbidden' });
+    expect(await server.operate('accounts.update', { user: 'frank', admin: true, name: 'Frank' })).toMatchObject({
       role: 'admin',
       name: 'Frank',
     });
-    await as(frank, 'users.list');
-    await as(frank, 'users.update', { user: 'frank', admin: false });
-    await expect(as(frank, 'users.list')).rejects.toMatchObject({ code: 'forbidden' });
+    await as(frank, 'accounts.list');
+    await as(frank, 'accounts.update', { user: 'frank', admin: false });
+    await expect(as(frank, 'accounts.list')).rejects.toMatchObject({ code: 'forbidden' });
   });
 
   test("gives an account its address, which is one of its kind and nobody else's", async () => {
     const grace = await createPerson(server, 'grace');
-    await server.operate('users.update', { user: 'grace', address: 'Grace@Example.org' });
-    await server.operate('users.update', { user: 'grace', address: '+44 1632 960001' });
-    await server.operate('users.update', { user: 'grace', address: 'grace@example.com' });
+    await server.operate('accounts.update', { user: 'grace', address: 'Grace@Example.org' });
+    await server.operate('accounts.update', { user: 'grace', address: '+44 1632 960001' });
+    await server.operate('accounts.update', { user: 'grace', address: 'grace@example.com' });
     expect((await as(grace, 'profile.show')).addresses).toEqual([
       { kind: 'email', address: 'grace@example.com' },
       { kind: 'phone', address: '+441632960001' },
     ]);
-    await expect(server.operate('users.update', { user: 'bob', address: 'grace@example.com' })).rejects.toThrow(
+    await expect(server.operate('accounts.update', { user: 'bob', address: 'grace@example.com' })).rejects.toThrow(
       'it belongs to another account',
     );
     for (const address of ['grace', '0170 1234567', 'a@b@c', 'a b@example.org', 'x@exa mple.org', '"x"@example.org']) {
-      await expect(server.operate('users.update', { user: 'bob', address })).rejects.toThrow(/^address: /);
+      await expect(server.operate('accounts.update', { user: 'bob', address })).rejects.toThrow(/^address: /);
     }
-    await expect(server.operate('users.update', { user: 'bob' })).rejects.toThrow('give name, admin or address');
-    await expect(server.operate('users.update', { user: 'robot', admin: true })).rejects.toThrow('is a bot');
+    await expect(server.operate('accounts.update', { user: 'bob' })).rejects.toThrow('give name, admin or address');
+    await expect(server.operate('accounts.update', { user: 'robot', admin: true })).rejects.toThrow('is a bot');
   });
 });

@@ -25,7 +25,7 @@ async function startServer(limits: ConfigChanges['limits'], registration: 'open'
   const changes = { registration, smtp: mail.config(), http, limits: limits ?? {} };
   server = await TestServer.start(changes, { log: recordingLog(log) });
   await createPerson(server, 'alice');
-  await server.operate('users.update', { user: 'alice', address: ALICE });
+  await server.operate('accounts.update', { user: 'alice', address: ALICE });
 }
 
 /** Asks for a code from an address; resolves with the status. */
@@ -85,7 +85,7 @@ describe('codes for an account', () => {
 });
 
 test('a /48 of IPv6 begins no more than four of its networks may, and another one is not concerned', async () => {
-  await startServer({ codesPerSource: 2 });
+  await startServer({ codesPerIp: 2 });
   const statuses = [];
   for (let n = 0; n < 9; n += 1) statuses.push(await ask(`2001:db8:bad:${n}::1`, `n${n}@example.org`));
   expect(statuses).toEqual([...Array<number>(8).fill(200), 429]);

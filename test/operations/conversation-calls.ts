@@ -11,7 +11,7 @@ export interface HistoryAnswer {
   readonly next: number | null;
 }
 
-/** A page of `sync.changes`. */
+/** A page of `conversations.sync`. */
 export interface ChangesAnswer {
   readonly changes: SerializedChange[];
   readonly rev: number;
@@ -31,7 +31,7 @@ export const history = (server: TestServer, person: TestPerson, input: object): 
   callAs(server, person, 'messages.history', input);
 
 export const changes = (server: TestServer, person: TestPerson, input: object): Promise<ChangesAnswer> =>
-  callAs(server, person, 'sync.changes', input);
+  callAs(server, person, 'conversations.sync', input);
 
 /** Makes somebody and puts them into a group. */
 export async function joined(

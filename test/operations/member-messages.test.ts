@@ -53,7 +53,7 @@ describe('messages.send', () => {
     expect(await send(server, alice, group.id, 'once', { client_id: 'phone-1' })).toEqual({ ...first, repeated: true });
     expect(await readSeq(alice, group.id)).toBe(first.seq);
     await expect(send(server, alice, group.id, 'other', { client_id: 'phone-1' })).rejects.toMatchObject({
-      code: 'key_reused',
+      code: 'idempotency_key_reused',
     });
     expect(await send(server, bob, group.id, 'once', { client_id: 'phone-1' })).toMatchObject({
       seq: first.seq + 2,

@@ -27,7 +27,7 @@ async function startServer(changes: ConfigChanges = {}): Promise<void> {
 }
 const start = (address: string, more: object = {}) => callAs(server, null, 'auth.start', { address, ...more });
 const verify = (transaction: string, code: string) => callAs(server, null, 'auth.verify', { transaction, code });
-const giveAddress = (user: string, address: string) => server.operate('users.update', { user, address });
+const giveAddress = (user: string, address: string) => server.operate('accounts.update', { user, address });
 
 describe('whether an address is known', () => {
   test('is told by no answer, and strangers get no code where nobody may sign up uninvited', async () => {
@@ -70,7 +70,7 @@ describe('whether an address is known', () => {
     await giveAddress('alice', 'alice@example.org');
     const { transaction } = await start('alice@example.org');
     const code = await mail.codeTo('alice@example.org');
-    await server.operate('users.deactivate', { user: 'alice' });
+    await server.operate('accounts.deactivate', { user: 'alice' });
     await expect(verify(transaction, code)).rejects.toMatchObject({
       code: 'forbidden',
       message: 'This account is deactivated: ask the administrator',
@@ -126,12 +126,12 @@ describe('an invitation', () => {
     await verify(transaction, await mail.codeTo('alice@example.org'));
     const signUp = (invite?: string) => callAs(server, null, 'auth.sign-up', { transaction, nick: 'alice', invite });
     await expect(signUp()).rejects.toMatchObject({ code: 'registration_closed', status: 403 });
-    await expect(signUp('x'.repeat(43))).rejects.toMatchObject({ code: 'invite_invalid', status: 410 });
+    await expect(signUp('x'.repeat(43))).rejects.toMatchObject({ code: 'invalid_invite', status: 410 });
     const alice = await signUp(token);
     expect((await callAs(server, alice, 'conversations.list')).conversations).toEqual([
       expect.objectContaining({ id: group, role: 'member' }),
     ]);
-    await expect(start('bob@example.org', { invite: token })).rejects.toMatchObject({ code: 'invite_invalid' });
+    await expect(start('bob@example.org', { invite: token })).rejects.toMatchObject({ code: 'invalid_invite' });
   });
 
   test('for one makes one account, though two sign up with it at once', async () => {
@@ -150,7 +150,7 @@ describe('an invitation', () => {
       ),
     );
     expect(results.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
-    expect(results.find((result) => result.status === 'rejected')!.reason).toMatchObject({ code: 'invite_invalid' });
+    expect(results.find((result) => result.status === 'rejected')!.reason).toMatchObject({ code: 'invalid_invite' });
     const accounts = await server.database.query((sql) => sql`select from account where nick like 'guest%'`);
     expect(accounts).toHaveLength(1);
   });
@@ -177,7 +177,7 @@ describe('codes are limited', () => {
   test('for one address and network, however the address is written', async () => {
     await startServer({ registration: 'open', limits: { codesPerAddress: 2 } });
     await start('alice@example.org');
-    await expect(start('ALICE@EXAMPLE.ORG')).rejects.toMatchObject({ code: 'too_often', status: 429 });
+    await expect(start('ALICE@EXAMPLE.ORG')).rejects.toMatchObject({ code: 'rate_limited', status: 429 });
     await letTimePass('61 s');
     await start(' Alice@example.org');
     await letTimePass('61 s');
@@ -188,11 +188,11 @@ describe('codes are limited', () => {
   });
 
   test('for one source, and a restart does not forget', async () => {
-    await startServer({ registration: 'invite', limits: { codesPerSource: 3 } });
+    await startServer({ registration: 'invite', limits: { codesPerIp: 3 } });
     for (const name of ['a', 'b', 'c']) await start(`${name}@example.org`);
     await expect(start('d@example.org')).rejects.toThrow('Too many codes were asked for from your network');
     await server.restart();
-    await expect(start('d@example.org')).rejects.toMatchObject({ code: 'too_often' });
+    await expect(start('d@example.org')).rejects.toMatchObject({ code: 'rate_limited' });
     await letTimePass('1 hour');
     await start('d@example.org');
   });
@@ -211,7 +211,7 @@ describe('codes are limited', () => {
   });
 
   test('though many ask at once', async () => {
-    await startServer({ registration: 'open', limits: { codesPerSource: 5 } });
+    await startServer({ registration: 'open', limits: { codesPerIp: 5 } });
     const results = await Promise.allSettled(
       Array.from({ length: 20 }, (_, index) => start(`many${index}@example.org`)),
     );
@@ -230,7 +230,7 @@ describe('a provider that is away', () => {
     await giveAddress('alice', '+441632960001');
     gate.handle = (_request, res) => send(res, 503, {});
     for (const address of ['+441632960001', '+441632960002']) {
-      await expect(start(address)).rejects.toMatchObject({ code: 'provider_away', status: 503 });
+      await expect(start(address)).rejects.toMatchObject({ code: 'provider_unavailable', status: 503 });
     }
     expect(gate.sent).toEqual([]);
     expect(log.filter((line) => line.includes('a provider of codes is away'))).not.toEqual([]);
@@ -243,7 +243,7 @@ describe('a provider that is away', () => {
     const code = await gate.codeOf(441632960001);
     gate.handle = (_request, res) => void res.destroy();
     for (let count = 0; count < 4; count += 1) {
-      await expect(verify(transaction, code)).rejects.toMatchObject({ code: 'provider_away' });
+      await expect(verify(transaction, code)).rejects.toMatchObject({ code: 'provider_unavailable' });
     }
     gate.handle = null;
     expect(await verify(transaction, code)).toMatchObject({ status: 'sign_up' });
@@ -262,7 +262,7 @@ describe('a provider that is away', () => {
     );
     expect(log.join('\n')).toContain('"failure":"address"');
     expect(log.join('\n')).not.toContain('441632960001');
-    await expect(verify(transaction, '000000')).rejects.toMatchObject({ code: 'code_wrong' });
+    await expect(verify(transaction, '000000')).rejects.toMatchObject({ code: 'invalid_code' });
   });
 });
 

@@ -16,7 +16,7 @@ let mail: TestMailServer;
 let server: TestServer;
 beforeAll(async () => {
   [gate, mail] = await Promise.all([TestGate.start(), TestMailServer.start()]);
-  const limits = { codesPerSource: 1_000, codesPerHour: 1_000 };
+  const limits = { codesPerIp: 1_000, codesPerHour: 1_000 };
   server = await TestServer.start({ registration: 'open', activation: gate.config, smtp: mail.config(), limits });
 });
 afterAll(async () => {
@@ -54,8 +54,8 @@ describe('a person', () => {
     },
     'e-mail': () => comeIn('by-mail@example.org', 'by-mail'),
     "an administrator's link": async () => {
-      await server.operate('users.create', { nick: 'by-link' });
-      const { link } = await server.operate<{ link: string }>('users.invite', { user: 'by-link' });
+      await server.operate('accounts.create', { nick: 'by-link' });
+      const { link } = await server.operate<{ link: string }>('accounts.invite', { user: 'by-link' });
       return callAs(server, null, 'auth.verify', { link });
     },
   };
@@ -102,19 +102,19 @@ describe('a person', () => {
     expect(again.token).not.toBe(first.token);
     expect(await callAs(server, again, 'conversations.list')).toMatchObject({ conversations: [] });
     await expect(verify(transaction, await mail.codeTo('bob@example.org'))).rejects.toMatchObject({
-      code: 'activation_over',
+      code: 'activation_expired',
       status: 410,
     });
   });
 
   test('keeps the transaction when the nick is taken, and takes another one', async () => {
-    await server.operate('users.create', { nick: 'taken' });
+    await server.operate('accounts.create', { nick: 'taken' });
     const { transaction } = await start('carol@example.org');
-    await expect(signUp(transaction, 'carol')).rejects.toMatchObject({ code: 'activation_over' });
+    await expect(signUp(transaction, 'carol')).rejects.toMatchObject({ code: 'activation_expired' });
     await verify(transaction, await mail.codeTo('carol@example.org'));
     await expect(signUp(transaction, 'TAKEN')).rejects.toMatchObject({ code: 'nick_taken', status: 409 });
     expect(await signUp(transaction, 'carol')).toMatchObject({ account: { nick: 'carol' } });
-    await expect(signUp(transaction, 'carol2')).rejects.toMatchObject({ code: 'activation_over' });
+    await expect(signUp(transaction, 'carol2')).rejects.toMatchObject({ code: 'activation_expired' });
   });
 
   test('may sign up once with one transaction, whoever else tries at the same time', async () => {
@@ -124,7 +124,7 @@ describe('a person', () => {
     const results = await Promise.allSettled(nicks.map((nick) => signUp(transaction, nick)));
     expect(results.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
     for (const result of results) {
-      if (result.status === 'rejected') expect(result.reason).toMatchObject({ code: 'activation_over' });
+      if (result.status === 'rejected') expect(result.reason).toMatchObject({ code: 'activation_expired' });
     }
     const rows = await server.database.query((sql) => sql`select nick from account where nick like 'dora%'`);
     expect(rows).toHaveLength(1);
@@ -160,7 +160,7 @@ describe('a person', () => {
     ]);
     expect(results.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected']);
     const refused = results.find((result) => result.status === 'rejected')!;
-    expect(refused.reason).toMatchObject({ code: 'activation_over' });
+    expect(refused.reason).toMatchObject({ code: 'activation_expired' });
   });
 });
 
@@ -204,7 +204,7 @@ describe('guessing', () => {
   test('is slowed for who tries on and on', async () => {
     const results = await Promise.allSettled(Array.from({ length: 200 }, () => verify('A'.repeat(43), '000000')));
     const codes = results.map((result) => (result.status === 'rejected' ? result.reason.code : 'accepted'));
-    expect(new Set(codes)).toEqual(new Set(['activation_over', 'too_often']));
-    expect(codes.filter((code) => code === 'too_often').length).toBeGreaterThan(50);
+    expect(new Set(codes)).toEqual(new Set(['activation_expired', 'rate_limited']));
+    expect(codes.filter((code) => code === 'rate_limited').length).toBeGreaterThan(50);
   });
 });

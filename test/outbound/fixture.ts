@@ -37,8 +37,8 @@ export class Fixture {
       perHost: 1,
       connectTimeoutMs: 2_000,
       headersTimeoutMs: 4_000,
-      answerBytes: 64 * 1024,
-      answerTimeMs: 2_000,
+      responseBytes: 64 * 1024,
+      responseTimeoutMs: 2_000,
       userAgent: 'Klatch/test',
       ...options,
     });

@@ -125,7 +125,7 @@ describe('forbidden addresses', () => {
     for (const address of [first, last]) {
       expect([address, POLICY.violatedRule(address, HOST)]).toEqual([address, expect.any(String)]);
       const literal = isIPv6(address) ? `[${address}]` : address;
-      expect(refusal(`http://${literal}/`)).toBe('hook_address');
+      expect(refusal(`http://${literal}/`)).toBe('hook_address_forbidden');
     }
   });
 
@@ -135,19 +135,19 @@ describe('forbidden addresses', () => {
       expect(isIPv6(address)).toBe(true);
       expect([address, POLICY.violatedRule(address, HOST)]).toEqual([address, expect.any(String)]);
       expect(POLICY.violatedRule(`${address}%eth0`, HOST)).not.toBeNull();
-      expect(refusal(`https://[${address}]/`)).toBe('hook_address');
-      expect(refusal(`https://[${address.toUpperCase()}]:8443/`)).toBe('hook_address');
+      expect(refusal(`https://[${address}]/`)).toBe('hook_address_forbidden');
+      expect(refusal(`https://[${address.toUpperCase()}]:8443/`)).toBe('hook_address_forbidden');
     }
   });
 
   test.each(INNER)('%s is refused in every spelling that a URL knows', (address) => {
     for (const host of spellings(address)) {
       for (const url of [`http://${host}/`, `HTTPS://${host}:8443/a?b`, `http:${host}`]) {
-        expect([url, refusal(url)]).toEqual([url, 'hook_address']);
+        expect([url, refusal(url)]).toEqual([url, 'hook_address_forbidden']);
       }
       // With somebody before it, it is no URL of a hook.
-      expect(refusal(`http://public.example@${host}/`)).toBe('hook_url');
-      expect(refusal(`http://public.example:80@${host}/`)).toBe('hook_url');
+      expect(refusal(`http://public.example@${host}/`)).toBe('invalid_hook_url');
+      expect(refusal(`http://public.example:80@${host}/`)).toBe('invalid_hook_url');
     }
   });
 
@@ -179,8 +179,8 @@ describe('forbidden addresses', () => {
     'blob:http://127.0.0.1/x',
     'view-source:http://127.0.0.1/',
   ])('%s is no URL of a hook', (url) => {
-    expect(refusal(url)).toBe('hook_url');
-    expect(refusal(url, new AddressPolicy(['loopback', 'private']))).toBe('hook_url');
+    expect(refusal(url)).toBe('invalid_hook_url');
+    expect(refusal(url, new AddressPolicy(['loopback', 'private']))).toBe('invalid_hook_url');
   });
 });
 

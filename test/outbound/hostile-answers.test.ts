@@ -99,7 +99,9 @@ describe('DeliveryClient and hostile headers', () => {
     };
     const receiver = await fixture.receiver((socket) => socket.write(start, 'latin1', () => flood(socket)));
     const before = process.memoryUsage().rss;
-    const attempt = await fixture.client({ headersTimeoutMs: 500, answerTimeMs: 300 }).post(receiver.url(), {}, '{}');
+    const attempt = await fixture
+      .client({ headersTimeoutMs: 500, responseTimeoutMs: 300 })
+      .post(receiver.url(), {}, '{}');
     expect(attempt.durationMs).toBeLessThan(within(10_000));
     await receiver.allClosed();
     expect(process.memoryUsage().rss - before).toBeLessThan(100 * 1_048_576);

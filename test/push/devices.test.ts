@@ -66,7 +66,7 @@ test('who has a connection in the foreground is not told, and in the background 
     await post('seen');
     await waitIs(1);
     expect(told()).toEqual([]);
-    await callAs(server, alice, 'messages.read', { conversation: group.id, seq: 1 });
+    await callAs(server, alice, 'messages.mark-read', { conversation: group.id, seq: 1 });
     await waitIs(0);
     await client.call('live.foreground', { foreground: false });
     // Away from the next look on.
@@ -93,7 +93,7 @@ test('who wants mentions is told of those alone, and who mutes a conversation of
   await post('to nobody in particular');
   await post('@alice look');
   await toldIs('desk: @alice look');
-  await callAs(server, alice, 'messages.read', { conversation: group.id, seq: 2 });
+  await callAs(server, alice, 'messages.mark-read', { conversation: group.id, seq: 2 });
   await set({ level: 'all', muted_until: '2090-01-01T00:00:00Z' });
   await post('into the night');
   await eventually(
@@ -112,7 +112,7 @@ test('each device is told until its session ends or it is removed', async () => 
   await post('one');
   await toldIs('desk: one', 'phone: one');
   await callAs(server, alice, 'sessions.end', { session: other.session });
-  await callAs(server, alice, 'messages.read', { conversation: group.id, seq: 1 });
+  await callAs(server, alice, 'messages.mark-read', { conversation: group.id, seq: 1 });
   await post('two');
   await toldIs('desk: one', 'desk: two', 'phone: one');
 });
@@ -124,7 +124,7 @@ test('push.test reaches each device past the queue, and one that is not known an
   const { devices } = await server.operate<{ devices: unknown[] }>('push.test', { user: 'alice' });
   expect(devices).toEqual([
     { device: desk, kind: 'web', label: 'desk', outcome: 'delivered', category: null, code: null },
-    { device: phone, kind: 'web', label: 'phone', outcome: 'gone', category: 'unregistered', code: 410 },
+    { device: phone, kind: 'web', label: 'phone', outcome: 'unregistered', category: 'unregistered', code: 410 },
   ]);
   expect(service.pushes[0]!.body).toMatchObject({ title: 'Klatch under test', text: expect.stringMatching(/test/) });
   expect((await callAs(server, alice, 'devices.list')).devices).toMatchObject([{ id: desk }]);

@@ -49,7 +49,7 @@ export class HttpVendor implements PushVendor {
 /** 410: gone. 400: refused. 429: this device later. Anything else that is no success: the service has a problem. */
 function outcomeOf({ status: code, headers, ok }: Response): PushOutcome {
   if (ok) return { outcome: 'delivered' };
-  if (code === 410) return { outcome: 'gone', category: 'unregistered', code };
+  if (code === 410) return { outcome: 'unregistered', category: 'unregistered', code };
   if (code === 400) return { outcome: 'refused', category: 'payload', code };
   const asked = headers.get('retry-after');
   const retryAfterMs = asked === null ? null : Number(asked) * 1_000;

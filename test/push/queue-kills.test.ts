@@ -28,7 +28,7 @@ beforeEach(async () => {
       keys = [{ project-id = "${account.projectId}", key = ${JSON.stringify(account.json)} }]
       endpoint = "${fcm.endpoint}", token-endpoint = "${fcm.tokenEndpoint}"
     }
-    push { gather = 200ms, timeout = 6s, in-flight = ${IN_FLIGHT} }`);
+    push { debounce = 200ms, timeout = 6s, in-flight = ${IN_FLIGHT} }`);
   await server.start();
   group = await server.createGroup('Lobby');
   await makeDevices(group.id as ConversationId);

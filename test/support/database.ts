@@ -29,7 +29,7 @@ export const postgresqlConfig: PostgresqlConfig = {
   // The server of the tests does not wait for the disk.
   unsafe: true,
   poolSize: 4,
-  poolWaiting: 1_000,
+  poolQueue: 1_000,
   // Long enough for a machine that stands still for a moment; a test about a time-out sets its own.
   connectTimeoutMs: 20_000,
   queryTimeoutMs: 5_000,

@@ -26,7 +26,7 @@ export async function createPerson(
   options: { admin?: boolean; scopes?: readonly Scope[] } = {},
 ): Promise<TestPerson> {
   const { admin = false, scopes = null } = options;
-  const { id } = await server.operate<{ id: number }>('users.create', { nick, name: nick, admin });
+  const { id } = await server.operate<{ id: number }>('accounts.create', { nick, name: nick, admin });
   return { id, nick, ...(await signIn(server, id, scopes)) };
 }
 

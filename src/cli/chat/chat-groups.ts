@@ -63,7 +63,7 @@ export function addOpen(chat: Command, context: CommandContext): void {
     });
   withExamples(withJson(withProfile(command)), [
     'klatch chat open bob',
-    'klatch chat write "$(klatch chat open bob)" "Lunch?"',
+    'klatch chat send "$(klatch chat open bob)" "Lunch?"',
   ]);
 }
 

@@ -188,7 +188,7 @@ async function verify(
     try {
       return await callOnce(address, { method: 'auth.verify', params: { ...known, code }, schema: verifiedSchema });
     } catch (error) {
-      if (!(error instanceof ServerError) || error.code !== 'code_wrong' || tries === MAX_CODES) throw error;
+      if (!(error instanceof ServerError) || error.code !== 'invalid_code' || tries === MAX_CODES) throw error;
       prompt.say(`  ${sanitize(error.message)}`);
     }
   }
@@ -206,7 +206,7 @@ async function signUp(
       : '1 to 32 letters, digits, dots, dashes or underscores, with a letter or digit at both ends';
   for (let tries = 1; ; tries += 1) {
     const nick = await prompt.ask({ text: 'Nick', check });
-    const name = await prompt.ask({ text: 'Name that people see', preset: nick, check: () => null });
+    const name = await prompt.ask({ text: 'Name that people see', defaultValue: nick, check: () => null });
     try {
       return await callOnce(address, {
         method: 'auth.sign-up',

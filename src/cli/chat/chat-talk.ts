@@ -33,7 +33,7 @@ export function addTalk(chat: Command, context: CommandContext): void {
 async function talk(context: CommandContext, conversation: string | null, options: ChatOptions): Promise<void> {
   if (!context.input.isTTY || !context.output.isTTY) {
     const sentence =
-      'this takes a terminal; scripts use `klatch chat write`, `klatch chat read` and `klatch chat follow`';
+      'this takes a terminal; scripts use `klatch chat send`, `klatch chat read` and `klatch chat follow`';
     throw new CommandError(exitCodes.usage, sentence);
   }
   const use = await findUse(context, options);

@@ -13,7 +13,7 @@ export function addChat(program: Command, context: CommandContext): void {
   withExamples(chat, [
     'klatch chat sign-in --server https://chat.example.org --link',
     'klatch chat',
-    'klatch chat write Operations "The backup is through"',
+    'klatch chat send Operations "The backup is through"',
   ]);
   addTalk(chat, context);
   addSignIn(chat, context);

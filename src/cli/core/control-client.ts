@@ -12,7 +12,7 @@ const MAX_ANSWER_BYTES = 1024 * 1024;
 /** The server hangs up on a longer line. */
 const MAX_REQUEST_BYTES = 1024 * 1024;
 /** The server's words for "try again later", which are no verdict on the operation. */
-const AWAY = new Set(['database_away', 'intake_full', 'stopping']);
+const AWAY = new Set(['database_unavailable', 'overloaded', 'stopping']);
 
 const answerSchema = z.union([
   z.object({ error: z.object({ message: z.string(), data: z.object({ code: z.string() }).optional() }) }),

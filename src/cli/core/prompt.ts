@@ -9,7 +9,7 @@ const MAX_TRIES = 5;
 interface Question {
   readonly text: string;
   /** Taken when nothing is typed; undefined: something has to be. */
-  readonly preset?: string;
+  readonly defaultValue?: string;
   /** True: what is typed is not shown. */
   readonly hidden?: boolean;
   /** What is wrong with an answer, as a sentence, or null. */
@@ -37,11 +37,11 @@ export class Prompt {
   }
 
   /** The first answer that passes the check. Rejects with CommandError when the person leaves or tries too often. */
-  async ask({ text, preset, hidden = false, check }: Question): Promise<string> {
-    const shown = `${text}${preset === undefined ? '' : ` [${preset}]`}: `;
+  async ask({ text, defaultValue, hidden = false, check }: Question): Promise<string> {
+    const shown = `${text}${defaultValue === undefined ? '' : ` [${defaultValue}]`}: `;
     for (let tries = 0; tries < MAX_TRIES; tries += 1) {
       const typed = await this.#question(shown, hidden);
-      const answer = typed === '' ? preset : typed;
+      const answer = typed === '' ? defaultValue : typed;
       const problem = answer === undefined ? 'an answer is needed' : check(answer);
       if (answer !== undefined && problem === null) return answer;
       this.#output.write(`  ${problem}\n`);

@@ -20,32 +20,32 @@ import { dropPrivileges } from '../core/privileges.ts';
 /** Longer than any secret; what is longer is another file. */
 const MAX_SECRET_BYTES = 65_536;
 
-interface ResealOptions {
+interface RotateSecretOptions {
   readonly oldSecretFile?: string;
   readonly json?: boolean;
 }
 
 export function addRotateServerSecret(keys: Command, context: CommandContext): void {
   const command = keys
-    .command('reseal')
+    .command('rotate-secret')
     .description(
       'move what the database keeps sealed from an old secret to the one in server.conf; the server must not run',
     )
     .option('--old-secret-file <file>', 'a file that holds the old secret; - is standard input (default: ask for it)')
-    .action(async (options: ResealOptions, self: Command) => {
+    .action(async (options: RotateSecretOptions, self: Command) => {
       const file = findConfigFile({ flag: configFlag(self), env: context.env, programDir: context.programDir });
       const { config } = loadConfig(file, { env: context.env });
-      const moved = await resealDatabase(config, await readOldSecret(context, options.oldSecretFile));
+      const moved = await rotateDatabaseSecret(config, await readOldSecret(context, options.oldSecretFile));
       report(context, moved, options);
     });
   withExamples(withJson(command), [
-    'klatch keys reseal --old-secret-file /root/old-secret',
-    'klatch keys reseal --old-secret-file - < /root/old-secret',
+    'klatch keys rotate-secret --old-secret-file /root/old-secret',
+    'klatch keys rotate-secret --old-secret-file - < /root/old-secret',
   ]);
 }
 
 /** Holds the data directory's lock: rejects with DataDirLockedError while a server runs on it. */
-async function resealDatabase(config: Config, oldSecret: string): Promise<ReadonlyMap<string, number>> {
+async function rotateDatabaseSecret(config: Config, oldSecret: string): Promise<ReadonlyMap<string, number>> {
   dropPrivileges(config.dataDir);
   const lock = await DataDirLock.acquire(config.dataDir);
   try {
@@ -109,7 +109,7 @@ async function askOldSecret({ input, errors }: CommandContext): Promise<string> 
   }
 }
 
-function report(context: CommandContext, moved: ReadonlyMap<string, number>, { json }: ResealOptions): void {
+function report(context: CommandContext, moved: ReadonlyMap<string, number>, { json }: RotateSecretOptions): void {
   const tokens = moved.get('integration-token') ?? 0;
   const hookSecrets = moved.get('hook-secret') ?? 0;
   const invitations = moved.get('group-invite') ?? 0;

@@ -70,7 +70,7 @@ async function askServer(dataDir: string): Promise<ServerAnswer> {
     if (!(error instanceof CommandError)) throw error;
     if (error.exitCode !== exitCodes.unavailable || error instanceof OtherVersionError) {
       const silence = failed(error.message, 'The rest of these findings holds all the same.');
-      return { silence, isFree: false, failure: null };
+      return { silence, isUnlocked: false, failure: null };
     }
     return judgeAbsence(await findOfflineStatus(dataDir));
   }
@@ -82,15 +82,15 @@ function judgeAbsence(offline: OfflineStatus): ServerUnreachable {
   const found = offlineSentence(offline);
   const failure =
     state === 'failed' && lastRun !== null ? { found, exitCode: lastRun.exit_code, reason: lastRun.reason } : null;
-  return { silence: judgeState(offline, found), isFree: isUnlocked(offline), failure };
+  return { silence: judgeState(offline, found), isUnlocked: isUnlocked(offline), failure };
 }
 
 function judgeState({ state }: OfflineStatus, found: string): CheckResult {
   if (state === 'stopped' || state === 'never started') return skipped(found);
-  if (state === 'silent') return failed(found, 'Look into the log of the server; if it hangs, restart it.');
+  if (state === 'unresponsive') return failed(found, 'Look into the log of the server; if it hangs, restart it.');
   if (state === 'killed') return warning(found, START);
   if (state === 'failed') return warning(found, 'Put right what is said here, then start it.');
-  if (state === 'occupied') return warning(found, 'Start the server when that process has ended.');
+  if (state === 'locked') return warning(found, 'Start the server when that process has ended.');
   return warning(found, 'Wait with "klatch ready --wait 60"; if it stays, look into the log of the server.');
 }
 

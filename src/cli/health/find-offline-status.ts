@@ -11,10 +11,10 @@ export async function findOfflineStatus(dataDir: string): Promise<OfflineStatus>
 }
 
 function stateOfHolder(pid: number | null, lastRun: LastRun | null): OfflineState {
-  if (pid !== null && lastRun?.pid !== pid) return 'occupied';
+  if (pid !== null && lastRun?.pid !== pid) return 'locked';
   if (lastRun?.state === 'starting') return 'starting';
   // `stopped` is written a moment before the directory is free.
-  return lastRun === null || lastRun.state === 'ready' ? 'silent' : 'stopping';
+  return lastRun === null || lastRun.state === 'ready' ? 'unresponsive' : 'stopping';
 }
 
 function stateOfNobody(lastRun: LastRun | null): OfflineState {

@@ -9,9 +9,9 @@ export type OfflineState =
   | 'starting'
   | 'stopping'
   /** It runs and does not answer. */
-  | 'silent'
+  | 'unresponsive'
   /** Another process has the data directory, such as `klatch migrate`. */
-  | 'occupied'
+  | 'locked'
   | 'stopped'
   | 'failed'
   /** Its end was not noted: kill -9, a crash of the machine, no memory left. */
@@ -53,8 +53,8 @@ export function offlineSentence({ state, pid, lastRun }: OfflineStatus): string 
   const since = lastRun === null ? '' : ` for ${ago(new Date(lastRun.since))}`;
   if (state === 'starting') return `starting${process}${since}: it opens its database or brings it up to date`;
   if (state === 'stopping') return `stopping${process}${since}: it finishes what is in hand`;
-  if (state === 'silent') return `runs${process} and does not answer on its control socket`;
-  if (state === 'occupied') return `does not run: another process${process} uses its data directory`;
+  if (state === 'unresponsive') return `runs${process} and does not answer on its control socket`;
+  if (state === 'locked') return `does not run: another process${process} uses its data directory`;
   if (lastRun === null) return 'does not run: none has been started with this data directory';
   return `does not run: ${endOf(lastRun, state)}`;
 }

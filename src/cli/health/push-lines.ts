@@ -76,9 +76,9 @@ export function pushTestLines({ user, devices }: PushTest): string[] {
     category === null ? '-' : because(category, code),
     label ?? '-',
   ]);
-  const gone = devices.some(({ outcome }) => outcome === 'gone');
+  const unregistered = devices.some(({ outcome }) => outcome === 'unregistered');
   return [
     ...formatTable(['DEVICE', 'VENDOR', 'OUTCOME', 'WHY', 'LABEL'], rows),
-    ...(gone ? ['', `What is gone was removed: the app registers it again when ${user} opens it.`] : []),
+    ...(unregistered ? ['', `What is gone was removed: the app registers it again when ${user} opens it.`] : []),
   ];
 }

@@ -69,7 +69,7 @@ export function notReady(): CommandError {
 /** Nobody answers, for a reason that a start does not know more about. */
 export function offlineError(dataDir: string, offline: OfflineStatus): CommandError {
   const where = `the Klatch with the data directory ${dataDir}`;
-  if (['starting', 'stopping', 'silent'].includes(offline.state)) {
+  if (['starting', 'stopping', 'unresponsive'].includes(offline.state)) {
     return new CommandError(exitCodes.unavailable, `${where} is not ready: it ${describe(offline)}`);
   }
   const sentence = `no Klatch runs with the data directory ${dataDir}: start it with \`${startCommand(thisInstallation())}\``;
@@ -78,5 +78,5 @@ export function offlineError(dataDir: string, offline: OfflineStatus): CommandEr
 
 function describe(offline: OfflineStatus): string {
   const sentence = offlineSentence(offline);
-  return offline.state === 'silent' ? sentence : `is ${sentence}`;
+  return offline.state === 'unresponsive' ? sentence : `is ${sentence}`;
 }

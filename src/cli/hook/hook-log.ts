@@ -121,7 +121,7 @@ function onlyLines({ id, group, pending }: Redelivered): string[] {
 
 export function addSkip(hook: Command, context: CommandContext): void {
   const command = hook
-    .command('skip')
+    .command('discard-backlog')
     .description('drop everything that a reverse webhook has still to deliver; it goes on with the next message')
     .addArgument(hookNumber())
     .action((id: number, { json }: { json?: boolean }, self: Command) =>
@@ -136,5 +136,5 @@ export function addSkip(hook: Command, context: CommandContext): void {
         ],
       }),
     );
-  withExamples(withJson(command), ['klatch hook skip 5']);
+  withExamples(withJson(command), ['klatch hook discard-backlog 5']);
 }

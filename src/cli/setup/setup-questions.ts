@@ -70,9 +70,9 @@ export async function askMissing(
 ): Promise<Given> {
   let { answers, database } = given;
   if (given.missing.includes('base-uri')) {
-    const preset = `http://127.0.0.1:${answers.port ?? 9090}`;
+    const defaultValue = `http://127.0.0.1:${answers.port ?? 9090}`;
     const text = 'Public address of the HTTP interface';
-    answers = { ...answers, baseUri: await askFor(prompt, 'http.base-uri', { text, preset }) };
+    answers = { ...answers, baseUri: await askFor(prompt, 'http.base-uri', { text, defaultValue }) };
   }
   if (given.missing.includes('database'))
     database = { ...database, ...(await askDatabase(prompt, await given.offers(), database)) };
@@ -138,27 +138,28 @@ async function askDatabase(prompt: Prompt, offers: DatabaseOffers, flags: Databa
     /^\d{1,3}$/.test(answer) && choices[Number(answer) - 1] !== undefined
       ? null
       : `answer with a number from 1 to ${choices.length}`;
-  const chosen = choices[Number(await prompt.ask({ text: 'Number', preset: '1', check })) - 1]!.answer;
+  const chosen = choices[Number(await prompt.ask({ text: 'Number', defaultValue: '1', check })) - 1]!.answer;
   return chosen ?? askServer(prompt, flags);
 }
 
 /** What the flags say is not asked. */
 async function askServer(prompt: Prompt, flags: DatabaseFlags): Promise<DatabaseFlags> {
-  const presets = databaseDefaults;
+  const defaults = databaseDefaults;
   const host =
-    flags.host ?? (await askFor(prompt, `${POSTGRESQL}.host`, { text: 'Database host', preset: presets.host }));
-  const asPort = { text: 'Database port', preset: String(presets.port) };
+    flags.host ?? (await askFor(prompt, `${POSTGRESQL}.host`, { text: 'Database host', defaultValue: defaults.host }));
+  const asPort = { text: 'Database port', defaultValue: String(defaults.port) };
   const port = flags.port ?? Number(await askFor(prompt, `${POSTGRESQL}.port`, asPort));
-  const db = flags.db ?? (await askFor(prompt, `${POSTGRESQL}.db`, { text: 'Database name', preset: presets.db }));
+  const db =
+    flags.db ?? (await askFor(prompt, `${POSTGRESQL}.db`, { text: 'Database name', defaultValue: defaults.db }));
   const user =
-    flags.user ?? (await askFor(prompt, `${POSTGRESQL}.user`, { text: 'Database user', preset: presets.user }));
+    flags.user ?? (await askFor(prompt, `${POSTGRESQL}.user`, { text: 'Database user', defaultValue: defaults.user }));
   return { embedded: false, host, port, db, user };
 }
 
 async function askFor(
   prompt: Prompt,
   key: SettingKey,
-  question: { text: string; preset?: string; hidden?: boolean },
+  question: { text: string; defaultValue?: string; hidden?: boolean },
 ): Promise<string> {
   return prompt.ask({ ...question, check: (answer) => checkAnswer(key, answer) });
 }

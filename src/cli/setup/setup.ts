@@ -80,7 +80,7 @@ async function setup(context: CommandContext, flag: string | undefined, options:
   requireReadable(file);
   const source = readConfigText(file);
   const asked = {
-    answers: { ...presets(context, source), ...readAnswers(options) },
+    answers: { ...defaults(context, source), ...readAnswers(options) },
     database: readDatabase(context, options),
   };
   refuseContradictions(source, options, asked.database);
@@ -130,7 +130,7 @@ const fileBeside = (programDir: string): string => join(programDir, '../conf/ser
 const isArchive = (): boolean => thisInstallation().kind === 'archive';
 
 /** An unpacked archive keeps its data beside its configuration: any user can run it, and it can be moved as a whole. */
-function presets({ programDir }: CommandContext, source: ConfigText): Answers {
+function defaults({ programDir }: CommandContext, source: ConfigText): Answers {
   const isOwn = isArchive() && source.file === fileBeside(programDir);
   return isOwn && keyState(source, 'data-dir') === 'open' ? { dataDir: '../data' } : {};
 }

@@ -67,10 +67,11 @@ class S3Append {
   /** The tail of the last append is the beginning of the next part. */
   async resume(): Promise<void> {
     const { bucket, key } = this.#target;
-    const { tail, tailName, hasTail } = this.#state;
-    if (tailName !== null && tail > 0) await this.#fill(await bucket.readTail(key, tailName, tail));
+    const { remainder, remainderName, hasRemainder } = this.#state;
+    if (remainderName !== null && remainder > 0)
+      await this.#fill(await bucket.readRemainder(key, remainderName, remainder));
     // From here the upload goes on, so that no row needs those of earlier requests.
-    if (hasTail) await bucket.removeTails(key, tailName);
+    if (hasRemainder) await bucket.removeTails(key, remainderName);
   }
 
   async add(chunk: Buffer): Promise<void> {
@@ -108,8 +109,8 @@ class S3Append {
   }
 
   get #received(): number {
-    const { etags, partBytes, tail } = this.#state;
-    return etags.length * partBytes + tail;
+    const { etags, partBytes, remainder } = this.#state;
+    return etags.length * partBytes + remainder;
   }
 
   /** Called back, the source ends here: what came of it is stored as when its client leaves. */
@@ -154,17 +155,17 @@ class S3Append {
     const uploadId = this.#state.uploadId ?? (await bucket.beginUpload(key));
     if (this.#state.uploadId === null) this.#advance({ uploadId });
     const etag = await bucket.putPart(key, { uploadId, part: this.#state.etags.length + 1 }, body);
-    this.#advance({ etags: [...this.#state.etags, etag], tail: 0, tailName: null });
+    this.#advance({ etags: [...this.#state.etags, etag], remainder: 0, remainderName: null });
   }
 
   async #putTail(body: Buffer): Promise<void> {
     const { bucket, key } = this.#target;
     // Without new bytes it is there as it was.
-    if (body.length === this.#state.tail) return;
+    if (body.length === this.#state.remainder) return;
     // Beside the last one: whoever is killed before this is noted goes on with that, and so does another node.
-    const tailName = randomBytes(TAIL_NAME_BYTES).toString('base64url');
-    await bucket.put(tailKey(key, tailName), body);
-    this.#state = { ...this.#state, tail: body.length, tailName, hasTail: true };
+    const remainderName = randomBytes(TAIL_NAME_BYTES).toString('base64url');
+    await bucket.put(tailKey(key, remainderName), body);
+    this.#state = { ...this.#state, remainder: body.length, remainderName, hasRemainder: true };
   }
 
   async #putLast(body: Buffer): Promise<void> {
@@ -175,7 +176,7 @@ class S3Append {
       const etag = await bucket.putPart(key, { uploadId, part: etags.length + 1 }, body);
       this.#state = { ...this.#state, etags: [...etags, etag] };
     }
-    this.#state = { ...this.#state, tail: 0, tailName: null, isComplete: true };
+    this.#state = { ...this.#state, remainder: 0, remainderName: null, isComplete: true };
   }
 
   #advance(change: Partial<S3State>): void {

@@ -86,7 +86,7 @@ export class S3Bucket {
   }
 
   /** The bytes of an upload's tail. */
-  async readTail(key: FileKey, name: string, bytes: number): Promise<Buffer> {
+  async readRemainder(key: FileKey, name: string, bytes: number): Promise<Buffer> {
     const read = await buffer(await this.read(tailKey(key, name), { start: 0, end: bytes - 1 }));
     if (read.length === bytes) return read;
     throw new NotInStoreError(`${this.#client.description} has lost a part of this upload`);

@@ -18,11 +18,11 @@ const stateSchema = z.object({
   /** What the store calls each part, in order. */
   etags: z.array(z.string()).readonly(),
   /** Bytes of the tail that count. */
-  tail: z.int().nonnegative(),
+  remainder: z.int().nonnegative(),
   /** Which tail they are in: a new one does not take the place of that which is noted. Null: in none. */
-  tailName: z.string().nullable(),
+  remainderName: z.string().nullable(),
   /** There is, or was, an object with a tail. */
-  hasTail: z.boolean(),
+  hasRemainder: z.boolean(),
   /** The last bytes are stored as well: as the last part, or as the file itself. */
   isComplete: z.boolean(),
 });
@@ -31,7 +31,15 @@ export type S3State = z.infer<typeof stateSchema>;
 
 /** Where an upload begins. */
 export function newState(partBytes: number): S3State {
-  return { partBytes, uploadId: null, etags: [], tail: 0, tailName: null, hasTail: false, isComplete: false };
+  return {
+    partBytes,
+    uploadId: null,
+    etags: [],
+    remainder: 0,
+    remainderName: null,
+    hasRemainder: false,
+    isComplete: false,
+  };
 }
 
 /** Throws NotInStoreError for a state that is none of this store's: it was begun in another one. */
@@ -44,8 +52,8 @@ export function readState(state: UploadState): S3State {
 /** The same, of an upload that is to go on from `received`. */
 export function readProgress({ received, state: given }: Progress): S3State {
   const state = readState(given);
-  const { etags, partBytes, tail, isComplete } = state;
-  if (isComplete || etags.length * partBytes + tail === received) return state;
+  const { etags, partBytes, remainder, isComplete } = state;
+  if (isComplete || etags.length * partBytes + remainder === received) return state;
   throw new NotInStoreError('the upload does not stand where its row says');
 }
 

@@ -63,7 +63,7 @@ export class S3Store implements FileStore {
       // The store forgets an upload that it has ended.
       if (!(error instanceof NotInStoreError) || (await this.size(key)) !== progress.received) throw error;
     }
-    if (state.hasTail) await this.#bucket.removeTails(key, null);
+    if (state.hasRemainder) await this.#bucket.removeTails(key, null);
   }
 
   async abort(key: FileKey, state: UploadState | null): Promise<void> {
@@ -126,13 +126,13 @@ export class S3Store implements FileStore {
   }
 
   async #finish(key: FileKey, state: S3State): Promise<void> {
-    const { uploadId, isComplete, tail, etags } = state;
+    const { uploadId, isComplete, remainder, etags } = state;
     if (isComplete && uploadId === null) {
       // Put as a whole already; that it is there is all that is left to be seen.
       if ((await this.size(key)) === null) throw new NotInStoreError(`${this.description} does not have this file`);
       return;
     }
-    if (isComplete || tail === 0) {
+    if (isComplete || remainder === 0) {
       // An upload without parts cannot be ended: an empty file is put.
       if (uploadId !== null && etags.length > 0) return this.#bucket.complete(key, uploadId, etags);
       await this.#bucket.put(key, Buffer.alloc(0));
@@ -141,14 +141,14 @@ export class S3Store implements FileStore {
     }
     const reservation = await this.#partBuffers.take(null);
     try {
-      await this.#finishWithTail(key, state);
+      await this.#finishWithRemainder(key, state);
     } finally {
       reservation.release();
     }
   }
 
-  async #finishWithTail(key: FileKey, { uploadId, etags, tail, tailName }: S3State): Promise<void> {
-    const body = await this.#bucket.readTail(key, tailName!, tail);
+  async #finishWithRemainder(key: FileKey, { uploadId, etags, remainder, remainderName }: S3State): Promise<void> {
+    const body = await this.#bucket.readRemainder(key, remainderName!, remainder);
     if (uploadId === null) {
       await this.#bucket.put(key, body);
       return;

@@ -17,7 +17,7 @@ export interface AuthorizedFile {
   readonly reader: string;
 }
 
-/** Who calls, by their session. Throws `unauthenticated`, `missing_scope` and `too_often`. */
+/** Who calls, by their session. Throws `unauthenticated`, `missing_scope` and `rate_limited`. */
 export async function authenticateForFiles(authenticator: Authenticator, req: Request, scope: Scope): Promise<Caller> {
   const caller = await authenticator.authenticate(req);
   authorizeCaller({ who: 'account', scope }, caller);
@@ -36,7 +36,7 @@ export async function authorizeBySession(
 
 /**
  * The file that a signed address gives. With a session that comes along it has to be that one's: who was sent somebody
- * else's address does not read by it. Throws `link_invalid` and `file_not_found`.
+ * else's address does not read by it. Throws `invalid_link` and `file_not_found`.
  */
 export async function authorizeByLink(
   services: Services,
@@ -47,10 +47,10 @@ export async function authorizeByLink(
   const query = new URLSearchParams(req.url.split('?', 2)[1] ?? '');
   const name = req.params['name'] as string;
   const reader = verifyFileLink(services.fileLinkKey, { id, name }, { query, nowMs: Date.now() });
-  if (reader === null) throw new KlatchError('link_invalid');
+  if (reader === null) throw new KlatchError('invalid_link');
   if (reader.kind === 'account' && req.headers.authorization !== undefined) {
     const caller = requireAccount(await authenticateForFiles(authenticator, req, 'messages:read'));
-    if (caller.accountId !== reader.id) throw new KlatchError('link_invalid');
+    if (caller.accountId !== reader.id) throw new KlatchError('invalid_link');
   }
   const key = `${reader.kind === 'account' ? 'a' : 'g'}${reader.id}`;
   return { file: await findFile(services, id, reader), reader: key };

@@ -27,7 +27,7 @@ export class Downloads {
     this.#services = services;
   }
 
-  /** Answers with the file, a part of it, or that the client has it. Throws `range_invalid` and `too_often`. */
+  /** Answers with the file, a part of it, or that the client has it. Throws `invalid_range` and `rate_limited`. */
   async send(req: Request, res: Response, { file, reader }: AuthorizedFile): Promise<void> {
     const headers = fileHeaders(file);
     if (matchesTag(req.headers['if-none-match'], file.id)) {
@@ -37,7 +37,7 @@ export class Downloads {
     const range = req.method === 'GET' && rangeApplies(req, file) ? rangeOf(req.headers.range, file.size) : 'whole';
     if (range === 'none') {
       res.setHeader('content-range', `bytes */${file.size}`);
-      throw new KlatchError('range_invalid');
+      throw new KlatchError('invalid_range');
     }
     if (req.method === 'HEAD') {
       res.writeHead(200, { ...headers, 'content-length': file.size }).end();
@@ -45,7 +45,7 @@ export class Downloads {
     }
     const release = this.#slots.take(reader);
     if (release === null) {
-      throw new KlatchError('too_often', { sentence: 'Too many downloads are under way; please repeat it later' });
+      throw new KlatchError('rate_limited', { sentence: 'Too many downloads are under way; please repeat it later' });
     }
     try {
       await this.#sendFile(req, res, { file, range, headers });

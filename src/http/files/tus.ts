@@ -61,7 +61,7 @@ export class Tus {
     }
     if (req.headers['tus-resumable'] !== VERSION) {
       res.setHeader('tus-version', VERSION);
-      throw new KlatchError('upload_version');
+      throw new KlatchError('unsupported_tus_version');
     }
     const { accountId } = requireAccount(await authenticateForFiles(this.#authenticator, req, 'messages:write'));
     if (id === undefined) await this.#create(req, res, accountId);

@@ -68,10 +68,10 @@ export class Endpoint {
   }
 
   #tcpServer(tls: EndpointTls | null): Server {
-    const { authenticateWithinMs } = this.#deps.config.live;
+    const { authTimeoutMs } = this.#deps.config.live;
     if (tls === null)
       return createTcpServer({ allowHalfOpen: true, noDelay: true }, (socket) => this.#acceptTcp(socket));
-    const options = { ...tls.files, allowHalfOpen: true, noDelay: true, handshakeTimeout: authenticateWithinMs };
+    const options = { ...tls.files, allowHalfOpen: true, noDelay: true, handshakeTimeout: authTimeoutMs };
     const server = createTlsServer(options, (socket) => this.#acceptTcp(socket));
     // A handshake that takes too long is told and left open.
     server.on('tlsClientError', (_error, socket) => socket.destroy());
@@ -83,12 +83,12 @@ export class Endpoint {
     const { live, http } = this.#deps.config;
     const options = {
       connectionsCheckingInterval: TIMEOUT_CHECK_MS,
-      requestTimeout: live.authenticateWithinMs,
-      headersTimeout: live.authenticateWithinMs,
+      requestTimeout: live.authTimeoutMs,
+      headersTimeout: live.authTimeoutMs,
       maxHeaderSize: http.maxHeaderBytes,
       noDelay: true,
     };
-    const secure = { ...options, ...tls?.files, handshakeTimeout: live.authenticateWithinMs };
+    const secure = { ...options, ...tls?.files, handshakeTimeout: live.authTimeoutMs };
     const server =
       tls === null
         ? createHttpServer(options, respondUpgradeRequired)
@@ -109,7 +109,7 @@ export class Endpoint {
     const rejection = sessions.quotas.acquire(source, proxies.has(address));
     if (rejection !== null) {
       sessions.counts.rejected[rejection] += 1;
-      TcpConnection.refuse(socket, 'tooMany');
+      TcpConnection.refuse(socket, 'too_many_connections');
       return;
     }
     const connection = new TcpConnection(socket, {

@@ -3,10 +3,10 @@ import { isUtf8 } from 'node:buffer';
 const LF = 0x0a;
 const CR = 0x0d;
 const FIRST_BYTES = 512;
-const TOO_LARGE = { problem: 'tooLarge' } as const;
+const TOO_LARGE = { problem: 'too_large' } as const;
 
 /** What a chunk brought: a line, or why there is none. */
-type LineEvent = { readonly text: string } | { readonly problem: 'tooLarge' | 'notJson' };
+type LineEvent = { readonly text: string } | { readonly problem: 'too_large' | 'invalid_json' };
 
 /**
  * Lines out of chunks that are torn anywhere. An unfinished line is copied into a buffer that doubles, so that neither
@@ -44,7 +44,7 @@ export class LineReader {
   #readLine(chunk: Buffer, start: number, end: number): LineEvent {
     const line = this.#joinLine(chunk.subarray(start, end));
     if (line.length > this.maxBytes) return TOO_LARGE;
-    return isUtf8(line) ? { text: line.toString('utf8') } : { problem: 'notJson' };
+    return isUtf8(line) ? { text: line.toString('utf8') } : { problem: 'invalid_json' };
   }
 
   #joinLine(last: Buffer): Buffer {

@@ -8,11 +8,11 @@ import { drained } from './tcp-connection.ts';
 
 /** What the library would close with by itself, and what that means here. */
 const PROTOCOL_ERRORS: Readonly<Record<number, CloseReason>> = {
-  1002: 'notJson',
-  1003: 'notJson',
-  1007: 'notJson',
-  1008: 'tooLarge',
-  1009: 'tooLarge',
+  1002: 'invalid_json',
+  1003: 'invalid_json',
+  1007: 'invalid_json',
+  1008: 'too_large',
+  1009: 'too_large',
 };
 
 /**
@@ -135,7 +135,7 @@ export class WebSocketConnection implements LiveConnection {
   /** A text arrived. */
   onMessage(data: Buffer, isBinary: boolean): void {
     if (!this.#isOpen) return;
-    if (isBinary) this.#listener?.onProtocolError('notJson');
+    if (isBinary) this.#listener?.onProtocolError('invalid_json');
     else this.#listener?.onText(data.toString('utf8'));
   }
 

@@ -14,9 +14,9 @@ const CLOSE_TIMEOUT_MS = 10_000;
 const MAX_FRAGMENTS = 1_024;
 
 const REJECTION_RESPONSES: Readonly<Record<ConnectionRejection, readonly [status: number, sentence: string]>> = {
-  'too many': [503, 'There are too many connections; please try again later'],
-  'too many waiting': [503, 'Too many connections have not said who they are; please try again later'],
-  'too many of one source': [503, 'Too many connections from your network have not said who they are'],
+  too_many_connections: [503, 'There are too many connections; please try again later'],
+  too_many_unauthenticated: [503, 'Too many connections have not said who they are; please try again later'],
+  too_many_from_source: [503, 'Too many connections from your network have not said who they are'],
   stopping: [503, 'The server is stopping; please try again'],
   origin: [403, 'Web pages of this origin may not connect: live.origins lists those that may'],
 };

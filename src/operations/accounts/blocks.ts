@@ -21,7 +21,7 @@ export const addBlock = defineOperation({
   output: blockSchema,
   who: 'person',
   scope: null,
-  errors: ['limit_reached', 'not_found'],
+  errors: ['quota_exceeded', 'not_found'],
   run: async ({ database }, { user }, caller) => {
     const { accountId } = requireAccount(caller);
     return database.general.transaction(async (tx) => {
@@ -30,7 +30,7 @@ export const addBlock = defineOperation({
       const { id, nick } = await requireActiveAccount(tx, user);
       if (id === accountId) throw new KlatchError('invalid_input', { sentence: 'user: nobody can block themselves' });
       if ((await countBlocks(tx, accountId)) >= MAX_BLOCKS) {
-        throw new KlatchError('limit_reached', { sentence: `At most ${MAX_BLOCKS} accounts can be blocked` });
+        throw new KlatchError('quota_exceeded', { sentence: `At most ${MAX_BLOCKS} accounts can be blocked` });
       }
       await insertBlock(tx, accountId, id);
       return { user: nick, id };

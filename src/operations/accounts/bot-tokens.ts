@@ -45,7 +45,7 @@ export const createToken = defineOperation({
   }),
   who: 'person',
   scope: null,
-  errors: ['limit_reached', 'not_found'],
+  errors: ['quota_exceeded', 'not_found'],
   run: async ({ database }, { bot, scopes: wanted, label, expires_in_s: validS }, caller) => {
     const { accountId: ownerId } = requireAccount(caller);
     const own = scopes.filter((scope) => wanted.includes(scope));
@@ -59,7 +59,7 @@ export const createToken = defineOperation({
       }
       if ((await countSessions(tx, accountId)) >= MAX_TOKENS) {
         const sentence = `A bot has at most ${MAX_TOKENS} tokens: revoke one first`;
-        throw new KlatchError('limit_reached', { sentence });
+        throw new KlatchError('quota_exceeded', { sentence });
       }
       const id = await insertSession(tx, { accountId, tokenHash, label, scopes: own, expiresAt });
       return { id, bot: nick, token, scopes: own, label, expires_at: expiresAt?.toISOString() ?? null };

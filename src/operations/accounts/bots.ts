@@ -33,7 +33,7 @@ export const createBot = defineOperation({
   output: z.object({ id: z.int(), nick: z.string(), name: z.string() }),
   who: 'person',
   scope: null,
-  errors: ['limit_reached', 'nick_taken'],
+  errors: ['quota_exceeded', 'nick_taken'],
   run: async ({ database, config }, { nick, name = nick }, caller) => {
     const { accountId: ownerId } = requireAccount(caller);
     const most = config.limits.botsPerUser;
@@ -42,7 +42,7 @@ export const createBot = defineOperation({
         if ((await lockActiveAccount(tx, ownerId)) === null) throw new KlatchError('unauthenticated');
         if ((await countBots(tx, ownerId)) >= most) {
           const sentence = `A person has at most ${most} bots (limits.bots-per-user); removed ones count for a day`;
-          throw new KlatchError('limit_reached', { sentence });
+          throw new KlatchError('quota_exceeded', { sentence });
         }
         return { id: await insertBot(tx, { ownerId, nick, name }), nick, name };
       });

@@ -32,7 +32,7 @@ interface DeviceTokenInput {
 
 /**
  * What a device is known by, in the one form that it has. Throws `invalid_input` for what its vendor cannot have given
- * out, and `hook_address` for an endpoint that the address policy refuses; no sentence holds what was given.
+ * out, and `hook_address_forbidden` for an endpoint that the address policy refuses; no sentence holds what was given.
  */
 export function parseDeviceToken({ kind, token, subscription }: DeviceTokenInput, policy: AddressPolicy): DeviceToken {
   if (kind === 'web') {
@@ -100,7 +100,7 @@ function parseEndpoint(text: string, policy: AddressPolicy): string {
     const sentence =
       `subscription.endpoint: the address policy refuses this host (${rule}): ` +
       'the administrator can allow it with delivery.allow in server.conf';
-    throw new KlatchError('hook_address', { sentence });
+    throw new KlatchError('hook_address_forbidden', { sentence });
   }
   if (url.protocol === 'http:' && !policy.listsHostExplicitly(url.hostname)) {
     throw invalidEndpoint('must begin with https:// (http:// is for hosts that delivery.allow names)');

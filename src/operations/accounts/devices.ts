@@ -66,7 +66,7 @@ export const registerDevice = defineOperation({
   output: deviceSchema,
   who: 'person',
   scope: null,
-  errors: ['hook_address', 'too_often'],
+  errors: ['hook_address_forbidden', 'rate_limited'],
   run: async (
     { config, database, policy, sealer, push },
     { kind, token, subscription, app = null, label = null },
@@ -102,7 +102,7 @@ async function register(tx: Transaction, device: NewDevice, keep: number): Promi
     await deleteSurplusDevices(tx, accountId, keep);
     return registered;
   }
-  throw new KlatchError('too_often', {
+  throw new KlatchError('rate_limited', {
     sentence: 'Somebody else registers this device at the same time; please repeat it later',
   });
 }

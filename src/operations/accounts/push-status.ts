@@ -30,7 +30,7 @@ const vendorSchema = z.object({
   /** Devices that the vendor did not know any more. */
   removed: z.int(),
   refused: z.int(),
-  /** Given up after push.give-up-after. */
+  /** Given up after push.ttl. */
   expired: z.int(),
   last_error: z.object({ category: z.string(), code: z.int().nullable(), at: z.string() }).nullable(),
   /** Until when nothing is sent because of a problem of the vendor as a whole; null: it is sent. */

@@ -13,7 +13,7 @@ const testedSchema = z.object({
    * delivered: its vendor took it. gone: its vendor does not know it any more, and it was removed. refused: no repeat
    * helps. failed: a message would be sent again.
    */
-  outcome: z.enum(['delivered', 'gone', 'refused', 'failed']),
+  outcome: z.enum(['delivered', 'unregistered', 'refused', 'failed']),
   /** Why; docs/push.md has them all. */
   category: z.string().nullable(),
   /** The vendor's status, where it gave one. */

@@ -20,7 +20,7 @@ const ADDRESS_TAKEN = 'address: it belongs to another account';
 const stateSchema = z.object({ user: z.string(), id: z.int(), deactivated: z.boolean() });
 
 export const updateUser = defineOperation({
-  name: 'users.update',
+  name: 'accounts.update',
   summary:
     'Change an account: its name, whether the person is an administrator of the installation, the address to sign in with.',
   input: z
@@ -63,7 +63,7 @@ export const updateUser = defineOperation({
 });
 
 export const deactivateUser = defineOperation({
-  name: 'users.deactivate',
+  name: 'accounts.deactivate',
   summary:
     'Take an account out of use, and the bots that it owns: their sessions and tokens end, what they have written stays.',
   input: z.strictObject({ user: nickSchema }),
@@ -83,7 +83,7 @@ export const deactivateUser = defineOperation({
 });
 
 export const activateUser = defineOperation({
-  name: 'users.activate',
+  name: 'accounts.activate',
   summary: 'Take an account back into use. Its bots stay as they are: each is activated by its own nick.',
   input: z.strictObject({ user: nickSchema }),
   output: stateSchema,

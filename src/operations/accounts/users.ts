@@ -10,7 +10,7 @@ import { groupReference, groupRoleSchema, installationRoleSchema } from '../core
 import { nickSchema, titleSchema } from '../core/schemas.ts';
 
 export const createUser = defineOperation({
-  name: 'users.create',
+  name: 'accounts.create',
   summary: 'Create an account for a person.',
   input: z.strictObject({ nick: nickSchema, name: titleSchema.optional(), admin: z.boolean().default(false) }),
   output: z.object({ id: z.int(), nick: z.string(), name: z.string(), role: z.enum(['admin', 'user']) }),
@@ -30,7 +30,7 @@ export const createUser = defineOperation({
 });
 
 export const listUsers = defineOperation({
-  name: 'users.list',
+  name: 'accounts.list',
   summary: 'List the accounts of people and bots by nick, a page at a time; with a group, its members.',
   input: z.strictObject({
     after: z.string().max(64).default(''),

@@ -46,13 +46,13 @@ export const signUp = defineOperation({
   who: 'anybody',
   scope: null,
   errors: [
-    'activation_over',
+    'activation_expired',
     'group_archived',
-    'invite_invalid',
-    'limit_reached',
+    'invalid_invite',
+    'quota_exceeded',
     'nick_taken',
     'registration_closed',
-    'too_often',
+    'rate_limited',
   ],
   run: async (services, { transaction, nick, name = nick, invite, label }, caller) => {
     const { config, activations } = services;
@@ -72,7 +72,7 @@ export const signUp = defineOperation({
     } catch (error) {
       if (violates(error, 'account_nick_key')) throw new KlatchError('nick_taken', { cause: error });
       // Somebody proved the same address by another transaction, and was faster.
-      if (violates(error, 'account_address_pkey')) throw new KlatchError('activation_over', { cause: error });
+      if (violates(error, 'account_address_pkey')) throw new KlatchError('activation_expired', { cause: error });
       throw error;
     }
   },
@@ -85,9 +85,9 @@ async function createAccount(
   { transactionHash, nick, name, label, invite }: SignUp,
 ): Promise<OpenedSession> {
   const address = await endVerified(tx, transactionHash);
-  if (address === null) throw new KlatchError('activation_over');
+  if (address === null) throw new KlatchError('activation_expired');
   if ((await findAddressHolder(tx, address)) !== null) {
-    throw new KlatchError('activation_over', { sentence: 'This address has an account by now: sign in with it' });
+    throw new KlatchError('activation_expired', { sentence: 'This address has an account by now: sign in with it' });
   }
   const accountId = await insertAccount(tx, { kind: 'user', nick, name, role: 'user' });
   await insertAddress(tx, accountId, address);

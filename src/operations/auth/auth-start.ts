@@ -52,7 +52,7 @@ export const startSignIn = defineOperation({
   }),
   who: 'anybody',
   scope: null,
-  errors: ['invite_invalid', 'provider_away', 'too_often'],
+  errors: ['invalid_invite', 'provider_unavailable', 'rate_limited'],
   run: async (services, { address: text, provider: name, invite }, caller) => {
     const { activations, database, config } = services;
     const source = callerSource(caller);
@@ -136,12 +136,12 @@ function enforceLimits(
   counts: ActivationCounts,
   { config, budgets, refused }: { config: Config; budgets: Budgets; refused: ActivationMetrics['refused'] },
 ): void {
-  const { codesPerSource, codesPerAddress } = config.limits;
+  const { codesPerIp, codesPerAddress } = config.limits;
   const reject = (reason: keyof ActivationMetrics['refused'], sentence: string): never => {
     refused[reason] += 1;
-    throw new KlatchError('too_often', { sentence });
+    throw new KlatchError('rate_limited', { sentence });
   };
-  if (counts.ofSource >= codesPerSource || counts.ofSite >= codesPerSource * SOURCES_PER_SITE) {
+  if (counts.ofSource >= codesPerIp || counts.ofSite >= codesPerIp * SOURCES_PER_SITE) {
     reject('source', 'Too many codes were asked for from your network in the last hour; please try again later');
   }
   if (counts.sinceLastMs !== null && counts.sinceLastMs < RESEND_INTERVAL_MS) {

@@ -61,7 +61,7 @@ export const verifySignIn = defineOperation({
   output: z.discriminatedUnion('status', [signedInSchema, signUpSchema]),
   who: 'anybody',
   scope: null,
-  errors: ['activation_over', 'code_wrong', 'forbidden', 'provider_away', 'too_often'],
+  errors: ['activation_expired', 'invalid_code', 'forbidden', 'provider_unavailable', 'rate_limited'],
   run: (services, { transaction, code, link, label }, caller) => {
     const source = callerSource(caller);
     if (source !== null) services.activations.checkRateLimit(source);
@@ -70,11 +70,11 @@ export const verifySignIn = defineOperation({
   },
 });
 
-/** One use: who comes second gets `activation_over`, as with a link that never was. */
+/** One use: who comes second gets `activation_expired`, as with a link that never was. */
 async function signInByLink(services: Services, link: string, label: string | undefined): Promise<SignedIn> {
   const { database, config, activations } = services;
   const expired = (): KlatchError =>
-    new KlatchError('activation_over', { sentence: 'This sign-in link was used, is over, or never existed' });
+    new KlatchError('activation_expired', { sentence: 'This sign-in link was used, is over, or never existed' });
   const token = parseLinkToken(link);
   if (token === null) throw expired();
   const opened = await withSessionRevocation(services, (revokesSessionsOf) =>
@@ -101,7 +101,7 @@ async function signInByCode(
   const opened = await withSessionRevocation(services, (revokesSessionsOf) =>
     database.general.transaction(async (tx) => {
       const address = await markVerified(tx, transactionHash);
-      if (address === null) throw new KlatchError('activation_over');
+      if (address === null) throw new KlatchError('activation_expired');
       const holder = await findAddressHolder(tx, address);
       if (holder === null) return null;
       const { accountId } = holder;
@@ -131,15 +131,15 @@ async function gateVerifier(
   return database.general.run((sql) => findVerifier(sql, transactionHash));
 }
 
-/** Takes an attempt, then looks at the code. Throws `activation_over`, `code_wrong`, `provider_away`. */
+/** Takes an attempt, then looks at the code. Throws `activation_expired`, `invalid_code`, `provider_unavailable`. */
 async function requireCorrectCode(services: Services, transactionHash: string, code: string): Promise<void> {
   const { database, activations } = services;
   const attempted = await database.general.run((sql) => takeAttempt(sql, transactionHash));
-  if (attempted === null) throw new KlatchError('activation_over');
+  if (attempted === null) throw new KlatchError('activation_expired');
   const { kind, provider: name, attemptsLeft } = attempted;
   const provider = activations.choose(kind, name);
   // The configuration was changed since the code was sent.
-  if (provider === null) throw new KlatchError('activation_over');
+  if (provider === null) throw new KlatchError('activation_expired');
   let isCorrect: boolean;
   try {
     const verifier =
@@ -152,5 +152,5 @@ async function requireCorrectCode(services: Services, transactionHash: string, c
   if (isCorrect) return;
   activations.metrics.codeFailures += 1;
   const left = attemptsLeft === 0 ? 'this was the last attempt, begin again' : `attempts left: ${attemptsLeft}`;
-  throw new KlatchError('code_wrong', { sentence: `This is not the code that was sent; ${left}` });
+  throw new KlatchError('invalid_code', { sentence: `This is not the code that was sent; ${left}` });
 }

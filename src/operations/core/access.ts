@@ -56,7 +56,7 @@ export class TokenCache {
 
   constructor(pool: Pick<Pool, 'run'>, bus: Bus, limits: LimitsConfig) {
     this.#pool = pool;
-    this.#unknown = new BoundedCache(limits.unknownTokens, { ttl: limits.unknownTokenMemoryMs });
+    this.#unknown = new BoundedCache(limits.unknownTokenCache, { ttl: limits.unknownTokenTtlMs });
     bus.subscribe({
       tokensRevoked: (hashes) => this.#evict(new Set(hashes)),
       resync: () => {

@@ -68,9 +68,9 @@ export class Activations {
     this.#log = parts.log;
   }
 
-  /** Counts a step of signing in. Throws `too_often` for a source that takes too many. */
+  /** Counts a step of signing in. Throws `rate_limited` for a source that takes too many. */
   checkRateLimit(source: SourceKey): void {
-    if (this.#rateLimiter.reserve(source, 0) === null) throw new KlatchError('too_often');
+    if (this.#rateLimiter.reserve(source, 0) === null) throw new KlatchError('rate_limited');
   }
 
   /** The first provider that serves such addresses, or the one that is asked for. */
@@ -79,7 +79,7 @@ export class Activations {
   }
 
   /**
-   * Throws `provider_away` when the provider can send nothing at this moment. It is asked in the same way for every
+   * Throws `provider_unavailable` when the provider can send nothing at this moment. It is asked in the same way for every
    * address, known or not, and only from time to time.
    */
   async requireHealthy(provider: CodeProvider): Promise<void> {
@@ -95,7 +95,7 @@ export class Activations {
       current.untilMs = performance.now() + (isHealthy ? HEALTHY_TTL_MS : UNHEALTHY_TTL_MS);
     if (isHealthy) return;
     this.metrics.refused.provider += 1;
-    throw new KlatchError('provider_away');
+    throw new KlatchError('provider_unavailable');
   }
 
   /** A new code for an activation, and what this server will know it by; null where the provider judges it. */
@@ -130,7 +130,7 @@ export class Activations {
     this.#log.warn('codes are not sent: as many were sent in the last hour as limits.codes-per-hour allows');
   }
 
-  /** Whether the code is right. Throws `provider_away` when the gate cannot say. */
+  /** Whether the code is right. Throws `provider_unavailable` when the gate cannot say. */
   async checkCode(
     provider: CodeProvider,
     { transactionHash, verifier, code }: { transactionHash: string; verifier: string | null; code: string },
@@ -182,7 +182,7 @@ export class Activations {
 
   #unavailable(provider: CodeProvider, error: unknown): KlatchError {
     this.#log.warn('a provider of codes is away', { provider: provider.name, ...reasonOf(error) });
-    return new KlatchError('provider_away', { cause: error });
+    return new KlatchError('provider_unavailable', { cause: error });
   }
 }
 

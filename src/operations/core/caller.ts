@@ -37,9 +37,9 @@ export interface AccountCaller {
 /** What a client says it has of its conversations when it begins to follow them. */
 export interface SubscribeRequest {
   /** Up to which change the client has each of these; it gets what is behind that, in order. */
-  readonly known: ReadonlyMap<ConversationId, Rev>;
+  readonly since: ReadonlyMap<ConversationId, Rev>;
   /** Where to begin in conversations that it does not name: with the next change, or with the first one. */
-  readonly others: 'now' | 'start';
+  readonly default: 'now' | 'start';
 }
 
 /** Where the stream of a conversation begins: behind this change. */
@@ -60,7 +60,7 @@ export interface SubscribeResult {
 
 /** A live connection as operations see it; the connection itself is `live/session.ts`. */
 export interface LiveSession {
-  /** From now on the connection acts as this caller. Throws `limit_reached` past the connections of one account. */
+  /** From now on the connection acts as this caller. Throws `quota_exceeded` past the connections of one account. */
   authenticated(caller: AccountCaller): void;
   /** A token was presented that holds nothing: resolves when that may be told. */
   rejected(): Promise<void>;

@@ -29,7 +29,7 @@ const REQUIRED_RANKS = { member: 1, 'group-admin': 2, 'group-owner': 3 } as cons
 
 /**
  * Finds what the input names and what the caller may do there. Throws `not_found` where the caller is no member, whether
- * it exists or not; `forbidden` for members without the role; `groups_only` for what a private conversation cannot have.
+ * it exists or not; `forbidden` for members without the role; `not_a_group` for what a private conversation cannot have.
  */
 export async function authorize(
   services: Services,
@@ -88,7 +88,7 @@ function checkRole(
   const isOverride = isAdministrator(caller) && (caller.kind === 'system' || on !== 'conversation');
   const role = status.role ?? (isOverride && kind === 'group' ? 'administrator' : null);
   if (role === null) throw notFound();
-  if (kind === 'private' && on !== 'conversation') throw new KlatchError('groups_only');
+  if (kind === 'private' && on !== 'conversation') throw new KlatchError('not_a_group');
   const rank = isOverride ? ROLE_RANKS.administrator : ROLE_RANKS[role];
   const required = REQUIRED_RANKS[who as keyof typeof REQUIRED_RANKS];
   if (rank < required) {

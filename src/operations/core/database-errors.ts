@@ -12,17 +12,18 @@ const TRANSIENT_SQLSTATE = /^(?:25006|40|53|55P03|57|58)/;
 /** The public error for what the database or the store of files failed with; anything unexpected becomes `internal` with its cause. */
 export function publicError(error: unknown): KlatchError {
   if (error instanceof KlatchError) return error;
-  if (error instanceof DatabaseUnavailableError) return new KlatchError('database_away', { cause: error });
+  if (error instanceof DatabaseUnavailableError) return new KlatchError('database_unavailable', { cause: error });
   if (error instanceof CommitUnknownError) return new KlatchError('outcome_unknown', { cause: error });
-  if (error instanceof IntakeFullError) return new KlatchError('intake_full', { cause: error });
+  if (error instanceof IntakeFullError) return new KlatchError('overloaded', { cause: error });
   if (error instanceof PoisonMessageError) {
     return new KlatchError('invalid_input', { sentence: 'The database cannot store this message', cause: error });
   }
-  if (error instanceof StoreUnavailableError) return new KlatchError('store_away', { cause: error });
-  if (error instanceof StoreFullError) return new KlatchError('store_full', { cause: error });
+  if (error instanceof StoreUnavailableError) return new KlatchError('storage_unavailable', { cause: error });
+  if (error instanceof StoreFullError) return new KlatchError('storage_full', { cause: error });
   if (error instanceof NotInStoreError) return new KlatchError('file_not_found', { cause: error });
   const state = sqlState(error);
-  if (state !== null && TRANSIENT_SQLSTATE.test(state)) return new KlatchError('database_away', { cause: error });
+  if (state !== null && TRANSIENT_SQLSTATE.test(state))
+    return new KlatchError('database_unavailable', { cause: error });
   return new KlatchError('internal', { cause: error });
 }
 
@@ -36,7 +37,7 @@ export async function translateReadErrors<T>(work: Promise<T>): Promise<T> {
   try {
     return await work;
   } catch (error) {
-    if (error instanceof CommitUnknownError) throw new KlatchError('database_away', { cause: error });
+    if (error instanceof CommitUnknownError) throw new KlatchError('database_unavailable', { cause: error });
     throw error;
   }
 }

@@ -2,7 +2,7 @@ import type { JsonLimits } from './json-limits.ts';
 
 /** The most that a body may be, checked before it is parsed. */
 export interface BodyLimits extends JsonLimits {
-  /** After decompression; `http.max-body` where that is less. */
+  /** After decompression; `http.max-body-size` where that is less. */
   readonly bytes: number;
   /** Whether it may come compressed; then it may expand as far as `maxExpandedBytes` says. */
   readonly compressed: boolean;
@@ -35,10 +35,10 @@ export const POST_LIMITS: BodyLimits = {
 /** What registers and changes a reverse webhook; the longest list has 100 message ids. */
 export const HOOK_LIMITS: BodyLimits = { bytes: NO_LIMIT, compressed: true, depth: 8, values: 500, shapes: 500 };
 
-/** JSON-RPC texts, of which nobody knows the method yet: `live.follow` names up to 20,000 conversations. */
+/** JSON-RPC texts, of which nobody knows the method yet: `live.subscribe` names up to 20,000 conversations. */
 export const FRAME_LIMITS: JsonLimits = { depth: 16, values: 25_000, shapes: 1_000 };
 
-/** `live.follow`, which takes as much as a frame may be. */
+/** `live.subscribe`, which takes as much as a frame may be. */
 export const SUBSCRIBE_LIMITS: BodyLimits = { ...SESSION_LIMITS, ...FRAME_LIMITS, bytes: NO_LIMIT };
 
 /** Frames before signing in. */

@@ -14,12 +14,12 @@ const MAX_TYPING = 10_000;
 export function createRateLimiters(
   limits: LimitsConfig,
 ): Pick<Services, 'sessionLimiter' | 'typingLimiter' | 'parseBudget' | 'registrationLimiter' | 'hookChangeLimiter'> {
-  const { sessionRate, sessionBurst, registrationsPerMinute, hookChangesPerMinute, parseTimeMs } = limits;
+  const { sessionRate, sessionBurst, hookRegistrationsPerMinute, hookChangesPerMinute, parseTimeMs } = limits;
   return {
     sessionLimiter: new RateLimiter({ perSecond: sessionRate, burst: sessionBurst, keys: MAX_SESSIONS }),
     parseBudget: new ParseBudget(parseTimeMs),
     typingLimiter: new RateLimiter({ perSecond: TYPING_PER_SECOND, burst: TYPING_PER_SECOND, keys: MAX_TYPING }),
-    registrationLimiter: perMinute(registrationsPerMinute, MAX_REGISTERING_GROUPS),
+    registrationLimiter: perMinute(hookRegistrationsPerMinute, MAX_REGISTERING_GROUPS),
     hookChangeLimiter: perMinute(hookChangesPerMinute, MAX_CHANGING_GROUPS),
   };
 }

@@ -15,9 +15,9 @@ export class SearchLimiter {
   });
   readonly #running = new Set<AccountId>();
 
-  /** Runs a search of the person. Throws `too_often` instead while another one of theirs is under way, or past the rate. */
+  /** Runs a search of the person. Throws `rate_limited` instead while another one of theirs is under way, or past the rate. */
   async run<T>(person: AccountId, search: () => Promise<T>): Promise<T> {
-    if (this.#running.has(person) || this.#rate.reserve(person, 0) === null) throw new KlatchError('too_often');
+    if (this.#running.has(person) || this.#rate.reserve(person, 0) === null) throw new KlatchError('rate_limited');
     this.#running.add(person);
     try {
       return await search();

@@ -49,9 +49,9 @@ export const commonErrors: readonly ErrorCode[] = [
   'invalid_input',
   'too_large',
   'unsupported_media',
-  'too_often',
+  'rate_limited',
   'request_timeout',
-  'database_away',
+  'database_unavailable',
   'outcome_unknown',
   'starting',
   'stopping',
@@ -130,6 +130,6 @@ function errorsOf({ who, on, scope, errors }: Operation): readonly ErrorCode[] {
   if (scope !== null || who === 'member' || who === 'group-admin' || who === 'group-owner') all.add('missing_scope');
   if (who !== 'anybody' && who !== 'account' && who !== 'member') all.add('forbidden');
   if (on !== null) all.add('not_found');
-  if (on === 'group' || on === 'hook') all.add('groups_only');
+  if (on === 'group' || on === 'hook') all.add('not_a_group');
   return (Object.keys(errorKinds) as ErrorCode[]).filter((code) => all.has(code));
 }

@@ -9,7 +9,7 @@ interface Field {
   /** Whether it is always there, or has to be. */
   readonly required: boolean;
   /** The value of one that is not given, as JSON; null without such. */
-  readonly preset: string | null;
+  readonly defaultValue: string | null;
   readonly description: string;
 }
 
@@ -27,7 +27,7 @@ export function fieldsOf(schema: JsonSchema, prefix = ''): readonly Field[] {
       path,
       type: typeOf(property),
       required: required.has(key),
-      preset: property.default === undefined ? null : JSON.stringify(property.default),
+      defaultValue: property.default === undefined ? null : JSON.stringify(property.default),
       description: property.description ?? '',
     };
     return [field, ...innerFields(property, path)];

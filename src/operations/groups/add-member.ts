@@ -9,7 +9,7 @@ import { userNotFound } from '../core/account-reference.ts';
 
 /**
  * Makes an account a member of a group that it is not in: the bounds are counted beneath the locks of head and account,
- * and what was said before it came counts as read. Throws `limit_reached`, and `not_found` for a deactivated account.
+ * and what was said before it came counts as read. Throws `quota_exceeded`, and `not_found` for a deactivated account.
  */
 export async function addToGroup(
   { limits, group }: { limits: LimitsConfig; group: LockedGroup },
@@ -19,7 +19,7 @@ export async function addToGroup(
   const { tx, conversationId, head } = group;
   if ((await countMembers(tx, conversationId)) >= limits.membersPerGroup) {
     const sentence = `A group has at most ${limits.membersPerGroup} members (limits.members-per-group)`;
-    throw new KlatchError('limit_reached', { sentence });
+    throw new KlatchError('quota_exceeded', { sentence });
   }
   requireQuota(limits, account.nick, { counts: await lockMembershipCounts(tx, account), requested });
   await insertMember(tx, { conversationId, accountId: account.id, role, readSeq: head.lastSeq, requested });
@@ -46,7 +46,7 @@ export async function lockMembershipCounts(
  */
 const ADDED_FACTOR = 10;
 
-/** Throws `limit_reached` for an account that is in as many conversations as it may be. */
+/** Throws `quota_exceeded` for an account that is in as many conversations as it may be. */
 export function requireQuota(
   { groupsPerUser }: LimitsConfig,
   nick: string,
@@ -55,9 +55,9 @@ export function requireQuota(
   if (requested) {
     if (counts.requested < groupsPerUser) return;
     const sentence = `${nick} is in ${counts.requested} groups and conversations already, as many as one may be in (limits.groups-per-user)`;
-    throw new KlatchError('limit_reached', { sentence });
+    throw new KlatchError('quota_exceeded', { sentence });
   }
   if (counts.added < groupsPerUser * ADDED_FACTOR) return;
   const sentence = `Others have added ${nick} to ${counts.added} groups already, as many as they may (${ADDED_FACTOR} times limits.groups-per-user): send an invitation instead`;
-  throw new KlatchError('limit_reached', { sentence });
+  throw new KlatchError('quota_exceeded', { sentence });
 }

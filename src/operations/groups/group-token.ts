@@ -13,7 +13,7 @@ import type { Services } from '../core/services.ts';
 const tokenSchema = z.object({ group: z.int(), token: z.string(), webhook: z.string() });
 
 export const showToken = defineConversationOperation({
-  name: 'groups.token',
+  name: 'groups.show-token',
   summary: "Show a group's integration token and webhook URL.",
   input: z.strictObject({ group: groupReference }),
   output: tokenSchema,
@@ -46,7 +46,10 @@ export const rotateToken = defineConversationOperation({
         replaceGroupToken(services, group),
       );
     } catch (error) {
-      throw unknownOutcome(error, 'The token may have been replaced: look at it before you repeat it (groups.token)');
+      throw unknownOutcome(
+        error,
+        'The token may have been replaced: look at it before you repeat it (groups.show-token)',
+      );
     }
     return tokenResponse(services, access.conversationId, token);
   },

@@ -45,7 +45,7 @@ export const createGroup = defineOperation({
   output: groupInfoSchema,
   who: 'account',
   scope: 'groups:write',
-  errors: ['forbidden', 'not_found', 'limit_reached'],
+  errors: ['forbidden', 'not_found', 'quota_exceeded'],
   run: async (services, { title, about, public: isPublic = false, owner: named }, caller) => {
     if (named !== undefined && !isAdministrator(caller)) {
       const sentence = 'owner: only administrators make groups for others; create it, then use groups.transfer';
@@ -120,7 +120,7 @@ export const groupInfo = defineConversationOperation({
 });
 
 export const listAllGroups = defineOperation({
-  name: 'groups.list',
+  name: 'groups.list-all',
   summary: 'List groups by number, a page at a time.',
   input: z.strictObject({
     after: z.int().min(0).default(0),

@@ -25,17 +25,17 @@ export const previewInvite = defineOperation({
   output: previewSchema,
   who: 'anybody',
   scope: null,
-  errors: ['invite_invalid'],
+  errors: ['invalid_invite'],
   run: async (services, { invite }) => showInvite(services, invite),
 });
 
-/** To which group an invitation is. Throws `invite_invalid`, for an archived group's as well. */
+/** To which group an invitation is. Throws `invalid_invite`, for an archived group's as well. */
 export async function showInvite({ database }: Services, linkOrToken: string): Promise<InvitePreview> {
   return translateReadErrors(
     database.general.run(async (sql) => {
       const { conversationId, createdBy, expiresAt } = await requireInvite(sql, linkOrToken);
       const group = await findGroup(sql, conversationId);
-      if (group === null || group.archivedAt !== null) throw new KlatchError('invite_invalid');
+      if (group === null || group.archivedAt !== null) throw new KlatchError('invalid_invite');
       const { title, about, members } = group;
       return {
         group: { title, about, members },

@@ -55,11 +55,11 @@ export function inviteTokenOf(linkOrToken: string): string {
   return linkOrToken.trim().replace(/\/$/, '').split('/').at(-1)!;
 }
 
-/** The open invitation of a token or link. Throws `invite_invalid` for any other. */
+/** The open invitation of a token or link. Throws `invalid_invite` for any other. */
 export async function requireInvite(sql: Parameters<typeof findInvite>[0], linkOrToken: string): Promise<Invite> {
   const token = inviteTokenOf(linkOrToken);
   const invite = TOKEN_PATTERN.test(token) ? await findInvite(sql, hashInviteToken(token)) : null;
-  if (invite === null) throw new KlatchError('invite_invalid');
+  if (invite === null) throw new KlatchError('invalid_invite');
   return invite;
 }
 
@@ -82,7 +82,7 @@ export const createInvite = defineConversationOperation({
   who: 'group-admin',
   on: 'group',
   scope: 'groups:write',
-  errors: ['limit_reached', 'group_archived'],
+  errors: ['quota_exceeded', 'group_archived'],
   run: async (services, { valid_s: validS, max_uses: maxUses }, caller, access) => {
     const { sealer, config } = services;
     const { conversationId, accountId: createdBy } = access;
@@ -93,7 +93,7 @@ export const createInvite = defineConversationOperation({
         await deleteDeadInvites(tx, conversationId);
         if ((await countInvites(tx, conversationId)) >= max) {
           const sentence = `A group has at most ${max} open invitations (limits.invites-per-group): revoke one first`;
-          throw new KlatchError('limit_reached', { sentence });
+          throw new KlatchError('quota_exceeded', { sentence });
         }
         const token = newInviteToken(sealer);
         const only = await insertInvite(tx, { conversationId, token, createdBy, validS, maxUses });
@@ -131,12 +131,12 @@ export const revokeInvite = defineConversationOperation({
   who: 'group-admin',
   on: 'group',
   scope: 'groups:write',
-  errors: ['invite_invalid'],
+  errors: ['invalid_invite'],
   run: async (services, { invite }, caller, access) =>
     changeGroup(services, { access, caller, who: 'group-admin' }, async ({ tx, conversationId }) => {
       if (await deleteInvite(tx, conversationId, invite)) return { group: conversationId, invite };
       const sentence = `Group ${conversationId} has no open invitation ${invite}`;
-      throw new KlatchError('invite_invalid', { sentence });
+      throw new KlatchError('invalid_invite', { sentence });
     }),
 });
 

@@ -70,7 +70,7 @@ export const joinGroup = defineOperation({
   }),
   who: 'account',
   scope: 'groups:write',
-  errors: ['not_found', 'invite_invalid', 'group_archived', 'limit_reached'],
+  errors: ['not_found', 'invalid_invite', 'group_archived', 'quota_exceeded'],
   run: async (services, { group, invite: link }, caller) => {
     const account = accountOf(requireAccount(caller));
     return withEventsAfterCommit(services, async (tx, events) => {
@@ -100,7 +100,7 @@ interface JoinResult {
 
 /**
  * Makes an account a member of the group of an invitation, within the caller's transaction, which publishes the news
- * behind its commit; a use is counted with it or not at all. Throws `invite_invalid`, `group_archived`, `limit_reached`.
+ * behind its commit; a use is counted with it or not at all. Throws `invalid_invite`, `group_archived`, `quota_exceeded`.
  */
 export async function acceptInvite(
   services: Pick<Services, 'config'>,
@@ -126,7 +126,7 @@ async function join(
   const joined = { group: conversationId, title: group.title, joined: role === null };
   if (role !== null) return joined;
   if (head.archived) throw new KlatchError('group_archived');
-  if (invite !== null && !(await useInvite(tx, invite.id, account.id))) throw new KlatchError('invite_invalid');
+  if (invite !== null && !(await useInvite(tx, invite.id, account.id))) throw new KlatchError('invalid_invite');
   await addToGroup({ limits, group: locked }, account, { role: 'member', requested: true });
   return joined;
 }

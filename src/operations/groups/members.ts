@@ -71,7 +71,7 @@ export const addMember = defineConversationOperation({
   who: 'group-admin',
   on: 'group',
   scope: 'groups:write',
-  errors: ['blocked', 'limit_reached', 'group_archived', 'last_owner'],
+  errors: ['blocked', 'quota_exceeded', 'group_archived', 'last_owner'],
   run: async (services, { user, role, ...request }, caller, access) => {
     requireTokenScope(caller, request);
     return changeGroup(services, { access, caller, who: 'group-admin' }, async (group) => {

@@ -27,7 +27,7 @@ export const openPrivateConversation = defineOperation({
   output: conversationSchema,
   who: 'account',
   scope: 'messages:write',
-  errors: ['not_found', 'blocked', 'limit_reached'],
+  errors: ['not_found', 'blocked', 'quota_exceeded'],
   run: async (services, { user }, caller) => {
     const self = requireAccount(caller);
     const { database } = services;

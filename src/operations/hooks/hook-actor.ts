@@ -31,7 +31,7 @@ export function actorByToken({ conversationId, accountId, tokenHash }: Integrati
     actorId: accountId,
     isRateLimited: true,
     lockAccess: async (tx) => {
-      if (!(await lockToken(tx, conversationId, tokenHash))) throw new KlatchError('wrong_token');
+      if (!(await lockToken(tx, conversationId, tokenHash))) throw new KlatchError('invalid_token');
     },
   };
 }
@@ -67,7 +67,7 @@ export async function hookByAccess(
 }
 
 /**
- * Counts a request that changes a hook or sends its messages again. Throws `rate_exceeded` when a group has made as many
+ * Counts a request that changes a hook or sends its messages again. Throws `token_rate_limited` when a group has made as many
  * in the last minute as it may. The administrator's are not counted.
  */
 export function limitHookChanges(
@@ -76,5 +76,5 @@ export function limitHookChanges(
 ): void {
   if (!counted || hookChangeLimiter.reserve(conversationId, 0) !== null) return;
   const sentence = `A group takes ${config.limits.hookChangesPerMinute} changes of its reverse webhooks a minute, refused ones too; nothing was done, please repeat it later`;
-  throw new KlatchError('rate_exceeded', { sentence });
+  throw new KlatchError('token_rate_limited', { sentence });
 }

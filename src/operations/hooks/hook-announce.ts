@@ -27,7 +27,7 @@ interface ChangedHook {
 
 /**
  * Tells every process that a hook's row was changed (its generation was raised and committed before), and resolves once
- * no attempt starts any more that knows nothing of the change. Rejects with `change_unheard` when that could not be
+ * no attempt starts any more that knows nothing of the change. Rejects with `change_unconfirmed` when that could not be
  * learnt in time; the change is stored all the same.
  *
  * Only the holder of the partition's lease starts attempts. This process has stopped by the time `publish` returns;
@@ -63,7 +63,7 @@ export async function announceHookChange(services: AnnouncingServices, hook: Cha
     hook: hook.hookId,
     error: cause,
   });
-  throw new KlatchError('change_unheard', { cause });
+  throw new KlatchError('change_unconfirmed', { cause });
 }
 
 function readLease({ database }: AnnouncingServices, hook: ChangedHook, timeoutMs: number): Promise<LeaseState> {
@@ -73,7 +73,7 @@ function readLease({ database }: AnnouncingServices, hook: ChangedHook, timeoutM
 /**
  * Writes a change of a hook and announces it; resolves to what was written. Where writing fails, everybody is told
  * nevertheless, without waiting: a change whose answer was lost is a change. Rejects with what `write` rejects with, or
- * with `change_unheard`.
+ * with `change_unconfirmed`.
  */
 export async function changeHook<T>(
   services: AnnouncingServices,

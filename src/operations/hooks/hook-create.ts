@@ -35,7 +35,14 @@ export const createHook = defineConversationOperation({
   who: 'group-admin',
   on: 'group',
   scope: 'hooks:manage',
-  errors: ['hook_url', 'hook_address', 'no_server_key', 'hook_exists', 'hooks_full', 'rate_exceeded'],
+  errors: [
+    'invalid_hook_url',
+    'hook_address_forbidden',
+    'no_server_key',
+    'hook_exists',
+    'too_many_hooks',
+    'token_rate_limited',
+  ],
   run: async (services, { url, description = null, ...options }, caller, access) => {
     const { order = 'strict', batch = 1, signature = 'v1', skip = [] } = options;
     const request = { url, description, order, batch, signature, skip: [...new Set(skip)] };

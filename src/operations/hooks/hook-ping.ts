@@ -20,7 +20,7 @@ const pingSchema = z.object({
 
 /**
  * Sends a signed `webhook.ping` to a hook's target now, whatever its state is, and changes nothing about it. Throws
- * `hook_not_found` and `ping_refused`.
+ * `hook_not_found` and `ping_rate_limited`.
  */
 export async function sendHookPing(
   services: Services,
@@ -31,11 +31,11 @@ export async function sendHookPing(
     services.database.general.run((sql) => claimPing(sql, hook, PING_INTERVAL_S)),
   );
   if (target === undefined) throw new KlatchError('hook_not_found');
-  if (target === null) throw new KlatchError('ping_refused');
+  if (target === null) throw new KlatchError('ping_rate_limited');
   const attempt = await services.sendPing(target);
   if (attempt === null) {
     const sentence = 'Too many pings are on their way; this one was not sent, please repeat it later';
-    throw new KlatchError('ping_refused', { sentence });
+    throw new KlatchError('ping_rate_limited', { sentence });
   }
   const { delivered, category, code, durationMs } = attempt;
   const result = { delivered, category, code, duration_ms: durationMs };
@@ -50,7 +50,7 @@ export const pingHook = defineConversationOperation({
   who: 'group-admin',
   on: 'hook',
   scope: 'hooks:manage',
-  errors: ['hook_not_found', 'ping_refused'],
+  errors: ['hook_not_found', 'ping_rate_limited'],
   run: async (services, { hook: id }, caller, access) => {
     const hook = await hookByAccess(services, access, caller);
     const { result, host } = await sendHookPing(services, hook);

@@ -51,7 +51,7 @@ interface RedeliveryResult {
 /**
  * Sends messages again: all from one on, in order, or single ones apart from it. Never one from before the hook's
  * registration: a place before it is moved to it, a single message is refused. Throws `hook_not_found`, `invalid_input`
- * and `retries_full`.
+ * and `too_many_retries`.
  */
 export async function redeliverMessages(
   services: Services,
@@ -113,7 +113,7 @@ async function redeliverSingle(tx: Transaction, hook: LockedHook, ids: readonly 
   }
   if (!(await redeliverOnly(tx, hook, seqs))) {
     const sentence = `This reverse webhook has too many messages to repeat: at most ${MAX_RETRIES} at a time; nothing was done, please repeat it later`;
-    throw new KlatchError('retries_full', { sentence });
+    throw new KlatchError('too_many_retries', { sentence });
   }
   return Math.min(...seqs) as Seq;
 }
@@ -144,7 +144,7 @@ export const redeliverHook = defineConversationOperation({
   who: 'group-admin',
   on: 'hook',
   scope: 'hooks:manage',
-  errors: ['hook_not_found', 'retries_full', 'rate_exceeded', 'change_unheard'],
+  errors: ['hook_not_found', 'too_many_retries', 'token_rate_limited', 'change_unconfirmed'],
   run: async (services, { hook: id, from, only }, caller, access) => {
     const hook = await hookByAccess(services, access, caller);
     limitHookChanges(services, hook);
@@ -154,14 +154,14 @@ export const redeliverHook = defineConversationOperation({
 });
 
 export const skipHook = defineConversationOperation({
-  name: 'hooks.skip',
+  name: 'hooks.discard-backlog',
   summary: 'Drop all that a reverse webhook still has to deliver; it goes on with the next message.',
   input: z.strictObject({ hook: hookNumber }),
   output: z.object({ id: z.int(), group: z.int(), skipped: z.int() }),
   who: 'group-admin',
   on: 'hook',
   scope: 'hooks:manage',
-  errors: ['hook_not_found', 'rate_exceeded', 'change_unheard'],
+  errors: ['hook_not_found', 'token_rate_limited', 'change_unconfirmed'],
   run: async (services, { hook: id }, caller, access) => {
     const hook = await hookByAccess(services, access, caller);
     limitHookChanges(services, hook);

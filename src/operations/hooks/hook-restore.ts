@@ -23,7 +23,7 @@ export const restoreRemovedHook = defineConversationOperation({
   who: 'group-admin',
   on: 'hook',
   scope: 'hooks:manage',
-  errors: ['hook_not_restorable', 'hooks_full', 'hook_exists', 'rate_exceeded', 'change_unheard'],
+  errors: ['hook_not_restorable', 'too_many_hooks', 'hook_exists', 'token_rate_limited', 'change_unconfirmed'],
   run: async (services, { hook: id }, caller, access) => {
     const { database, bus } = services;
     const hook: HookAccess = { ...actorByAccess(access, caller), hookId: id as HookId };
@@ -54,7 +54,7 @@ async function restore(services: Services, tx: Transaction, access: HookAccess):
   assertRestorable(services, hook);
   if ((await countHooks(tx, conversationId)) >= max) {
     const sentence = `Group ${conversationId} has ${max} reverse webhooks already, as many as it may have (limits.hooks-per-group)`;
-    throw new KlatchError('hooks_full', { sentence });
+    throw new KlatchError('too_many_hooks', { sentence });
   }
   // Between the look and this one its row can only have gone for good.
   if (!(await restoreHook(tx, id)))

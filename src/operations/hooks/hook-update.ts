@@ -16,7 +16,7 @@ import type { Services } from '../core/services.ts';
 
 /**
  * Runs `work` on a hook beneath its lock, and with `notices` beneath its group's, and commits; when it resolves, nothing
- * of before is sent any more. Throws `hook_not_found`, what `admit` and `work` throw, `change_unheard`, and
+ * of before is sent any more. Throws `hook_not_found`, what `admit` and `work` throw, `change_unconfirmed`, and
  * `outcome_unknown` with the sentence `unknown`.
  */
 export async function withLockedHook<T>(
@@ -73,14 +73,14 @@ export async function applyHookUpdate(
     return await withLockedHook(services, hook, { unknown: UPDATE_OUTCOME_UNKNOWN, work });
   } catch (error) {
     // A node that has not heard of it signs with the old secret, which holds for a day. The new one is shown only here.
-    const isUnconfirmed = error instanceof KlatchError && error.code === 'change_unheard';
+    const isUnconfirmed = error instanceof KlatchError && error.code === 'change_unconfirmed';
     if (isUnconfirmed && updated !== null && secret !== null && changes.paused !== true) return updated;
     throw error;
   }
 }
 
 /**
- * Removes a hook; when it resolves, no new attempt starts on any node. Throws `hook_not_found`, and `change_unheard` for a
+ * Removes a hook; when it resolves, no new attempt starts on any node. Throws `hook_not_found`, and `change_unconfirmed` for a
  * hook that is removed and whose node has not confirmed it.
  */
 export async function unregisterHook(services: Services, hook: HookAccess): Promise<void> {
@@ -128,7 +128,7 @@ export const updateHook = defineConversationOperation({
   who: 'group-admin',
   on: 'hook',
   scope: 'hooks:manage',
-  errors: ['hook_not_found', 'no_server_key', 'rate_exceeded', 'change_unheard'],
+  errors: ['hook_not_found', 'no_server_key', 'token_rate_limited', 'change_unconfirmed'],
   run: async (services, { hook: id, rotate_secret: rotateSecret = false, ...changes }, caller, access) => {
     const hook = await hookByAccess(services, access, caller);
     limitHookChanges(services, hook);
@@ -145,7 +145,7 @@ export const removeGroupHook = defineConversationOperation({
   who: 'group-admin',
   on: 'hook',
   scope: 'hooks:manage',
-  errors: ['hook_not_found', 'change_unheard'],
+  errors: ['hook_not_found', 'change_unconfirmed'],
   run: async (services, { hook: id }, caller, access) => {
     const hook = await hookByAccess(services, access, caller);
     await unregisterHook(services, hook);

@@ -6,23 +6,23 @@ const MAX_URL_CHARACTERS = 2_048;
 const MAX_GIVEN_CHARACTERS = 16_384;
 
 /**
- * The normalised form (WHATWG `href`) of a reverse webhook's URL. Throws `hook_url` when it is not an absolute http(s)
- * URL within its bound, without credentials, fragment and port 0, and `hook_address` when it names a refused address literally;
+ * The normalised form (WHATWG `href`) of a reverse webhook's URL. Throws `invalid_hook_url` when it is not an absolute http(s)
+ * URL within its bound, without credentials, fragment and port 0, and `hook_address_forbidden` when it names a refused address literally;
  * a host name is judged by what it resolves to at each attempt.
  */
 export function parseHookUrl(text: string, policy: AddressPolicy): string {
   const url = text.length > MAX_GIVEN_CHARACTERS ? null : URL.parse(text);
-  if (url === null || !['http:', 'https:'].includes(url.protocol)) throw new KlatchError('hook_url');
+  if (url === null || !['http:', 'https:'].includes(url.protocol)) throw new KlatchError('invalid_hook_url');
   // The parser drops an empty fragment's text but keeps its sign in href.
-  if (url.username !== '' || url.password !== '' || url.href.includes('#')) throw new KlatchError('hook_url');
+  if (url.username !== '' || url.password !== '' || url.href.includes('#')) throw new KlatchError('invalid_hook_url');
   // Nothing can be reached at port 0, and what connects may take it for "no port given".
-  if (url.port === '0' || url.href.length > MAX_URL_CHARACTERS) throw new KlatchError('hook_url');
+  if (url.port === '0' || url.href.length > MAX_URL_CHARACTERS) throw new KlatchError('invalid_hook_url');
   const rule = policy.violatedRuleOfHost(url.hostname);
   if (rule !== null) {
     const sentence =
       `The address policy refuses ${url.hostname} (${rule}): ` +
       'the administrator can allow it with delivery.allow in server.conf';
-    throw new KlatchError('hook_address', { sentence });
+    throw new KlatchError('hook_address_forbidden', { sentence });
   }
   return url.href;
 }

@@ -35,16 +35,16 @@ export type HookHealthReport = z.infer<typeof hookHealthSchema>;
 /** What a registration asks for, checked by its edge except for the URL. */
 export type HookRequest = Pick<NewHook, 'url' | 'description' | 'order' | 'batch' | 'signature' | 'skip'>;
 
-/** Counts a registration, before its input is read. Throws `rate_exceeded`. */
+/** Counts a registration, before its input is read. Throws `token_rate_limited`. */
 export function limitRegistrations({ config, registrationLimiter }: Services, actor: HookActor): void {
   if (!actor.isRateLimited || registrationLimiter.reserve(actor.conversationId, 0) !== null) return;
-  const sentence = `A group takes ${config.limits.registrationsPerMinute} registrations a minute, refused ones too; please repeat it later`;
-  throw new KlatchError('rate_exceeded', { sentence });
+  const sentence = `A group takes ${config.limits.hookRegistrationsPerMinute} registrations a minute, refused ones too; please repeat it later`;
+  throw new KlatchError('token_rate_limited', { sentence });
 }
 
 /**
  * Registers a reverse webhook that was counted; forwarding starts with the first message committed after it. Throws what
- * `admit` throws, `hook_url`, `hook_address`, `no_server_key`, `hooks_full` and `hook_exists`.
+ * `admit` throws, `invalid_hook_url`, `hook_address_forbidden`, `no_server_key`, `too_many_hooks` and `hook_exists`.
  */
 export async function registerHook(
   services: Services,
@@ -66,7 +66,7 @@ export async function registerHook(
       const hook: NewHook = { ...request, url, conversationId, secretSealed, startSeq: head!.lastSeq };
       if ((await countHooks(tx, conversationId)) >= config.limits.hooksPerGroup) {
         const sentence = `A group has at most ${config.limits.hooksPerGroup} reverse webhooks (limits.hooks-per-group)`;
-        throw new KlatchError('hooks_full', { sentence });
+        throw new KlatchError('too_many_hooks', { sentence });
       }
       const hookId = await insertHook(tx, hook);
       const details = { hook: hookId, host: new URL(url).hostname };

@@ -7,13 +7,13 @@ import type { Services } from '../core/services.ts';
 /** Throws `invalid_input` for more files than a message may carry, and for one that is named twice. */
 export function checkAttachments(ids: readonly string[], max: number): readonly string[] {
   if (ids.length > max)
-    throw invalid(`files: a message carries at most ${max} (limits.attachments), not ${ids.length}`);
+    throw invalid(`files: a message carries at most ${max} (limits.attachments-per-message), not ${ids.length}`);
   const duplicate = ids.findIndex((id, index) => ids.indexOf(id) !== index);
   if (duplicate !== -1) throw invalid(`files: number ${duplicate + 1} is named twice`);
   return ids;
 }
 
-/** Throws `file_unusable` where the account cannot attach one of these; says which by its number, for names are its own. */
+/** Throws `file_not_attachable` where the account cannot attach one of these; says which by its number, for names are its own. */
 export async function assertAttachable(
   { database }: Pick<Services, 'database'>,
   accountId: AccountId,
@@ -24,7 +24,7 @@ export async function assertAttachable(
   const index = statuses.findIndex((status) => status !== 'free');
   if (index === -1) return;
   const sentence = `files: number ${index + 1} cannot be attached: ${REASONS[statuses[index]!]}`;
-  throw new KlatchError('file_unusable', { sentence });
+  throw new KlatchError('file_not_attachable', { sentence });
 }
 
 const REASONS: Readonly<Record<FileStatus, string>> = {

@@ -18,7 +18,7 @@ import type { Services } from '../core/services.ts';
 import { notAMember } from '../core/conversation-access.ts';
 
 const clientIdSchema = z.string().regex(/^[\x21-\x7e]{1,255}$/, 'must have 1 to 255 visible ASCII characters');
-/** The most that `limits.attachments` can be set to. */
+/** The most that `limits.attachments-per-message` can be set to. */
 const MAX_FILES = 100;
 /** A post that is refused for a reason that is gone when one looks for it (left and joined at once) is tried so often. */
 const MAX_ATTEMPTS = 3;
@@ -45,16 +45,16 @@ export const sendMessage = defineConversationOperation({
   errors: [
     'group_archived',
     'blocked',
-    'file_unusable',
-    'key_reused',
+    'file_not_attachable',
+    'idempotency_key_reused',
     'not_member',
     'too_large',
-    'intake_full',
+    'overloaded',
     'outcome_unknown',
   ],
   run: async (services, { text: given, files = [], client_id: clientId, as }, caller, { conversationId }) => {
     const { limits } = services.config;
-    const attachments = checkAttachments(files, limits.attachments);
+    const attachments = checkAttachments(files, limits.attachmentsPerMessage);
     const text = checkMessageText(given, limits.textCodePoints, { hasAttachments: attachments.length > 0 });
     const senderId = await senderOf(services, caller, { conversationId, as });
     const unlabelled = { tokenHash: null, label: null, iconUrl: null, hops: 0 };
@@ -68,7 +68,7 @@ export const sendMessage = defineConversationOperation({
     const posted = await appendAsMember(services, post);
     if (posted.outcome === 'repeat' && !posted.sameBody) {
       const sentence = 'This client_id was used for another text or other files; use a new one for a new message';
-      throw new KlatchError('key_reused', { sentence });
+      throw new KlatchError('idempotency_key_reused', { sentence });
     }
     const { seq } = posted;
     const repeated = posted.outcome === 'repeat';

@@ -11,20 +11,20 @@ import type { Services } from '../core/services.ts';
 /** A message from outside, checked by its edge; `key` with its namespace. */
 export type WebhookMessage = Pick<Post, 'text' | 'label' | 'iconUrl' | 'hops' | 'attachments' | 'key' | 'bodyHash'>;
 
-/** Waits for this token's turn. Throws `rate_exceeded` when that is further away than a post may wait. */
+/** Waits for this token's turn. Throws `token_rate_limited` when that is further away than a post may wait. */
 export async function awaitRateLimit(
   limiter: RateLimiter<number>,
   integration: Integration,
   maxWaitMs: number,
 ): Promise<void> {
   const waitMs = limiter.reserve(integration.conversationId, maxWaitMs);
-  if (waitMs === null) throw new KlatchError('rate_exceeded');
+  if (waitMs === null) throw new KlatchError('token_rate_limited');
   if (waitMs > 0) await wait(waitMs);
 }
 
 /**
  * Posts into the token's group as its integration. Resolves, after the commit, to the message's seq; for a repeat, to
- * the first one's. Throws `wrong_token`, `group_archived`, `key_reused`, and what the log rejects with.
+ * the first one's. Throws `invalid_token`, `group_archived`, `idempotency_key_reused`, and what the log rejects with.
  */
 export async function postMessage(services: Services, access: PresentedToken, message: WebhookMessage): Promise<Seq> {
   return (await post(services, access, message)).seq;
@@ -54,9 +54,9 @@ async function post(
     // What is remembered of the token was out of date, or the group is archived: the database knows.
     const now = await services.tokens.revalidate(token);
     if (now?.archived === false) await assertAttachable(services, integration.accountId, message.attachments);
-    throw new KlatchError(now !== null && now.archived ? 'group_archived' : 'wrong_token');
+    throw new KlatchError(now !== null && now.archived ? 'group_archived' : 'invalid_token');
   }
-  if (posted.outcome === 'repeat' && !posted.sameBody) throw new KlatchError('key_reused');
+  if (posted.outcome === 'repeat' && !posted.sameBody) throw new KlatchError('idempotency_key_reused');
   return posted;
 }
 

@@ -10,7 +10,7 @@ import { defineConversationOperation } from '../core/operation.ts';
 import { conversationNumber, seqSchema } from '../core/schemas.ts';
 
 export const markRead = defineConversationOperation({
-  name: 'messages.read',
+  name: 'messages.mark-read',
   summary: 'Say that everything up to a message is read; the position moves forward only.',
   input: z.strictObject({ conversation: conversationNumber, seq: seqSchema }),
   output: z.object({

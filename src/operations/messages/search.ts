@@ -43,7 +43,7 @@ export const searchMessages = defineOperation({
   output: foundSchema,
   who: 'account',
   scope: 'messages:read',
-  errors: ['search_timeout', 'too_often', 'not_found'],
+  errors: ['search_timeout', 'rate_limited', 'not_found'],
   run: async ({ database, searchLimiter }, { text, conversation, before, limit }, caller) => {
     const { accountId, accountKind } = requireAccount(caller);
     const isBot = accountKind === 'bot';

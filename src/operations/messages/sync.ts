@@ -10,7 +10,7 @@ const MAX_CHANGES = 500;
 const PAGE_BYTES = 512 * 1024;
 
 export const syncChanges = defineConversationOperation({
-  name: 'sync.changes',
+  name: 'conversations.sync',
   summary: 'What a client lacks of a conversation: messages, edits, deletions and notices behind a rev, in order.',
   input: z.strictObject({
     conversation: conversationNumber,

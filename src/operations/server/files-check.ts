@@ -39,7 +39,7 @@ export const checkFiles = defineOperation({
   }),
   who: 'system',
   scope: null,
-  errors: ['store_away'],
+  errors: ['storage_unavailable'],
   run: async ({ database, fileStore: store }, { repair, after }) => {
     try {
       const page = await checkPage({ pool: database.general, store }, { after, repair });
@@ -48,7 +48,10 @@ export const checkFiles = defineOperation({
     } catch (error) {
       // Whoever looks after the server is told what to do about it.
       if (!(error instanceof StoreUnavailableError || error instanceof NotInStoreError)) throw error;
-      throw new KlatchError('store_away', { sentence: `The store of files is away: ${error.message}`, cause: error });
+      throw new KlatchError('storage_unavailable', {
+        sentence: `The store of files is away: ${error.message}`,
+        cause: error,
+      });
     }
   },
 });

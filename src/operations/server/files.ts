@@ -94,7 +94,11 @@ export const listOwnFiles = defineOperation({
       })),
     );
     const { page, next } = pageOf(rows, limit, (row) => `${row.createdAtUs}.${row.id}`);
-    return { files: page.map(serializeOwnFile), next, usage: { ...usage, max_bytes: config.limits.filesOfUserBytes } };
+    return {
+      files: page.map(serializeOwnFile),
+      next,
+      usage: { ...usage, max_bytes: config.limits.storagePerUserBytes },
+    };
   },
 });
 
@@ -105,7 +109,7 @@ export const removeOwnFile = defineOperation({
   output: z.object({ file: z.string() }),
   who: 'account',
   scope: 'messages:write',
-  errors: ['file_not_found', 'upload_over'],
+  errors: ['file_not_found', 'upload_expired'],
   run: async ({ resumableUploads }, { file }, caller) => {
     await resumableUploads.remove(file, requireAccount(caller).accountId);
     return { file };

@@ -22,7 +22,7 @@ export const authenticateLive = defineOperation({
   }),
   who: 'anybody',
   scope: null,
-  errors: ['live_only', 'unauthenticated', 'forbidden', 'limit_reached'],
+  errors: ['live_only', 'unauthenticated', 'forbidden', 'quota_exceeded'],
   run: async ({ sessions }, { token }, caller) => {
     const { live, source } = requireLive(caller);
     const account = await sessions.authenticate(token, { source, live }).catch(async (error: unknown) => {
@@ -69,13 +69,13 @@ const revsSchema = z
   });
 
 export const subscribeLive = defineOperation({
-  name: 'live.follow',
+  name: 'live.subscribe',
   summary: 'Get every change of your conversations from now on, behind what you have of them already.',
   input: z.strictObject({
     /** By conversation, up to which rev you have it: `{"7": 43}`. */
-    known: revsSchema,
-    /** Where those begin that `known` does not name: with what comes, or with their first change. */
-    others: z.enum(['now', 'start']).default('now'),
+    since: revsSchema,
+    /** Where those begin that `since` does not name: with what comes, or with their first change. */
+    default: z.enum(['now', 'start']).default('now'),
   }),
   output: z.object({
     conversations: z.array(
@@ -92,10 +92,10 @@ export const subscribeLive = defineOperation({
   scope: 'messages:read',
   errors: ['live_only'],
   limits: SUBSCRIBE_LIMITS,
-  run: async (_services, { known, others }, caller) => {
+  run: async (_services, request, caller) => {
     requireAccount(caller);
     const { live } = requireLive(caller);
-    const { conversations, isComplete } = await live.subscribe({ known, others });
+    const { conversations, isComplete } = await live.subscribe(request);
     return { conversations: conversations.map(({ conversationId: id, rev }) => ({ id, rev })), complete: isComplete };
   },
 });

@@ -40,7 +40,7 @@ export class AppleVendor implements PushVendor {
   constructor(config: ApplePushConfig, options: VendorOptions) {
     this.#options = options;
     this.#defaultApp = config.keys[0]?.bundleId ?? null;
-    const authority = config.authority === null ? null : readAuthority(config.authority);
+    const authority = config.caFile === null ? null : readAuthority(config.caFile);
     const problems = typeof authority === 'string' ? [authority] : [];
     const ca = authority === null || typeof authority === 'string' ? null : [authority.pem];
     for (const key of problems.length > 0 ? [] : config.keys) {

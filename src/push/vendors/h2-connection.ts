@@ -63,7 +63,7 @@ export class H2Connection {
   #isClosed = false;
   #streams = 0;
   #error: unknown = null;
-  #ending: NodeJS.Timeout | undefined;
+  #destroyTimer: NodeJS.Timeout | undefined;
 
   constructor(origin: string, options: H2ConnectionOptions) {
     this.#options = options;
@@ -153,7 +153,7 @@ export class H2Connection {
     if (this.#isDraining) return;
     this.#isDraining = true;
     clearTimeout(this.#connecting);
-    this.#ending = setTimeout(() => this.#session.destroy(), DRAIN_MS).unref();
+    this.#destroyTimer = setTimeout(() => this.#session.destroy(), DRAIN_MS).unref();
     if (!this.#session.closed && !this.#session.destroyed) this.#session.close();
     this.#options.onChange();
   }
@@ -185,7 +185,7 @@ export class H2Connection {
     clearTimeout(this.#connecting);
     clearInterval(this.#heartbeat);
     clearTimeout(this.#pinging);
-    clearTimeout(this.#ending);
+    clearTimeout(this.#destroyTimer);
     this.#isClosed = true;
     this.#isDraining = true;
     this.#options.onChange();

@@ -34,7 +34,7 @@ export interface PushNotification {
  */
 export type PushOutcome =
   | { readonly outcome: 'delivered' }
-  | { readonly outcome: 'gone' | 'refused'; readonly category: string; readonly code: number | null }
+  | { readonly outcome: 'unregistered' | 'refused'; readonly category: string; readonly code: number | null }
   | {
       readonly outcome: 'failed';
       readonly category: string;

@@ -59,8 +59,8 @@ export class WebVendor implements PushVendor {
       perHost: Math.min(PER_HOST, options.inFlight),
       connectTimeoutMs: Math.min(CONNECT_MS, options.timeoutMs),
       headersTimeoutMs: options.timeoutMs,
-      answerBytes: MAX_RESPONSE_BYTES,
-      answerTimeMs: Math.min(RESPONSE_TIMEOUT_MS, options.timeoutMs),
+      responseBytes: MAX_RESPONSE_BYTES,
+      responseTimeoutMs: Math.min(RESPONSE_TIMEOUT_MS, options.timeoutMs),
       userAgent: options.userAgent,
     });
   }

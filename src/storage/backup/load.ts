@@ -215,7 +215,7 @@ function refuseOtherSchema({ schema, migrations }: Source): void {
 function wrongSecret(): WrongSecretError {
   return new WrongSecretError(
     'secret differs from the one this was made with: put the `secret` of that server into server.conf and repeat ' +
-      '("klatch keys reseal" can change it afterwards). Nothing was loaded',
+      '("klatch keys rotate-secret" can change it afterwards). Nothing was loaded',
   );
 }
 

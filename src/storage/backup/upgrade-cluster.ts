@@ -67,13 +67,13 @@ export async function upgradeCluster(config: Config, options: UpgradeOptions): P
     if (from === null) return await finishSwap(dataDir);
     const programs = await newPrograms(config, from, clusterDir);
     if (programs.major <= from) return { kind: 'current', major: from };
-    const place = { config, dataDir, clusterDir, from, programs };
+    const paths = { config, dataDir, clusterDir, from, programs };
     const kept = join(dataDir, `${OLD_PREFIX}${from}`);
     if (await exists(kept)) {
       throw new BackupError(`${kept} is there from an earlier upgrade: remove it, or move it away, and repeat this.`);
     }
     await requireSpace(clusterDir);
-    const { rows, others } = await copyCluster(place, options);
+    const { rows, others } = await copyCluster(paths, options);
     await swap(dataDir, kept, options);
     return { kind: 'upgraded', from, major: programs.major, rows, kept, others };
   } finally {
@@ -92,7 +92,7 @@ export async function removeOldClusters(dataDir: string): Promise<string[]> {
   return folders;
 }
 
-interface Place {
+interface ClusterPaths {
   readonly config: Config;
   readonly dataDir: string;
   readonly clusterDir: string;
@@ -107,8 +107,8 @@ async function newPrograms({ postgresql }: Config, from: number, clusterDir: str
   return findPrograms({ binDir: null, clusterMajor: null, clusterDir });
 }
 
-async function oldPrograms(place: Place, oldBinDir: string | null): Promise<string | null> {
-  const { config, clusterDir, from } = place;
+async function oldPrograms(paths: ClusterPaths, oldBinDir: string | null): Promise<string | null> {
+  const { config, clusterDir, from } = paths;
   // What runs already needs none: a run that was killed has left it so.
   if ((await findPostmaster(clusterDir)) !== null) return null;
   const named = oldBinDir === null ? [config.postgresql.binDir, null] : [oldBinDir];
@@ -128,9 +128,9 @@ async function oldPrograms(place: Place, oldBinDir: string | null): Promise<stri
   );
 }
 
-async function copyCluster(place: Place, options: UpgradeOptions): Promise<{ rows: number; others: string[] }> {
-  const { config, dataDir, clusterDir, programs } = place;
-  const binDir = await oldPrograms(place, options.oldBinDir);
+async function copyCluster(paths: ClusterPaths, options: UpgradeOptions): Promise<{ rows: number; others: string[] }> {
+  const { config, dataDir, clusterDir, programs } = paths;
+  const binDir = await oldPrograms(paths, options.oldBinDir);
   const { log } = options;
   const servers: EmbeddedServer[] = [];
   let staging: string | null = null;

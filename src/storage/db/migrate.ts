@@ -84,7 +84,7 @@ function tooNew(version: number, newest: number): string {
  */
 export async function migrate(pool: Pool, options: MigrateOptions = {}): Promise<string[]> {
   const { migrations = readMigrations(), onWaiting = () => {} } = options;
-  // Beside backups and other starts, but not beside `keys reseal`, which holds the lock for itself.
+  // Beside backups and other starts, but not beside `keys rotate-secret`, which holds the lock for itself.
   const version = await pool.transaction(async (tx) => {
     await waitWithoutEnd(tx);
     await tx`select pg_advisory_xact_lock_shared(${ADVISORY_LOCK})`;

@@ -66,7 +66,7 @@ export async function checkCanary(sql: Sql, sealer: Sealer): Promise<void> {
   if (await opensCanary(sql, sealer)) return;
   throw new WrongSecretError(
     'secret differs from the one this database was made with: put the old value of `secret` back into server.conf, ' +
-      'or move the database to the new one with "klatch keys reseal"',
+      'or move the database to the new one with "klatch keys rotate-secret"',
   );
 }
 

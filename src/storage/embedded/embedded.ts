@@ -41,7 +41,7 @@ export interface EmbeddedOptions {
   /** Further settings for PostgreSQL, which win over ours. With `fsync: 'off'` creation does not wait for the disk. */
   readonly settings?: Readonly<Record<string, string>>;
   /** True once nobody waits for it any more: then a start that waits for a recovery ends, and leaves the server to it. */
-  readonly abandoned?: () => boolean;
+  readonly isCancelled?: () => boolean;
 }
 
 /** A running private server. It is reached through `socketDir` (a folder) and `port`, without a password. */
@@ -136,14 +136,14 @@ async function adopt(start: Start): Promise<EmbeddedServer | null> {
   return null;
 }
 
-interface Prepared {
+interface PreparedCluster {
   readonly programs: Programs;
   readonly account: OsUser;
   readonly socketDir: string;
 }
 
 /** All that has to be there before the server can start; makes the cluster when there is none. */
-async function prepare({ dataDir, clusterDir, options }: Start): Promise<Prepared> {
+async function prepare({ dataDir, clusterDir, options }: Start): Promise<PreparedCluster> {
   const { binDir, log, settings } = options;
   const clusterMajor = await readClusterMajor(clusterDir);
   if (clusterMajor === null) await refuseUnfinishedUpgrade(dataDir);
@@ -159,7 +159,7 @@ async function prepare({ dataDir, clusterDir, options }: Start): Promise<Prepare
 }
 
 /** Starts a postmaster. Null: it found another one at work, which is to be looked at. */
-async function launch(start: Start, { programs, account, socketDir }: Prepared): Promise<EmbeddedServer | null> {
+async function launch(start: Start, { programs, account, socketDir }: PreparedCluster): Promise<EmbeddedServer | null> {
   const { dataDir, clusterDir, options } = start;
   const args = ['-D', clusterDir, ...serverSettings(socketDir, SOCKET_PORT, options.settings ?? {})];
   options.log('starting the database server', { folder: clusterDir, version: programs.version, as: account.kind });
@@ -172,9 +172,9 @@ async function launch(start: Start, { programs, account, socketDir }: Prepared):
     detached: true,
     stdio: ['ignore', log.handle.fd, log.handle.fd],
   });
-  let ending: string | null = null;
+  let exitDescription: string | null = null;
   child.once('exit', (code, by) => {
-    ending = code === null ? `was ended by ${by}` : `ended with code ${code}`;
+    exitDescription = code === null ? `was ended by ${by}` : `ended with code ${code}`;
   });
   child.unref();
   try {
@@ -185,7 +185,7 @@ async function launch(start: Start, { programs, account, socketDir }: Prepared):
   const pid = child.pid ?? 0;
   const readiness = await waitUntilReady(
     pid,
-    readinessOptions(start, () => ending !== null),
+    readinessOptions(start, () => exitDescription !== null),
   ).catch(async (error) => {
     await stopPostmaster(pid, start.clusterDir, start.options.log);
     throw error;
@@ -198,14 +198,14 @@ async function launch(start: Start, { programs, account, socketDir }: Prepared):
   }
   // A Klatch that was killed in the middle of its start may have left a postmaster that was quicker than ours.
   if ((await findPostmaster(clusterDir)) !== null) return null;
-  throw await startFailed(start, log, ending ?? 'ended');
+  throw await startFailed(start, log, exitDescription ?? 'ended');
 }
 
 function readinessOptions({ clusterDir, deadlineMs, options }: Start, ended: () => boolean | Promise<boolean>) {
-  const { abandoned = () => false } = options;
+  const { isCancelled = () => false } = options;
   const recoveryDeadlineMs = performance.now() + RECOVERY_MS;
   const progress = (fields: Record<string, unknown>) => options.log('waiting for the database server', fields);
-  return { clusterDir, deadlineMs, recoveryDeadlineMs, abandoned, ended, progress };
+  return { clusterDir, deadlineMs, recoveryDeadlineMs, isCancelled, ended, progress };
 }
 
 function runningServer(

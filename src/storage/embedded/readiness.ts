@@ -25,7 +25,7 @@ interface ReadinessOptions {
   /** A server that recovers is waited for until then: it has more to do the longer it could not. */
   readonly recoveryDeadlineMs: number;
   /** True once nobody wants it any more. */
-  readonly abandoned: () => boolean;
+  readonly isCancelled: () => boolean;
   /** Called every few seconds while the wait lasts. */
   readonly progress: (fields: Record<string, unknown>) => void;
 }
@@ -66,7 +66,7 @@ export async function waitUntilReady(pid: number, options: ReadinessOptions): Pr
     }
     const now = performance.now();
     const deadlineMs = status === 'starting' ? options.recoveryDeadlineMs : options.deadlineMs;
-    if (now >= deadlineMs || options.abandoned()) return { kind: 'timeout', status };
+    if (now >= deadlineMs || options.isCancelled()) return { kind: 'timeout', status };
     if (now >= nextProgress) {
       options.progress({ pid, status, elapsedMs: Math.round(now - started) });
       nextProgress = now + PROGRESS_MS;

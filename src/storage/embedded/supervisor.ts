@@ -45,7 +45,7 @@ export class EmbeddedSupervisor {
       // Said below, by what becomes of the restart.
     }
     try {
-      this.#server = await startEmbedded({ ...this.#options, abandoned: () => this.#stopped });
+      this.#server = await startEmbedded({ ...this.#options, isCancelled: () => this.#stopped });
       this.#options.log('the database server runs again', { adopted: this.#server.adopted });
     } catch (error) {
       this.#options.log('the database server cannot be started, trying again', { error });

@@ -32,7 +32,7 @@ const FILE_BYTES = 100;
  */
 export class IntakeQueue {
   readonly #bounds: QueueBounds;
-  readonly #held = new Map<ConversationId, QueuedPost[]>();
+  readonly #blocked = new Map<ConversationId, QueuedPost[]>();
   #waiting: QueuedPost[] = [];
   #size = 0;
   #bytes = 0;
@@ -51,9 +51,9 @@ export class IntakeQueue {
   }
 
   /** Posts that are held behind a lock. */
-  get heldSize(): number {
+  get blockedSize(): number {
     let size = 0;
-    for (const line of this.#held.values()) size += line.length;
+    for (const line of this.#blocked.values()) size += line.length;
     return size;
   }
 
@@ -63,7 +63,7 @@ export class IntakeQueue {
   }
 
   get hasHeld(): boolean {
-    return this.#held.size > 0;
+    return this.#blocked.size > 0;
   }
 
   /** False when the queue is at a bound; the post is then not taken. */
@@ -74,9 +74,9 @@ export class IntakeQueue {
     this.#size += 1;
     this.#bytes += bytes;
     // Behind those of its conversation, wherever they are.
-    const held = this.#held.get(caller.post.conversationId);
-    if (held === undefined) this.#waiting.push(entry);
-    else held.push(entry);
+    const blocked = this.#blocked.get(caller.post.conversationId);
+    if (blocked === undefined) this.#waiting.push(entry);
+    else blocked.push(entry);
     return true;
   }
 
@@ -98,25 +98,25 @@ export class IntakeQueue {
   }
 
   /** Sets posts of locked conversations apart, and those of the same conversations that wait behind them. */
-  hold(entries: readonly QueuedPost[]): void {
+  block(entries: readonly QueuedPost[]): void {
     const ids = new Set(entries.map((entry) => entry.post.conversationId));
     const behind = this.#waiting.filter((entry) => ids.has(entry.post.conversationId));
     this.#waiting = this.#waiting.filter((entry) => !ids.has(entry.post.conversationId));
     for (const entry of [...entries, ...behind]) {
-      const line = this.#held.get(entry.post.conversationId) ?? [];
+      const line = this.#blocked.get(entry.post.conversationId) ?? [];
       line.push(entry);
-      this.#held.set(entry.post.conversationId, line);
+      this.#blocked.set(entry.post.conversationId, line);
     }
   }
 
-  heldConversations(): ConversationId[] {
-    return [...this.#held.keys()];
+  blockedConversations(): ConversationId[] {
+    return [...this.#blocked.keys()];
   }
 
   /** Puts the held posts of these conversations back, before all others: they have waited longest. */
   release(ids: readonly ConversationId[]): void {
-    const entries = ids.flatMap((id) => this.#held.get(id) ?? []);
-    for (const id of ids) this.#held.delete(id);
+    const entries = ids.flatMap((id) => this.#blocked.get(id) ?? []);
+    for (const id of ids) this.#blocked.delete(id);
     this.putBack(entries);
   }
 
@@ -134,7 +134,7 @@ export class IntakeQueue {
   rejectExpired(makeError: () => Error): void {
     const now = performance.now();
     // Posts come in the order of their deadlines; those that were held and released are before the others.
-    if (this.#held.size === 0 && (this.#waiting[0]?.deadline ?? Infinity) >= now) return;
+    if (this.#blocked.size === 0 && (this.#waiting[0]?.deadline ?? Infinity) >= now) return;
     this.#rejectWhere((entry) => entry.deadline < now, makeError());
   }
 
@@ -151,10 +151,10 @@ export class IntakeQueue {
       return false;
     };
     this.#waiting = this.#waiting.filter(keep);
-    for (const [id, line] of this.#held) {
+    for (const [id, line] of this.#blocked) {
       const left = line.filter(keep);
-      if (left.length === 0) this.#held.delete(id);
-      else this.#held.set(id, left);
+      if (left.length === 0) this.#blocked.delete(id);
+      else this.#blocked.set(id, left);
     }
     for (const entry of gone) this.reject(entry, error);
   }

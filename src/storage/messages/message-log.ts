@@ -102,8 +102,8 @@ export class MessageLog {
   }
 
   /** Of these, the ones whose conversation somebody holds locked. */
-  get heldPosts(): number {
-    return this.#queue.heldSize;
+  get blockedPosts(): number {
+    return this.#queue.blockedSize;
   }
 
   /**
@@ -168,10 +168,10 @@ export class MessageLog {
   }
 
   async #releaseHeld(): Promise<void> {
-    const held = this.#queue.heldConversations();
+    const blocked = this.#queue.blockedConversations();
     try {
-      const locked = await this.#pool.run((sql) => lockedConversations(sql, held));
-      this.#queue.release(held.filter((id) => !locked.has(id)));
+      const locked = await this.#pool.run((sql) => lockedConversations(sql, blocked));
+      this.#queue.release(blocked.filter((id) => !locked.has(id)));
     } catch (error) {
       this.#fail([], notWritten(error));
     } finally {
@@ -259,12 +259,12 @@ export class MessageLog {
       this.#fail(batch, notWritten(cause));
       return;
     }
-    const unheld = batch.filter((entry) => !locked.has(entry.post.conversationId));
+    const unblocked = batch.filter((entry) => !locked.has(entry.post.conversationId));
     const isStuck = ({ post }: QueuedPost): boolean => post.attachments.some((id) => files.has(id));
     // Nobody holds a file for long. Their callers repeat these: set apart, they would be overtaken by what was sent later.
-    for (const entry of unheld.filter(isStuck)) this.#queue.reject(entry, notWritten(error));
-    const free = unheld.filter((entry) => !isStuck(entry));
-    this.#queue.hold(batch.filter((entry) => locked.has(entry.post.conversationId)));
+    for (const entry of unblocked.filter(isStuck)) this.#queue.reject(entry, notWritten(error));
+    const free = unblocked.filter((entry) => !isStuck(entry));
+    this.#queue.block(batch.filter((entry) => locked.has(entry.post.conversationId)));
     this.#nextProbeAt = performance.now() + HELD_PROBE_MS;
     if (free.length === 0) return;
     // Time and again, though no head is locked: somebody holds a whole table.

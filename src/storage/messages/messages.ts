@@ -138,7 +138,7 @@ export async function eraseMessage(
   tx: Transaction,
   { conversationId, seq }: { conversationId: ConversationId; seq: Seq },
 ): Promise<{ rev: Rev; at: Date }> {
-  const revised = await revise(
+  const edited = await revise(
     tx,
     conversationId,
     (rev) => tx`
@@ -149,7 +149,7 @@ export async function eraseMessage(
   await removeAttached(tx, { conversationId, seq });
   await tx`delete from message_words where conversation_id = ${conversationId} and seq = ${seq}`;
   await tx`delete from mention where conversation_id = ${conversationId} and seq = ${seq}`;
-  return revised;
+  return edited;
 }
 
 async function revise(

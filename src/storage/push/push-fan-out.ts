@@ -156,7 +156,7 @@ async function skipOld(tx: Transaction, behind: readonly Behind[], withinMs: num
 }
 
 /** What one sender wrote in a conversation, as one stretch: the last of it decides whom it may concern. */
-interface Stretch {
+interface SenderRun {
   readonly conversationId: ConversationId;
   readonly senderId: AccountId;
   /** Null: all that the sender wrote; else what mentions this one. */
@@ -169,44 +169,44 @@ interface Stretch {
   readonly rank: number;
 }
 
-function stretchesOf(messages: readonly NewMessage[]): Stretch[] {
+function senderRunsOf(messages: readonly NewMessage[]): SenderRun[] {
   const first = new Map<string, Seq>();
-  const stretches = new Map<string, Stretch>();
+  const runs = new Map<string, SenderRun>();
   const extend = ({ conversationId, senderId, seq, sentAt }: NewMessage, nick: string | null): void => {
     const about = `${conversationId}:${nick ?? ''}`;
     const firstSeq = first.get(about) ?? seq;
     first.set(about, firstSeq);
     const key = `${about}:${senderId}`;
     // Put behind the others: the order of the map is the one of their last messages.
-    stretches.delete(key);
-    stretches.set(key, { conversationId, senderId, nick, firstSeq, lastSeq: seq, lastAt: sentAt, rank: 0 });
+    runs.delete(key);
+    runs.set(key, { conversationId, senderId, nick, firstSeq, lastSeq: seq, lastAt: sentAt, rank: 0 });
   };
   for (const message of messages) {
     if (message.deleted || message.old) continue;
     extend(message, null);
     for (const nick of mentionsOf(message.text ?? '')) extend(message, nick);
   }
-  return ranked([...stretches.values()].reverse());
+  return ranked([...runs.values()].reverse());
 }
 
-function ranked(stretches: readonly Stretch[]): Stretch[] {
+function ranked(runs: readonly SenderRun[]): SenderRun[] {
   const counts = new Map<string, number>();
-  return stretches.map((stretch) => {
-    const about = `${stretch.conversationId}:${stretch.nick ?? ''}`;
+  return runs.map((run) => {
+    const about = `${run.conversationId}:${run.nick ?? ''}`;
     const rank = (counts.get(about) ?? 0) + 1;
     counts.set(about, rank);
-    return { ...stretch, rank };
+    return { ...run, rank };
   });
 }
 
 /** As a table `w`. What is for all and what mentions one are two: a condition that tells them apart is taken for a rare one. */
-function rowsOf(tx: Transaction, stretches: readonly Stretch[]): ReturnType<Transaction> {
+function rowsOf(tx: Transaction, runs: readonly SenderRun[]): ReturnType<Transaction> {
   return tx`
     unnest(
-      ${stretches.map((each) => each.conversationId)}::bigint[], ${stretches.map((each) => each.senderId)}::bigint[],
-      ${stretches.map((each) => each.nick)}::text[], ${stretches.map((each) => each.firstSeq)}::bigint[],
-      ${stretches.map((each) => each.lastSeq)}::bigint[], ${stretches.map((each) => each.lastAt.toISOString())}::timestamptz[],
-      ${stretches.map(({ rank }) => rank)}::int[]
+      ${runs.map((each) => each.conversationId)}::bigint[], ${runs.map((each) => each.senderId)}::bigint[],
+      ${runs.map((each) => each.nick)}::text[], ${runs.map((each) => each.firstSeq)}::bigint[],
+      ${runs.map((each) => each.lastSeq)}::bigint[], ${runs.map((each) => each.lastAt.toISOString())}::timestamptz[],
+      ${runs.map(({ rank }) => rank)}::int[]
     ) as w(conversation_id, sender_id, nick, first_seq, last_seq, last_at, rank)`;
 }
 
@@ -216,13 +216,10 @@ function rowsOf(tx: Transaction, stretches: readonly Stretch[]): ReturnType<Tran
  * have blocked somebody all are looked at (500 senders and 1,000 devices took 3 s when that was done for everybody).
  */
 async function upsertRows(tx: Transaction, messages: readonly NewMessage[], rules: FanOutRules): Promise<number> {
-  const stretches = stretchesOf(messages);
-  if (stretches.length === 0) return 0;
-  const conversations = [...new Set(stretches.map(({ conversationId }) => conversationId))];
-  const [toAll, mentioning] = [
-    stretches.filter(({ nick }) => nick === null),
-    stretches.filter(({ nick }) => nick !== null),
-  ];
+  const runs = senderRunsOf(messages);
+  if (runs.length === 0) return 0;
+  const conversations = [...new Set(runs.map(({ conversationId }) => conversationId))];
+  const [toAll, mentioning] = [runs.filter(({ nick }) => nick === null), runs.filter(({ nick }) => nick !== null)];
   const rows = await tx`
     with written as (
       select * from ${rowsOf(tx, toAll)}

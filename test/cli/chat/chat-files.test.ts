@@ -113,7 +113,7 @@ describe('klatch chat', () => {
     const large = await file('large', Buffer.alloc(MAX_FILE + 1));
     const refused = await chat(alice, 'write', 'Lobby', '--file', await file('ok', 'x'), '--file', large);
     expect(refused).toMatchObject({ code: 1, stdout: '' });
-    expect(refused.stderr).toContain('limits.file');
+    expect(refused.stderr).toContain('limits.file-size');
     const long = await chat(alice, 'write', 'Lobby', 'x'.repeat(40_001), '--file', join(folder, 'ok'));
     expect(long).toMatchObject({ code: 1, stdout: '' });
     expect(await loose()).toBe(0);

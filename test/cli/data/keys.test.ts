@@ -150,10 +150,10 @@ describe('klatch keys list', () => {
   });
 });
 
-test('klatch keys reseal takes no secret from the command line, no empty one, and asks nobody without a terminal', async () => {
+test('klatch keys rotate-secret takes no secret from the command line, no empty one, and asks nobody without a terminal', async () => {
   const large = join(workspace.folder, 'large');
   await writeFile(large, 'x'.repeat(70_000));
-  const run = (...args: string[]): Promise<Ended> => workspace.run(['keys', 'reseal', ...args]);
+  const run = (...args: string[]): Promise<Ended> => workspace.run(['keys', 'rotate-secret', ...args]);
   const [nobody, argument, missing, empty, tooLarge] = await Promise.all([
     run(),
     run('the old secret'),

@@ -48,7 +48,7 @@ async function useSecret(secret: string): Promise<void> {
 function startReseal(oldSecret: string): Program {
   // Not through a pipe: the shell has to become the program, so that a signal reaches it.
   const line = 'exec "$@" <<END\n$OLD\nEND';
-  const command = [process.execPath, MAIN, 'keys', 'reseal', '--old-secret-file', '-'];
+  const command = [process.execPath, MAIN, 'keys', 'rotate-secret', '--old-secret-file', '-'];
   return new Program(['/bin/sh', '-c', line, 'sh', ...command, '--config', config()], { env: { OLD: oldSecret } });
 }
 
@@ -59,7 +59,7 @@ const migrateCode = async (): Promise<number | null> => (await runKlatch(['migra
 
 /** The running server shows the old token and invitation, takes posts with it, and signs with the hook's old secret. */
 async function expectEverythingWorks(): Promise<void> {
-  const shown = await server.operate<{ token: string }>('groups.token', { group: group.id });
+  const shown = await server.operate<{ token: string }>('groups.show-token', { group: group.id });
   expect(shown.token).toBe(group.token);
   const { invites } = await server.operate<{ invites: unknown[] }>('invites.list', { group: group.id });
   expect(invites).toMatchObject([{ link }]);
@@ -70,7 +70,7 @@ async function expectEverythingWorks(): Promise<void> {
   expect(verified).toEqual(arrival.body);
 }
 
-describe('klatch keys reseal', () => {
+describe('klatch keys rotate-secret', () => {
   test('moves a database to the new secret, after which tokens work and hooks sign as before', async () => {
     await expectEverythingWorks();
     const busy = await runReseal(OLD);
@@ -79,7 +79,7 @@ describe('klatch keys reseal', () => {
 
     await useSecret(NEW);
     const refused = await runKlatch(['serve', '--config', config()]);
-    expect(refused).toMatchObject({ code: 77, stderr: expect.stringContaining('"klatch keys reseal"') });
+    expect(refused).toMatchObject({ code: 77, stderr: expect.stringContaining('"klatch keys rotate-secret"') });
 
     const wrong = await runReseal('not the secret that it was');
     expect(wrong).toMatchObject({ code: 77, stdout: '', stderr: expect.stringMatching(/nothing was changed\n$/) });

@@ -78,11 +78,17 @@ describe('the lines of push status', () => {
 
 test('the lines of push test have what became of each device', () => {
   const device = { device: 7, kind: 'google', label: null, outcome: 'delivered', category: null, code: null } as const;
-  const gone = { ...device, device: 8, label: 'Old\u001b[31m', outcome: 'gone', category: 'unregistered' } as const;
+  const gone = {
+    ...device,
+    device: 8,
+    label: 'Old\u001b[31m',
+    outcome: 'unregistered',
+    category: 'unregistered',
+  } as const;
   expect(pushTestLines({ user: 'alice', id: 1, devices: [device, { ...gone, code: 404 }] })).toEqual([
-    'DEVICE  VENDOR  OUTCOME    WHY               LABEL',
-    '7       google  delivered  -                 -',
-    '8       google  gone       unregistered 404  Old [31m',
+    'DEVICE  VENDOR  OUTCOME       WHY               LABEL',
+    '7       google  delivered     -                 -',
+    '8       google  unregistered  unregistered 404  Old [31m',
     '',
     'What is gone was removed: the app registers it again when alice opens it.',
   ]);

@@ -266,7 +266,7 @@ describe('the status of a server that does not answer says why', () => {
     try {
       const { line, json, reason } = await down();
       expect(line).toMatch(/^runs \(pid \d+\) and does not answer on its control socket$/);
-      expect(json).toMatchObject({ state: 'silent' });
+      expect(json).toMatchObject({ state: 'unresponsive' });
       expect(reason).toMatch(/is not ready: it runs \(pid \d+\) and does not answer/);
     } finally {
       server.process.kill('SIGCONT');
@@ -286,7 +286,7 @@ describe('the status of a server that does not answer says why', () => {
         );
         const { line, json } = await down();
         expect(line).toBe(`does not run: another process (pid ${migrating.pid}) uses its data directory`);
-        expect(json).toMatchObject({ state: 'occupied', blockers: [] });
+        expect(json).toMatchObject({ state: 'locked', blockers: [] });
       });
     } finally {
       await empty.drop();

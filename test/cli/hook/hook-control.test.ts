@@ -137,11 +137,11 @@ describe('klatch hook', () => {
       attempts: [{ message_id: `${group.id}:1`, outcome: 'delivered' }],
       next: null,
     });
-    expect((await run('skip')).stdout).toBe(
+    expect((await run('discard-backlog')).stdout).toBe(
       `1 message is dropped: reverse webhook ${hook} of group ${group.id} goes on with the next one.\n`,
     );
     expect((await run('log')).stdout).toMatch(/ s ago +\d+:3 +0 +0 ms +dropped on request\n/);
-    expect(await run('skip')).toMatchObject(says(`Reverse webhook ${hook} of group ${group.id} has nothing to drop.`));
+    expect(await run('discard-backlog')).toMatchObject(says(`Reverse webhook ${hook} of group ${group.id} has nothing to drop.`));
   });
 
   test('redeliver sends again from a message, a time or an age on, or single messages', async () => {
@@ -190,7 +190,7 @@ describe('klatch hook', () => {
       says(`Reverse webhook ${hook} of group ${group.id} is removed: nothing is sent to it any more.`),
     );
     const removed = { code: 1, stdout: '', stderr: `klatch: Reverse webhook ${hook} is removed\n` };
-    for (const command of ['remove', 'pause', 'resume', 'ping', 'skip', 'rotate-secret']) {
+    for (const command of ['remove', 'pause', 'resume', 'ping', 'discard-backlog', 'rotate-secret']) {
       expect(await run(command)).toMatchObject(removed);
     }
     expect(await run('redeliver', '--from', '1h')).toMatchObject(removed);

@@ -13,7 +13,7 @@ const PART = 'application/offset+octet-stream';
 let server: TestServer;
 let anna: TestPerson;
 beforeAll(async () => {
-  server = await TestServer.start({ limits: { fileBytes: 4 * KIB * KIB, filesOfUserBytes: 40 * KIB * KIB } });
+  server = await TestServer.start({ limits: { fileBytes: 4 * KIB * KIB, storagePerUserBytes: 40 * KIB * KIB } });
   anna = await createPerson(server, 'anna');
 });
 afterAll(() => server.stop());
@@ -135,7 +135,7 @@ describe('an upload in parts', () => {
     ['of a length that comes later', 'POST', { 'upload-defer-length': '1' }, 400, 'invalid_input'],
     ['that is too large', 'POST', { 'upload-length': String(4 * KIB * KIB + 1) }, 413, 'too_large'],
     ['beyond every limit', 'POST', { 'upload-length': '999999999999999' }, 413, 'too_large'],
-    ['of another version', 'POST', { 'upload-length': '1', 'tus-resumable': '0.2.2' }, 412, 'upload_version'],
+    ['of another version', 'POST', { 'upload-length': '1', 'tus-resumable': '0.2.2' }, 412, 'unsupported_tus_version'],
     ['of nobody', 'POST', { 'upload-length': '1', authorization: 'Bearer x' }, 401, 'unauthenticated'],
   ])('is not begun %s', async (_what, method, headers, status, kind) => {
     const before = await rowsOf(server);
@@ -205,7 +205,7 @@ describe('an upload in parts', () => {
       (sql) => sql`update file set touched_at = now() - interval '25 hours' where id = ${path.split('/').at(-1)!}`,
     );
     expect((await tus('HEAD', path)).status).toBe(410);
-    expect(await code(await patch(path, 0, 'hello'))).toEqual([410, 'upload_over']);
+    expect(await code(await patch(path, 0, 'hello'))).toEqual([410, 'upload_expired']);
   });
 
   test('whose file the store has lost is over, and can be removed', async () => {
@@ -213,7 +213,7 @@ describe('an upload in parts', () => {
     await patch(path, 0, 'hello');
     await server.database.query((sql) => sql`update file set state = 'lost' where id = ${path.split('/').at(-1)!}`);
     expect((await tus('HEAD', path)).status).toBe(410);
-    expect(await code(await patch(path, 5, ''))).toEqual([410, 'upload_over']);
+    expect(await code(await patch(path, 5, ''))).toEqual([410, 'upload_expired']);
     expect((await tus('DELETE', path)).status).toBe(204);
     expect((await tus('HEAD', path)).status).toBe(404);
   });

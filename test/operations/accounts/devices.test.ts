@@ -329,9 +329,9 @@ describe('with its session goes a device', () => {
 
   test('when the account is deactivated', async () => {
     await device(alice);
-    await server.operate('users.deactivate', { user: alice.nick });
+    await server.operate('accounts.deactivate', { user: alice.nick });
     expect(await rowsOf(alice.id)).toEqual([]);
-    await server.operate('users.activate', { user: alice.nick });
+    await server.operate('accounts.activate', { user: alice.nick });
     expect(await rowsOf(alice.id)).toEqual([]);
   });
 
@@ -343,7 +343,7 @@ describe('with its session goes a device', () => {
       const end =
         n % 2 === 0
           ? callAs(server, person, 'sessions.end', { session: session.session })
-          : server.operate('users.deactivate', { user: person.nick });
+          : server.operate('accounts.deactivate', { user: person.nick });
       const [registered] = await Promise.allSettled([register(session, input), end]);
       if (registered.status === 'rejected') expect(registered.reason).toMatchObject({ code: 'unauthenticated' });
       expect(await rowsOf(person.id)).toEqual([]);
@@ -356,7 +356,7 @@ describe('with its session goes a device', () => {
       (sql) => sql`update session set used_at = now() - interval '1 year' where id = ${alice.session}`,
     );
     for (let n = 0; n < SESSIONS; n += 1) await signIn(server, alice.id);
-    const { link } = await server.operate<{ link: string }>('users.invite', { user: alice.nick });
+    const { link } = await server.operate<{ link: string }>('accounts.invite', { user: alice.nick });
     await callAs(server, null, 'auth.verify', { link });
     expect(await rowsOf(alice.id)).toEqual([]);
   });

@@ -20,11 +20,11 @@ const OVER = 'This sign-in link was used, is over, or never existed';
 let server: TestServer;
 beforeAll(async () => {
   server = await TestServer.start({ limits: { sessionsPerUser: 3 } });
-  await server.operate('users.create', { nick: 'alice', name: 'Alice Example', admin: true });
+  await server.operate('accounts.create', { nick: 'alice', name: 'Alice Example', admin: true });
 });
 afterAll(() => server.stop());
 
-const invite = (user = 'alice'): Promise<Invited> => server.operate('users.invite', { user });
+const invite = (user = 'alice'): Promise<Invited> => server.operate('accounts.invite', { user });
 const verify = (link: string, label?: string): Promise<SignedIn> =>
   server.operate('auth.verify', { link, ...(label === undefined ? {} : { label }) });
 const holderOf = (token: string) => server.database.query((sql) => findSession(sql, hashSessionToken(token)));
@@ -92,7 +92,7 @@ describe('a sign-in link', () => {
       (sql) => sql`insert into account (kind, nick, name, role) values ('bot', 'robot', 'Robot', 'bot')`,
     );
     await expect(invite('robot')).rejects.toThrow('robot is a bot, and bots do not sign in');
-    await server.operate('users.create', { nick: 'zoe' });
+    await server.operate('accounts.create', { nick: 'zoe' });
     const { link } = await invite('zoe');
     await server.database.query((sql) => sql`update account set deactivated_at = now() where nick = 'zoe'`);
     await expect(verify(link)).rejects.toThrow(OVER);
@@ -101,7 +101,7 @@ describe('a sign-in link', () => {
 });
 
 test('one session more than a person may have ends the one used longest ago', async () => {
-  await server.operate('users.create', { nick: 'carl' });
+  await server.operate('accounts.create', { nick: 'carl' });
   const made: SignedIn[] = [];
   for (let count = 0; count < 3; count += 1) made.push(await verify((await invite('carl')).link));
   const [first, second, third] = made as [SignedIn, SignedIn, SignedIn];
@@ -114,7 +114,7 @@ test('one session more than a person may have ends the one used longest ago', as
 });
 
 test('a new session is not the one that is ended for it, whenever the others were used', async () => {
-  await server.operate('users.create', { nick: 'dora' });
+  await server.operate('accounts.create', { nick: 'dora' });
   for (let count = 0; count < 3; count += 1) await verify((await invite('dora')).link);
   // As where others are used between the beginning of the sign-in and its turn.
   await server.database.query(

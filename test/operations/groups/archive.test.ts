@@ -51,7 +51,7 @@ describe('an archived group', () => {
     expect(await first.operate('groups.archive', { group: group.id })).toMatchObject({ changed: false });
     expect(await first.operate('groups.info', { group: group.id })).toMatchObject({ archived: true });
     const ids = async (archived: boolean): Promise<number[]> => {
-      const { groups } = await first.operate<{ groups: { id: number }[] }>('groups.list', { archived });
+      const { groups } = await first.operate<{ groups: { id: number }[] }>('groups.list-all', { archived });
       return groups.map(({ id }) => id);
     };
     expect(await ids(true)).toContain(group.id);

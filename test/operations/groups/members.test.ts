@@ -12,11 +12,11 @@ beforeAll(async () => {
   server = await TestServer.start();
   group = await server.createGroup('Operations');
   for (const nick of ['dora', 'alice', 'carl', 'bob'])
-    await server.operate('users.create', { nick, admin: nick === 'bob' });
+    await server.operate('accounts.create', { nick, admin: nick === 'bob' });
 });
 afterAll(() => server.stop());
 
-const list = (input: unknown = {}): Promise<UserList> => server.operate('users.list', input);
+const list = (input: unknown = {}): Promise<UserList> => server.operate('accounts.list', input);
 const nicks = async (input: unknown = {}): Promise<string[]> => (await list(input)).users.map(({ nick }) => nick);
 const put = (user: string, role?: string) =>
   server.operate('groups.add-member', { group: 'Operations', user, ...(role === undefined ? {} : { role }) });
@@ -84,7 +84,7 @@ describe('the list of accounts', () => {
   });
 
   test('marks accounts that are deactivated', async () => {
-    await server.operate('users.create', { nick: 'zoe' });
+    await server.operate('accounts.create', { nick: 'zoe' });
     await server.database.query((sql) => sql`update account set deactivated_at = now() where nick = 'zoe'`);
     expect((await list({ after: 'dora' })).users).toEqual([
       expect.objectContaining({ nick: 'zoe', deactivated: true }),

@@ -128,7 +128,7 @@ describe('announceHookChange()', () => {
     await proxies[0]!.refuse();
     proxies[1]!.hold('both');
     for (const { outcome, ms } of await Promise.all(all)) {
-      expect(outcome).toBe('change_unheard');
+      expect(outcome).toBe('change_unconfirmed');
       expect(ms).toBeLessThan(within(IN_ALL_MS));
     }
     for (const proxy of proxies) await proxy.stop();

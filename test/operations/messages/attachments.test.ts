@@ -15,7 +15,7 @@ let group: number;
 let turn = 0;
 
 beforeAll(async () => {
-  server = await TestServer.start({ limits: { attachments: 3, sessionBurst: 5_000 } });
+  server = await TestServer.start({ limits: { attachmentsPerMessage: 3, sessionBurst: 5_000 } });
 });
 afterAll(() => server.stop());
 beforeEach(async () => {
@@ -115,7 +115,7 @@ describe('what cannot be attached', () => {
     const [good, bad] = [await own({ name: 'secret name' }), await make()];
     const before = await history(server, bob, { conversation: group });
     const error = await refusal(send(server, alice, group, 'both', { files: [good.id, bad] }));
-    expect(error).toMatchObject({ status: 409, code: 'file_unusable' });
+    expect(error).toMatchObject({ status: 409, code: 'file_not_attachable' });
     expect(error.message).toBe(`files: number 2 cannot be attached: ${reason}`);
     expect(await history(server, bob, { conversation: group })).toEqual(before);
     await send(server, alice, group, '', { files: [good.id] });
@@ -127,7 +127,7 @@ describe('what cannot be attached', () => {
       refusal(callAs(server, alice, 'messages.send', { conversation: group, text: 'x', files }));
     expect(await errorOf(ids)).toMatchObject({
       code: 'invalid_input',
-      message: 'files: a message carries at most 3 (limits.attachments), not 4',
+      message: 'files: a message carries at most 3 (limits.attachments-per-message), not 4',
     });
     expect((await errorOf([ids[0], ids[1], ids[0]])).message).toBe('files: number 3 is named twice');
     for (const wrong of [['../../etc/passwd'], ['x'], [7], [null], 'x', { 0: ids[0] }, Array(101).fill(ids[0])]) {
@@ -150,7 +150,7 @@ describe('what cannot be attached', () => {
     );
     expect(sent.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
     for (const each of sent)
-      if (each.status === 'rejected') expect(each.reason).toMatchObject({ code: 'file_unusable' });
+      if (each.status === 'rejected') expect(each.reason).toMatchObject({ code: 'file_not_attachable' });
   });
 });
 
@@ -164,7 +164,7 @@ describe('a client_id', () => {
     });
     for (const files of [[two.id], [one.id, two.id], []]) {
       const error = await refusal(send(server, alice, group, 'once', { client_id: 'c', files }));
-      expect(error.code).toBe('key_reused');
+      expect(error.code).toBe('idempotency_key_reused');
     }
     // Deleted meanwhile: it was posted, and is not posted again.
     await callAs(server, alice, 'messages.delete', { conversation: group, seq: first.seq });
@@ -176,7 +176,7 @@ describe('a client_id', () => {
   test('of a message that was refused for its files is free for another try', async () => {
     const file = await own({ state: 'uploading' });
     const again = (): Promise<unknown> => send(server, alice, group, 'x', { client_id: 'd', files: [file.id] });
-    expect((await refusal(again())).code).toBe('file_unusable');
+    expect((await refusal(again())).code).toBe('file_not_attachable');
     await server.database.query((sql) => sql`update file set state = 'stored' where id = ${file.id}`);
     expect(await again()).toMatchObject({ repeated: false });
   });
@@ -208,7 +208,7 @@ describe('editing and deleting', () => {
     expect(await stateOf(other)).toBe('stored');
     // A repeat changes nothing.
     expect(await callAs(server, alice, 'messages.delete', { conversation: group, seq })).toEqual(deleted);
-    expect((await refusal(send(server, alice, group, 'again', { files: [one.id] }))).code).toBe('file_unusable');
+    expect((await refusal(send(server, alice, group, 'again', { files: [one.id] }))).code).toBe('file_not_attachable');
     const [row] = await server.database.query(
       (sql) => sql`select attachments from message where conversation_id = ${group} and seq = ${seq}`,
     );

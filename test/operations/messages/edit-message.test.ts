@@ -65,7 +65,7 @@ describe('messages.edit', () => {
     const before = await head();
     expect(await edit(admin, seq, 'put right')).toMatchObject({ text: 'put right', sender: { nick: 'alice' } });
     expect(await edit(owner, seq + 1, 'from outside, put right')).toMatchObject({ sender: { kind: 'webhook' } });
-    const { changes } = await callAs(server, bob, 'sync.changes', { conversation: group.id, after_rev: before });
+    const { changes } = await callAs(server, bob, 'conversations.sync', { conversation: group.id, after_rev: before });
     expect(changes).toMatchObject([
       { rev: before + 1, message: { seq, text: 'put right' } },
       { rev: before + 2, notice: { kind: 'message_edited', actor: { nick: 'adam' }, details: { seq } } },

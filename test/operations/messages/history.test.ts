@@ -101,7 +101,7 @@ describe('messages.history', () => {
     await server.operate('groups.remove-member', { group: group.id, user: 'eve' });
     for (const [name, input] of [
       ['messages.history', {}],
-      ['sync.changes', { after_rev: 0 }],
+      ['conversations.sync', { after_rev: 0 }],
     ] as const) {
       await expect(callAs(server, eve, name, { conversation: group.id, ...input })).rejects.toMatchObject({
         code: 'not_found',

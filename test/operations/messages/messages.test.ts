@@ -8,10 +8,10 @@ beforeAll(async () => {
   server = await TestServer.start({ limits: { textCodePoints: 20 } });
   group = await server.createGroup('Operations');
   for (const user of ['alice', 'bob']) {
-    await server.operate('users.create', { nick: user, name: user.toUpperCase() });
+    await server.operate('accounts.create', { nick: user, name: user.toUpperCase() });
     await server.operate('groups.add-member', { group: group.id, user });
   }
-  await server.operate('users.create', { nick: 'eve' });
+  await server.operate('accounts.create', { nick: 'eve' });
 });
 afterAll(() => server.stop());
 

@@ -35,11 +35,11 @@ afterAll(async () => {
 });
 
 const read = (person: TestPerson, seq: number, conversation = group.id): Promise<{ read_seq: number }> =>
-  callAs(server, person, 'messages.read', { conversation, seq });
+  callAs(server, person, 'messages.mark-read', { conversation, seq });
 const type = (person: TestPerson, conversation = group.id): Promise<{ told: boolean }> =>
   callAs(server, person, 'messages.typing', { conversation });
 
-describe('messages.read', () => {
+describe('messages.mark-read', () => {
   test("moves forward only, not past the newest message, and tells the account's devices when it moved", async () => {
     for (let i = 0; i < 5; i += 1) await postJson(group.webhook, { text: `${i}` });
     expect(await read(alice, 3)).toEqual({ read_seq: 3 });

@@ -193,7 +193,7 @@ describe('messages.search', () => {
     const refused = answers.filter(({ status }) => status === 'rejected');
     expect(refused.length).toBeGreaterThan(0);
     expect(refused.length).toBeLessThan(30);
-    for (const { reason } of refused as PromiseRejectedResult[]) expect(reason).toMatchObject({ code: 'too_often' });
+    for (const { reason } of refused as PromiseRejectedResult[]) expect(reason).toMatchObject({ code: 'rate_limited' });
     // Others are not held up by it.
     expect(await texts(bob, 'disk')).toHaveLength(4);
   });
@@ -211,7 +211,7 @@ describe('messages.search', () => {
           () => waitingSessions(server.database),
           (waiting) => waiting.length > 0,
         );
-        await expect(search(own, 'disk')).rejects.toMatchObject({ code: 'too_often' });
+        await expect(search(own, 'disk')).rejects.toMatchObject({ code: 'rate_limited' });
       }),
     );
     await Promise.all(searches);

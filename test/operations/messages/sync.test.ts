@@ -53,7 +53,7 @@ async function pageThrough(
   }
 }
 
-describe('sync.changes', () => {
+describe('conversations.sync', () => {
   test('gives messages, edits, deletions and notices in the order of their revs, in pages of any size', async () => {
     const group = await makeGroup('Mixed');
     const { rev: from } = await changes(server, bob, { conversation: group, after_rev: 0 });

@@ -57,7 +57,7 @@ function vendor({
     {
       keys: bundles.map((bundleId) => ({ keyId, teamId, path, bundleId, sandbox: false })),
       endpoint: endpoint ?? server.endpoint,
-      authority: authority === undefined ? `${folder.path}/ca.pem` : authority,
+      caFile: authority === undefined ? `${folder.path}/ca.pem` : authority,
     },
     { timeoutMs, inFlight: 100, userAgent: 'Klatch/0', ...(now === undefined ? {} : { now }) },
   );
@@ -176,7 +176,11 @@ describe("the driver of Apple's push service", () => {
   test('asks nobody about a token that is none', async () => {
     const to = vendor();
     for (const token of ['', 'x', '../../x', 'ab 12'.repeat(8), 'ab'.repeat(300), 'ab'.repeat(32) + '\r\nx: y']) {
-      expect(await to.send({ token, app: null }, note())).toEqual({ outcome: 'gone', category: 'token', code: null });
+      expect(await to.send({ token, app: null }, note())).toEqual({
+        outcome: 'unregistered',
+        category: 'token',
+        code: null,
+      });
     }
     expect(await to.send({ ...target, app: 'org.example.none' }, note())).toMatchObject({ category: 'no key' });
     expect(server.connections).toBe(0);
@@ -193,8 +197,8 @@ describe("the driver of Apple's push service", () => {
 
 describe('an answer of Apple', () => {
   test.each<[number, string, object]>([
-    [410, 'Unregistered', { outcome: 'gone', category: 'unregistered' }],
-    [410, 'ExpiredToken', { outcome: 'gone', category: 'unregistered' }],
+    [410, 'Unregistered', { outcome: 'unregistered', category: 'unregistered' }],
+    [410, 'ExpiredToken', { outcome: 'unregistered', category: 'unregistered' }],
     [400, 'BadDeviceToken', { outcome: 'refused', category: 'token' }],
     [400, 'DeviceTokenNotForTopic', { outcome: 'refused', category: 'other app' }],
     [400, 'PayloadEmpty', { outcome: 'refused', category: 'request' }],

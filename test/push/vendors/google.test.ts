@@ -184,12 +184,12 @@ describe('an answer of Google', () => {
   const once = { retryAfterMs: null, vendorWide: false };
   const wide = { retryAfterMs: null, vendorWide: true };
   test.each<[string, readonly [number, string], object]>([
-    ['a dead token', fcmError(404, 'NOT_FOUND', 'UNREGISTERED'), { outcome: 'gone', category: 'unregistered' }],
+    ['a dead token', fcmError(404, 'NOT_FOUND', 'UNREGISTERED'), { outcome: 'unregistered', category: 'unregistered' }],
     ['something it does not know', googleError(404, 'NOT_FOUND'), { outcome: 'refused', category: 'unregistered' }],
     [
       'a token that is none',
       googleError(400, 'INVALID_ARGUMENT', [tokenField]),
-      { outcome: 'gone', category: 'token' },
+      { outcome: 'unregistered', category: 'token' },
     ],
     ['a message it does not take', googleError(400, 'INVALID_ARGUMENT', [bodyField]), { outcome: 'refused' }],
     ['another project', fcmError(403, 'PERMISSION_DENIED', 'SENDER_ID_MISMATCH'), { outcome: 'refused' }],

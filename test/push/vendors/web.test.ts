@@ -117,7 +117,7 @@ describe('the driver of Web Push', () => {
     ['has an address that is none', (at) => ({ ...at, endpoint: 'file:///etc/passwd' })],
   ])('forgets a subscription that %s', async (_name, change) => {
     expect(await send(vendor(), {}, change(browser))).toEqual({
-      outcome: 'gone',
+      outcome: 'unregistered',
       category: 'subscription',
       code: null,
     });
@@ -158,8 +158,8 @@ describe('an answer of a push service', () => {
     [200, DELIVERED],
     [201, DELIVERED],
     [202, DELIVERED],
-    [404, { outcome: 'gone', category: 'unregistered', code: 404 }],
-    [410, { outcome: 'gone', category: 'unregistered', code: 410 }],
+    [404, { outcome: 'unregistered', category: 'unregistered', code: 404 }],
+    [410, { outcome: 'unregistered', category: 'unregistered', code: 410 }],
     [400, { outcome: 'refused', category: 'request', code: 400 }],
     [403, { outcome: 'refused', category: 'key', code: 403 }],
     [429, { outcome: 'failed', category: 'quota', code: 429, retryAfterMs: 60_000, vendorWide: false }],

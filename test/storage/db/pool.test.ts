@@ -145,7 +145,7 @@ describe('Pool', () => {
 
 describe('Database', () => {
   test('keeps its uses apart: the intake answers while all general connections are taken', async () => {
-    const opened = database.open({ poolSize: 1, poolWaiting: 1 });
+    const opened = database.open({ poolSize: 1, poolQueue: 1 });
     const first = occupy(opened.general);
     const second = opened.general.run(one);
     await expect(opened.ping(1_000)).rejects.toThrow(DatabaseUnavailableError);

@@ -207,13 +207,13 @@ describe('a server that recovers', () => {
     await writeFile(file, ready.replace(/^ready/m, 'starting'));
     return { pid: await postmasterPid(), isReady: () => writeFile(file, ready) };
   }
-  const options = (abandoned: () => boolean) => ({
+  const options = (isCancelled: () => boolean) => ({
     clusterDir,
     ended: () => false,
     // Over already: it is for what else keeps a server from answering.
     deadlineMs: performance.now(),
     recoveryDeadlineMs: performance.now() + 30_000,
-    abandoned,
+    isCancelled,
     progress: () => {},
   });
 
@@ -230,7 +230,7 @@ describe('a server that recovers', () => {
 
   test('is left to it by who is told to stop', async () => {
     const { pid, isReady } = await recovering();
-    const error = await start({ abandoned: () => true }).catch((each: unknown) => each);
+    const error = await start({ isCancelled: () => true }).catch((each: unknown) => each);
     expect(error).toMatchObject({ code: 'start-timeout', message: expect.stringContaining('is still starting') });
     expect(await servesCluster(pid, clusterDir)).toBe(true);
     await isReady();

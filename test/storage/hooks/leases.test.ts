@@ -25,8 +25,8 @@ beforeEach(async () => {
 });
 afterEach(() => database.drop());
 
-const claim = (holder: string, except: readonly number[] = [], room = PARTITIONS): Promise<HeldPartition[]> =>
-  pool.run((sql) => claimPartitions(sql, { holder, except, room, leaseMs: LEASE_MS }));
+const claim = (holder: string, except: readonly number[] = [], capacity = PARTITIONS): Promise<HeldPartition[]> =>
+  pool.run((sql) => claimPartitions(sql, { holder, except, capacity, leaseMs: LEASE_MS }));
 const renew = (holder: string, held: readonly HeldPartition[]): Promise<number[]> =>
   pool.run((sql) => renewPartitions(sql, holder, held, LEASE_MS));
 const release = (holder: string): Promise<void> => pool.run((sql) => releaseAllPartitions(sql, holder));
@@ -101,7 +101,7 @@ describe('leases', () => {
     });
   });
 
-  test('are claimed up to the room that there is, those of the same holder whatever the room', async () => {
+  test('are claimed up to the capacity that there is, those of the same holder whatever the capacity', async () => {
     const killed = await claim('a', [], 20);
     expect(killed).toHaveLength(20);
     expect(await claim('b', [], 10)).toHaveLength(10);

@@ -12,7 +12,7 @@ const retention: RetentionConfig = {
   deliveryLogMs: 7 * DAY_MS,
   deliveryLogRows: 10_000,
   removedHooksMs: 30 * DAY_MS,
-  unattachedFilesMs: DAY_MS,
+  orphanedFilesMs: DAY_MS,
   pushLogMs: 7 * DAY_MS,
 };
 

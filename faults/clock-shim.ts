@@ -4,7 +4,7 @@ import dnsPromises from 'node:dns/promises';
 import { syncBuiltinESMExports } from 'node:module';
 
 /** What the parent may say; what it leaves out stays as it was. */
-export interface Steering {
+export interface ShimCommand {
   /** Added to the wall clock, in ms. */
   readonly clockOffsetMs?: number;
   /** Addresses by host name; names that are not listed are looked up as ever. */
@@ -33,7 +33,7 @@ const lookup = async (host: string, options: object): Promise<unknown> => {
 Object.assign(dnsPromises, { lookup });
 syncBuiltinESMExports();
 
-process.on('message', (word: Steering) => {
+process.on('message', (word: ShimCommand) => {
   clockOffsetMs = word.clockOffsetMs ?? clockOffsetMs;
   addresses = word.addresses ?? addresses;
   process.send!('heard');

@@ -1,32 +1,8 @@
-/** Spread of the waits, so that what failed together does not come back together. */
-const JITTER = 0.2;
 /** A vendor that is away is asked again with one push, at first after so long, then after twice as long each time … */
 const MIN_BACKOFF_MS = 1_000;
 /** … and after so long at most; or as long as it says itself, which a garbled answer must not make a day. */
 const MAX_BACKOFF_MS = 60_000;
 const MAX_RETRY_AFTER_MS = 3_600_000;
-
-/** Waits between the attempts of one push. */
-interface RetryDelays {
-  /** The last one goes on for ever. */
-  readonly retryMs: readonly number[];
-  /** A vendor's Retry-After counts up to here. */
-  readonly giveUpAfterMs: number;
-}
-
-/**
- * How long a push rests after its `failures`-th failure (1 for the first), in ms: at least as long as its vendor asked
- * for. `random` is in [0, 1).
- */
-export function retryDelayMs(
-  { retryMs, giveUpAfterMs }: RetryDelays,
-  failure: { failures: number; retryAfterMs: number | null },
-  random: number,
-): number {
-  const step = retryMs[Math.min(failure.failures, retryMs.length) - 1] ?? giveUpAfterMs;
-  const jittered = step * (1 - JITTER + 2 * JITTER * random);
-  return Math.round(Math.max(jittered, Math.min(failure.retryAfterMs ?? 0, giveUpAfterMs)));
-}
 
 /**
  * Keeps pushes from a vendor that has a problem as a whole: after a rest one push asks whether it is over, and each
@@ -39,8 +15,8 @@ export class CircuitBreaker {
   #openedMs = -Infinity;
   #untilMs = -Infinity;
 
-  constructor(delays: RetryDelays, now: () => number = () => performance.now()) {
-    this.#minBackoffMs = Math.min(MIN_BACKOFF_MS, delays.retryMs[0] ?? MIN_BACKOFF_MS);
+  constructor(retryMs: readonly number[], now: () => number = () => performance.now()) {
+    this.#minBackoffMs = Math.min(MIN_BACKOFF_MS, retryMs[0] ?? MIN_BACKOFF_MS);
     this.#now = now;
   }
 

@@ -1,0 +1,29 @@
+/** When failed deliveries to webhooks and failed pushes are tried again (`delivery.retry`, `push.retry`). */
+export interface RetryPolicy {
+  /** Delays before each retry, in ms; the last one applies to all later retries. At least one. */
+  readonly retryMs: readonly number[];
+  /** The receiver's `Retry-After` counts up to this, in ms. */
+  readonly retryAfterMaxMs: number;
+}
+
+/** Share by which a delay varies in both directions, so that what failed together is not retried together. */
+const JITTER = 0.2;
+
+/**
+ * The delay after the `failures`-th failure in a row (1 for the first), in ms. A receiver's `Retry-After` makes it
+ * longer, never shorter. `random` is in [0, 1).
+ */
+export function retryDelayMs(
+  { retryMs, retryAfterMaxMs }: RetryPolicy,
+  failure: { failures: number; retryAfterMs: number | null },
+  random: number,
+): number {
+  const step = retryMs[Math.min(failure.failures, retryMs.length) - 1] ?? retryAfterMaxMs;
+  const jittered = step * (1 - JITTER + 2 * JITTER * random);
+  return Math.round(Math.max(jittered, Math.min(failure.retryAfterMs ?? 0, retryAfterMaxMs)));
+}
+
+/** No delay is longer than this, in ms. */
+export function longestDelayMs({ retryMs, retryAfterMaxMs }: RetryPolicy): number {
+  return Math.max(retryAfterMaxMs, ...retryMs.map((ms) => ms * (1 + JITTER)));
+}
