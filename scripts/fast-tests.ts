@@ -27,8 +27,8 @@ function importsOf(file: string): string[] {
 
 /**
  * The tests that start no process and no server, in the order of their names: neither they nor the files of test/,
- * scripts/ and faults/ that they import name a module that could, and they import no such file of src/ themselves. The
- * rule is judged again at run time (test/run/no-processes.ts).
+ * scripts/ and faults/ that they import name a module that could, and they import no such file of src/ or client/
+ * themselves. The rule is judged again at run time (test/run/no-processes.ts).
  */
 export function fastTests(): string[] {
   const judged = new Map<string, boolean>();
@@ -40,7 +40,7 @@ export function fastTests(): string[] {
       if (!name.startsWith('.')) return !SLOW_PACKAGES.test(name);
       const target = resolve(dirname(file), name);
       if (SLOW_FILES.includes(target)) return false;
-      return target.startsWith(join(ROOT, 'src/')) || !target.endsWith('.ts') || isFast(target);
+      return /^(?:src|client)\//.test(relative(ROOT, target)) || !target.endsWith('.ts') || isFast(target);
     });
     judged.set(file, fast);
     return fast;

@@ -80,7 +80,7 @@ export const CONFIG_MUTANTS: readonly Mutant[] = [
     file: 'src/model/invisible-text.ts',
     find: 'return JSON.stringify(value, null, indent).replace(UNESCAPED,',
     replace: 'return JSON.stringify(value, null, indent).replace(/\\u0000/g,',
-    tests: ['test/cli/core/terminal-output.test.ts', 'test/cli/chat/chat-text.test.ts'],
+    tests: ['test/cli/core/terminal-output.test.ts', 'test/client/terminal/chat-text.test.ts'],
   },
   {
     name: 'icon-of-any-scheme',

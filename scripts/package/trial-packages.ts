@@ -38,7 +38,17 @@ const STAMP = join(TRIALS, 'stamp');
 /** Packages that nobody is given are not worth the time of packing them well. */
 const QUICK_LEVEL = '1';
 /** All that goes into a package. */
-const SOURCES = ['src', 'scripts/package', 'debian', 'etc', 'systemd', 'docs/man', 'install.sh', 'package-lock.json'];
+const SOURCES = [
+  'src',
+  'client',
+  'scripts/package',
+  'debian',
+  'etc',
+  'systemd',
+  'docs/man',
+  'install.sh',
+  'package-lock.json',
+];
 
 /** A later version, and what its migration does beyond those of this commit. */
 interface Later {

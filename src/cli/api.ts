@@ -13,7 +13,7 @@ import { operationTable } from '../operations/table.ts';
 import { type CommandContext, print, printJson } from './core/context.ts';
 import { exitCodes } from './core/exit-codes.ts';
 import { CommandError } from './core/failure.ts';
-import { formatTable } from './core/table.ts';
+import { formatTable } from '../../client/terminal/table.ts';
 import { withExamples, withJson } from './core/options.ts';
 
 /** What the operations are that clients and bots call; nothing here asks a server. */

@@ -2,7 +2,7 @@ import { InvalidArgumentError, type Command } from 'commander';
 import { activateUser, deactivateUser, updateUser } from '../operations/accounts/user-changes.ts';
 import { inviteUser } from '../operations/accounts/sign-in-links.ts';
 import type { CommandContext } from './core/context.ts';
-import { formatFields } from './core/table.ts';
+import { formatFields } from '../../client/terminal/table.ts';
 import { withExamples, withJson } from './core/options.ts';
 import { callAndPrint } from './core/call.ts';
 

@@ -3,7 +3,7 @@ import { installationRoleSchema } from '../operations/core/schemas.ts';
 import { createUser, listUsers } from '../operations/accounts/users.ts';
 import type { CommandContext } from './core/context.ts';
 import { GROUP } from './group/group-argument.ts';
-import { formatFields, formatTable } from './core/table.ts';
+import { formatFields, formatTable } from '../../client/terminal/table.ts';
 import { withExamples, withJson, withLimit } from './core/options.ts';
 import { callAndPrint, moreLines } from './core/call.ts';
 import { addAdmission } from './user-admission.ts';

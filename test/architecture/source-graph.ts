@@ -3,8 +3,9 @@ import { dirname, join, relative, resolve } from 'node:path';
 
 export const root = resolve(import.meta.dirname, '../..');
 export const src = join(root, 'src');
+export const client = join(root, 'client');
 /** The folders of the project that hold TypeScript. */
-export const FOLDERS = ['src', 'test', 'scripts', 'bench', 'faults'] as const;
+export const FOLDERS = ['src', 'client', 'test', 'scripts', 'bench', 'faults'] as const;
 
 /** All files of TypeScript below a folder, absolute, sorted. */
 export function sourceFiles(folder: string): string[] {

@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { formatTable } from '../../src/cli/core/table.ts';
+import { formatTable } from '../../client/terminal/table.ts';
 import { root, type Ended, type Workspace } from '../cli/program.ts';
 
 /** Set it to write the pages' transcripts anew instead of comparing them. */

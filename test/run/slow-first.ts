@@ -18,7 +18,7 @@ const SLOW = [
   'faults/address-faults',
   'cli/data/backup',
   'cli/health/doctor',
-  'cli/chat/chat',
+  'client/terminal/chat',
   'delivery/node-processes',
   'docs/transcripts',
   'storage/embedded-takeover',

@@ -5,7 +5,7 @@ import { callServer } from '../core/control-client.ts';
 import { dataDirOf } from '../core/data-dir.ts';
 import { exitCodes } from '../core/exit-codes.ts';
 import { CommandError } from '../core/failure.ts';
-import { formatTable } from '../core/table.ts';
+import { formatTable } from '../../../client/terminal/table.ts';
 import { configFlag, withExamples, withJson } from '../core/options.ts';
 
 type Page = Awaited<ReturnType<(typeof checkFiles)['run']>>;

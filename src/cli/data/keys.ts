@@ -19,7 +19,7 @@ import { type CommandContext, print, printError, printJson } from '../core/conte
 import { readDataDir, readSetting } from '../core/data-dir.ts';
 import { exitCodes } from '../core/exit-codes.ts';
 import { CommandError } from '../core/failure.ts';
-import { formatFields, formatTable } from '../core/table.ts';
+import { formatFields, formatTable } from '../../../client/terminal/table.ts';
 import { configFlag, withExamples, withJson } from '../core/options.ts';
 import { addRotateServerSecret } from './rotate-secret.ts';
 

@@ -16,7 +16,7 @@ import { totalOf } from './backup.ts';
 import { type CommandContext, print, printJson } from '../core/context.ts';
 import { exitCodes } from '../core/exit-codes.ts';
 import { CommandError } from '../core/failure.ts';
-import { formatFields, formatTable, oneLine } from '../core/table.ts';
+import { formatFields, formatTable, oneLine } from '../../../client/terminal/table.ts';
 import { describeRows, ProgressLine, runInterruptibly } from '../core/progress.ts';
 import { configFlag, withExamples, withJson } from '../core/options.ts';
 import { dropPrivileges } from '../core/privileges.ts';

@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { rotateToken, showToken } from '../../operations/groups/group-token.ts';
 import type { CommandContext } from '../core/context.ts';
 import { GROUP, onGroup } from './group-argument.ts';
-import { formatFields } from '../core/table.ts';
+import { formatFields } from '../../../client/terminal/table.ts';
 import { withExamples, withJson } from '../core/options.ts';
 
 type Token = Awaited<ReturnType<(typeof showToken)['run']>>;

@@ -6,7 +6,7 @@ import { GROUP, onGroup } from './group-argument.ts';
 import { addMembers } from './group-member.ts';
 import { addToken } from './group-token.ts';
 import { addTransfer, addUpdate } from './group-update.ts';
-import { formatFields, formatTable } from '../core/table.ts';
+import { formatFields, formatTable } from '../../../client/terminal/table.ts';
 import { withExamples, withJson, withPages, type PageOptions } from '../core/options.ts';
 import { callAndPrint, moreLines } from '../core/call.ts';
 

@@ -1,7 +1,7 @@
 import type { Finding } from '../../doctor/finding.ts';
 import type { LastRun } from '../../data-dir/server-state.ts';
 import type { Environment } from '../../config/tree.ts';
-import { formatDuration } from '../core/table.ts';
+import { formatDuration } from '../../../client/terminal/table.ts';
 
 /** Why the server does not answer. */
 export type OfflineState =

@@ -5,7 +5,7 @@ import type { CommandContext } from '../core/context.ts';
 import { exitCodes } from '../core/exit-codes.ts';
 import { CommandError } from '../core/failure.ts';
 import { errorSentence, hookNumber, messagesAre } from './hook-format.ts';
-import { formatFields } from '../core/table.ts';
+import { formatFields } from '../../../client/terminal/table.ts';
 import { withExamples, withJson } from '../core/options.ts';
 import { callAndPrint, callPrintReturn } from '../core/call.ts';
 

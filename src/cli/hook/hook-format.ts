@@ -1,5 +1,5 @@
 import { Argument } from 'commander';
-import { formatDuration } from '../core/table.ts';
+import { formatDuration } from '../../../client/terminal/table.ts';
 import { wholeNumber } from '../core/options.ts';
 
 const MAX_INT32 = 2_147_483_647;

@@ -1,6 +1,6 @@
 import type { hookInfo } from '../../operations/hooks/hook-list.ts';
 import { ago, errorSentence } from './hook-format.ts';
-import { formatFields, formatTable } from '../core/table.ts';
+import { formatFields, formatTable } from '../../../client/terminal/table.ts';
 
 type HookInfo = Awaited<ReturnType<(typeof hookInfo)['run']>>;
 

@@ -6,7 +6,7 @@ import type { CommandContext } from '../core/context.ts';
 import { exitCodes } from '../core/exit-codes.ts';
 import { CommandError } from '../core/failure.ts';
 import { ago, errorSentence, hookNumber, messagesAre } from './hook-format.ts';
-import { formatTable } from '../core/table.ts';
+import { formatTable } from '../../../client/terminal/table.ts';
 import { wholeNumber, withExamples, withJson } from '../core/options.ts';
 import { callAndPrint, moreLines } from '../core/call.ts';
 

@@ -7,7 +7,7 @@ import { hookLines } from './hook-info.ts';
 import { addLog, addRedeliver, addSkip } from './hook-log.ts';
 import { addPause, addPing, addRemove, addResume, addRotateSecret } from './hook-control.ts';
 import { ago, errorSentence, hookNumber } from './hook-format.ts';
-import { formatDuration, formatTable } from '../core/table.ts';
+import { formatDuration, formatTable } from '../../../client/terminal/table.ts';
 import { withExamples, withJson, withPages, type PageOptions } from '../core/options.ts';
 import { callAndPrint, moreLines } from '../core/call.ts';
 

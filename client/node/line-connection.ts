@@ -1,0 +1,114 @@
+import { connect, isIP, type Socket } from 'node:net';
+import { connect as connectTls } from 'node:tls';
+import type { ServerAddress } from '../core/address.ts';
+import { ConnectionError } from '../core/chat-error.ts';
+import type { Connection, ConnectionBounds, ConnectionEvents } from '../core/connection.ts';
+
+const CLOSE_MS = 1_000;
+const LINE_FEED = 0x0a;
+
+/** tcp:// and tls://: a line for each JSON text. */
+export class LineConnection implements Connection {
+  readonly #socket: Socket;
+  readonly #events: ConnectionEvents;
+  readonly #maxTextBytes: number;
+  /** What came of a line that has not ended yet. */
+  #parts: Buffer[] = [];
+  #partBytes = 0;
+  #reason: string | null = null;
+
+  private constructor(socket: Socket, events: ConnectionEvents, maxTextBytes: number) {
+    this.#socket = socket;
+    this.#events = events;
+    this.#maxTextBytes = maxTextBytes;
+    socket.on('data', (chunk: Buffer) => this.#take(chunk));
+  }
+
+  static async open(
+    address: ServerAddress,
+    events: ConnectionEvents,
+    bounds: ConnectionBounds,
+  ): Promise<LineConnection> {
+    const socket = dial(address);
+    const connection = new LineConnection(socket, events, bounds.maxTextBytes);
+    const { connectTimeoutMs, signal } = bounds;
+    const stop = (): void => void socket.destroy(new Error('it was stopped'));
+    signal?.addEventListener('abort', stop);
+    await new Promise<void>((resolve, reject) => {
+      const fail = (cause: Error): void => {
+        reject(new ConnectionError(`${address.url} cannot be reached: ${cause.message}`, { cause }));
+      };
+      const timer = setTimeout(() => socket.destroy(new Error('it did not answer in time')), connectTimeoutMs);
+      socket.once(address.isEncrypted ? 'secureConnect' : 'connect', resolve);
+      socket.once('error', fail);
+      socket.once('close', () => {
+        clearTimeout(timer);
+        fail(new Error('the connection was cut'));
+      });
+      socket.once(address.isEncrypted ? 'secureConnect' : 'connect', () => clearTimeout(timer));
+    }).finally(() => signal?.removeEventListener('abort', stop));
+    socket.setNoDelay(true);
+    socket.on('error', (error) => (connection.#reason ??= error.message));
+    socket.once('close', () => {
+      connection.#events.ended({ code: null, reason: connection.#reason ?? 'the connection was cut' });
+    });
+    return connection;
+  }
+
+  get unsentBytes(): number {
+    return this.#socket.writableLength;
+  }
+
+  send(text: string): void {
+    if (this.#socket.writable) this.#socket.write(`${text}\n`);
+  }
+
+  pause(): void {
+    this.#socket.pause();
+  }
+
+  resume(): void {
+    this.#socket.resume();
+  }
+
+  close(): void {
+    this.#socket.resume();
+    this.#socket.end();
+    const timer = setTimeout(() => this.#socket.destroy(), CLOSE_MS);
+    this.#socket.once('close', () => clearTimeout(timer));
+  }
+
+  destroy(reason: string): void {
+    this.#reason ??= reason;
+    this.#socket.destroy();
+  }
+
+  #take(chunk: Buffer): void {
+    let from = 0;
+    for (let end = chunk.indexOf(LINE_FEED); end !== -1; end = chunk.indexOf(LINE_FEED, from)) {
+      this.#keep(chunk.subarray(from, end));
+      if (this.#socket.destroyed) return;
+      const line = Buffer.concat(this.#parts, this.#partBytes).toString('utf8');
+      this.#parts = [];
+      this.#partBytes = 0;
+      from = end + 1;
+      if (line.trim() !== '') this.#events.text(line);
+    }
+    this.#keep(chunk.subarray(from));
+  }
+
+  #keep(part: Buffer): void {
+    if (part.length === 0) return;
+    this.#parts.push(part);
+    this.#partBytes += part.length;
+    if (this.#partBytes > this.#maxTextBytes) this.destroy('the server sent a line that is too long');
+  }
+}
+
+function dial({ url, isEncrypted }: ServerAddress): Socket {
+  const { hostname, port } = new URL(url);
+  const host = hostname.replace(/^\[|\]$/g, '');
+  if (!isEncrypted) return connect(Number(port), host);
+  // A name is needed to tell which certificate is asked for; an address must not be one (RFC 6066).
+  return connectTls({ host, port: Number(port), ...(isIP(host) === 0 ? { servername: host } : {}) });
+}

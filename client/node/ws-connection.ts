@@ -1,0 +1,84 @@
+import { WebSocket, type RawData } from 'ws';
+import type { ServerAddress } from '../core/address.ts';
+import { ConnectionError } from '../core/chat-error.ts';
+import type { Connection, ConnectionBounds, ConnectionEvents } from '../core/connection.ts';
+
+const CLOSE_MS = 1_000;
+
+/** ws:// and wss://: a text frame for each JSON text. Pings of the server are answered by the library. */
+export class WsConnection implements Connection {
+  readonly #socket: WebSocket;
+  readonly #events: ConnectionEvents;
+  #reason: string | null = null;
+  #closing: NodeJS.Timeout | null = null;
+
+  private constructor(socket: WebSocket, events: ConnectionEvents) {
+    this.#socket = socket;
+    this.#events = events;
+    socket.on('message', (data, isBinary) => this.#take(data, isBinary));
+  }
+
+  static async open(
+    { url }: ServerAddress,
+    events: ConnectionEvents,
+    { connectTimeoutMs, maxTextBytes, signal }: ConnectionBounds,
+  ): Promise<WsConnection> {
+    const options = { maxPayload: maxTextBytes, handshakeTimeout: connectTimeoutMs, perMessageDeflate: false };
+    const socket = new WebSocket(url, options);
+    const connection = new WsConnection(socket, events);
+    const stop = (): void => socket.terminate();
+    signal?.addEventListener('abort', stop);
+    await new Promise<void>((resolve, reject) => {
+      socket.once('open', resolve);
+      socket.once('error', (cause) =>
+        reject(new ConnectionError(`${url} cannot be reached: ${cause.message}`, { cause })),
+      );
+    }).finally(() => signal?.removeEventListener('abort', stop));
+    // Nothing of a connection that was never there is told; `open` has rejected for it.
+    socket.on('error', (error) => (connection.#reason ??= error.message));
+    socket.once('close', (code, reason) => connection.#end(code, reason.toString('utf8')));
+    return connection;
+  }
+
+  get unsentBytes(): number {
+    return this.#socket.bufferedAmount;
+  }
+
+  send(text: string): void {
+    // Without a callback the library would throw away an error that `close` tells of as well.
+    if (this.#socket.readyState === WebSocket.OPEN) this.#socket.send(text, () => {});
+  }
+
+  pause(): void {
+    this.#socket.pause();
+  }
+
+  resume(): void {
+    this.#socket.resume();
+  }
+
+  close(): void {
+    if (this.#closing !== null) return;
+    this.#closing = setTimeout(() => this.#socket.terminate(), CLOSE_MS);
+    // The answer to the close frame has to be read.
+    this.#socket.resume();
+    this.#socket.close(1000);
+  }
+
+  destroy(reason: string): void {
+    this.#reason ??= reason;
+    this.#socket.terminate();
+  }
+
+  #take(data: RawData, isBinary: boolean): void {
+    if (isBinary) this.destroy('the server sent something that is not text');
+    else this.#events.text((data as Buffer).toString('utf8'));
+  }
+
+  #end(code: number, text: string): void {
+    if (this.#closing !== null) clearTimeout(this.#closing);
+    // 1005 and 1006 are the library's own words for "none came".
+    const given = code === 1005 || code === 1006 ? null : code;
+    this.#events.ended({ code: given, reason: this.#reason ?? (text === '' ? 'the connection was cut' : text) });
+  }
+}

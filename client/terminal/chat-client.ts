@@ -1,0 +1,125 @@
+import type { Command } from 'commander';
+import * as z from 'zod';
+import { addressProblem, findServer, type ServerAddress } from '../core/address.ts';
+import {
+  AnswerTimeoutError,
+  ConnectionError,
+  ProtocolError,
+  ServerError,
+  SessionOverError,
+  TooManyRequestsError,
+} from '../core/chat-error.ts';
+import { LiveClient, type LiveClientOptions } from '../core/live-client.ts';
+import type { CommandContext } from '../../src/cli/core/context.ts';
+import { loadProfile, profileName, profilePath, type Profile } from './chat-profile.ts';
+import { exitCodes } from '../../src/cli/core/exit-codes.ts';
+import { CommandError } from '../../src/cli/core/failure.ts';
+import { oneLine } from './table.ts';
+
+/** What every command of `klatch chat` can be told. */
+export interface ChatOptions {
+  readonly server?: string;
+  readonly profile?: string;
+}
+
+/** Somebody's own client, and how it is used. */
+interface ChatUse {
+  readonly profile: Profile;
+  readonly address: ServerAddress;
+}
+
+/** Offers to go by another session than the usual one, or another way to its server. */
+export function withProfile(command: Command): Command {
+  return command
+    .option(
+      '--server <address>',
+      'connect here instead of where the sign-in was: ws://, wss://, tcp://, tls:// or http(s)://',
+    )
+    .option('--profile <name>', 'the session that was signed in under this name', profileName);
+}
+
+/** The session to use and where its server is. Throws CommandError. */
+export async function findUse(context: CommandContext, options: ChatOptions): Promise<ChatUse> {
+  const { profile, server } = profileOf(context, options);
+  return { profile, address: await findAddress(server) };
+}
+
+/** The session to use, and the server as a person named it. Throws CommandError. */
+export function profileOf(
+  context: CommandContext,
+  { server, profile: name }: ChatOptions,
+): { profile: Profile; server: string } {
+  const profile = loadProfile(profilePath(context.env, name));
+  return { profile, server: server ?? profile.server };
+}
+
+/** The address that a person typed. Throws CommandError. */
+export async function findAddress(text: string): Promise<ServerAddress> {
+  const problem = addressProblem(text);
+  if (problem !== null) throw new CommandError(exitCodes.usage, `--server: ${problem}`);
+  return explained(() => findServer(text));
+}
+
+/**
+ * Makes requests as who is signed in; the connection is made for it and ends with it. `waitMs`: how long a server that is
+ * away is waited for, by each request. Throws CommandError.
+ */
+export async function explainedAsMember<Result>(
+  context: CommandContext,
+  options: ChatOptions & { readonly waitMs?: number },
+  work: (client: LiveClient) => Promise<Result>,
+): Promise<Result> {
+  const { profile, address } = await findUse(context, options);
+  const { waitMs } = options;
+  const bounds = waitMs === undefined ? {} : { answerTimeoutMs: waitMs };
+  const client = new LiveClient({ address, token: profile.token, follow: null, listener: () => {}, bounds });
+  return running(client, async () => {
+    if (waitMs === undefined) await client.firstAttempt();
+    return work(client);
+  });
+}
+
+/** Runs a client for as long as the work takes. Throws CommandError for what a person can do something about. */
+export async function running<Result>(client: LiveClient, work: () => Promise<Result>): Promise<Result> {
+  client.start();
+  try {
+    return await explained(work);
+  } finally {
+    await client.stop();
+  }
+}
+
+/** The options of a client that follows. */
+export function followerOf(
+  { profile, address }: ChatUse,
+  { follow, listener }: Pick<LiveClientOptions, 'follow' | 'listener'>,
+): LiveClient {
+  return new LiveClient({ address, token: profile.token, follow, listener });
+}
+
+/** Runs what a client does. Throws CommandError for what a person can do something about. */
+export async function explained<Result>(work: () => Promise<Result>): Promise<Result> {
+  try {
+    return await work();
+  } catch (error) {
+    throw explainChat(error);
+  }
+}
+
+/** What a client's errors mean to whoever ran a command. What is none of them comes back as it is. */
+export function explainChat(error: unknown): unknown {
+  if (error instanceof SessionOverError) {
+    const sentence = `${oneLine(error.message)}: sign in again with \`klatch chat sign-in\``;
+    return new CommandError(exitCodes.operationFailed, sentence, { cause: error });
+  }
+  if (error instanceof ServerError) {
+    const exitCode = error.retryAfterS === null ? exitCodes.operationFailed : exitCodes.unavailable;
+    return new CommandError(exitCode, oneLine(error.message), { cause: error });
+  }
+  const kinds = [ConnectionError, AnswerTimeoutError, ProtocolError, TooManyRequestsError];
+  if (!kinds.some((kind) => error instanceof kind)) return error;
+  return new CommandError(exitCodes.unavailable, oneLine((error as Error).message), { cause: error });
+}
+
+/** Answers of which a command shows nothing, or what it got. */
+export const anything = z.unknown();

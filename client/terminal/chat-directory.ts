@@ -1,0 +1,99 @@
+import * as z from 'zod';
+import { ServerError } from '../core/chat-error.ts';
+import type { LiveClient } from '../core/live-client.ts';
+import { conversationSchema, type Conversation } from '../core/shapes.ts';
+import { nameOf } from './chat-text.ts';
+import { exitCodes } from '../../src/cli/core/exit-codes.ts';
+import { CommandError } from '../../src/cli/core/failure.ts';
+
+const PAGE = 500;
+/** 100,000 conversations are the most that a server can be configured to allow. */
+const MAX_PAGES = 200;
+
+const pageSchema = z.looseObject({ conversations: z.array(conversationSchema), next: z.int().nullable() });
+
+/** What a conversation is called on the command line, in the help. */
+export const CONVERSATION =
+  'the number of the conversation, the title of a group that no other of yours has, or @nick for a private one';
+
+/** All conversations of who is signed in, by number. */
+export async function listConversations(client: LiveClient): Promise<Conversation[]> {
+  const all: Conversation[] = [];
+  for (let after = 0, pages = 0; pages < MAX_PAGES; pages += 1) {
+    const params = { after, limit: PAGE };
+    const page = await client.call('conversations.list', params, { schema: pageSchema, isRepeatable: true });
+    all.push(...page.conversations);
+    if (page.next === null) break;
+    after = page.next;
+  }
+  return all;
+}
+
+/** The conversation that a person means. Throws CommandError where there is none, or more than one. */
+export async function findConversation(client: LiveClient, text: string): Promise<Conversation> {
+  if (/^\d{1,15}$/.test(text)) return showConversation(client, Number(text));
+  return chooseConversation(await listConversations(client), text);
+}
+
+/** The same among those that are known. */
+export function chooseConversation(all: readonly Conversation[], text: string): Conversation {
+  const wanted = text.toLowerCase();
+  const fits = (each: Conversation): boolean => {
+    if (each.kind === 'private')
+      return each.peer?.nick?.toLowerCase() === wanted.replace(/^@/, '') && text.startsWith('@');
+    return each.title.toLowerCase() === wanted || String(each.id) === wanted;
+  };
+  const [found, ...others] = all.filter(fits);
+  if (found === undefined) {
+    const hint = text.startsWith('@')
+      ? `\`klatch chat open ${text.slice(1)}\` opens it`
+      : '`klatch chat list` shows yours';
+    throw new CommandError(exitCodes.operationFailed, `you are in no conversation ${text}: ${hint}`);
+  }
+  if (others.length === 0) return found;
+  const numbers = [found, ...others].map(({ id }) => id).join(', ');
+  throw new CommandError(exitCodes.operationFailed, `more than one group has this title: give a number (${numbers})`);
+}
+
+async function showConversation(client: LiveClient, conversation: number): Promise<Conversation> {
+  return client.call('conversations.show', { conversation }, { schema: conversationSchema, isRepeatable: true });
+}
+
+/** Names of conversations for lines, looked up when they are first needed; made for the listener of a client. */
+export class ConversationNames {
+  readonly #client: () => LiveClient;
+  readonly #names = new Map<number, string>();
+
+  constructor(client: () => LiveClient) {
+    this.#client = client;
+  }
+
+  /** As it was last known; null: nobody has asked for it yet. */
+  known(conversation: number): string | null {
+    return this.#names.get(conversation) ?? null;
+  }
+
+  learn(conversations: readonly Conversation[]): void {
+    for (const each of conversations) this.#names.set(each.id, nameOf(each));
+  }
+
+  /** Asked again when next needed, as after a change of the title. */
+  forget(conversation: number): void {
+    this.#names.delete(conversation);
+  }
+
+  /** Its number, where the account is in it no more. */
+  async find(conversation: number): Promise<string> {
+    const known = this.#names.get(conversation);
+    if (known !== undefined) return known;
+    try {
+      // A listener must not wait for the next connection, which waits for the listener.
+      const options = { schema: conversationSchema, isImmediate: true };
+      this.learn([await this.#client().call('conversations.show', { conversation }, options)]);
+    } catch (error) {
+      if (!(error instanceof ServerError) || error.code !== 'not_found') throw error;
+      this.#names.set(conversation, `conversation ${conversation}`);
+    }
+    return this.#names.get(conversation)!;
+  }
+}

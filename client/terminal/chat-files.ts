@@ -1,0 +1,221 @@
+import { createReadStream, createWriteStream, rmSync } from 'node:fs';
+import { stat } from 'node:fs/promises';
+import { basename, dirname } from 'node:path';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import type { Command } from 'commander';
+import { httpBase } from '../core/address.ts';
+import { downloadFile, uploadFile, type FileServer } from '../node/file-transfer.ts';
+import type { LiveClient } from '../core/live-client.ts';
+import { anything, explained, profileOf, withProfile, type ChatOptions } from './chat-client.ts';
+import { formatBytes } from './chat-text.ts';
+import { sanitize } from './table.ts';
+import { print, type CommandContext } from '../../src/cli/core/context.ts';
+import { exitCodes } from '../../src/cli/core/exit-codes.ts';
+import { CommandError } from '../../src/cli/core/failure.ts';
+import { withExamples } from '../../src/cli/core/options.ts';
+
+const SHOW_MS = 200;
+/** Bytes; more than a file system takes in a name is cut. */
+const MAX_NAME = 200;
+
+interface DownloadOptions extends ChatOptions {
+  readonly output?: string;
+}
+
+export function addDownload(chat: Command, context: CommandContext): void {
+  const command = chat
+    .command('download')
+    .description('save a file of a message, and print where; nothing that is there is written over')
+    .argument('<file>', 'its id, as klatch chat read shows it behind the name')
+    .option('--output <path>', 'save it here ("-": to standard output) and not under its name in this folder')
+    .action((id: string, options: DownloadOptions) => download(context, id, options));
+  withExamples(withProfile(command), [
+    'klatch chat download Zm9vYmFyYmF6cXV4MTIzNA',
+    'klatch chat download Zm9vYmFyYmF6cXV4MTIzNA --output - | less',
+  ]);
+}
+
+async function download(context: CommandContext, id: string, { output, ...options }: DownloadOptions): Promise<void> {
+  const server = fileServerOf(context, options);
+  await explained(async () => {
+    const { name, size, bytes } = await downloadFile(server, id);
+    const path = output ?? fileNameOf(name, id);
+    const progress = new TransferLine(context, { name: name ?? id, size });
+    try {
+      bytes.on('data', (chunk: Buffer) => progress.add(chunk.length));
+      if (output === '-') await pipeline(bytes, context.output, { end: false });
+      else await save(bytes, path);
+    } finally {
+      progress.clear();
+    }
+    if (output !== '-') print(context, path);
+  });
+}
+
+async function save(bytes: Readable, path: string): Promise<void> {
+  const file = createWriteStream(path, { flags: 'wx' });
+  let isOurs = false;
+  file.once('open', () => (isOurs = true));
+  try {
+    await pipeline(bytes, file);
+  } catch (error) {
+    // Half of a file would pass for the whole of it.
+    if (isOurs) rmSync(path, { force: true });
+    const { code } = error as NodeJS.ErrnoException;
+    if (!isOurs && code !== undefined) {
+      throw new CommandError(exitCodes.operationFailed, unwritable(path, code), { cause: error });
+    }
+    throw new CommandError(exitCodes.unavailable, `the download of ${path} broke off; nothing of it was kept`, {
+      cause: error,
+    });
+  }
+}
+
+/** Why a file cannot be made, and what to do. */
+function unwritable(path: string, code: string): string {
+  const folder = dirname(path);
+  if (code === 'EEXIST') return `${path} is there already: choose another --output`;
+  if (code === 'EISDIR') return `${path} names a folder: put the name of a file behind it`;
+  if (code === 'ENOENT') {
+    return `${path} cannot be made: there is no folder ${folder}; make it, or choose another --output`;
+  }
+  if (code === 'ENOTDIR') return `${path} cannot be made: ${folder} is no folder; choose another --output`;
+  if (code === 'EACCES' || code === 'EPERM' || code === 'EROFS') {
+    return `${path} cannot be made: you may not write into ${folder} (${code}); choose another --output`;
+  }
+  return `${path} cannot be made (${code}): choose another --output`;
+}
+
+/** A file of this machine that is to be uploaded. */
+interface LocalFile {
+  readonly path: string;
+  readonly size: number;
+}
+
+/** Files that can be uploaded, and where to. */
+interface PendingUploads {
+  readonly server: FileServer;
+  readonly files: readonly LocalFile[];
+}
+
+/** Looks whether files can be sent at all, before anything is done. Null: there are none. Throws CommandError. */
+export async function prepareUploads(
+  context: CommandContext,
+  options: ChatOptions,
+  paths: readonly string[],
+): Promise<PendingUploads | null> {
+  if (paths.length === 0) return null;
+  const files = await Promise.all(paths.map(async (path) => ({ path, size: await sizeOf(path) })));
+  return { server: fileServerOf(context, options), files };
+}
+
+/** Uploads them; their ids, in the same order. Throws CommandError; then nothing that was uploaded stays. */
+export async function uploadAll(
+  context: CommandContext,
+  client: LiveClient,
+  { server, files }: PendingUploads,
+): Promise<readonly string[]> {
+  const ids: string[] = [];
+  try {
+    for (const file of files) ids.push(await upload(context, server, file));
+    return ids;
+  } catch (error) {
+    await discardUploads(client, ids);
+    throw error;
+  }
+}
+
+async function upload(context: CommandContext, server: FileServer, { path, size }: LocalFile): Promise<string> {
+  const name = basename(path);
+  const progress = new TransferLine(context, { name, size });
+  // As it was when it was looked at, though somebody goes on writing to it.
+  const bytes = size === 0 ? Readable.from([]) : createReadStream(path, { end: size - 1 });
+  const onProgress = (sent: number): void => progress.show(sent);
+  try {
+    return (await explained(() => uploadFile(server, { name, size, bytes, onProgress }))).id;
+  } catch (error) {
+    throw error instanceof CommandError ? error : unreadable(path, error);
+  } finally {
+    progress.clear();
+  }
+}
+
+/** Gives up files that were uploaded for a message that did not come to be; the server does it by itself a day later. */
+export async function discardUploads(client: LiveClient, ids: readonly string[]): Promise<void> {
+  await Promise.allSettled(ids.map((file) => client.call('files.remove', { file }, { schema: anything })));
+}
+
+function fileServerOf(context: CommandContext, options: ChatOptions): FileServer {
+  const { profile, server } = profileOf(context, options);
+  const base = httpBase(server);
+  if (base !== null) return { base, token: profile.token };
+  const sentence =
+    `files go over HTTP, which ${sanitize(server)} is not: ` +
+    "give the server's HTTP address, --server http://… or https://…, here or when you sign in";
+  throw new CommandError(exitCodes.usage, sentence);
+}
+
+async function sizeOf(path: string): Promise<number> {
+  const found = await stat(path).catch((error: unknown) => {
+    throw unreadable(path, error);
+  });
+  if (found.isFile()) return found.size;
+  throw new CommandError(exitCodes.usage, `--file: ${path} is not a file`);
+}
+
+function unreadable(path: string, cause: unknown): CommandError {
+  const { code } = cause as NodeJS.ErrnoException;
+  return new CommandError(exitCodes.usage, `--file: ${path} cannot be read (${code ?? 'it failed'})`, { cause });
+}
+
+/** A name that somebody gave a file, as one in this folder: no path, nothing hidden, nothing that a terminal obeys. */
+export function fileNameOf(name: string | null, id: string): string {
+  const safe = sanitize(name ?? '')
+    .split(/[/\\]/)
+    .at(-1)!
+    .replace(/^[.\s-]+/, '')
+    .trim();
+  const cut = Buffer.from(safe)
+    .subarray(0, MAX_NAME)
+    .toString('utf8')
+    .replace(/\uFFFD+$/, '');
+  return cut === '' ? id : cut;
+}
+
+/** Shows on a terminal how far a file is, in one line that is written over; nowhere else. */
+class TransferLine {
+  readonly #context: CommandContext;
+  readonly #name: string;
+  readonly #size: number | null;
+  #bytes = 0;
+  #shownAtMs = -Infinity;
+  #isShown = false;
+
+  constructor(context: CommandContext, { name, size }: { name: string; size: number | null }) {
+    this.#context = context;
+    this.#name = sanitize(name);
+    this.#size = size;
+  }
+
+  add(bytes: number): void {
+    this.show(this.#bytes + bytes);
+  }
+
+  show(bytes: number): void {
+    this.#bytes = bytes;
+    const now = performance.now();
+    if (!this.#context.errors.isTTY || now - this.#shownAtMs < SHOW_MS) return;
+    this.#shownAtMs = now;
+    this.#isShown = true;
+    const size = this.#size;
+    const part = size === null || size === 0 ? '' : ` (${Math.floor((bytes / size) * 100)} % of ${formatBytes(size)})`;
+    this.#context.errors.write(`\r\u001b[K${this.#name}: ${formatBytes(bytes)}${part}`);
+  }
+
+  /** Takes the line away. */
+  clear(): void {
+    if (this.#isShown) this.#context.errors.write('\r\u001b[K');
+    this.#isShown = false;
+  }
+}

@@ -1,0 +1,141 @@
+import type { Command } from 'commander';
+import * as z from 'zod';
+import { conversationSchema, type Conversation } from '../core/shapes.ts';
+import { explainedAsMember, withProfile, type ChatOptions } from './chat-client.ts';
+import { findConversation, listConversations } from './chat-directory.ts';
+import { jsonLine, nameOf } from './chat-text.ts';
+import { sanitize } from './table.ts';
+import { print, type CommandContext } from '../../src/cli/core/context.ts';
+import { formatTable } from './table.ts';
+import { wholeNumber, withExamples, withJson } from '../../src/cli/core/options.ts';
+
+interface Json {
+  readonly json?: boolean;
+}
+type Options = ChatOptions & Json;
+
+const createdSchema = z.looseObject({ id: z.int(), title: z.string() });
+export const joinedSchema = z.looseObject({ group: z.int(), title: z.string(), joined: z.boolean() });
+const inviteSchema = z.looseObject({ link: z.string(), expires_at: z.string().nullable() });
+
+const MAX_DAYS = 365;
+const DAY_S = 86_400;
+
+export function addList(chat: Command, context: CommandContext): void {
+  const command = chat
+    .command('list')
+    .description('list your groups and private conversations, with how much is unread')
+    .action(async (options: Options) => {
+      const all = await explainedAsMember(context, options, listConversations);
+      print(context, ...(options.json === true ? all.map(jsonLine) : listLines(all)));
+    });
+  withExamples(withJsonLines(withProfile(command), 'conversation'), ['klatch chat list', 'klatch chat list --json']);
+}
+
+/** One value to a line, so that a long list can be worked on as it comes. */
+export function withJsonLines(command: Command, what: string): Command {
+  return command.option('--json', `print each ${what} as a line of JSON`);
+}
+
+export function listLines(all: readonly Conversation[]): string[] {
+  if (all.length === 0) return ['You are in no conversation yet. `klatch chat join LINK` joins a group.'];
+  const rows = all.map((each) => [
+    each.id,
+    each.unread,
+    each.members,
+    each.archived ? 'archived' : each.role,
+    nameOf(each),
+  ]);
+  return formatTable(['NUMBER', 'UNREAD', 'MEMBERS', 'ROLE', 'NAME'], rows);
+}
+
+export function addOpen(chat: Command, context: CommandContext): void {
+  const command = chat
+    .command('open')
+    .description('open the private conversation with somebody, and print its number')
+    .argument('<nick>', 'whom to talk to')
+    .action(async (nick: string, options: Options) => {
+      const params = { user: nick.replace(/^@/, '') };
+      const found = await explainedAsMember(context, options, (client) =>
+        client.call('private.open', params, { schema: conversationSchema, isRepeatable: true }),
+      );
+      print(context, options.json === true ? jsonLine(found) : String(found.id));
+    });
+  withExamples(withJson(withProfile(command)), [
+    'klatch chat open bob',
+    'klatch chat send "$(klatch chat open bob)" "Lunch?"',
+  ]);
+}
+
+export function addJoin(chat: Command, context: CommandContext): void {
+  const command = chat
+    .command('join')
+    .description('join a group by an invitation, or a public one by its number')
+    .argument('<group>', 'the link of an invitation, or the number of a public group')
+    .action(async (group: string, options: Options) => {
+      const params = joinParams(group);
+      const joined = await explainedAsMember(context, options, (client) =>
+        client.call('groups.join', params, { schema: joinedSchema, isRepeatable: true }),
+      );
+      print(context, options.json === true ? jsonLine(joined) : joinedLine(joined));
+    });
+  withExamples(withJson(withProfile(command)), [
+    'klatch chat join https://chat.example.org/v1/groups/invites/TOKEN',
+    'klatch chat join 7',
+  ]);
+}
+
+/** What groups.join takes for what a person typed. */
+export function joinParams(text: string): { group: number } | { invite: string } {
+  return /^\d{1,15}$/.test(text) ? { group: Number(text) } : { invite: text };
+}
+
+export function joinedLine({ group, title, joined }: z.infer<typeof joinedSchema>): string {
+  return `${joined ? 'You are' : 'You were already'} in group ${group}: ${sanitize(title)}`;
+}
+
+export function addCreate(chat: Command, context: CommandContext): void {
+  const command = chat
+    .command('create')
+    .description('create a group that you own, and print its number')
+    .argument('<title>', 'the name of the group: 1 to 200 characters')
+    .option('--about <text>', 'what the group is for: up to 2,000 characters')
+    .option('--public', 'let anybody of the installation find and join it')
+    .action(async (title: string, { about, public: isPublic = false, ...options }: Options & NewGroup) => {
+      const params = { title, ...(about === undefined ? {} : { about }), public: isPublic };
+      const created = await explainedAsMember(context, options, (client) =>
+        client.call('groups.create', params, { schema: createdSchema }),
+      );
+      print(context, options.json === true ? jsonLine(created) : String(created.id));
+    });
+  withExamples(withJson(withProfile(command)), ['klatch chat create "Release 2" --about "What is still missing"']);
+}
+
+interface NewGroup {
+  readonly about?: string;
+  readonly public?: boolean;
+}
+
+export function addInvite(chat: Command, context: CommandContext): void {
+  const command = chat
+    .command('invite')
+    .description('make an invitation into a group of yours, and print its link')
+    .argument('<group>', 'the number of the group, or its title if no other of yours has it')
+    .option('--days <count>', 'how long it is good for', wholeNumber(1, MAX_DAYS))
+    .option('--uses <count>', 'how many may join by it (default: any number)', wholeNumber(1, 1_000_000))
+    .action(async (group: string, { days, uses, ...options }: Options & { days?: number; uses?: number }) => {
+      const invite = await explainedAsMember(context, options, async (client) => {
+        const { id } = await findConversation(client, group);
+        const bounds = {
+          ...(days === undefined ? {} : { valid_s: days * DAY_S }),
+          ...(uses === undefined ? {} : { max_uses: uses }),
+        };
+        return client.call('invites.create', { group: id, ...bounds }, { schema: inviteSchema });
+      });
+      print(context, options.json === true ? jsonLine(invite) : sanitize(invite.link));
+    });
+  withExamples(withJson(withProfile(command)), [
+    'klatch chat invite Operations',
+    'klatch chat invite 7 --days 2 --uses 1',
+  ]);
+}

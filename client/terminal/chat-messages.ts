@@ -1,0 +1,156 @@
+import { randomUUID } from 'node:crypto';
+import type { Command } from 'commander';
+import * as z from 'zod';
+import { ServerError } from '../core/chat-error.ts';
+import type { LiveClient } from '../core/live-client.ts';
+import { messageSchema, type Message } from '../core/shapes.ts';
+import { anything, explainedAsMember, withProfile, type ChatOptions } from './chat-client.ts';
+import { CONVERSATION, findConversation } from './chat-directory.ts';
+import { discardUploads, prepareUploads, uploadAll } from './chat-files.ts';
+import { withJsonLines } from './chat-groups.ts';
+import { jsonLine, messageLines, nameOf } from './chat-text.ts';
+import { print, type CommandContext } from '../../src/cli/core/context.ts';
+import { exitCodes } from '../../src/cli/core/exit-codes.ts';
+import { CommandError } from '../../src/cli/core/failure.ts';
+import { wholeNumber, withExamples, withJson } from '../../src/cli/core/options.ts';
+import { readText } from '../../src/cli/core/text-input.ts';
+
+const MAX_LAST = 10_000;
+const PAGE = 200;
+const MAX_WAIT_S = 86_400;
+const WAIT_S = 30;
+
+const historySchema = z.looseObject({ messages: z.array(messageSchema), next: z.int().nullable() });
+const sentSchema = z.looseObject({ id: z.string() });
+
+interface ReadOptions extends ChatOptions {
+  readonly last: number;
+  readonly keepUnread?: boolean;
+  readonly json?: boolean;
+}
+
+export function addRead(chat: Command, context: CommandContext): void {
+  const command = chat
+    .command('read')
+    .description('print the last messages of a conversation, oldest first, and mark them as read')
+    .argument('<conversation>', CONVERSATION)
+    .option('--last <count>', `so many messages, up to ${MAX_LAST}`, wholeNumber(1, MAX_LAST), 20)
+    .option('--keep-unread', 'do not mark them as read')
+    .action((conversation: string, options: ReadOptions) => read(context, conversation, options));
+  withExamples(withJsonLines(withProfile(command), 'message'), [
+    'klatch chat read Operations',
+    'klatch chat read @bob --last 100 --json',
+  ]);
+}
+
+async function read(context: CommandContext, name: string, options: ReadOptions): Promise<void> {
+  const { conversation, messages } = await explainedAsMember(context, options, async (client) => {
+    const found = await findConversation(client, name);
+    const last = await lastMessages(client, found.id, options.last);
+    if (options.keepUnread !== true) await markRead(client, found.id, last.at(-1)?.seq);
+    return { conversation: found, messages: last };
+  });
+  const place = { name: nameOf(conversation), now: new Date() };
+  const lines = options.json === true ? messages.map(jsonLine) : messages.flatMap((each) => messageLines(each, place));
+  print(context, ...lines);
+}
+
+/** The newest messages, in the order of their seqs. */
+export async function lastMessages(client: LiveClient, conversation: number, count: number): Promise<Message[]> {
+  const pages: (readonly Message[])[] = [];
+  let before: number | null = null;
+  for (let left = count; left > 0;) {
+    const params = { conversation, limit: Math.min(left, PAGE), ...(before === null ? {} : { before }) };
+    const page: z.infer<typeof historySchema> = await client.call('messages.history', params, {
+      schema: historySchema,
+      isRepeatable: true,
+    });
+    pages.unshift(page.messages);
+    left -= page.messages.length;
+    before = page.next;
+    if (before === null || page.messages.length === 0) break;
+  }
+  return pages.flat();
+}
+
+/** Moves the own read position; nothing to do without a message. */
+export async function markRead(client: LiveClient, conversation: number, seq: number | undefined): Promise<void> {
+  if (seq === undefined) return;
+  await client.call('messages.mark-read', { conversation, seq }, { schema: anything, isRepeatable: true });
+}
+
+interface WriteOptions extends ChatOptions {
+  readonly file?: readonly string[];
+  readonly clientId?: string;
+  readonly wait: number;
+  readonly json?: boolean;
+}
+
+export function addWrite(chat: Command, context: CommandContext): void {
+  const command = chat
+    .command('send')
+    .description(
+      'write a message into a conversation, and print its id; once, also when the connection breaks in between',
+    )
+    .argument('<conversation>', CONVERSATION)
+    .argument(
+      '[text]',
+      'the message; "-": read from standard input, without its last line break; not needed with a file',
+    )
+    .option('--file <path>', 'a file that the message carries; several times for several, in this order', gather)
+    .option(
+      '--client-id <id>',
+      'posts it once, however often the command is repeated within 24 hours (default: a new one)',
+    )
+    .option('--wait <seconds>', 'how long to try while the server is away', wholeNumber(1, MAX_WAIT_S), WAIT_S)
+    .action(async (conversation: string, text: string | undefined, options: WriteOptions) => {
+      if (text === undefined && options.file === undefined) {
+        throw new CommandError(exitCodes.usage, 'give the text of the message, or a --file');
+      }
+      const body = text === '-' ? await readText(context.input) : (text ?? '');
+      const sent = await write(context, { conversation, text: body }, options);
+      print(context, options.json === true ? jsonLine(sent) : sent.id);
+    });
+  withExamples(withJson(withProfile(command)), [
+    'klatch chat send Operations "The backup is through"',
+    'df -h | klatch chat send Operations - --client-id "disks-$(date +%F)"',
+    'klatch chat send @bob "As you asked" --file report.pdf --server https://chat.example.org',
+  ]);
+}
+
+/** The values of an option that is given several times. */
+function gather(value: string, before: readonly string[] = []): readonly string[] {
+  return [...before, value];
+}
+
+async function write(
+  context: CommandContext,
+  { conversation, text }: { conversation: string; text: string },
+  options: WriteOptions,
+): Promise<z.infer<typeof sentSchema>> {
+  const { clientId, file: paths = [] } = options;
+  const waitMs = options.wait * 1_000;
+  const uploads = await prepareUploads(context, options, paths);
+  return explainedAsMember(context, { ...options, waitMs }, async (client) => {
+    // Before anything is uploaded for it.
+    const { id } = await findConversation(client, conversation);
+    const files = uploads === null ? [] : await uploadAll(context, client, uploads);
+    try {
+      return await send(client, { conversation: id, text, clientId, files }, waitMs);
+    } catch (error) {
+      if (error instanceof ServerError && error.code !== 'outcome_unknown') await discardUploads(client, files);
+      throw error;
+    }
+  });
+}
+
+/** Posts a message once, over as many connections as it takes. */
+export async function send(
+  client: LiveClient,
+  message: { conversation: number; text: string; clientId?: string | undefined; files?: readonly string[] },
+  timeoutMs: number,
+): Promise<z.infer<typeof sentSchema>> {
+  const { conversation, text, clientId = randomUUID(), files = [] } = message;
+  const params = { conversation, text, client_id: clientId, ...(files.length === 0 ? {} : { files }) };
+  return client.call('messages.send', params, { schema: sentSchema, isRepeatable: true, timeoutMs });
+}

@@ -1,0 +1,102 @@
+import { randomUUID } from 'node:crypto';
+import { mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { InvalidArgumentError } from 'commander';
+import * as z from 'zod';
+import type { Environment } from '../../src/config/tree.ts';
+import { exitCodes } from '../../src/cli/core/exit-codes.ts';
+import { CommandError } from '../../src/cli/core/failure.ts';
+
+const DEFAULT_PROFILE = 'default';
+const NAME = /^[A-Za-z0-9_-]{1,64}$/;
+const OTHERS = 0o077;
+
+const profileSchema = z.object({
+  version: z.literal(1),
+  /** As it was typed at the sign-in. */
+  server: z.string(),
+  token: z.string().min(1),
+  /** Made anew by every sign-in: what else is kept for a profile belongs to one of them. */
+  sign_in: z.string(),
+  account: z.object({ id: z.int(), nick: z.string() }),
+});
+
+/** Who is signed in where. */
+export type Profile = z.infer<typeof profileSchema>;
+
+/** Reads the value of `--profile`. */
+export function profileName(text: string): string {
+  if (NAME.test(text)) return text;
+  throw new InvalidArgumentError('A profile is named with 1 to 64 letters, digits, dashes or underscores.');
+}
+
+/** Where a profile's session is kept: chat.json, or chat-<name>.json, in $XDG_CONFIG_HOME/klatch. */
+export function profilePath(env: Environment, name = DEFAULT_PROFILE): string {
+  return join(folderOf(env['XDG_CONFIG_HOME'], '.config'), fileName(name));
+}
+
+/** Where it is kept up to where a profile has followed: the same name in $XDG_STATE_HOME/klatch. */
+export function statePath(env: Environment, name = DEFAULT_PROFILE): string {
+  return join(folderOf(env['XDG_STATE_HOME'], '.local/state'), fileName(name));
+}
+
+/** The profile as the last sign-in left it. Throws CommandError where nobody is signed in, or others could read it. */
+export function loadProfile(path: string): Profile {
+  const profile = profileSchema.safeParse(readProfile(path));
+  if (!profile.success) {
+    throw new CommandError(exitCodes.notConfigured, `${path} cannot be understood: sign in again`);
+  }
+  return profile.data;
+}
+
+/** Whether somebody is signed in. */
+export function hasProfile(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false }) !== undefined;
+}
+
+/** Keeps a new session, for this user alone. */
+export function saveProfile(path: string, { server, token, account }: Omit<Profile, 'version' | 'sign_in'>): void {
+  const profile: Profile = { version: 1, server, token, sign_in: randomUUID(), account };
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  // Made anew each time: a file that is there already may be open to others.
+  const draft = `${path}.${process.pid}.new`;
+  try {
+    writeFileSync(draft, `${JSON.stringify(profile, null, 2)}\n`, { mode: 0o600, flag: 'wx' });
+    renameSync(draft, path);
+  } finally {
+    rmSync(draft, { force: true });
+  }
+}
+
+export function removeProfile(path: string): void {
+  rmSync(path, { force: true });
+}
+
+function readProfile(path: string): unknown {
+  const found = statSync(path, { throwIfNoEntry: false });
+  if (found === undefined) {
+    throw new CommandError(
+      exitCodes.notConfigured,
+      'nobody is signed in: `klatch chat sign-in --server ADDRESS` does that',
+    );
+  }
+  if ((found.mode & OTHERS) !== 0) {
+    throw new CommandError(exitCodes.notPermitted, `${path} holds a token and is open to others: chmod 600 ${path}`);
+  }
+  try {
+    return JSON.parse(readFileSync(path, 'utf8'));
+  } catch (error) {
+    if (error instanceof SyntaxError) return null;
+    throw error;
+  }
+}
+
+function folderOf(base: string | undefined, otherwise: string): string {
+  // A relative path counts for nothing there, says the specification of these variables.
+  return join(base?.startsWith('/') === true ? base : join(homedir(), otherwise), 'klatch');
+}
+
+function fileName(name: string): string {
+  return name === DEFAULT_PROFILE ? 'chat.json' : `chat-${name}.json`;
+}

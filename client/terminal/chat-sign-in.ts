@@ -1,0 +1,256 @@
+import { hostname } from 'node:os';
+import { Option, type Command } from 'commander';
+import * as z from 'zod';
+import type { ServerAddress } from '../core/address.ts';
+import { callOnce } from '../core/call-once.ts';
+import { ServerError, SessionOverError } from '../core/chat-error.ts';
+import { accountSchema, authenticatedSchema } from '../core/shapes.ts';
+import { print, printError, type CommandContext } from '../../src/cli/core/context.ts';
+import { anything, explainedAsMember, explainChat, findAddress, withProfile, type ChatOptions } from './chat-client.ts';
+import { sanitize } from './table.ts';
+import { hasProfile, loadProfile, profileName, profilePath, removeProfile, saveProfile } from './chat-profile.ts';
+import { exitCodes } from '../../src/cli/core/exit-codes.ts';
+import { CommandError } from '../../src/cli/core/failure.ts';
+import { withExamples } from '../../src/cli/core/options.ts';
+import { Prompt } from '../../src/cli/core/prompt.ts';
+import { readText } from '../../src/cli/core/text-input.ts';
+
+interface SignInOptions {
+  readonly server: string;
+  readonly profile?: string;
+  readonly link?: string | true;
+  readonly token?: boolean;
+  readonly address?: string;
+  readonly invite?: string;
+  readonly label: string;
+}
+
+const signedInSchema = z.object({
+  status: z.literal('signed_in'),
+  token: z.string().min(1),
+  account: accountSchema,
+});
+const startedSchema = z.looseObject({ transaction: z.string(), channel: z.string() });
+const verifiedSchema = z.discriminatedUnion('status', [
+  signedInSchema,
+  z.object({ status: z.literal('sign_up'), transaction: z.string() }),
+]);
+type SignedIn = z.infer<typeof signedInSchema>;
+
+const MAX_CODES = 3;
+/** A whole link, or what stands behind its #. How long that is, is the server's business. */
+const LINK = /^(?:\S*#)?kll_[\w-]+$/;
+const NICK = /^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,30}[A-Za-z0-9])?$/;
+
+export function addSignIn(chat: Command, context: CommandContext): void {
+  const command = chat
+    .command('sign-in')
+    .description('sign in to a server, and keep the session for the other commands')
+    .requiredOption(
+      '--server <address>',
+      'the server: http(s)://, which files need; or ws://, wss://, tcp:// or tls:// with its port',
+    )
+    .option(
+      '--link [link]',
+      'sign in with a link of `klatch user invite`; without a value, or -, it is asked for or read from standard input',
+    )
+    .option(
+      '--address <address>',
+      'sign in or sign up with an e-mail address or telephone number: a code is sent to it',
+    )
+    .option(
+      '--token',
+      "use a token that there is already, such as a bot's: it is asked for, or read from standard input",
+    )
+    .option('--invite <link>', 'the invitation into a group, where the server wants one to sign up')
+    .addOption(
+      // In words, since the documents are made from this: they are the same whichever machine makes them.
+      new Option('--label <text>', 'what the session is called in your list of sessions').default(
+        `klatch chat on ${hostname()}`,
+        "klatch chat on this machine's name",
+      ),
+    )
+    .option('--profile <name>', 'keep it under this name, beside other sessions', profileName)
+    .action((options: SignInOptions) => signIn(context, options));
+  withExamples(command, [
+    'klatch chat sign-in --server https://chat.example.org --link',
+    'klatch chat sign-in --server wss://chat.example.org --address alice@example.org',
+    'klatch chat sign-in --server http://127.0.0.1:9090 --link - --profile test < link.txt',
+  ]);
+}
+
+export function addSignOut(chat: Command, context: CommandContext): void {
+  const command = chat
+    .command('sign-out')
+    .description('end the session on the server, and forget it here')
+    .action(async (options: ChatOptions) => {
+      const path = profilePath(context.env, options.profile);
+      if (!hasProfile(path)) loadProfile(path);
+      await endSession(context, options);
+      removeProfile(path);
+      print(context, 'Signed out.');
+    });
+  withExamples(withProfile(command), ['klatch chat sign-out']);
+}
+
+async function signIn(context: CommandContext, options: SignInOptions): Promise<void> {
+  const { server, link, token: isToken, address: mail, profile } = options;
+  if ([link, isToken, mail].filter((way) => way !== undefined).length !== 1) {
+    throw new CommandError(exitCodes.usage, 'give one of --link, --address and --token');
+  }
+  const address = await findAddress(server);
+  if (!address.isEncrypted && !address.isLocal) {
+    printError(context, `klatch: the way to ${address.url} is not encrypted: others on it can read along`);
+  }
+  try {
+    const by = mail !== undefined ? byCode : isToken === true ? byToken : byLink;
+    const signedIn = await by(context, address, options);
+    const { token, account } = signedIn;
+    saveProfile(profilePath(context.env, profile), { server, token, account: { id: account.id, nick: account.nick } });
+    print(context, `Signed in as ${sanitize(account.nick)}.`);
+  } catch (error) {
+    throw explainChat(error);
+  }
+}
+
+async function byLink(
+  context: CommandContext,
+  address: ServerAddress,
+  { link, label }: SignInOptions,
+): Promise<SignedIn> {
+  const text = typeof link === 'string' && link !== '-' ? link : await readLink(context);
+  const problem = linkProblem(text);
+  if (problem !== null) throw new CommandError(exitCodes.usage, problem);
+  const params = { link: text, label };
+  return callOnce(address, { method: 'auth.verify', params, schema: signedInSchema });
+}
+
+async function byToken(context: CommandContext, address: ServerAddress): Promise<SignedIn> {
+  const token = await readSecret(context, { text: 'The token', check: () => null });
+  const request = { method: 'live.authenticate', params: { token }, schema: authenticatedSchema };
+  const { account } = await callOnce(address, request);
+  return { status: 'signed_in', token, account };
+}
+
+const readLink = (context: CommandContext): Promise<string> =>
+  readSecret(context, { text: 'The sign-in link', check: linkProblem });
+
+/** What is wrong with a text that should be a sign-in link; null: the server can say. It may be a secret: not quoted. */
+function linkProblem(text: string): string | null {
+  if (LINK.test(text.trim())) return null;
+  return 'this is no sign-in link: give the whole first line of what `klatch user invite` prints';
+}
+
+/** Not from the command line, which other users of the machine can see. */
+async function readSecret(
+  context: CommandContext,
+  { text, check }: { text: string; check: (typed: string) => string | null },
+): Promise<string> {
+  if (context.input.isTTY) return prompting(context, (prompt) => prompt.ask({ text, hidden: true, check }));
+  // The output of `klatch user invite` is taken as it is: sentences stand below the link.
+  const lines = (await readText(context.input)).split('\n').map((line) => line.trim());
+  const first = lines.find((line) => line !== '');
+  if (first !== undefined) return first;
+  throw new CommandError(exitCodes.usage, `${text} is expected on standard input, which is empty`);
+}
+
+/** Each step on a connection of its own: a person takes longer than a server waits for who has not signed in. */
+async function byCode(context: CommandContext, address: ServerAddress, options: SignInOptions): Promise<SignedIn> {
+  const { address: mail, label } = options;
+  const invite = options.invite === undefined ? {} : { invite: inviteToken(options.invite) };
+  const start = { method: 'auth.start', params: { address: mail, ...invite }, schema: startedSchema };
+  const { transaction, channel } = await callOnce(address, start);
+  print(
+    context,
+    channel === 'email'
+      ? 'If it can be used here, a letter with a code is on its way.'
+      : 'If it can be used here, a code is on its way.',
+  );
+  return prompting(context, async (prompt) => {
+    const verified = await verify(prompt, address, { transaction, label });
+    if (verified.status === 'signed_in') return verified;
+    return signUp(prompt, address, {
+      transaction: verified.transaction,
+      label,
+      ...invite,
+    });
+  });
+}
+
+async function verify(
+  prompt: Prompt,
+  address: ServerAddress,
+  known: { transaction: string; label: string },
+): Promise<z.infer<typeof verifiedSchema>> {
+  const check = (typed: string): string | null => (/^\d{4,10}$/.test(typed) ? null : 'the code has digits only');
+  for (let tries = 1; ; tries += 1) {
+    const code = await prompt.ask({ text: 'The code', check });
+    try {
+      return await callOnce(address, { method: 'auth.verify', params: { ...known, code }, schema: verifiedSchema });
+    } catch (error) {
+      if (!(error instanceof ServerError) || error.code !== 'invalid_code' || tries === MAX_CODES) throw error;
+      prompt.say(`  ${sanitize(error.message)}`);
+    }
+  }
+}
+
+async function signUp(
+  prompt: Prompt,
+  address: ServerAddress,
+  known: { transaction: string; label: string; invite?: string },
+): Promise<SignedIn> {
+  prompt.say('This address is new here. Choose what you are called:');
+  const check = (typed: string): string | null =>
+    NICK.test(typed)
+      ? null
+      : '1 to 32 letters, digits, dots, dashes or underscores, with a letter or digit at both ends';
+  for (let tries = 1; ; tries += 1) {
+    const nick = await prompt.ask({ text: 'Nick', check });
+    const name = await prompt.ask({ text: 'Name that people see', defaultValue: nick, check: () => null });
+    try {
+      return await callOnce(address, {
+        method: 'auth.sign-up',
+        params: { ...known, nick, name },
+        schema: signedInSchema,
+      });
+    } catch (error) {
+      if (!(error instanceof ServerError) || error.code !== 'nick_taken' || tries === MAX_CODES) throw error;
+      prompt.say(`  ${sanitize(error.message)}`);
+    }
+  }
+}
+
+/** The token of an invitation, whole links included. */
+function inviteToken(text: string): string {
+  return text
+    .trim()
+    .replace(/[?#].*$/, '')
+    .replace(/\/+$/, '')
+    .split('/')
+    .at(-1)!;
+}
+
+async function prompting<Result>(context: CommandContext, work: (prompt: Prompt) => Promise<Result>): Promise<Result> {
+  const prompt = new Prompt(context.input, context.output);
+  try {
+    return await work(prompt);
+  } finally {
+    prompt.stop();
+  }
+}
+
+/** Ends the session on the server, which closes the connection that asks for it; one that is over already is as good. */
+async function endSession(context: CommandContext, options: ChatOptions): Promise<void> {
+  try {
+    await explainedAsMember(context, options, async (client) => {
+      const params = { session: client.sessionNumber };
+      await Promise.race([client.call('sessions.end', params, { schema: anything }), client.over]);
+    });
+  } catch (error) {
+    const { cause, message } = error as Error;
+    if (cause instanceof SessionOverError) return;
+    // A bot's token without the scope for it: its owner ends it.
+    if (!(cause instanceof ServerError) || cause.code !== 'missing_scope') throw error;
+    printError(context, `klatch: the token goes on being good: ${message}`);
+  }
+}

@@ -1,0 +1,110 @@
+import type { Attachment, Actor, Change, Conversation, Message, Notice } from '../core/shapes.ts';
+import { toSafeJson } from '../../src/model/invisible-text.ts';
+import { sanitize } from './table.ts';
+
+const LINE_BREAK = /\r\n|[\n\r\u2028\u2029\u0085\v\f]/;
+
+/** A value as one line of JSON that is safe on a terminal and reads back as it was. */
+export function jsonLine(value: unknown): string {
+  return toSafeJson(value);
+}
+
+/** A conversation as it is written beside its messages. */
+export function nameOf({ kind, title, peer }: Pick<Conversation, 'kind' | 'title' | 'peer'>): string {
+  return sanitize(kind === 'private' ? `@${peer?.nick ?? title}` : title);
+}
+
+/** Where a line stands: the time, the conversation's name. */
+interface MessageContext {
+  readonly name: string;
+  readonly now: Date;
+}
+
+/** A change as lines; lines of the text behind the first one are set off, so that none can pass for a message. */
+export function changeLines({ message, notice }: Change, place: MessageContext): string[] {
+  if (message !== undefined) return messageLines(message, place);
+  return notice === undefined ? [] : [`${timeOf(notice.at, place.now)} ${place.name} * ${noticeText(notice)}`];
+}
+
+/** A message as lines. */
+export function messageLines(message: Message, { name, now }: MessageContext): string[] {
+  const { seq, sender, label, text, deleted, attachments = [], edited_at: editedAt, sent_at: sentAt } = message;
+  const head = `${timeOf(sentAt, now)} ${name} #${seq} ${senderName(sender, label)}`;
+  if (deleted === true) return [`${head}: (deleted)`];
+  const [first = '', ...rest] = text.split(LINE_BREAK).map(sanitize);
+  return [
+    `${head}${editedAt === undefined ? '' : ' (edited)'}:${text === '' && attachments.length > 0 ? '' : ` ${first}`}`,
+    ...rest.map((line) => `    | ${line}`),
+    ...attachments.map(attachmentLine),
+  ];
+}
+
+/** A file, and behind it what `klatch chat download` takes. */
+function attachmentLine({ id, name, size }: Attachment): string {
+  return `    [${sanitize(name)} ${formatBytes(size)}] ${sanitize(id)}`;
+}
+
+const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB'] as const;
+
+/** For instance `12 KiB`, `1.5 MiB`. */
+export function formatBytes(bytes: number): string {
+  let [value, unit] = [bytes, 0];
+  for (; value >= 1_023.5 && unit < UNITS.length - 1; unit += 1) value /= 1_024;
+  return `${unit === 0 || value >= 9.95 ? Math.round(value) : value.toFixed(1)} ${UNITS[unit]!}`;
+}
+
+/** Nicks are unique; what is none (a bot, a webhook, its label) is marked, so that it cannot pass for a person. */
+function senderName({ nick, name, kind }: Actor, label: string | undefined): string {
+  const known = sanitize(nick ?? name);
+  if (kind === 'user') return known;
+  const mark = kind === 'webhook' ? 'WEBHOOK' : 'BOT';
+  return label === undefined ? `${known} [${mark}]` : `${known} [${mark} ${sanitize(label)}]`;
+}
+
+const DESCRIBED: Readonly<Record<string, (who: string, actor: string, details: Notice['details']) => string>> = {
+  created: (_, actor) => `${actor} opened this conversation`,
+  joined: (who, actor) => (who === actor ? `${who} joined` : `${actor} added ${who}`),
+  left: (who, _, details) => `${who} left${secretsOf(who, details)}`,
+  removed: (who, actor, details) => `${actor} removed ${who}${secretsOf(who, details)}`,
+  role: (who, _, details) => `${who} is ${text(details['role'])} now${secretsOf(who, details)}`,
+  renamed: (_, actor, { title }) => `${actor} changed the title to "${text(title)}"`,
+  described: (_, actor) => `${actor} changed what the group is for`,
+  published: (_, actor) => `${actor} made the group public`,
+  unpublished: (_, actor) => `${actor} made the group private`,
+  archived: (_, actor) => `${actor} archived the group`,
+  unarchived: (_, actor) => `${actor} opened the group again`,
+  token_rotated: (_, actor) => `${actor} replaced the integration token`,
+};
+
+/** What somebody may still know who left a group or is admin no longer; nothing where they know nothing. */
+function secretsOf(who: string, { token, invites_seen: invites }: Notice['details']): string {
+  const known = [
+    ...(token === 'seen' ? ['the integration token'] : []),
+    ...(typeof invites === 'number' && invites > 0 ? [`${invites} open invitation${invites === 1 ? '' : 's'}`] : []),
+  ];
+  return known.length === 0 ? '' : `; ${who} still knows ${known.join(' and ')}`;
+}
+
+/** What happened, in words; kinds that are newer than this client by their name. */
+export function noticeText({ kind, actor, details }: Notice): string {
+  const by = actor === null ? 'the administrator' : sanitize(actor.nick ?? actor.name);
+  const who = typeof details['nick'] === 'string' ? text(details['nick']) : by;
+  const describe = DESCRIBED[kind];
+  if (describe !== undefined) return describe(who, by, details);
+  const facts = Object.entries(details).map(([key, value]) => `${sanitize(key)} ${text(value)}`);
+  return [sanitize(kind).replaceAll('_', ' '), ...(facts.length === 0 ? [] : [`(${facts.join(', ')})`])].join(' ');
+}
+
+function text(value: unknown): string {
+  return sanitize(String(value));
+}
+
+/** The time of today, and the date before it of other days; where the terminal is. */
+function timeOf(iso: string, now: Date): string {
+  const at = new Date(iso);
+  if (Number.isNaN(at.getTime())) return '--:--';
+  const pad = (value: number): string => String(value).padStart(2, '0');
+  const time = `${pad(at.getHours())}:${pad(at.getMinutes())}`;
+  const date = (each: Date): string => `${each.getFullYear()}-${pad(each.getMonth() + 1)}-${pad(each.getDate())}`;
+  return date(at) === date(now) ? time : `${date(at)} ${time}`;
+}

@@ -1,0 +1,52 @@
+import { HIDDEN_CHARACTER } from '../../src/model/invisible-text.ts';
+
+/** What a terminal would obey instead of show, and what would break a line. */
+const CONTROL = /[\p{Cc}\u2028\u2029]/gu;
+
+/** Text from elsewhere as one line that is safe on a terminal. */
+export function oneLine(text: string): string {
+  return text.replace(CONTROL, ' ');
+}
+
+/** Others' text as one line that neither commands a terminal nor deceives its reader. */
+export function sanitize(text: string): string {
+  return oneLine(text).replace(HIDDEN_CHARACTER, '\uFFFD');
+}
+
+/** `key: value` lines with the values beneath each other; null is shown as `-`. */
+export function formatFields(fields: readonly (readonly [string, string | number | boolean | null])[]): string[] {
+  const width = Math.max(...fields.map(([key]) => key.length)) + 2;
+  return fields.map(([key, value]) => `${`${key}:`.padEnd(width)}${value === null ? '-' : sanitize(String(value))}`);
+}
+
+/** A table with a heading; the last column is as wide as its text. */
+export function formatTable(heading: readonly string[], rows: readonly (readonly (string | number)[])[]): string[] {
+  const cells = [heading, ...rows].map((row) => row.map((cell) => sanitize(String(cell))));
+  const widths = heading.map((_, column) => Math.max(...cells.map((row) => row[column]?.length ?? 0)));
+  return cells.map((row) =>
+    row
+      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+      .join('  ')
+      .trimEnd(),
+  );
+}
+
+const UNITS = [
+  ['d', 86_400],
+  ['h', 3_600],
+  ['min', 60],
+  ['s', 1],
+] as const;
+
+/** A duration in its two largest units, such as `3 d 4 h` or `12 s`. */
+export function formatDuration(ms: number): string {
+  let rest = Math.max(0, Math.floor(ms / 1_000));
+  const parts: string[] = [];
+  for (const [unit, seconds] of UNITS) {
+    const count = Math.floor(rest / seconds);
+    rest -= count * seconds;
+    if (count > 0) parts.push(`${count} ${unit}`);
+    else if (parts.length > 0) break;
+  }
+  return parts.slice(0, 2).join(' ') || '0 s';
+}

@@ -1,0 +1,48 @@
+import { findServer } from '../../../client/core/address.ts';
+import type { ChatEvent } from '../../../client/core/events.ts';
+import { LiveClient, type LiveClientOptions } from '../../../client/core/live-client.ts';
+import { eventually } from '../../support/eventually.ts';
+
+/** A client that writes down what it hears. */
+export interface Listening {
+  readonly client: LiveClient;
+  readonly events: ChatEvent[];
+  /** Of one conversation, the revs of its changes as they came. */
+  revs(conversation: number): number[];
+  /** Resolves when an event of the type was heard so many times. */
+  heard(type: ChatEvent['type'], times?: number): Promise<void>;
+}
+
+/** Starts a client that reconnects quickly. */
+export async function listen(
+  url: string,
+  options: Partial<Omit<LiveClientOptions, 'address'>> & { hear?: (event: ChatEvent) => Promise<void> | void } = {},
+): Promise<Listening> {
+  const events: ChatEvent[] = [];
+  const { hear, ...rest } = options;
+  const client = new LiveClient({
+    address: await findServer(url),
+    token: 'kls_not-a-real-one',
+    follow: { known: new Map(), others: 'now', only: null },
+    backoff: { minMs: 10, maxMs: 100 },
+    ...rest,
+    listener: (event) => {
+      events.push(event);
+      return hear?.(event);
+    },
+  });
+  client.start();
+  const count = (type: ChatEvent['type']): number => events.filter((event) => event.type === type).length;
+  return {
+    client,
+    events,
+    revs: (id) =>
+      events.flatMap((each) => (each.type === 'change' && each.conversation === id ? [each.change.rev] : [])),
+    heard: async (type, times = 1) => {
+      await eventually(
+        async () => count(type),
+        (heard) => heard >= times,
+      );
+    },
+  };
+}

@@ -1,0 +1,17 @@
+import type { ServerAddress } from '../../../client/core/address.ts';
+import { callOnce } from '../../../client/core/call-once.ts';
+import * as z from 'zod';
+
+const signedInSchema = z.looseObject({ token: z.string() });
+
+/** Makes an account on a server of the real program, and signs in as its owner would, by a link. Resolves with the token. */
+export async function signUpByLink(
+  server: { operate<Result>(method: string, params?: unknown): Promise<Result> },
+  nick: string,
+  address: ServerAddress,
+): Promise<string> {
+  await server.operate('accounts.create', { nick, name: nick });
+  const { link } = await server.operate<{ link: string }>('accounts.invite', { user: nick });
+  const { token } = await callOnce(address, { method: 'auth.verify', params: { link }, schema: signedInSchema });
+  return token;
+}
