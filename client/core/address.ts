@@ -1,8 +1,10 @@
-import * as z from 'zod';
 import { ConnectionError, ProtocolError } from './chat-error.ts';
+import { arrayOf, DecodeError, object, string, type Decoder } from './decode.ts';
 
 const ABOUT_TIMEOUT_MS = 10_000;
 const MAX_ABOUT_BYTES = 256 * 1024;
+const MAX_ENDPOINTS = 100;
+const MAX_ENDPOINT_LENGTH = 2_048;
 const LIVE_PATH = '/v1/live';
 const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/;
 
@@ -17,7 +19,13 @@ export interface ServerAddress {
   readonly isLocal: boolean;
 }
 
-const aboutSchema = z.looseObject({ endpoints: z.array(z.string().max(2_048)).max(100) });
+const decodeEndpoints: Decoder<string[]> = (value) => {
+  const endpoints = arrayOf(string)(value);
+  const isBounded = endpoints.length <= MAX_ENDPOINTS && endpoints.every(({ length }) => length <= MAX_ENDPOINT_LENGTH);
+  if (isBounded) return endpoints;
+  throw new DecodeError(`at most ${MAX_ENDPOINTS} texts of at most ${MAX_ENDPOINT_LENGTH} characters`);
+};
+const decodeAbout = object({ endpoints: decodeEndpoints });
 
 /** Reads ws://, wss://, tcp:// and tls:// addresses; null for anything else. */
 function readEndpoint(text: string): ServerAddress | null {
@@ -78,7 +86,7 @@ async function readAbout(base: string): Promise<readonly string[]> {
     throw new ConnectionError(`${base} cannot be reached`, { cause });
   }
   try {
-    return aboutSchema.parse(JSON.parse(text)).endpoints;
+    return decodeAbout(JSON.parse(text)).endpoints;
   } catch (cause) {
     throw new ProtocolError(`${base} is not a Klatch server: it does not say where clients connect to`, { cause });
   }

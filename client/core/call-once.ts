@@ -1,16 +1,16 @@
-import type { z } from 'zod';
 import type { ServerAddress } from './address.ts';
 import { ChatSession, SESSION_BOUNDS } from './chat-session.ts';
+import type { Decoder } from './decode.ts';
 
 /** One request on a connection of its own, as nobody: what it takes to sign in. Rejects as `ChatSession.call` does. */
-export async function callOnce<Schema extends z.ZodType>(
+export async function callOnce<Result>(
   address: ServerAddress,
-  request: { method: string; params: unknown; schema: Schema },
-): Promise<z.infer<Schema>> {
-  const { method, params, schema } = request;
+  request: { method: string; params: unknown; decode: Decoder<Result> },
+): Promise<Result> {
+  const { method, params, decode } = request;
   const session = await ChatSession.open(address, () => {}, SESSION_BOUNDS);
   try {
-    return await session.call(method, params, { schema });
+    return await session.call(method, params, { decode });
   } finally {
     session.close();
     await session.ended;

@@ -1,10 +1,10 @@
-import type { z } from 'zod';
 import type { ServerAddress } from './address.ts';
 import { AnswerTimeoutError, ConnectionError, ProtocolError, SessionOverError } from './chat-error.ts';
 import type { Connection, ConnectionBounds, ConnectionEnd } from './connection.ts';
+import { decodeOrNull, decodeReceived, type Decoder } from './decode.ts';
 import { openConnection } from '../node/open-connection.ts';
 import { RpcClient, type Notification } from './rpc-client.ts';
-import { endedSchema } from './shapes.ts';
+import { decodeEnded } from './shapes.ts';
 
 /** The close code of a session that is over. After any other one the server can be connected to again. */
 export const SESSION_ENDED = 4002;
@@ -76,17 +76,14 @@ export class ChatSession {
   }
 
   /** Calls an operation and reads its result. Rejects as `RpcClient.call` does, and with ProtocolError. */
-  async call<Schema extends z.ZodType>(
+  async call<Result>(
     method: string,
     params: unknown,
-    options: { schema: Schema; timeoutMs?: number },
-  ): Promise<z.infer<Schema>> {
-    const { schema, timeoutMs = this.#bounds.answerTimeoutMs } = options;
-    const result = schema.safeParse(await this.#ask(method, params, timeoutMs));
-    if (result.success) return result.data;
-    throw new ProtocolError(`the server answers ${method} in a way that this client does not know`, {
-      cause: result.error,
-    });
+    options: { decode: Decoder<Result>; timeoutMs?: number },
+  ): Promise<Result> {
+    const { decode, timeoutMs = this.#bounds.answerTimeoutMs } = options;
+    const answer = await this.#ask(method, params, timeoutMs);
+    return decodeReceived(decode, answer, `the server answers ${method} in a way that this client does not know`);
   }
 
   /** Stops reading, so that the server feels it; not while answers are waited for, which come behind what waits. */
@@ -145,8 +142,8 @@ export class ChatSession {
     // Asked for a sign of life, on lines; WebSocket has frames of its own for it.
     if (method === 'ping') this.#ping();
     if (method === 'session.ended') {
-      const said = endedSchema.safeParse(params);
-      if (said.success) this.#farewell = { code: said.data.code ?? null, reason: said.data.reason };
+      const said = decodeOrNull(decodeEnded, params);
+      if (said !== null) this.#farewell = { code: said.code ?? null, reason: said.reason };
     }
     return method === 'ping' || method === 'session.ended';
   }

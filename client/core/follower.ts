@@ -1,14 +1,14 @@
-import type { z } from 'zod';
-import { ProtocolError, ServerError } from './chat-error.ts';
+import { ServerError } from './chat-error.ts';
 import type { ChatSession } from './chat-session.ts';
+import { decodeReceived, type Decoder } from './decode.ts';
 import type { ChatListener } from './events.ts';
 import type { Notification } from './rpc-client.ts';
 import {
-  changedSchema,
-  changePageSchema,
-  followedSchema,
-  joinedSchema,
-  leftSchema,
+  decodeChanged,
+  decodeChangePage,
+  decodeFollowed,
+  decodeJoined,
+  decodeLeft,
   type Change,
   type Followed,
 } from './shapes.ts';
@@ -79,8 +79,8 @@ export class Follower {
   async begin(session: ChatSession): Promise<Followed> {
     for (const id of this.#open) await this.#catchUp(session, id, this.#revs.get(id) ?? 0);
     const known = Object.fromEntries([...this.#revs].sort(([a], [b]) => a - b).slice(0, MAX_KNOWN));
-    const params = { since: known, default: this.#options.others };
-    return session.call('live.subscribe', params, { schema: followedSchema });
+    const params = { known, others: this.#options.others };
+    return session.call('live.follow', params, { decode: decodeFollowed });
   }
 
   /** Compares where the stream begins with what is there, and closes what lies between. */
@@ -105,7 +105,7 @@ export class Follower {
     if (method === 'conversation.change') return this.#change(session, params);
     if (method === 'conversation.joined') return this.#joined(session, params);
     if (method === 'conversation.left') {
-      const { conversation } = read(leftSchema, params);
+      const { conversation } = read(decodeLeft, params);
       return this.#revs.has(conversation) ? this.#leave(conversation) : undefined;
     }
     return this.#listener({ type: 'said', method, params });
@@ -116,7 +116,7 @@ export class Follower {
   }
 
   #change(session: ChatSession, params: unknown): Promise<void> | void {
-    const { conversation, ...change } = read(changedSchema, params);
+    const { conversation, ...change } = read(decodeChanged, params);
     const have = this.#revs.get(conversation);
     // Behind `left`, or of somebody else's choice: nothing of it is to be heard.
     if (have === undefined || change.rev <= have) return undefined;
@@ -154,7 +154,7 @@ export class Follower {
   /** Null: the account is in the conversation no more, which the stream says as well. */
   async #page(session: ChatSession, params: object): Promise<{ changes: Change[]; rev: number; more: boolean } | null> {
     try {
-      const page = await session.call('conversations.sync', params, { schema: changePageSchema });
+      const page = await session.call('sync.changes', params, { decode: decodeChangePage });
       this.#pageSize = Math.min(PAGES.max, this.#pageSize * 2);
       return page;
     } catch (error) {
@@ -165,7 +165,7 @@ export class Follower {
   }
 
   async #joined(session: ChatSession, params: unknown): Promise<void> {
-    const { conversation, rev } = read(joinedSchema, params);
+    const { conversation, rev } = read(decodeJoined, params);
     if (!this.#isMine(conversation)) return;
     const have = this.#revs.get(conversation);
     if (have === undefined) await this.#enter(session, { id: conversation, rev }, true);
@@ -196,8 +196,6 @@ export class Follower {
   }
 }
 
-function read<Schema extends z.ZodType>(schema: Schema, params: unknown): z.infer<Schema> {
-  const said = schema.safeParse(params);
-  if (said.success) return said.data;
-  throw new ProtocolError('the server says something that this client does not know', { cause: said.error });
+function read<Value>(decode: Decoder<Value>, params: unknown): Value {
+  return decodeReceived(decode, params, 'the server says something that this client does not know');
 }

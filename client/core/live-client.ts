@@ -1,5 +1,4 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import type { z } from 'zod';
 import type { ServerAddress } from './address.ts';
 import { BACKOFF, backoffMs, type BackoffBounds } from './backoff.ts';
 import {
@@ -13,10 +12,11 @@ import {
 } from './chat-error.ts';
 import { ChatSession, SESSION_BOUNDS, SESSION_ENDED, type SessionBounds } from './chat-session.ts';
 import type { ConnectionEnd } from './connection.ts';
+import type { Decoder } from './decode.ts';
 import type { ChatListener } from './events.ts';
 import { Follower, type FollowOptions } from './follower.ts';
 import { Inbox } from './inbox.ts';
-import { authenticatedSchema, type Account } from './shapes.ts';
+import { decodeAuthenticated, type Account } from './shapes.ts';
 
 /** A connection that lived so long was a good one: the next attempt comes soon. */
 const GOOD_MS = 5_000;
@@ -41,8 +41,8 @@ export interface LiveClientOptions {
 }
 
 /** How one request is made. */
-interface CallOptions<Schema extends z.ZodType> {
-  readonly schema: Schema;
+interface CallOptions<Result> {
+  readonly decode: Decoder<Result>;
   /** Over all attempts, and waiting for a connection. */
   readonly timeoutMs?: number;
   /** It does no harm when it is done twice, so that it is made again after the connection broke beneath it. */
@@ -133,19 +133,15 @@ export class LiveClient {
    * Calls an operation. Waits for a connection where there is none. Rejects with ServerError, ConnectionError or
    * AnswerTimeoutError (what it asked for may have been done, unless it `isRepeatable`), SessionOverError, StoppedError.
    */
-  async call<Schema extends z.ZodType>(
-    method: string,
-    params: unknown,
-    options: CallOptions<Schema>,
-  ): Promise<z.infer<Schema>> {
-    const { schema, timeoutMs = this.#bounds.answerTimeoutMs, isRepeatable = false, isImmediate = false } = options;
+  async call<Result>(method: string, params: unknown, options: CallOptions<Result>): Promise<Result> {
+    const { decode, timeoutMs = this.#bounds.answerTimeoutMs, isRepeatable = false, isImmediate = false } = options;
     if (isImmediate && this.#session === null) throw new ConnectionError('there is no connection');
     const deadlineMs = performance.now() + timeoutMs;
     for (;;) {
       const session = await this.#connected(deadlineMs);
       const restMs = Math.max(1, Math.ceil(deadlineMs - performance.now()));
       try {
-        return await session.call(method, params, { schema, timeoutMs: restMs });
+        return await session.call(method, params, { decode, timeoutMs: restMs });
       } catch (error) {
         if (!isRepeatable || !isTransient(error)) throw error;
         const pauseMs = repeatAfterMs(error);
@@ -238,7 +234,7 @@ export class LiveClient {
   async #begin(session: ChatSession, inbox: Inbox, failed: (error: unknown) => void): Promise<void> {
     const params = { token: this.#options.token };
     const { account, session: number } = await session.call('live.authenticate', params, {
-      schema: authenticatedSchema,
+      decode: decodeAuthenticated,
     });
     this.#account = account;
     this.#sessionNumber = number;

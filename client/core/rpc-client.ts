@@ -1,5 +1,5 @@
-import * as z from 'zod';
 import { AnswerTimeoutError, ProtocolError, ServerError, TooManyRequestsError } from './chat-error.ts';
+import { anything, decodeReceived, integer, nullable, object, optional, string } from './decode.ts';
 
 /** Something that the server says without being asked. */
 export interface Notification {
@@ -24,14 +24,16 @@ interface Pending {
   readonly timer: NodeJS.Timeout;
 }
 
-const answerSchema = z.union([
-  z.object({
-    id: z.int().nullable(),
-    error: z.object({ message: z.string(), data: z.object({ code: z.string().optional() }).optional() }),
-  }),
-  z.object({ id: z.int(), result: z.unknown() }),
-  z.object({ method: z.string(), params: z.unknown().optional() }),
-]);
+/** An answer, which has an id, or a notification, which has a method. */
+const decodeText = object({
+  id: optional(nullable(integer)),
+  result: optional(anything),
+  error: optional(object({ message: string, data: optional(object({ code: optional(string) })) })),
+  method: optional(string),
+  params: optional(anything),
+});
+
+const UNKNOWN_TEXT = 'the server sent something that is not JSON-RPC 2.0';
 
 /** JSON-RPC 2.0 over texts that somebody else carries: requests with their answers, and notifications. */
 export class RpcClient {
@@ -66,20 +68,19 @@ export class RpcClient {
 
   /** Takes one text of the server. Throws ProtocolError for what is neither an answer nor a notification. */
   take(text: string): void {
-    const said = answerSchema.safeParse(parseJson(text));
-    if (!said.success) throw new ProtocolError('the server sent something that is not JSON-RPC 2.0');
-    const { data } = said;
-    if ('method' in data) {
-      const { method, params } = data;
-      this.#options.notified({ method, params, bytes: text.length });
-    } else if ('error' in data) {
-      const error = new ServerError(data.error.data?.code, data.error.message);
-      // Without an id it is about a text that the server could not read, and every text is ours.
-      if (data.id === null) throw new ProtocolError(`the server could not read a request: ${error.message}`);
-      this.#settle(data.id)?.reject(error);
-    } else {
-      this.#settle(data.id)?.resolve(data.result);
+    const { id, result, error, method, params } = decodeReceived(decodeText, parseJson(text), UNKNOWN_TEXT);
+    if (method !== undefined) return this.#options.notified({ method, params, bytes: text.length });
+    if (typeof id === 'number') {
+      const pending = this.#settle(id);
+      if (error === undefined) pending?.resolve(result);
+      else pending?.reject(new ServerError(error.data?.code, error.message));
+      return undefined;
     }
+    // Without an id it is about a text that the server could not read, and every text is ours.
+    if (id === null && error !== undefined) {
+      throw new ProtocolError(`the server could not read a request: ${error.message}`);
+    }
+    throw new ProtocolError(UNKNOWN_TEXT);
   }
 
   /** The connection has ended: what is under way is rejected, and everything after. */

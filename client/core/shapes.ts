@@ -1,83 +1,82 @@
-import * as z from 'zod';
+import {
+  anything,
+  arrayOf,
+  boolean,
+  constant,
+  integer,
+  naturalNumber,
+  nullable,
+  number,
+  object,
+  optional,
+  positiveInteger,
+  recordOf,
+  string,
+  type Decoded,
+} from './decode.ts';
 
 /**
  * What this client relies on in what the server sends; the rest is kept as it came. They are not the server's own
  * schemas: a client outlives the server that it was made with.
  */
 
-const id = z.int().positive();
-const rev = z.int().nonnegative();
+const id = positiveInteger;
+const rev = naturalNumber;
 
-const actorSchema = z.looseObject({
-  id: z.int(),
-  name: z.string(),
-  nick: z.string().nullable(),
-  kind: z.string(),
-});
+const decodeActor = object({ id: integer, name: string, nick: nullable(string), kind: string });
 
-export const attachmentSchema = z.looseObject({ id: z.string(), name: z.string(), type: z.string(), size: z.number() });
+export const decodeAttachment = object({ id: string, name: string, type: string, size: number });
 
-export const messageSchema = z.looseObject({
-  id: z.string(),
-  seq: z.int(),
-  rev: z.int(),
-  sender: actorSchema,
-  text: z.string(),
-  label: z.string().optional(),
-  sent_at: z.string(),
-  edited_at: z.string().optional(),
-  deleted: z.literal(true).optional(),
+export const decodeMessage = object({
+  id: string,
+  seq: integer,
+  rev: integer,
+  sender: decodeActor,
+  text: string,
+  label: optional(string),
+  sent_at: string,
+  edited_at: optional(string),
+  deleted: optional(constant(true)),
   /** Servers before files had none. */
-  attachments: z.array(attachmentSchema).optional(),
+  attachments: optional(arrayOf(decodeAttachment)),
 });
 
-const noticeSchema = z.looseObject({
-  kind: z.string(),
-  actor: actorSchema.nullable(),
-  details: z.record(z.string(), z.unknown()),
-  at: z.string(),
-});
+const decodeNotice = object({ kind: string, actor: nullable(decodeActor), details: recordOf(anything), at: string });
 
 /** A change of a conversation: a message as it is now, or a notice. */
-const changeSchema = z.looseObject({
-  rev,
-  message: messageSchema.optional(),
-  notice: noticeSchema.optional(),
-});
+const change = { rev, message: optional(decodeMessage), notice: optional(decodeNotice) };
+const decodeChange = object(change);
 
-export const conversationSchema = z.looseObject({
+export const decodeConversation = object({
   id,
-  kind: z.string(),
-  title: z.string(),
-  peer: actorSchema.nullable(),
-  role: z.string(),
-  members: z.int(),
-  archived: z.boolean(),
-  last_seq: z.int(),
-  last_at: z.string().nullable(),
-  unread: z.int(),
+  kind: string,
+  title: string,
+  peer: nullable(decodeActor),
+  role: string,
+  members: integer,
+  archived: boolean,
+  last_seq: integer,
+  last_at: nullable(string),
+  unread: integer,
 });
 
-export const accountSchema = z.looseObject({ id, nick: z.string(), name: z.string() });
+export const decodeAccount = object({ id, nick: string, name: string });
 
-export const authenticatedSchema = z.looseObject({ account: accountSchema, session: z.int() });
-export const followedSchema = z.looseObject({
-  conversations: z.array(z.looseObject({ id, rev })),
-  complete: z.boolean(),
-});
-export const changePageSchema = z.looseObject({ changes: z.array(changeSchema), rev, more: z.boolean() });
+export const decodeAuthenticated = object({ account: decodeAccount, session: integer });
+export const decodeFollowed = object({ conversations: arrayOf(object({ id, rev })), complete: boolean });
+export const decodeChangePage = object({ changes: arrayOf(decodeChange), rev, more: boolean });
 
 /** Notifications, by method. */
-export const changedSchema = changeSchema.extend({ conversation: id });
-export const joinedSchema = z.looseObject({ conversation: id, rev });
-export const leftSchema = z.looseObject({ conversation: id });
-export const endedSchema = z.looseObject({ reason: z.string(), code: z.int().optional() });
+export const decodeChanged = object({ ...change, conversation: id });
+export const decodeJoined = object({ conversation: id, rev });
+export const decodeLeft = object({ conversation: id });
+export const decodeEnded = object({ reason: string, code: optional(integer) });
 
-export type Actor = z.infer<typeof actorSchema>;
-export type Attachment = z.infer<typeof attachmentSchema>;
-export type Message = z.infer<typeof messageSchema>;
-export type Notice = z.infer<typeof noticeSchema>;
-export type Change = z.infer<typeof changeSchema>;
-export type Conversation = z.infer<typeof conversationSchema>;
-export type Account = z.infer<typeof accountSchema>;
-export type Followed = z.infer<typeof followedSchema>;
+export type Actor = Decoded<typeof decodeActor>;
+export type Attachment = Decoded<typeof decodeAttachment>;
+export type Message = Decoded<typeof decodeMessage>;
+export type Notice = Decoded<typeof decodeNotice>;
+export type Change = Decoded<typeof decodeChange>;
+export type Conversation = Decoded<typeof decodeConversation>;
+export type Account = Decoded<typeof decodeAccount>;
+export type Followed = Decoded<typeof decodeFollowed>;

@@ -3,9 +3,9 @@ import { request as requestTls } from 'node:https';
 import { Transform, type Readable, type TransformCallback } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { setTimeout as wait } from 'node:timers/promises';
-import * as z from 'zod';
 import { ConnectionError, ProtocolError, ServerError } from '../core/chat-error.ts';
-import { attachmentSchema, type Attachment } from '../core/shapes.ts';
+import { decodeOrNull, decodeReceived, object, optional, string } from '../core/decode.ts';
+import { decodeAttachment, type Attachment } from '../core/shapes.ts';
 
 /** Where files go and come, and as whom. */
 export interface FileServer {
@@ -32,7 +32,7 @@ const MAX_ANSWER_BYTES = 64 * 1024;
 /** A server whose files are in a bucket sends its clients there: once, and not in a circle. */
 const MAX_REDIRECTS = 1;
 
-const refusalSchema = z.looseObject({ message: z.string(), code: z.string().optional() });
+const decodeRefusal = object({ message: string, code: optional(string) });
 
 /**
  * Stores a file, which no message has yet. Throws ServerError, ConnectionError, ProtocolError, and whatever reading the
@@ -82,9 +82,8 @@ async function upload(server: FileServer, file: OutgoingFile, waits: boolean): P
   if (response.statusCode === 417 && waits && !(await asked)) return upload(server, file, false);
   file.bytes.destroy();
   if (response.statusCode !== 201) throw refusal(response, text);
-  const stored = attachmentSchema.safeParse(parse(text));
-  if (!stored.success) throw new ProtocolError('the server answers an upload in a way that this client does not know');
-  return stored.data;
+  const sentence = 'the server answers an upload in a way that this client does not know';
+  return decodeReceived(decodeAttachment, parse(text), sentence);
 }
 
 /** Resolves when the request has its connection; never, where there comes to be none. */
@@ -175,8 +174,8 @@ async function readAnswer(response: IncomingMessage): Promise<string> {
 }
 
 function refusal({ statusCode }: IncomingMessage, text: string): Error {
-  const said = refusalSchema.safeParse(parse(text));
-  if (said.success) return new ServerError(said.data.code, said.data.message);
+  const said = decodeOrNull(decodeRefusal, parse(text));
+  if (said !== null) return new ServerError(said.code, said.message);
   return new ProtocolError(`the server answers about files with status ${statusCode}, which this client does not know`);
 }
 

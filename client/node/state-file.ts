@@ -1,17 +1,33 @@
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
-import * as z from 'zod';
+import {
+  constant,
+  DecodeError,
+  decodeOrNull,
+  naturalNumber,
+  object,
+  recordOf,
+  string,
+  type Decoder,
+} from '../core/decode.ts';
 
 /** Conversations that are kept; those that were heard least recently are forgotten. */
 const MAX_CONVERSATIONS = 20_000;
 /** Between two writings while changes come; what a kill in between loses is heard once more. */
 const SAVE_MS = 1_000;
 
-const stateSchema = z.object({
-  version: z.literal(1),
+const ID = /^\d{1,16}$/;
+const decodeRevs: Decoder<Record<string, number>> = (value) => {
+  const revs = recordOf(naturalNumber)(value);
+  if (Object.keys(revs).every((id) => ID.test(id))) return revs;
+  throw new DecodeError('revs by the numbers of conversations');
+};
+
+const decodeState = object({
+  version: constant(1),
   /** The sign-in that the positions are of: with another one they mean nothing. */
-  sign_in: z.string(),
-  revs: z.record(z.string().regex(/^\d{1,16}$/), z.int().nonnegative()),
+  sign_in: string,
+  revs: decodeRevs,
 });
 
 /** How far a client has heard, in a file, so that the next one goes on from there. */
@@ -36,9 +52,9 @@ export class StateFile {
       if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
       throw error;
     }
-    const state = stateSchema.safeParse(parse(text));
-    if (!state.success || state.data.sign_in !== this.#signIn) return null;
-    return new Map(Object.entries(state.data.revs).map(([id, rev]) => [Number(id), rev]));
+    const state = decodeOrNull(decodeState, parse(text));
+    if (state === null || state.sign_in !== this.#signIn) return null;
+    return new Map(Object.entries(state.revs).map(([id, rev]) => [Number(id), rev]));
   }
 
   /** To be called after every change: writes soon, and not more often than once a second. Throws why it failed last. */
@@ -75,7 +91,7 @@ function parse(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    // What cannot be read is refused by the schema as well.
+    // What cannot be read is refused by the decoder as well.
     return null;
   }
 }

@@ -1,5 +1,4 @@
 import type { Command } from 'commander';
-import * as z from 'zod';
 import { addressProblem, findServer, type ServerAddress } from '../core/address.ts';
 import {
   AnswerTimeoutError,
@@ -120,6 +119,3 @@ export function explainChat(error: unknown): unknown {
   if (!kinds.some((kind) => error instanceof kind)) return error;
   return new CommandError(exitCodes.unavailable, oneLine((error as Error).message), { cause: error });
 }
-
-/** Answers of which a command shows nothing, or what it got. */
-export const anything = z.unknown();

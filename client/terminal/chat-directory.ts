@@ -1,7 +1,7 @@
-import * as z from 'zod';
 import { ServerError } from '../core/chat-error.ts';
+import { arrayOf, integer, nullable, object } from '../core/decode.ts';
 import type { LiveClient } from '../core/live-client.ts';
-import { conversationSchema, type Conversation } from '../core/shapes.ts';
+import { decodeConversation, type Conversation } from '../core/shapes.ts';
 import { nameOf } from './chat-text.ts';
 import { exitCodes } from '../../src/cli/core/exit-codes.ts';
 import { CommandError } from '../../src/cli/core/failure.ts';
@@ -10,7 +10,7 @@ const PAGE = 500;
 /** 100,000 conversations are the most that a server can be configured to allow. */
 const MAX_PAGES = 200;
 
-const pageSchema = z.looseObject({ conversations: z.array(conversationSchema), next: z.int().nullable() });
+const decodePage = object({ conversations: arrayOf(decodeConversation), next: nullable(integer) });
 
 /** What a conversation is called on the command line, in the help. */
 export const CONVERSATION =
@@ -21,7 +21,7 @@ export async function listConversations(client: LiveClient): Promise<Conversatio
   const all: Conversation[] = [];
   for (let after = 0, pages = 0; pages < MAX_PAGES; pages += 1) {
     const params = { after, limit: PAGE };
-    const page = await client.call('conversations.list', params, { schema: pageSchema, isRepeatable: true });
+    const page = await client.call('conversations.list', params, { decode: decodePage, isRepeatable: true });
     all.push(...page.conversations);
     if (page.next === null) break;
     after = page.next;
@@ -56,7 +56,7 @@ export function chooseConversation(all: readonly Conversation[], text: string): 
 }
 
 async function showConversation(client: LiveClient, conversation: number): Promise<Conversation> {
-  return client.call('conversations.show', { conversation }, { schema: conversationSchema, isRepeatable: true });
+  return client.call('conversations.show', { conversation }, { decode: decodeConversation, isRepeatable: true });
 }
 
 /** Names of conversations for lines, looked up when they are first needed; made for the listener of a client. */
@@ -88,7 +88,7 @@ export class ConversationNames {
     if (known !== undefined) return known;
     try {
       // A listener must not wait for the next connection, which waits for the listener.
-      const options = { schema: conversationSchema, isImmediate: true };
+      const options = { decode: decodeConversation, isImmediate: true };
       this.learn([await this.#client().call('conversations.show', { conversation }, options)]);
     } catch (error) {
       if (!(error instanceof ServerError) || error.code !== 'not_found') throw error;

@@ -5,9 +5,10 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { Command } from 'commander';
 import { httpBase } from '../core/address.ts';
+import { anything } from '../core/decode.ts';
 import { downloadFile, uploadFile, type FileServer } from '../node/file-transfer.ts';
 import type { LiveClient } from '../core/live-client.ts';
-import { anything, explained, profileOf, withProfile, type ChatOptions } from './chat-client.ts';
+import { explained, profileOf, withProfile, type ChatOptions } from './chat-client.ts';
 import { formatBytes } from './chat-text.ts';
 import { sanitize } from './table.ts';
 import { print, type CommandContext } from '../../src/cli/core/context.ts';
@@ -143,7 +144,7 @@ async function upload(context: CommandContext, server: FileServer, { path, size 
 
 /** Gives up files that were uploaded for a message that did not come to be; the server does it by itself a day later. */
 export async function discardUploads(client: LiveClient, ids: readonly string[]): Promise<void> {
-  await Promise.allSettled(ids.map((file) => client.call('files.remove', { file }, { schema: anything })));
+  await Promise.allSettled(ids.map((file) => client.call('files.remove', { file }, { decode: anything })));
 }
 
 function fileServerOf(context: CommandContext, options: ChatOptions): FileServer {

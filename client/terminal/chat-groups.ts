@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
-import * as z from 'zod';
-import { conversationSchema, type Conversation } from '../core/shapes.ts';
+import { boolean, integer, nullable, object, string, type Decoded } from '../core/decode.ts';
+import { decodeConversation, type Conversation } from '../core/shapes.ts';
 import { explainedAsMember, withProfile, type ChatOptions } from './chat-client.ts';
 import { findConversation, listConversations } from './chat-directory.ts';
 import { jsonLine, nameOf } from './chat-text.ts';
@@ -14,9 +14,9 @@ interface Json {
 }
 type Options = ChatOptions & Json;
 
-const createdSchema = z.looseObject({ id: z.int(), title: z.string() });
-export const joinedSchema = z.looseObject({ group: z.int(), title: z.string(), joined: z.boolean() });
-const inviteSchema = z.looseObject({ link: z.string(), expires_at: z.string().nullable() });
+const decodeCreated = object({ id: integer, title: string });
+export const decodeJoinedGroup = object({ group: integer, title: string, joined: boolean });
+const decodeInvite = object({ link: string, expires_at: nullable(string) });
 
 const MAX_DAYS = 365;
 const DAY_S = 86_400;
@@ -57,7 +57,7 @@ export function addOpen(chat: Command, context: CommandContext): void {
     .action(async (nick: string, options: Options) => {
       const params = { user: nick.replace(/^@/, '') };
       const found = await explainedAsMember(context, options, (client) =>
-        client.call('private.open', params, { schema: conversationSchema, isRepeatable: true }),
+        client.call('private.open', params, { decode: decodeConversation, isRepeatable: true }),
       );
       print(context, options.json === true ? jsonLine(found) : String(found.id));
     });
@@ -75,7 +75,7 @@ export function addJoin(chat: Command, context: CommandContext): void {
     .action(async (group: string, options: Options) => {
       const params = joinParams(group);
       const joined = await explainedAsMember(context, options, (client) =>
-        client.call('groups.join', params, { schema: joinedSchema, isRepeatable: true }),
+        client.call('groups.join', params, { decode: decodeJoinedGroup, isRepeatable: true }),
       );
       print(context, options.json === true ? jsonLine(joined) : joinedLine(joined));
     });
@@ -90,7 +90,7 @@ export function joinParams(text: string): { group: number } | { invite: string }
   return /^\d{1,15}$/.test(text) ? { group: Number(text) } : { invite: text };
 }
 
-export function joinedLine({ group, title, joined }: z.infer<typeof joinedSchema>): string {
+export function joinedLine({ group, title, joined }: Decoded<typeof decodeJoinedGroup>): string {
   return `${joined ? 'You are' : 'You were already'} in group ${group}: ${sanitize(title)}`;
 }
 
@@ -104,7 +104,7 @@ export function addCreate(chat: Command, context: CommandContext): void {
     .action(async (title: string, { about, public: isPublic = false, ...options }: Options & NewGroup) => {
       const params = { title, ...(about === undefined ? {} : { about }), public: isPublic };
       const created = await explainedAsMember(context, options, (client) =>
-        client.call('groups.create', params, { schema: createdSchema }),
+        client.call('groups.create', params, { decode: decodeCreated }),
       );
       print(context, options.json === true ? jsonLine(created) : String(created.id));
     });
@@ -130,7 +130,7 @@ export function addInvite(chat: Command, context: CommandContext): void {
           ...(days === undefined ? {} : { valid_s: days * DAY_S }),
           ...(uses === undefined ? {} : { max_uses: uses }),
         };
-        return client.call('invites.create', { group: id, ...bounds }, { schema: inviteSchema });
+        return client.call('invites.create', { group: id, ...bounds }, { decode: decodeInvite });
       });
       print(context, options.json === true ? jsonLine(invite) : sanitize(invite.link));
     });

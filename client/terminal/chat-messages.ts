@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import type { Command } from 'commander';
-import * as z from 'zod';
 import { ServerError } from '../core/chat-error.ts';
+import { anything, arrayOf, integer, nullable, object, string, type Decoded } from '../core/decode.ts';
 import type { LiveClient } from '../core/live-client.ts';
-import { messageSchema, type Message } from '../core/shapes.ts';
-import { anything, explainedAsMember, withProfile, type ChatOptions } from './chat-client.ts';
+import { decodeMessage, type Message } from '../core/shapes.ts';
+import { explainedAsMember, withProfile, type ChatOptions } from './chat-client.ts';
 import { CONVERSATION, findConversation } from './chat-directory.ts';
 import { discardUploads, prepareUploads, uploadAll } from './chat-files.ts';
 import { withJsonLines } from './chat-groups.ts';
@@ -20,8 +20,9 @@ const PAGE = 200;
 const MAX_WAIT_S = 86_400;
 const WAIT_S = 30;
 
-const historySchema = z.looseObject({ messages: z.array(messageSchema), next: z.int().nullable() });
-const sentSchema = z.looseObject({ id: z.string() });
+const decodeHistory = object({ messages: arrayOf(decodeMessage), next: nullable(integer) });
+const decodeSent = object({ id: string });
+type Sent = Decoded<typeof decodeSent>;
 
 interface ReadOptions extends ChatOptions {
   readonly last: number;
@@ -61,8 +62,8 @@ export async function lastMessages(client: LiveClient, conversation: number, cou
   let before: number | null = null;
   for (let left = count; left > 0;) {
     const params = { conversation, limit: Math.min(left, PAGE), ...(before === null ? {} : { before }) };
-    const page: z.infer<typeof historySchema> = await client.call('messages.history', params, {
-      schema: historySchema,
+    const page: Decoded<typeof decodeHistory> = await client.call('messages.history', params, {
+      decode: decodeHistory,
       isRepeatable: true,
     });
     pages.unshift(page.messages);
@@ -76,7 +77,7 @@ export async function lastMessages(client: LiveClient, conversation: number, cou
 /** Moves the own read position; nothing to do without a message. */
 export async function markRead(client: LiveClient, conversation: number, seq: number | undefined): Promise<void> {
   if (seq === undefined) return;
-  await client.call('messages.mark-read', { conversation, seq }, { schema: anything, isRepeatable: true });
+  await client.call('messages.read', { conversation, seq }, { decode: anything, isRepeatable: true });
 }
 
 interface WriteOptions extends ChatOptions {
@@ -127,7 +128,7 @@ async function write(
   context: CommandContext,
   { conversation, text }: { conversation: string; text: string },
   options: WriteOptions,
-): Promise<z.infer<typeof sentSchema>> {
+): Promise<Sent> {
   const { clientId, file: paths = [] } = options;
   const waitMs = options.wait * 1_000;
   const uploads = await prepareUploads(context, options, paths);
@@ -149,8 +150,8 @@ export async function send(
   client: LiveClient,
   message: { conversation: number; text: string; clientId?: string | undefined; files?: readonly string[] },
   timeoutMs: number,
-): Promise<z.infer<typeof sentSchema>> {
+): Promise<Sent> {
   const { conversation, text, clientId = randomUUID(), files = [] } = message;
   const params = { conversation, text, client_id: clientId, ...(files.length === 0 ? {} : { files }) };
-  return client.call('messages.send', params, { schema: sentSchema, isRepeatable: true, timeoutMs });
+  return client.call('messages.send', params, { decode: decodeSent, isRepeatable: true, timeoutMs });
 }

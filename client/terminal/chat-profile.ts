@@ -3,7 +3,7 @@ import { mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } 
 import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { InvalidArgumentError } from 'commander';
-import * as z from 'zod';
+import { constant, decodeOrNull, integer, nonEmptyString, object, string, type Decoded } from '../core/decode.ts';
 import type { Environment } from '../../src/config/tree.ts';
 import { exitCodes } from '../../src/cli/core/exit-codes.ts';
 import { CommandError } from '../../src/cli/core/failure.ts';
@@ -12,18 +12,18 @@ const DEFAULT_PROFILE = 'default';
 const NAME = /^[A-Za-z0-9_-]{1,64}$/;
 const OTHERS = 0o077;
 
-const profileSchema = z.object({
-  version: z.literal(1),
+const decodeProfile = object({
+  version: constant(1),
   /** As it was typed at the sign-in. */
-  server: z.string(),
-  token: z.string().min(1),
+  server: string,
+  token: nonEmptyString,
   /** Made anew by every sign-in: what else is kept for a profile belongs to one of them. */
-  sign_in: z.string(),
-  account: z.object({ id: z.int(), nick: z.string() }),
+  sign_in: string,
+  account: object({ id: integer, nick: string }),
 });
 
 /** Who is signed in where. */
-export type Profile = z.infer<typeof profileSchema>;
+export type Profile = Decoded<typeof decodeProfile>;
 
 /** Reads the value of `--profile`. */
 export function profileName(text: string): string {
@@ -43,11 +43,9 @@ export function statePath(env: Environment, name = DEFAULT_PROFILE): string {
 
 /** The profile as the last sign-in left it. Throws CommandError where nobody is signed in, or others could read it. */
 export function loadProfile(path: string): Profile {
-  const profile = profileSchema.safeParse(readProfile(path));
-  if (!profile.success) {
-    throw new CommandError(exitCodes.notConfigured, `${path} cannot be understood: sign in again`);
-  }
-  return profile.data;
+  const profile = decodeOrNull(decodeProfile, readProfile(path));
+  if (profile !== null) return profile;
+  throw new CommandError(exitCodes.notConfigured, `${path} cannot be understood: sign in again`);
 }
 
 /** Whether somebody is signed in. */

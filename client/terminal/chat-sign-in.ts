@@ -1,12 +1,12 @@
 import { hostname } from 'node:os';
 import { Option, type Command } from 'commander';
-import * as z from 'zod';
 import type { ServerAddress } from '../core/address.ts';
 import { callOnce } from '../core/call-once.ts';
 import { ServerError, SessionOverError } from '../core/chat-error.ts';
-import { accountSchema, authenticatedSchema } from '../core/shapes.ts';
+import { anything, constant, nonEmptyString, object, string, type Decoded, type Decoder } from '../core/decode.ts';
+import { decodeAccount, decodeAuthenticated } from '../core/shapes.ts';
 import { print, printError, type CommandContext } from '../../src/cli/core/context.ts';
-import { anything, explainedAsMember, explainChat, findAddress, withProfile, type ChatOptions } from './chat-client.ts';
+import { explainedAsMember, explainChat, findAddress, withProfile, type ChatOptions } from './chat-client.ts';
 import { sanitize } from './table.ts';
 import { hasProfile, loadProfile, profileName, profilePath, removeProfile, saveProfile } from './chat-profile.ts';
 import { exitCodes } from '../../src/cli/core/exit-codes.ts';
@@ -25,17 +25,14 @@ interface SignInOptions {
   readonly label: string;
 }
 
-const signedInSchema = z.object({
-  status: z.literal('signed_in'),
-  token: z.string().min(1),
-  account: accountSchema,
-});
-const startedSchema = z.looseObject({ transaction: z.string(), channel: z.string() });
-const verifiedSchema = z.discriminatedUnion('status', [
-  signedInSchema,
-  z.object({ status: z.literal('sign_up'), transaction: z.string() }),
-]);
-type SignedIn = z.infer<typeof signedInSchema>;
+const decodeSignedIn = object({ status: constant('signed_in'), token: nonEmptyString, account: decodeAccount });
+const decodeStarted = object({ transaction: string, channel: string });
+const decodeUnknown = object({ status: constant('sign_up'), transaction: string });
+type SignedIn = Decoded<typeof decodeSignedIn>;
+/** Somebody who has proved an address, which has an account or has none yet. */
+type Verified = SignedIn | Decoded<typeof decodeUnknown>;
+const decodeVerified: Decoder<Verified> = (value) =>
+  object({ status: string })(value).status === 'sign_up' ? decodeUnknown(value) : decodeSignedIn(value);
 
 const MAX_CODES = 3;
 /** A whole link, or what stands behind its #. How long that is, is the server's business. */
@@ -122,12 +119,12 @@ async function byLink(
   const problem = linkProblem(text);
   if (problem !== null) throw new CommandError(exitCodes.usage, problem);
   const params = { link: text, label };
-  return callOnce(address, { method: 'auth.verify', params, schema: signedInSchema });
+  return callOnce(address, { method: 'auth.verify', params, decode: decodeSignedIn });
 }
 
 async function byToken(context: CommandContext, address: ServerAddress): Promise<SignedIn> {
   const token = await readSecret(context, { text: 'The token', check: () => null });
-  const request = { method: 'live.authenticate', params: { token }, schema: authenticatedSchema };
+  const request = { method: 'live.authenticate', params: { token }, decode: decodeAuthenticated };
   const { account } = await callOnce(address, request);
   return { status: 'signed_in', token, account };
 }
@@ -158,7 +155,7 @@ async function readSecret(
 async function byCode(context: CommandContext, address: ServerAddress, options: SignInOptions): Promise<SignedIn> {
   const { address: mail, label } = options;
   const invite = options.invite === undefined ? {} : { invite: inviteToken(options.invite) };
-  const start = { method: 'auth.start', params: { address: mail, ...invite }, schema: startedSchema };
+  const start = { method: 'auth.start', params: { address: mail, ...invite }, decode: decodeStarted };
   const { transaction, channel } = await callOnce(address, start);
   print(
     context,
@@ -181,12 +178,12 @@ async function verify(
   prompt: Prompt,
   address: ServerAddress,
   known: { transaction: string; label: string },
-): Promise<z.infer<typeof verifiedSchema>> {
+): Promise<Verified> {
   const check = (typed: string): string | null => (/^\d{4,10}$/.test(typed) ? null : 'the code has digits only');
   for (let tries = 1; ; tries += 1) {
     const code = await prompt.ask({ text: 'The code', check });
     try {
-      return await callOnce(address, { method: 'auth.verify', params: { ...known, code }, schema: verifiedSchema });
+      return await callOnce(address, { method: 'auth.verify', params: { ...known, code }, decode: decodeVerified });
     } catch (error) {
       if (!(error instanceof ServerError) || error.code !== 'invalid_code' || tries === MAX_CODES) throw error;
       prompt.say(`  ${sanitize(error.message)}`);
@@ -211,7 +208,7 @@ async function signUp(
       return await callOnce(address, {
         method: 'auth.sign-up',
         params: { ...known, nick, name },
-        schema: signedInSchema,
+        decode: decodeSignedIn,
       });
     } catch (error) {
       if (!(error instanceof ServerError) || error.code !== 'nick_taken' || tries === MAX_CODES) throw error;
@@ -244,7 +241,7 @@ async function endSession(context: CommandContext, options: ChatOptions): Promis
   try {
     await explainedAsMember(context, options, async (client) => {
       const params = { session: client.sessionNumber };
-      await Promise.race([client.call('sessions.end', params, { schema: anything }), client.over]);
+      await Promise.race([client.call('sessions.end', params, { decode: anything }), client.over]);
     });
   } catch (error) {
     const { cause, message } = error as Error;

@@ -1,12 +1,12 @@
 import { clearScreenDown, createInterface, cursorTo, moveCursor, type Interface } from 'node:readline';
-import * as z from 'zod';
+import { arrayOf, nullable, object, string } from '../core/decode.ts';
 import type { ChatEvent } from '../core/events.ts';
 import type { LiveClient } from '../core/live-client.ts';
-import { conversationSchema, type Account, type Conversation } from '../core/shapes.ts';
+import { decodeConversation, type Account, type Conversation } from '../core/shapes.ts';
 import { explainChat } from './chat-client.ts';
 import { chooseConversation, ConversationNames, findConversation, listConversations } from './chat-directory.ts';
 import { disconnectedLine, INCOMPLETE_LINE, resetLine } from './chat-follow.ts';
-import { joinedLine, joinedSchema, joinParams, listLines } from './chat-groups.ts';
+import { joinedLine, decodeJoinedGroup, joinParams, listLines } from './chat-groups.ts';
 import { lastMessages, markRead, send } from './chat-messages.ts';
 import { changeLines, messageLines, nameOf } from './chat-text.ts';
 import { sanitize } from './table.ts';
@@ -26,9 +26,7 @@ const SEND_MS = 60_000;
 /** Lines that wait until those before them are sent. */
 const MAX_TYPED = 100;
 
-const membersSchema = z.looseObject({
-  members: z.array(z.looseObject({ nick: z.string().nullable(), name: z.string(), role: z.string() })),
-});
+const decodeMembers = object({ members: arrayOf(object({ nick: nullable(string), name: string, role: string })) });
 
 const HELP: readonly (readonly [string, string])[] = [
   ['/list', 'your conversations, with what is unread'],
@@ -216,11 +214,11 @@ export class InteractiveChat {
 
   async #open(nick: string): Promise<void> {
     const params = { user: nick.replace(/^@/, '') };
-    await this.#go(await this.#client.call('private.open', params, { schema: conversationSchema, isRepeatable: true }));
+    await this.#go(await this.#client.call('private.open', params, { decode: decodeConversation, isRepeatable: true }));
   }
 
   async #join(group: string): Promise<void> {
-    const options = { schema: joinedSchema, isRepeatable: true };
+    const options = { decode: decodeJoinedGroup, isRepeatable: true };
     const joined = await this.#client.call('groups.join', joinParams(group), options);
     this.#show(`-- ${joinedLine(joined)}`);
     await this.#go(await findConversation(this.#client, String(joined.group)));
@@ -249,7 +247,7 @@ export class InteractiveChat {
     const { members } = await this.#client.call(
       'groups.members',
       { group: this.#here().id },
-      { schema: membersSchema },
+      { decode: decodeMembers },
     );
     this.#show(
       ...formatTable(

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import * as z from 'zod';
 import { findServer } from '../../../client/core/address.ts';
+import { anything } from '../../../client/core/decode.ts';
 import { LiveClient } from '../../../client/core/live-client.ts';
 import type { Message } from '../../../client/core/shapes.ts';
 import { callAs } from '../../support/call.ts';
@@ -16,7 +16,6 @@ const ENDPOINTS = [
   { type: 'tcp', interface: '127.0.0.1', port: 0, tls: null },
 ] as const;
 const POSTS = 150;
-const anything = z.unknown();
 
 let server: TestServer;
 let group: TestGroup;
@@ -89,7 +88,7 @@ async function write(url: string): Promise<void> {
     poster.call(
       method,
       { conversation: group.id, ...params },
-      { schema: anything, isRepeatable: true, timeoutMs: 60_000 },
+      { decode: anything, isRepeatable: true, timeoutMs: 60_000 },
     );
   for (let i = 0; i < POSTS; i += 1) {
     const { seq } = (await call('messages.send', { text: `bob ${i}`, client_id: `bob-${i}` })) as { seq: number };

@@ -1,9 +1,9 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import * as z from 'zod';
 import { findServer } from '../../../client/core/address.ts';
+import { anything, arrayOf, integer, nullable, object } from '../../../client/core/decode.ts';
 import { LiveClient } from '../../../client/core/live-client.ts';
-import { messageSchema, type Message } from '../../../client/core/shapes.ts';
+import { decodeMessage, type Message } from '../../../client/core/shapes.ts';
 import { eventually } from '../../support/eventually.ts';
 import { freePort } from '../../support/ports.ts';
 import { ServerProcess } from '../../support/server-process.ts';
@@ -13,8 +13,7 @@ import { listen, type Listening } from './listening.ts';
 import { signUpByLink } from './process-people.ts';
 
 const KILLS = 3;
-const historySchema = z.object({ messages: z.array(messageSchema), next: z.int().nullable() });
-const anything = z.unknown();
+const decodeHistory = object({ messages: arrayOf(decodeMessage), next: nullable(integer) });
 
 let server: ServerProcess;
 let ports: { ws: number; tcp: number };
@@ -33,7 +32,7 @@ async function history(client: LiveClient, conversation: number): Promise<Messag
   const all: Message[] = [];
   for (let after = 0; ; after = all.at(-1)!.seq) {
     const params = { conversation, after, limit: 200 };
-    const page = await client.call('messages.history', params, { schema: historySchema, isRepeatable: true });
+    const page = await client.call('messages.history', params, { decode: decodeHistory, isRepeatable: true });
     all.push(...page.messages);
     if (page.next === null) return all;
   }
@@ -41,7 +40,7 @@ async function history(client: LiveClient, conversation: number): Promise<Messag
 
 /** Writes until it is told to end, each text once; resolves with how many. */
 async function write(client: LiveClient, conversation: number, isOver: () => boolean): Promise<number> {
-  const options = { schema: anything, isRepeatable: true, timeoutMs: 60_000 };
+  const options = { decode: anything, isRepeatable: true, timeoutMs: 60_000 };
   const name = client.account!.nick;
   let count = 0;
   for (; !isOver(); count += 1) {

@@ -1,8 +1,8 @@
 import type { ServerAddress } from '../../../client/core/address.ts';
 import { callOnce } from '../../../client/core/call-once.ts';
-import * as z from 'zod';
+import { object, string } from '../../../client/core/decode.ts';
 
-const signedInSchema = z.looseObject({ token: z.string() });
+const decodeSignedIn = object({ token: string });
 
 /** Makes an account on a server of the real program, and signs in as its owner would, by a link. Resolves with the token. */
 export async function signUpByLink(
@@ -10,8 +10,8 @@ export async function signUpByLink(
   nick: string,
   address: ServerAddress,
 ): Promise<string> {
-  await server.operate('accounts.create', { nick, name: nick });
-  const { link } = await server.operate<{ link: string }>('accounts.invite', { user: nick });
-  const { token } = await callOnce(address, { method: 'auth.verify', params: { link }, schema: signedInSchema });
+  await server.operate('users.create', { nick, name: nick });
+  const { link } = await server.operate<{ link: string }>('users.invite', { user: nick });
+  const { token } = await callOnce(address, { method: 'auth.verify', params: { link }, decode: decodeSignedIn });
   return token;
 }

@@ -1,15 +1,13 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import * as z from 'zod';
 import { findServer } from '../../../client/core/address.ts';
 import { ServerError, SessionOverError, StoppedError } from '../../../client/core/chat-error.ts';
+import { anything } from '../../../client/core/decode.ts';
 import type { ChatEvent } from '../../../client/core/events.ts';
 import { LiveClient } from '../../../client/core/live-client.ts';
 import { eventually } from '../../support/eventually.ts';
 import { within } from '../../run/machine-speed.ts';
 import { FakeServer } from './fake-server.ts';
 import { listen, type Listening } from './listening.ts';
-
-const anything = z.unknown();
 
 describe.each(['ws', 'tcp'] as const)('a client over %s', (kind) => {
   let server: FakeServer;
@@ -111,7 +109,7 @@ describe.each(['ws', 'tcp'] as const)('a client over %s', (kind) => {
       return null;
     };
     const hear = async (event: ChatEvent): Promise<void> => {
-      const options = { schema: anything, isImmediate: true };
+      const options = { decode: anything, isImmediate: true };
       if (event.type === 'change') await listening!.client.call('conversations.show', { conversation: 7 }, options);
     };
     listening = await listen(server.url, { hear });
@@ -216,7 +214,7 @@ describe.each(['ws', 'tcp'] as const)('a client over %s', (kind) => {
     peer!.notify('session.ended', { reason: 'signed out elsewhere', code: 4002 });
     peer!.cut();
     expect(await listening.client.over).toEqual(new SessionOverError('signed out elsewhere'));
-    await expect(listening.client.call('x', {}, { schema: anything })).rejects.toThrow(SessionOverError);
+    await expect(listening.client.call('x', {}, { decode: anything })).rejects.toThrow(SessionOverError);
     expect(listening.client.counts.connections).toBe(1);
   });
 
@@ -247,7 +245,7 @@ describe.each(['ws', 'tcp'] as const)('a client over %s', (kind) => {
       return cuts >= 0 ? null : { result: 'sent' };
     };
     listening = await listen(server.url);
-    const sent = listening.client.call('messages.send', {}, { schema: anything, isRepeatable: true });
+    const sent = listening.client.call('messages.send', {}, { decode: anything, isRepeatable: true });
     expect(await sent).toBe('sent');
     expect(asked('messages.send')).toBe(3);
   });
@@ -259,7 +257,7 @@ describe.each(['ws', 'tcp'] as const)('a client over %s', (kind) => {
       return null;
     };
     listening = await listen(server.url);
-    const sent = listening.client.call('messages.send', {}, { schema: anything });
+    const sent = listening.client.call('messages.send', {}, { decode: anything });
     await expect(sent).rejects.toThrow('the connection was cut');
     expect(asked('messages.send')).toBe(1);
   });
@@ -268,7 +266,7 @@ describe.each(['ws', 'tcp'] as const)('a client over %s', (kind) => {
     server.override = ({ method }) =>
       method === 'x' ? { error: { message: 'You may not', data: { code: 'forbidden' } } } : undefined;
     listening = await listen(server.url);
-    const call = listening.client.call('x', {}, { schema: anything, isRepeatable: true });
+    const call = listening.client.call('x', {}, { decode: anything, isRepeatable: true });
     await expect(call).rejects.toThrow(ServerError);
     await expect(call).rejects.toMatchObject({ code: 'forbidden', message: 'You may not' });
   });
@@ -328,15 +326,15 @@ describe.each(['ws', 'tcp'] as const)('a client over %s', (kind) => {
   test('stops while it waits, connects or follows, and says so to who still asks', async () => {
     listening = await listen(server.url);
     await listening.heard('following');
-    const call = listening.client.call('x', {}, { schema: anything });
+    const call = listening.client.call('x', {}, { decode: anything });
     server.override = () => null;
-    const late = listening.client.call('y', {}, { schema: anything, isRepeatable: true });
+    const late = listening.client.call('y', {}, { decode: anything, isRepeatable: true });
     await listening.client.stop();
     await listening.client.stop();
     expect(await listening.client.over).toBeNull();
     await Promise.allSettled([call]);
     await expect(late).rejects.toThrow(StoppedError);
-    await expect(listening.client.call('z', {}, { schema: anything })).rejects.toThrow(StoppedError);
+    await expect(listening.client.call('z', {}, { decode: anything })).rejects.toThrow(StoppedError);
   });
 });
 

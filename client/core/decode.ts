@@ -1,0 +1,152 @@
+import { ProtocolError } from './chat-error.ts';
+
+/** Returns a value that came from elsewhere as it is, unknown fields included, with its type; or throws DecodeError. */
+export type Decoder<Value> = (value: unknown) => Value;
+
+/** What a decoder returns. */
+export type Decoded<D extends Decoder<unknown>> = ReturnType<D>;
+
+/** A value has another shape than it should have; `message` says where and what was expected, and quotes nothing. */
+export class DecodeError extends Error {
+  override readonly name = 'DecodeError';
+  readonly #path: string;
+  readonly #expected: string;
+
+  constructor(expected: string, path = '') {
+    super(`${path === '' ? 'the value' : path} should be ${expected}`);
+    this.#path = path;
+    this.#expected = expected;
+  }
+
+  /** The same error, seen from the value that holds this one under a name or an index. */
+  below(step: string): DecodeError {
+    return new DecodeError(this.#expected, this.#path === '' ? step : `${step}.${this.#path}`);
+  }
+}
+
+/** Takes any value, for answers of which nothing is read. */
+export const anything: Decoder<unknown> = (value) => value;
+
+export const string: Decoder<string> = (value) => {
+  if (typeof value === 'string') return value;
+  throw new DecodeError('a text');
+};
+
+export const nonEmptyString: Decoder<string> = (value) => {
+  if (typeof value === 'string' && value !== '') return value;
+  throw new DecodeError('a text that is not empty');
+};
+
+export const boolean: Decoder<boolean> = (value) => {
+  if (typeof value === 'boolean') return value;
+  throw new DecodeError('true or false');
+};
+
+export const number: Decoder<number> = (value) => {
+  if (typeof value === 'number' && Number.isFinite(value)) return value;
+  throw new DecodeError('a number');
+};
+
+export const integer = integerFrom(Number.MIN_SAFE_INTEGER, 'a whole number');
+export const naturalNumber = integerFrom(0, 'a whole number, 0 or more');
+export const positiveInteger = integerFrom(1, 'a whole number above 0');
+
+function integerFrom(min: number, expected: string): Decoder<number> {
+  return (value) => {
+    if (typeof value === 'number' && Number.isSafeInteger(value) && value >= min) return value;
+    throw new DecodeError(expected);
+  };
+}
+
+/** Takes one value only. */
+export function constant<const Value extends string | number | boolean>(only: Value): Decoder<Value> {
+  return (value) => {
+    if (value === only) return only;
+    throw new DecodeError(JSON.stringify(only));
+  };
+}
+
+export function nullable<Value>(decode: Decoder<Value>): Decoder<Value | null> {
+  return (value) => (value === null ? null : decode(value));
+}
+
+export function arrayOf<Value>(decode: Decoder<Value>): Decoder<Value[]> {
+  return (value) => {
+    if (!Array.isArray(value)) throw new DecodeError('a list');
+    value.forEach((each, index) => decodeBelow(String(index), decode, each));
+    return value as Value[];
+  };
+}
+
+/** An object with any names, whose values are alike. */
+export function recordOf<Value>(decode: Decoder<Value>): Decoder<Record<string, Value>> {
+  return (value) => {
+    const record = objectValue(value);
+    for (const [name, each] of Object.entries(record)) decodeBelow(name, decode, each);
+    return record as Record<string, Value>;
+  };
+}
+
+/** A field that may be missing. */
+interface OptionalDecoder<Value> extends Decoder<Value | undefined> {
+  readonly isOptional: true;
+}
+
+export function optional<Value>(decode: Decoder<Value>): OptionalDecoder<Value> {
+  const decodeField = (value: unknown): Value | undefined => (value === undefined ? undefined : decode(value));
+  return Object.assign(decodeField, { isOptional: true } as const);
+}
+
+type Fields = Readonly<Record<string, Decoder<unknown>>>;
+type OptionalNames<F extends Fields> = {
+  [Name in keyof F]: F[Name] extends OptionalDecoder<unknown> ? Name : never;
+}[keyof F];
+type ObjectOf<F extends Fields> = {
+  readonly [Name in Exclude<keyof F, OptionalNames<F>>]: Decoded<F[Name]>;
+} & {
+  readonly [Name in OptionalNames<F>]?: Decoded<F[Name]>;
+};
+
+/** An object that has these fields; others that it has stay in it. */
+export function object<F extends Fields>(fields: F): Decoder<ObjectOf<F>> {
+  const decoders = Object.entries(fields);
+  return (value) => {
+    const record = objectValue(value);
+    for (const [name, decode] of decoders) decodeBelow(name, decode, record[name]);
+    return record as ObjectOf<F>;
+  };
+}
+
+/** The value with its type, or null where it has another shape. */
+export function decodeOrNull<Value>(decode: Decoder<Value>, value: unknown): Value | null {
+  try {
+    return decode(value);
+  } catch (error) {
+    if (error instanceof DecodeError) return null;
+    throw error;
+  }
+}
+
+/** What a server sent, with its type. Throws ProtocolError with this sentence where it has another shape. */
+export function decodeReceived<Value>(decode: Decoder<Value>, value: unknown, sentence: string): Value {
+  try {
+    return decode(value);
+  } catch (cause) {
+    if (cause instanceof DecodeError) throw new ProtocolError(sentence, { cause });
+    throw cause;
+  }
+}
+
+function objectValue(value: unknown): Record<string, unknown> {
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>;
+  throw new DecodeError('an object');
+}
+
+/** The path is put together on the way out of a failure, so that what is well-formed costs no texts. */
+function decodeBelow<Value>(step: string, decode: Decoder<Value>, value: unknown): Value {
+  try {
+    return decode(value);
+  } catch (error) {
+    throw error instanceof DecodeError ? error.below(step) : error;
+  }
+}
