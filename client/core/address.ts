@@ -93,14 +93,23 @@ async function readAbout(base: string): Promise<readonly string[]> {
 }
 
 async function readBounded(response: Response): Promise<string> {
-  const chunks: Uint8Array[] = [];
+  const reader = response.body?.getReader();
+  if (reader === undefined) return '';
+  const decoder = new TextDecoder();
+  let text = '';
   let bytes = 0;
-  for await (const chunk of response.body ?? []) {
-    chunks.push(chunk);
-    bytes += chunk.length;
-    if (bytes > MAX_ABOUT_BYTES) throw new ProtocolError('what the server says about itself is too long');
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return text + decoder.decode();
+      bytes += value.length;
+      if (bytes > MAX_ABOUT_BYTES) throw new ProtocolError('what the server says about itself is too long');
+      text += decoder.decode(value, { stream: true });
+    }
+  } finally {
+    // Rejects where the body broke off, which `read` has told.
+    await reader.cancel().catch(() => {});
   }
-  return Buffer.concat(chunks).toString('utf8');
 }
 
 /** An absolute address without a user, a password, a query or a fragment. */

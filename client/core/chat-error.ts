@@ -1,4 +1,24 @@
-import { errorKinds, type ErrorCode } from '../../src/errors.ts';
+/**
+ * Refusals that end by themselves, by the server's stable codes, with the seconds after which a repeat may succeed.
+ * Codes that are newer than this client are taken for final.
+ */
+const RETRY_AFTER_S: ReadonlyMap<string, number> = new Map([
+  ['provider_away', 60],
+  ['too_often', 5],
+  ['uploads_full', 10],
+  ['store_away', 10],
+  ['intake_full', 2],
+  ['rate_exceeded', 5],
+  ['bodies_full', 2],
+  ['source_rate_limited', 2],
+  ['ping_refused', 5],
+  ['retries_full', 60],
+  ['database_away', 2],
+  ['outcome_unknown', 2],
+  ['change_unheard', 10],
+  ['starting', 2],
+  ['stopping', 5],
+]);
 
 /** The connection could not be made, or broke. What was under way on it may have been done. */
 export class ConnectionError extends Error {
@@ -33,17 +53,17 @@ export class StoppedError extends Error {
 /** The server refused a request; `message` is its public sentence. */
 export class ServerError extends Error {
   override readonly name = 'ServerError';
-  /** The catalogue's stable code; null where the answer has none, or one that is newer than this client. */
-  readonly code: ErrorCode | null;
+  /** The server's stable code; null where the answer has none. */
+  readonly code: string | null;
 
   constructor(code: string | undefined, message: string) {
     super(message);
-    this.code = code !== undefined && Object.hasOwn(errorKinds, code) ? (code as ErrorCode) : null;
+    this.code = code ?? null;
   }
 
   /** Seconds after which a repeat may succeed; null where a repeat mends nothing. */
   get retryAfterS(): number | null {
-    return this.code === null ? null : (errorKinds[this.code].retryAfterS ?? null);
+    return this.code === null ? null : (RETRY_AFTER_S.get(this.code) ?? null);
   }
 }
 

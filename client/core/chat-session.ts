@@ -1,8 +1,6 @@
-import type { ServerAddress } from './address.ts';
 import { AnswerTimeoutError, ConnectionError, ProtocolError, SessionOverError } from './chat-error.ts';
-import type { Connection, ConnectionBounds, ConnectionEnd } from './connection.ts';
+import type { Connect, Connection, ConnectionBounds, ConnectionEnd } from './connection.ts';
 import { decodeOrNull, decodeReceived, type Decoder } from './decode.ts';
-import { openConnection } from '../node/open-connection.ts';
 import { RpcClient, type Notification } from './rpc-client.ts';
 import { decodeEnded } from './shapes.ts';
 
@@ -37,7 +35,7 @@ export class ChatSession {
   /** The server's last words, which stand in for a close code on connections of lines. */
   #farewell: ConnectionEnd | null = null;
   #heardAtMs = performance.now();
-  #watch: NodeJS.Timeout | null = null;
+  #watch: ReturnType<typeof setInterval> | null = null;
   /** Somebody wants no more for now; and whether that is so, since answers that are waited for are let in. */
   #isFull = false;
   #isPaused = false;
@@ -60,15 +58,15 @@ export class ChatSession {
     });
   }
 
-  /** Connects. `notified` may be called before this resolves. Rejects with ConnectionError. */
+  /** `notified` may be called before this resolves. Rejects with ConnectionError. */
   static async open(
-    address: ServerAddress,
+    connect: Connect,
     notified: (notification: Notification) => void,
     bounds: SessionBounds,
   ): Promise<ChatSession> {
     const session = new ChatSession(bounds, notified);
     const events = { text: (text: string) => session.#take(text), ended: (end: ConnectionEnd) => session.#finish(end) };
-    const connection = await openConnection(address, events, bounds);
+    const connection = await connect(events, bounds);
     session.#connection = connection;
     session.#watch = setInterval(() => session.#lookAlive(), bounds.quietMs / 2);
     if (session.#doom !== null) connection.destroy(session.#doom);

@@ -23,6 +23,9 @@ export interface ConnectionBounds {
   readonly signal?: AbortSignal;
 }
 
+/** Connects to the server of a client. Rejects with ConnectionError, whose sentence names the address. */
+export type Connect = (events: ConnectionEvents, bounds: ConnectionBounds) => Promise<Connection>;
+
 /** A way to a server that carries JSON texts in both directions, whatever they travel in. */
 export interface Connection {
   /** Does nothing on a connection that has ended. */

@@ -1,5 +1,3 @@
-import { setTimeout as wait } from 'node:timers/promises';
-import type { ServerAddress } from './address.ts';
 import { BACKOFF, backoffMs, type BackoffBounds } from './backoff.ts';
 import {
   AnswerTimeoutError,
@@ -11,12 +9,13 @@ import {
   TooManyRequestsError,
 } from './chat-error.ts';
 import { ChatSession, SESSION_BOUNDS, SESSION_ENDED, type SessionBounds } from './chat-session.ts';
-import type { ConnectionEnd } from './connection.ts';
+import type { Connect, ConnectionEnd } from './connection.ts';
 import type { Decoder } from './decode.ts';
 import type { ChatListener } from './events.ts';
 import { Follower, type FollowOptions } from './follower.ts';
 import { Inbox } from './inbox.ts';
 import { decodeAuthenticated, type Account } from './shapes.ts';
+import { wait } from './wait.ts';
 
 /** A connection that lived so long was a good one: the next attempt comes soon. */
 const GOOD_MS = 5_000;
@@ -28,9 +27,9 @@ const CROWDED_BYTES = 1024 * 1024;
 /** The same while answers are waited for, which come behind what waits: the connection is begun anew then. */
 const OVERFULL_BYTES = 64 * 1024 * 1024;
 
-/** Who connects where, and what for. */
+/** Who connects how, and what for. */
 export interface LiveClientOptions {
-  readonly address: ServerAddress;
+  readonly connect: Connect;
   /** Of the session. It leaves this process only towards the server. */
   readonly token: string;
   /** Null: only requests are made. */
@@ -146,7 +145,7 @@ export class LiveClient {
         if (!isRepeatable || !isTransient(error)) throw error;
         const pauseMs = repeatAfterMs(error);
         if (performance.now() + pauseMs >= deadlineMs) throw error;
-        await this.#pause(pauseMs);
+        await wait(pauseMs, this.#stopped.signal);
       }
     }
   }
@@ -191,7 +190,7 @@ export class LiveClient {
       failures = wasGood ? 0 : failures + 1;
       const retryInMs = backoffMs(Math.max(0, failures - 1), this.#options.backoff ?? BACKOFF);
       await this.#options.listener({ type: 'disconnected', reason: end.reason, retryInMs });
-      await this.#pause(retryInMs);
+      await wait(retryInMs, signal);
     }
   }
 
@@ -209,7 +208,7 @@ export class LiveClient {
     let broken: unknown = null;
     try {
       const bounds = { ...this.#bounds, signal: this.#stopped.signal };
-      session = await ChatSession.open(this.#options.address, (said) => inbox.put(said), bounds);
+      session = await ChatSession.open(this.#options.connect, (said) => inbox.put(said), bounds);
       this.#current = session;
       if (this.#stopped.signal.aborted) session.close();
       await this.#begin(session, inbox, (error) => {
@@ -261,11 +260,6 @@ export class LiveClient {
     if (!isTransient(error) && !isCrowded) throw error;
     this.#lastFailure = error as Error;
     return { code: null, reason: (error as Error).message };
-  }
-
-  async #pause(ms: number): Promise<void> {
-    // Rejects when the client is stopped, which every caller looks at next.
-    await wait(ms, undefined, { signal: this.#stopped.signal }).catch(() => {});
   }
 
   #finish(end: Error | null): void {

@@ -21,7 +21,7 @@ interface RpcClientOptions {
 interface Pending {
   readonly resolve: (result: unknown) => void;
   readonly reject: (error: Error) => void;
-  readonly timer: NodeJS.Timeout;
+  readonly timer: ReturnType<typeof setTimeout>;
 }
 
 /** An answer, which has an id, or a notification, which has a method. */

@@ -9,6 +9,7 @@ import {
   TooManyRequestsError,
 } from '../core/chat-error.ts';
 import { LiveClient, type LiveClientOptions } from '../core/live-client.ts';
+import { connectTo } from '../node/connect-to.ts';
 import type { CommandContext } from '../../src/cli/core/context.ts';
 import { loadProfile, profileName, profilePath, type Profile } from './chat-profile.ts';
 import { exitCodes } from '../../src/cli/core/exit-codes.ts';
@@ -71,7 +72,8 @@ export async function explainedAsMember<Result>(
   const { profile, address } = await findUse(context, options);
   const { waitMs } = options;
   const bounds = waitMs === undefined ? {} : { answerTimeoutMs: waitMs };
-  const client = new LiveClient({ address, token: profile.token, follow: null, listener: () => {}, bounds });
+  const connect = connectTo(address);
+  const client = new LiveClient({ connect, token: profile.token, follow: null, listener: () => {}, bounds });
   return running(client, async () => {
     if (waitMs === undefined) await client.firstAttempt();
     return work(client);
@@ -93,7 +95,7 @@ export function followerOf(
   { profile, address }: ChatUse,
   { follow, listener }: Pick<LiveClientOptions, 'follow' | 'listener'>,
 ): LiveClient {
-  return new LiveClient({ address, token: profile.token, follow, listener });
+  return new LiveClient({ connect: connectTo(address), token: profile.token, follow, listener });
 }
 
 /** Runs what a client does. Throws CommandError for what a person can do something about. */

@@ -1,10 +1,11 @@
 import { hostname } from 'node:os';
 import { Option, type Command } from 'commander';
-import type { ServerAddress } from '../core/address.ts';
 import { callOnce } from '../core/call-once.ts';
 import { ServerError, SessionOverError } from '../core/chat-error.ts';
+import type { Connect } from '../core/connection.ts';
 import { anything, constant, nonEmptyString, object, string, type Decoded, type Decoder } from '../core/decode.ts';
 import { decodeAccount, decodeAuthenticated } from '../core/shapes.ts';
+import { connectTo } from '../node/connect-to.ts';
 import { print, printError, type CommandContext } from '../../src/cli/core/context.ts';
 import { explainedAsMember, explainChat, findAddress, withProfile, type ChatOptions } from './chat-client.ts';
 import { sanitize } from './table.ts';
@@ -101,7 +102,7 @@ async function signIn(context: CommandContext, options: SignInOptions): Promise<
   }
   try {
     const by = mail !== undefined ? byCode : isToken === true ? byToken : byLink;
-    const signedIn = await by(context, address, options);
+    const signedIn = await by(context, connectTo(address), options);
     const { token, account } = signedIn;
     saveProfile(profilePath(context.env, profile), { server, token, account: { id: account.id, nick: account.nick } });
     print(context, `Signed in as ${sanitize(account.nick)}.`);
@@ -110,22 +111,18 @@ async function signIn(context: CommandContext, options: SignInOptions): Promise<
   }
 }
 
-async function byLink(
-  context: CommandContext,
-  address: ServerAddress,
-  { link, label }: SignInOptions,
-): Promise<SignedIn> {
+async function byLink(context: CommandContext, connect: Connect, { link, label }: SignInOptions): Promise<SignedIn> {
   const text = typeof link === 'string' && link !== '-' ? link : await readLink(context);
   const problem = linkProblem(text);
   if (problem !== null) throw new CommandError(exitCodes.usage, problem);
   const params = { link: text, label };
-  return callOnce(address, { method: 'auth.verify', params, decode: decodeSignedIn });
+  return callOnce(connect, { method: 'auth.verify', params, decode: decodeSignedIn });
 }
 
-async function byToken(context: CommandContext, address: ServerAddress): Promise<SignedIn> {
+async function byToken(context: CommandContext, connect: Connect): Promise<SignedIn> {
   const token = await readSecret(context, { text: 'The token', check: () => null });
   const request = { method: 'live.authenticate', params: { token }, decode: decodeAuthenticated };
-  const { account } = await callOnce(address, request);
+  const { account } = await callOnce(connect, request);
   return { status: 'signed_in', token, account };
 }
 
@@ -152,11 +149,11 @@ async function readSecret(
 }
 
 /** Each step on a connection of its own: a person takes longer than a server waits for who has not signed in. */
-async function byCode(context: CommandContext, address: ServerAddress, options: SignInOptions): Promise<SignedIn> {
+async function byCode(context: CommandContext, connect: Connect, options: SignInOptions): Promise<SignedIn> {
   const { address: mail, label } = options;
   const invite = options.invite === undefined ? {} : { invite: inviteToken(options.invite) };
   const start = { method: 'auth.start', params: { address: mail, ...invite }, decode: decodeStarted };
-  const { transaction, channel } = await callOnce(address, start);
+  const { transaction, channel } = await callOnce(connect, start);
   print(
     context,
     channel === 'email'
@@ -164,9 +161,9 @@ async function byCode(context: CommandContext, address: ServerAddress, options: 
       : 'If it can be used here, a code is on its way.',
   );
   return prompting(context, async (prompt) => {
-    const verified = await verify(prompt, address, { transaction, label });
+    const verified = await verify(prompt, connect, { transaction, label });
     if (verified.status === 'signed_in') return verified;
-    return signUp(prompt, address, {
+    return signUp(prompt, connect, {
       transaction: verified.transaction,
       label,
       ...invite,
@@ -176,14 +173,14 @@ async function byCode(context: CommandContext, address: ServerAddress, options: 
 
 async function verify(
   prompt: Prompt,
-  address: ServerAddress,
+  connect: Connect,
   known: { transaction: string; label: string },
 ): Promise<Verified> {
   const check = (typed: string): string | null => (/^\d{4,10}$/.test(typed) ? null : 'the code has digits only');
   for (let tries = 1; ; tries += 1) {
     const code = await prompt.ask({ text: 'The code', check });
     try {
-      return await callOnce(address, { method: 'auth.verify', params: { ...known, code }, decode: decodeVerified });
+      return await callOnce(connect, { method: 'auth.verify', params: { ...known, code }, decode: decodeVerified });
     } catch (error) {
       if (!(error instanceof ServerError) || error.code !== 'invalid_code' || tries === MAX_CODES) throw error;
       prompt.say(`  ${sanitize(error.message)}`);
@@ -193,7 +190,7 @@ async function verify(
 
 async function signUp(
   prompt: Prompt,
-  address: ServerAddress,
+  connect: Connect,
   known: { transaction: string; label: string; invite?: string },
 ): Promise<SignedIn> {
   prompt.say('This address is new here. Choose what you are called:');
@@ -205,7 +202,7 @@ async function signUp(
     const nick = await prompt.ask({ text: 'Nick', check });
     const name = await prompt.ask({ text: 'Name that people see', defaultValue: nick, check: () => null });
     try {
-      return await callOnce(address, {
+      return await callOnce(connect, {
         method: 'auth.sign-up',
         params: { ...known, nick, name },
         decode: decodeSignedIn,

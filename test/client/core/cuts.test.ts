@@ -3,6 +3,7 @@ import { findServer } from '../../../client/core/address.ts';
 import { anything } from '../../../client/core/decode.ts';
 import { LiveClient } from '../../../client/core/live-client.ts';
 import type { Message } from '../../../client/core/shapes.ts';
+import { connectTo } from '../../../client/node/connect-to.ts';
 import { callAs } from '../../support/call.ts';
 import { eventually } from '../../support/eventually.ts';
 import { createPerson, type TestPerson } from '../../support/people.ts';
@@ -77,7 +78,7 @@ async function arrived({ client }: Listening): Promise<void> {
 /** A member who posts over a connection of the same kind, edits some of it and deletes some. */
 async function write(url: string): Promise<void> {
   const poster = new LiveClient({
-    address: await findServer(url),
+    connect: connectTo(await findServer(url)),
     token: bob.token,
     follow: null,
     listener: () => {},

@@ -1,6 +1,7 @@
 import { findServer } from '../../../client/core/address.ts';
 import type { ChatEvent } from '../../../client/core/events.ts';
 import { LiveClient, type LiveClientOptions } from '../../../client/core/live-client.ts';
+import { connectTo } from '../../../client/node/connect-to.ts';
 import { eventually } from '../../support/eventually.ts';
 
 /** A client that writes down what it hears. */
@@ -16,12 +17,12 @@ export interface Listening {
 /** Starts a client that reconnects quickly. */
 export async function listen(
   url: string,
-  options: Partial<Omit<LiveClientOptions, 'address'>> & { hear?: (event: ChatEvent) => Promise<void> | void } = {},
+  options: Partial<Omit<LiveClientOptions, 'connect'>> & { hear?: (event: ChatEvent) => Promise<void> | void } = {},
 ): Promise<Listening> {
   const events: ChatEvent[] = [];
   const { hear, ...rest } = options;
   const client = new LiveClient({
-    address: await findServer(url),
+    connect: connectTo(await findServer(url)),
     token: 'kls_not-a-real-one',
     follow: { known: new Map(), others: 'now', only: null },
     backoff: { minMs: 10, maxMs: 100 },

@@ -1,6 +1,7 @@
 import type { ServerAddress } from '../../../client/core/address.ts';
 import { callOnce } from '../../../client/core/call-once.ts';
 import { object, string } from '../../../client/core/decode.ts';
+import { connectTo } from '../../../client/node/connect-to.ts';
 
 const decodeSignedIn = object({ token: string });
 
@@ -12,6 +13,10 @@ export async function signUpByLink(
 ): Promise<string> {
   await server.operate('users.create', { nick, name: nick });
   const { link } = await server.operate<{ link: string }>('users.invite', { user: nick });
-  const { token } = await callOnce(address, { method: 'auth.verify', params: { link }, decode: decodeSignedIn });
+  const { token } = await callOnce(connectTo(address), {
+    method: 'auth.verify',
+    params: { link },
+    decode: decodeSignedIn,
+  });
   return token;
 }

@@ -4,6 +4,7 @@ import { ServerError, SessionOverError, StoppedError } from '../../../client/cor
 import { anything } from '../../../client/core/decode.ts';
 import type { ChatEvent } from '../../../client/core/events.ts';
 import { LiveClient } from '../../../client/core/live-client.ts';
+import { connectTo } from '../../../client/node/connect-to.ts';
 import { eventually } from '../../support/eventually.ts';
 import { within } from '../../run/machine-speed.ts';
 import { FakeServer } from './fake-server.ts';
@@ -379,7 +380,8 @@ test('a client that nobody answers says why at its first attempt, and can be sto
   const server = await FakeServer.start('tcp');
   const { url } = server;
   await server.stop();
-  const client = new LiveClient({ address: await findServer(url), token: 'x', follow: null, listener: () => {} });
+  const connect = connectTo(await findServer(url));
+  const client = new LiveClient({ connect, token: 'x', follow: null, listener: () => {} });
   client.start();
   await expect(client.firstAttempt()).rejects.toThrow(/^tcp:\/\/127\.0\.0\.1:\d+ cannot be reached: .*ECONNREFUSED/);
   await client.stop();
