@@ -10,11 +10,10 @@ import {
 } from '../core/chat-error.ts';
 import { LiveClient, type LiveClientOptions } from '../core/live-client.ts';
 import { connectTo } from '../node/connect-to.ts';
-import type { CommandContext } from '../../src/cli/core/context.ts';
+import type { ChatContext } from './context.ts';
 import { loadProfile, profileName, profilePath, type Profile } from './chat-profile.ts';
-import { exitCodes } from '../../src/cli/core/exit-codes.ts';
-import { CommandError } from '../../src/cli/core/failure.ts';
-import { oneLine } from './table.ts';
+import { ChatCommandError } from './command-error.ts';
+import { oneLine } from './safe-text.ts';
 
 /** What every command of `klatch chat` can be told. */
 export interface ChatOptions {
@@ -38,34 +37,34 @@ export function withProfile(command: Command): Command {
     .option('--profile <name>', 'the session that was signed in under this name', profileName);
 }
 
-/** The session to use and where its server is. Throws CommandError. */
-export async function findUse(context: CommandContext, options: ChatOptions): Promise<ChatUse> {
+/** The session to use and where its server is. Throws ChatCommandError. */
+export async function findUse(context: ChatContext, options: ChatOptions): Promise<ChatUse> {
   const { profile, server } = profileOf(context, options);
   return { profile, address: await findAddress(server) };
 }
 
-/** The session to use, and the server as a person named it. Throws CommandError. */
+/** The session to use, and the server as a person named it. Throws ChatCommandError. */
 export function profileOf(
-  context: CommandContext,
+  context: ChatContext,
   { server, profile: name }: ChatOptions,
 ): { profile: Profile; server: string } {
   const profile = loadProfile(profilePath(context.env, name));
   return { profile, server: server ?? profile.server };
 }
 
-/** The address that a person typed. Throws CommandError. */
+/** The address that a person typed. Throws ChatCommandError. */
 export async function findAddress(text: string): Promise<ServerAddress> {
   const problem = addressProblem(text);
-  if (problem !== null) throw new CommandError(exitCodes.usage, `--server: ${problem}`);
+  if (problem !== null) throw new ChatCommandError('usage', `--server: ${problem}`);
   return explained(() => findServer(text));
 }
 
 /**
  * Makes requests as who is signed in; the connection is made for it and ends with it. `waitMs`: how long a server that is
- * away is waited for, by each request. Throws CommandError.
+ * away is waited for, by each request. Throws ChatCommandError.
  */
 export async function explainedAsMember<Result>(
-  context: CommandContext,
+  context: ChatContext,
   options: ChatOptions & { readonly waitMs?: number },
   work: (client: LiveClient) => Promise<Result>,
 ): Promise<Result> {
@@ -80,7 +79,7 @@ export async function explainedAsMember<Result>(
   });
 }
 
-/** Runs a client for as long as the work takes. Throws CommandError for what a person can do something about. */
+/** Runs a client for as long as the work takes. Throws ChatCommandError for what a person can do something about. */
 export async function running<Result>(client: LiveClient, work: () => Promise<Result>): Promise<Result> {
   client.start();
   try {
@@ -98,7 +97,7 @@ export function followerOf(
   return new LiveClient({ connect: connectTo(address), token: profile.token, follow, listener });
 }
 
-/** Runs what a client does. Throws CommandError for what a person can do something about. */
+/** Runs what a client does. Throws ChatCommandError for what a person can do something about. */
 export async function explained<Result>(work: () => Promise<Result>): Promise<Result> {
   try {
     return await work();
@@ -111,13 +110,13 @@ export async function explained<Result>(work: () => Promise<Result>): Promise<Re
 export function explainChat(error: unknown): unknown {
   if (error instanceof SessionOverError) {
     const sentence = `${oneLine(error.message)}: sign in again with \`klatch chat sign-in\``;
-    return new CommandError(exitCodes.operationFailed, sentence, { cause: error });
+    return new ChatCommandError('operationFailed', sentence, { cause: error });
   }
   if (error instanceof ServerError) {
-    const exitCode = error.retryAfterS === null ? exitCodes.operationFailed : exitCodes.unavailable;
-    return new CommandError(exitCode, oneLine(error.message), { cause: error });
+    const reason = error.retryAfterS === null ? 'operationFailed' : 'unavailable';
+    return new ChatCommandError(reason, oneLine(error.message), { cause: error });
   }
   const kinds = [ConnectionError, AnswerTimeoutError, ProtocolError, TooManyRequestsError];
   if (!kinds.some((kind) => error instanceof kind)) return error;
-  return new CommandError(exitCodes.unavailable, oneLine((error as Error).message), { cause: error });
+  return new ChatCommandError('unavailable', oneLine((error as Error).message), { cause: error });
 }

@@ -3,8 +3,7 @@ import { arrayOf, integer, nullable, object } from '../core/decode.ts';
 import type { LiveClient } from '../core/live-client.ts';
 import { decodeConversation, type Conversation } from '../core/shapes.ts';
 import { nameOf } from './chat-text.ts';
-import { exitCodes } from '../../src/cli/core/exit-codes.ts';
-import { CommandError } from '../../src/cli/core/failure.ts';
+import { ChatCommandError } from './command-error.ts';
 
 const PAGE = 500;
 /** 100,000 conversations are the most that a server can be configured to allow. */
@@ -29,7 +28,7 @@ export async function listConversations(client: LiveClient): Promise<Conversatio
   return all;
 }
 
-/** The conversation that a person means. Throws CommandError where there is none, or more than one. */
+/** The conversation that a person means. Throws ChatCommandError where there is none, or more than one. */
 export async function findConversation(client: LiveClient, text: string): Promise<Conversation> {
   if (/^\d{1,15}$/.test(text)) return showConversation(client, Number(text));
   return chooseConversation(await listConversations(client), text);
@@ -48,11 +47,11 @@ export function chooseConversation(all: readonly Conversation[], text: string): 
     const hint = text.startsWith('@')
       ? `\`klatch chat open ${text.slice(1)}\` opens it`
       : '`klatch chat list` shows yours';
-    throw new CommandError(exitCodes.operationFailed, `you are in no conversation ${text}: ${hint}`);
+    throw new ChatCommandError('operationFailed', `you are in no conversation ${text}: ${hint}`);
   }
   if (others.length === 0) return found;
   const numbers = [found, ...others].map(({ id }) => id).join(', ');
-  throw new CommandError(exitCodes.operationFailed, `more than one group has this title: give a number (${numbers})`);
+  throw new ChatCommandError('operationFailed', `more than one group has this title: give a number (${numbers})`);
 }
 
 async function showConversation(client: LiveClient, conversation: number): Promise<Conversation> {

@@ -10,11 +10,9 @@ import { downloadFile, uploadFile, type FileServer } from '../node/file-transfer
 import type { LiveClient } from '../core/live-client.ts';
 import { explained, profileOf, withProfile, type ChatOptions } from './chat-client.ts';
 import { formatBytes } from './chat-text.ts';
-import { sanitize } from './table.ts';
-import { print, type CommandContext } from '../../src/cli/core/context.ts';
-import { exitCodes } from '../../src/cli/core/exit-codes.ts';
-import { CommandError } from '../../src/cli/core/failure.ts';
-import { withExamples } from '../../src/cli/core/options.ts';
+import { sanitize } from './safe-text.ts';
+import { print, type ChatContext } from './context.ts';
+import { ChatCommandError } from './command-error.ts';
 
 const SHOW_MS = 200;
 /** Bytes; more than a file system takes in a name is cut. */
@@ -24,20 +22,20 @@ interface DownloadOptions extends ChatOptions {
   readonly output?: string;
 }
 
-export function addDownload(chat: Command, context: CommandContext): void {
+export function addDownload(chat: Command, context: ChatContext): void {
   const command = chat
     .command('download')
     .description('save a file of a message, and print where; nothing that is there is written over')
     .argument('<file>', 'its id, as klatch chat read shows it behind the name')
     .option('--output <path>', 'save it here ("-": to standard output) and not under its name in this folder')
     .action((id: string, options: DownloadOptions) => download(context, id, options));
-  withExamples(withProfile(command), [
+  context.withExamples(withProfile(command), [
     'klatch chat download Zm9vYmFyYmF6cXV4MTIzNA',
     'klatch chat download Zm9vYmFyYmF6cXV4MTIzNA --output - | less',
   ]);
 }
 
-async function download(context: CommandContext, id: string, { output, ...options }: DownloadOptions): Promise<void> {
+async function download(context: ChatContext, id: string, { output, ...options }: DownloadOptions): Promise<void> {
   const server = fileServerOf(context, options);
   await explained(async () => {
     const { name, size, bytes } = await downloadFile(server, id);
@@ -65,9 +63,9 @@ async function save(bytes: Readable, path: string): Promise<void> {
     if (isOurs) rmSync(path, { force: true });
     const { code } = error as NodeJS.ErrnoException;
     if (!isOurs && code !== undefined) {
-      throw new CommandError(exitCodes.operationFailed, unwritable(path, code), { cause: error });
+      throw new ChatCommandError('operationFailed', unwritable(path, code), { cause: error });
     }
-    throw new CommandError(exitCodes.unavailable, `the download of ${path} broke off; nothing of it was kept`, {
+    throw new ChatCommandError('unavailable', `the download of ${path} broke off; nothing of it was kept`, {
       cause: error,
     });
   }
@@ -100,9 +98,9 @@ interface PendingUploads {
   readonly files: readonly LocalFile[];
 }
 
-/** Looks whether files can be sent at all, before anything is done. Null: there are none. Throws CommandError. */
+/** Looks whether files can be sent at all, before anything is done. Null: there are none. Throws ChatCommandError. */
 export async function prepareUploads(
-  context: CommandContext,
+  context: ChatContext,
   options: ChatOptions,
   paths: readonly string[],
 ): Promise<PendingUploads | null> {
@@ -111,9 +109,9 @@ export async function prepareUploads(
   return { server: fileServerOf(context, options), files };
 }
 
-/** Uploads them; their ids, in the same order. Throws CommandError; then nothing that was uploaded stays. */
+/** Uploads them; their ids, in the same order. Throws ChatCommandError; then nothing that was uploaded stays. */
 export async function uploadAll(
-  context: CommandContext,
+  context: ChatContext,
   client: LiveClient,
   { server, files }: PendingUploads,
 ): Promise<readonly string[]> {
@@ -127,7 +125,7 @@ export async function uploadAll(
   }
 }
 
-async function upload(context: CommandContext, server: FileServer, { path, size }: LocalFile): Promise<string> {
+async function upload(context: ChatContext, server: FileServer, { path, size }: LocalFile): Promise<string> {
   const name = basename(path);
   const progress = new TransferLine(context, { name, size });
   // As it was when it was looked at, though somebody goes on writing to it.
@@ -136,7 +134,7 @@ async function upload(context: CommandContext, server: FileServer, { path, size 
   try {
     return (await explained(() => uploadFile(server, { name, size, bytes, onProgress }))).id;
   } catch (error) {
-    throw error instanceof CommandError ? error : unreadable(path, error);
+    throw error instanceof ChatCommandError ? error : unreadable(path, error);
   } finally {
     progress.clear();
   }
@@ -147,14 +145,14 @@ export async function discardUploads(client: LiveClient, ids: readonly string[])
   await Promise.allSettled(ids.map((file) => client.call('files.remove', { file }, { decode: anything })));
 }
 
-function fileServerOf(context: CommandContext, options: ChatOptions): FileServer {
+function fileServerOf(context: ChatContext, options: ChatOptions): FileServer {
   const { profile, server } = profileOf(context, options);
   const base = httpBase(server);
   if (base !== null) return { base, token: profile.token };
   const sentence =
     `files go over HTTP, which ${sanitize(server)} is not: ` +
     "give the server's HTTP address, --server http://… or https://…, here or when you sign in";
-  throw new CommandError(exitCodes.usage, sentence);
+  throw new ChatCommandError('usage', sentence);
 }
 
 async function sizeOf(path: string): Promise<number> {
@@ -162,12 +160,12 @@ async function sizeOf(path: string): Promise<number> {
     throw unreadable(path, error);
   });
   if (found.isFile()) return found.size;
-  throw new CommandError(exitCodes.usage, `--file: ${path} is not a file`);
+  throw new ChatCommandError('usage', `--file: ${path} is not a file`);
 }
 
-function unreadable(path: string, cause: unknown): CommandError {
+function unreadable(path: string, cause: unknown): ChatCommandError {
   const { code } = cause as NodeJS.ErrnoException;
-  return new CommandError(exitCodes.usage, `--file: ${path} cannot be read (${code ?? 'it failed'})`, { cause });
+  return new ChatCommandError('usage', `--file: ${path} cannot be read (${code ?? 'it failed'})`, { cause });
 }
 
 /** A name that somebody gave a file, as one in this folder: no path, nothing hidden, nothing that a terminal obeys. */
@@ -186,14 +184,14 @@ export function fileNameOf(name: string | null, id: string): string {
 
 /** Shows on a terminal how far a file is, in one line that is written over; nowhere else. */
 class TransferLine {
-  readonly #context: CommandContext;
+  readonly #context: ChatContext;
   readonly #name: string;
   readonly #size: number | null;
   #bytes = 0;
   #shownAtMs = -Infinity;
   #isShown = false;
 
-  constructor(context: CommandContext, { name, size }: { name: string; size: number | null }) {
+  constructor(context: ChatContext, { name, size }: { name: string; size: number | null }) {
     this.#context = context;
     this.#name = sanitize(name);
     this.#size = size;

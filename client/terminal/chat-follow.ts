@@ -9,12 +9,9 @@ import { CONVERSATION, ConversationNames, findConversation } from './chat-direct
 import { withJsonLines } from './chat-groups.ts';
 import { statePath } from './chat-profile.ts';
 import { changeLines, jsonLine } from './chat-text.ts';
-import { sanitize } from './table.ts';
-import { printError, type CommandContext } from '../../src/cli/core/context.ts';
-import { exitCodes } from '../../src/cli/core/exit-codes.ts';
+import { sanitize } from './safe-text.ts';
 import { formatDuration } from './table.ts';
-import { withExamples } from '../../src/cli/core/options.ts';
-import { StopSignals } from '../../src/cli/core/stop-signals.ts';
+import { printError, type ChatContext } from './context.ts';
 
 type Since = 'last' | 'now' | 'start';
 
@@ -23,7 +20,7 @@ interface FollowFlags extends ChatOptions {
   readonly json?: boolean;
 }
 
-export function addFollow(chat: Command, context: CommandContext): void {
+export function addFollow(chat: Command, context: ChatContext): void {
   const command = chat
     .command('follow')
     .description('print what came since the last time, then every message and notice as it comes, until it is stopped')
@@ -37,14 +34,14 @@ export function addFollow(chat: Command, context: CommandContext): void {
         .default('last'),
     )
     .action((conversations: readonly string[], options: FollowFlags) => follow(context, conversations, options));
-  withExamples(withJsonLines(withProfile(command), 'change'), [
+  context.withExamples(withJsonLines(withProfile(command), 'change'), [
     'klatch chat follow',
     'klatch chat follow Operations @bob --since now',
     'klatch chat follow 7 --json | jq --unbuffered -r .message.text',
   ]);
 }
 
-async function follow(context: CommandContext, names: readonly string[], options: FollowFlags): Promise<void> {
+async function follow(context: ChatContext, names: readonly string[], options: FollowFlags): Promise<void> {
   const use = await findUse(context, options);
   const only = names.length === 0 ? null : await idsOf(context, names, options);
   const state = new StateFile(statePath(context.env, options.profile), use.profile.sign_in);
@@ -59,7 +56,7 @@ async function follow(context: CommandContext, names: readonly string[], options
       if (event.type === 'change' || event.type === 'left') state.saveSoon(() => new Map([...saved, ...client.revs]));
     },
   });
-  const signals = new StopSignals(() => process.exit(exitCodes.operationFailed));
+  const signals = context.createStopSignals();
   signals.start();
   try {
     await running(client, async () => {
@@ -81,7 +78,7 @@ export function beginOf(
   return { known, others: since === 'start' ? 'start' : 'now', only };
 }
 
-async function idsOf(context: CommandContext, names: readonly string[], options: ChatOptions): Promise<Set<number>> {
+async function idsOf(context: ChatContext, names: readonly string[], options: ChatOptions): Promise<Set<number>> {
   const found = await explainedAsMember(context, options, (client) =>
     Promise.all(names.map((name) => findConversation(client, name))),
   );
@@ -90,12 +87,12 @@ async function idsOf(context: CommandContext, names: readonly string[], options:
 
 /** Writes events: changes on standard output, what happens to the connection on standard error. */
 class ChangePrinter {
-  readonly #context: CommandContext;
+  readonly #context: ChatContext;
   readonly #isJson: boolean;
   readonly #names: ConversationNames;
   #isAway = false;
 
-  constructor(context: CommandContext, { isJson, client }: { isJson: boolean; client: () => LiveClient }) {
+  constructor(context: ChatContext, { isJson, client }: { isJson: boolean; client: () => LiveClient }) {
     this.#context = context;
     this.#isJson = isJson;
     this.#names = new ConversationNames(client);

@@ -4,10 +4,9 @@ import { decodeConversation, type Conversation } from '../core/shapes.ts';
 import { explainedAsMember, withProfile, type ChatOptions } from './chat-client.ts';
 import { findConversation, listConversations } from './chat-directory.ts';
 import { jsonLine, nameOf } from './chat-text.ts';
-import { sanitize } from './table.ts';
-import { print, type CommandContext } from '../../src/cli/core/context.ts';
+import { sanitize } from './safe-text.ts';
 import { formatTable } from './table.ts';
-import { wholeNumber, withExamples, withJson } from '../../src/cli/core/options.ts';
+import { print, type ChatContext } from './context.ts';
 
 interface Json {
   readonly json?: boolean;
@@ -21,7 +20,7 @@ const decodeInvite = object({ link: string, expires_at: nullable(string) });
 const MAX_DAYS = 365;
 const DAY_S = 86_400;
 
-export function addList(chat: Command, context: CommandContext): void {
+export function addList(chat: Command, context: ChatContext): void {
   const command = chat
     .command('list')
     .description('list your groups and private conversations, with how much is unread')
@@ -29,7 +28,10 @@ export function addList(chat: Command, context: CommandContext): void {
       const all = await explainedAsMember(context, options, listConversations);
       print(context, ...(options.json === true ? all.map(jsonLine) : listLines(all)));
     });
-  withExamples(withJsonLines(withProfile(command), 'conversation'), ['klatch chat list', 'klatch chat list --json']);
+  context.withExamples(withJsonLines(withProfile(command), 'conversation'), [
+    'klatch chat list',
+    'klatch chat list --json',
+  ]);
 }
 
 /** One value to a line, so that a long list can be worked on as it comes. */
@@ -49,7 +51,7 @@ export function listLines(all: readonly Conversation[]): string[] {
   return formatTable(['NUMBER', 'UNREAD', 'MEMBERS', 'ROLE', 'NAME'], rows);
 }
 
-export function addOpen(chat: Command, context: CommandContext): void {
+export function addOpen(chat: Command, context: ChatContext): void {
   const command = chat
     .command('open')
     .description('open the private conversation with somebody, and print its number')
@@ -61,13 +63,13 @@ export function addOpen(chat: Command, context: CommandContext): void {
       );
       print(context, options.json === true ? jsonLine(found) : String(found.id));
     });
-  withExamples(withJson(withProfile(command)), [
+  context.withExamples(context.withJson(withProfile(command)), [
     'klatch chat open bob',
     'klatch chat send "$(klatch chat open bob)" "Lunch?"',
   ]);
 }
 
-export function addJoin(chat: Command, context: CommandContext): void {
+export function addJoin(chat: Command, context: ChatContext): void {
   const command = chat
     .command('join')
     .description('join a group by an invitation, or a public one by its number')
@@ -79,7 +81,7 @@ export function addJoin(chat: Command, context: CommandContext): void {
       );
       print(context, options.json === true ? jsonLine(joined) : joinedLine(joined));
     });
-  withExamples(withJson(withProfile(command)), [
+  context.withExamples(context.withJson(withProfile(command)), [
     'klatch chat join https://chat.example.org/v1/groups/invites/TOKEN',
     'klatch chat join 7',
   ]);
@@ -94,7 +96,7 @@ export function joinedLine({ group, title, joined }: Decoded<typeof decodeJoined
   return `${joined ? 'You are' : 'You were already'} in group ${group}: ${sanitize(title)}`;
 }
 
-export function addCreate(chat: Command, context: CommandContext): void {
+export function addCreate(chat: Command, context: ChatContext): void {
   const command = chat
     .command('create')
     .description('create a group that you own, and print its number')
@@ -108,7 +110,9 @@ export function addCreate(chat: Command, context: CommandContext): void {
       );
       print(context, options.json === true ? jsonLine(created) : String(created.id));
     });
-  withExamples(withJson(withProfile(command)), ['klatch chat create "Release 2" --about "What is still missing"']);
+  context.withExamples(context.withJson(withProfile(command)), [
+    'klatch chat create "Release 2" --about "What is still missing"',
+  ]);
 }
 
 interface NewGroup {
@@ -116,13 +120,13 @@ interface NewGroup {
   readonly public?: boolean;
 }
 
-export function addInvite(chat: Command, context: CommandContext): void {
+export function addInvite(chat: Command, context: ChatContext): void {
   const command = chat
     .command('invite')
     .description('make an invitation into a group of yours, and print its link')
     .argument('<group>', 'the number of the group, or its title if no other of yours has it')
-    .option('--days <count>', 'how long it is good for', wholeNumber(1, MAX_DAYS))
-    .option('--uses <count>', 'how many may join by it (default: any number)', wholeNumber(1, 1_000_000))
+    .option('--days <count>', 'how long it is good for', context.wholeNumber(1, MAX_DAYS))
+    .option('--uses <count>', 'how many may join by it (default: any number)', context.wholeNumber(1, 1_000_000))
     .action(async (group: string, { days, uses, ...options }: Options & { days?: number; uses?: number }) => {
       const invite = await explainedAsMember(context, options, async (client) => {
         const { id } = await findConversation(client, group);
@@ -134,7 +138,7 @@ export function addInvite(chat: Command, context: CommandContext): void {
       });
       print(context, options.json === true ? jsonLine(invite) : sanitize(invite.link));
     });
-  withExamples(withJson(withProfile(command)), [
+  context.withExamples(context.withJson(withProfile(command)), [
     'klatch chat invite Operations',
     'klatch chat invite 7 --days 2 --uses 1',
   ]);

@@ -9,11 +9,8 @@ import { CONVERSATION, findConversation } from './chat-directory.ts';
 import { discardUploads, prepareUploads, uploadAll } from './chat-files.ts';
 import { withJsonLines } from './chat-groups.ts';
 import { jsonLine, messageLines, nameOf } from './chat-text.ts';
-import { print, type CommandContext } from '../../src/cli/core/context.ts';
-import { exitCodes } from '../../src/cli/core/exit-codes.ts';
-import { CommandError } from '../../src/cli/core/failure.ts';
-import { wholeNumber, withExamples, withJson } from '../../src/cli/core/options.ts';
-import { readText } from '../../src/cli/core/text-input.ts';
+import { print, type ChatContext } from './context.ts';
+import { ChatCommandError } from './command-error.ts';
 
 const MAX_LAST = 10_000;
 const PAGE = 200;
@@ -30,21 +27,21 @@ interface ReadOptions extends ChatOptions {
   readonly json?: boolean;
 }
 
-export function addRead(chat: Command, context: CommandContext): void {
+export function addRead(chat: Command, context: ChatContext): void {
   const command = chat
     .command('read')
     .description('print the last messages of a conversation, oldest first, and mark them as read')
     .argument('<conversation>', CONVERSATION)
-    .option('--last <count>', `so many messages, up to ${MAX_LAST}`, wholeNumber(1, MAX_LAST), 20)
+    .option('--last <count>', `so many messages, up to ${MAX_LAST}`, context.wholeNumber(1, MAX_LAST), 20)
     .option('--keep-unread', 'do not mark them as read')
     .action((conversation: string, options: ReadOptions) => read(context, conversation, options));
-  withExamples(withJsonLines(withProfile(command), 'message'), [
+  context.withExamples(withJsonLines(withProfile(command), 'message'), [
     'klatch chat read Operations',
     'klatch chat read @bob --last 100 --json',
   ]);
 }
 
-async function read(context: CommandContext, name: string, options: ReadOptions): Promise<void> {
+async function read(context: ChatContext, name: string, options: ReadOptions): Promise<void> {
   const { conversation, messages } = await explainedAsMember(context, options, async (client) => {
     const found = await findConversation(client, name);
     const last = await lastMessages(client, found.id, options.last);
@@ -87,7 +84,7 @@ interface WriteOptions extends ChatOptions {
   readonly json?: boolean;
 }
 
-export function addWrite(chat: Command, context: CommandContext): void {
+export function addWrite(chat: Command, context: ChatContext): void {
   const command = chat
     .command('send')
     .description(
@@ -103,19 +100,19 @@ export function addWrite(chat: Command, context: CommandContext): void {
       '--client-id <id>',
       'posts it once, however often the command is repeated within 24 hours (default: a new one)',
     )
-    .option('--wait <seconds>', 'how long to try while the server is away', wholeNumber(1, MAX_WAIT_S), WAIT_S)
+    .option('--wait <seconds>', 'how long to try while the server is away', context.wholeNumber(1, MAX_WAIT_S), WAIT_S)
     .action(async (conversation: string, text: string | undefined, options: WriteOptions) => {
       if (text === undefined && options.file === undefined) {
-        throw new CommandError(exitCodes.usage, 'give the text of the message, or a --file');
+        throw new ChatCommandError('usage', 'give the text of the message, or a --file');
       }
-      const body = text === '-' ? await readText(context.input) : (text ?? '');
+      const body = text === '-' ? await context.readText() : (text ?? '');
       const sent = await write(context, { conversation, text: body }, options);
       print(context, options.json === true ? jsonLine(sent) : sent.id);
     });
-  withExamples(withJson(withProfile(command)), [
-    'klatch chat send Operations "The backup is through"',
-    'df -h | klatch chat send Operations - --client-id "disks-$(date +%F)"',
-    'klatch chat send @bob "As you asked" --file report.pdf --server https://chat.example.org',
+  context.withExamples(context.withJson(withProfile(command)), [
+    'klatch chat write Operations "The backup is through"',
+    'df -h | klatch chat write Operations - --client-id "disks-$(date +%F)"',
+    'klatch chat write @bob "As you asked" --file report.pdf --server https://chat.example.org',
   ]);
 }
 
@@ -125,7 +122,7 @@ function gather(value: string, before: readonly string[] = []): readonly string[
 }
 
 async function write(
-  context: CommandContext,
+  context: ChatContext,
   { conversation, text }: { conversation: string; text: string },
   options: WriteOptions,
 ): Promise<Sent> {

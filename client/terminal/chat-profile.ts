@@ -4,9 +4,8 @@ import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { InvalidArgumentError } from 'commander';
 import { constant, decodeOrNull, integer, nonEmptyString, object, string, type Decoded } from '../core/decode.ts';
-import type { Environment } from '../../src/config/tree.ts';
-import { exitCodes } from '../../src/cli/core/exit-codes.ts';
-import { CommandError } from '../../src/cli/core/failure.ts';
+import { ChatCommandError } from './command-error.ts';
+import type { ChatContext } from './context.ts';
 
 const DEFAULT_PROFILE = 'default';
 const NAME = /^[A-Za-z0-9_-]{1,64}$/;
@@ -32,20 +31,20 @@ export function profileName(text: string): string {
 }
 
 /** Where a profile's session is kept: chat.json, or chat-<name>.json, in $XDG_CONFIG_HOME/klatch. */
-export function profilePath(env: Environment, name = DEFAULT_PROFILE): string {
+export function profilePath(env: ChatContext['env'], name = DEFAULT_PROFILE): string {
   return join(folderOf(env['XDG_CONFIG_HOME'], '.config'), fileName(name));
 }
 
 /** Where it is kept up to where a profile has followed: the same name in $XDG_STATE_HOME/klatch. */
-export function statePath(env: Environment, name = DEFAULT_PROFILE): string {
+export function statePath(env: ChatContext['env'], name = DEFAULT_PROFILE): string {
   return join(folderOf(env['XDG_STATE_HOME'], '.local/state'), fileName(name));
 }
 
-/** The profile as the last sign-in left it. Throws CommandError where nobody is signed in, or others could read it. */
+/** The profile as the last sign-in left it. Throws ChatCommandError where nobody is signed in, or others could read it. */
 export function loadProfile(path: string): Profile {
   const profile = decodeOrNull(decodeProfile, readProfile(path));
   if (profile !== null) return profile;
-  throw new CommandError(exitCodes.notConfigured, `${path} cannot be understood: sign in again`);
+  throw new ChatCommandError('notConfigured', `${path} cannot be understood: sign in again`);
 }
 
 /** Whether somebody is signed in. */
@@ -74,13 +73,13 @@ export function removeProfile(path: string): void {
 function readProfile(path: string): unknown {
   const found = statSync(path, { throwIfNoEntry: false });
   if (found === undefined) {
-    throw new CommandError(
-      exitCodes.notConfigured,
+    throw new ChatCommandError(
+      'notConfigured',
       'nobody is signed in: `klatch chat sign-in --server ADDRESS` does that',
     );
   }
   if ((found.mode & OTHERS) !== 0) {
-    throw new CommandError(exitCodes.notPermitted, `${path} holds a token and is open to others: chmod 600 ${path}`);
+    throw new ChatCommandError('notPermitted', `${path} holds a token and is open to others: chmod 600 ${path}`);
   }
   try {
     return JSON.parse(readFileSync(path, 'utf8'));

@@ -6,15 +6,11 @@ import type { Connect } from '../core/connection.ts';
 import { anything, constant, nonEmptyString, object, string, type Decoded, type Decoder } from '../core/decode.ts';
 import { decodeAccount, decodeAuthenticated } from '../core/shapes.ts';
 import { connectTo } from '../node/connect-to.ts';
-import { print, printError, type CommandContext } from '../../src/cli/core/context.ts';
+import { print, printError, type ChatContext, type Prompt } from './context.ts';
 import { explainedAsMember, explainChat, findAddress, withProfile, type ChatOptions } from './chat-client.ts';
-import { sanitize } from './table.ts';
+import { sanitize } from './safe-text.ts';
 import { hasProfile, loadProfile, profileName, profilePath, removeProfile, saveProfile } from './chat-profile.ts';
-import { exitCodes } from '../../src/cli/core/exit-codes.ts';
-import { CommandError } from '../../src/cli/core/failure.ts';
-import { withExamples } from '../../src/cli/core/options.ts';
-import { Prompt } from '../../src/cli/core/prompt.ts';
-import { readText } from '../../src/cli/core/text-input.ts';
+import { ChatCommandError } from './command-error.ts';
 
 interface SignInOptions {
   readonly server: string;
@@ -40,7 +36,7 @@ const MAX_CODES = 3;
 const LINK = /^(?:\S*#)?kll_[\w-]+$/;
 const NICK = /^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,30}[A-Za-z0-9])?$/;
 
-export function addSignIn(chat: Command, context: CommandContext): void {
+export function addSignIn(chat: Command, context: ChatContext): void {
   const command = chat
     .command('sign-in')
     .description('sign in to a server, and keep the session for the other commands')
@@ -70,14 +66,14 @@ export function addSignIn(chat: Command, context: CommandContext): void {
     )
     .option('--profile <name>', 'keep it under this name, beside other sessions', profileName)
     .action((options: SignInOptions) => signIn(context, options));
-  withExamples(command, [
+  context.withExamples(command, [
     'klatch chat sign-in --server https://chat.example.org --link',
     'klatch chat sign-in --server wss://chat.example.org --address alice@example.org',
     'klatch chat sign-in --server http://127.0.0.1:9090 --link - --profile test < link.txt',
   ]);
 }
 
-export function addSignOut(chat: Command, context: CommandContext): void {
+export function addSignOut(chat: Command, context: ChatContext): void {
   const command = chat
     .command('sign-out')
     .description('end the session on the server, and forget it here')
@@ -88,13 +84,13 @@ export function addSignOut(chat: Command, context: CommandContext): void {
       removeProfile(path);
       print(context, 'Signed out.');
     });
-  withExamples(withProfile(command), ['klatch chat sign-out']);
+  context.withExamples(withProfile(command), ['klatch chat sign-out']);
 }
 
-async function signIn(context: CommandContext, options: SignInOptions): Promise<void> {
+async function signIn(context: ChatContext, options: SignInOptions): Promise<void> {
   const { server, link, token: isToken, address: mail, profile } = options;
   if ([link, isToken, mail].filter((way) => way !== undefined).length !== 1) {
-    throw new CommandError(exitCodes.usage, 'give one of --link, --address and --token');
+    throw new ChatCommandError('usage', 'give one of --link, --address and --token');
   }
   const address = await findAddress(server);
   if (!address.isEncrypted && !address.isLocal) {
@@ -111,22 +107,22 @@ async function signIn(context: CommandContext, options: SignInOptions): Promise<
   }
 }
 
-async function byLink(context: CommandContext, connect: Connect, { link, label }: SignInOptions): Promise<SignedIn> {
+async function byLink(context: ChatContext, connect: Connect, { link, label }: SignInOptions): Promise<SignedIn> {
   const text = typeof link === 'string' && link !== '-' ? link : await readLink(context);
   const problem = linkProblem(text);
-  if (problem !== null) throw new CommandError(exitCodes.usage, problem);
+  if (problem !== null) throw new ChatCommandError('usage', problem);
   const params = { link: text, label };
   return callOnce(connect, { method: 'auth.verify', params, decode: decodeSignedIn });
 }
 
-async function byToken(context: CommandContext, connect: Connect): Promise<SignedIn> {
+async function byToken(context: ChatContext, connect: Connect): Promise<SignedIn> {
   const token = await readSecret(context, { text: 'The token', check: () => null });
   const request = { method: 'live.authenticate', params: { token }, decode: decodeAuthenticated };
   const { account } = await callOnce(connect, request);
   return { status: 'signed_in', token, account };
 }
 
-const readLink = (context: CommandContext): Promise<string> =>
+const readLink = (context: ChatContext): Promise<string> =>
   readSecret(context, { text: 'The sign-in link', check: linkProblem });
 
 /** What is wrong with a text that should be a sign-in link; null: the server can say. It may be a secret: not quoted. */
@@ -137,19 +133,19 @@ function linkProblem(text: string): string | null {
 
 /** Not from the command line, which other users of the machine can see. */
 async function readSecret(
-  context: CommandContext,
+  context: ChatContext,
   { text, check }: { text: string; check: (typed: string) => string | null },
 ): Promise<string> {
   if (context.input.isTTY) return prompting(context, (prompt) => prompt.ask({ text, hidden: true, check }));
   // The output of `klatch user invite` is taken as it is: sentences stand below the link.
-  const lines = (await readText(context.input)).split('\n').map((line) => line.trim());
+  const lines = (await context.readText()).split('\n').map((line) => line.trim());
   const first = lines.find((line) => line !== '');
   if (first !== undefined) return first;
-  throw new CommandError(exitCodes.usage, `${text} is expected on standard input, which is empty`);
+  throw new ChatCommandError('usage', `${text} is expected on standard input, which is empty`);
 }
 
 /** Each step on a connection of its own: a person takes longer than a server waits for who has not signed in. */
-async function byCode(context: CommandContext, connect: Connect, options: SignInOptions): Promise<SignedIn> {
+async function byCode(context: ChatContext, connect: Connect, options: SignInOptions): Promise<SignedIn> {
   const { address: mail, label } = options;
   const invite = options.invite === undefined ? {} : { invite: inviteToken(options.invite) };
   const start = { method: 'auth.start', params: { address: mail, ...invite }, decode: decodeStarted };
@@ -224,8 +220,8 @@ function inviteToken(text: string): string {
     .at(-1)!;
 }
 
-async function prompting<Result>(context: CommandContext, work: (prompt: Prompt) => Promise<Result>): Promise<Result> {
-  const prompt = new Prompt(context.input, context.output);
+async function prompting<Result>(context: ChatContext, work: (prompt: Prompt) => Promise<Result>): Promise<Result> {
+  const prompt = context.createPrompt();
   try {
     return await work(prompt);
   } finally {
@@ -234,7 +230,7 @@ async function prompting<Result>(context: CommandContext, work: (prompt: Prompt)
 }
 
 /** Ends the session on the server, which closes the connection that asks for it; one that is over already is as good. */
-async function endSession(context: CommandContext, options: ChatOptions): Promise<void> {
+async function endSession(context: ChatContext, options: ChatOptions): Promise<void> {
   try {
     await explainedAsMember(context, options, async (client) => {
       const params = { session: client.sessionNumber };

@@ -4,14 +4,11 @@ import { findUse, followerOf, running, withProfile, type ChatOptions } from './c
 import { CONVERSATION } from './chat-directory.ts';
 import { beginOf } from './chat-follow.ts';
 import { statePath } from './chat-profile.ts';
-import type { CommandContext } from '../../src/cli/core/context.ts';
-import { exitCodes } from '../../src/cli/core/exit-codes.ts';
-import { CommandError } from '../../src/cli/core/failure.ts';
-import { withExamples } from '../../src/cli/core/options.ts';
+import type { ChatContext } from './context.ts';
+import { ChatCommandError } from './command-error.ts';
 import { InteractiveChat } from './interactive-chat.ts';
-import { refuseCommand } from '../../src/cli/core/unknown-command.ts';
 
-export function addTalk(chat: Command, context: CommandContext): void {
+export function addTalk(chat: Command, context: ChatContext): void {
   const command = chat
     .command('talk', { isDefault: true })
     .description(
@@ -20,21 +17,21 @@ export function addTalk(chat: Command, context: CommandContext): void {
     .argument('[conversation]', `begin in this one: ${CONVERSATION}`)
     .action(async (conversation: string | undefined, options: ChatOptions) => {
       // Words that no command has end up here as well.
-      if (conversation !== undefined && !chat.args.includes(command.name())) refuseCommand(chat, conversation);
+      if (conversation !== undefined && !chat.args.includes(command.name())) context.refuseCommand(chat, conversation);
       await talk(context, conversation ?? null, options);
     });
-  withExamples(withProfile(command), [
+  context.withExamples(withProfile(command), [
     'klatch chat',
     'klatch chat talk Operations',
     'klatch chat --server tcp://127.0.0.1:9070',
   ]);
 }
 
-async function talk(context: CommandContext, conversation: string | null, options: ChatOptions): Promise<void> {
+async function talk(context: ChatContext, conversation: string | null, options: ChatOptions): Promise<void> {
   if (!context.input.isTTY || !context.output.isTTY) {
     const sentence =
-      'this takes a terminal; scripts use `klatch chat send`, `klatch chat read` and `klatch chat follow`';
-    throw new CommandError(exitCodes.usage, sentence);
+      'this takes a terminal; scripts use `klatch chat write`, `klatch chat read` and `klatch chat follow`';
+    throw new ChatCommandError('usage', sentence);
   }
   const use = await findUse(context, options);
   const state = new StateFile(statePath(context.env, options.profile), use.profile.sign_in);

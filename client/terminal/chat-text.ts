@@ -1,6 +1,5 @@
 import type { Attachment, Actor, Change, Conversation, Message, Notice } from '../core/shapes.ts';
-import { toSafeJson } from '../../src/model/invisible-text.ts';
-import { sanitize } from './table.ts';
+import { sanitize, toSafeJson } from './safe-text.ts';
 
 const LINE_BREAK = /\r\n|[\n\r\u2028\u2029\u0085\v\f]/;
 

@@ -5,12 +5,12 @@ import { addCreate, addInvite, addJoin, addList, addOpen } from './chat-groups.t
 import { addRead, addWrite } from './chat-messages.ts';
 import { addSignIn, addSignOut } from './chat-sign-in.ts';
 import { addTalk } from './chat-talk.ts';
-import type { CommandContext } from '../../src/cli/core/context.ts';
-import { withExamples } from '../../src/cli/core/options.ts';
+import type { ChatContext } from './context.ts';
 
-export function addChat(program: Command, context: CommandContext): void {
+/** Adds `chat` with its commands to a program. */
+export function addChatCommands(program: Command, context: ChatContext): void {
   const chat = program.command('chat').description('take part as a person or bot, from a terminal or a script');
-  withExamples(chat, [
+  context.withExamples(chat, [
     'klatch chat sign-in --server https://chat.example.org --link',
     'klatch chat',
     'klatch chat send Operations "The backup is through"',

@@ -9,10 +9,9 @@ import { disconnectedLine, INCOMPLETE_LINE, resetLine } from './chat-follow.ts';
 import { joinedLine, decodeJoinedGroup, joinParams, listLines } from './chat-groups.ts';
 import { lastMessages, markRead, send } from './chat-messages.ts';
 import { changeLines, messageLines, nameOf } from './chat-text.ts';
-import { sanitize } from './table.ts';
-import { exitCodes } from '../../src/cli/core/exit-codes.ts';
-import { CommandError } from '../../src/cli/core/failure.ts';
+import { sanitize } from './safe-text.ts';
 import { formatTable } from './table.ts';
+import { ChatCommandError } from './command-error.ts';
 
 const READ = 20;
 const MAX_READ = 200;
@@ -80,7 +79,7 @@ export class InteractiveChat {
     this.#lines.once('close', () => this.#leave());
   }
 
-  /** Greets, and shows the conversation to begin in or the list of them. Rejects with CommandError for one there is not. */
+  /** Greets, and shows the conversation to begin in or the list of them. Rejects with ChatCommandError for one there is not. */
   async begin({ nick }: Account, conversation: string | null): Promise<void> {
     const all = await listConversations(this.#client);
     this.#names.learn(all);
@@ -262,11 +261,11 @@ export class InteractiveChat {
     this.#leave();
   }
 
-  /** Throws CommandError where one is in none yet. */
+  /** Throws ChatCommandError where one is in none yet. */
   #here(): Conversation {
     if (this.#current !== null) return this.#current;
-    throw new CommandError(
-      exitCodes.operationFailed,
+    throw new ChatCommandError(
+      'operationFailed',
       'choose a conversation first: /list shows yours, /go NAME takes you there',
     );
   }

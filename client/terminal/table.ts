@@ -1,17 +1,4 @@
-import { HIDDEN_CHARACTER } from '../../src/model/invisible-text.ts';
-
-/** What a terminal would obey instead of show, and what would break a line. */
-const CONTROL = /[\p{Cc}\u2028\u2029]/gu;
-
-/** Text from elsewhere as one line that is safe on a terminal. */
-export function oneLine(text: string): string {
-  return text.replace(CONTROL, ' ');
-}
-
-/** Others' text as one line that neither commands a terminal nor deceives its reader. */
-export function sanitize(text: string): string {
-  return oneLine(text).replace(HIDDEN_CHARACTER, '\uFFFD');
-}
+import { sanitize } from './safe-text.ts';
 
 /** `key: value` lines with the values beneath each other; null is shown as `-`. */
 export function formatFields(fields: readonly (readonly [string, string | number | boolean | null])[]): string[] {

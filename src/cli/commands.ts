@@ -25,7 +25,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<AddCommand>>> = {
   push: async () => (await import('./health/push.ts')).addPush,
   keys: async () => (await import('./data/keys.ts')).addKeys,
   send: async () => (await import('./send.ts')).addSend,
-  chat: async () => (await import('../../client/terminal/chat.ts')).addChat,
+  chat: async () => (await import('./chat.ts')).addChat,
   api: async () => (await import('./api.ts')).addApi,
   completion: async () => (await import('./completion.ts')).addCompletion,
 };

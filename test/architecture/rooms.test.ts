@@ -42,6 +42,7 @@ const roomsOf: Readonly<Record<string, Readonly<Record<string, readonly string[]
     core: [],
     'api.ts': ['core'],
     'bash-completion.ts': [],
+    'chat.ts': ['core'],
     'completion.ts': ['core', 'bash-completion.ts'],
     'config.ts': ['core'],
     data: ['core'],
@@ -56,6 +57,7 @@ const roomsOf: Readonly<Record<string, Readonly<Record<string, readonly string[]
     'commands.ts': [
       'core',
       'api.ts',
+      'chat.ts',
       'completion.ts',
       'config.ts',
       'data',

@@ -9,6 +9,7 @@ import { MigrationFailedError, SchemaTooNewError } from '../../storage/db/migrat
 import { DatabaseInUseError } from '../../storage/rotate-secret.ts';
 import { WrongSecretError } from '../../storage/db/sealed.ts';
 import { DatabaseTooOldError, DatabaseUnsafeError } from '../../storage/db/server-version.ts';
+import { ChatCommandError } from '../../../client/terminal/command-error.ts';
 import { exitCodes, type ExitCode } from './exit-codes.ts';
 import { CommandError, type Failure } from './failure.ts';
 
@@ -31,6 +32,7 @@ export const expectedFailures: readonly (readonly [ExitCode, readonly ErrorClass
 /** The status and the sentences for whatever a command threw; what nobody expected is a defect, named by its place. */
 export function explainFailure(error: unknown): Failure {
   if (error instanceof CommandError) return { exitCode: error.exitCode, text: error.message };
+  if (error instanceof ChatCommandError) return { exitCode: exitCodes[error.reason], text: error.message };
   const exitCode = expectedExitCode(error);
   if (exitCode !== null) return { exitCode, text: `${(error as Error).message}${hint(error)}` };
   if (isSystemError(error)) return { exitCode: exitCodes.cannotCreate, text: `The system refused: ${error.message}` };

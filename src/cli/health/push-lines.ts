@@ -1,7 +1,8 @@
 import type { z } from 'zod';
 import type { pushStatus } from '../../operations/accounts/push-status.ts';
 import type { testPush } from '../../operations/accounts/push-test.ts';
-import { formatDuration, formatTable, oneLine } from '../../../client/terminal/table.ts';
+import { oneLine } from '../../../client/terminal/safe-text.ts';
+import { formatDuration, formatTable } from '../../../client/terminal/table.ts';
 
 export type PushStatus = z.infer<typeof pushStatus.output>;
 type PushTest = z.infer<typeof testPush.output>;

@@ -3,7 +3,8 @@ import type { Finding } from '../../doctor/finding.ts';
 import type { serverStatus } from '../../operations/server/server-status.ts';
 import { offlineSentence, type OfflineStatus } from './offline-status.ts';
 import { errorSentence } from '../hook/hook-format.ts';
-import { formatDuration, formatFields, oneLine } from '../../../client/terminal/table.ts';
+import { oneLine } from '../../../client/terminal/safe-text.ts';
+import { formatDuration, formatFields } from '../../../client/terminal/table.ts';
 
 export type Status = z.infer<typeof serverStatus.output>;
 type Deliveries = NonNullable<Status['deliveries']>;

@@ -1,7 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import type { Message } from '../../../client/core/shapes.ts';
 import { changeLines, jsonLine, messageLines, noticeText } from '../../../client/terminal/chat-text.ts';
-import { sanitize } from '../../../client/terminal/table.ts';
+import { sanitize } from '../../../client/terminal/safe-text.ts';
+import { holdsInvisible } from '../../../src/model/invisible-text.ts';
 
 const now = new Date('2026-11-20T12:00:00Z');
 const place = { name: 'Lobby', now };
@@ -23,6 +24,12 @@ describe("others' text on a terminal", () => {
     ['what is not seen', 'a\u200bb\ufeffc\u{e0041}d\u3164e', 'a\ufffdb\ufffdc\ufffdd\ufffde'],
   ])('holds no %s', (_, text, safe) => {
     expect(sanitize(text)).toBe(safe);
+  });
+
+  test('hides each character that the server removes, and no other', () => {
+    const characters = Array.from({ length: 0x11_0000 }, (_, code) => String.fromCodePoint(code));
+    const whole = characters.filter((character) => character.isWellFormed());
+    expect(whole.filter((each) => (sanitize(each) !== each) !== holdsInvisible(each))).toEqual([]);
   });
 
   test('keeps other scripts and joined emoji as they are', () => {

@@ -1,0 +1,29 @@
+import type { Command } from 'commander';
+import { addChatCommands } from '../../client/terminal/chat.ts';
+import type { CommandContext } from './core/context.ts';
+import { exitCodes } from './core/exit-codes.ts';
+import { wholeNumber, withExamples, withJson } from './core/options.ts';
+import { Prompt } from './core/prompt.ts';
+import { StopSignals } from './core/stop-signals.ts';
+import { readText } from './core/text-input.ts';
+import { refuseCommand } from './core/unknown-command.ts';
+
+/** The commands of the client, with what they have in common with the other commands. */
+export function addChat(program: Command, context: CommandContext): void {
+  addChatCommands(program, {
+    env: context.env,
+    // Node opens standard input when it is asked for.
+    get input() {
+      return context.input;
+    },
+    output: context.output,
+    errors: context.errors,
+    withExamples,
+    withJson,
+    wholeNumber,
+    refuseCommand,
+    readText: () => readText(context.input),
+    createPrompt: () => new Prompt(context.input, context.output),
+    createStopSignals: () => new StopSignals(() => process.exit(exitCodes.operationFailed)),
+  });
+}
