@@ -69,6 +69,8 @@ function releaseDate(): string {
   return new Date(`${date} UTC`).toISOString().slice(0, 10);
 }
 
+const COMMANDS = 'the commands in src/cli and client/terminal';
+
 /** The generated pages, and what each is made from. */
 const PAGES: readonly { path: string; source: string; render: () => string }[] = [
   {
@@ -76,11 +78,11 @@ const PAGES: readonly { path: string; source: string; render: () => string }[] =
     source: 'src/config/reference.conf',
     render: () => renderConfiguration(readAsset('config/reference.conf')),
   },
-  { path: 'docs/command-line.md', source: 'the commands in src/cli', render: () => renderCommandLine() },
+  { path: 'docs/command-line.md', source: COMMANDS, render: () => renderCommandLine() },
   { path: 'docs/api.md', source: 'src/operations', render: renderApi },
   { path: 'docs/access.md', source: 'test/access/matrix.ts', render: renderAccess },
   { path: 'docs/openapi.json', source: 'src/operations', render: renderOpenApi },
-  { path: 'docs/man/klatch.1', source: 'the commands in src/cli', render: () => renderCommandManual(releaseDate()) },
+  { path: 'docs/man/klatch.1', source: COMMANDS, render: () => renderCommandManual(releaseDate()) },
   {
     path: 'docs/man/klatch.conf.5',
     source: 'src/config/reference.conf',

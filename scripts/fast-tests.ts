@@ -5,7 +5,7 @@ const ROOT = join(import.meta.dirname, '..');
 const TEST = join(ROOT, 'test');
 /** Who imports one of these starts a process or a server, or connects to one. */
 const SLOW_PACKAGES =
-  /^(?:node:(?:child_process|net|http|https|http2|tls|dgram|cluster|worker_threads)|ws|undici|smtp-server|s3rver|postgres)$/;
+  /^(?:node:(?:child_process|net|http|https|http2|tls|dgram|cluster|worker_threads)|ws|undici|esbuild|smtp-server|s3rver|postgres)$/;
 /** The same of files of the project: the database, which only a whole run of the tests has, and what listens or starts. */
 const SLOW_FILES = [
   'test/support/database.ts',

@@ -23,6 +23,7 @@ export interface Import {
 
 const STATIC = /(?:^|\n)\s*(?:import|export)\s+(?:type\s+)?([^'";]*?)\s*from\s*'(\.[^']+)'/g;
 const BARE = /(?:^|\n)\s*import\s+'(\.[^']+)'/g;
+const PACKAGE = /(?:(?:^|\n)\s*(?:import|export)\s(?:[^'";]*?\sfrom\s*)?|\bimport\(\s*)'([^.'][^']*)'/g;
 const DYNAMIC = /\bimport\(\s*'(\.[^']+)'\s*\)\)?(?:\.(\w+))?/g;
 
 /** The project's own files that a file names in import and export statements, type imports too. */
@@ -36,6 +37,11 @@ export function importsOf(file: string): Import[] {
       return { target: at(specifier!), names: name === undefined ? null : [name] };
     }),
   ];
+}
+
+/** The packages and modules of Node that a file imports, by the names that it gives; for their types alone, too. */
+export function packagesOf(file: string): string[] {
+  return [...readFileSync(file, 'utf8').matchAll(PACKAGE)].map(([, name]) => name!);
 }
 
 /** `{ a, type B, c as d }` names a, B and c; `* as all` names everything. */

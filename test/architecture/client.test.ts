@@ -1,0 +1,55 @@
+import { join, relative } from 'node:path';
+import { afterAll, describe, expect, test } from '@jest/globals';
+import { build, stop } from 'esbuild';
+import { client, importGraph, packagesOf, root, sourceFiles, src } from './source-graph.ts';
+
+/** What a folder of the client may import besides files: `node:` stands for all modules of Node. */
+const packages: Readonly<Record<string, readonly string[]>> = {
+  core: [],
+  node: ['node:', 'ws'],
+  terminal: ['node:', 'commander'],
+};
+
+/** Imports of files that the rule does not allow. */
+function imports(folder: string, rule: (file: string, target: string) => boolean): string[] {
+  return [...importGraph(folder)].flatMap(([file, targets]) =>
+    targets
+      .filter((target) => !rule(relative(root, file), relative(root, target)))
+      .map((target) => `${relative(root, file)} -> ${relative(root, target)}`),
+  );
+}
+
+describe('the client', () => {
+  afterAll(() => stop());
+
+  test('imports files of its own only', () => {
+    expect(imports(client, (_, target) => target.startsWith('client/'))).toEqual([]);
+  });
+
+  test('is imported by the command line, and by nothing else of the server', () => {
+    expect(imports(src, (file, target) => file.startsWith('src/cli/') || !target.startsWith('client/'))).toEqual([]);
+  });
+
+  test.each(Object.entries(packages))('imports in client/%s the packages %j only', (folder, allowed) => {
+    const others = sourceFiles(join(client, folder)).flatMap((file) =>
+      packagesOf(file)
+        .filter((name) => !allowed.includes(name.replace(/^node:.*/, 'node:')))
+        .map((name) => `${relative(root, file)}: ${name}`),
+    );
+    expect(others).toEqual([]);
+  });
+
+  test('has a core that browsers can load', async () => {
+    const { errors, warnings, outputFiles } = await build({
+      entryPoints: sourceFiles(join(client, 'core')),
+      outdir: 'unwritten',
+      write: false,
+      bundle: true,
+      format: 'esm',
+      platform: 'browser',
+      logLevel: 'silent',
+    });
+    expect({ errors, warnings }).toEqual({ errors: [], warnings: [] });
+    expect(outputFiles.length).toBe(sourceFiles(join(client, 'core')).length);
+  });
+});
