@@ -79,8 +79,8 @@ export class Follower {
   async begin(session: ChatSession): Promise<Followed> {
     for (const id of this.#open) await this.#catchUp(session, id, this.#revs.get(id) ?? 0);
     const known = Object.fromEntries([...this.#revs].sort(([a], [b]) => a - b).slice(0, MAX_KNOWN));
-    const params = { known, others: this.#options.others };
-    return session.call('live.follow', params, { decode: decodeFollowed });
+    const params = { since: known, default: this.#options.others };
+    return session.call('live.subscribe', params, { decode: decodeFollowed });
   }
 
   /** Compares where the stream begins with what is there, and closes what lies between. */
@@ -154,7 +154,7 @@ export class Follower {
   /** Null: the account is in the conversation no more, which the stream says as well. */
   async #page(session: ChatSession, params: object): Promise<{ changes: Change[]; rev: number; more: boolean } | null> {
     try {
-      const page = await session.call('sync.changes', params, { decode: decodeChangePage });
+      const page = await session.call('conversations.sync', params, { decode: decodeChangePage });
       this.#pageSize = Math.min(PAGES.max, this.#pageSize * 2);
       return page;
     } catch (error) {

@@ -74,7 +74,7 @@ export async function lastMessages(client: LiveClient, conversation: number, cou
 /** Moves the own read position; nothing to do without a message. */
 export async function markRead(client: LiveClient, conversation: number, seq: number | undefined): Promise<void> {
   if (seq === undefined) return;
-  await client.call('messages.read', { conversation, seq }, { decode: anything, isRepeatable: true });
+  await client.call('messages.mark-read', { conversation, seq }, { decode: anything, isRepeatable: true });
 }
 
 interface WriteOptions extends ChatOptions {
@@ -110,9 +110,9 @@ export function addWrite(chat: Command, context: ChatContext): void {
       print(context, options.json === true ? jsonLine(sent) : sent.id);
     });
   context.withExamples(context.withJson(withProfile(command)), [
-    'klatch chat write Operations "The backup is through"',
-    'df -h | klatch chat write Operations - --client-id "disks-$(date +%F)"',
-    'klatch chat write @bob "As you asked" --file report.pdf --server https://chat.example.org',
+    'klatch chat send Operations "The backup is through"',
+    'df -h | klatch chat send Operations - --client-id "disks-$(date +%F)"',
+    'klatch chat send @bob "As you asked" --file report.pdf --server https://chat.example.org',
   ]);
 }
 

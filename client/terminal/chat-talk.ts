@@ -30,7 +30,7 @@ export function addTalk(chat: Command, context: ChatContext): void {
 async function talk(context: ChatContext, conversation: string | null, options: ChatOptions): Promise<void> {
   if (!context.input.isTTY || !context.output.isTTY) {
     const sentence =
-      'this takes a terminal; scripts use `klatch chat write`, `klatch chat read` and `klatch chat follow`';
+      'this takes a terminal; scripts use `klatch chat send`, `klatch chat read` and `klatch chat follow`';
     throw new ChatCommandError('usage', sentence);
   }
   const use = await findUse(context, options);

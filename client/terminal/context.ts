@@ -31,7 +31,7 @@ export interface Prompt {
 interface Question {
   readonly text: string;
   /** Taken when nothing is typed. */
-  readonly preset?: string;
+  readonly defaultValue?: string;
   /** True: what is typed is not shown. */
   readonly hidden?: boolean;
   /** What is wrong with an answer, as a sentence, or null. */

@@ -11,8 +11,8 @@ export async function signUpByLink(
   nick: string,
   address: ServerAddress,
 ): Promise<string> {
-  await server.operate('users.create', { nick, name: nick });
-  const { link } = await server.operate<{ link: string }>('users.invite', { user: nick });
+  await server.operate('accounts.create', { nick, name: nick });
+  const { link } = await server.operate<{ link: string }>('accounts.invite', { user: nick });
   const { token } = await callOnce(connectTo(address), {
     method: 'auth.verify',
     params: { link },
