@@ -18,7 +18,7 @@ install: $(INSTALLED) ## install what the project needs into node_modules
 run: $(INSTALLED) ## set everything up and run the server on its embedded PostgreSQL (./var)
 	@npm run --silent first-run
 
-test: $(INSTALLED) ## run all tests (one file: make test ARGS=test/hocon)
+test: $(INSTALLED) ## run all tests (one file: make test ARGS=test/http)
 	@npm run --silent test -- $(ARGS)
 
 test-fast: $(INSTALLED) ## run the tests that start no process and no server

@@ -5,7 +5,7 @@ const isForeign = process.env['KLATCH_FOREIGN_TESTS'] === '1';
 const isFast = process.env['KLATCH_FAST_TESTS'] === '1';
 
 const config: Config = {
-  testMatch: ['<rootDir>/test/**/*.test.ts'],
+  testMatch: ['<rootDir>/test/**/*.test.ts', '<rootDir>/packages/*/test/**/*.test.ts'],
   extensionsToTreatAsEsm: ['.ts'],
   transform: {
     '^.+\\.ts$': [
@@ -17,7 +17,7 @@ const config: Config = {
   // Debian: `make foreign-test`.
   testPathIgnorePatterns: ['<rootDir>/test/package/', ...(isForeign ? [] : ['<rootDir>/test/foreign/'])],
   // Jest reads all folders below its roots, and the package tests make whole systems below build meanwhile.
-  roots: [isForeign ? '<rootDir>/test/foreign' : '<rootDir>/test'],
+  roots: isForeign ? ['<rootDir>/test/foreign'] : ['<rootDir>/test', '<rootDir>/packages'],
   ...(isFast
     ? { setupFiles: ['<rootDir>/test/run/no-processes.ts'] }
     : {

@@ -2,7 +2,6 @@ import { readFileSync, readdirSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 
 const ROOT = join(import.meta.dirname, '..');
-const TEST = join(ROOT, 'test');
 /** Who imports one of these starts a process or a server, or connects to one. */
 const SLOW_PACKAGES =
   /^(?:node:(?:child_process|net|http|https|http2|tls|dgram|cluster|worker_threads)|ws|undici|esbuild|smtp-server|s3rver|postgres)$/;
@@ -27,7 +26,7 @@ function importsOf(file: string): string[] {
 
 /**
  * The tests that start no process and no server, in the order of their names: neither they nor the files of test/,
- * scripts/ and faults/ that they import name a module that could, and they import no such file of src/ or client/
+ * scripts/, faults/ and packages/ that they import name a module that could, and they import no such file of src/
  * themselves. The rule is judged again at run time (test/run/no-processes.ts).
  */
 export function fastTests(): string[] {
@@ -45,10 +44,16 @@ export function fastTests(): string[] {
     judged.set(file, fast);
     return fast;
   };
-  return readdirSync(TEST, { recursive: true, encoding: 'utf8' })
-    .filter((name) => name.endsWith('.test.ts') && !/^(?:package|foreign)\//.test(name))
-    .sort()
-    .map((name) => join(TEST, name))
-    .filter(isFast)
-    .map((file) => relative(ROOT, file));
+  return testFiles()
+    .filter((name) => !/^test\/(?:package|foreign)\//.test(name))
+    .filter((name) => isFast(join(ROOT, name)));
+}
+
+/** All tests of the project and of its packages, from the project's root, sorted. */
+function testFiles(): string[] {
+  return ['test', 'packages']
+    .flatMap((folder) => readdirSync(join(ROOT, folder), { recursive: true, withFileTypes: true }))
+    .filter((entry) => entry.isFile() && entry.name.endsWith('.test.ts'))
+    .map((entry) => relative(ROOT, join(entry.parentPath, entry.name)))
+    .sort();
 }

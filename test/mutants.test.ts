@@ -15,7 +15,7 @@ describe('the mutants of `make mutants`', () => {
 
   test('each of them names tests that exist', async () => {
     for (const { name, tests } of await listMutants()) {
-      const named = tests.filter((argument) => argument.startsWith('test/'));
+      const named = tests.filter((argument) => /^(?:test|packages)\//.test(argument));
       expect({ name, named }).not.toEqual({ name, named: [] });
       const missing = named.filter(
         (path) => !existsSync(join(ROOT, path)) && !existsSync(join(ROOT, `${path}.test.ts`)),

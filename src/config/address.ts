@@ -1,6 +1,6 @@
 import { isIP, isIPv4, isIPv6 } from 'node:net';
 import { domainToASCII } from 'node:url';
-import type { Value } from '../hocon/value.ts';
+import type { Value } from '../../packages/hocon/src/index.ts';
 import { editDistance } from './edit-distance.ts';
 import { scalar } from './value-types.ts';
 import type { ValueType, ScalarResult } from './value-types.ts';

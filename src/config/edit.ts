@@ -1,6 +1,5 @@
 import { dirname, isAbsolute, resolve } from 'node:path';
-import { valueAt } from '../hocon/path.ts';
-import type { ObjectValue, Value } from '../hocon/value.ts';
+import { valueAt, type ObjectValue, type Value } from '../../packages/hocon/src/index.ts';
 import { isPlaceholder } from './value-types.ts';
 import { readTree } from './tree.ts';
 import { scanLines } from './line-scanner.ts';

@@ -1,7 +1,6 @@
 import { resolve } from 'node:path';
 import { readAsset } from '../assets.ts';
-import type { Oddity } from '../hocon/oddity.ts';
-import type { ObjectValue } from '../hocon/value.ts';
+import type { ObjectValue, Oddity } from '../../packages/hocon/src/index.ts';
 import { SIGNING_KEYS } from '../model/server-key.ts';
 import { buildConfig, buildEndpoint } from './build.ts';
 import type { Config } from './config.ts';

@@ -1,6 +1,5 @@
 import { resolve, dirname } from 'node:path';
-import { durationMs, sizeBytes } from '../hocon/units.ts';
-import type { Value } from '../hocon/value.ts';
+import { durationMs, sizeBytes, type Value } from '../../packages/hocon/src/index.ts';
 import { holdsKey, scalar, scalarText } from './value-types.ts';
 import type { ValueType, ScalarResult } from './value-types.ts';
 import { isJson, googleKeyProblem } from './google-key.ts';

@@ -1,5 +1,4 @@
-import { valueAt } from '../hocon/path.ts';
-import type { ObjectValue, Value } from '../hocon/value.ts';
+import { valueAt, type ObjectValue, type Value } from '../../packages/hocon/src/index.ts';
 import type { ConfigProblem } from './problem.ts';
 import { isJson } from './google-key.ts';
 import { readAppleKey, readAuthority, readServiceAccount, webPushPairProblem } from './push-keys.ts';

@@ -1,5 +1,4 @@
-import { valueAt } from '../hocon/path.ts';
-import type { ObjectValue, Value } from '../hocon/value.ts';
+import { valueAt, type ObjectValue, type Value } from '../../packages/hocon/src/index.ts';
 import { describeValue, isPlaceholder } from './value-types.ts';
 import type { KeySpec, Diagnostics } from './value-types.ts';
 import type { ConfigProblem } from './problem.ts';

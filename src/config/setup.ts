@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { loadHocon } from '../hocon/load.ts';
-import { valueAt } from '../hocon/path.ts';
+import { loadHocon, valueAt, type Value } from '../../packages/hocon/src/index.ts';
 import type { EndpointType, ServerKeyFiles } from './config.ts';
 import { currentValue, keyState, quote, setKey } from './edit.ts';
 import type { ConfigText } from './edit.ts';
@@ -10,7 +9,6 @@ import type { ConfigProblem } from './problem.ts';
 import { SCHEMA } from './schema.ts';
 import type { SettingKey } from './schema.ts';
 import { webPushSubject, type WebPushKeys } from './web-push-keys.ts';
-import type { Value } from '../hocon/value.ts';
 
 /** A database of somebody else's, or the private one of the server. */
 export type DatabaseAnswer =

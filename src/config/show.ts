@@ -1,6 +1,4 @@
-import { asArray } from '../hocon/array.ts';
-import { valueAt } from '../hocon/path.ts';
-import type { ObjectValue, Value } from '../hocon/value.ts';
+import { asArray, valueAt, type ObjectValue, type Value } from '../../packages/hocon/src/index.ts';
 import { scalarText } from './value-types.ts';
 import type { ValueType } from './value-types.ts';
 import { REFERENCE } from './tree.ts';

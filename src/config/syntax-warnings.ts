@@ -1,4 +1,4 @@
-import type { Oddity, OddityKind } from '../hocon/oddity.ts';
+import type { Oddity, OddityKind } from '../../packages/hocon/src/index.ts';
 import type { ConfigProblem } from './problem.ts';
 
 const SENTENCES: Readonly<Record<OddityKind, string>> = {

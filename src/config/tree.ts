@@ -1,10 +1,14 @@
 import { statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { readAsset } from '../assets.ts';
-import { HoconError, renderSentence } from '../hocon/error.ts';
-import { loadHocon } from '../hocon/load.ts';
-import type { LoadOptions, Source } from '../hocon/load.ts';
-import type { ObjectValue } from '../hocon/value.ts';
+import {
+  HoconError,
+  loadHocon,
+  renderSentence,
+  type LoadOptions,
+  type ObjectValue,
+  type Source,
+} from '../../packages/hocon/src/index.ts';
 import { presentProblem } from './excerpt.ts';
 import { ConfigError, ConfigNotFoundError } from './problem.ts';
 import { isKnownToken, SourceFile } from './public-text.ts';

@@ -1,5 +1,4 @@
-import { asArray } from '../hocon/array.ts';
-import type { ObjectValue, Value } from '../hocon/value.ts';
+import { asArray, type ObjectValue, type Value } from '../../packages/hocon/src/index.ts';
 import { editDistance } from './edit-distance.ts';
 import type { KeySpec } from './value-types.ts';
 

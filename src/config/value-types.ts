@@ -1,5 +1,4 @@
-import { asArray } from '../hocon/array.ts';
-import type { Value } from '../hocon/value.ts';
+import { asArray, type Value } from '../../packages/hocon/src/index.ts';
 
 /** Where mistakes go while values are read; every value is read, so that all mistakes show at once. */
 export interface Diagnostics {

@@ -1,17 +1,17 @@
 import { readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
-import { client, importGraph, root, sourceFiles, src } from './source-graph.ts';
+import { importGraph, packages, root, sourceFiles, src } from './source-graph.ts';
 
 /**
  * What each layer imports, besides itself: exactly that, in an order in which each stands above all that it imports. A
- * layer is a folder of src/ or a file beside them; ARCHITECTURE.md says what belongs into which.
+ * layer is a folder of src/, a file beside them, or a package; ARCHITECTURE.md says what belongs into which.
  */
 const layers: Readonly<Record<string, readonly string[]>> = {
+  'packages/hocon': [],
   'assets.ts': [],
-  hocon: [],
   model: [],
-  config: ['assets.ts', 'hocon', 'model'],
+  config: ['packages/hocon', 'assets.ts', 'model'],
   activation: ['model', 'config'],
   'log.ts': [],
   'data-dir': ['config', 'log.ts'],
@@ -82,8 +82,8 @@ const layers: Readonly<Record<string, readonly string[]>> = {
     'workers',
   ],
   cli: [
+    'packages/hocon',
     'assets.ts',
-    'hocon',
     'model',
     'config',
     'log.ts',
@@ -101,10 +101,13 @@ const layers: Readonly<Record<string, readonly string[]>> = {
   'main.ts': ['cli'],
 };
 
-/** The layer of a file; `../client` for all of the client. */
-const layerOf = (file: string): string => /^(?:\.\.\/)?[^/]+/.exec(relative(src, file))![0];
-const files = sourceFiles(src);
-const graph = importGraph(src);
+const layerOf = (file: string): string => {
+  const [top, name] = relative(root, file).split('/') as [string, string];
+  return top === 'src' ? name : `${top}/${name}`;
+};
+const folders = [src, ...packages.values()];
+const files = folders.flatMap(sourceFiles);
+const graph = new Map(folders.flatMap((folder) => [...importGraph(folder)]));
 
 describe('the structure of the source', () => {
   test('is not empty, so that the rules below have something to hold', () => {
@@ -143,19 +146,15 @@ describe('the structure of the source', () => {
   });
 
   test('no file is longer than 400 lines', () => {
-    const all = [
-      ...files,
-      ...sourceFiles(client),
-      ...sourceFiles(join(root, 'test')),
-      ...sourceFiles(join(root, 'scripts')),
-    ];
+    const all = ['src', 'packages', 'test', 'scripts'].flatMap((folder) => sourceFiles(join(root, folder)));
     const long = all.filter((file) => readFileSync(file, 'utf8').split('\n').length > 401);
     expect(long.map((file) => relative(root, file))).toEqual([]);
   });
 
   test('no test has a limit of its own: jest catches hangs, and no limit measures the speed of the machine', () => {
     const limit = /^( *)(?:test|beforeAll|beforeEach|afterAll|afterEach)\(.*\n(?:(?!\1\S).*\n)*\1\}, [\w*+ ]+\);$/gm;
-    const limited = sourceFiles(join(root, 'test')).flatMap((file) =>
+    const tests = ['test', 'packages'].flatMap((folder) => sourceFiles(join(root, folder)));
+    const limited = tests.flatMap((file) =>
       [...readFileSync(file, 'utf8').matchAll(limit)].map(
         ([text]) => `${relative(root, file)}: ${text.split('\n')[0]}`,
       ),

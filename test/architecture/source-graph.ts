@@ -3,9 +3,12 @@ import { dirname, join, relative, resolve } from 'node:path';
 
 export const root = resolve(import.meta.dirname, '../..');
 export const src = join(root, 'src');
-export const client = join(root, 'client');
+/** The sources of each package, by its path: `packages/hocon`. */
+export const packages: ReadonlyMap<string, string> = new Map(
+  readdirSync(join(root, 'packages')).map((name) => [`packages/${name}`, join(root, 'packages', name, 'src')]),
+);
 /** The folders of the project that hold TypeScript. */
-export const FOLDERS = ['src', 'client', 'test', 'scripts', 'bench', 'faults'] as const;
+export const FOLDERS = ['src', 'packages', 'test', 'scripts', 'bench', 'faults'] as const;
 
 /** All files of TypeScript below a folder, absolute, sorted. */
 export function sourceFiles(folder: string): string[] {
@@ -19,22 +22,27 @@ export function sourceFiles(folder: string): string[] {
 export interface Import {
   readonly target: string;
   readonly names: readonly string[] | null;
+  /** Whether the statement is about types alone. */
+  readonly isType: boolean;
 }
 
-const STATIC = /(?:^|\n)\s*(?:import|export)\s+(?:type\s+)?([^'";]*?)\s*from\s*'(\.[^']+)'/g;
+const STATIC = /(?:^|\n)\s*(?:import|export)\s+(type\s+)?([^'";]*?)\s*from\s*'(\.[^']+)'/g;
 const BARE = /(?:^|\n)\s*import\s+'(\.[^']+)'/g;
 const PACKAGE = /(?:(?:^|\n)\s*(?:import|export)\s(?:[^'";]*?\sfrom\s*)?|\bimport\(\s*)'([^.'][^']*)'/g;
 const DYNAMIC = /\bimport\(\s*'(\.[^']+)'\s*\)\)?(?:\.(\w+))?/g;
+const MODULE = /(?:^|\n)\s*(?:import|export)\s+(?:[^'";]*?\sfrom\s*)?'([^.'][^']*)'|\bimport\(\s*'([^.'][^']*)'/g;
 
 /** The project's own files that a file names in import and export statements, type imports too. */
 export function importsOf(file: string): Import[] {
   const text = readFileSync(file, 'utf8');
   const at = (specifier: string): string => resolve(dirname(file), specifier);
   return [
-    ...[...text.matchAll(STATIC)].map(([, clause, specifier]) => ({ target: at(specifier!), names: namesIn(clause!) })),
-    ...[...text.matchAll(BARE)].map(([, specifier]) => ({ target: at(specifier!), names: [] })),
+    ...[...text.matchAll(STATIC)].map(([, type, clause, specifier]) => {
+      return { target: at(specifier!), names: namesIn(clause!), isType: type !== undefined };
+    }),
+    ...[...text.matchAll(BARE)].map(([, specifier]) => ({ target: at(specifier!), names: [], isType: false })),
     ...[...text.matchAll(DYNAMIC)].map(([, specifier, name]) => {
-      return { target: at(specifier!), names: name === undefined ? null : [name] };
+      return { target: at(specifier!), names: name === undefined ? null : [name], isType: false };
     }),
   ];
 }
@@ -50,6 +58,11 @@ function namesIn(clause: string): string[] | null {
   if (braces === null) return null;
   const parts = braces[1]!.split(',').map((part) => part.trim());
   return parts.filter((part) => part !== '').map((part) => part.replace(/^type\s+/, '').split(/\s+as\s+/)[0]!);
+}
+
+/** The specifiers of what a file imports from elsewhere: modules of Node and of npm. */
+export function modulesOf(file: string): string[] {
+  return [...readFileSync(file, 'utf8').matchAll(MODULE)].map(([, named, loaded]) => (named ?? loaded)!);
 }
 
 /** What each file of a folder imports of the project's own files. */

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { loadConfig } from '../../src/config/load.ts';
 import type { ValueType } from '../../src/config/value-types.ts';
 import { SCHEMA, settingEntries } from '../../src/config/schema.ts';
-import { loadHocon } from '../../src/hocon/load.ts';
+import { loadHocon } from '../../packages/hocon/src/index.ts';
 import { createServerKeys } from '../../src/config/server-key-files.ts';
 import { describeConfig, formatConfig } from '../../src/config/show.ts';
 import { createServiceAccount } from '../push/keys.ts';

@@ -2,9 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 import { SCHEMA } from '../../src/config/schema.ts';
-import { loadHocon } from '../../src/hocon/load.ts';
-import { valueAt } from '../../src/hocon/path.ts';
-import type { Value } from '../../src/hocon/value.ts';
+import { loadHocon, valueAt, type Value } from '../../packages/hocon/src/index.ts';
 import { failureCategories } from '../../src/outbound/failure.ts';
 import { root } from '../cli/program.ts';
 

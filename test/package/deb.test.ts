@@ -41,7 +41,10 @@ describe.each(['klatch', 'klatch-postgresql'] as const)('the package %s', (name)
     rmSync(folder, { recursive: true, force: true });
     mkdirSync(folder, { recursive: true });
     await mustRun('dpkg-deb', ['-R', deb, folder]);
-    const folders = ['build', 'client', 'node_modules', 'scripts', 'src'].flatMap((each) => ['-e', `${ROOT}/${each}/`]);
+    const folders = ['build', 'node_modules', 'packages', 'scripts', 'src'].flatMap((each) => [
+      '-e',
+      `${ROOT}/${each}/`,
+    ]);
     const found = await run('grep', ['-rlaF', ...folders, '.'], { cwd: folder });
     expect(found).toMatchObject({ code: 1, stdout: '' });
     rmSync(folder, { recursive: true });

@@ -4,7 +4,7 @@ import { isPlaceholder, scalarText } from '../../config/value-types.ts';
 import { readTree } from '../../config/tree.ts';
 import type { SettingKey } from '../../config/schema.ts';
 import { isEmbedded, type DatabaseAnswer } from '../../config/setup.ts';
-import { valueAt } from '../../hocon/path.ts';
+import { valueAt } from '../../../packages/hocon/src/index.ts';
 import { isSupported, readVersion, type ServerVersion } from '../../storage/provision/administrator.ts';
 import { clusterLabel, findClusters, SYSTEM_PLACES, type LocalCluster } from '../../storage/provision/clusters.ts';
 import { LocalDatabaseError } from '../../storage/provision/local-error.ts';

@@ -1,7 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
-import { durationMs, sizeBytes } from '../../src/hocon/units.ts';
-import type { Value } from '../../src/hocon/value.ts';
-import { within } from '../run/machine-speed.ts';
+import { durationMs, sizeBytes, type Value } from '../src/index.ts';
+import { within } from '../../../test/run/machine-speed.ts';
 
 const origin = { file: 't', line: 1, column: 1 };
 const text = (text: string): Value => ({ kind: 'string', origin, text });

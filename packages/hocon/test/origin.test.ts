@@ -1,6 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { loadHocon } from '../../src/hocon/load.ts';
-import { valueAt } from '../../src/hocon/path.ts';
+import { loadHocon, valueAt } from '../src/index.ts';
 
 function originAt(texts: readonly string[], path: readonly string[], env: Record<string, string> = {}): string {
   const sources = texts.map((text, index) => ({ name: `t${index + 1}`, text }));

@@ -1,6 +1,4 @@
-import { HoconError } from '../../src/hocon/error.ts';
-import { type LoadOptions, loadHocon } from '../../src/hocon/load.ts';
-import type { Value } from '../../src/hocon/value.ts';
+import { HoconError, loadHocon, type LoadOptions, type Value } from '../src/index.ts';
 
 /** The value as JSON has it. */
 export function plain(value: Value): unknown {

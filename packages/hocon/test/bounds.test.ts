@@ -1,7 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
-import { loadHocon } from '../../src/hocon/load.ts';
-import { valueAt } from '../../src/hocon/path.ts';
-import { within } from '../run/machine-speed.ts';
+import { loadHocon, valueAt } from '../src/index.ts';
+import { within } from '../../../test/run/machine-speed.ts';
 import { messageOf, read } from './plain.ts';
 
 const nodesExceeded =

@@ -1,7 +1,6 @@
 import { expect, test } from '@jest/globals';
-import { HoconError } from '../../src/hocon/error.ts';
-import { loadHocon } from '../../src/hocon/load.ts';
-import { within } from '../run/machine-speed.ts';
+import { HoconError, loadHocon } from '../src/index.ts';
+import { within } from '../../../test/run/machine-speed.ts';
 import { plain } from './plain.ts';
 
 /** Documents that hold every construct; mutations of them reach most of the reader. */

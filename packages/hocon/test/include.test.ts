@@ -3,8 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { type LoadOptions, loadHocon } from '../../src/hocon/load.ts';
-import { valueAt } from '../../src/hocon/path.ts';
+import { loadHocon, valueAt, type LoadOptions } from '../src/index.ts';
 import { messageOf, plain } from './plain.ts';
 
 let folder = '';

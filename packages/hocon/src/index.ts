@@ -1,0 +1,20 @@
+/** The public interface of the package; nothing else imports its other files. README.md explains it. */
+
+export { asArray } from './array.ts';
+export { HoconError, renderSentence } from './error.ts';
+export type { Problem, Sentence } from './error.ts';
+export { loadHocon } from './load.ts';
+export type { LoadOptions, Source } from './load.ts';
+export type { Oddity, OddityKind } from './oddity.ts';
+export { valueAt } from './path.ts';
+export { durationMs, sizeBytes } from './units.ts';
+export type {
+  ArrayValue,
+  BooleanValue,
+  NullValue,
+  NumberValue,
+  ObjectValue,
+  Origin,
+  StringValue,
+  Value,
+} from './value.ts';
