@@ -14,12 +14,10 @@ const roomsOf: Readonly<Record<string, Readonly<Record<string, readonly string[]
     groups: ['core', 'hooks'],
     auth: ['core', 'groups'],
     accounts: ['core', 'auth'],
-    'account-table.ts': ['auth', 'accounts'],
     describe: ['core'],
-    'group-table.ts': ['groups'],
     messages: ['core'],
     server: ['core'],
-    'table.ts': ['core', 'hooks', 'groups', 'accounts', 'account-table.ts', 'group-table.ts', 'messages', 'server'],
+    'table.ts': ['core', 'hooks', 'groups', 'auth', 'accounts', 'messages', 'server'],
   },
   storage: {
     db: [],

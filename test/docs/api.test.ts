@@ -27,6 +27,11 @@ describe('docs/api.md', () => {
     expect([...headings].sort()).toEqual(served.map(({ name }) => name).sort());
   });
 
+  test('lists the operations of a noun one behind the other', () => {
+    const nouns = served.map(({ name }) => name.split('.')[0]).filter((noun, index, all) => noun !== all[index - 1]);
+    expect(nouns).toEqual([...new Set(nouns)]);
+  });
+
   test('leads to headings and files that exist', () => {
     const anchors = [...page.matchAll(/^#+ (.+)$/gm)].map(([, text]) =>
       text!.toLowerCase().replaceAll(' ', '-').replaceAll('.', ''),
