@@ -3,10 +3,7 @@ import { configuredApps, configuredKinds, PUSH_KEYS } from '../config/push-apps.
 import type { DeviceKind } from '../model/device.ts';
 import { AddressPolicy } from '../outbound/address-policy.ts';
 import { DnsResolver } from '../outbound/dns-resolver.ts';
-import { AppleVendor } from '../push/vendors/apple.ts';
-import { GoogleVendor } from '../push/vendors/google.ts';
-import type { PushVendor } from '../push/vendors/vendor.ts';
-import { WebVendor } from '../push/vendors/web.ts';
+import { createVendors } from '../push/vendors/vendors.ts';
 import type { DeviceCount, PushReport } from '../storage/push/device-report.ts';
 import { counted, error, ok, skipped, warning, type CheckResult } from './finding.ts';
 
@@ -23,20 +20,10 @@ interface PushProblem {
 
 /** Makes the vendors as the server would, and asks each whether it could send; nothing is sent. */
 export async function findPushProblems(config: Config): Promise<readonly PushProblem[]> {
-  const { push, delivery, googlePush, applePush, webPush } = config;
-  const options = { timeoutMs: push.timeoutMs, inFlight: push.inFlight, userAgent: 'Klatch' };
-  const vendors: PushVendor[] = [];
-  if (googlePush.keys.length > 0) vendors.push(new GoogleVendor(googlePush, options));
-  if (applePush.keys.length > 0) vendors.push(new AppleVendor(applePush, options));
-  if (webPush !== null) {
-    const lookup = new DnsResolver({
-      timeoutMs: delivery.dnsTimeoutMs,
-      cacheMs: 0,
-      failureCacheMs: 0,
-      concurrency: delivery.dnsConcurrency,
-    });
-    vendors.push(new WebVendor(webPush, options, { policy: new AddressPolicy(delivery.allow), lookup }));
-  }
+  const { lookupTimeoutMs: timeoutMs, lookups: concurrency, allow } = config.delivery;
+  const lookup = new DnsResolver({ timeoutMs, cacheMs: 0, failureCacheMs: 0, concurrency });
+  const deps = { policy: new AddressPolicy(allow), lookup, userAgent: 'Klatch', log: null };
+  const vendors = [...createVendors(config, deps).values()];
   await Promise.all(vendors.map((vendor) => vendor.stop()));
   return vendors.flatMap(({ kind, problem }) => (problem === null ? [] : [{ kind, problem }]));
 }

@@ -13,7 +13,8 @@ interface VendorDeps {
   readonly policy: AddressPolicy;
   readonly lookup: DnsResolver;
   readonly userAgent: string;
-  readonly log: Log;
+  /** Told of vendors that cannot work; null: whoever asked tells it. */
+  readonly log: Log | null;
 }
 
 /**
@@ -28,7 +29,7 @@ export function createVendors(config: Config, { policy, lookup, userAgent, log }
   if (config.applePush.keys.length > 0) vendors.push(new AppleVendor(config.applePush, options));
   if (config.webPush !== null) vendors.push(new WebVendor(config.webPush, options, { policy, lookup }));
   for (const { kind, problem } of vendors) {
-    if (problem !== null) log.error('nothing can be pushed by a vendor', { kind, problem });
+    if (problem !== null) log?.error('nothing can be pushed by a vendor', { kind, problem });
   }
   return new Map(vendors.map((vendor) => [vendor.kind, vendor]));
 }

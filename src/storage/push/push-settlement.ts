@@ -1,4 +1,4 @@
-import type { DeviceKind } from '../../model/device.ts';
+import { deviceKinds, type DeviceKind } from '../../model/device.ts';
 import type { AccountId, ConversationId, DeviceId, Seq } from '../../model/ids.ts';
 import type { Sql } from '../db/connection.ts';
 import type { PushClaim } from './push-claims.ts';
@@ -148,7 +148,7 @@ export async function expirePushes(sql: Sql, { afterMs, limit }: { afterMs: numb
         select m.sent_at from message m where m.conversation_id = p.conversation_id and m.seq = p.last_seq
       ) as newest_at
       from push_pending p
-      where p.kind in ('google', 'apple', 'web') and p.next_at <= now() and p.claimed_until <= now()
+      where p.kind = any(${[...deviceKinds]}::text[]) and p.next_at <= now() and p.claimed_until <= now()
         and p.created_at <= now() - ${afterMs} * interval '1 millisecond'
       order by p.device_id, p.conversation_id limit ${limit} for update of p skip locked
     ), renewed as (
