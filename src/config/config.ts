@@ -1,3 +1,5 @@
+import type { Transport } from '../model/transport.ts';
+
 /**
  * The server's configuration after reading: every value checked, every unit in the name, every path absolute.
  * What a key means to an administrator stands in `reference.conf`; this is its shape inside the program.
@@ -44,12 +46,11 @@ export interface Config {
 /** Who may get an account: anybody who proves an address, whom somebody invited, or nobody. */
 export type Registration = 'open' | 'invite' | 'closed';
 export type ActivationProvider = 'gate' | 'email';
-export type EndpointType = 'websocket' | 'tcp';
 export type SmtpTls = 'starttls' | 'implicit' | 'none';
 
 /** A listener for clients; with `tls` it is wss:// or tls://. */
 export interface EndpointConfig {
-  readonly type: EndpointType;
+  readonly type: Transport;
   readonly interface: string;
   readonly port: number;
   /** Absolute paths of PEM files. */

@@ -2,13 +2,13 @@ import { allowedTarget, endpoint, host, httpAddress, listenHost, origin, proxy }
 import type {
   ActivationProvider,
   Config,
-  EndpointType,
   LogLevel,
   PushContent,
   Registration,
   S3Downloads,
   SmtpTls,
 } from './config.ts';
+import { transports, type Transport } from '../model/transport.ts';
 import { list, record } from './value-types.ts';
 import type { KeySpec, ValueType } from './value-types.ts';
 import {
@@ -89,7 +89,7 @@ const serverKey = record('an object with public and private', {
 
 /** A listener of `endpoints` as it is written. */
 export interface EndpointSetting {
-  readonly type: EndpointType;
+  readonly type: Transport;
   readonly interface: string | null;
   readonly port: number;
   readonly certificate: LocatedPath | null;
@@ -99,7 +99,7 @@ export interface EndpointSetting {
 const listener = record<EndpointSetting>(
   'an object with type, port and, if wanted, interface, certificate and key',
   {
-    type: choice<EndpointType>(['websocket', 'tcp']),
+    type: choice(transports),
     interface: listenHost(),
     port: port(0),
     certificate: location('the path of a PEM file', { ofKey: true }),

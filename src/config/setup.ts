@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { loadHocon, valueAt, type Value } from '../../packages/hocon/src/index.ts';
-import type { EndpointType, ServerKeyFiles } from './config.ts';
+import type { Transport } from '../model/transport.ts';
+import type { ServerKeyFiles } from './config.ts';
 import { currentValue, keyState, quote, setKey } from './edit.ts';
 import type { ConfigText } from './edit.ts';
 import { isPlaceholder, scalarText } from './value-types.ts';
@@ -35,7 +36,7 @@ export interface SetupAnswers {
   readonly deliveryAllow?: readonly string[];
   readonly metrics?: boolean;
   readonly metricsPort?: number;
-  readonly endpoints?: readonly { readonly type: EndpointType; readonly port: number }[];
+  readonly endpoints?: readonly { readonly type: Transport; readonly port: number }[];
   readonly webPushKeys?: WebPushKeys;
   /** Not given: derived from the base-uri, where there are keys. */
   readonly webPushSubject?: string;
@@ -163,7 +164,7 @@ function literals(source: ConfigText, answers: SetupAnswers): Literals {
 const quoted = (value: string | number | undefined): string | undefined =>
   value === undefined ? undefined : quote(value);
 
-const endpointText = ({ type, port }: { type: EndpointType; port: number }): string =>
+const endpointText = ({ type, port }: { type: Transport; port: number }): string =>
   `{ type = ${type}, port = ${port} }`;
 
 const WEB_PUSH = 'services.web-push';

@@ -1,4 +1,4 @@
-import type { ConnectionKind } from './transport/connection-kind.ts';
+import type { Transport } from '../model/transport.ts';
 
 const SHORT_BYTES = 126;
 const MEDIUM_BYTES = 65_536;
@@ -27,7 +27,7 @@ export class EncodedFrames {
   }
 
   /** The frames of a kind but for the first `skip`. */
-  bytes(kind: ConnectionKind, skip: number): Buffer {
+  bytes(kind: Transport, skip: number): Buffer {
     const { bytes, ends } = kind === 'websocket' ? this.#asWebsocket() : this.#asTcp();
     return skip === 0 ? bytes : bytes.subarray(ends[skip - 1]);
   }

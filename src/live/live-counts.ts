@@ -1,5 +1,5 @@
+import { transports, type Transport } from '../model/transport.ts';
 import { closeCodes, type CloseReason } from './close-codes.ts';
-import { connectionKinds, type ConnectionKind } from './transport/connection-kind.ts';
 
 /** Why a connection was not taken. */
 const connectionRejections = [
@@ -18,13 +18,13 @@ export type DisconnectReason = (typeof disconnectReasons)[number];
 export class LiveCounts {
   readonly rejected = zeroCounts(connectionRejections);
   readonly disconnected = zeroCounts(disconnectReasons);
-  readonly framesIn = zeroCounts(connectionKinds);
+  readonly framesIn = zeroCounts(transports);
   /** Frames to clients: answers, changes, signals. */
-  readonly framesOut = zeroCounts(connectionKinds);
+  readonly framesOut = zeroCounts(transports);
   /** Reads of changes from the database: for all followers of a conversation at once, and for those that lack some. */
   readonly reads = { fan_out: 0, catch_up: 0, shared: 0 };
 
-  countSent(kind: ConnectionKind, frames: number): void {
+  countSent(kind: Transport, frames: number): void {
     this.framesOut[kind] += frames;
   }
 }

@@ -3,13 +3,13 @@ import type { LiveConfig } from '../config/config.ts';
 import type { Log } from '../log.ts';
 import type { AccountId, ConversationId, SessionId } from '../model/ids.ts';
 import type { SourceKey } from '../model/source-key.ts';
+import { transports, type Transport } from '../model/transport.ts';
 import type { AccountCaller } from '../operations/core/caller.ts';
 import type { Operation } from '../operations/core/operation.ts';
 import { RateLimiter } from '../operations/core/rate-limiter.ts';
 import type { Services } from '../operations/core/services.ts';
 import { ConnectionQuotas } from './connection-quotas.ts';
 import type { CloseReason } from './close-codes.ts';
-import { connectionKinds, type ConnectionKind } from './transport/connection-kind.ts';
 import type { LiveConnection } from './transport/live-connection.ts';
 import type { FeedRegistry } from './feed-registry.ts';
 import { ForegroundAccounts } from './foreground-accounts.ts';
@@ -182,8 +182,8 @@ export class LiveSessions implements SessionHost {
   }
 
   /** How many there are, by what carries them and how far they are. */
-  tally(): { kind: ConnectionKind; state: (typeof sessionStates)[number]; sessions: number; bytesQueued: number }[] {
-    const rows = connectionKinds.flatMap((kind) =>
+  tally(): { kind: Transport; state: (typeof sessionStates)[number]; sessions: number; bytesQueued: number }[] {
+    const rows = transports.flatMap((kind) =>
       sessionStates.map((state) => ({ kind, state, sessions: 0, bytesQueued: 0 })),
     );
     for (const { connection, state } of this.#all) {

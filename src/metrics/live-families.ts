@@ -1,5 +1,5 @@
-import { connectionKinds } from '../live/transport/connection-kind.ts';
 import type { Live } from '../live/live.ts';
+import { transports } from '../model/transport.ts';
 import { byLabel, counter, gauge, one, type Family, type Sample } from './family.ts';
 
 /** Live clients: how many there are, what they are sent, and why they are gone. */
@@ -63,7 +63,7 @@ export function liveFamilies(live: Live): Family[] {
 
 function waitingBytes({ sessions }: Live): Sample<number>[] {
   const rows = sessions.tally();
-  return connectionKinds.map((kind) => ({
+  return transports.map((kind) => ({
     labels: { transport: kind },
     value: rows.filter((row) => row.kind === kind).reduce((sum, row) => sum + row.bytesQueued, 0),
   }));

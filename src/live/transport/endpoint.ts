@@ -9,6 +9,7 @@ import { listen } from '../../listen.ts';
 import { sourceKey, type SourceKey } from '../../model/source-key.ts';
 import { ANONYMOUS_FRAME_BYTES } from '../../operations/core/input-limits.ts';
 import type { LiveSessions } from '../live-sessions.ts';
+import { transportSchemes } from '../../model/transport.ts';
 import type { TrustedProxies } from '../../model/trusted-proxies.ts';
 import { TcpConnection } from './tcp-connection.ts';
 import type { WebSocketUpgrades } from './websocket-upgrades.ts';
@@ -45,7 +46,7 @@ export class Endpoint {
   /** As clients on this machine write it; once started. */
   get url(): string {
     const { type, interface: host, tls } = this.#endpoint;
-    const scheme = type === 'tcp' ? (tls === null ? 'tcp' : 'tls') : tls === null ? 'ws' : 'wss';
+    const scheme = transportSchemes[type][tls === null ? 'plain' : 'tls'];
     return `${scheme}://${host.includes(':') ? `[${host}]` : host}:${this.#port}`;
   }
 

@@ -1,4 +1,5 @@
 import type { Config } from '../../config/config.ts';
+import { transportSchemes } from '../../model/transport.ts';
 
 /** Where clients connect to, as `/v1/about` announces it. */
 interface EndpointSources {
@@ -7,7 +8,8 @@ interface EndpointSources {
   readonly listeners: readonly string[];
 }
 
-const LIVE_LISTENER = /^(wss?|tcp|tls):\/\/(.+):(\d+)$/;
+const SCHEMES = Object.values(transportSchemes).flatMap(({ plain, tls }) => [plain, tls]);
+const LIVE_LISTENER = new RegExp(`^(${SCHEMES.join('|')})://(.+):(\\d+)$`);
 
 /**
  * The addresses that live clients connect to. What the administrator announces stands alone; else they are `/v1/live`
