@@ -1,5 +1,4 @@
-import type { ActivationProvider } from '../config/config.ts';
-import type { AddressKind } from '../model/proof-address.ts';
+import type { ActivationProvider, AddressKind } from '../model/proof-address.ts';
 
 /** Why a provider failed, in a word that may be logged: it names no address and holds no code. */
 export type ProviderFailure =

@@ -1,3 +1,4 @@
+import type { ActivationProvider } from '../model/proof-address.ts';
 import type { Transport } from '../model/transport.ts';
 
 /**
@@ -45,7 +46,6 @@ export interface Config {
 
 /** Who may get an account: anybody who proves an address, whom somebody invited, or nobody. */
 export type Registration = 'open' | 'invite' | 'closed';
-export type ActivationProvider = 'gate' | 'email';
 export type SmtpTls = 'starttls' | 'implicit' | 'none';
 
 /** A listener for clients; with `tls` it is wss:// or tls://. */

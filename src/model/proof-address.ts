@@ -1,7 +1,12 @@
 import { domainToASCII } from 'node:url';
 
 /** What people prove to be theirs. */
-export type AddressKind = 'email' | 'phone';
+export const addressKinds = ['email', 'phone'] as const;
+export type AddressKind = (typeof addressKinds)[number];
+
+/** What sends codes to such addresses: the gateway to telephones, a mail server. */
+export const activationProviders = ['gate', 'email'] as const;
+export type ActivationProvider = (typeof activationProviders)[number];
 
 /** An address in the one spelling that it is stored and looked up in. */
 export interface ProofAddress {

@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import { KlatchError } from '../../errors.ts';
+import { addressKinds } from '../../model/proof-address.ts';
 import { violates } from '../../storage/db/database-error.ts';
 import { findProfile, listAddresses, updateProfile, type Profile } from '../../storage/accounts/profiles.ts';
 import { userNotFound, userReference } from '../core/account-reference.ts';
@@ -25,7 +26,7 @@ export function serializeProfile({ createdAt, ...profile }: Profile): z.infer<ty
 
 const ownProfileSchema = profileSchema.extend({
   /** What the account signs in with; nobody else sees it. */
-  addresses: z.array(z.object({ kind: z.enum(['email', 'phone']), address: z.string() })),
+  addresses: z.array(z.object({ kind: z.enum(addressKinds), address: z.string() })),
 });
 
 export const showProfile = defineOperation({

@@ -2,7 +2,7 @@ import * as z from 'zod';
 import type { CodeProvider } from '../../activation/provider.ts';
 import type { Config } from '../../config/config.ts';
 import { KlatchError } from '../../errors.ts';
-import { parseProofAddress, type ProofAddress } from '../../model/proof-address.ts';
+import { activationProviders, addressKinds, parseProofAddress, type ProofAddress } from '../../model/proof-address.ts';
 import {
   countActivations,
   deleteOldestUnsent,
@@ -38,14 +38,14 @@ export const startSignIn = defineOperation({
   input: z.strictObject({
     /** An e-mail address, or a telephone number with + and the code of its country. */
     address: z.string().min(1).max(320),
-    provider: z.enum(['gate', 'email']).optional(),
+    provider: z.enum(activationProviders).optional(),
     /** The link of an invitation into a group, or its token, where one is needed to sign up. */
     invite: inviteSchema.optional(),
   }),
   output: z.object({
     /** The name of this sign-in, for auth.verify and auth.sign-up; whoever has it and the code is in. */
     transaction: z.string(),
-    channel: z.enum(['email', 'phone']),
+    channel: z.enum(addressKinds),
     expires_at: z.string(),
     /** From then on auth.start sends another code to the address. */
     resend_at: z.string(),
