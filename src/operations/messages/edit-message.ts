@@ -78,7 +78,8 @@ export const deleteMessage = defineConversationOperation({
       if (message.sender.id !== accountId) requireModerator(access, message, 'delete');
       if (message.deletedAt !== null) return null;
       const { rev, at } = await eraseMessage(tx, { conversationId: access.conversationId, seq: message.seq });
-      return { ...message, text: '', label: null, iconUrl: null, attachments: [], rev, deletedAt: at };
+      // Of what else it held nothing is shown once it is deleted (serializeMessage).
+      return { ...message, text: '', rev, deletedAt: at };
     });
   },
 });

@@ -9,7 +9,7 @@ import type { RateLimiter } from '../core/rate-limiter.ts';
 import type { Services } from '../core/services.ts';
 
 /** A message from outside, checked by its edge; `key` with its namespace. */
-export type WebhookMessage = Pick<Post, 'text' | 'label' | 'iconUrl' | 'hops' | 'attachments' | 'key' | 'bodyHash'>;
+export type WebhookMessage = Omit<Post, 'conversationId' | 'tokenHash' | 'senderId'>;
 
 /** Waits for this token's turn. Throws `token_rate_limited` when that is further away than a post may wait. */
 export async function awaitRateLimit(
@@ -61,6 +61,5 @@ async function post(
 }
 
 function postOf({ conversationId, tokenHash, accountId: senderId }: Integration, message: WebhookMessage): Post {
-  const { text, label, iconUrl, hops, attachments, key, bodyHash } = message;
-  return { conversationId, tokenHash, senderId, text, label, iconUrl, hops, attachments, key, bodyHash };
+  return { ...message, conversationId, tokenHash, senderId };
 }
