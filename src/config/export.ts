@@ -6,8 +6,9 @@ import { quote } from './edit.ts';
 import type { LoadedConfig } from './load.ts';
 import { configurationFiles, type Environment } from './tree.ts';
 import { isJson } from './google-key.ts';
-import type { SettingKey } from './schema.ts';
+import { settingEntries, type SettingKey } from './schema.ts';
 import { describeConfig, HIDDEN, type Shown, type ShownSetting } from './show.ts';
+import type { ValueType } from './value-types.ts';
 
 /** What a file of a configuration is. */
 type ConfigurationFileKind = 'configuration' | 'public-key' | 'private-key';
@@ -32,17 +33,10 @@ const MODES: Readonly<Record<ConfigurationFileKind, number>> = {
   'public-key': 0o644,
   'private-key': 0o600,
 };
-/** Keys that hold paths. */
-const PATHS: readonly SettingKey[] = [
-  'data-dir',
-  'endpoints',
-  'services.postgresql.bin-dir',
-  'services.apple.push.keys',
-  'services.apple.push.ca-file',
-  'services.file-storage.location',
-  'services.smtp.template',
-  'modules.security.server-keys',
-];
+/** Whether values of this type are paths, or hold some. */
+const holdsPath = ({ path, items, fields }: ValueType<unknown>): boolean =>
+  path || (items !== null && holdsPath(items)) || Object.values(fields ?? {}).some(({ kind }) => holdsPath(kind));
+const PATHS = new Set(settingEntries().flatMap(([key, { kind }]) => (holdsPath(kind) ? [key] : [])));
 /** Where files go that stood outside of the configuration's folder. */
 const OUTSIDE = 'outside';
 
@@ -137,7 +131,7 @@ function named<T extends { readonly path: string }>(files: readonly T[]): (T & {
 
 function render(settings: readonly ShownSetting[], folder: string): string {
   const lines = settings.map(({ key, value }) => {
-    const shown = PATHS.includes(key) ? relativeTo(folder, value) : value;
+    const shown = PATHS.has(key) ? relativeTo(folder, value) : value;
     return `${key} = ${format(shown, placeholder(key))}\n`;
   });
   return [
