@@ -14,7 +14,7 @@ type Payload<Event extends BroadcastEvent> = Parameters<BusEvents[Event]>[0];
 
 /** How an event is written: a letter, then its items with commas between. */
 interface EventCodec<Event extends BroadcastEvent> {
-  readonly emailTemplate: string;
+  readonly letter: string;
   readonly encode: (payload: Payload<Event>) => readonly string[];
   readonly decode: (items: readonly string[]) => Payload<Event>;
 }
@@ -28,33 +28,33 @@ const memberships = (items: readonly string[]): Membership[] =>
 
 const codecs: { readonly [Event in Exclude<BroadcastEvent, 'ephemeral' | 'leasesChanged'>]: EventCodec<Event> } = {
   messagesCommitted: {
-    emailTemplate: 'a',
+    letter: 'a',
     encode: (heads) => [...heads].map(([id, seq]) => `${id}:${seq}`),
     decode: (items) => new Map(items.map((item) => numbers(item) as [ConversationId, Seq])),
   },
   conversationsChanged: {
-    emailTemplate: 'r',
+    letter: 'r',
     encode: (ids) => ids.map(String),
     decode: (items) => items.map(Number) as ConversationId[],
   },
   hooksChanged: {
-    emailTemplate: 'h',
+    letter: 'h',
     encode: (ids) => ids.map(String),
     decode: (items) => items.map(Number) as ConversationId[],
   },
-  tokensRevoked: { emailTemplate: 't', encode: (hashes) => hashes, decode: (items) => items },
+  tokensRevoked: { letter: 't', encode: (hashes) => hashes, decode: (items) => items },
   membersChanged: {
-    emailTemplate: 'm',
+    letter: 'm',
     encode: (members) => members.map(({ conversationId, accountId }) => `${conversationId}:${accountId}`),
     decode: memberships,
   },
   sessionsEnded: {
-    emailTemplate: 's',
+    letter: 's',
     encode: (ids) => ids.map(String),
     decode: (items) => items.map(Number) as SessionId[],
   },
   accountsChanged: {
-    emailTemplate: 'u',
+    letter: 'u',
     encode: (ids) => ids.map(String),
     decode: (items) => items.map(Number) as AccountId[],
   },
@@ -63,7 +63,7 @@ const codecs: { readonly [Event in Exclude<BroadcastEvent, 'ephemeral' | 'leases
 const ephemeralLetters = { typing: 'y', presence: 'p', read: 'd' } as const;
 
 function isEphemeral(notification: string): boolean {
-  return Object.values(ephemeralLetters).some((emailTemplate) => notification.startsWith(emailTemplate));
+  return Object.values(ephemeralLetters).some((letter) => notification.startsWith(letter));
 }
 
 function encodeEphemeral(signal: EphemeralEvent): string {
@@ -72,11 +72,11 @@ function encodeEphemeral(signal: EphemeralEvent): string {
   return signal.kind === 'typing' ? `y${member}` : `d${member}:${signal.seq}`;
 }
 
-function decodeEphemeral(emailTemplate: string, item: string): EphemeralEvent {
+function decodeEphemeral(letter: string, item: string): EphemeralEvent {
   const [first, second, third] = numbers(item) as [number, number, number];
-  if (emailTemplate === 'p') return { kind: 'presence', accountId: first as AccountId, online: second === 1 };
+  if (letter === 'p') return { kind: 'presence', accountId: first as AccountId, online: second === 1 };
   const member = { conversationId: first as ConversationId, accountId: second as AccountId };
-  return emailTemplate === 'y' ? { kind: 'typing', ...member } : { kind: 'read', ...member, seq: third as Seq };
+  return letter === 'y' ? { kind: 'typing', ...member } : { kind: 'read', ...member, seq: third as Seq };
 }
 
 /** Words that wait to be told to the other nodes; they are told together. */
@@ -108,14 +108,14 @@ export class NotificationBatch {
       this.#recount();
     } else {
       const codec = codecs[event as keyof typeof codecs] as unknown as EventCodec<Event>;
-      this.#put(codec.emailTemplate, codec.encode(payload));
+      this.#put(codec.letter, codec.encode(payload));
     }
     if (this.#count > MAX_ITEMS) this.#overflow();
   }
 
   /** `<word>;<word>` for a notification, or `*`. */
   encode(maxBytes: number): string {
-    const notifications = [...this.#items].map(([emailTemplate, items]) => `${emailTemplate}${[...items].join(',')}`);
+    const notifications = [...this.#items].map(([letter, items]) => `${letter}${[...items].join(',')}`);
     const reliable = notifications.filter((word) => !isEphemeral(word));
     if (this.#heads.size > 0) reliable.unshift(`a${codecs.messagesCommitted.encode(this.#heads).join(',')}`);
     if (this.#leasesChanged) reliable.push('l');
@@ -128,14 +128,14 @@ export class NotificationBatch {
     }, text);
   }
 
-  #put(emailTemplate: string, items: readonly string[]): void {
-    const set = this.#items.get(emailTemplate) ?? new Set();
+  #put(letter: string, items: readonly string[]): void {
+    const set = this.#items.get(letter) ?? new Set();
     // Again at the end: of two words about one thing the later one has to be heard last.
     for (const item of items) {
       set.delete(item);
       set.add(item);
     }
-    this.#items.set(emailTemplate, set);
+    this.#items.set(letter, set);
     this.#recount();
   }
 
@@ -156,18 +156,18 @@ export class NotificationBatch {
 /** Says a word of another node to this one's listeners; false when it is none of these. */
 export function dispatchNotification(
   local: Pick<Bus, 'publish'>,
-  emailTemplate: string | undefined,
+  letter: string | undefined,
   items: readonly string[],
 ): boolean {
-  if (emailTemplate === 'l') {
+  if (letter === 'l') {
     local.publish('leasesChanged', undefined);
     return true;
   }
-  if (Object.values(ephemeralLetters).some((each) => each === emailTemplate)) {
-    for (const item of items) local.publish('ephemeral', decodeEphemeral(emailTemplate!, item));
+  if (Object.values(ephemeralLetters).some((each) => each === letter)) {
+    for (const item of items) local.publish('ephemeral', decodeEphemeral(letter!, item));
     return true;
   }
-  const found = Object.entries(codecs).find(([, codec]) => codec.emailTemplate === emailTemplate);
+  const found = Object.entries(codecs).find(([, codec]) => codec.letter === letter);
   if (found === undefined) return false;
   const [event, codec] = found as [BroadcastEvent, EventCodec<BroadcastEvent>];
   local.publish(event, codec.decode(items));

@@ -120,8 +120,8 @@ function decodeValue(encoded: string): string {
 function hexDigit(byte: number | undefined): number {
   if (byte === undefined) return -1;
   if (byte >= 0x30 && byte <= 0x39) return byte - 0x30;
-  const emailTemplate = byte | 0x20;
-  return emailTemplate >= 0x61 && emailTemplate <= 0x66 ? emailTemplate - 0x57 : -1;
+  const lower = byte | 0x20;
+  return lower >= 0x61 && lower <= 0x66 ? lower - 0x57 : -1;
 }
 
 /** A byte order mark is dropped; what is not valid in its charset is refused instead of being stored garbled. */

@@ -20,9 +20,7 @@ function ask(method: string, path: string, body?: string): Promise<WireResponse>
 }
 
 const changeCase = (token: string): string =>
-  token.replace(/[a-z]/i, (emailTemplate) =>
-    emailTemplate === emailTemplate.toLowerCase() ? emailTemplate.toUpperCase() : emailTemplate.toLowerCase(),
-  );
+  token.replace(/[a-z]/i, (letter) => (letter === letter.toLowerCase() ? letter.toUpperCase() : letter.toLowerCase()));
 
 /** Paths of one segment that are no token of this server. */
 const wrongTokens = (): [string, string][] => [

@@ -64,8 +64,8 @@ describe('the time of a request', () => {
   test('does not end an upload whose bytes flow, and all others as ever', async () => {
     await start({ http: { requestTimeoutMs: 600 } });
     const wire = await openUpload(5);
-    for (const emailTemplate of 'hell') {
-      wire.write(emailTemplate);
+    for (const letter of 'hell') {
+      wire.write(letter);
       await wait(700);
     }
     wire.write('o');

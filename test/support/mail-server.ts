@@ -78,8 +78,8 @@ export class TestMailServer {
   /** The newest letter to somebody, as soon as it is there. */
   async letterTo(address: string): Promise<ReceivedLetter> {
     for (;;) {
-      const emailTemplate = this.letters.findLast(({ to }) => to.includes(address));
-      if (emailTemplate !== undefined) return emailTemplate;
+      const letter = this.letters.findLast(({ to }) => to.includes(address));
+      if (letter !== undefined) return letter;
       await new Promise<void>((resolve) => this.#waiting.add(resolve));
     }
   }

@@ -146,14 +146,14 @@ export class Cursor {
 
   #escape(): string {
     const start = this.offset;
-    const emailTemplate = this.text.charAt(start + 1);
-    const plain = ESCAPES.get(emailTemplate);
+    const escaped = this.text.charAt(start + 1);
+    const plain = ESCAPES.get(escaped);
     this.offset += 2;
     if (plain !== undefined) return plain;
-    if (emailTemplate !== 'u') {
+    if (escaped !== 'u') {
       this.fail(
         (quote) =>
-          `Found the escape '\\${quote(emailTemplate)}'; expected one of \\" \\\\ \\/ \\b \\f \\n \\r \\t \\u. A backslash is written \\\\.`,
+          `Found the escape '\\${quote(escaped)}'; expected one of \\" \\\\ \\/ \\b \\f \\n \\r \\t \\u. A backslash is written \\\\.`,
         start,
       );
     }

@@ -53,20 +53,13 @@ function measure(value: Value, units: ReadonlyMap<string, number>): number | nul
 }
 
 function powersOfTen(prefix: string, index: number): [string, number][] {
-  const emailTemplate = prefix.charAt(0).toUpperCase();
-  const names = [`${emailTemplate}B`, `${prefix}byte`, `${prefix}bytes`, ...(index === 0 ? ['kB'] : [])];
+  const initial = prefix.charAt(0).toUpperCase();
+  const names = [`${initial}B`, `${prefix}byte`, `${prefix}bytes`, ...(index === 0 ? ['kB'] : [])];
   return names.map((name) => [name, 1000 ** (index + 1)]);
 }
 
 function powersOfTwo(prefix: string, index: number): [string, number][] {
-  const emailTemplate = prefix.charAt(0).toUpperCase();
-  const names = [
-    emailTemplate,
-    emailTemplate.toLowerCase(),
-    `${emailTemplate}i`,
-    `${emailTemplate}iB`,
-    `${prefix}byte`,
-    `${prefix}bytes`,
-  ];
+  const initial = prefix.charAt(0).toUpperCase();
+  const names = [initial, initial.toLowerCase(), `${initial}i`, `${initial}iB`, `${prefix}byte`, `${prefix}bytes`];
   return names.map((name) => [name, 1024 ** (index + 1)]);
 }

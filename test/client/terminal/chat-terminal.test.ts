@@ -59,11 +59,11 @@ test('somebody new signs up with a code from a letter, after a wrong one and a n
   const address = ['--address', 'carol@example.org', '--server', server.liveUrl];
   const terminal = open('carol', 'sign-in', ...address);
   await terminal.shows('The code:');
-  const [emailTemplate] = await eventually(
+  const [letter] = await eventually(
     () => mail.letters,
     ({ length }) => length === 1,
   );
-  const code = /\b\d{6}\b/.exec(emailTemplate!.mail.text ?? '')![0];
+  const code = /\b\d{6}\b/.exec(letter!.mail.text ?? '')![0];
   terminal.type(`${code === '000000' ? '000001' : '000000'}\r`);
   await terminal.shows('This is not the code');
   terminal.type(`${code}\r`);
