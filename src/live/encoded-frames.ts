@@ -11,6 +11,19 @@ interface FrameBytes {
   readonly ends: Uint32Array;
 }
 
+/** How a text becomes a frame. */
+interface FrameFormat {
+  /** Bytes of a frame besides its text of so many bytes. */
+  readonly overhead: (length: number) => number;
+  /** Writes a frame and returns where it ends. */
+  readonly write: (target: Buffer, at: number, part: { text: string; length: number }) => number;
+}
+
+const FORMATS: Readonly<Record<Transport, FrameFormat>> = {
+  websocket: { overhead: frameOverhead, write: writeFrame },
+  tcp: { overhead: () => 1, write: writeLine },
+};
+
 /**
  * Texts for many clients, made into bytes once for each kind of connection: what a server sends on WebSocket is not
  * masked, so that the same bytes are right for everybody.
@@ -18,8 +31,7 @@ interface FrameBytes {
 export class EncodedFrames {
   readonly count: number;
   readonly #texts: readonly string[];
-  #websocket: FrameBytes | null = null;
-  #tcp: FrameBytes | null = null;
+  readonly #encoded: Partial<Record<Transport, FrameBytes>> = {};
 
   constructor(texts: readonly string[]) {
     this.#texts = texts;
@@ -28,26 +40,12 @@ export class EncodedFrames {
 
   /** The frames of a kind but for the first `skip`. */
   bytes(kind: Transport, skip: number): Buffer {
-    const { bytes, ends } = kind === 'websocket' ? this.#asWebsocket() : this.#asTcp();
+    const { bytes, ends } = (this.#encoded[kind] ??= encode(this.#texts, FORMATS[kind]));
     return skip === 0 ? bytes : bytes.subarray(ends[skip - 1]);
-  }
-
-  #asWebsocket(): FrameBytes {
-    this.#websocket ??= encode(this.#texts, frameOverhead, writeFrame);
-    return this.#websocket;
-  }
-
-  #asTcp(): FrameBytes {
-    this.#tcp ??= encode(this.#texts, () => 1, writeLine);
-    return this.#tcp;
   }
 }
 
-function encode(
-  texts: readonly string[],
-  overhead: (length: number) => number,
-  write: (target: Buffer, at: number, part: { text: string; length: number }) => number,
-): FrameBytes {
+function encode(texts: readonly string[], { overhead, write }: FrameFormat): FrameBytes {
   const lengths = texts.map((text) => Buffer.byteLength(text));
   const total = lengths.reduce((sum, length) => sum + length + overhead(length), 0);
   // Not out of the shared pool, which a kept slice would hold as a whole.

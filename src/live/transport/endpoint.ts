@@ -9,7 +9,7 @@ import { listen } from '../../listen.ts';
 import { sourceKey, type SourceKey } from '../../model/source-key.ts';
 import { ANONYMOUS_FRAME_BYTES } from '../../operations/core/input-limits.ts';
 import type { LiveSessions } from '../live-sessions.ts';
-import { transportSchemes } from '../../model/transport.ts';
+import { transportSchemes, type Transport } from '../../model/transport.ts';
 import type { TrustedProxies } from '../../model/trusted-proxies.ts';
 import { TcpConnection } from './tcp-connection.ts';
 import type { WebSocketUpgrades } from './websocket-upgrades.ts';
@@ -40,7 +40,11 @@ export class Endpoint {
     this.#endpoint = endpoint;
     this.#name = deps.name;
     this.#deps = deps;
-    this.#server = endpoint.type === 'tcp' ? this.#tcpServer(tls) : this.#webSocketServer(tls);
+    const servers: Readonly<Record<Transport, () => Server>> = {
+      websocket: () => this.#webSocketServer(tls),
+      tcp: () => this.#tcpServer(tls),
+    };
+    this.#server = servers[endpoint.type]();
   }
 
   /** As clients on this machine write it; once started. */
