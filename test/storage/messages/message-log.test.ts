@@ -4,7 +4,7 @@ import type { Database } from '../../../src/storage/database.ts';
 import { DatabaseUnavailableError } from '../../../src/storage/db/database-error.ts';
 import { replaceToken } from '../../../src/storage/groups/integrations.ts';
 import { IntakeFullError, MessageLog, PoisonMessageError } from '../../../src/storage/messages/message-log.ts';
-import type { Posted } from '../../../src/storage/messages/write-posts.ts';
+import type { Post, Posted } from '../../../src/storage/messages/write-posts.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import {
   keyedPost,
@@ -84,9 +84,13 @@ describe('MessageLog', () => {
 
   test('awkward texts, labels and icons come back as they were', async () => {
     const [group] = await makeGroups(test1, 1);
-    await Promise.all(AWKWARD.map((text) => log.append(post(group!, text, { label: text, iconUrl: text, hops: 2 }))));
+    const given = (text: string): Partial<Post> => ({ label: text, iconUrl: text, hops: 2 });
+    await Promise.all(AWKWARD.map((text) => log.append(post(group!, text, given(text)))));
+    // Posts with a key are written by another statement.
+    const keyed = (text: string): Partial<Post> => ({ ...given(text), key: `key of ${text}`, bodyHash: '-' });
+    await Promise.all(AWKWARD.map((text) => log.append(post(group!, text, keyed(text)))));
     const rows = await test1.query((sql) => sql`select text, label, icon_url, hops from message order by seq`);
-    expect([...rows]).toEqual(AWKWARD.map((text) => ({ text, label: text, icon_url: text, hops: 2 })));
+    expect([...rows]).toEqual([...AWKWARD, ...AWKWARD].map((text) => ({ text, label: text, icon_url: text, hops: 2 })));
   });
 
   test('posts of one turn of the event loop share a commit', async () => {
