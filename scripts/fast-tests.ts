@@ -29,7 +29,7 @@ function importsOf(file: string): string[] {
 
 /**
  * The tests that start no process and no server, in the order of their names: neither they nor the files of test/,
- * scripts/, faults/ and packages/ that they import name a module that could, and they import no such file of src/
+ * scripts/, faults/ and packages/ that they import name a module that could, and they import no such file of src/ or client/
  * themselves. The rule is judged again at run time (test/run/no-processes.ts).
  */
 export function fastTests(): string[] {

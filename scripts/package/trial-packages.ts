@@ -40,6 +40,7 @@ const QUICK_LEVEL = '1';
 /** All that goes into a package. */
 const SOURCES = [
   'src',
+  'client',
   'packages',
   'scripts/package',
   'debian',

@@ -1,4 +1,4 @@
-import { allowance, endpoint, host, httpAddress, listenHost, origin, proxy } from './address.ts';
+import { allowedTarget, endpoint, host, httpAddress, listenHost, origin, proxy } from './address.ts';
 import type { Config, LogLevel, PushContent, Registration, S3Downloads, SmtpTls } from './config.ts';
 import { activationProviders } from '../model/proof-address.ts';
 import { transports, type Transport } from '../model/transport.ts';
@@ -180,7 +180,7 @@ export const SCHEMA = {
     text('an e-mail address, with a name before it in front of <> if wanted', { min: 3, max: 320, pattern: /@/ }),
   ),
   'services.smtp.template': optional(location('the path of a text file')),
-  'activation.providers': preset(
+  'activation.providers': defaulted(
     list('a list of providers', choice(activationProviders), { max: activationProviders.length }),
   ),
   'services.google.push.keys': optional(list('a list of objects', pushKey, { max: 100 })),

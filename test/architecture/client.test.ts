@@ -1,7 +1,7 @@
 import { join, relative } from 'node:path';
 import { afterAll, describe, expect, test } from '@jest/globals';
 import { build, stop } from 'esbuild';
-import { client, importGraph, packagesOf, root, sourceFiles, src } from './source-graph.ts';
+import { client, importGraph, modulesOf, root, sourceFiles, src } from './source-graph.ts';
 
 /** What a folder of the client may import besides files: `node:` stands for all modules of Node. */
 const packages: Readonly<Record<string, readonly string[]>> = {
@@ -32,7 +32,7 @@ describe('the client', () => {
 
   test.each(Object.entries(packages))('imports in client/%s the packages %j only', (folder, allowed) => {
     const others = sourceFiles(join(client, folder)).flatMap((file) =>
-      packagesOf(file)
+      modulesOf(file)
         .filter((name) => !allowed.includes(name.replace(/^node:.*/, 'node:')))
         .map((name) => `${relative(root, file)}: ${name}`),
     );

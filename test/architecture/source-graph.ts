@@ -3,12 +3,13 @@ import { dirname, join, relative, resolve } from 'node:path';
 
 export const root = resolve(import.meta.dirname, '../..');
 export const src = join(root, 'src');
+export const client = join(root, 'client');
 /** The sources of each package, by its path: `packages/hocon`. */
 export const packages: ReadonlyMap<string, string> = new Map(
   readdirSync(join(root, 'packages')).map((name) => [`packages/${name}`, join(root, 'packages', name, 'src')]),
 );
 /** The folders of the project that hold TypeScript. */
-export const FOLDERS = ['src', 'packages', 'test', 'scripts', 'bench', 'faults'] as const;
+export const FOLDERS = ['src', 'client', 'packages', 'test', 'scripts', 'bench', 'faults'] as const;
 
 /** All files of TypeScript below a folder, absolute, sorted. */
 export function sourceFiles(folder: string): string[] {
@@ -28,7 +29,6 @@ export interface Import {
 
 const STATIC = /(?:^|\n)\s*(?:import|export)\s+(type\s+)?([^'";]*?)\s*from\s*'(\.[^']+)'/g;
 const BARE = /(?:^|\n)\s*import\s+'(\.[^']+)'/g;
-const PACKAGE = /(?:(?:^|\n)\s*(?:import|export)\s(?:[^'";]*?\sfrom\s*)?|\bimport\(\s*)'([^.'][^']*)'/g;
 const DYNAMIC = /\bimport\(\s*'(\.[^']+)'\s*\)\)?(?:\.(\w+))?/g;
 const MODULE = /(?:^|\n)\s*(?:import|export)\s+(?:[^'";]*?\sfrom\s*)?'([^.'][^']*)'|\bimport\(\s*'([^.'][^']*)'/g;
 
@@ -45,11 +45,6 @@ export function importsOf(file: string): Import[] {
       return { target: at(specifier!), names: name === undefined ? null : [name], isType: false };
     }),
   ];
-}
-
-/** The packages and modules of Node that a file imports, by the names that it gives; for their types alone, too. */
-export function packagesOf(file: string): string[] {
-  return [...readFileSync(file, 'utf8').matchAll(PACKAGE)].map(([, name]) => name!);
 }
 
 /** `{ a, type B, c as d }` names a, B and c; `* as all` names everything. */

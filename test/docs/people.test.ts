@@ -21,7 +21,7 @@ const terminals: Terminal[] = [];
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'klatch-people-'));
   main = join(folder, 'src/main.ts');
-  for (const name of ['src', 'packages', 'etc', 'package.json', 'scripts/first-run.ts']) {
+  for (const name of ['src', 'client', 'packages', 'etc', 'package.json', 'scripts/first-run.ts']) {
     await cp(join(root, name), join(folder, name), { recursive: true });
   }
   await symlink(join(root, 'node_modules'), join(folder, 'node_modules'));

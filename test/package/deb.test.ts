@@ -41,7 +41,7 @@ describe.each(['klatch', 'klatch-postgresql'] as const)('the package %s', (name)
     rmSync(folder, { recursive: true, force: true });
     mkdirSync(folder, { recursive: true });
     await mustRun('dpkg-deb', ['-R', deb, folder]);
-    const folders = ['build', 'node_modules', 'packages', 'scripts', 'src'].flatMap((each) => [
+    const folders = ['build', 'client', 'node_modules', 'packages', 'scripts', 'src'].flatMap((each) => [
       '-e',
       `${ROOT}/${each}/`,
     ]);
