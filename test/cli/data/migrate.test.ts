@@ -22,7 +22,7 @@ describe('klatch migrate', () => {
     const version = newestVersion();
     const first = await workspace.run(['migrate', '--json']);
     expect(first.code).toBe(0);
-    expect(JSON.parse(first.stdout)).toMatchObject({ version, applied: { length: version, 0: '1 initial' } });
+    expect(JSON.parse(first.stdout)).toMatchObject({ version, applied: { length: version, 0: '1 schema' } });
     expect(await database.query((sql) => schemaVersion(sql))).toBe(version);
     const second = await workspace.run(['migrate']);
     expect(second).toMatchObject({ code: 0, stdout: `Nothing to do: the database is at schema ${version}.\n` });

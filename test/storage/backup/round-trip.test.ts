@@ -1,11 +1,8 @@
-import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { AccountId, ConversationId, Seq } from '../../../src/model/ids.ts';
 import { Connection } from '../../../src/storage/db/connection.ts';
 import { MessageLog } from '../../../src/storage/messages/message-log.ts';
 import { readHistory } from '../../../src/storage/messages/messages.ts';
-import { migrate, newestVersion, readMigrations } from '../../../src/storage/db/migrate.ts';
 import { checkCanary, Sealer, WrongSecretError } from '../../../src/storage/db/sealed.ts';
 import { DatabaseInUseError } from '../../../src/storage/rotate-secret.ts';
 import { readSnapshot } from '../../../src/storage/backup/snapshot.ts';
@@ -106,26 +103,6 @@ describe('a backup', () => {
     await posting;
     await log.stop();
     expect(sizes.at(-1)).toBeGreaterThan(sizes[0]!);
-  });
-
-  test('of an older schema is loaded as that and brought up to date', async () => {
-    await source.drop();
-    source = await createTestDatabase({ empty: true });
-    await migrate(source.open().intake, { migrations: readMigrations().slice(0, 1) });
-    const [group] = await makeGroups(source, 1);
-    await makeHook(source, group!);
-    await source.query(
-      (sql) => sql`insert into delivery_retry (hook_id, seq, attempts, next_at) values (1, 9, 2, now())`,
-    );
-    const { bytes, written } = await takeBackup(source.target);
-    expect(written.header.schema).toBe(1);
-    const { migrated } = await loadBackup(target.target, bytes);
-    expect(migrated).toHaveLength(newestVersion() - 1);
-    expect(await target.query(describeSchema)).toBe(
-      await readFile(join(import.meta.dirname, '../schema.snapshot.txt'), 'utf8'),
-    );
-    const [retry] = await target.query((sql) => sql`select hook_id, seq, last_seq from delivery_retry`);
-    expect(retry).toEqual({ hook_id: 1, seq: 9, last_seq: 9 });
   });
 
   test('names the tables that are not of Klatch among what it leaves out', async () => {

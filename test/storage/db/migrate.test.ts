@@ -52,32 +52,6 @@ describe('migrate()', () => {
     expect(schema).toBe(await readFile(SNAPSHOT, 'utf8'));
   });
 
-  test('leaves a group one owner of those that the administrator had made, the one who was there first', async () => {
-    const pool = open();
-    const all = readMigrations();
-    const before = all.filter(({ version }) => version < 4);
-    await migrate(pool, { migrations: before });
-    await pool.run(async (sql) => {
-      await sql`insert into account (kind, nick, name) select 'user', 'user-' || i, 'User' from generate_series(1, 4) i`;
-      await sql`insert into conversation (kind, title) values ('group', 'Two owners'), ('group', 'One')`;
-      await sql`
-        insert into membership (conversation_id, account_id, role, joined_at) values
-          (1, 1, 'admin', '2026-01-01'), (1, 2, 'owner', '2026-01-03'), (1, 3, 'owner', '2026-01-02'),
-          (1, 4, 'owner', '2026-01-02'), (2, 2, 'owner', '2026-01-03')`;
-    });
-    await migrate(pool, { migrations: all });
-    const rows = await pool.run(
-      (sql) => sql`select conversation_id, account_id, role from membership order by conversation_id, account_id`,
-    );
-    expect(rows.map((row) => Object.values(row))).toEqual([
-      [1, 1, 'admin'],
-      [1, 2, 'admin'],
-      [1, 3, 'owner'],
-      [1, 4, 'admin'],
-      [2, 2, 'owner'],
-    ]);
-  });
-
   test('lets one of 20 that start at once do it, and the others wait', async () => {
     const applied = await Promise.all(Array.from({ length: 20 }, () => migrate(open())));
     const all = readMigrations().map(({ version, name }) => `${version} ${name}`);
