@@ -267,7 +267,7 @@ export class Server {
     const lookup = this.#lookup;
     const client = new DeliveryClient({ ...delivery, policy, lookup, userAgent: userAgent() });
     this.#keep('delivery client', () => client.stop());
-    const onSchemaTooNew = (error: Error): void => {
+    const onIncompatibleSchema = (error: Error): void => {
       this.#refusing = true;
       this.#record.fail(this.#explain(error));
       this.#failure.resolve(error);
@@ -277,7 +277,7 @@ export class Server {
     this.#pinger = pinger;
     this.#keep('pings', () => pinger.stop());
     const linkFile = createFileLinker(services.fileLinkKey, config.http.baseUri);
-    const parts = { database, bus, client, sealer, serverKeys, linkFile, node, onSchemaTooNew, log };
+    const parts = { database, bus, client, sealer, serverKeys, linkFile, node, onIncompatibleSchema, log };
     const lanes = new LaneManager({ ...parts, config: delivery });
     this.#lanes = lanes;
     this.#keep('lanes', () => lanes.stop(config.http.stopTimeoutMs), true);

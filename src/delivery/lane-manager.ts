@@ -32,7 +32,7 @@ interface LaneManagerOptions {
   /** Who we are to the lease table: the data directory's identity. */
   readonly node: string;
   /** A newer program has changed the schema: the process must stop. */
-  readonly onSchemaTooNew: (error: Error) => void;
+  readonly onIncompatibleSchema: (error: Error) => void;
   readonly log: Log;
 }
 
@@ -100,7 +100,7 @@ export class LaneManager {
         onHandover: (p) => this.#handOver(p),
         busyLanes: () => this.#busyLanes(),
         onChanged: () => options.bus.publish('leasesChanged', undefined),
-        onSchemaTooNew: options.onSchemaTooNew,
+        onIncompatibleSchema: options.onIncompatibleSchema,
       },
       log,
     });

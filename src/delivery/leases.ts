@@ -9,7 +9,8 @@ import {
 } from '../storage/hooks/leases.ts';
 import type { Sql } from '../storage/db/connection.ts';
 import { PARTITIONS } from '../storage/hooks/lanes.ts';
-import { checkSchema, newestVersion, SchemaTooNewError } from '../storage/db/migrate.ts';
+import { listMigrations } from '../storage/db/migration-files.ts';
+import { checkSchema, IncompatibleSchemaError } from '../storage/db/schema-compatibility.ts';
 import { joinNodes, leaveNodes } from '../storage/hooks/nodes.ts';
 import type { Pool } from '../storage/db/pool.ts';
 import { leastBusy, fairShare } from './partition-assignment.ts';
@@ -35,8 +36,8 @@ export interface LeaseEvents {
   readonly busyLanes: () => ReadonlyMap<number, number>;
   /** Other nodes have reason to look at the leases now. */
   readonly onChanged: () => void;
-  /** A newer program has changed the schema: this process must not go on. */
-  readonly onSchemaTooNew: (error: SchemaTooNewError) => void;
+  /** Another program has changed the schema: this process must end. */
+  readonly onIncompatibleSchema: (error: IncompatibleSchemaError) => void;
 }
 
 /** What a round found in the database. */
@@ -65,7 +66,7 @@ export class Leases {
   readonly #handingOver = new Set<number>();
   /** Of those, which are free of anything under way. */
   readonly #drained = new Set<number>();
-  readonly #newestSchema = newestVersion();
+  readonly #migrations = listMigrations();
   #validUntil = { monotonic: 0, wall: 0 };
   #nodes = 1;
   #timer: NodeJS.Timeout | null = null;
@@ -156,7 +157,7 @@ export class Leases {
       // Nobody else has a lease for less than the rest of its time between two renewals unless it ended.
       if (round.nextExpiryMs !== null) next = Math.min(next, Math.max(round.nextExpiryMs, 0) + DEBOUNCE_MS);
     } catch (error) {
-      if (error instanceof SchemaTooNewError) this.#events.onSchemaTooNew(error);
+      if (error instanceof IncompatibleSchemaError) this.#events.onIncompatibleSchema(error);
       this.#log.warn('the leases of the lanes cannot be renewed', { error });
       next = RENEW_MS / 3;
     }
@@ -165,7 +166,7 @@ export class Leases {
   }
 
   async #runRound(sql: Sql): Promise<Round> {
-    await checkSchema(sql, this.#newestSchema);
+    await checkSchema(sql, this.#migrations);
     const share = await this.#share(sql);
     const released = this.#withEpochs([...this.#drained]);
     if (released.length > 0) await releasePartitions(sql, this.#holder, released);

@@ -6,7 +6,7 @@ import { EmbeddedError } from '../storage/embedded/embedded-error.ts';
 import { inspectEmbedded } from '../storage/embedded/inspection.ts';
 import { reportPush, type PushReport } from '../storage/push/device-report.ts';
 import { reportHooks, type HookReport } from '../storage/hooks/hook-report.ts';
-import { newestVersion } from '../storage/db/migrate.ts';
+import { newestVersion } from '../storage/db/migration-files.ts';
 import { externalTarget } from '../storage/open-database.ts';
 import { Sealer } from '../storage/db/sealed.ts';
 import { evaluateDatabase, evaluateStart } from './database.ts';
@@ -68,7 +68,7 @@ async function ask(target: ConnectionTarget, config: Config, serverRuns: boolean
   const report = await reportDatabase(target, { sealer: new Sealer(config.secret), timeoutMs: TIMEOUT_MS });
   const expected = { config, newest, serverRuns };
   const judged = { verdicts: evaluateDatabase(report, expected), blockedBy: evaluateStart(report, expected), report };
-  if (report.schema === 0 || report.schema > newest) return { ...judged, hooks: null, push: null };
+  if (report.schema === 0 || report.schemaMismatch !== null) return { ...judged, hooks: null, push: null };
   const bounds = { hosts: MAX_HOSTS + 1, failing: MAX_FAILING, removedDays: REMOVED_DAYS, timeoutMs: TIMEOUT_MS };
   const hooks = await reportHooks(target, bounds);
   const push =

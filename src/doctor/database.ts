@@ -47,9 +47,9 @@ function judgeVersions(report: DatabaseReport, { newest, serverRuns }: Expectati
   if (report.versionNumber < OLDEST) {
     found.push(error(`PostgreSQL ${report.version} is too old`, 'Klatch needs PostgreSQL 11 or newer: upgrade it.'));
   }
-  if (report.schema > newest) {
-    const what = `the database is at schema ${report.schema} and this Klatch knows ${newest}`;
-    found.push(error(what, 'Start the newer Klatch again, or restore a backup made before the upgrade.'));
+  if (report.schemaMismatch !== null) {
+    const { found: what, remedy } = report.schemaMismatch;
+    found.push(error(what, `${remedy.slice(0, 1).toUpperCase()}${remedy.slice(1)}.`));
   } else if (report.schema < newest && serverRuns) {
     const what = `the database is at schema ${report.schema} and this Klatch knows ${newest}`;
     found.push(warning(what, 'Restart the server: the start brings the database up to date.'));

@@ -24,7 +24,7 @@ interface PresentCauses {
 const ADVICE: ReadonlyMap<number | null, string> = new Map([
   [69, 'Put the database right, then start the server; docs/operations.md has what to do about each reason.'],
   [73, 'Put right what the reason names, as the user of the server, then start it.'],
-  [76, 'Start the newer Klatch again, or restore a backup made before the upgrade.'],
+  [76, 'Start the newer Klatch again, or do what the reason says.'],
   [77, 'Put the old value of `secret` back into server.conf, or move the database with "klatch keys rotate-secret".'],
 ]);
 

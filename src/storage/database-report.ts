@@ -1,6 +1,8 @@
 import type { ConnectionTarget, Transaction } from './db/connection.ts';
-import { BACKUP_SESSION, schemaVersion } from './db/migrate.ts';
+import { BACKUP_SESSION } from './db/migrate.ts';
+import { listMigrations } from './db/migration-files.ts';
 import { readOnly } from './db/read-only.ts';
+import { findSchemaMismatch, readAppliedMigrations, type SchemaMismatch } from './db/schema-compatibility.ts';
 import { opensCanary, type Sealer } from './db/sealed.ts';
 
 /** What a person who looks after the database wants to know; nothing in it is of users. */
@@ -22,6 +24,8 @@ export interface DatabaseReport {
   readonly connectionsOfKlatch: number;
   /** The schema's number; 0: no Klatch has worked on it yet. */
   readonly schema: number;
+  /** Why this program cannot use that schema; null: it can. */
+  readonly schemaMismatch: SchemaMismatch | null;
   /** Whether `secret` opens what is sealed in it; null: nothing is. */
   readonly secretFits: boolean | null;
   /** By how much its clock is ahead of ours. */
@@ -37,7 +41,7 @@ export interface DatabaseReport {
 /** Old rows cannot be removed while a transaction that might see them is open. */
 export const LONG_TRANSACTION_S = 300;
 
-type Row = Omit<DatabaseReport, 'schema' | 'secretFits' | 'clockAheadMs'>;
+type Row = Omit<DatabaseReport, 'schema' | 'schemaMismatch' | 'secretFits' | 'clockAheadMs'>;
 
 /**
  * Looks at a database over a connection of its own, in a transaction that can change nothing. Rejects with
@@ -49,10 +53,12 @@ export async function reportDatabase(
 ): Promise<DatabaseReport> {
   return readOnly(target, options.timeoutMs, async (tx) => {
     const row = await readRow(tx, options.longTransactionS ?? LONG_TRANSACTION_S);
-    const schema = row.versionNumber < 110_000 ? 0 : await schemaVersion(tx);
+    const applied = row.versionNumber < 110_000 ? [] : await readAppliedMigrations(tx);
+    const schema = applied.at(-1)?.version ?? 0;
     return {
       ...row,
       schema,
+      schemaMismatch: findSchemaMismatch(applied, listMigrations()),
       secretFits: schema === 0 ? null : await opensCanary(tx, options.sealer),
       clockAheadMs: await clockAheadMs(tx),
     };

@@ -31,7 +31,7 @@ interface OpenDatabaseOptions {
 
 /**
  * Reaches the configured database, or starts the embedded one; brings its schema up to date and checks the secret.
- * Rejects with EmbeddedError, DatabaseUnavailableError, DatabaseTooOldError, DatabaseUnsafeError, SchemaTooNewError or WrongSecretError.
+ * Rejects with EmbeddedError, DatabaseUnavailableError, DatabaseTooOldError, DatabaseUnsafeError, IncompatibleSchemaError or WrongSecretError.
  */
 export async function openDatabase(config: Config, options: OpenDatabaseOptions): Promise<OpenDatabase> {
   const { sealer, log, onConnecting, isCancelled = () => false } = options;

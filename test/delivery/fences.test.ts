@@ -44,7 +44,7 @@ const QUIET: LeaseEvents = {
   onHandover: (partitions) => new Map(partitions.map((partition) => [partition, Promise.resolve()])),
   busyLanes: () => new Map(),
   onChanged: () => {},
-  onSchemaTooNew: () => {},
+  onIncompatibleSchema: () => {},
 };
 
 async function openLeases(database: TestDatabase): Promise<Leases> {

@@ -82,7 +82,7 @@ describe('docs/operations.md', () => {
     ConfigNotFoundError: 'There is no configuration file',
     DataDirLockedError: 'is in use by another Klatch process',
     DatabaseInUseError: 'uses this database. Stop it first',
-    SchemaTooNewError: 'and this Klatch knows',
+    IncompatibleSchemaError: 'and this Klatch knows',
     MigrationFailedError: 'nothing was changed, the database is at schema',
     WrongSecretError: 'secret differs from the one this database was made with',
     ControlFolderError: 'The control socket of the data directory',

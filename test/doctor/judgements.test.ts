@@ -126,12 +126,14 @@ describe('the database', () => {
     connectionsTaken: 6,
     connectionsOfKlatch: 5,
     schema: 1,
+    schemaMismatch: null,
     secretFits: true,
     clockAheadMs: 0,
     longTransactions: 0,
     waitingLocks: 0,
     blockers: [],
   };
+  const another = { kind: 'other', found: 'another made it', remedy: 'use that' } as const;
   const judge = (changes: Partial<DatabaseReport>, serverRuns = false) =>
     evaluateDatabase({ ...good, ...changes }, { config: configOf(), newest: 1, serverRuns });
 
@@ -143,7 +145,7 @@ describe('the database', () => {
 
   test.each([
     ['too old', { versionNumber: 100_023, version: '10.23' }, /10\.23 is too old/],
-    ['of a newer Klatch', { schema: 2 }, /at schema 2 and this Klatch knows 1/],
+    ['of another program', { schemaMismatch: another }, /^another made it$/],
     ['in another encoding', { encoding: 'LATIN1' }, /encoding is LATIN1/],
     ['of another secret', { secretFits: false }, /^secret differs/],
     ['without fsync', { fsync: 'off' }, /^fsync is off/],

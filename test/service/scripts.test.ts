@@ -95,8 +95,8 @@ test('a failed upgrade is told by the words that the program has for it', () => 
 describe('the unit', () => {
   test('is restarted on no status that a restart cannot mend', () => {
     const statuses = /^RestartPreventExitStatus=(.*)$/m.exec(unit)![1]!.split(' ').map(Number);
-    const { usage, schemaTooNew, notPermitted, notConfigured } = exitCodes;
-    expect(statuses).toEqual([usage, schemaTooNew, notPermitted, notConfigured]);
+    const { usage, incompatibleSchema, notPermitted, notConfigured } = exitCodes;
+    expect(statuses).toEqual([usage, incompatibleSchema, notPermitted, notConfigured]);
   });
 
   test('is closed as far as it goes: an exposure of 2.0 or better, and known to systemd', () => {

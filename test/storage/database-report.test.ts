@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { reportDatabase } from '../../src/storage/database-report.ts';
-import { newestVersion } from '../../src/storage/db/migrate.ts';
+import { newestVersion } from '../../src/storage/db/migration-files.ts';
 import { reportHooks } from '../../src/storage/hooks/hook-report.ts';
 import { readOnly } from '../../src/storage/db/read-only.ts';
 import { checkCanary, Sealer } from '../../src/storage/db/sealed.ts';
@@ -30,6 +30,7 @@ describe('the report about a database', () => {
       fsync: 'off',
       fullPageWrites: 'off',
       schema: newestVersion(),
+      schemaMismatch: null,
       secretFits: null,
       longTransactions: 0,
       waitingLocks: 0,

@@ -19,8 +19,8 @@ export const exitCodes = {
   outputLost: 74,
   /** Another process uses the data directory, or the database that must be at rest (EX_TEMPFAIL). */
   dataDirInUse: 75,
-  /** The database was made by a newer program (EX_PROTOCOL). */
-  schemaTooNew: 76,
+  /** A newer Klatch made the database, or a program whose schema this one cannot read (EX_PROTOCOL). */
+  incompatibleSchema: 76,
   /**
    * The secret does not open this database, the user may not speak to the running server, another user may have made
    * the folder of its control socket, or root would be the service by hand (EX_NOPERM).
@@ -42,7 +42,7 @@ export const exitCodeMeanings: Readonly<Record<ExitCode, string>> = {
   73: 'the port, a file or a folder cannot be used',
   74: 'standard output was closed',
   75: 'another Klatch uses the data directory, or the database that is to be resealed',
-  76: 'the database was made by a newer Klatch',
+  76: 'a newer Klatch made the database, or a build whose schema this one cannot read',
   77: '`secret` is not the one of this database, the control socket is closed to this user or in a folder that another user controls, root may not serve with `/etc/klatch`, or only root may make a local database',
   78: 'not configured, or the configuration is wrong',
 };

@@ -5,7 +5,8 @@ import { ControlFolderError } from '../../data-dir/control-socket-path.ts';
 import { DataDirError, DataDirLockedError } from '../../data-dir/lock.ts';
 import { DatabaseUnavailableError, CommitUnknownError } from '../../storage/db/database-error.ts';
 import { EmbeddedError } from '../../storage/embedded/embedded-error.ts';
-import { MigrationFailedError, SchemaTooNewError } from '../../storage/db/migrate.ts';
+import { MigrationFailedError } from '../../storage/db/migrate.ts';
+import { IncompatibleSchemaError } from '../../storage/db/schema-compatibility.ts';
 import { DatabaseInUseError } from '../../storage/rotate-secret.ts';
 import { WrongSecretError } from '../../storage/db/sealed.ts';
 import { DatabaseTooOldError, DatabaseUnsafeError } from '../../storage/db/server-version.ts';
@@ -19,7 +20,7 @@ type ErrorClass = abstract new (...args: never[]) => Error;
 export const expectedFailures: readonly (readonly [ExitCode, readonly ErrorClass[]])[] = [
   [exitCodes.notConfigured, [NotConfiguredError, ConfigError, ConfigNotFoundError]],
   [exitCodes.dataDirInUse, [DataDirLockedError, DatabaseInUseError]],
-  [exitCodes.schemaTooNew, [SchemaTooNewError]],
+  [exitCodes.incompatibleSchema, [IncompatibleSchemaError]],
   [exitCodes.notPermitted, [WrongSecretError, ControlFolderError]],
   [
     exitCodes.unavailable,

@@ -4,7 +4,7 @@ import { loadConfig } from '../../config/load.ts';
 import { findConfigFile } from '../../config/tree.ts';
 import { silentLog } from '../../log.ts';
 import { DataDirLock } from '../../data-dir/lock.ts';
-import { newestVersion } from '../../storage/db/migrate.ts';
+import { newestVersion } from '../../storage/db/migration-files.ts';
 import { openDatabase } from '../../storage/open-database.ts';
 import { Sealer } from '../../storage/db/sealed.ts';
 import { type CommandContext, print, printError, printJson } from '../core/context.ts';

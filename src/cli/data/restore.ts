@@ -7,8 +7,8 @@ import type { Config } from '../../config/config.ts';
 import { placeConfiguration } from '../../config/export.ts';
 import { loadConfig } from '../../config/load.ts';
 import { findConfigFile } from '../../config/tree.ts';
-import type { BackupHeader } from '../../storage/backup/format.ts';
-import { loadDatabase, type Loaded } from '../../storage/backup/load.ts';
+import { BackupError, type BackupHeader } from '../../storage/backup/format.ts';
+import { checkBackupSchema, loadDatabase, type Loaded } from '../../storage/backup/load.ts';
 import { connectForLoading } from '../../storage/backup/connect.ts';
 import { readBackup, type ReadBackupResult } from '../../storage/backup/read.ts';
 import { Sealer } from '../../storage/db/sealed.ts';
@@ -81,7 +81,19 @@ function contentLines({ header, manifest }: ReadBackupResult): string[] {
     ),
     '',
     'It is whole.',
+    ...schemaProblem(header),
   ];
+}
+
+/** The sentence of a refused load; a whole backup can still be one that this program cannot load. */
+function schemaProblem(header: BackupHeader): string[] {
+  try {
+    checkBackupSchema(header);
+    return [];
+  } catch (error) {
+    if (error instanceof BackupError) return [error.message];
+    throw error;
+  }
 }
 
 async function restoreConfiguration(context: CommandContext, file: string, options: RestoreOptions): Promise<void> {
@@ -180,7 +192,7 @@ async function load(
   try {
     // A file is read twice: what is wrong with it is told as that, before anything is done. A pipe can be read but once,
     // and is checked while it is loaded.
-    if (!source.isPipe) await readBackup(source.read(), {});
+    if (!source.isPipe) await readBackup(source.read(), { header: (header) => checkBackupSchema(header) });
     dropPrivileges(config.dataDir);
     return await loadFrom(context, source, { config, signal });
   } finally {

@@ -2,7 +2,9 @@ import { finished } from 'node:stream/promises';
 import type { Writable } from 'node:stream';
 import { Connection, explainLoss, type ConnectionTarget, type Transaction } from '../db/connection.ts';
 import { sqlState } from '../db/database-error.ts';
-import { applyMigrations, readMigrations } from '../db/migrate.ts';
+import { applyMigrations } from '../db/migrate.ts';
+import { listMigrations, readMigrations, type Migration, type MigrationId } from '../db/migration-files.ts';
+import { findSchemaMismatch } from '../db/schema-compatibility.ts';
 import { excludeServers } from '../rotate-secret.ts';
 import { ensureAttemptDay } from '../retention/retention.ts';
 import { fitsCanary, opensCanary, WrongSecretError, type Sealer } from '../db/sealed.ts';
@@ -23,6 +25,8 @@ interface LoadOptions {
   /** Ends it early, with its reason. */
   readonly signal?: AbortSignal;
   readonly stallMs?: number;
+  /** Those of the program if not given. */
+  readonly migrations?: readonly Migration[];
 }
 
 /** What was loaded. */
@@ -84,6 +88,7 @@ class Load {
   readonly #tx: Transaction;
   readonly #watch: StallDetector;
   readonly #options: LoadOptions;
+  readonly #migrations: readonly Migration[];
   readonly #loaded = new Map<string, number>();
   #source: Source | null = null;
   #rows = 0;
@@ -93,6 +98,7 @@ class Load {
     this.#tx = tx;
     this.#watch = watch;
     this.#options = options;
+    this.#migrations = options.migrations ?? readMigrations();
   }
 
   /** Makes the schema that the rows come from, after everything that can be refused at once was looked at. */
@@ -112,12 +118,12 @@ class Load {
   async #begin(source: Source): Promise<void> {
     const tx = this.#tx;
     this.#source = source;
-    refuseOtherSchema(source);
+    checkBackupSchema(source, this.#migrations);
     await readServerVersion(tx);
     await this.#takeForOurselves();
     await this.#checkEncoding();
     await makeEmpty(tx);
-    await applyMigrations(tx, readMigrations().slice(0, source.schema));
+    await applyMigrations(tx, this.#migrations.slice(0, source.schema));
     const contents = await readContents(tx);
     if (JSON.stringify(contents.tables) !== JSON.stringify(source.tables)) {
       throw new BackupError(
@@ -168,7 +174,7 @@ class Load {
     await beginLeasesAnew(tx);
     const { sealer } = this.#options;
     if (sealer !== null && (await opensCanary(tx, sealer)) === false) throw wrongSecret();
-    const migrated = await applyMigrations(tx, readMigrations());
+    const migrated = await applyMigrations(tx, this.#migrations);
     // So that the first statements are planned for what is there.
     for (const { name } of source.tables) await tx`analyze ${tx(name)}`;
     return { rows: this.#rows, migrated };
@@ -200,16 +206,27 @@ class Load {
   }
 }
 
-function refuseOtherSchema({ schema, migrations }: Source): void {
-  const ours = readMigrations();
-  if (schema > ours.length) {
-    throw new BackupError(
-      `This is of schema ${schema}, and this Klatch knows ${ours.length}: load it with the newer Klatch.`,
-    );
+/** Throws BackupError for a backup whose schema a program with the migrations `known` cannot make. */
+export function checkBackupSchema(
+  { schema, migrations }: Pick<Source, 'schema' | 'migrations'>,
+  known: readonly MigrationId[] = listMigrations(),
+): void {
+  const made = migrations.map((name, index) => ({ version: index + 1, name }));
+  const mismatch = findSchemaMismatch(made, known);
+  if (mismatch === null && made.length === schema) return;
+  switch (mismatch?.kind) {
+    case 'newer':
+      throw new BackupError(
+        `This is of schema ${schema}, and this Klatch knows ${known.length}: load it with the newer Klatch.`,
+      );
+    case 'development-build':
+      throw new BackupError(
+        `This has the migration 1 ${made[0]!.name}, so a development build of Klatch before 0.1.0 made it, and this Klatch ` +
+          'cannot load it: load it with that build, or start with an empty database.',
+      );
+    default:
+      throw new BackupError('The migrations behind this are not those of Klatch: it comes from another program.');
   }
-  const other = migrations.findIndex((name, index) => ours[index]?.name !== name);
-  if (migrations.length === schema && other === -1) return;
-  throw new BackupError('The migrations behind this are not those of Klatch: it comes from another program.');
 }
 
 function wrongSecret(): WrongSecretError {

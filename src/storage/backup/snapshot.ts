@@ -1,7 +1,8 @@
 import { Connection, explainLoss, type ConnectionTarget, type Sql, type Transaction } from '../db/connection.ts';
 import { sqlState } from '../db/database-error.ts';
-import { ADVISORY_LOCK, BACKUP_SESSION, newestVersion, readMigrations } from '../db/migrate.ts';
-import { schemaVersion, SchemaTooNewError } from '../db/migrate.ts';
+import { ADVISORY_LOCK, BACKUP_SESSION } from '../db/migrate.ts';
+import { listMigrations } from '../db/migration-files.ts';
+import { checkSchema } from '../db/schema-compatibility.ts';
 import { CANARY_NAME } from '../db/sealed.ts';
 import { readServerVersion } from '../db/server-version.ts';
 import { BackupError, FORMAT, type BackupHeader, type BackupTable } from './format.ts';
@@ -34,7 +35,7 @@ interface SnapshotOptions {
 /**
  * Runs `work` in one read-only transaction on a connection of its own, in which the database stands still. Each table is
  * locked (against changes of the schema only) no longer than it is copied; migrations, which would change what is still to
- * come, wait for the end and say so. Rejects with BackupError, SchemaTooNewError, DatabaseTooOldError, DatabaseUnavailableError,
+ * come, wait for the end and say so. Rejects with BackupError, IncompatibleSchemaError, DatabaseTooOldError, DatabaseUnavailableError,
  * CommitUnknownError, the signal's reason, or what `work` rejects with.
  */
 export async function readSnapshot<T>(
@@ -116,13 +117,8 @@ async function readHeader(tx: Transaction, version: string): Promise<Snapshot['h
 
 async function lookAround(tx: Transaction, version: string): Promise<Snapshot['header']> {
   const postgresql = await readServerVersion(tx);
-  const schema = await schemaVersion(tx);
+  const schema = await checkSchema(tx);
   if (schema === 0) throw new BackupError('No Klatch has worked on this database yet: there is nothing to copy.');
-  if (schema > newestVersion()) {
-    throw new SchemaTooNewError(
-      `the database is at schema ${schema} and this Klatch knows ${newestVersion()}: use the newer one`,
-    );
-  }
   const { tables, days, foreign } = await readContents(tx);
   const [canary] = await tx<{ value: string }[]>`select value from setting where name = ${CANARY_NAME}`;
   const leftOut = [
@@ -133,7 +129,7 @@ async function lookAround(tx: Transaction, version: string): Promise<Snapshot['h
     format: FORMAT,
     klatch: version,
     schema,
-    migrations: readMigrations()
+    migrations: listMigrations()
       .slice(0, schema)
       .map(({ name }) => name),
     postgresql,

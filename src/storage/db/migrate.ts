@@ -1,23 +1,12 @@
-import { listAssets, readAsset } from '../../assets.ts';
-import type { Sql, Transaction } from './connection.ts';
+import type { Transaction } from './connection.ts';
 import { isConnectionFatal, sqlState } from './database-error.ts';
+import { readMigrations, type Migration } from './migration-files.ts';
 import type { Pool } from './pool.ts';
-
-/** The database was made by a newer Klatch. This one must not touch it. */
-export class SchemaTooNewError extends Error {
-  override readonly name = 'SchemaTooNewError';
-}
+import { checkSchema } from './schema-compatibility.ts';
 
 /** A migration was refused by the database; all that was pending was rolled back. */
 export class MigrationFailedError extends Error {
   override readonly name = 'MigrationFailedError';
-}
-
-/** One step of the schema. */
-export interface Migration {
-  readonly version: number;
-  readonly name: string;
-  readonly text: string;
 }
 
 /** 'klatc' in ASCII: one number for everybody who migrates a database. */
@@ -25,62 +14,11 @@ export const ADVISORY_LOCK = 0x6b6c617463;
 /** Building an index on a large table takes its time; a node that waits for another one's migration as well. */
 const TIMEOUT_MS = 30 * 60_000;
 
-/** The migrations this program carries, in order. */
-export function readMigrations(): Migration[] {
-  const files = listAssets('storage/migrations').filter((file) => file.endsWith('.sql'));
-  return orderMigrations(files).map(({ file, ...step }) => ({
-    ...step,
-    text: readAsset(`storage/migrations/${file}`),
-  }));
-}
-
-/** Puts files named `<number>-<name>.sql` in the order of their numbers; throws unless these are 1, 2, 3 … */
-export function orderMigrations(files: readonly string[]): { version: number; name: string; file: string }[] {
-  const steps = files.map((file) => {
-    const [, number, name] = /^(\d+)-(.+)\.sql$/.exec(file) ?? [];
-    if (number === undefined || name === undefined)
-      throw new Error(`migration ${file} is not named <number>-<name>.sql`);
-    return { version: Number(number), name, file };
-  });
-  steps.sort((a, b) => a.version - b.version);
-  steps.forEach((step, index) => {
-    if (step.version > index + 1) throw new Error(`migration ${index + 1} is missing`);
-    if (step.version < index + 1) throw new Error(`${step.file}: there is another migration ${step.version}`);
-  });
-  return steps;
-}
-
-/** The version a database is at; 0 for an empty one. */
-export async function schemaVersion(sql: Sql | Transaction): Promise<number> {
-  const [table] = await sql`select to_regclass('schema_version') is not null as present`;
-  if (table?.['present'] !== true) return 0;
-  const [row] = await sql`select coalesce(max(version), 0) as version from schema_version`;
-  return Number(row?.['version']);
-}
-
-/** The version this program works with. */
-export function newestVersion(): number {
-  return readMigrations().length;
-}
-
-/** Rejects with SchemaTooNewError when somebody has brought the database beyond `newest` since. */
-export async function checkSchema(sql: Sql, newest: number): Promise<void> {
-  const version = await schemaVersion(sql);
-  if (version > newest) throw new SchemaTooNewError(tooNew(version, newest));
-}
-
-function tooNew(version: number, newest: number): string {
-  return (
-    `the database is at schema ${version} and this Klatch knows ${newest}: ` +
-    'start the newer Klatch again, or restore a backup made before the upgrade'
-  );
-}
-
 /**
  * Brings a database to this program's schema: forward only, and all that is pending in one transaction, so that a failure
  * leaves the database as it was for the program that it was made with. Of several nodes that start at once one migrates,
- * while the others wait for its lock. Returns the names of what was applied here. Rejects with SchemaTooNewError when the
- * database is ahead of this program, and with MigrationFailedError.
+ * while the others wait for its lock. Returns the names of what was applied here. Rejects with IncompatibleSchemaError when
+ * the database has migrations that this program does not have, and with MigrationFailedError.
  */
 export async function migrate(pool: Pool, options: MigrateOptions = {}): Promise<string[]> {
   const { migrations = readMigrations(), onWaiting = () => {} } = options;
@@ -88,9 +26,8 @@ export async function migrate(pool: Pool, options: MigrateOptions = {}): Promise
   const version = await pool.transaction(async (tx) => {
     await waitWithoutEnd(tx);
     await tx`select pg_advisory_xact_lock_shared(${ADVISORY_LOCK})`;
-    return schemaVersion(tx);
+    return checkSchema(tx, migrations);
   }, TIMEOUT_MS);
-  if (version > migrations.length) throw new SchemaTooNewError(tooNew(version, migrations.length));
   if (version === migrations.length) return [];
   return pool.transaction(async (tx) => {
     await waitWithoutEnd(tx);
@@ -131,8 +68,7 @@ async function waitWithoutEnd(tx: Transaction): Promise<void> {
 export async function applyMigrations(tx: Transaction, migrations: readonly Migration[]): Promise<string[]> {
   await tx`create table if not exists schema_version (
     version integer primary key, name text not null, applied_at timestamptz not null default now())`;
-  const version = await schemaVersion(tx);
-  if (version > migrations.length) throw new SchemaTooNewError(tooNew(version, migrations.length));
+  const version = await checkSchema(tx, migrations);
   const pending = migrations.slice(version);
   for (const step of pending) {
     // The version row first: should another node not know the lock, it stops here instead of building the schema twice.

@@ -1,5 +1,5 @@
 import type { Sql } from '../db/connection.ts';
-import { checkSchema, newestVersion, schemaVersion } from '../db/migrate.ts';
+import { checkSchema } from '../db/schema-compatibility.ts';
 import { opensCanary, Sealer } from '../db/sealed.ts';
 import { LocalDatabaseError } from './local-error.ts';
 
@@ -56,7 +56,7 @@ export async function inspectCluster(sql: Sql, names: { database: string; user: 
 
 /**
  * Whether an existing database is empty or a Klatch's, whose secret we have. Resolves with true when it is empty; rejects
- * with LocalDatabaseError or SchemaTooNewError for what is not ours to use.
+ * with LocalDatabaseError or IncompatibleSchemaError for what is not ours to use.
  */
 export async function examineContents(sql: Sql, name: string, secret: string | null): Promise<boolean> {
   const [row] = await sql<{ relations: number }[]>`
@@ -70,8 +70,7 @@ export async function examineContents(sql: Sql, name: string, secret: string | n
     const message = `The database "${name}" exists and holds tables that are not Klatch's. Nothing was changed: choose another one with --db-name.`;
     throw new LocalDatabaseError('refused', message);
   }
-  await checkSchema(sql, newestVersion());
-  if ((await schemaVersion(sql)) > 0 && !(await isOpened(sql, secret))) {
+  if ((await checkSchema(sql)) > 0 && !(await isOpened(sql, secret))) {
     const message =
       `The database "${name}" holds the data of a Klatch whose secret is not in this configuration. Put the old ` +
       '`secret` into it first, or choose another database with --db-name.';

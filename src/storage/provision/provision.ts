@@ -43,7 +43,7 @@ const UNKNOWN_LOCALE = ['42809', '22023'];
 
 /**
  * Makes a role and a database on a local server, or takes those that are there, and logs in with them as the server
- * will. May be repeated after any interruption. Rejects with LocalDatabaseError, or SchemaTooNewError for a database of
+ * will. May be repeated after any interruption. Rejects with LocalDatabaseError, or IncompatibleSchemaError for a database of
  * a newer Klatch; then nothing of what was there before has been changed, but a role's password it had to be given.
  */
 export async function provision(cluster: LocalCluster, request: DatabaseRequest): Promise<ProvisionedDatabase> {

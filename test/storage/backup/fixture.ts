@@ -1,8 +1,14 @@
+import { createHash } from 'node:crypto';
 import { PassThrough, Readable } from 'node:stream';
+import { gunzipSync, gzipSync } from 'node:zlib';
 import { Sealer } from '../../../src/storage/db/sealed.ts';
 import type { ConnectionTarget } from '../../../src/storage/db/connection.ts';
+import type { Migration } from '../../../src/storage/db/migration-files.ts';
+import { HEADER_NAME, MANIFEST_NAME } from '../../../src/storage/backup/format.ts';
+import type { BackupHeader, BackupManifest } from '../../../src/storage/backup/format.ts';
 import { loadDatabase, type Loaded } from '../../../src/storage/backup/load.ts';
 import { readBackup } from '../../../src/storage/backup/read.ts';
+import { readTar, tarEnd, tarFile } from '../../../src/storage/backup/tar.ts';
 import { writeBackup, type WriteOptions, type WrittenBackup } from '../../../src/storage/backup/write.ts';
 import { SECRET } from '../../support/server-process.ts';
 
@@ -28,7 +34,12 @@ export async function takeBackup(
 }
 
 /** Loads one from memory. */
-export function loadBackup(target: ConnectionTarget, bytes: Buffer, secret = sealer): Promise<Loaded> {
+export function loadBackup(
+  target: ConnectionTarget,
+  bytes: Buffer,
+  secret = sealer,
+  migrations?: readonly Migration[],
+): Promise<Loaded> {
   return loadDatabase(
     target,
     async (load) => {
@@ -37,6 +48,46 @@ export function loadBackup(target: ConnectionTarget, bytes: Buffer, secret = sea
         rows: (table, content) => load.rows(table, content),
       });
     },
-    { sealer: secret },
+    { sealer: secret, ...(migrations === undefined ? {} : { migrations }) },
   );
+}
+
+/** A file in a backup. */
+export interface BackupFile {
+  readonly name: string;
+  readonly content: Buffer;
+}
+
+/** The files in a backup. */
+export async function filesOf(bytes: Buffer): Promise<BackupFile[]> {
+  const files: BackupFile[] = [];
+  for await (const { name, content } of readTar(Readable.from([gunzipSync(bytes)]))) {
+    const chunks: Buffer[] = [];
+    for await (const chunk of content) chunks.push(chunk);
+    files.push({ name, content: Buffer.concat(chunks) });
+  }
+  return files;
+}
+
+/** A backup of these files. */
+export function packFiles(files: readonly BackupFile[]): Buffer {
+  return gzipSync(
+    Buffer.concat([...files.flatMap(({ name, content }) => tarFile(name, [content], new Date(0))), tarEnd()]),
+  );
+}
+
+/** The same backup with another header, and a manifest that fits it. */
+export async function replaceHeader(bytes: Buffer, changes: Partial<BackupHeader>): Promise<Buffer> {
+  const files = await filesOf(bytes);
+  const read = (name: string): object =>
+    JSON.parse(files.find((file) => file.name === name)!.content.toString()) as object;
+  const header = Buffer.from(JSON.stringify({ ...read(HEADER_NAME), ...changes }));
+  const manifest = read(MANIFEST_NAME) as BackupManifest;
+  const part = { name: HEADER_NAME, bytes: header.length, sha256: createHash('sha256').update(header).digest('hex') };
+  const parts = manifest.parts.map((each) => (each.name === HEADER_NAME ? part : each));
+  const replaced = new Map([
+    [HEADER_NAME, header],
+    [MANIFEST_NAME, Buffer.from(JSON.stringify({ ...manifest, parts }))],
+  ]);
+  return packFiles(files.map(({ name, content }) => ({ name, content: replaced.get(name) ?? content })));
 }

@@ -3,9 +3,9 @@ import { gunzipSync, gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { BackupError, HEADER_NAME, MANIFEST_NAME, PART_BYTES } from '../../../src/storage/backup/format.ts';
 import { readBackup } from '../../../src/storage/backup/read.ts';
-import { readTar, tarEnd, tarFile } from '../../../src/storage/backup/tar.ts';
+import { tarEnd } from '../../../src/storage/backup/tar.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
-import { takeBackup } from './fixture.ts';
+import { filesOf, packFiles, takeBackup, type BackupFile } from './fixture.ts';
 
 const ROW = Buffer.from('1\\t2\\n');
 
@@ -31,25 +31,9 @@ const read = (bytes: Buffer, chunkBytes = 65_536) => {
   return readBackup(Readable.from(chunks, { objectMode: false }), {});
 };
 
-/** The files in a backup. */
-async function filesOf(bytes: Buffer): Promise<{ name: string; content: Buffer }[]> {
-  const files: { name: string; content: Buffer }[] = [];
-  for await (const { name, content } of readTar(Readable.from([gunzipSync(bytes)]))) {
-    const chunks: Buffer[] = [];
-    for await (const chunk of content) chunks.push(chunk);
-    files.push({ name, content: Buffer.concat(chunks) });
-  }
-  return files;
-}
-
 /** The same with other files in it, well packed. */
-async function repacked(
-  change: (files: { name: string; content: Buffer }[]) => { name: string; content: Buffer }[],
-): Promise<Buffer> {
-  const files = change(await filesOf(whole));
-  return gzipSync(
-    Buffer.concat([...files.flatMap(({ name, content }) => tarFile(name, [content], new Date(0))), tarEnd()]),
-  );
+async function repacked(change: (files: BackupFile[]) => BackupFile[]): Promise<Buffer> {
+  return packFiles(change(await filesOf(whole)));
 }
 
 const withHeader = (change: (header: Record<string, unknown>) => void): Promise<Buffer> =>

@@ -3,15 +3,17 @@ import type { AccountId, ConversationId, Seq } from '../../../src/model/ids.ts';
 import { Connection } from '../../../src/storage/db/connection.ts';
 import { MessageLog } from '../../../src/storage/messages/message-log.ts';
 import { readHistory } from '../../../src/storage/messages/messages.ts';
+import { newestVersion, readMigrations } from '../../../src/storage/db/migration-files.ts';
 import { checkCanary, Sealer, WrongSecretError } from '../../../src/storage/db/sealed.ts';
 import { DatabaseInUseError } from '../../../src/storage/rotate-secret.ts';
+import { BackupError } from '../../../src/storage/backup/format.ts';
 import { readSnapshot } from '../../../src/storage/backup/snapshot.ts';
 import { CARRIED_TABLES, LEFT_OUT_TABLES, readContents } from '../../../src/storage/backup/tables.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { logOptions, makeGroups, makeHook, post, readWholeLog } from '../fixture.ts';
 import { describeSchema } from '../schema.ts';
 import { ATTACHED, fillDatabase, MESSAGES, rowsOf } from './filled.ts';
-import { loadBackup, takeBackup } from './fixture.ts';
+import { loadBackup, replaceHeader, sealer, takeBackup } from './fixture.ts';
 
 let source: TestDatabase;
 let target: TestDatabase;
@@ -105,6 +107,20 @@ describe('a backup', () => {
     expect(sizes.at(-1)).toBeGreaterThan(sizes[0]!);
   });
 
+  test('of an older schema is loaded as that and brought up to date', async () => {
+    const [group] = await makeGroups(source, 1);
+    const hook = await makeHook(source, group!);
+    const { bytes, written } = await takeBackup(source.target);
+    const known = readMigrations();
+    expect(written.header).toMatchObject({ schema: known.length, migrations: known.map(({ name }) => name) });
+    const version = known.length + 1;
+    const later = { version, name: 'later', text: 'alter table reverse_hook add column later int not null default 7' };
+    const { migrated } = await loadBackup(target.target, bytes, sealer, [...known, later]);
+    expect(migrated).toEqual([`${version} later`]);
+    const rows = await target.query((sql) => sql`select id, later from reverse_hook`);
+    expect(rows).toEqual([{ id: hook, later: 7 }]);
+  });
+
   test('names the tables that are not of Klatch among what it leaves out', async () => {
     await source.query((sql) => sql`create table somebodys (a int)`);
     const { written } = await takeBackup(source.target);
@@ -177,6 +193,24 @@ describe('a restore', () => {
     } finally {
       server.close();
     }
+    expect(await target.query(describeSchema)).toBe('');
+  });
+
+  test.each([
+    [
+      ['initial', 'delivery-control', 'nodes', 'people', 'push-files', 'activation-budgets', 'departures'],
+      'This has the migration 1 initial, so a development build of Klatch before 0.1.0 made it, and this Klatch cannot ' +
+        'load it: load it with that build, or start with an empty database.',
+    ],
+    [['others'], 'The migrations behind this are not those of Klatch: it comes from another program.'],
+    [
+      [...readMigrations().map(({ name }) => name), 'future'],
+      `This is of schema ${newestVersion() + 1}, and this Klatch knows ${newestVersion()}: load it with the newer Klatch.`,
+    ],
+  ])('refuses a backup with the migrations %j and changes nothing', async (migrations, sentence) => {
+    const { bytes } = await takeBackup(source.target);
+    const other = await replaceHeader(bytes, { schema: migrations.length, migrations });
+    await expect(loadBackup(target.target, other)).rejects.toThrow(new BackupError(sentence));
     expect(await target.query(describeSchema)).toBe('');
   });
 

@@ -4,19 +4,15 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { Connection } from '../../../src/storage/db/connection.ts';
+import { ADVISORY_LOCK, BACKUP_SESSION, migrate, MigrationFailedError } from '../../../src/storage/db/migrate.ts';
 import {
-  ADVISORY_LOCK,
-  BACKUP_SESSION,
-  migrate,
-  MigrationFailedError,
   newestVersion,
   orderMigrations,
   readMigrations,
-  schemaVersion,
-  SchemaTooNewError,
   type Migration,
-} from '../../../src/storage/db/migrate.ts';
+} from '../../../src/storage/db/migration-files.ts';
 import { Pool } from '../../../src/storage/db/pool.ts';
+import { checkSchema, IncompatibleSchemaError } from '../../../src/storage/db/schema-compatibility.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { isWaiting, until } from '../fixture.ts';
 import { describeSchema } from '../schema.ts';
@@ -56,7 +52,7 @@ describe('migrate()', () => {
     const applied = await Promise.all(Array.from({ length: 20 }, () => migrate(open())));
     const all = readMigrations().map(({ version, name }) => `${version} ${name}`);
     expect(applied.flat().sort()).toEqual(all.sort());
-    expect(await database.query(schemaVersion)).toBe(newestVersion());
+    expect(await database.query((sql) => checkSchema(sql))).toBe(newestVersion());
     expect(await migrate(open())).toEqual([]);
   });
 
@@ -132,15 +128,53 @@ describe('migrate()', () => {
     }
   });
 
-  test('refuses a database that a newer program made, and leaves it as it is', async () => {
+  test.each([
+    {
+      of: 'a newer program',
+      applied: ['step-1', 'step-2', 'of-the-future'],
+      sentence:
+        'the database is at schema 3 and this Klatch knows 2: start the newer Klatch again, or restore a backup made ' +
+        'before the upgrade',
+    },
+    {
+      of: 'a development build before 0.1.0',
+      applied: ['initial', 'delivery-control', 'nodes', 'people', 'push-files', 'activation-budgets', 'departures'],
+      sentence:
+        'the database has the migration 1 initial, so a development build of Klatch before 0.1.0 made it, and this ' +
+        'Klatch cannot read it: start with an empty database (drop this one and create it again; for the embedded ' +
+        'PostgreSQL, stop Klatch and move the folder "postgresql" out of data-dir)',
+    },
+    {
+      of: 'the first migration of such a build',
+      applied: ['initial'],
+      sentence: 'a development build of Klatch before 0.1.0 made it',
+    },
+    {
+      of: 'another program',
+      applied: ['step-1', 'step-b'],
+      sentence:
+        'the database has the migration 2 step-b where this Klatch has 2 step-2, so another program made it: name ' +
+        'another database in server.conf, or use the program that made this one',
+    },
+  ])('refuses the database of $of, and leaves it as it is', async ({ applied, sentence }) => {
     const pool = open();
-    await migrate(pool);
-    const newer = newestVersion() + 1;
-    await database.query((sql) => sql`insert into schema_version (version, name) values (${newer}, 'of the future')`);
+    await migrate(pool, { migrations: applied.map((name, index) => ({ version: index + 1, name, text: '' })) });
     const before = await database.query(describeSchema);
-    await expect(migrate(pool)).rejects.toThrow(SchemaTooNewError);
-    await expect(migrate(pool)).rejects.toThrow(`at schema ${newer} and this Klatch knows ${newestVersion()}`);
+    const ours = [step(1, 'create table one (a int)'), step(2, 'create table two (a int)')];
+    const failure = await migrate(pool, { migrations: ours }).catch((error: unknown) => error);
+    expect(failure).toBeInstanceOf(IncompatibleSchemaError);
+    expect((failure as Error).message).toContain(sentence);
     expect(await database.query(describeSchema)).toBe(before);
+  });
+
+  test('refuses a database that lacks a migration before its last one', async () => {
+    const pool = open();
+    const all = [step(1, ''), step(2, ''), step(3, '')];
+    await migrate(pool, { migrations: all });
+    await database.query((sql) => sql`delete from schema_version where version = 2`);
+    await expect(migrate(pool, { migrations: all })).rejects.toThrow(
+      'the database has the migration 3 step-3 where this Klatch has 2 step-2',
+    );
   });
 });
 

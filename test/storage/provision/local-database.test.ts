@@ -3,7 +3,9 @@ import { silentLog } from '../../../src/log.ts';
 import { Database } from '../../../src/storage/database.ts';
 import { LocalDatabaseError } from '../../../src/storage/provision/local-error.ts';
 import { provision, type DatabaseRequest, type ProvisionedDatabase } from '../../../src/storage/provision/provision.ts';
-import { migrate, newestVersion, SchemaTooNewError } from '../../../src/storage/db/migrate.ts';
+import { migrate } from '../../../src/storage/db/migrate.ts';
+import { newestVersion } from '../../../src/storage/db/migration-files.ts';
+import { IncompatibleSchemaError } from '../../../src/storage/db/schema-compatibility.ts';
 import { readPasswd } from '../../../src/data-dir/passwd.ts';
 import { checkCanary, Sealer } from '../../../src/storage/db/sealed.ts';
 import { postgresqlConfig } from '../../support/database.ts';
@@ -223,7 +225,7 @@ describeHere.each(programs.map((each) => [each.major, each] as const))(
         await server.login(old.user, password, old.database, async (sql) => {
           await sql`insert into schema_version (version, name) values (${newestVersion() + 1}, 'newer')`;
         });
-        await expect(make({ ...old, password, secret: SECRET })).rejects.toBeInstanceOf(SchemaTooNewError);
+        await expect(make({ ...old, password, secret: SECRET })).rejects.toBeInstanceOf(IncompatibleSchemaError);
       });
     });
 
