@@ -185,7 +185,7 @@ export class Server {
     await housekeeping.start();
     this.#keep('housekeeping', () => housekeeping.stop());
     const searchIndexer = new SearchIndexer(services);
-    this.#keep('digest', () => searchIndexer.stop());
+    this.#keep('search indexer', () => searchIndexer.stop());
     searchIndexer.start();
     const delivery = await this.#startDelivery(services, opened.database);
     this.#keep('push', () => services.push.stop(config.http.stopTimeoutMs), true);

@@ -59,11 +59,11 @@ export const FILES_MUTANTS: readonly Mutant[] = [
     tests: ['test/files/sweeper.test.ts', '-t', 'while the store is away'],
   },
   {
-    name: 'duty-taken-twice',
-    promise: 'One node at a time has a duty.',
+    name: 'job-lock-taken-twice',
+    promise: 'One node at a time has the lock of a job.',
     file: 'src/storage/retention/job-locks.ts',
-    find: 'where name = ${duty} and (expires_at <= clock_timestamp()\n      or',
-    replace: 'where name = ${duty} and (expires_at >= clock_timestamp()\n      or',
+    find: 'where name = ${job} and (expires_at <= clock_timestamp()\n      or',
+    replace: 'where name = ${job} and (expires_at >= clock_timestamp()\n      or',
     tests: ['test/files/sweeper.test.ts', '-t', 'by one node at a time'],
   },
   {

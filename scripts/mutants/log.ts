@@ -170,7 +170,7 @@ export const LOG_MUTANTS: readonly Mutant[] = [
     name: 'file-taken-from-other-sender',
     promise: 'A post takes files of its sender alone.',
     file: 'src/storage/messages/message-log-files.ts',
-    find: 'and f.account_id = p.sender_id and not exists (',
+    find: 'and f.owner_id = p.sender_id and not exists (',
     replace: 'and not exists (',
     tests: ['test/storage/messages/message-log-files.test.ts', '-t', 'leaves the other posts of its flush'],
   },

@@ -57,7 +57,7 @@ export const PUSH_MUTANTS: readonly Mutant[] = [
     name: 'settlement-of-earlier-claim-counts',
     promise: 'The answer to an earlier claim of a push row is ignored.',
     file: SETTLEMENT,
-    find: 'and p.conversation_id = g.conversation_id and p.claim = g.claim\n      and p.last_seq',
+    find: 'and p.conversation_id = g.conversation_id and p.claim_number = g.claim_number\n      and p.last_seq',
     replace: 'and p.conversation_id = g.conversation_id\n      and p.last_seq',
     tests: [ROWS, '-t', 'claimed again'],
   },

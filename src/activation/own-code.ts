@@ -35,10 +35,10 @@ export class ActivationHasher {
   }
 
   /** What activations of a source are counted by; null: the control socket. */
-  source(source: SourceKey | null): { readonly sourceHash: string; readonly siteHash: string } {
-    const [own, site] = source === null ? ['control socket', 'control socket'] : [source, siteKey(source)];
+  source(source: SourceKey | null): { readonly sourceHash: string; readonly networkHash: string } {
+    const [own, network] = source === null ? ['control socket', 'control socket'] : [source, siteKey(source)];
     const hash = (key: string): string => this.#hash('source', key).toString('hex');
-    return { sourceHash: hash(own), siteHash: hash(site) };
+    return { sourceHash: hash(own), networkHash: hash(network) };
   }
 
   #hash(...parts: readonly string[]): Buffer {

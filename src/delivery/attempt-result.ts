@@ -19,15 +19,15 @@ const REFUSALS: ReadonlySet<number | null> = new Set([400, 413, 422]);
 
 /** Where a lane goes on from. What a settlement of an older kind left beside its cursor is over. */
 export function initialProgress(row: LaneRow): LaneProgress {
-  const { cursor, failures, failingSince, nextAttemptAt, refusals, batchLast, singlesLast } = row;
+  const { cursor, failures, failingSince, nextAttemptAt, rejections, batchLastSeq, unbatchedUntil } = row;
   return {
     cursor,
     failures,
     failingSince,
     nextAttemptAt,
-    refusals,
-    batchLast: markIfAhead(batchLast, cursor),
-    singlesLast: markIfAhead(singlesLast, cursor),
+    rejections,
+    batchLastSeq: markIfAhead(batchLastSeq, cursor),
+    unbatchedUntil: markIfAhead(unbatchedUntil, cursor),
   };
 }
 

@@ -21,7 +21,7 @@ import { NextAttempt } from './next-attempt.ts';
 import type { NotSent } from './sender.ts';
 
 /** So often a message is refused for itself before those behind it are offered. */
-const MAX_REFUSALS = 5;
+const MAX_REJECTIONS = 5;
 /** Messages that are offered then, once each. */
 const MAX_PROBES = 3;
 
@@ -100,11 +100,11 @@ export class OrderedStrategy implements DeliveryStrategy {
   /** A batch that failed before is sent as it was; where one was refused, what it held goes one by one. */
   #bounds(): RequestBounds {
     const { batch, tracker, slowStart } = this.#deps;
-    const { cursor, failures, batchLast, singlesLast } = tracker.progress;
+    const { cursor, failures, batchLastSeq, unbatchedUntil } = tracker.progress;
     // A target that fails is likely to fail again: its lane reads no further than this request.
     const noReadAhead = failures > 0;
-    if (batchLast !== null) return { maxMessages: Number.POSITIVE_INFINITY, exactLast: batchLast, noReadAhead };
-    const isSingle = singlesLast !== null && cursor < singlesLast;
+    if (batchLastSeq !== null) return { maxMessages: Number.POSITIVE_INFINITY, exactLast: batchLastSeq, noReadAhead };
+    const isSingle = unbatchedUntil !== null && cursor < unbatchedUntil;
     return { maxMessages: isSingle ? 1 : Math.min(batch, slowStart.window), exactLast: null, noReadAhead };
   }
 
@@ -127,9 +127,9 @@ export class OrderedStrategy implements DeliveryStrategy {
     if (!isActive()) return 'cancelled';
     const epoch = sender.epoch;
     if (epoch === null) return 'unknown';
-    const batchLast = markIfAhead(tracker.progress.batchLast, cursor);
+    const batchLastSeq = markIfAhead(tracker.progress.batchLastSeq, cursor);
     tracker.settle(
-      { cursor, batchLast, singlesLast: markIfAhead(tracker.progress.singlesLast, cursor) },
+      { cursor, batchLastSeq, unbatchedUntil: markIfAhead(tracker.progress.unbatchedUntil, cursor) },
       { epoch, attempts: [] },
     );
     return 'skipped';
@@ -147,11 +147,11 @@ export class OrderedStrategy implements DeliveryStrategy {
     const record = toAttemptRecord(result, deadLetters.length > 0 ? 1 : before.failures + 1);
     counts.add(record);
     updateSlowStart(slowStart, before, true);
-    const settled = { cursor, ...HEALTHY, refusals: 0, batchLast: null };
+    const settled = { cursor, ...HEALTHY, rejections: 0, batchLastSeq: null };
     const attempts = deadLetters.length > 0 ? [...deadLetters, record] : [record];
     for (const message of deadLetters) this.#deps.onDeadLetter(message);
     tracker.settle(
-      { ...settled, singlesLast: markIfAhead(before.singlesLast, cursor) },
+      { ...settled, unbatchedUntil: markIfAhead(before.unbatchedUntil, cursor) },
       { epoch: result.epoch, attempts },
     );
     const pacingMs = batch === 1 ? slowStart.pacingMs : 0;
@@ -170,17 +170,17 @@ export class OrderedStrategy implements DeliveryStrategy {
     const isRefused = isRefusal(outcome);
     if (isRefused && request.first < request.last) {
       // It may be the fault of one of them: nobody waits before they go one by one.
-      tracker.settle({ batchLast: null, singlesLast: request.last }, { epoch, attempts: [record] });
+      tracker.settle({ batchLastSeq: null, unbatchedUntil: request.last }, { epoch, attempts: [record] });
       return null;
     }
-    const isBatch = batch > 1 && before.singlesLast === null;
+    const isBatch = batch > 1 && before.unbatchedUntil === null;
     const change = {
       ...afterFailure(before, result, retryPolicy),
-      refusals: before.refusals + (isRefused ? 1 : 0),
-      batchLast: isBatch || before.batchLast !== null ? request.last : null,
+      rejections: before.rejections + (isRefused ? 1 : 0),
+      batchLastSeq: isBatch || before.batchLastSeq !== null ? request.last : null,
     };
     this.#deps.onFailure(outcome, tracker.settle(change, { epoch, attempts: [record] }));
-    return isRefused && change.refusals >= MAX_REFUSALS ? this.#probeFollowing(result) : null;
+    return isRefused && change.rejections >= MAX_REJECTIONS ? this.#probeFollowing(result) : null;
   }
 
   /**
@@ -227,7 +227,7 @@ export class OrderedStrategy implements DeliveryStrategy {
 
 /** The delivery log says of a message that it was given up, with the answer that it was refused with. */
 function toDeadLetter(refused: AttemptResult, at: Date): AttemptRecord {
-  return { ...toAttemptRecord(refused, 0), outcome: 'set_aside', at };
+  return { ...toAttemptRecord(refused, 0), outcome: 'dead_lettered', at };
 }
 
 /** Null: there is nothing to wait for. */

@@ -165,11 +165,11 @@ export class UnorderedStrategy implements DeliveryStrategy {
   /** A batch that failed while the hook asked for order is sent as it was, and one that was refused, one by one. */
   #bounds(): RequestBounds {
     const { batch, tracker, slowStart } = this.#deps;
-    const { batchLast, singlesLast } = tracker.progress;
+    const { batchLastSeq, unbatchedUntil } = tracker.progress;
     const { lastReadSeq } = this.#inFlight;
-    if (batchLast !== null && lastReadSeq < batchLast)
-      return { maxMessages: Number.POSITIVE_INFINITY, exactLast: batchLast };
-    const isSingle = singlesLast !== null && lastReadSeq < singlesLast;
+    if (batchLastSeq !== null && lastReadSeq < batchLastSeq)
+      return { maxMessages: Number.POSITIVE_INFINITY, exactLast: batchLastSeq };
+    const isSingle = unbatchedUntil !== null && lastReadSeq < unbatchedUntil;
     return { maxMessages: isSingle ? 1 : Math.min(batch, slowStart.window), exactLast: null };
   }
 
@@ -294,13 +294,13 @@ export class UnorderedStrategy implements DeliveryStrategy {
 
   /** Everything below is delivered or a row. */
   #cursorState(): Partial<LaneProgress> {
-    const { batchLast, singlesLast } = this.#deps.tracker.progress;
+    const { batchLastSeq, unbatchedUntil } = this.#deps.tracker.progress;
     const { cursor } = this.#inFlight;
     return {
       cursor,
-      refusals: 0,
-      batchLast: markIfAhead(batchLast, cursor),
-      singlesLast: markIfAhead(singlesLast, cursor),
+      rejections: 0,
+      batchLastSeq: markIfAhead(batchLastSeq, cursor),
+      unbatchedUntil: markIfAhead(unbatchedUntil, cursor),
     };
   }
 }

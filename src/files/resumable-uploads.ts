@@ -67,7 +67,7 @@ export class ResumableUploads {
     const { accountId, size } = upload;
     const id = newFileId();
     const name = sanitizeName(upload.name);
-    await openUpload(this.#uploads.deps, { id, accountId, name, announcedBytes: size, isResumable: true });
+    await openUpload(this.#uploads.deps, { id, ownerId: accountId, name, announcedBytes: size, isResumable: true });
     if (size > 0) return this.#status(await this.#row(id, accountId));
     return this.append(id, accountId, { offset: 0, announcedBytes: 0, bytes: () => Readable.from([]) });
   }
@@ -167,7 +167,7 @@ export class ResumableUploads {
         onStream,
       },
     );
-    if (progress.received < size) return this.#status({ ...file, received: progress.received, touchedAt: new Date() });
+    if (progress.received < size) return this.#status({ ...file, received: progress.received, updatedAt: new Date() });
     await completeUpload(deps, { id, progress }, from.received === 0 ? head : null);
     return this.#status({ ...file, received: size, state: 'stored' });
   }
@@ -184,7 +184,7 @@ export class ResumableUploads {
   /** The row of a file or an upload of this account that is not over. */
   async #row(id: string, accountId: AccountId): Promise<StoredFile> {
     const file = await this.#uploads.deps.pool.run((sql) => findFile(sql, id));
-    if (file === null || file.accountId !== accountId) throw new KlatchError('file_not_found');
+    if (file === null || file.ownerId !== accountId) throw new KlatchError('file_not_found');
     const isExpired = file.state === 'uploading' && this.#expiry(file).getTime() <= Date.now();
     if (file.state === 'removed' || isExpired) throw new KlatchError('upload_expired');
     return file;
@@ -195,8 +195,8 @@ export class ResumableUploads {
     return { id, name, size, offset: received, expiresAt: file.state === 'stored' ? null : this.#expiry(file) };
   }
 
-  #expiry({ touchedAt }: StoredFile): Date {
-    return new Date(touchedAt.getTime() + this.#expireAfterMs);
+  #expiry({ updatedAt }: StoredFile): Date {
+    return new Date(updatedAt.getTime() + this.#expireAfterMs);
   }
 
   /** One request at a time goes on with an upload. */

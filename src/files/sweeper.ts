@@ -8,8 +8,8 @@ import type { FileStore } from './store.ts';
 /** What is removed is gone from the store a minute later, about. */
 const SWEEP_MS = 60_000;
 /**
- * Whoever sweeps has the duty for so long, prolonged before each page; shorter than from one sweep to the next. Two that
- * sweep at once do no harm: everything here may be done twice.
+ * How long a sweep holds the lock of its job, prolonged before each page; shorter than from one sweep to the next. Two
+ * sweeps at once do no harm: everything here may be done twice.
  */
 const JOB_LOCK_MS = 50_000;
 const PAGE = 200;

@@ -177,7 +177,7 @@ export async function completeUpload(
 export async function discard(
   deps: UploadDeps,
   id: FileKey,
-  owner: NewUpload['accountId'] | null = null,
+  owner: NewUpload['ownerId'] | null = null,
 ): Promise<boolean> {
   const { pool, store, log } = deps;
   const file = await pool.run((sql) => markRemoved(sql, id, owner));

@@ -81,7 +81,7 @@ export class Uploads {
     return this.runCounted(file, async ({ signal: stop, onStream }) => {
       const { accountId, announcedBytes } = file;
       const name = sanitizeName(file.name);
-      const upload = await openUpload(this.deps, { id: newFileId(), accountId, name, announcedBytes });
+      const upload = await openUpload(this.deps, { id: newFileId(), ownerId: accountId, name, announcedBytes });
       const { id } = upload;
       try {
         const signal = file.signal === undefined ? stop : AbortSignal.any([stop, file.signal]);

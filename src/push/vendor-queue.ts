@@ -248,7 +248,7 @@ export class VendorQueue {
     if (outcome.outcome === 'failed') return this.#verdictForFailure(outcome, claim, sentMs);
     if (outcome.outcome === 'delivered') return { verdict: 'done' };
     const { category, code } = outcome;
-    if (outcome.outcome === 'refused') return { verdict: 'refused', category, code };
+    if (outcome.outcome === 'refused') return { verdict: 'rejected', category, code };
     return { verdict: 'removed', category, code, waitMs: this.#waitMs(claim, null) };
   }
 
@@ -318,12 +318,12 @@ export class VendorQueue {
     const withVerdict = (verdict: PushDisposition['verdict']): PushSettlement[] =>
       settlements.filter((each) => each.verdict === verdict);
     if (removed > 0) log.info('removed devices that their push service does not know', { vendor, devices: removed });
-    const refused = withVerdict('refused');
-    const [first] = refused;
+    const rejected = withVerdict('rejected');
+    const [first] = rejected;
     if (first !== undefined && 'category' in first) {
       log.warn('a push service refuses pushes', {
         vendor,
-        pushes: refused.length,
+        pushes: rejected.length,
         category: first.category,
         code: first.code,
       });

@@ -22,7 +22,7 @@ const SWEEP_PAGE = 500;
 const MAX_QUEUED = 10_000;
 const DATABASE_RETRY_MS = 5_000;
 
-/** What digesting works with. */
+/** What the search indexer works with. */
 export type SearchIndexerServices = Pick<Services, 'database' | 'bus' | 'messageLog' | 'deliveriesInFlight' | 'log'>;
 
 /**
@@ -154,7 +154,7 @@ export class SearchIndexer {
     } catch (error) {
       if (error instanceof DatabaseUnavailableError || error instanceof CommitUnknownError) throw error;
       // This one only: the others go on, and the next word or sweep brings it back.
-      this.#services.log.warn('a conversation could not be digested', { conversation: id, error });
+      this.#services.log.warn('a conversation could not be indexed', { conversation: id, error });
       return;
     }
     // Behind the others, so that a long conversation does not hold them up.

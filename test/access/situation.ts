@@ -124,7 +124,7 @@ export class Situation {
   /** A complete file of somebody, in a message of a conversation where one is given; resolves to its id. */
   async file(of: Role, conversation: number | null = null): Promise<string> {
     const id = randomBytes(16).toString('base64url');
-    const upload = { id, accountId: this.people[of].id as AccountId, name: 'x.txt', announcedBytes: 1 };
+    const upload = { id, ownerId: this.people[of].id as AccountId, name: 'x.txt', announcedBytes: 1 };
     await this.server.database.query((sql) =>
       sql.begin(async (tx) => {
         const room = { accountBytes: 1_000_000, allBytes: 1_000_000_000, unfinished: 1_000 };

@@ -40,9 +40,9 @@ export interface HookRow {
   readonly cursorGeneration: number;
   readonly cursor: number;
   readonly failures: number;
-  readonly refusals: number;
-  readonly batchLast: number | null;
-  readonly singlesLast: number | null;
+  readonly rejections: number;
+  readonly batchLastSeq: number | null;
+  readonly unbatchedUntil: number | null;
   readonly paused: boolean;
   readonly failing: boolean;
   readonly parked: boolean;
@@ -56,8 +56,8 @@ export interface HookRow {
 export async function rowOf(server: TestServer, { id }: { id: number }): Promise<HookRow> {
   const [row] = await server.database.query(
     (sql) => sql<HookRow[]>`
-      select generation, cursor_generation as "cursorGeneration", cursor, failures, refusals, batch_last as "batchLast",
-        singles_last as "singlesLast", paused_at is not null as paused, failing_since is not null as failing,
+      select generation, cursor_generation as "cursorGeneration", cursor, failures, rejections, batch_last_seq as "batchLastSeq",
+        unbatched_until as "unbatchedUntil", paused_at is not null as paused, failing_since is not null as failing,
         parked_at is not null as parked, next_attempt_at is not null as waits, secret_sealed as secret,
         old_secret_sealed as "oldSecret", extract(epoch from old_secret_until - now())::float8 as "oldForS"
       from reverse_hook where id = ${id}`,

@@ -110,7 +110,7 @@ describe('redelivery from a message', () => {
     await ask('PATCH', hook.url, { paused: true });
     await server.database.query(async (sql) => {
       await sql`
-        update reverse_hook set refusals = 3, batch_last = 6, singles_last = 6, parked_at = now(),
+        update reverse_hook set rejections = 3, batch_last_seq = 6, unbatched_until = 6, parked_at = now(),
           next_attempt_at = now() + interval '1 hour', failing_since = now() where id = ${hook.id}`;
       await sql`
         insert into delivery_retry (hook_id, seq, last_seq, attempts, next_at)
@@ -121,9 +121,9 @@ describe('redelivery from a message', () => {
     expect((await redeliver({ from: id(4) })).body).toEqual({ status: 'Ok', from: id(4), pending: 4 });
     const clean = {
       failures: 0,
-      refusals: 0,
-      batchLast: null,
-      singlesLast: null,
+      rejections: 0,
+      batchLastSeq: null,
+      unbatchedUntil: null,
       failing: false,
       parked: false,
       waits: false,

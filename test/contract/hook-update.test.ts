@@ -111,7 +111,7 @@ describe('PATCH of a hook', () => {
     await healthWhen(hook, ({ state }) => state === 'failing');
     await server.database.query(
       (sql) => sql`
-        update reverse_hook set failures = 99, refusals = 4, parked_at = now(), failing_since = now() - interval '9 days'
+        update reverse_hook set failures = 99, rejections = 4, parked_at = now(), failing_since = now() - interval '9 days'
         where id = ${hook.id}`,
     );
     await server.database.query(
@@ -124,7 +124,7 @@ describe('PATCH of a hook', () => {
     expect(await patch({ paused: false })).toMatchObject({ status: 200, body: { state: 'active' } });
     await receiver.received(2);
     await healthWhen(hook, ({ last_success_at: at }) => at !== null);
-    const clean = { failures: 0, refusals: 0, failing: false, parked: false, waits: false, paused: false };
+    const clean = { failures: 0, rejections: 0, failing: false, parked: false, waits: false, paused: false };
     expect(await rowOf(server, hook)).toMatchObject(clean);
   });
 

@@ -69,7 +69,7 @@ describe('a hook with batch', () => {
     lane.receiver.answer = () => 500;
     await backlog(3, { batch: 10 });
     await begin();
-    await lane.rowWhere((row) => row['batch_last'] === 3);
+    await lane.rowWhere((row) => row['batch_last_seq'] === 3);
     await lane.post(4, 5);
     lane.receiver.answer = () => 200;
     // Another generation: its lane is made anew from the row.
@@ -103,7 +103,7 @@ describe('a hook with batch', () => {
     expect(ranges()).toEqual(['1-4', '1', '2', '3', '4']);
     for (const arrival of lane.receiver.arrivals) expect(Array.isArray(arrival.body)).toBe(true);
     const row = await lane.rowWhere(({ cursor }) => cursor === 4);
-    expect(row).toMatchObject({ singles_last: null, batch_last: null, failures: 0, last_error_code: status });
+    expect(row).toMatchObject({ unbatched_until: null, batch_last_seq: null, failures: 0, last_error_code: status });
   });
 
   test('has no body beyond the bound', async () => {

@@ -26,8 +26,8 @@ describe('a strict hook whose target refuses a message', () => {
     expect(arrived()).toEqual([1, 2, 2, 2, 2, 2, 3, 4]);
     const log = await lane.log();
     expect(log.filter((line) => line === '2 failed')).toHaveLength(5);
-    expect(log.filter((line) => line.includes('set_aside'))).toEqual(['2 set_aside']);
-    expect(await lane.row()).toMatchObject({ failures: 0, refusals: 0, last_error_code: 422 });
+    expect(log.filter((line) => line.includes('dead_lettered'))).toEqual(['2 dead_lettered']);
+    expect(await lane.row()).toMatchObject({ failures: 0, rejections: 0, last_error_code: 422 });
   });
 
   test('sets aside with it those that were refused before the one that was accepted', async () => {
@@ -35,33 +35,33 @@ describe('a strict hook whose target refuses a message', () => {
     await postTogether(1, 5);
     await lane.rowWhere((row) => row['cursor'] === 5);
     expect(arrived()).toEqual([1, 1, 1, 1, 1, 2, 3, 4, 5]);
-    expect((await lane.log()).filter((line) => line.includes('set_aside'))).toEqual([
-      '1 set_aside',
-      '2 set_aside',
-      '3 set_aside',
+    expect((await lane.log()).filter((line) => line.includes('dead_lettered'))).toEqual([
+      '1 dead_lettered',
+      '2 dead_lettered',
+      '3 dead_lettered',
     ]);
   });
 
   test('keeps its place when none of three behind it is accepted', async () => {
     await refusing([1, 2, 3, 4], 413);
     await postTogether(1, 6);
-    const row = await lane.rowWhere(({ refusals }) => refusals >= 7);
-    expect(row).toMatchObject({ cursor: 0, failures: row['refusals'] });
+    const row = await lane.rowWhere(({ rejections }) => rejections >= 7);
+    expect(row).toMatchObject({ cursor: 0, failures: row['rejections'] });
     const seen = arrived();
     // The fifth refusal and each one after it offer three, once each; what is behind them is never tried.
     expect(seen.slice(0, 8)).toEqual([1, 1, 1, 1, 1, 2, 3, 4]);
     expect(seen).not.toContain(5);
-    expect((await lane.log()).join()).not.toContain('set_aside');
+    expect((await lane.log()).join()).not.toContain('dead_lettered');
   });
 
   test('keeps its place when nothing is behind it, and goes on when something comes', async () => {
     await refusing([1]);
     await lane.post(1, 1);
-    await lane.rowWhere(({ refusals }) => refusals >= 6);
+    await lane.rowWhere(({ rejections }) => rejections >= 6);
     expect(new Set(arrived())).toEqual(new Set([1]));
     await lane.post(2, 2);
     await lane.rowWhere((row) => row['cursor'] === 2);
-    expect(await lane.log()).toContain('1 set_aside');
+    expect(await lane.log()).toContain('1 dead_lettered');
   });
 
   test.each([401, 404, 500])(
@@ -71,14 +71,14 @@ describe('a strict hook whose target refuses a message', () => {
       await lane.post(1, 3);
       await lane.rowWhere((row) => row['failures'] >= 7);
       expect(new Set(arrived())).toEqual(new Set([1]));
-      expect(await lane.row()).toMatchObject({ refusals: 0, cursor: 0 });
+      expect(await lane.row()).toMatchObject({ rejections: 0, cursor: 0 });
     },
   );
 
   test('is at fault when what is offered fails for another reason', async () => {
     await lane.register({}, (arrival) => (seqs(arrival)[0] === 1 ? 422 : 503));
     await postTogether(1, 4);
-    await lane.rowWhere((row) => row['refusals'] >= 6);
+    await lane.rowWhere((row) => row['rejections'] >= 6);
     expect(new Set(arrived())).toEqual(new Set([1, 2]));
     expect((await lane.row())['cursor']).toBe(0);
   });

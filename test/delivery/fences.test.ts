@@ -87,8 +87,8 @@ describe('settlements that gathered under two epochs', () => {
     await database.query((sql) => sql`update lease set holder = 'us', epoch = 2, expires_at = 'infinity'`);
     const settler = new Settler(pools.settle, silentLog());
     close.push(async () => settler.stop());
-    let refusals = 0;
-    const settlementBuffer = new SettlementBuffer(settler, 8, () => (refusals += 1));
+    let rejections = 0;
+    const settlementBuffer = new SettlementBuffer(settler, 8, () => (rejections += 1));
     const settlement = (epoch: number, cursor: number): Settlement => {
       return { hookId: hook, generation: 0, epoch, ...UNTROUBLED, cursor: cursor as Seq, attempts: [] };
     };
@@ -103,7 +103,7 @@ describe('settlements that gathered under two epochs', () => {
     }
     await row.release();
     expect(await settlementBuffer.flush()).toBe(false);
-    expect(refusals).toBe(1);
+    expect(rejections).toBe(1);
     const [stored] = await database.query((sql) => sql<{ cursor: number }[]>`select cursor from reverse_hook`);
     expect(stored).toEqual({ cursor: 1 });
   });

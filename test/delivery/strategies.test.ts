@@ -29,7 +29,7 @@ class ControlledStrategy {
   written: () => void = () => {};
 
   constructor(head: number, strategy: new (deps: StrategyDeps) => DeliveryStrategy = UnorderedStrategy) {
-    const health = { failures: 0, nextAttemptAt: null, refusals: 0, batchLast: null, singlesLast: null };
+    const health = { failures: 0, nextAttemptAt: null, rejections: 0, batchLastSeq: null, unbatchedUntil: null };
     const row = { id: 1, cursor: 0, generation: 1, ...health };
     const settlementBuffer = { isFull: false, add: (settlement: Settlement) => this.settled.push(settlement) };
     const deps = {

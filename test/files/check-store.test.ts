@@ -154,7 +154,7 @@ describe('the check of files', () => {
     const keys = Array.from({ length: 2_500 }, newKey).sort();
     await database.query(
       (sql) => sql`
-        insert into file (id, account_id, name, type, size, received, state)
+        insert into file (id, owner_id, name, type, size, received, state)
         select id, ${owner}, 'a', 'text/plain', 1, 1, 'stored' from unnest(${keys}::text[]) as id`,
     );
     // Each third one is in the store, and as many that nobody knows of.

@@ -23,7 +23,7 @@ export class StoredRows {
   async announced(bytes: number): Promise<FileKey> {
     const id = newKey();
     await this.#pool.transaction((tx) =>
-      insertUpload(tx, { id, accountId: this.#owner, name: 'a.txt', announcedBytes: bytes }, LIMITS),
+      insertUpload(tx, { id, ownerId: this.#owner, name: 'a.txt', announcedBytes: bytes }, LIMITS),
     );
     return id;
   }

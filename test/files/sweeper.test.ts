@@ -57,12 +57,12 @@ afterEach(() => rm(parent, { recursive: true, force: true }));
 
 /** A sweep whose turn it is. */
 async function sweep(): Promise<number | null> {
-  await database.query((sql) => sql`update duty set expires_at = '-infinity' where name = 'files'`);
+  await database.query((sql) => sql`update job_lock set expires_at = '-infinity' where name = 'files'`);
   return sweeper.sweep();
 }
 
 const age = (id: string): Promise<unknown> =>
-  database.query((sql) => sql`update file set touched_at = now() - interval '25 hours' where id = ${id}`);
+  database.query((sql) => sql`update file set updated_at = now() - interval '25 hours' where id = ${id}`);
 const isThere = async (id: string): Promise<boolean> => (await pool.run((sql) => findFile(sql, id))) !== null;
 
 describe('the sweep', () => {

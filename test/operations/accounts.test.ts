@@ -51,16 +51,16 @@ describe('sessions', () => {
 
   test('note roughly when they were used last', async () => {
     const session = await signIn(server, bob.id);
-    const usedAt = async (): Promise<number> => {
+    const lastUsedAt = async (): Promise<number> => {
       const { sessions } = await as(bob, 'sessions.list');
       return Date.parse(sessions.find(({ id }: { id: number }) => id === session.session).used_at);
     };
     await server.database.query(
-      (sql) => sql`update session set used_at = now() - interval '1 day' where id = ${session.session}`,
+      (sql) => sql`update session set last_used_at = now() - interval '1 day' where id = ${session.session}`,
     );
-    expect(Date.now() - (await usedAt())).toBeGreaterThan(3_600_000);
+    expect(Date.now() - (await lastUsedAt())).toBeGreaterThan(3_600_000);
     await as(session, 'profile.show');
-    expect(Date.now() - (await usedAt())).toBeLessThan(60_000);
+    expect(Date.now() - (await lastUsedAt())).toBeLessThan(60_000);
   });
 });
 

@@ -44,7 +44,7 @@ const aMinutePasses = () =>
 /** The addresses that a code was, or is being, sent to. */
 async function sentTo(): Promise<string[]> {
   const rows = await server.database.query(
-    (sql) => sql<{ address: string }[]>`select address from activation where sends order by address`,
+    (sql) => sql<{ address: string }[]>`select address from activation where sends_code order by address`,
   );
   return rows.map(({ address }) => address);
 }
@@ -97,15 +97,16 @@ test('requests for which nothing is sent shut nobody out, and their rows are bou
   await startServer({ codesPerHour: 1 }, 'invite');
   await server.database.query(
     (sql) => sql`
-      insert into activation (transaction_hash, provider, kind, address, source_hash, sends, attempts_left, sent_at, expires_at)
-      select n::text, 'email', 'email', n::text, n::text, false, 3, now() - n * interval '1 s', now() + interval '1 day'
+      insert into activation (transaction_hash, provider, kind, address, source_hash, network_hash, sends_code,
+        attempts_left, sent_at, expires_at)
+      select n::text, 'email', 'email', n::text, n::text, n::text, false, 3, now() - n * interval '1 s', now() + interval '1 day'
       from generate_series(1, 100) n`,
   );
   expect(await ask(HOME, 'nobody@example.org')).toBe(200);
   expect(await ask(HOME, ALICE)).toBe(200);
   await mail.letterTo(ALICE);
   const unsent = await server.database.query(
-    (sql) => sql<{ address: string }[]>`select address from activation where not sends order by sent_at`,
+    (sql) => sql<{ address: string }[]>`select address from activation where not sends_code order by sent_at`,
   );
   const addresses = unsent.map(({ address }) => address);
   expect([addresses.length, addresses[0], addresses.at(-1)]).toEqual([100, '99', 'nobody@example.org']);

@@ -68,7 +68,7 @@ describe('web push', () => {
     // Two rows were claimed, put back and claimed again; the third is being sent.
     const rows = await eventually(
       () => stage.pending(),
-      (each) => each.filter(({ claim }) => claim > 1).length === 2,
+      (each) => each.filter(({ claimNumber }) => claimNumber > 1).length === 2,
     );
     expect(rows.map(({ attempts }) => attempts)).toEqual([0, 0, 0]);
     await stage.service('web').received(1);

@@ -135,7 +135,7 @@ describe('somebody in the foreground', () => {
     stage.start();
     await eventually(
       () => stage.pending(),
-      ([row]) => row !== undefined && row.claim > 0 && row.dueInS > 30,
+      ([row]) => row !== undefined && row.claimNumber > 0 && row.dueInS > 30,
     );
     stage.foreground.clear();
     // Who is in the foreground is remembered for a moment; each message makes the row due again.
@@ -198,7 +198,7 @@ describe('somebody in the foreground', () => {
     stage.start({}, { foreground });
     const [row] = await eventually(
       () => stage.pending(),
-      ([first]) => first !== undefined && first.claim === 1 && first.dueInS > 30,
+      ([first]) => first !== undefined && first.claimNumber === 1 && first.dueInS > 30,
     );
     expect(row).toMatchObject({ attempts: 0 });
     expect(stage.got()).toEqual([]);

@@ -60,7 +60,7 @@ describe('several nodes', () => {
       { messages: [{ text: 'hello' }] },
     ]);
     const [second] = await take(60_000);
-    expect(second!.claim).toBe(first!.claim + 1);
+    expect(second!.claimNumber).toBe(first!.claimNumber + 1);
     expect(await take(0)).toEqual([]);
     const settle = (claim: NonNullable<typeof first>): Promise<unknown> =>
       general.run((sql) => settlePushes(sql, [{ verdict: 'done', claim }], DAY_MS));

@@ -251,7 +251,9 @@ describe('a vendor that says', () => {
     const { id } = await stage.device(alice, 'web');
     stage.service('web').answer = async () => {
       if (stage.got().length > 1) return 200;
-      await stage.database.query((sql) => sql`update device set seen_at = now() + interval '10 ms' where id = ${id}`);
+      await stage.database.query(
+        (sql) => sql`update device set last_seen_at = now() + interval '10 ms' where id = ${id}`,
+      );
       return 410;
     };
     stage.start();
@@ -268,7 +270,7 @@ describe('a vendor that says', () => {
     await stage.post('poison');
     await stage.settled(1);
     expect(await stage.logged()).toEqual([
-      { account: alice, kind: 'web', event: 'refused', category: 'payload', code: 400 },
+      { account: alice, kind: 'web', event: 'rejected', category: 'payload', code: 400 },
     ]);
     await stage.post('fine');
     await stage.settled(2);

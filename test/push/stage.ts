@@ -175,7 +175,7 @@ export class PushStage {
     return this.database.query(async (sql) => [
       ...(await sql<PendingRow[]>`
         select device_id as "deviceId", conversation_id as "conversationId", kind, first_seq as "firstSeq",
-          last_seq as "lastSeq", attempts, claim, extract(epoch from next_at - now())::float8 as "dueInS"
+          last_seq as "lastSeq", attempts, claim_number as "claimNumber", extract(epoch from next_at - now())::float8 as "dueInS"
         from push_pending order by device_id, conversation_id`),
     ]);
   }
@@ -236,7 +236,7 @@ export interface PendingRow {
   readonly firstSeq: number;
   readonly lastSeq: number;
   readonly attempts: number;
-  readonly claim: number;
+  readonly claimNumber: number;
   readonly dueInS: number;
 }
 

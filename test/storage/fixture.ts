@@ -20,9 +20,9 @@ export const UNTROUBLED = {
   failures: 0,
   failingSince: null,
   nextAttemptAt: null,
-  refusals: 0,
-  batchLast: null,
-  singlesLast: null,
+  rejections: 0,
+  batchLastSeq: null,
+  unbatchedUntil: null,
   retries: [],
 } as const;
 

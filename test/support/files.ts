@@ -13,7 +13,7 @@ export async function insertFile(
   const file: Attachment = { id, name: 'report.pdf', type: 'application/pdf', size: 12_345, ...given };
   await server.database.query(
     (sql) => sql`
-      insert into file (id, account_id, name, type, size, received, state)
+      insert into file (id, owner_id, name, type, size, received, state)
       values (${file.id}, ${owner}, ${file.name}, ${file.type}, ${file.size}, ${file.size}, ${state})`,
   );
   return file;

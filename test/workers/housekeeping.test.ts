@@ -29,8 +29,8 @@ async function keysLeft(): Promise<number> {
 }
 
 /** Lets the time pass that a round belongs to whoever began it. */
-const endDuty = (): Promise<unknown> =>
-  database.query((sql) => sql`update duty set expires_at = clock_timestamp() - interval '1 ms'`);
+const expireJobLock = (): Promise<unknown> =>
+  database.query((sql) => sql`update job_lock set expires_at = clock_timestamp() - interval '1 ms'`);
 
 describe('a round of cleaning up', () => {
   test('is done by one of the nodes that begin it at the same moment', async () => {
@@ -45,24 +45,24 @@ describe('a round of cleaning up', () => {
     expect(await a.runOnce()).not.toBeNull();
     expect(await b.runOnce()).toBeNull();
     expect(await a.runOnce()).toBeNull();
-    await endDuty();
+    await expireJobLock();
     expect(await b.runOnce()).not.toBeNull();
   });
 
   test('of a node that was killed in the middle is made up for by another the next time', async () => {
     await database.query(
-      (sql) => sql`update duty set holder = 'killed', expires_at = clock_timestamp() + interval '10 minutes'`,
+      (sql) => sql`update job_lock set holder = 'killed', expires_at = clock_timestamp() + interval '10 minutes'`,
     );
     const b = housekeepingOf('b');
     expect(await b.runOnce()).toBeNull();
     expect(await keysLeft()).toBe(OLD_KEYS);
-    await endDuty();
+    await expireJobLock();
     expect(await b.runOnce()).toMatchObject({ keys: OLD_KEYS });
   });
 
   test('is not waited for for ever when the clock of the database was set back meanwhile', async () => {
     await database.query(
-      (sql) => sql`update duty set holder = 'a', expires_at = clock_timestamp() + interval '1 year'`,
+      (sql) => sql`update job_lock set holder = 'a', expires_at = clock_timestamp() + interval '1 year'`,
     );
     expect(await housekeepingOf('b').runOnce()).not.toBeNull();
   });
@@ -72,7 +72,7 @@ describe('a round of cleaning up', () => {
     await database.query((sql) =>
       sql.unsafe(`
         create function take_over() returns trigger language plpgsql as $$ begin
-          update duty set holder = 'b', expires_at = clock_timestamp() + interval '10 minutes'; return null; end $$;
+          update job_lock set holder = 'b', expires_at = clock_timestamp() + interval '10 minutes'; return null; end $$;
         create trigger take_over after delete on idempotency_key for each statement execute function take_over()`),
     );
     const warnings: string[] = [];

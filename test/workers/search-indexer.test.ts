@@ -16,7 +16,7 @@ let database: Database;
 let log: MessageLog;
 let groups: StoredGroup[];
 let bus: LocalBus;
-const digests: SearchIndexer[] = [];
+const indexers: SearchIndexer[] = [];
 beforeEach(async () => {
   test1 = await createTestDatabase();
   database = test1.open();
@@ -28,7 +28,7 @@ beforeEach(async () => {
   groups = await makeGroups(test1, 3);
 });
 afterEach(async () => {
-  for (const digest of digests.splice(0)) await digest.stop();
+  for (const indexer of indexers.splice(0)) await indexer.stop();
   await log.stop();
   await test1.drop();
 });
@@ -39,7 +39,7 @@ interface Intake {
   looks: number;
 }
 
-function startDigest(
+function startIndexer(
   intake: Intake = { depth: 0, looks: 0 },
   changes: Partial<SearchIndexerServices> = {},
 ): SearchIndexer {
@@ -50,22 +50,22 @@ function startDigest(
     },
   };
   const services = { database, bus, messageLog, deliveriesInFlight: () => 0, log: silentLog(), ...changes };
-  const digest = new SearchIndexer(services as unknown as SearchIndexerServices);
-  digests.push(digest);
-  digest.start();
-  return digest;
+  const indexer = new SearchIndexer(services as unknown as SearchIndexerServices);
+  indexers.push(indexer);
+  indexer.start();
+  return indexer;
 }
 
-const digested = (): Promise<number> =>
+const indexed = (): Promise<number> =>
   test1.query(async (sql) => {
-    const [row] = await sql<{ count: number }[]>`select count(*) from message_words`;
+    const [row] = await sql<{ count: number }[]>`select count(*) from search_index`;
     return row!.count;
   });
-const reaches = (count: number): Promise<number> => eventually(digested, (found) => found === count);
+const reaches = (count: number): Promise<number> => eventually(indexed, (found) => found === count);
 
-test('the worker digests what was there before it, what it hears of, and after a gap what it did not hear of', async () => {
+test('the worker indexes what was there before it, what it hears of, and after a gap what it did not hear of', async () => {
   await log.append(post(groups[0]!, 'before'));
-  startDigest();
+  startIndexer();
   await reaches(1);
   await log.append(post(groups[1]!, 'heard'));
   await reaches(2);
@@ -82,7 +82,7 @@ test('the worker digests what was there before it, what it hears of, and after a
   );
   bus.publish('conversationsChanged', [groups[0]!.id]);
   await eventually(
-    () => test1.query((sql) => sql`select from message_words where words @@ 'edited'`),
+    () => test1.query((sql) => sql`select from search_index where document @@ 'edited'`),
     (rows) => rows.length === 1,
   );
 });
@@ -90,20 +90,20 @@ test('the worker digests what was there before it, what it hears of, and after a
 test('the worker does nothing while posts wait to be written', async () => {
   await log.append(post(groups[0]!, 'hello'));
   const intake = { depth: 3, looks: 0 };
-  startDigest(intake);
+  startIndexer(intake);
   await eventually(
     () => Promise.resolve(intake.looks),
     (looks) => looks >= 5,
   );
-  expect(await digested()).toBe(0);
+  expect(await indexed()).toBe(0);
   intake.depth = 0;
   await reaches(1);
 });
 
 test('two workers share, and one that is stopped leaves the rest to the other', async () => {
   const [alice] = (await makeMembers(test1, groups[0]!, ['alice'])) as [AccountId];
-  const first = startDigest();
-  startDigest();
+  const first = startIndexer();
+  startIndexer();
   const posting = Array.from({ length: 500 }, (_, i) => log.append(post(groups[i % 3]!, `${i} @alice`)));
   await Promise.all(posting.slice(0, 100));
   await first.stop();
@@ -114,7 +114,7 @@ test('two workers share, and one that is stopped leaves the rest to the other', 
 });
 
 test('more conversations than are remembered one by one are found by a sweep', async () => {
-  startDigest();
+  startIndexer();
   await log.append(post(groups[0]!, 'hello'));
   await reaches(1);
   const silent = new MessageLog(database.intake, logOptions());
@@ -127,15 +127,15 @@ test('more conversations than are remembered one by one are found by a sweep', a
   await reaches(2);
 });
 
-test('a conversation that cannot be digested does not keep the others from it', async () => {
+test('a conversation that cannot be indexed does not keep the others from it', async () => {
   await test1.query((sql) =>
     sql.unsafe(`
     create function refuse() returns trigger language plpgsql as $$ begin raise 'not this one'; end $$;
-    create trigger refuse before insert on message_words for each row when (new.conversation_id = ${groups[0]!.id})
+    create trigger refuse before insert on search_index for each row when (new.conversation_id = ${groups[0]!.id})
       execute function refuse()`),
   );
   for (const group of groups) await log.append(post(group, 'hello'));
-  startDigest();
+  startIndexer();
   await reaches(2);
   await log.append(post(groups[1]!, 'again'));
   await reaches(3);
@@ -145,7 +145,7 @@ test('the worker comes back when the database does, and speaks of it once', asyn
   const proxy = await DatabaseProxy.start(test1.target);
   try {
     const records: string[] = [];
-    startDigest(undefined, { database: test1.open(proxy.address), log: recordingLog(records) });
+    startIndexer(undefined, { database: test1.open(proxy.address), log: recordingLog(records) });
     await log.append(post(groups[0]!, 'hello'));
     await reaches(1);
     await proxy.refuse();

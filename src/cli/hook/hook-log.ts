@@ -59,7 +59,7 @@ function result(attempt: LoggedAttempt): string {
   const { outcome, code, seq, last_seq: last } = attempt;
   if (outcome === 'delivered') return `delivered, the target answered ${code}`;
   if (outcome === 'skipped') return `dropped on request${seq === last ? '' : `, from ${seq} to ${last}`}`;
-  if (outcome === 'set_aside') return `given up: ${errorSentence(attempt)}`;
+  if (outcome === 'dead_lettered') return `given up: ${errorSentence(attempt)}`;
   if (outcome === 'unregistered') return `removed: ${errorSentence(attempt)}`;
   return `${outcome}: ${errorSentence(attempt)}`;
 }

@@ -38,8 +38,8 @@ const deviceSchema = z.object({
   seen_at: z.string(),
 });
 
-function serializeDevice({ id, kind, app, label, createdAt, seenAt }: Device): z.infer<typeof deviceSchema> {
-  return { id, kind, app, label, created_at: createdAt.toISOString(), seen_at: seenAt.toISOString() };
+function serializeDevice({ id, kind, app, label, createdAt, lastSeenAt }: Device): z.infer<typeof deviceSchema> {
+  return { id, kind, app, label, created_at: createdAt.toISOString(), seen_at: lastSeenAt.toISOString() };
 }
 
 export const registerDevice = defineOperation({

@@ -55,8 +55,8 @@ export const pushStatus = defineOperation({
           at: z.string(),
           user: z.string(),
           kind: z.enum(deviceKinds),
-          /** removed: the vendor does not know the device any more; expired: not taken in time; refused: never to be taken. */
-          event: z.enum(['removed', 'expired', 'refused']),
+          /** removed: the vendor does not know the device any more; expired: not accepted in time; rejected: never accepted. */
+          event: z.enum(['removed', 'expired', 'rejected']),
           category: z.string(),
           code: z.int().nullable(),
         }),

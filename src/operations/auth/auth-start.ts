@@ -27,9 +27,9 @@ const RESEND_INTERVAL_MS = 60_000;
 /** Activations without a code that are kept of an hour, for each code that may be sent: each is a row. */
 const UNSENT_PER_CODE = 100;
 /** A /48 may begin as many as so many of its /64. */
-const SOURCES_PER_SITE = 4;
+const SOURCES_PER_NETWORK = 4;
 /** An address is sent as many codes as so many sites may ask for. */
-const SITES_PER_ADDRESS = 4;
+const NETWORKS_PER_ADDRESS = 4;
 
 export const startSignIn = defineOperation({
   name: 'auth.start',
@@ -72,16 +72,16 @@ export const startSignIn = defineOperation({
       const counts = await countActivations(tx, address, hashes);
       const budgets = budgetsOf(counts, config, isInvited);
       enforceLimits(counts, { config, budgets, refused: activations.metrics.refused });
-      const { toAccount, isOverBudget, sends } = await recipientOf(tx, address, budgets);
-      if (!sends && counts.unsent >= config.limits.codesPerHour * UNSENT_PER_CODE) await deleteOldestUnsent(tx);
-      const identity = { transactionHash, provider: provider.name, ...hashes, toAccount };
-      const fields = { ...identity, sends, verifier: sends ? verifier : null };
+      const { forAccount, isOverBudget, sendsCode } = await recipientOf(tx, address, budgets);
+      if (!sendsCode && counts.unsent >= config.limits.codesPerHour * UNSENT_PER_CODE) await deleteOldestUnsent(tx);
+      const identity = { transactionHash, provider: provider.name, ...hashes, forAccount };
+      const fields = { ...identity, sendsCode, verifier: sendsCode ? verifier : null };
       const times = await insertActivation(tx, { ...address, ...fields, attempts: MAX_ATTEMPTS, validMs: CODE_TTL_MS });
-      return { sends, isOverBudget, ...times };
+      return { sendsCode, isOverBudget, ...times };
     });
     activations.metrics.started += 1;
     if (started.isOverBudget) activations.recordOverBudget();
-    if (started.sends)
+    if (started.sendsCode)
       activations.sendInBackground(provider, transactionHash, { address: address.address, code, validMs: CODE_TTL_MS });
     return {
       transaction,
@@ -119,18 +119,18 @@ async function recipientOf(
   tx: Transaction,
   address: ProofAddress,
   budgets: Budgets,
-): Promise<{ toAccount: boolean; isOverBudget: boolean; sends: boolean }> {
+): Promise<{ forAccount: boolean; isOverBudget: boolean; sendsCode: boolean }> {
   const holder = await findAddressHolder(tx, address);
-  const toAccount = holder !== null;
-  const isEligible = toAccount ? !holder.deactivated : budgets.maySignUp;
-  const isOverBudget = isEligible && !(toAccount ? budgets.accounts : budgets.newAddresses);
-  return { toAccount, isOverBudget, sends: isEligible && !isOverBudget };
+  const forAccount = holder !== null;
+  const isEligible = forAccount ? !holder.deactivated : budgets.maySignUp;
+  const isOverBudget = isEligible && !(forAccount ? budgets.accounts : budgets.newAddresses);
+  return { forAccount, isOverBudget, sendsCode: isEligible && !isOverBudget };
 }
 
 /**
  * Refuses by what the caller knows: the own network, and the address as it was given. Whether a code would be sent makes
  * no difference, or the limits would tell who has an account. A network that asks for somebody else's address shuts out
- * itself: waiting times and bounds of an address are counted by site.
+ * itself: waiting times and bounds of an address are counted by network.
  */
 function enforceLimits(
   counts: ActivationCounts,
@@ -141,21 +141,21 @@ function enforceLimits(
     refused[reason] += 1;
     throw new KlatchError('rate_limited', { sentence });
   };
-  if (counts.ofSource >= codesPerIp || counts.ofSite >= codesPerIp * SOURCES_PER_SITE) {
+  if (counts.ofSource >= codesPerIp || counts.ofNetwork >= codesPerIp * SOURCES_PER_NETWORK) {
     reject('source', 'Too many codes were asked for from your network in the last hour; please try again later');
   }
   if (counts.sinceLastMs !== null && counts.sinceLastMs < RESEND_INTERVAL_MS) {
     const seconds = Math.ceil((RESEND_INTERVAL_MS - counts.sinceLastMs) / 1000);
     reject('resend', `A code was asked for this address a moment ago; another one can be sent in ${seconds} s`);
   }
-  if (counts.ofAddressBySite >= codesPerAddress) {
+  if (counts.ofAddressByNetwork >= codesPerAddress) {
     reject(
       'address',
       `At most ${codesPerAddress} codes are sent to one address in 24 hours for one network; try again tomorrow`,
     );
   }
-  if (counts.ofAddress >= codesPerAddress * SITES_PER_ADDRESS) {
-    const sentence = `At most ${codesPerAddress * SITES_PER_ADDRESS} codes are sent to one address in 24 hours; try again tomorrow`;
+  if (counts.ofAddress >= codesPerAddress * NETWORKS_PER_ADDRESS) {
+    const sentence = `At most ${codesPerAddress * NETWORKS_PER_ADDRESS} codes are sent to one address in 24 hours; try again tomorrow`;
     reject('address', sentence);
   }
   if (!budgets.accounts && !(budgets.maySignUp && budgets.newAddresses)) {

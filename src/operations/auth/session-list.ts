@@ -22,13 +22,13 @@ export const listedSessionSchema = z.object({
 });
 
 export function serializeSession(session: ListedSession): z.infer<typeof listedSessionSchema> {
-  const { id, label, scopes: own, createdAt, usedAt, expiresAt } = session;
+  const { id, label, scopes: own, createdAt, lastUsedAt, expiresAt } = session;
   return {
     id,
     label,
     scopes: own === null ? null : [...own],
     created_at: createdAt.toISOString(),
-    used_at: usedAt.toISOString(),
+    used_at: lastUsedAt.toISOString(),
     expires_at: expiresAt?.toISOString() ?? null,
   };
 }

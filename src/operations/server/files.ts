@@ -89,7 +89,7 @@ export const listOwnFiles = defineOperation({
     const position = before === undefined ? null : { createdAtUs, id };
     const { rows, usage } = await translateReadErrors(
       database.general.run(async (sql) => ({
-        rows: await listOwn(sql, { accountId, before: position, limit: limit + 1 }),
+        rows: await listOwn(sql, { ownerId: accountId, before: position, limit: limit + 1 }),
         usage: await readUsage(sql, accountId),
       })),
     );

@@ -9,26 +9,26 @@ interface HashedSource {
   /** An IPv4 address, or a /64 of IPv6. */
   readonly sourceHash: string;
   /** The /48 around it; of IPv4 the same as the source. */
-  readonly siteHash: string;
+  readonly networkHash: string;
 }
 
 /** How many activations there were already, whether a code was sent or not. */
 export interface ActivationCounts {
   /** For this address, in 24 hours. */
   readonly ofAddress: number;
-  /** The same, begun from this site. */
-  readonly ofAddressBySite: number;
+  /** The same, begun from this network. */
+  readonly ofAddressByNetwork: number;
   /** By this source, in an hour. */
   readonly ofSource: number;
-  /** By this site, in an hour. */
-  readonly ofSite: number;
+  /** By this network, in an hour. */
+  readonly ofNetwork: number;
   /** Codes that were sent to addresses of accounts, in an hour. */
   readonly sentToAccounts: number;
   /** Codes that were sent to other addresses, in an hour. */
   readonly sentToStrangers: number;
   /** Without a code, in an hour. */
   readonly unsent: number;
-  /** Ms since this site last began one for this address; null when it did not in 24 hours. */
+  /** Ms since this network last began one for this address; null when it did not in 24 hours. */
   readonly sinceLastMs: number | null;
 }
 
@@ -39,30 +39,30 @@ export interface ActivationCounts {
 export async function countActivations(
   tx: Transaction,
   { kind, address }: ProofAddress,
-  { sourceHash, siteHash }: HashedSource,
+  { sourceHash, networkHash }: HashedSource,
 ): Promise<ActivationCounts> {
   await tx`select pg_advisory_xact_lock(${ADVISORY_LOCK})`;
   const [row] = await tx<ActivationCounts[]>`
     with of_address as (
-      select sent_at, site_hash from activation
+      select sent_at, network_hash from activation
       where kind = ${kind} and address = ${address} and sent_at > clock_timestamp() - interval '24 hours'
     ), in_hour as (
       select
-        count(*) filter (where sends and to_account)::int as accounts,
-        count(*) filter (where sends and not to_account)::int as strangers,
-        count(*) filter (where not sends)::int as unsent
+        count(*) filter (where sends_code and for_account)::int as accounts,
+        count(*) filter (where sends_code and not for_account)::int as strangers,
+        count(*) filter (where not sends_code)::int as unsent
       from activation where sent_at > clock_timestamp() - interval '1 hour'
     )
     select
       (select count(*) from of_address)::int as "ofAddress",
-      (select count(*) from of_address where site_hash = ${siteHash})::int as "ofAddressBySite",
+      (select count(*) from of_address where network_hash = ${networkHash})::int as "ofAddressByNetwork",
       (select count(*) from activation
         where source_hash = ${sourceHash} and sent_at > clock_timestamp() - interval '1 hour')::int as "ofSource",
       (select count(*) from activation
-        where site_hash = ${siteHash} and sent_at > clock_timestamp() - interval '1 hour')::int as "ofSite",
+        where network_hash = ${networkHash} and sent_at > clock_timestamp() - interval '1 hour')::int as "ofNetwork",
       accounts as "sentToAccounts", strangers as "sentToStrangers", unsent,
       (select extract(epoch from clock_timestamp() - max(sent_at)) * 1000 from of_address
-        where site_hash = ${siteHash})::float8 as "sinceLastMs"
+        where network_hash = ${networkHash})::float8 as "sinceLastMs"
     from in_hour`;
   return row!;
 }
@@ -72,7 +72,7 @@ export async function deleteOldestUnsent(tx: Transaction): Promise<void> {
   await tx`
     delete from activation where transaction_hash = (
       select transaction_hash from activation
-      where not sends and sent_at > clock_timestamp() - interval '1 hour'
+      where not sends_code and sent_at > clock_timestamp() - interval '1 hour'
       order by sent_at limit 1)`;
 }
 
@@ -81,8 +81,8 @@ interface NewActivation extends ProofAddress, HashedSource {
   readonly transactionHash: string;
   readonly provider: string;
   /** Whether the address belongs to an account. */
-  readonly toAccount: boolean;
-  readonly sends: boolean;
+  readonly forAccount: boolean;
+  readonly sendsCode: boolean;
   readonly verifier: string | null;
   readonly attempts: number;
   readonly validMs: number;
@@ -93,13 +93,14 @@ export async function insertActivation(
   tx: Transaction,
   activation: NewActivation,
 ): Promise<{ sentAt: Date; expiresAt: Date }> {
-  const { transactionHash, provider, kind, address, sourceHash, siteHash, toAccount, sends, verifier } = activation;
+  const { transactionHash, provider, kind, address, sourceHash, networkHash, forAccount, sendsCode, verifier } =
+    activation;
   const { attempts, validMs } = activation;
   const [row] = await tx<{ sentAt: Date; expiresAt: Date }[]>`
-    insert into activation (transaction_hash, provider, kind, address, source_hash, site_hash, to_account, sends,
-      verifier, attempts_left, sent_at, expires_at)
-    select ${transactionHash}, ${provider}, ${kind}, ${address}, ${sourceHash}, ${siteHash}, ${toAccount}, ${sends},
-      ${verifier}, ${attempts}, t.now, t.now + ${validMs} * interval '1 millisecond'
+    insert into activation (transaction_hash, provider, kind, address, source_hash, network_hash, for_account,
+      sends_code, verifier, attempts_left, sent_at, expires_at)
+    select ${transactionHash}, ${provider}, ${kind}, ${address}, ${sourceHash}, ${networkHash}, ${forAccount},
+      ${sendsCode}, ${verifier}, ${attempts}, t.now, t.now + ${validMs} * interval '1 millisecond'
     from (select clock_timestamp() as now) t
     returning sent_at as "sentAt", expires_at as "expiresAt"`;
   return row!;

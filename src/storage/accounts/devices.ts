@@ -13,7 +13,7 @@ export interface Device {
   readonly sessionId: SessionId;
   readonly createdAt: Date;
   /** When it was registered last. */
-  readonly seenAt: Date;
+  readonly lastSeenAt: Date;
 }
 
 /** A device to be registered. */
@@ -46,9 +46,9 @@ export async function insertDevice(tx: Transaction, device: NewDevice): Promise<
     values (${accountId}, ${sessionId}, ${kind}, ${tokenHash}, ${tokenSealed}, ${app}, ${label})
     on conflict (kind, token_hash) do update
       set session_id = excluded.session_id, token_sealed = excluded.token_sealed, app = excluded.app,
-        label = excluded.label, seen_at = now()
+        label = excluded.label, last_seen_at = now()
       where d.account_id = excluded.account_id
-    returning id, kind, app, label, session_id as "sessionId", created_at as "createdAt", seen_at as "seenAt"`;
+    returning id, kind, app, label, session_id as "sessionId", created_at as "createdAt", last_seen_at as "lastSeenAt"`;
   return row ?? null;
 }
 
@@ -56,7 +56,7 @@ export async function insertDevice(tx: Transaction, device: NewDevice): Promise<
 export async function deleteSurplusDevices(tx: Transaction, accountId: AccountId, keep: number): Promise<void> {
   await tx`
     delete from device where id in (
-      select id from device where account_id = ${accountId} order by seen_at desc, id desc offset ${keep})`;
+      select id from device where account_id = ${accountId} order by last_seen_at desc, id desc offset ${keep})`;
 }
 
 /** Devices of an account by number. */
@@ -65,7 +65,7 @@ export async function listDevices(
   { accountId, after, limit }: { accountId: AccountId; after: number; limit: number },
 ): Promise<Device[]> {
   return sql<Device[]>`
-    select id, kind, app, label, session_id as "sessionId", created_at as "createdAt", seen_at as "seenAt"
+    select id, kind, app, label, session_id as "sessionId", created_at as "createdAt", last_seen_at as "lastSeenAt"
     from device where account_id = ${accountId} and id > ${after}
     order by id limit ${Math.min(limit, MAX_LISTED)}`;
 }

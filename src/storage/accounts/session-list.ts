@@ -9,7 +9,7 @@ export interface ListedSession {
   readonly scopes: readonly Scope[] | null;
   readonly createdAt: Date;
   /** To some minutes. */
-  readonly usedAt: Date;
+  readonly lastUsedAt: Date;
   readonly expiresAt: Date | null;
 }
 
@@ -21,7 +21,7 @@ export async function listSessions(
   { accountId, after, limit }: { accountId: AccountId; after: number; limit: number },
 ): Promise<ListedSession[]> {
   return sql<ListedSession[]>`
-    select id, label, to_json(scopes) as scopes, created_at as "createdAt", used_at as "usedAt",
+    select id, label, to_json(scopes) as scopes, created_at as "createdAt", last_used_at as "lastUsedAt",
       expires_at as "expiresAt"
     from session
     where account_id = ${accountId} and id > ${after} and (expires_at is null or expires_at > now())

@@ -41,12 +41,12 @@ export async function insertSession(tx: Sql | Transaction, session: NewSession):
 export async function findSession(sql: Sql, tokenHash: string): Promise<FoundSession | null> {
   const [row] = await sql<FoundSession[]>`
     with found as (
-      select s.id, a.id as account_id, a.kind, a.role, a.nick, a.name, s.scopes, s.expires_at, s.used_at
+      select s.id, a.id as account_id, a.kind, a.role, a.nick, a.name, s.scopes, s.expires_at, s.last_used_at
       from session s join account a on a.id = s.account_id
       where s.token_hash = ${tokenHash} and a.deactivated_at is null and (s.expires_at is null or s.expires_at > now())
     ), used as (
-      update session set used_at = now()
-      where id = (select id from found where used_at < now() - interval '5 minutes')
+      update session set last_used_at = now()
+      where id = (select id from found where last_used_at < now() - interval '5 minutes')
     )
     select id, account_id as "accountId", kind as "accountKind", role, nick, name, to_json(scopes) as scopes,
       expires_at as "expiresAt"
@@ -65,7 +65,7 @@ export async function endSurplusSessions(
   const rows = await tx<{ id: SessionId }[]>`
     delete from session where id in (
       select id from session where account_id = ${accountId} and id <> ${newest}
-      order by used_at desc, id desc offset ${keep - 1})
+      order by last_used_at desc, id desc offset ${keep - 1})
     returning id`;
   return rows.map(({ id }) => id);
 }

@@ -37,10 +37,10 @@ export const LEFT_OUT_TABLES: Readonly<Record<string, string>> = {
   node: 'says which processes run right now',
   activation: 'an address that is being proven: whoever waits for a code begins again',
   sign_in_link: 'is good for a few hours and once: the administrator makes another one',
-  digest: 'what is derived from messages is derived anew after a restore',
-  message_words: 'derived from messages',
+  search_index_progress: 'after a restore the server derives everything from messages again',
+  search_index: 'derived from messages',
   mention: 'derived from messages',
-  duty: 'says which process cleans up right now',
+  job_lock: 'says which process cleans up right now',
 };
 
 /** Their rows are in the table that they are partitions of. */

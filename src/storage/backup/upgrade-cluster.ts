@@ -19,7 +19,7 @@ const SPARE_BYTES = 512 * 1024 * 1024;
 const ASK_MS = 30_000;
 
 /** Moments at which an end leaves something different behind, in their order. */
-export const upgradeSteps = ['copying', 'copied', 'complete', 'set-aside', 'swapped'] as const;
+export const upgradeSteps = ['copying', 'copied', 'complete', 'old-renamed', 'swapped'] as const;
 type UpgradeStep = (typeof upgradeSteps)[number];
 
 interface UpgradeOptions {
@@ -199,7 +199,7 @@ async function swap(dataDir: string, kept: string, { onStep }: UpgradeOptions): 
   const clusterDir = join(dataDir, 'postgresql');
   await rename(clusterDir, kept);
   syncFolder(dataDir);
-  await onStep?.('set-aside');
+  await onStep?.('old-renamed');
   await rename(join(dataDir, UPGRADED), clusterDir);
   syncFolder(dataDir);
   await onStep?.('swapped');

@@ -28,6 +28,6 @@ export async function rowsOf(sql: Sql, ids: readonly string[]): Promise<Map<stri
 export async function markFound(sql: Sql, id: string, isThere: boolean): Promise<boolean> {
   const [from, to] = isThere ? ['lost', 'stored'] : ['stored', 'lost'];
   const rows = await sql`
-    update file set state = ${to}, touched_at = now() where id = ${id} and state = ${from} returning id`;
+    update file set state = ${to}, updated_at = now() where id = ${id} and state = ${from} returning id`;
   return rows.length > 0;
 }

@@ -64,7 +64,8 @@ export async function recountUsage(tx: Transaction): Promise<number> {
   await tx`lock table file_usage in exclusive mode`;
   const rows = await tx`
     with owned as (
-      select account_id, sum(coalesce(size, 0))::bigint as bytes, count(*) as files from file group by account_id
+      select owner_id as account_id, sum(coalesce(size, 0))::bigint as bytes, count(*) as files
+      from file group by owner_id
     ), counted as (
       select account_id, bytes, files from owned
       union all select ${EVERYBODY}::bigint, coalesce(sum(bytes), 0)::bigint, coalesce(sum(files), 0)::bigint from owned

@@ -11,7 +11,7 @@ type UploadState = Readonly<Record<string, unknown>>;
 /** A file's row. */
 export interface StoredFile {
   readonly id: string;
-  readonly accountId: AccountId;
+  readonly ownerId: AccountId;
   readonly name: string;
   readonly type: string;
   /** Bytes that `file_usage` counts for it: those announced, else those granted so far, and of a complete one its own. */
@@ -25,13 +25,13 @@ export interface StoredFile {
   readonly conversationId: ConversationId | null;
   readonly seq: Seq | null;
   readonly createdAt: Date;
-  readonly touchedAt: Date;
+  readonly updatedAt: Date;
 }
 
 /** A file that is about to be uploaded. */
 export interface NewUpload {
   readonly id: string;
-  readonly accountId: AccountId;
+  readonly ownerId: AccountId;
   readonly name: string;
   /** Null: nobody knows how much comes; it is granted part by part. */
   readonly announcedBytes: number | null;
@@ -50,9 +50,9 @@ const MAX_LISTED = 1_001;
 const UNKNOWN_TYPE = 'application/octet-stream';
 
 const columns = (sql: Sql | Transaction) => sql`
-  f.id, f.account_id as "accountId", f.name, f.type, coalesce(f.size, 0) as size, f.received, f.state, f.upload,
+  f.id, f.owner_id as "ownerId", f.name, f.type, coalesce(f.size, 0) as size, f.received, f.state, f.upload,
   f.resumable as "isResumable",
-  f.conversation_id as "conversationId", f.seq, f.created_at as "createdAt", f.touched_at as "touchedAt"`;
+  f.conversation_id as "conversationId", f.seq, f.created_at as "createdAt", f.updated_at as "updatedAt"`;
 
 /**
  * Notes a file before its first byte, and counts what it is going to take. Resolves to null, or to why there is no row:
@@ -63,20 +63,20 @@ export async function insertUpload(
   upload: NewUpload,
   limits: UploadLimits,
 ): Promise<ExceededQuota | 'too_many' | null> {
-  const { id, accountId, name, announcedBytes, isResumable = false } = upload;
+  const { id, ownerId, name, announcedBytes, isResumable = false } = upload;
   const bytes = announcedBytes ?? 0;
-  const counted = await countUsage(tx, accountId, { least: bytes, wished: bytes, files: 1, limits });
+  const counted = await countUsage(tx, ownerId, { least: bytes, wished: bytes, files: 1, limits });
   if (typeof counted === 'string') return counted;
   // Beneath the account's lock: two at once do not both find room for one more.
   const [row] = await tx<{ count: number }[]>`
-    select count(*)::int as count from file where account_id = ${accountId} and state = 'uploading'`;
+    select count(*)::int as count from file where owner_id = ${ownerId} and state = 'uploading'`;
   if (row!.count >= limits.unfinished) {
-    await releaseUsage(tx, accountId, { bytes, files: 1 });
+    await releaseUsage(tx, ownerId, { bytes, files: 1 });
     return 'too_many';
   }
   await tx`
-    insert into file (id, account_id, name, type, size, resumable)
-    values (${id}, ${accountId}, ${name}, ${UNKNOWN_TYPE}, ${bytes}, ${isResumable})`;
+    insert into file (id, owner_id, name, type, size, resumable)
+    values (${id}, ${ownerId}, ${name}, ${UNKNOWN_TYPE}, ${bytes}, ${isResumable})`;
   return null;
 }
 
@@ -89,16 +89,16 @@ export async function growUpload(
   id: string,
   grown: { least: number; wished: number; limits: UsageLimits },
 ): Promise<number | ExceededQuota | null> {
-  const [row] = await tx<{ accountId: AccountId; size: number }[]>`
-    select account_id as "accountId", coalesce(size, 0) as size from file
+  const [row] = await tx<{ ownerId: AccountId; size: number }[]>`
+    select owner_id as "ownerId", coalesce(size, 0) as size from file
     where id = ${id} and state = 'uploading' for no key update`;
   if (row === undefined) return null;
   const { least, wished, limits } = grown;
   const [more, most] = [Math.max(0, least - row.size), Math.max(0, wished - row.size)];
-  const counted = await countUsage(tx, row.accountId, { least: more, wished: most, files: 0, limits });
+  const counted = await countUsage(tx, row.ownerId, { least: more, wished: most, files: 0, limits });
   if (typeof counted === 'string') return counted;
   const size = row.size + counted;
-  await tx`update file set size = ${size}, touched_at = now() where id = ${id}`;
+  await tx`update file set size = ${size}, updated_at = now() where id = ${id}`;
   return size;
 }
 
@@ -113,7 +113,7 @@ export async function noteProgress(
 ): Promise<boolean> {
   const { from, to, received, upload } = noted;
   const rows = await sql`
-    update file set received = ${received}, upload = ${sql.json(upload as never)}, touched_at = now()
+    update file set received = ${received}, upload = ${sql.json(upload as never)}, updated_at = now()
     where id = ${id} and state = 'uploading' and received between ${from} and ${to} returning id`;
   return rows.length > 0;
 }
@@ -125,16 +125,16 @@ export async function finishUpload(
   complete: { size: number; type: string },
 ): Promise<boolean> {
   const { size, type } = complete;
-  const [row] = await tx<{ accountId: AccountId; state: FileState; counted: number }[]>`
-    select account_id as "accountId", state, coalesce(size, 0) as counted from file where id = ${id}
+  const [row] = await tx<{ ownerId: AccountId; state: FileState; counted: number }[]>`
+    select owner_id as "ownerId", state, coalesce(size, 0) as counted from file where id = ${id}
     for no key update`;
   if (row === undefined || row.state === 'removed') return false;
   if (row.state === 'stored') return true;
   await tx`
     update file set state = 'stored', size = ${size}, received = ${size}, type = ${type}, upload = null,
-      touched_at = now()
+      updated_at = now()
     where id = ${id}`;
-  await releaseUsage(tx, row.accountId, { bytes: row.counted - size, files: 0 });
+  await releaseUsage(tx, row.ownerId, { bytes: row.counted - size, files: 0 });
   return true;
 }
 
@@ -149,8 +149,9 @@ export async function markRemoved(
   owner: AccountId | null = null,
 ): Promise<StoredFile | null> {
   const [row] = await sql<StoredFile[]>`
-    update file f set state = 'removed', size = coalesce(size, received), touched_at = now()
-    where f.id = ${id} and (f.seq is null or f.state = 'removed') and (${owner}::bigint is null or f.account_id = ${owner})
+    update file f set state = 'removed', size = coalesce(size, received), updated_at = now()
+    where f.id = ${id} and (f.seq is null or f.state = 'removed')
+      and (${owner}::bigint is null or f.owner_id = ${owner})
     returning ${columns(sql)}`;
   return row ?? null;
 }
@@ -158,10 +159,10 @@ export async function markRemoved(
 /** Gives files up that no message took, and uploads that did not go on, since `cutoff`: at most `limit`; how many. */
 export async function detachFromMessage(sql: Sql | Transaction, cutoff: Date, limit: number): Promise<number> {
   const rows = await sql`
-    update file set state = 'removed', size = coalesce(size, received), touched_at = now()
+    update file set state = 'removed', size = coalesce(size, received), updated_at = now()
     where id in (
-      select id from file where seq is null and state <> 'removed' and touched_at < ${cutoff}
-      order by touched_at limit ${limit} for update skip locked)
+      select id from file where seq is null and state <> 'removed' and updated_at < ${cutoff}
+      order by updated_at limit ${limit} for update skip locked)
     returning id`;
   return rows.length;
 }
@@ -169,20 +170,20 @@ export async function detachFromMessage(sql: Sql | Transaction, cutoff: Date, li
 /** Files that are to be taken out of the store, those of longest ago first. */
 export async function findRemoved(sql: Sql, limit: number): Promise<StoredFile[]> {
   return sql<StoredFile[]>`
-    select ${columns(sql)} from file f where f.state = 'removed' order by f.touched_at limit ${Math.min(limit, MAX_LISTED)}`;
+    select ${columns(sql)} from file f where f.state = 'removed' order by f.updated_at limit ${Math.min(limit, MAX_LISTED)}`;
 }
 
 /** A file could not be taken out of the store: it comes behind the others. */
 export async function postponeRemoval(sql: Sql, id: string): Promise<void> {
-  await sql`update file set touched_at = clock_timestamp() where id = ${id} and state = 'removed'`;
+  await sql`update file set updated_at = clock_timestamp() where id = ${id} and state = 'removed'`;
 }
 
 /** Forgets a file that the store has no more, and what it took. False: there is none. */
 export async function deleteRow(tx: Transaction, id: string): Promise<boolean> {
-  const [row] = await tx<{ accountId: AccountId; bytes: number }[]>`
-    delete from file where id = ${id} returning account_id as "accountId", coalesce(size, 0) as bytes`;
+  const [row] = await tx<{ ownerId: AccountId; bytes: number }[]>`
+    delete from file where id = ${id} returning owner_id as "ownerId", coalesce(size, 0) as bytes`;
   if (row === undefined) return false;
-  await releaseUsage(tx, row.accountId, { bytes: row.bytes, files: 1 });
+  await releaseUsage(tx, row.ownerId, { bytes: row.bytes, files: 1 });
   return true;
 }
 
@@ -201,7 +202,7 @@ export async function findReadable(sql: Sql, id: string, accountId: AccountId): 
     select ${columns(sql)} from file f
     where f.id = ${id} and f.state = 'stored'
       and exists (select from account a where a.id = ${accountId} and a.deactivated_at is null)
-      and case when f.seq is null then f.account_id = ${accountId} else exists (
+      and case when f.seq is null then f.owner_id = ${accountId} else exists (
         select from membership m where m.conversation_id = f.conversation_id and m.account_id = ${accountId}) end`;
   return row ?? null;
 }
@@ -227,13 +228,13 @@ export interface FilePosition {
 /** An account's own files that are not given up, newest first; behind the place `before`. */
 export async function listOwn(
   sql: Sql,
-  page: { accountId: AccountId; before: FilePosition | null; limit: number },
+  page: { ownerId: AccountId; before: FilePosition | null; limit: number },
 ): Promise<(StoredFile & FilePosition)[]> {
-  const { accountId, before, limit } = page;
+  const { ownerId, before, limit } = page;
   const behind = sql`and (f.created_at, f.id) <
     ('epoch'::timestamptz + ${before?.createdAtUs ?? '0'}::bigint * interval '1 microsecond', ${before?.id ?? ''})`;
   return sql<(StoredFile & FilePosition)[]>`
     select ${columns(sql)}, (extract(epoch from f.created_at) * 1000000)::bigint::text as "createdAtUs" from file f
-    where f.account_id = ${accountId} and f.state <> 'removed' ${before === null ? sql`` : behind}
+    where f.owner_id = ${ownerId} and f.state <> 'removed' ${before === null ? sql`` : behind}
     order by f.created_at desc, f.id desc limit ${Math.min(limit, MAX_LISTED)}`;
 }

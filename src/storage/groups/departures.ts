@@ -24,11 +24,11 @@ export async function listActingMembers(sql: Sql | Transaction, key: MemberKey):
 /** Remembers a removal: no invitation that the group has by now lets the account or its bots back in. */
 export async function insertRemoval(tx: Transaction, { conversationId, accountId }: MemberKey): Promise<void> {
   await tx`
-    insert into group_removal (conversation_id, account_id, last_invite)
+    insert into group_removal (conversation_id, account_id, last_invite_id)
     select ${conversationId}, ${accountId}, coalesce(max(id), 0) from group_invite
     where conversation_id = ${conversationId}
     on conflict (conversation_id, account_id)
-      do update set last_invite = greatest(group_removal.last_invite, excluded.last_invite)`;
+      do update set last_invite_id = greatest(group_removal.last_invite_id, excluded.last_invite_id)`;
 }
 
 /** Nobody knows the token of the group any more but its owner and admins: it has been replaced. */

@@ -97,7 +97,7 @@ export async function useInvite(tx: Transaction, id: number, accountId: AccountI
     update group_invite i set uses = uses + 1
     where i.id = ${id} and ${isOpen(tx)} and not exists (
       select from account a join group_removal r on r.account_id in (a.id, a.owner_id)
-      where a.id = ${accountId} and r.conversation_id = i.conversation_id and r.last_invite >= i.id)
+      where a.id = ${accountId} and r.conversation_id = i.conversation_id and r.last_invite_id >= i.id)
     returning i.id`;
   return rows.length > 0;
 }

@@ -52,7 +52,7 @@ export async function lockHook(tx: Transaction, { conversationId, hookId }: Hook
 
 /** A clean sheet: what is sent next is sent at once, and its failures are counted from the first. */
 const forgottenFailures = (tx: Transaction) => tx`
-  failures = 0, failing_since = null, parked_at = null, next_attempt_at = null, refusals = 0`;
+  failures = 0, failing_since = null, parked_at = null, next_attempt_at = null, rejections = 0`;
 
 /**
  * Changes how a hook delivers. Resuming forgets its failures and makes everything due at once, also for a hook that fails
@@ -118,7 +118,7 @@ export async function redeliverFrom(tx: Transaction, hook: LockedHook, seq: numb
 async function moveCursor(tx: Transaction, { hookId }: LockedHook, cursor: number): Promise<void> {
   await tx`
     update reverse_hook set cursor = ${cursor}, generation = generation + 1, cursor_generation = generation + 1,
-      batch_last = null, singles_last = null, ${forgottenFailures(tx)}
+      batch_last_seq = null, unbatched_until = null, ${forgottenFailures(tx)}
     where id = ${hookId}`;
 }
 

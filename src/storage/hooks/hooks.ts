@@ -112,8 +112,8 @@ export async function removeHook(
  */
 export async function restoreHook(tx: Transaction, id: number): Promise<boolean> {
   const rows = await tx`
-    update reverse_hook set removed_at = null, removed_by = null, generation = generation + 1, failures = 0, refusals = 0,
-      failing_since = null, parked_at = null, next_attempt_at = null
+    update reverse_hook set removed_at = null, removed_by = null, generation = generation + 1, failures = 0,
+      rejections = 0, failing_since = null, parked_at = null, next_attempt_at = null
     where id = ${id} and removed_by = 'target'
     returning id`;
   const now = new Date();

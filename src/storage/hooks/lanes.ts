@@ -27,9 +27,9 @@ export interface LaneRow {
   readonly failingSince: Date | null;
   readonly parkedAt: Date | null;
   readonly nextAttemptAt: Date | null;
-  readonly refusals: number;
-  readonly batchLast: Seq | null;
-  readonly singlesLast: Seq | null;
+  readonly rejections: number;
+  readonly batchLastSeq: Seq | null;
+  readonly unbatchedUntil: Seq | null;
   /** Requests that are repeated apart, and when the first of them is due. */
   readonly retries: number;
   readonly retryAt: Date | null;
@@ -42,8 +42,8 @@ const laneColumns = (sql: Sql) => sql`
   r.id, r.conversation_id as "conversationId", r.url, r.ordering as "order", r.batch, r.signature, to_json(r.skip) as skip,
   r.secret_sealed as "secretSealed", r.old_secret_sealed as "oldSecretSealed", r.old_secret_until as "oldSecretUntil",
   r.cursor, r.generation, r.paused_at as "pausedAt", r.failures, r.failing_since as "failingSince",
-  r.parked_at as "parkedAt", r.next_attempt_at as "nextAttemptAt", r.refusals, r.batch_last as "batchLast",
-  r.singles_last as "singlesLast", d.retries, d.retry_at as "retryAt", h.last_seq as "lastSeq"`;
+  r.parked_at as "parkedAt", r.next_attempt_at as "nextAttemptAt", r.rejections, r.batch_last_seq as "batchLastSeq",
+  r.unbatched_until as "unbatchedUntil", d.retries, d.retry_at as "retryAt", h.last_seq as "lastSeq"`;
 
 /** All hooks of these conversations that are not removed, whether anything is pending or not. */
 export async function lanesOfConversations(sql: Sql, ids: readonly ConversationId[]): Promise<LaneRow[]> {

@@ -69,7 +69,13 @@ function putAttempt(rows: Float64Array, at: number, hookId: number, record: Atte
 }
 
 function remembersTrouble(s: Settlement): boolean {
-  return s.failures !== 0 || s.refusals !== 0 || s.batchLast !== null || s.singlesLast !== null || s.retries.length > 0;
+  return (
+    s.failures !== 0 ||
+    s.rejections !== 0 ||
+    s.batchLastSeq !== null ||
+    s.unbatchedUntil !== null ||
+    s.retries.length > 0
+  );
 }
 
 function columns<Name extends string>(rows: Float64Array, names: readonly Name[]): Record<Name, Column> {
@@ -88,9 +94,9 @@ function troubleColumns(settlements: readonly Settlement[]) {
     failures: settlements.map((s) => s.failures),
     failingSince: settlements.map((s) => iso(s.failingSince)),
     nextAttemptAt: settlements.map((s) => iso(s.nextAttemptAt)),
-    refusals: settlements.map((s) => s.refusals),
-    batchLast: settlements.map((s) => s.batchLast),
-    singlesLast: settlements.map((s) => s.singlesLast),
+    rejections: settlements.map((s) => s.rejections),
+    batchLastSeq: settlements.map((s) => s.batchLastSeq),
+    unbatchedUntil: settlements.map((s) => s.unbatchedUntil),
     errorMs: errors.map((error) => error?.at.getTime() ?? null),
     errorCategory: errors.map((error) => error?.category ?? null),
     errorCode: errors.map((error) => error?.code ?? null),

@@ -1,7 +1,7 @@
 import type { HookId, Seq } from '../../model/ids.ts';
 
-/** What became of a request. `set_aside`: no attempt; the message was given up, since the target refuses it alone. */
-type AttemptOutcome = 'delivered' | 'failed' | 'set_aside';
+/** What became of a request. `dead_lettered`: no attempt; the message was given up, since the target refuses it alone. */
+type AttemptOutcome = 'delivered' | 'failed' | 'dead_lettered';
 
 /** The delivery log's row of one attempt. */
 export interface AttemptRecord {
@@ -38,11 +38,11 @@ export interface LaneProgress {
   readonly failingSince: Date | null;
   readonly nextAttemptAt: Date | null;
   /** Times the message behind the cursor was refused for itself. */
-  readonly refusals: number;
+  readonly rejections: number;
   /** The end of a batch that failed, which is repeated as it was; it begins behind the cursor. */
-  readonly batchLast: Seq | null;
+  readonly batchLastSeq: Seq | null;
   /** Up to here messages go one by one, since a batch of them was refused. */
-  readonly singlesLast: Seq | null;
+  readonly unbatchedUntil: Seq | null;
 }
 
 /** What became of a lane's attempts: absolute values, so that writing it twice is writing it once. */

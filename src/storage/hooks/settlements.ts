@@ -66,7 +66,7 @@ function settleDelivered(sql: Sql, { lanes, attempts }: DeliveredColumns): Promi
         failing_since = case when r.generation = i.generation then null else r.failing_since end,
         parked_at = case when r.generation = i.generation then null else r.parked_at end,
         next_attempt_at = case when r.generation = i.generation then null else r.next_attempt_at end,
-        refusals = 0, batch_last = null, singles_last = null,
+        rejections = 0, batch_last_seq = null, unbatched_until = null,
         last_success_at = coalesce(to_timestamp(i.success_ms / 1000.0), r.last_success_at)
       ${takes(sql)}
     ), logged as (
@@ -88,11 +88,11 @@ function settleAny(sql: Sql, { lanes, attempts, trouble }: AnyColumns): Promise<
       select * from unnest(
         ${lanes.hookId}::int[], ${lanes.generation}::bigint[], ${lanes.epoch}::bigint[], ${lanes.cursor}::bigint[],
         ${lanes.successMs}::bigint[], ${trouble.failures}::int[], ${trouble.failingSince}::timestamptz[],
-        ${trouble.nextAttemptAt}::timestamptz[], ${trouble.refusals}::int[], ${trouble.batchLast}::bigint[],
-        ${trouble.singlesLast}::bigint[], ${trouble.errorMs}::bigint[], ${trouble.errorCategory}::text[],
+        ${trouble.nextAttemptAt}::timestamptz[], ${trouble.rejections}::int[], ${trouble.batchLastSeq}::bigint[],
+        ${trouble.unbatchedUntil}::bigint[], ${trouble.errorMs}::bigint[], ${trouble.errorCategory}::text[],
         ${trouble.errorCode}::int[]
-      ) as u(hook_id, generation, epoch, cursor, success_ms, failures, failing_since, next_attempt_at, refusals,
-        batch_last, singles_last, error_ms, category, code)
+      ) as u(hook_id, generation, epoch, cursor, success_ms, failures, failing_since, next_attempt_at, rejections,
+        batch_last_seq, unbatched_until, error_ms, category, code)
     ), fence as (${fence(sql)}
     ), settled as (
       update reverse_hook r
@@ -101,9 +101,9 @@ function settleAny(sql: Sql, { lanes, attempts, trouble }: AnyColumns): Promise<
         failing_since = case when r.generation = i.generation then i.failing_since else r.failing_since end,
         parked_at = case when r.generation = i.generation and i.failures = 0 then null else r.parked_at end,
         next_attempt_at = case when r.generation = i.generation then i.next_attempt_at else r.next_attempt_at end,
-        refusals = case when r.generation = i.generation then i.refusals when i.cursor > r.cursor then 0
-          else r.refusals end,
-        batch_last = i.batch_last, singles_last = i.singles_last,
+        rejections = case when r.generation = i.generation then i.rejections when i.cursor > r.cursor then 0
+          else r.rejections end,
+        batch_last_seq = i.batch_last_seq, unbatched_until = i.unbatched_until,
         last_success_at = coalesce(to_timestamp(i.success_ms / 1000.0), r.last_success_at),
         last_error_at = coalesce(to_timestamp(i.error_ms / 1000.0), r.last_error_at),
         last_error_category = case when i.error_ms is null then r.last_error_category else i.category end,

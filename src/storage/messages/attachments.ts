@@ -13,7 +13,7 @@ export async function listFileStatuses(
   const rows = await sql<{ id: string; standing: FileStatus }[]>`
     select id, case when state = 'uploading' then 'incomplete' when state in ('lost', 'removed') then 'unknown'
       when seq is null then 'free' else 'attached' end as standing
-    from file where id = any(${[...ids]}::text[]) and account_id = ${accountId}`;
+    from file where id = any(${[...ids]}::text[]) and owner_id = ${accountId}`;
   const known = new Map(rows.map((row) => [row.id, row.standing]));
   return ids.map((id) => known.get(id) ?? 'unknown');
 }
@@ -32,5 +32,5 @@ export async function removeAttached(
       select id from file where conversation_id = ${conversationId} and seq = ${seq} and state in ('stored', 'lost')
       order by id for update
     )
-    update file f set state = 'removed', touched_at = clock_timestamp() from attached a where f.id = a.id`;
+    update file f set state = 'removed', updated_at = clock_timestamp() from attached a where f.id = a.id`;
 }

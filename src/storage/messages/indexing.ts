@@ -13,57 +13,57 @@ const BATCH_BYTES = 512 * 1024;
 export type IndexingRun =
   { readonly taken: false } | { readonly taken: true; readonly messages: number; readonly more: boolean };
 
-/** Conversations with changes that are not digested, by id, after this one. */
+/** Conversations with changes that are not indexed, by id, after this one. */
 export async function findUnindexed(sql: Sql, after: number, limit: number): Promise<ConversationId[]> {
   const rows = await sql<{ id: ConversationId }[]>`
     select h.conversation_id as id
-    from conversation_head h left join digest d on d.conversation_id = h.conversation_id
-    where h.conversation_id > ${after} and h.last_rev > coalesce(d.digested_rev, 0)
+    from conversation_head h left join search_index_progress d on d.conversation_id = h.conversation_id
+    where h.conversation_id > ${after} and h.last_rev > coalesce(d.indexed_rev, 0)
     order by h.conversation_id limit ${limit}`;
   return rows.map(({ id }) => id);
 }
 
 /**
- * Digests the next changes of a conversation in one transaction with the place up to which that is done: a process that
+ * Indexes the next changes of a conversation in one transaction with the place up to which that is done: a process that
  * dies in the middle leaves nothing half done. Another node that is at the same conversation is not waited for.
  */
 export async function indexNext(pool: Pool, conversationId: ConversationId): Promise<IndexingRun> {
-  const turn = await pool.transaction((tx) => digestBatch(tx, conversationId));
+  const turn = await pool.transaction((tx) => indexBatch(tx, conversationId));
   if (turn.taken) return turn;
   // No row yet, or one that is locked: only the former is ours to mend.
   const [made] = await pool.run(
     (sql) => sql`
-      insert into digest (conversation_id) select conversation_id from conversation_head
+      insert into search_index_progress (conversation_id) select conversation_id from conversation_head
       where conversation_id = ${conversationId}
       on conflict do nothing returning conversation_id`,
   );
-  return made === undefined ? turn : pool.transaction((tx) => digestBatch(tx, conversationId));
+  return made === undefined ? turn : pool.transaction((tx) => indexBatch(tx, conversationId));
 }
 
-async function digestBatch(tx: Transaction, conversationId: ConversationId): Promise<IndexingRun> {
-  // The commit is not waited for: what a crash of the machine takes back is digested once more.
-  const [digest] = await tx<{ rev: Rev; head: Rev }[]>`
-    select d.digested_rev as rev,
+async function indexBatch(tx: Transaction, conversationId: ConversationId): Promise<IndexingRun> {
+  // The commit is not waited for: what a crash of the machine takes back is indexed once more.
+  const [progress] = await tx<{ rev: Rev; head: Rev }[]>`
+    select d.indexed_rev as rev,
       (select h.last_rev from conversation_head h where h.conversation_id = d.conversation_id) as head
-    from digest d
+    from search_index_progress d
     where d.conversation_id = ${conversationId} and set_config('synchronous_commit', 'off', true) = 'off'
     for update of d skip locked`;
-  if (digest === undefined) return { taken: false };
-  const { rows, more } = await readBatch(tx, conversationId, digest.rev);
+  if (progress === undefined) return { taken: false };
+  const { rows, more } = await readBatch(tx, conversationId, progress.rev);
   // The head was read first: what was committed since then is behind it, and the next turn's.
-  const upTo = more ? rows.at(-1)!.rev : Math.max(digest.head, rows.at(-1)?.rev ?? 0);
-  if (upTo <= digest.rev) return { taken: true, messages: 0, more: false };
-  await writeWords(tx, conversationId, rows);
+  const upTo = more ? rows.at(-1)!.rev : Math.max(progress.head, rows.at(-1)?.rev ?? 0);
+  if (upTo <= progress.rev) return { taken: true, messages: 0, more: false };
+  await writeSearchIndex(tx, conversationId, rows);
   await writeMentions(tx, conversationId, rows);
-  await tx`update digest set digested_rev = ${upTo} where conversation_id = ${conversationId}`;
+  await tx`update search_index_progress set indexed_rev = ${upTo} where conversation_id = ${conversationId}`;
   return { taken: true, messages: rows.length, more };
 }
 
-interface UndigestedRow {
+interface UnindexedRow {
   readonly seq: Seq;
   readonly rev: Rev;
   readonly senderId: AccountId;
-  /** It was digested before, perhaps. */
+  /** It was indexed before, perhaps. */
   readonly changed: boolean;
   readonly deleted: boolean;
   /** Null where it mentions nobody. */
@@ -74,8 +74,8 @@ async function readBatch(
   tx: Transaction,
   conversationId: ConversationId,
   after: Rev,
-): Promise<{ rows: UndigestedRow[]; more: boolean }> {
-  const rows = await tx<(UndigestedRow & { before: number })[]>`
+): Promise<{ rows: UnindexedRow[]; more: boolean }> {
+  const rows = await tx<(UnindexedRow & { before: number })[]>`
     select m.seq, m.rev, m.sender_id as "senderId", m.edited_at is not null or m.deleted_at is not null as changed,
       m.deleted_at is not null as deleted, case when position('@' in m.text) > 0 then m.text end as text,
       coalesce(sum(octet_length(m.text)) over (order by m.rev rows between unbounded preceding and 1 preceding), 0)
@@ -89,22 +89,22 @@ async function readBatch(
   return { rows: fitting, more: fitting.length < rows.length };
 }
 
-async function writeWords(tx: Transaction, id: ConversationId, rows: readonly UndigestedRow[]): Promise<void> {
+async function writeSearchIndex(tx: Transaction, id: ConversationId, rows: readonly UnindexedRow[]): Promise<void> {
   const written = rows.filter(({ deleted }) => !deleted).map(({ seq }) => seq);
   const deleted = rows.filter((row) => row.deleted).map(({ seq }) => seq);
   if (written.length > 0) {
     await tx`
-      insert into message_words (conversation_id, seq, sent_at, words)
+      insert into search_index (conversation_id, seq, sent_at, document)
       select conversation_id, seq, sent_at, to_tsvector('simple', left(text, ${INDEXED_CHARACTERS}::int))
       from message where conversation_id = ${id} and seq = any(${written}::bigint[]) and deleted_at is null
-      on conflict (conversation_id, seq) do update set words = excluded.words`;
+      on conflict (conversation_id, seq) do update set document = excluded.document`;
   }
   if (deleted.length > 0) {
-    await tx`delete from message_words where conversation_id = ${id} and seq = any(${deleted}::bigint[])`;
+    await tx`delete from search_index where conversation_id = ${id} and seq = any(${deleted}::bigint[])`;
   }
 }
 
-async function writeMentions(tx: Transaction, id: ConversationId, rows: readonly UndigestedRow[]): Promise<void> {
+async function writeMentions(tx: Transaction, id: ConversationId, rows: readonly UnindexedRow[]): Promise<void> {
   const changed = rows.filter((row) => row.changed).map(({ seq }) => seq);
   if (changed.length > 0) {
     await tx`delete from mention where conversation_id = ${id} and seq = any(${changed}::bigint[])`;

@@ -31,7 +31,7 @@ export function fileFragments(sql: Sql, posts: readonly { readonly attachments: 
         ${named.map((each) => each.id)}::text[]
       ) as u(ord, position, id)
     ), free_file as (
-      select f.id, f.account_id, f.name, f.type, f.size from file f
+      select f.id, f.owner_id, f.name, f.type, f.size from file f
       where f.id = any(${[...new Set(named.map((each) => each.id))]}::text[]) and f.state = 'stored' and f.seq is null
         and (select count(*) from fresh) > 0
       order by f.id for update
@@ -39,7 +39,7 @@ export function fileFragments(sql: Sql, posts: readonly { readonly attachments: 
       select w.ord,
         jsonb_agg(jsonb_build_object('id', f.id, 'name', f.name, 'type', f.type, 'size', f.size) order by w.position) as files
       from named w join fresh p on p.ord = w.ord
-      left join free_file f on f.id = w.id and f.account_id = p.sender_id and not exists (
+      left join free_file f on f.id = w.id and f.owner_id = p.sender_id and not exists (
         select from named e join fresh q on q.ord = e.ord
         where e.id = w.id and e.ord < w.ord and q.sender_id = p.sender_id)
       group by w.ord having count(*) = count(f.id)
@@ -49,7 +49,7 @@ export function fileFragments(sql: Sql, posts: readonly { readonly attachments: 
     )`;
   const attached = sql`
     , attached as (
-      update file f set conversation_id = n.conversation_id, seq = a.seq0 + n.n, touched_at = clock_timestamp()
+      update file f set conversation_id = n.conversation_id, seq = a.seq0 + n.n, updated_at = clock_timestamp()
       from named w join numbered n on n.ord = w.ord join advanced a on a.conversation_id = n.conversation_id
       where f.id = w.id
     )`;

@@ -147,7 +147,7 @@ export async function eraseMessage(
     returning rev, deleted_at as at`,
   );
   await removeAttached(tx, { conversationId, seq });
-  await tx`delete from message_words where conversation_id = ${conversationId} and seq = ${seq}`;
+  await tx`delete from search_index where conversation_id = ${conversationId} and seq = ${seq}`;
   await tx`delete from mention where conversation_id = ${conversationId} and seq = ${seq}`;
   return edited;
 }

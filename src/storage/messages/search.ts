@@ -90,9 +90,9 @@ async function searchBefore(tx: Transaction, request: SearchRequest, edge: strin
       ), 0) < ${maxBytes} as fits
     from (
       select w.sent_at, w.conversation_id, w.seq
-      from message_words w
+      from search_index w
       join membership s on s.conversation_id = w.conversation_id and s.account_id = ${accountId}
-      where w.words @@ websearch_to_tsquery('simple', ${text}) ${inOne} ${older}
+      where w.document @@ websearch_to_tsquery('simple', ${text}) ${inOne} ${older}
       order by w.sent_at desc, w.conversation_id desc, w.seq desc limit ${limit + 1}
     ) w
     join message m on m.conversation_id = w.conversation_id and m.seq = w.seq

@@ -10,8 +10,8 @@ create table account (
   deactivated_at timestamptz,
   -- A bot belongs to the person that made it.
   owner_id bigint references account,
-  check ((kind = 'webhook') = (nick is null)),
-  constraint account_owner check (owner_id is null or kind = 'bot')
+  constraint account_webhook_check check ((kind = 'webhook') = (nick is null)),
+  constraint account_owner_check check (owner_id is null or kind = 'bot')
 );
 create index account_owner on account (owner_id) where owner_id is not null;
 
@@ -36,7 +36,7 @@ create table session (
   -- Null: a person's session.
   scopes text[],
   created_at timestamptz not null default now(),
-  used_at timestamptz not null default now(),
+  last_used_at timestamptz not null default now(),
   expires_at timestamptz
 );
 create index session_account on session (account_id);
@@ -52,12 +52,12 @@ create table activation (
   address text not null,
   -- A keyed hash of the client's network address, for rate limits.
   source_hash text not null,
-  -- The same hash of the /48 network of an IPv6 source; for IPv4 it equals source_hash. Null: an older program wrote it.
-  site_hash text,
+  -- The same hash of the /48 network of an IPv6 source; for IPv4 it equals source_hash.
+  network_hash text not null,
   -- Whether the address belonged to an account at the start: codes to accounts have a budget of their own.
-  to_account boolean not null default false,
+  for_account boolean not null default false,
   -- False: the server sends no code, and the client cannot tell.
-  sends boolean not null,
+  sends_code boolean not null,
   -- What checks the code: a keyed hash of our own code, or the gate's reference. Null: there is no code yet.
   verifier text,
   attempts_left smallint not null check (attempts_left >= 0),
@@ -67,7 +67,7 @@ create table activation (
 );
 create index activation_address on activation (kind, address, sent_at);
 create index activation_source on activation (source_hash, sent_at);
-create index activation_site on activation (site_hash, sent_at);
+create index activation_network on activation (network_hash, sent_at);
 create index activation_sent_at on activation (sent_at);
 
 -- An administrator makes such a link. The first person that opens it is signed in as the account.
@@ -96,8 +96,8 @@ create table conversation (
   created_at timestamptz not null default now(),
   -- Every account of the installation may find and join a public group.
   public boolean not null default false,
-  check ((kind = 'group') = (title is not null)),
-  constraint conversation_public check (kind = 'group' or not public),
+  constraint conversation_title_check check ((kind = 'group') = (title is not null)),
+  constraint conversation_public_check check (kind = 'group' or not public),
   -- Tables that only groups may have rows in refer to both columns.
   unique (id, kind)
 );
@@ -144,8 +144,8 @@ create table private_conversation (
   foreign key (conversation_id, kind) references conversation (id, kind) on delete cascade
 );
 
--- The right to post into a group and to manage its reverse webhooks. The server looks the token up by its SHA-256 (hex).
--- It also keeps the token sealed, so that the group's information can show it again.
+-- The right to post into a group and to manage its reverse webhooks. The server looks the token up by its SHA-256
+-- (hex). It also keeps the token sealed, so that the group's information can show it again.
 create table integration (
   conversation_id bigint primary key,
   kind text not null default 'group' check (kind = 'group'),
@@ -157,7 +157,8 @@ create table integration (
   foreign key (conversation_id, kind) references conversation (id, kind) on delete cascade
 );
 
--- An invitation into a group: everybody with its link may join. The token is sealed, so that the link can be shown again.
+-- An invitation into a group: everybody with its link may join. The token is sealed, so that the link can be shown
+-- again.
 create table group_invite (
   id bigint generated always as identity primary key,
   conversation_id bigint not null,
@@ -175,12 +176,12 @@ create table group_invite (
 );
 create index group_invite_conversation on group_invite (conversation_id);
 
--- A removed member. Invitations up to `last_invite` readmit neither the account nor its bots. Invitations get their
+-- A removed member. Invitations up to `last_invite_id` readmit neither the account nor its bots. Invitations get their
 -- numbers under the head's lock, so that the order does not depend on a clock.
 create table group_removal (
   conversation_id bigint not null references conversation on delete cascade,
   account_id bigint not null references account on delete cascade,
-  last_invite bigint not null,
+  last_invite_id bigint not null,
   primary key (conversation_id, account_id)
 );
 
@@ -227,22 +228,22 @@ create table idempotency_key (
 create index idempotency_key_created_at on idempotency_key using brin (created_at);
 
 -- How far the search indexer is. It derives the search index and the mentions from messages soon after the commit, so
--- that no post waits for them. Every change of the conversation up to `digested_rev` is done.
-create table digest (
+-- that no post waits for them. Every change of the conversation up to `indexed_rev` is done.
+create table search_index_progress (
   conversation_id bigint primary key references conversation on delete cascade,
-  digested_rev bigint not null default 0
+  indexed_rev bigint not null default 0
 ) with (fillfactor = 50);
 
-create table message_words (
+create table search_index (
   conversation_id bigint not null,
   seq bigint not null,
   -- Copied from the message: a search for a common word reads from the newest row on and sorts no other matches.
   sent_at timestamptz not null,
-  words tsvector not null,
+  document tsvector not null,
   primary key (conversation_id, seq)
 );
-create index message_words_words on message_words using gin (words);
-create index message_words_sent_at on message_words (sent_at, conversation_id, seq);
+create index search_index_document on search_index using gin (document);
+create index search_index_sent_at on search_index (sent_at, conversation_id, seq);
 
 create table mention (
   account_id bigint not null references account,
@@ -272,16 +273,17 @@ create table reverse_hook (
   -- Every message up to the cursor is delivered, dead-lettered, or has a row in delivery_retry.
   cursor bigint not null,
   -- The last message of a failed batch. The batch begins behind the cursor, and the server repeats the same range.
-  batch_last bigint,
+  batch_last_seq bigint,
   -- The server sends messages up to here one by one, because the receiver rejected a batch of them.
-  singles_last bigint,
+  unbatched_until bigint,
   -- How often the receiver answered 400, 413 or 422 to the next message, in total. After the fifth the message may be
   -- dead-lettered.
-  refusals integer not null default 0,
+  rejections integer not null default 0,
   -- Every control write raises it; the server discards a settlement of an older generation.
   generation bigint not null default 0,
-  -- The generation of the last write that moved the cursor by hand (redeliver, skip the backlog). An attempt of an older
-  -- generation says nothing about the new position. A later attempt counts even if the hook was paused or changed.
+  -- The generation of the last write that moved the cursor by hand (redeliver, skip the backlog). An attempt of an
+  -- older generation says nothing about the new position. A later attempt counts even if the hook was paused or
+  -- changed.
   cursor_generation bigint not null default 0,
   paused_at timestamptz,
   pinged_at timestamptz,
@@ -297,16 +299,16 @@ create table reverse_hook (
   -- The row of a removed hook stays for a while, so that a client can restore a hook that its target's 410 removed.
   removed_at timestamptz,
   removed_by text check (removed_by in ('client', 'target')),
-  check (cursor >= start_seq),
-  check ((removed_at is null) = (removed_by is null)),
+  constraint reverse_hook_cursor_check check (cursor >= start_seq),
+  constraint reverse_hook_removed_check check ((removed_at is null) = (removed_by is null)),
   foreign key (conversation_id, kind) references conversation (id, kind) on delete cascade
   -- Every delivery updates its row: pages keep room for that.
 ) with (fillfactor = 70);
 create unique index reverse_hook_url on reverse_hook (conversation_id, url) where removed_at is null;
 create index reverse_hook_removed_at on reverse_hook (removed_at) where removed_at is not null;
 
--- A request that the server repeats apart from the others. It holds failed messages of a hook without order, or messages
--- that a client asked for again by id.
+-- A request that the server repeats apart from the others. It holds failed messages of a hook without order, or
+-- messages that a client asked for again by id.
 create table delivery_retry (
   hook_id integer not null references reverse_hook on delete cascade,
   seq bigint not null,
@@ -335,8 +337,8 @@ create unique index delivery_attempt_hook on delivery_attempt (hook_id, at, seq,
 -- Takes rows outside the partitions of days, from a clock set far ahead; `storage/retention/retention.ts` moves them.
 create table delivery_attempt_default partition of delivery_attempt default;
 
--- Lanes belong to partitions (hook id modulo 64), and each partition to one process at a time. The epoch rises with every
--- change of the holder and fences the settlements of earlier holders.
+-- Lanes belong to partitions (hook id modulo 64), and each partition to one process at a time. The epoch rises with
+-- every change of the holder and fences the settlements of earlier holders.
 create table lease (
   partition smallint primary key check (partition between 0 and 63),
   holder text,
@@ -345,22 +347,21 @@ create table lease (
 ) with (fillfactor = 25);
 insert into lease (partition) select generate_series(0, 63);
 
--- The processes that share this database. Each prolongs its row together with its leases, so that all processes know the
--- total and take equal shares of the partitions. A process without leases appears only here.
+-- The processes that share this database. Each prolongs its row together with its leases, so that all processes know
+-- the total and take equal shares of the partitions. A process without leases appears only here.
 create table node (
   id text primary key,
   expires_at timestamptz not null
 ) with (fillfactor = 25);
 
 -- Work that one node does for all. The holder may work until `expires_at`, and prolongs that while it works.
-create table duty (
+create table job_lock (
   name text primary key,
   holder text,
   expires_at timestamptz not null default '-infinity'
 );
-insert into duty (name) values ('retention');
--- Removes files from the store.
-insert into duty (name) values ('files');
+-- retention: deletes what is out of date. files: removes files from the store.
+insert into job_lock (name) values ('retention'), ('files');
 
 -- A phone or a browser that gets push notifications for the session that registered it.
 create table device (
@@ -377,7 +378,7 @@ create table device (
   app text,
   label text,
   created_at timestamptz not null default now(),
-  seen_at timestamptz not null default now(),
+  last_seen_at timestamptz not null default now(),
   unique (kind, token_hash)
 );
 create index device_account on device (account_id);
@@ -412,27 +413,27 @@ create table push_pending (
   first_seq bigint not null,
   last_seq bigint not null,
   attempts integer not null default 0,
-  -- A push expires a day later.
+  -- A push expires a day after it.
   created_at timestamptz not null default now(),
   next_at timestamptz not null default now(),
   -- Until then the claim belongs to one sender. No index covers it: with room in the page a claim writes only the row.
   claimed_until timestamptz not null default '-infinity',
   -- Every claim raises it, so that an earlier claimant cannot settle the push.
-  claim bigint not null default 0,
+  claim_number bigint not null default 0,
   primary key (device_id, conversation_id),
   check (first_seq <= last_seq)
 ) with (fillfactor = 50);
 create index push_pending_next on push_pending (kind, next_at);
 
--- Every removal of a device removes its pending pushes, also when a session ends. `or replace`, because the function may
--- exist: a restore into an unused database of Klatch drops only the tables.
-create or replace function forget_pushes() returns trigger language plpgsql as $$
+-- Every removal of a device removes its pending pushes, also when a session ends. `or replace`, because the function
+-- may exist: a restore into an unused database of Klatch drops only the tables.
+create or replace function delete_pending_pushes() returns trigger language plpgsql as $$
 begin
-  delete from push_pending p using gone where p.device_id = gone.id;
+  delete from push_pending p using deleted where p.device_id = deleted.id;
   return null;
 end $$;
-create trigger device_gone after delete on device referencing old table as gone
-for each statement execute function forget_pushes();
+create trigger device_deleted after delete on device referencing old table as deleted
+for each statement execute function delete_pending_pushes();
 
 -- Failures of devices and pushes, for administrators. Rows stay for some days.
 create table push_log (
@@ -440,8 +441,9 @@ create table push_log (
   at timestamptz not null default now(),
   account_id bigint not null references account,
   kind text not null,
-  -- removed: the vendor does not know the device any more. expired: not accepted within a day. refused: never accepted.
-  event text not null check (event in ('removed', 'expired', 'refused')),
+  -- removed: the vendor does not know the device any more. expired: not accepted within a day. rejected: never
+  -- accepted.
+  event text not null check (event in ('removed', 'expired', 'rejected')),
   category text not null,
   code integer
 );
@@ -453,7 +455,7 @@ create table file (
   -- Random, and the file's name in the store: no user input becomes part of a path. The collation is the byte order in
   -- which stores list names, so that a check can compare the two page by page.
   id text collate "C" primary key check (id ~ '^[A-Za-z0-9_-]{22}$'),
-  account_id bigint not null references account,
+  owner_id bigint not null references account,
   -- The owner's name for it, without anything that looks like a path.
   name text not null,
   -- Detected from the content as far as possible; the server does not trust the declared type.
@@ -475,13 +477,13 @@ create table file (
   seq bigint,
   created_at timestamptz not null default now(),
   -- When the last part arrived, or of the last change.
-  touched_at timestamptz not null default now(),
-  check (state = 'uploading' or size is not null),
-  check ((seq is null) or (state <> 'uploading'))
+  updated_at timestamptz not null default now(),
+  constraint file_complete_check check (state = 'uploading' or size is not null),
+  constraint file_attached_check check (seq is null or state <> 'uploading')
 ) with (fillfactor = 80);
-create index file_account on file (account_id);
+create index file_owner on file (owner_id);
 create index file_message on file (conversation_id, seq) where seq is not null;
-create index file_loose on file (touched_at) where seq is null or state = 'removed';
+create index file_unattached on file (updated_at) where seq is null or state = 'removed';
 
 -- The storage that the files of each account use, and of all accounts together (account 0). Every change of a file
 -- updates it under a lock, so that limits hold for parallel uploads.

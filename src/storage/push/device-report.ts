@@ -16,7 +16,7 @@ export interface PushEvent {
   /** Whose device. */
   readonly nick: string;
   readonly kind: DeviceKind;
-  readonly event: 'removed' | 'expired' | 'refused';
+  readonly event: 'removed' | 'expired' | 'rejected';
   readonly category: string;
   readonly code: number | null;
 }

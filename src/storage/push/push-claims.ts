@@ -2,11 +2,11 @@ import type { DeviceKind, NotificationLevel } from '../../model/device.ts';
 import type { AccountId, ConversationId, DeviceId, Seq } from '../../model/ids.ts';
 import type { Sql } from '../db/connection.ts';
 
-/** A row that was taken to be sent. Whoever takes it later has another `claim`. */
+/** A row that was taken to be sent. Every later claim has a higher `claimNumber`. */
 export interface PushClaim {
   readonly deviceId: DeviceId;
   readonly conversationId: ConversationId;
-  readonly claim: number;
+  readonly claimNumber: number;
   /** Failures so far. */
   readonly attempts: number;
   readonly firstSeq: Seq;
@@ -52,9 +52,10 @@ export async function claimDue(
       order by next_at limit (select ${limit}::int) for update skip locked
     ), taken as (
       -- By their places, which are those of the locked rows: a look-up in the index costs as much as the rest.
-      update push_pending set claim = claim + 1, claimed_until = now() + ${forMs} * interval '1 millisecond'
+      update push_pending
+      set claim_number = claim_number + 1, claimed_until = now() + ${forMs} * interval '1 millisecond'
       where ctid = any(array(select ctid from due))
-      returning device_id, conversation_id, claim, attempts, first_seq, last_seq
+      returning device_id, conversation_id, claim_number, attempts, first_seq, last_seq
     ),
     -- Each table once, for all rows together: row by row they took twice as long. By arrays, of which the planner expects
     -- ten: it goes by the index, however large the table is.
@@ -72,8 +73,8 @@ export async function claimDue(
     ), blocking as (
       select distinct account_id as id from block where account_id = any(array(select account_id from of_device))
     )
-    select p.device_id as "deviceId", p.conversation_id as "conversationId", p.claim, p.attempts,
-      p.first_seq as "firstSeq", p.last_seq as "lastSeq", now()::text as "claimedAt",
+    select p.device_id as "deviceId", p.conversation_id as "conversationId", p.claim_number as "claimNumber",
+      p.attempts, p.first_seq as "firstSeq", p.last_seq as "lastSeq", now()::text as "claimedAt",
       case when signed_in.id is not null and m.read_seq < p.last_seq and m.level <> 'nothing'
         and (m.muted_until is null or m.muted_until <= now()) then owner.id end as "accountId",
       d.token_sealed as "tokenSealed", d.app, owner.nick, m.level, m.read_seq as "readSeq",

@@ -32,7 +32,8 @@ export async function removeUnknown(
 ): Promise<boolean> {
   const rows = await sql`
     with removed as (
-      delete from device where id = ${device.id} and seen_at < ${device.readAt}::timestamptz + interval '1 millisecond'
+      delete from device
+      where id = ${device.id} and last_seen_at < ${device.readAt}::timestamptz + interval '1 millisecond'
       returning account_id, kind
     )
     insert into push_log (account_id, kind, event, category, code)

@@ -4,13 +4,13 @@ import type { Sql } from '../db/connection.ts';
 import type { PushClaim } from './push-claims.ts';
 
 /**
- * What becomes of a claimed row. `done`: it was sent, or nobody is to be told any more. `refused`, `expired`: given up,
- * with a row in the log. `removed`: its device goes. `again`: it failed and is repeated after `waitMs`; `held`: the same
- * without counting.
+ * What becomes of a claimed row. `done`: it was sent, or nobody is to be told any more. `rejected`, `expired`: given
+ * up, with a row in the log. `removed`: its device goes. `again`: it failed and is repeated after `waitMs`; `held`: the
+ * same without counting.
  */
 export type PushDisposition =
   | { readonly verdict: 'done' }
-  | { readonly verdict: 'refused' | 'expired'; readonly category: string; readonly code: number | null }
+  | { readonly verdict: 'rejected' | 'expired'; readonly category: string; readonly code: number | null }
   /** The wait is for a device that stays, since it was registered again meanwhile. */
   | { readonly verdict: 'removed'; readonly category: string; readonly code: number | null; readonly waitMs: number }
   | { readonly verdict: 'again' | 'held'; readonly waitMs: number };
@@ -42,9 +42,9 @@ async function removeDone(sql: Sql, done: readonly PushClaim[]): Promise<number>
     delete from push_pending p
     using unnest(
       ${claims.map(({ deviceId }) => deviceId)}::bigint[], ${claims.map((each) => each.conversationId)}::bigint[],
-      ${claims.map(({ claim }) => claim)}::bigint[], ${claims.map(({ lastSeq }) => lastSeq)}::bigint[]
-    ) as g(device_id, conversation_id, claim, last_seq)
-    where p.device_id = g.device_id and p.conversation_id = g.conversation_id and p.claim = g.claim
+      ${claims.map(({ claimNumber }) => claimNumber)}::bigint[], ${claims.map(({ lastSeq }) => lastSeq)}::bigint[]
+    ) as g(device_id, conversation_id, claim_number, last_seq)
+    where p.device_id = g.device_id and p.conversation_id = g.conversation_id and p.claim_number = g.claim_number
       and p.last_seq <= g.last_seq and (select set_config('synchronous_commit', 'off', true)) = 'off'`;
   return rows.count;
 }
@@ -60,35 +60,36 @@ async function settleEach(
     with given as (
       select * from unnest(
         ${claims.map(({ deviceId }) => deviceId)}::bigint[], ${claims.map((each) => each.conversationId)}::bigint[],
-        ${claims.map(({ claim }) => claim)}::bigint[], ${claims.map(({ lastSeq }) => lastSeq)}::bigint[],
+        ${claims.map(({ claimNumber }) => claimNumber)}::bigint[], ${claims.map(({ lastSeq }) => lastSeq)}::bigint[],
         ${claims.map(({ claimedAt }) => claimedAt)}::timestamptz[],
         ${settlements.map(({ verdict }) => verdict)}::text[],
         ${settlements.map((each) => ('category' in each ? each.category : null))}::text[],
         ${settlements.map((each) => ('category' in each ? each.code : null))}::int[],
         ${settlements.map((each) => ('waitMs' in each ? Math.round(each.waitMs) : null))}::bigint[]
-      ) as g(device_id, conversation_id, claim, last_seq, claimed_at, verdict, category, code, wait_ms)
+      ) as g(device_id, conversation_id, claim_number, last_seq, claimed_at, verdict, category, code, wait_ms)
       where set_config('synchronous_commit', 'off', true) = 'off'
     ), held as (
       -- In one order, so that nobody waits in a circle.
       select g.*, p.kind, p.last_seq as newest_seq
       from push_pending p
-      join given g on g.device_id = p.device_id and g.conversation_id = p.conversation_id and g.claim = p.claim
+      join given g on g.device_id = p.device_id and g.conversation_id = p.conversation_id
+        and g.claim_number = p.claim_number
       order by p.device_id, p.conversation_id for update of p
     ), over as (
       delete from push_pending p using held h
       where p.device_id = h.device_id and p.conversation_id = h.conversation_id
-        and h.verdict in ('done', 'refused', 'expired') and h.newest_seq <= h.last_seq
+        and h.verdict in ('done', 'rejected', 'expired') and h.newest_seq <= h.last_seq
     ), grown as (
       update push_pending p
       set first_seq = h.last_seq + 1, attempts = 0, created_at = now(), next_at = now(), claimed_until = '-infinity'
       from held h where p.device_id = h.device_id and p.conversation_id = h.conversation_id
-        and h.verdict in ('done', 'refused', 'expired') and h.newest_seq > h.last_seq
+        and h.verdict in ('done', 'rejected', 'expired') and h.newest_seq > h.last_seq
     ), removed as (
       delete from device d using (
         select distinct on (device_id) device_id, claimed_at, category, code from given where verdict = 'removed'
         order by device_id, claimed_at
       ) g
-      where d.id = g.device_id and d.seen_at < g.claimed_at + interval '1 millisecond'
+      where d.id = g.device_id and d.last_seen_at < g.claimed_at + interval '1 millisecond'
       returning d.id, d.account_id, d.kind, g.category, g.code
     ), repeated as (
       -- Due at its end at the latest, so that it is given up in time.
@@ -103,7 +104,7 @@ async function settleEach(
       select account_id, kind, 'removed', category, code from removed
       union all
       select d.account_id, h.kind, h.verdict, h.category, h.code from held h join device d on d.id = h.device_id
-      where h.verdict in ('refused', 'expired')
+      where h.verdict in ('rejected', 'expired')
     )
     select id from removed`;
   return rows.map(({ id }) => id);

@@ -202,7 +202,7 @@ describe('an upload in parts', () => {
   test('that stood still for too long is over', async () => {
     const path = await create(5);
     await server.database.query(
-      (sql) => sql`update file set touched_at = now() - interval '25 hours' where id = ${path.split('/').at(-1)!}`,
+      (sql) => sql`update file set updated_at = now() - interval '25 hours' where id = ${path.split('/').at(-1)!}`,
     );
     expect((await tus('HEAD', path)).status).toBe(410);
     expect(await code(await patch(path, 0, 'hello'))).toEqual([410, 'upload_expired']);

@@ -353,7 +353,7 @@ describe('with its session goes a device', () => {
   test('when it is one of too many', async () => {
     await device(alice);
     await server.database.query(
-      (sql) => sql`update session set used_at = now() - interval '1 year' where id = ${alice.session}`,
+      (sql) => sql`update session set last_used_at = now() - interval '1 year' where id = ${alice.session}`,
     );
     for (let n = 0; n < SESSIONS; n += 1) await signIn(server, alice.id);
     const { link } = await server.operate<{ link: string }>('accounts.invite', { user: alice.nick });

@@ -106,7 +106,7 @@ test('one session more than a person may have ends the one used longest ago', as
   for (let count = 0; count < 3; count += 1) made.push(await verify((await invite('carl')).link));
   const [first, second, third] = made as [SignedIn, SignedIn, SignedIn];
   await server.database.query(
-    (sql) => sql`update session set used_at = now() - interval '1 hour' where id = ${second.session}`,
+    (sql) => sql`update session set last_used_at = now() - interval '1 hour' where id = ${second.session}`,
   );
   const fourth = await verify((await invite('carl')).link);
   expect(await holderOf(second.token)).toBeNull();
@@ -119,7 +119,7 @@ test('a new session is not the one that is ended for it, whenever the others wer
   // As where others are used between the beginning of the sign-in and its turn.
   await server.database.query(
     (sql) => sql`
-    update session set used_at = now() + interval '1 minute'
+    update session set last_used_at = now() + interval '1 minute'
     where account_id = (select id from account where nick = 'dora')`,
   );
   const { token } = await verify((await invite('dora')).link);

@@ -25,14 +25,14 @@ const search = (person: TestPerson, text: string, more: object = {}): Promise<Fo
   callAs(server, person, 'messages.search', { text, ...more });
 const texts = async (person: TestPerson, text: string, more: object = {}): Promise<string[]> =>
   (await search(person, text, more)).messages.map((message) => message.text);
-/** Waits until everything that was written is digested. */
+/** Waits until everything that was written is indexed. */
 const settled = (): Promise<unknown> =>
   eventually(
     () =>
       server.database.query(
         (sql) => sql`
-          select from conversation_head h left join digest d using (conversation_id)
-          where h.last_rev > coalesce(d.digested_rev, 0)`,
+          select from conversation_head h left join search_index_progress d using (conversation_id)
+          where h.last_rev > coalesce(d.indexed_rev, 0)`,
       ),
     (behind) => behind.length === 0,
   );
@@ -221,12 +221,12 @@ describe('messages.search', () => {
   test('that takes too long is ended in the database, and says what to do', async () => {
     await server.database.query((sql) =>
       sql.unsafe(`
-        alter table message_words rename to slow_words;
-        create view message_words as select conversation_id, seq, sent_at, words from slow_words where pg_sleep(0.5) is not null`),
+        alter table search_index rename to slow_index;
+        create view search_index as select conversation_id, seq, sent_at, document from slow_index where pg_sleep(0.5) is not null`),
     );
     try {
       await server.database.query(
-        (sql) => sql`insert into slow_words select conversation_id, seq + 1000, sent_at, words from slow_words`,
+        (sql) => sql`insert into slow_index select conversation_id, seq + 1000, sent_at, document from slow_index`,
       );
       const [grace] = [await joined(server, 'grace', group.id)];
       await expect(search(grace, 'disk')).rejects.toMatchObject({ code: 'search_timeout', status: 422 });
@@ -238,7 +238,7 @@ describe('messages.search', () => {
       expect([...left]).toEqual([]);
     } finally {
       await server.database.query((sql) =>
-        sql.unsafe('drop view message_words; alter table slow_words rename to message_words'),
+        sql.unsafe('drop view search_index; alter table slow_index rename to search_index'),
       );
     }
   });

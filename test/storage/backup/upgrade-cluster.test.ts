@@ -123,7 +123,7 @@ const SCRIPT = join(root, 'test/support/upgrading.ts');
       await useBinDir(newBinDir);
       const program = new Program([process.execPath, SCRIPT, workspace.file, step]);
       expect(await program.ended).toMatchObject({ signal: 'SIGKILL', stderr: '' });
-      if (step === 'set-aside') {
+      if (step === 'old-renamed') {
         expect(await names()).toEqual(['postgresql.old-15', 'postgresql.upgraded']);
         const refused = await workspace.run(['serve']);
         expect(refused).toMatchObject({ code: 69, stderr: expect.stringContaining('run "klatch db upgrade"') });

@@ -56,15 +56,15 @@ const FILL = `
     select n, m, m, n, 'text', now() from generate_series(1, ${GROUPS}) n, generate_series(1, ${MESSAGES}) m;
   insert into notice (conversation_id, rev, kind)
     select n, 100 + m, 'joined' from generate_series(1, ${GROUPS}) n, generate_series(1, 2) m;
-  insert into digest (conversation_id, digested_rev) select n, ${MESSAGES} from generate_series(1, ${GROUPS}) n;
-  insert into message_words (conversation_id, seq, sent_at, words)
+  insert into search_index_progress (conversation_id, indexed_rev) select n, ${MESSAGES} from generate_series(1, ${GROUPS}) n;
+  insert into search_index (conversation_id, seq, sent_at, document)
     select n, m, now() - n * interval '1 s', to_tsvector('simple', 'common' || case when n % 1000 = 0 then ' rare' else '' end)
     from generate_series(1, ${GROUPS}) n, generate_series(1, ${MESSAGES}) m;
   insert into mention (account_id, conversation_id, seq)
     select ${GROUPS} + n, n, m from generate_series(1, ${GROUPS}) n, generate_series(1, ${MESSAGES}) m;
   insert into idempotency_key (conversation_id, key, seq, body_hash)
     select n, 'key ' || m, m, '-' from generate_series(1, ${GROUPS}) n, generate_series(1, ${MESSAGES}) m;
-  insert into file (id, account_id, name, type, size, received, state, conversation_id, seq)
+  insert into file (id, owner_id, name, type, size, received, state, conversation_id, seq)
     select lpad(n || case when m = 0 then 'f' else 'a' end, 22, '0'), n, 'name', 'text/plain', 1, 1, 'stored',
       case when m > 0 then n end, case when m > 0 then m end
     from generate_series(1, ${GROUPS}) n, generate_series(0, 1) m;
@@ -102,7 +102,7 @@ async function scanned(sql: Sql): Promise<Record<string, number>> {
   const rows = await sql<{ name: string; rows: number }[]>`
     select relname as name, seq_tup_read as rows from pg_stat_user_tables
     where relname in ('account', 'conversation', 'conversation_head', 'integration', 'membership', 'message', 'idempotency_key', 'reverse_hook',
-      'delivery_retry', 'notice', 'digest', 'file', 'message_words', 'mention') or relname like 'delivery_attempt%'`;
+      'delivery_retry', 'notice', 'search_index_progress', 'file', 'search_index', 'mention') or relname like 'delivery_attempt%'`;
   return Object.fromEntries(rows.map(({ name, rows: read }) => [name, read]));
 }
 
@@ -262,7 +262,7 @@ describe.each(['auto', 'force_generic_plan'])('with many rows and plan_cache_mod
   });
 });
 
-describe('of the digest and of searches', () => {
+describe('of the search index and of searches', () => {
   const search = (text: string, account: number): Promise<unknown> =>
     searchMessageWords(pool, {
       text,

@@ -50,7 +50,7 @@ beforeEach(async () => {
 const newId = (): string => randomBytes(16).toString('base64url');
 const insert = (announcedBytes: number | null, accountId = owner, id = newId()) =>
   pool
-    .transaction((tx) => insertUpload(tx, { id, accountId, name: 'a.txt', announcedBytes }, LIMITS))
+    .transaction((tx) => insertUpload(tx, { id, ownerId: accountId, name: 'a.txt', announcedBytes }, LIMITS))
     .then((refusal) => ({ id, refusal }));
 const stored = async (size: number, accountId = owner): Promise<string> => {
   const { id } = await insert(size, accountId);
@@ -202,7 +202,7 @@ describe('a file', () => {
     const [old, taken, young] = [await stored(1), await stored(1), await stored(1)];
     const { id: still } = await insert(4);
     await attach(taken);
-    await database.query((sql) => sql`update file set touched_at = now() - interval '2 days' where id <> ${young}`);
+    await database.query((sql) => sql`update file set updated_at = now() - interval '2 days' where id <> ${young}`);
     const cutoff = new Date(Date.now() - 86_400_000);
     expect(await pool.run((sql) => detachFromMessage(sql, cutoff, 1))).toBe(1);
     expect(await pool.run((sql) => detachFromMessage(sql, cutoff, 10))).toBe(1);
@@ -216,7 +216,7 @@ describe('a file', () => {
     for (let n = 0; n < 3; n += 1) made.push(await stored(n));
     await stored(1, member);
     const own = (before: FilePosition | null, limit: number) =>
-      pool.run((sql) => listOwn(sql, { accountId: owner, before, limit }));
+      pool.run((sql) => listOwn(sql, { ownerId: owner, before, limit }));
     const first = await own(null, 2);
     expect(first.map(({ id }) => id)).toEqual([made[2], made[1]]);
     expect((await own(first[1]!, 2)).map(({ id }) => id)).toEqual([made[0]]);

@@ -163,14 +163,16 @@ describe('settle()', () => {
     expect(await rows()).toEqual([{ seq: 5, last_seq: 5, attempts: 0, next_at: nextAt }]);
   });
 
-  test('remembers the batch that failed, the messages that go one by one, and the refusals', async () => {
-    const marks = { refusals: 3, batchLast: 7 as Seq, singlesLast: 9 as Seq };
+  test('remembers the batch that failed, the messages that go one by one, and the rejections', async () => {
+    const marks = { rejections: 3, batchLastSeq: 7 as Seq, unbatchedUntil: 9 as Seq };
     await settleOne({ failures: 1, ...marks, attempts: [] });
     const read = (): Promise<unknown> =>
-      database.query(async (sql) => [...(await sql`select refusals, batch_last, singles_last from reverse_hook`)]);
-    expect(await read()).toEqual([{ refusals: 3, batch_last: 7, singles_last: 9 }]);
+      database.query(async (sql) => [
+        ...(await sql`select rejections, batch_last_seq, unbatched_until from reverse_hook`),
+      ]);
+    expect(await read()).toEqual([{ rejections: 3, batch_last_seq: 7, unbatched_until: 9 }]);
     await settleOne();
-    expect(await read()).toEqual([{ refusals: 0, batch_last: null, singles_last: null }]);
+    expect(await read()).toEqual([{ rejections: 0, batch_last_seq: null, unbatched_until: null }]);
   });
 
   test('is refused for the epoch of a lease that has changed hands', async () => {

@@ -45,7 +45,7 @@ const edit = (seq: number, text: string | null): Promise<unknown> => {
 };
 
 /** Turns until nothing is left; how many messages each took. */
-async function digestAll(id = group.id): Promise<number[]> {
+async function indexAll(id = group.id): Promise<number[]> {
   const turns: number[] = [];
   for (;;) {
     const turn = await indexNext(database.general, id);
@@ -55,13 +55,13 @@ async function digestAll(id = group.id): Promise<number[]> {
   }
 }
 
-const undigested = (after: number, limit: number): Promise<ConversationId[]> =>
+const unindexed = (after: number, limit: number): Promise<ConversationId[]> =>
   test1.query((sql) => findUnindexed(sql, after, limit));
 
 const words = (): Promise<[number, string][]> =>
   test1.query(async (sql) => {
     const rows = await sql<{ seq: number; words: string }[]>`
-      select seq, array_to_string(tsvector_to_array(words), ' ') as words from message_words order by seq`;
+      select seq, array_to_string(tsvector_to_array(document), ' ') as words from search_index order by seq`;
     return rows.map((row) => [row.seq, row.words]);
   });
 
@@ -72,11 +72,11 @@ const mentions = (): Promise<[number, AccountId][]> =>
     return rows.map((row) => [row.seq, row.id]);
   });
 
-describe('digesting a conversation', () => {
+describe('indexing a conversation', () => {
   test('finds the words in lower case, in any script, and the members that are mentioned', async () => {
     await write('Привет @BOB, Übermut und ЁЛКА');
     await write('@alice @nobody @bob.');
-    await digestAll();
+    await indexAll();
     expect(await words()).toEqual([
       [1, 'bob und übermut привет ёлка'],
       [2, 'alice bob nobody'],
@@ -92,37 +92,37 @@ describe('digesting a conversation', () => {
     await write('wrong word for @bob');
     await write('to be deleted, @bob');
     await write('right, and now @bob');
-    await digestAll();
+    await indexAll();
     await edit(1, 'right word');
     await edit(2, null);
     expect(await words()).toHaveLength(2);
     await edit(3, '@bob again');
-    expect(await digestAll()).toEqual([3]);
+    expect(await indexAll()).toEqual([3]);
     expect(await words()).toEqual([
       [1, 'right word'],
       [3, 'again bob'],
     ]);
     expect(await mentions()).toEqual([[3, bob]]);
-    expect(await undigested(0, 10)).toEqual([]);
+    expect(await unindexed(0, 10)).toEqual([]);
   });
 
   test('does nothing twice, passes over notices, and goes on where it was', async () => {
     await write('one');
-    expect(await digestAll()).toEqual([1]);
-    expect(await digestAll()).toEqual([0]);
+    expect(await indexAll()).toEqual([1]);
+    expect(await indexAll()).toEqual([0]);
     await removeMembers(test1, group, [bob]);
-    expect(await digestAll()).toEqual([0]);
+    expect(await indexAll()).toEqual([0]);
     await write('two');
-    expect(await digestAll()).toEqual([1]);
+    expect(await indexAll()).toEqual([1]);
     expect(await words()).toHaveLength(2);
   });
 
   test('takes bounded turns, and one for the largest message', async () => {
     const many = Array.from({ length: 450 }, (_, i) => `message ${i}`);
     await Promise.all(many.map((text) => write(text)));
-    expect(await digestAll()).toEqual([200, 200, 50]);
+    expect(await indexAll()).toEqual([200, 200, 50]);
     for (let i = 0; i < 5; i += 1) await write('\u{1F600}'.repeat(40_000));
-    const turns = await digestAll();
+    const turns = await indexAll();
     expect(turns.reduce((a, b) => a + b)).toBe(5);
     expect(Math.max(...turns)).toBeLessThan(5);
   });
@@ -136,18 +136,18 @@ describe('digesting a conversation', () => {
       'https://example.org/' + 'path/'.repeat(1_000),
     ];
     for (const text of hostile) await write(text);
-    expect(await digestAll()).toEqual([hostile.length]);
+    expect(await indexAll()).toEqual([hostile.length]);
     expect((await words()).map(([seq]) => seq)).toEqual([1, 2, 3, 4, 5]);
   });
 
   test('leaves nothing half done when its process dies, and leaves alone what another node has in hand', async () => {
     await write('one');
     await write('two');
-    await digestAll();
+    await indexAll();
     await write('three');
     const other = await holdOpen(
       test1.target,
-      (tx) => tx`select from digest where conversation_id = ${group.id} for update`,
+      (tx) => tx`select from search_index_progress where conversation_id = ${group.id} for update`,
     );
     expect(await indexNext(database.general, group.id)).toEqual({ taken: false });
     await other.release();
@@ -155,13 +155,13 @@ describe('digesting a conversation', () => {
     let pid = 0;
     const killed = test1.open().general.transaction(async (tx) => {
       pid = (await tx<{ pid: number }[]>`select pg_backend_pid() as pid`)[0]!.pid;
-      await tx`update digest set digested_rev = 100`;
+      await tx`update search_index_progress set indexed_rev = 100`;
       await tx`select pg_terminate_backend(pg_backend_pid())`;
     });
     await expect(killed).rejects.toThrow();
     // It says so before it lets go of the row.
     await until(test1, async (sql) => (await sql`select from pg_stat_activity where pid = ${pid}`).length === 0);
-    expect(await digestAll()).toEqual([1]);
+    expect(await indexAll()).toEqual([1]);
     expect(await words()).toHaveLength(3);
   });
 
@@ -186,24 +186,24 @@ describe('digesting a conversation', () => {
     );
     writing = false;
     await Promise.all(nodes);
-    await digestAll();
+    await indexAll();
     const wrong = await test1.query(
       (sql) => sql`
-        select m.seq from message m left join message_words w using (conversation_id, seq)
-        where w.words is distinct from case when m.deleted_at is null then to_tsvector('simple', m.text) end
+        select m.seq from message m left join search_index w using (conversation_id, seq)
+        where w.document is distinct from case when m.deleted_at is null then to_tsvector('simple', m.text) end
           or (m.text like '%@bob%') <> exists (select from mention n where n.seq = m.seq)`,
     );
     expect([...wrong]).toEqual([]);
   });
 });
 
-test('what is behind is found in pages, with what was never digested', async () => {
+test('what is behind is found in pages, with what was never indexed', async () => {
   const others = await makeGroups(test1, 3);
   for (const each of others) await log.append(post(each, 'hello'));
   await log.append(post(group, 'hello'));
-  await digestAll(others[1]!.id);
+  await indexAll(others[1]!.id);
   const behind = [group, others[0]!, others[2]!].map(({ id }) => id).sort((a, b) => a - b);
-  expect(await undigested(0, 2)).toEqual(behind.slice(0, 2));
-  expect(await undigested(behind[1]!, 2)).toEqual(behind.slice(2));
+  expect(await unindexed(0, 2)).toEqual(behind.slice(0, 2));
+  expect(await unindexed(behind[1]!, 2)).toEqual(behind.slice(2));
   expect(await indexNext(database.general, 99_999 as ConversationId)).toEqual({ taken: false });
 });

@@ -50,7 +50,7 @@ async function makeFiles(owner: AccountId, count: number, state: State = 'stored
   const ids = Array.from({ length: count }, () => randomBytes(16).toString('base64url'));
   await test1.query(async (sql) => {
     await sql`
-      insert into file (id, account_id, name, type, size, received, state)
+      insert into file (id, owner_id, name, type, size, received, state)
       select id, ${owner}, 'name ' || n, 'text/plain', n, n, ${state} from unnest(${ids}::text[]) with ordinality as u(id, n)`;
   });
   return ids;
@@ -84,7 +84,7 @@ async function checkFiles(): Promise<void> {
       select id, conversation_id || ':' || seq as place from file where seq is not null and state = 'stored' order by 1`;
     expect([...carried]).toEqual([...owned]);
     expect([
-      ...(await sql`select m.seq from message m join file f using (conversation_id, seq) where f.account_id <> m.sender_id`),
+      ...(await sql`select m.seq from message m join file f using (conversation_id, seq) where f.owner_id <> m.sender_id`),
     ]).toEqual([]);
   });
 }
@@ -239,7 +239,7 @@ describe('a file that somebody else holds', () => {
 
   test('and gives back as it was is attached, by its newest version', async () => {
     const id = await makeFile(alice);
-    const held = await holdOpen(test1.target, (tx) => tx`update file set touched_at = now() where id = ${id}`);
+    const held = await holdOpen(test1.target, (tx) => tx`update file set updated_at = now() where id = ${id}`);
     const posted = log.append(by(alice, 'hello', [id]));
     await meanwhile(held);
     expect(await posted).toEqual({ outcome: 'new', seq: 1 });
@@ -342,7 +342,7 @@ test('no file gets into two messages nor is lost, however flushes, erasures and 
       (sql) => sql`
         with loose as (
           select id from file where seq is null and state = 'stored' and hashtext(id) % 5 = 0
-          order by touched_at limit 1 for update skip locked)
+          order by updated_at limit 1 for update skip locked)
         update file f set state = 'removed' from loose l where f.id = l.id returning f.id`,
     );
     return taken.length;
@@ -352,7 +352,7 @@ test('no file gets into two messages nor is lost, however flushes, erasures and 
   const others = async (): Promise<void> => {
     for (let i = 0; i < 15; i += 1) {
       swept += await sweep();
-      await test1.query((sql) => sql`update file set touched_at = now() where id = ${ids[random(60)]!}`);
+      await test1.query((sql) => sql`update file set updated_at = now() where id = ${ids[random(60)]!}`);
       const place = [...got.values()][random(got.size || 1)];
       if (place === undefined) continue;
       const [conversationId, seq] = place.split(':').map(Number) as [ConversationId, Seq];

@@ -20,8 +20,9 @@ test('what is over of signing in is removed, and what still counts or holds stay
   await pool.run(async (sql) => {
     await sql`insert into account (kind, nick, name) values ('user', 'alice', 'Alice')`;
     await sql`
-      insert into activation (transaction_hash, provider, kind, address, source_hash, sends, attempts_left, sent_at, expires_at)
-      select name, 'email', 'email', 'a@example.org', 's', true, 3, now() - sent, now() - sent + valid from (values
+      insert into activation (transaction_hash, provider, kind, address, source_hash, network_hash, sends_code,
+        attempts_left, sent_at, expires_at)
+      select name, 'email', 'email', 'a@example.org', 's', 's', true, 3, now() - sent, now() - sent + valid from (values
         ('old', interval '26 hours', interval '24 hours'),
         ('used', interval '2 hours', interval '0'),
         ('fresh', interval '1 hour', interval '24 hours')) v (name, sent, valid)`;
