@@ -1,4 +1,4 @@
-import { MAX_COMPLETED_AHEAD } from '../src/delivery/in-flight-window.ts';
+import { MAX_COMPLETED_AHEAD } from '../src/delivery/unordered-in-flight-window.ts';
 import { MAX_IN_FLIGHT } from '../src/delivery/unordered-strategy.ts';
 import { CleanUp, within } from './clean-up.ts';
 import type { HookKind, Recovery, Stage } from './stage.ts';

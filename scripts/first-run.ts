@@ -19,7 +19,7 @@ import { loadConfig } from '../src/config/load.ts';
 import { createGroup, groupInfo, listAllGroups } from '../src/operations/groups/groups.ts';
 import { serverStatus } from '../src/operations/server/server-status.ts';
 import { createUser } from '../src/operations/accounts/users.ts';
-import { openDataDir } from '../src/data-dir/lock.ts';
+import { ensureDataDir } from '../src/data-dir/lock.ts';
 
 const ROOT = join(import.meta.dirname, '..');
 const FOLDER = 'var';
@@ -49,7 +49,7 @@ async function main(): Promise<number> {
   const signals = forwardSignals(child);
   try {
     // A start that was asked to stop ends without being ready, which is no failure.
-    const isReady = await Promise.race([waitUntilReady(config, child), signals.asked.then(() => false)]);
+    const isReady = await Promise.race([waitUntilReady(config, child), signals.firstSignal.then(() => false)]);
     if (isReady) say(usage(config, await firstGroup(config)));
     return await endOf(child, signals);
   } finally {
@@ -64,7 +64,7 @@ async function setUp(): Promise<void> {
   const websocket = await findFreePort(FIRST_LIVE_PORTS.websocket, [port]);
   const tcp = await findFreePort(FIRST_LIVE_PORTS.tcp, [port, websocket]);
   // With the mode that the embedded database needs, before a file is put there.
-  await openDataDir(FOLDER);
+  await ensureDataDir(FOLDER);
   configure(
     join(ROOT, CONFIG),
     {
@@ -123,7 +123,7 @@ function startServer(): Child {
 /** Hands signals on; the server takes what it gets twice, from the terminal and from us, as one. */
 function forwardSignals({ process: server }: Child): StopSignals {
   const signals = new StopSignals((signal) => server.kill(signal));
-  void signals.asked.then((signal) => server.kill(signal));
+  void signals.firstSignal.then((signal) => server.kill(signal));
   signals.start();
   return signals;
 }
@@ -199,7 +199,7 @@ Stop with Ctrl-C. Everything is kept in ./${FOLDER}, and \`make run\` goes on fr
 /** The status to end with: the server's, which is 0 after a stop that was asked for. */
 async function endOf(child: Child, signals: StopSignals): Promise<number> {
   const timeout = new AbortController();
-  const overdue = signals.asked.then(() => wait(STOP_TIMEOUT_MS, 'overdue' as const, { signal: timeout.signal }));
+  const overdue = signals.firstSignal.then(() => wait(STOP_TIMEOUT_MS, 'overdue' as const, { signal: timeout.signal }));
   // Aborted below, when the server was quicker.
   overdue.catch(() => {});
   const end = await Promise.race([child.ended, overdue]);

@@ -7,7 +7,7 @@ import { Worker, type WorkerOptions } from 'node:worker_threads';
  * Where a file that ships with the program stands, unless it is inside the single binary. In the bundle everything is beside it; in the source tree
  * `etc/` and `package.json` are one level up.
  */
-function locate(name: string): string {
+function locateAsset(name: string): string {
   const beside = fileURLToPath(new URL(`./${name}`, import.meta.url));
   if (statSync(beside, { throwIfNoEntry: false }) !== undefined) return beside;
   return fileURLToPath(new URL(`../${name}`, import.meta.url));
@@ -15,12 +15,12 @@ function locate(name: string): string {
 
 /** The text of a file that ships with the program, such as `config/reference.conf`; throws for any other. */
 export function readAsset(name: string): string {
-  return isSea() ? getAsset(name, 'utf8') : readFileSync(locate(name), 'utf8');
+  return isSea() ? getAsset(name, 'utf8') : readFileSync(locateAsset(name), 'utf8');
 }
 
 /** Names of the files in a folder that ships with the program, sorted. */
 export function listAssets(folder: string): string[] {
-  if (!isSea()) return readdirSync(locate(folder)).sort();
+  if (!isSea()) return readdirSync(locateAsset(folder)).sort();
   const start = `${folder}/`;
   return getAssetKeys()
     .filter((key) => key.startsWith(start))

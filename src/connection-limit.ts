@@ -7,21 +7,21 @@ const CLIENT_SHARE = 0.75;
 const LOG_EVERY_MS = 60_000;
 
 /** The number of descriptors that a process may have by `/proc/<pid>/limits`; null where it has no limit, or none is told. */
-export function descriptorLimit(limits: string): number | null {
-  const text = /^Max open files\s+(\d+)/m.exec(limits)?.[1];
+export function parseDescriptorLimit(limitsText: string): number | null {
+  const text = /^Max open files\s+(\d+)/m.exec(limitsText)?.[1];
   return text === undefined ? null : Number(text);
 }
 
 /** Connections that clients of this process may hold together; null: nothing bounds them. */
-export function clientConnections(): number | null {
-  let limits: string;
+export function maxClientConnections(): number | null {
+  let limitsText: string;
   try {
-    limits = readFileSync('/proc/self/limits', 'utf8');
+    limitsText = readFileSync('/proc/self/limits', 'utf8');
   } catch {
     // Not Linux, or /proc is not mounted.
     return null;
   }
-  const descriptors = descriptorLimit(limits);
+  const descriptors = parseDescriptorLimit(limitsText);
   return descriptors === null ? null : Math.floor(descriptors * CLIENT_SHARE);
 }
 
@@ -33,7 +33,7 @@ export class ConnectionLimit {
   readonly #max: number | null;
   readonly #log: Log;
   /** Open connections by listener. */
-  readonly #open = new Map<Server, number>();
+  readonly #openByServer = new Map<Server, number>();
   #total = 0;
   #dropped = 0;
   #loggedAt = -Infinity;
@@ -51,28 +51,28 @@ export class ConnectionLimit {
   /** From now on the connections of this listener count. */
   watch(server: Server): void {
     if (this.#max === null) return;
-    this.#open.set(server, 0);
+    this.#openByServer.set(server, 0);
     server.on('connection', (socket: Socket) => {
       this.#count(server, 1);
       socket.once('close', () => this.#count(server, -1));
     });
-    server.on('drop', () => this.#drop());
-    this.#share();
+    server.on('drop', () => this.#onDropped());
+    this.#updateMaxConnections();
   }
 
   #count(server: Server, change: 1 | -1): void {
-    this.#open.set(server, this.#open.get(server)! + change);
+    this.#openByServer.set(server, this.#openByServer.get(server)! + change);
     this.#total += change;
-    this.#share();
+    this.#updateMaxConnections();
   }
 
   /** What is left is left for each listener. Node compares before it makes anything of a connection. */
-  #share(): void {
+  #updateMaxConnections(): void {
     const left = Math.max(0, this.#max! - this.#total);
-    for (const [server, open] of this.#open) server.maxConnections = open + left;
+    for (const [server, open] of this.#openByServer) server.maxConnections = open + left;
   }
 
-  #drop(): void {
+  #onDropped(): void {
     this.#dropped += 1;
     const now = performance.now();
     if (now - this.#loggedAt < LOG_EVERY_MS) return;

@@ -10,7 +10,7 @@ interface ErrorKind {
   readonly retryAfterS?: number;
 }
 
-const catalogue = {
+const errorCatalogue = {
   invalid_token: { status: 404, rpcCode: -32004, sentence: 'Wrong integration token' },
   group_archived: { status: 410, rpcCode: -32010, sentence: 'This group is archived' },
   hook_not_found: { status: 410, rpcCode: -32011, sentence: 'Webhook with given id not found' },
@@ -225,12 +225,12 @@ const catalogue = {
 } as const satisfies Record<string, ErrorKind>;
 
 /** Ends the sentence about a post whose outcome is not known. */
-export const SAFE_REPEAT = 'Repeating a post is safe with an Idempotency-Key';
+export const SAFE_REPEAT_HINT = 'Repeating a post is safe with an Idempotency-Key';
 
-export type ErrorCode = keyof typeof catalogue;
+export type ErrorCode = keyof typeof errorCatalogue;
 
 /** Every code with how it is shown, for documents and tests. */
-export const errorKinds: Readonly<Record<ErrorCode, ErrorKind>> = catalogue;
+export const errorKinds: Readonly<Record<ErrorCode, ErrorKind>> = errorCatalogue;
 
 /** An error that is meant for the caller. `message` is the public sentence; `cause` is for the log only. */
 export class KlatchError extends Error {
@@ -241,7 +241,7 @@ export class KlatchError extends Error {
 
   /** `sentence` takes the place of the catalogue's where the call knows more (which field, which limit). */
   constructor(code: ErrorCode, options: { sentence?: string; cause?: unknown } = {}) {
-    const kind: ErrorKind = catalogue[code];
+    const kind: ErrorKind = errorCatalogue[code];
     super(options.sentence ?? kind.sentence, { cause: options.cause });
     this.name = 'KlatchError';
     this.code = code;

@@ -1,5 +1,5 @@
 /** Bounds of durations in seconds: from what a lookup in memory takes to what nobody waits for. */
-export const DURATIONS_S = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30] as const;
+export const DURATION_BOUNDS_S = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30] as const;
 
 /** What a histogram has counted, in the form that Prometheus reads. */
 export interface HistogramCounts {

@@ -40,7 +40,7 @@ export function thisInstallation(): Installation {
 }
 
 /** The first word of the command line of a child that names a backup with root's rights; no command for people. */
-export const NAMING = '--name-backup';
+export const RENAME_BACKUP_ARGUMENT = '--name-backup';
 
 /** How a process of this program was started; `process` has it. */
 export interface ProgramStart {
@@ -50,7 +50,7 @@ export interface ProgramStart {
 }
 
 /** How to run this program once more with other arguments; `name` is what it is called in lists of processes. */
-export function commandOf(
+export function rerunCommand(
   { kind, command }: Installation,
   { argv, execArgv, execPath }: ProgramStart,
   args: readonly string[],
@@ -62,7 +62,7 @@ export function commandOf(
 }
 
 /** What to do, as the end of a sentence, to get the private PostgreSQL programs where none were found. */
-export function howToGetPrograms({ kind, companionBinDir }: Installation): string {
+export function howToGetPostgresqlPrograms({ kind, companionBinDir }: Installation): string {
   if (kind === 'package') return 'Install them with "sudo apt-get install klatch-postgresql"';
   if (kind === 'source') return 'Install them with "make install" in the source tree';
   return `Unpack klatch-postgresql-<version>-linux-x64.zip so that its programs stand in ${companionBinDir}`;

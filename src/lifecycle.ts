@@ -5,7 +5,7 @@ export interface StartedPart {
   readonly name: string;
   readonly stop: () => Promise<void> | void;
   /** True for what lets work in hand finish: these are stopped first and together, so that they share one time-out. */
-  readonly drains: boolean;
+  readonly drainsFirst: boolean;
 }
 
 /** What was started, in order: it is stopped the other way round. */
@@ -23,8 +23,8 @@ export class Lifecycle {
 
   /** Stops everything that is kept, whatever fails on the way. */
   async stop(): Promise<void> {
-    await Promise.all(this.#parts.filter((part) => part.drains).map((part) => this.#stopPart(part)));
-    for (const part of this.#parts) if (!part.drains) await this.#stopPart(part);
+    await Promise.all(this.#parts.filter((part) => part.drainsFirst).map((part) => this.#stopPart(part)));
+    for (const part of this.#parts) if (!part.drainsFirst) await this.#stopPart(part);
   }
 
   async #stopPart(part: StartedPart): Promise<void> {

@@ -1,6 +1,6 @@
 import type { AddressInfo, Server } from 'node:net';
 import type { ConnectionLimit } from './connection-limit.ts';
-import { describeHolder, findPortHolder } from './port-holder.ts';
+import { describePortHolder, findPortHolder } from './port-holder.ts';
 
 const BACKLOG = 1_024;
 
@@ -31,14 +31,14 @@ export async function listen(
     server.on('error', () => {});
     return (server.address() as AddressInfo).port;
   }
-  throw explain(failed, `${host}:${port} (${keys})`, describeHolder(await findPortHolder(host, port)));
+  throw toListenError(failed, `${host}:${port} (${keys})`, describePortHolder(await findPortHolder(host, port)));
 }
 
-function explain(error: NodeJS.ErrnoException, place: string, holder: string): ListenError {
+function toListenError(error: NodeJS.ErrnoException, endpoint: string, holder: string): ListenError {
   if (error.code === 'EADDRINUSE')
-    return new ListenError(`another program listens on ${place}${holder}. Stop it or choose another port.`);
+    return new ListenError(`another program listens on ${endpoint}${holder}. Stop it or choose another port.`);
   if (error.code === 'EACCES')
-    return new ListenError(`listening on ${place} needs more rights: choose a port above 1023`);
-  if (error.code === 'EADDRNOTAVAIL') return new ListenError(`this machine has no address ${place}`);
-  return new ListenError(`cannot listen on ${place}: ${error.message}`);
+    return new ListenError(`listening on ${endpoint} needs more rights: choose a port above 1023`);
+  if (error.code === 'EADDRNOTAVAIL') return new ListenError(`this machine has no address ${endpoint}`);
+  return new ListenError(`cannot listen on ${endpoint}: ${error.message}`);
 }

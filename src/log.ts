@@ -2,13 +2,13 @@ import { pino } from 'pino';
 import pretty from 'pino-pretty';
 
 /** Writes one event. `fields` hold ids, counts and times: never a token, a secret, message text or a target's path. */
-type LogEvent = (event: string, fields?: Record<string, unknown>) => void;
+type LogFunction = (event: string, fields?: Record<string, unknown>) => void;
 
 export interface Log {
-  readonly debug: LogEvent;
-  readonly info: LogEvent;
-  readonly warn: LogEvent;
-  readonly error: LogEvent;
+  readonly debug: LogFunction;
+  readonly info: LogFunction;
+  readonly warn: LogFunction;
+  readonly error: LogFunction;
   /** The same log with fields that every event carries. */
   child(fields: Record<string, unknown>): Log;
 }
@@ -27,7 +27,7 @@ export function createLog(options: LogOptions): Log {
     : pino.destination({ fd: 1, sync: true });
   const settings = { level: options.level, base: null, serializers: { error: describeError } };
   const timestamp = (): string => `,"time":"${new Date().toISOString()}"`;
-  return wrap(pino(text ? settings : { ...settings, timestamp }, destination));
+  return wrapPino(pino(text ? settings : { ...settings, timestamp }, destination));
 }
 
 /** A log that keeps nothing, for tests and for commands that print their own lines. */
@@ -57,9 +57,9 @@ export function describeError(error: unknown): Record<string, unknown> {
   };
 }
 
-function wrap(logger: pino.Logger): Log {
+function wrapPino(logger: pino.Logger): Log {
   const write =
-    (level: 'debug' | 'info' | 'warn' | 'error'): LogEvent =>
+    (level: 'debug' | 'info' | 'warn' | 'error'): LogFunction =>
     (event, fields) =>
       logger[level](fields ?? {}, event);
   return {
@@ -67,6 +67,6 @@ function wrap(logger: pino.Logger): Log {
     info: write('info'),
     warn: write('warn'),
     error: write('error'),
-    child: (fields) => wrap(logger.child(fields)),
+    child: (fields) => wrapPino(logger.child(fields)),
   };
 }

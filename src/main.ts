@@ -6,7 +6,7 @@ import { isSea } from 'node:sea';
  * call that needs one: set here, before anything else is loaded, it takes effect (16 threads counted on Node 24.21;
  * test/cli/serve.test.ts holds it). delivery.dns-concurrency is bounded to half of them.
  */
-const THREADS = '16';
+const THREAD_POOL_SIZE = '16';
 
 /**
  * The folder of the program, `<root>/bin`: that of the launcher in the release zip and the source tree, whose real path
@@ -21,7 +21,7 @@ function programDir(): string {
 async function main(): Promise<void> {
   // First: `ps` would call the process "MainThread" or "node".
   process.title = 'klatch';
-  process.env['UV_THREADPOOL_SIZE'] = THREADS;
+  process.env['UV_THREADPOOL_SIZE'] = THREAD_POOL_SIZE;
   const { runCommandLine } = await import('./cli/program.ts');
   const exitCode = await runCommandLine(process.argv.slice(2), {
     env: process.env,
@@ -31,15 +31,15 @@ async function main(): Promise<void> {
       return process.stdin;
     },
     output: process.stdout,
-    errors: process.stderr,
+    errorOutput: process.stderr,
   });
-  await Promise.all([process.stdout, process.stderr].map(written));
+  await Promise.all([process.stdout, process.stderr].map(flushed));
   // Whatever was left open must not keep a process that has said it is done; a failed write is told a tick later.
   setImmediate(() => process.exit(exitCode));
 }
 
 /** Resolves when the reader has taken everything: an exit would drop what a full pipe has not (64 KiB are enough). */
-function written(output: NodeJS.WriteStream): Promise<void> {
+function flushed(output: NodeJS.WriteStream): Promise<void> {
   return new Promise((resolve) => output.write('', () => resolve()));
 }
 

@@ -2,34 +2,34 @@ import { createProviders } from './activation/providers.ts';
 import { PostgresBus } from './bus/postgres-bus.ts';
 import type { Bus } from './bus/bus.ts';
 import type { Config, DeliveryConfig, LimitsConfig } from './config/config.ts';
-import { clientConnections, ConnectionLimit } from './connection-limit.ts';
+import { maxClientConnections, ConnectionLimit } from './connection-limit.ts';
 import { readEndpointTls, type EndpointTls } from './config/endpoint-tls.ts';
 import { readServerKeys } from './config/server-key-files.ts';
 import { createFileLinker } from './delivery/file-links.ts';
 import { LaneManager } from './delivery/lane-manager.ts';
 import { Pinger } from './delivery/ping.ts';
 import { createFileServices, stopUploads } from './files/file-services.ts';
-import { Sweeper } from './files/sweeper.ts';
+import { FileSweeper } from './files/sweeper.ts';
 import { createApp, createStartingApp } from './http/app.ts';
 import { HttpListener } from './http/listener.ts';
 import { RequestCounts } from './http/request-counts.ts';
 import { ControlSocket } from './live/transport/control-socket.ts';
 import { Live } from './live/live.ts';
-import { presenceSettledMs } from './live/presence.ts';
+import { maxPresenceStalenessMs } from './live/presence.ts';
 import type { Log } from './log.ts';
 import { EventLoopDelay } from './metrics/event-loop-delay.ts';
 import { metricsListener } from './metrics/exposition.ts';
 import { allFamilies, type MetricSources } from './metrics/families.ts';
 import type { AccountId } from './model/ids.ts';
-import { SIGNING_KEYS } from './model/server-key.ts';
-import { TokenCache } from './operations/core/access.ts';
-import { Activations } from './operations/core/activations.ts';
-import { DeliveryReport } from './operations/core/delivery-report.ts';
-import { SearchIndexer } from './workers/search-indexer.ts';
+import { MAX_SIGNING_KEYS } from './model/server-key.ts';
+import { IntegrationTokenCache } from './operations/core/access.ts';
+import { ActivationCodes } from './operations/core/activation-codes.ts';
+import { DeliveryReportCache } from './operations/core/delivery-report-cache.ts';
+import { SearchAndMentionIndexer } from './workers/search-and-mention-indexer.ts';
 import { Housekeeping } from './workers/housekeeping.ts';
 import { createRateLimiters } from './operations/core/rate-limiters.ts';
 import { SearchLimiter } from './operations/core/search-limiter.ts';
-import { prepareSigning } from './operations/server/server-keys.ts';
+import { retryOrReportUnsignedHooks } from './operations/server/unsigned-hooks.ts';
 import type { Services } from './operations/core/services.ts';
 import { SessionCache } from './operations/core/session-cache.ts';
 import { operationTable } from './operations/table.ts';
@@ -38,22 +38,22 @@ import { DeliveryClient } from './outbound/delivery-client.ts';
 import { DnsResolver } from './outbound/dns-resolver.ts';
 import { createAddressPolicy } from './outbound/create-address-policy.ts';
 import { Lifecycle, type StartedPart } from './lifecycle.ts';
-import { PushQueue, type PushDeps } from './push/queue.ts';
+import { PushQueue, type PushQueueDeps } from './push/queue.ts';
 import { createVendors } from './push/vendors/vendors.ts';
 import { prepareControlSocket } from './data-dir/control-socket-path.ts';
 import { DataDirLock } from './data-dir/lock.ts';
 import { Database } from './storage/database.ts';
 import { openDatabase, type OpenDatabase } from './storage/open-database.ts';
 import { MessageLog } from './storage/messages/message-log.ts';
-import { readNodeId } from './data-dir/node-id.ts';
+import { readOrCreateNodeId } from './data-dir/node-id.ts';
 import { ServerStateFile, startIdOf, type ExitReason } from './data-dir/server-state.ts';
 import { Sealer } from './storage/db/sealed.ts';
-import { readVersion } from './version.ts';
+import { readVersion, userAgent } from './version.ts';
 
 /** A scrape is answered within two seconds, so that a stop waits no longer for one. */
-const SCRAPE_MS = 2_000;
+const SCRAPE_STOP_TIMEOUT_MS = 2_000;
 /** Connections to the metrics at once. */
-const SCRAPERS = 64;
+const MAX_SCRAPE_CONNECTIONS = 64;
 
 /** `stop` was called before `start` was through. */
 export class StoppedError extends Error {
@@ -65,44 +65,44 @@ export class Server {
   readonly #config: Config;
   readonly #log: Log;
   readonly #parts: Lifecycle;
-  readonly #requests = new RequestCounts();
-  readonly #limit: ConnectionLimit;
+  readonly #requestCounts = new RequestCounts();
+  readonly #connectionLimit: ConnectionLimit;
   /** Of the names of receivers, and of those that browsers' push services have. */
-  readonly #lookup: DnsResolver;
-  readonly #failure = Promise.withResolvers<Error>();
-  #connecting: Database | null = null;
-  #starting: Promise<void> = Promise.resolve();
-  #stopping: Promise<void> | null = null;
-  readonly #record: ServerStateFile;
-  readonly #explain: (error: unknown) => ExitReason;
+  readonly #dnsResolver: DnsResolver;
+  readonly #fatalFailure = Promise.withResolvers<Error>();
+  #connectingDatabase: Database | null = null;
+  #startPromise: Promise<void> = Promise.resolve();
+  #stopPromise: Promise<void> | null = null;
+  readonly #stateFile: ServerStateFile;
+  readonly #toExitReason: (error: unknown) => ExitReason;
   #lanes: LaneManager | null = null;
   #pinger: Pinger | null = null;
   #live: Live | null = null;
-  readonly #listeners: string[] = [];
-  #refusing = false;
-  #port = 0;
+  readonly #listenerUrls: string[] = [];
+  #isRefusingRequests = false;
+  #httpPort = 0;
   #metricsPort: number | null = null;
 
   /** `explain` puts a failure into words for the record of the run. */
-  constructor(config: Config, log: Log, explain: (error: unknown) => ExitReason = unexplained) {
+  constructor(config: Config, log: Log, explain: (error: unknown) => ExitReason = messageAsExitReason) {
     this.#config = config;
     this.#log = log;
     this.#parts = new Lifecycle(log);
-    this.#limit = new ConnectionLimit(clientConnections(), log);
-    this.#lookup = createDnsResolver(config.delivery);
+    this.#connectionLimit = new ConnectionLimit(maxClientConnections(), log);
+    this.#dnsResolver = createDnsResolver(config.delivery);
     const start = { version: readVersion(), startId: startIdOf(process.env), log };
-    this.#record = new ServerStateFile(config.dataDir, start);
-    this.#explain = explain;
+    this.#stateFile = new ServerStateFile(config.dataDir, start);
+    this.#toExitReason = explain;
   }
 
   /** Resolves, if ever, with the reason why this process must not go on; the caller stops it. */
   get failure(): Promise<Error> {
-    return this.#failure.promise;
+    return this.#fatalFailure.promise;
   }
 
   /** The port of the HTTP interface, once started. */
   get port(): number {
-    return this.#port;
+    return this.#httpPort;
   }
 
   /** Where clients connect besides the HTTP interface, in the order of the configuration, once started. */
@@ -117,91 +117,91 @@ export class Server {
 
   /** Starts everything; on failure, or when it is stopped meanwhile, stops what was started and rejects. */
   async start(): Promise<void> {
-    this.#starting = this.#start();
+    this.#startPromise = this.#start();
     try {
-      await this.#starting;
+      await this.#startPromise;
     } catch (error) {
-      if (!(error instanceof StoppedError)) this.#record.fail(this.#explain(error));
+      if (!(error instanceof StoppedError)) this.#stateFile.setExitReason(this.#toExitReason(error));
       await this.stop();
       throw error;
     }
   }
 
   /** Notes at once how this process ends, when there is no time left to stop it. */
-  abandon(exitReason: ExitReason): void {
-    this.#record.fail(exitReason);
-    this.#record.end();
+  recordExitReason(exitReason: ExitReason): void {
+    this.#stateFile.setExitReason(exitReason);
+    this.#stateFile.markEnded();
   }
 
   /** Takes nothing new, finishes what is in hand within `http.stop-timeout`, and leaves the rest in the database. */
   stop(reason: string | null = null): Promise<void> {
-    this.#refusing = true;
-    if (this.#stopping === null) this.#record.stopping(reason);
+    this.#isRefusingRequests = true;
+    if (this.#stopPromise === null) this.#stateFile.markStopping(reason);
     // A start that waits for the database need not wait any longer.
-    void this.#connecting?.stop();
-    this.#stopping ??= this.#stop();
-    return this.#stopping;
+    void this.#connectingDatabase?.stop();
+    this.#stopPromise ??= this.#stop();
+    return this.#stopPromise;
   }
 
   async #start(): Promise<void> {
     const config = this.#config;
     const log = this.#log;
     const lock = await DataDirLock.acquire(config.dataDir);
-    this.#keep('lock', () => lock.release());
-    this.#record.begin();
-    this.#keep('record of the run', () => this.#record.end());
+    this.#addPart('lock', () => lock.release());
+    this.#stateFile.markStarting();
+    this.#addPart('record of the run', () => this.#stateFile.markEnded());
     const listener = await this.#listen();
     const metrics = await this.#listenForScrapes();
     const sealer = new Sealer(config.secret);
     const serverKeys = readServerKeys(config.serverKeys);
     const tls = readEndpointTls(config.endpoints);
     const onConnecting = (database: Database): void => {
-      this.#connecting = database;
-      if (this.#refusing) void database.stop();
+      this.#connectingDatabase = database;
+      if (this.#isRefusingRequests) void database.stop();
     };
-    const isCancelled = (): boolean => this.#stopping !== null;
+    const isCancelled = (): boolean => this.#stopPromise !== null;
     const opened = await openDatabase(config, { sealer, log, onConnecting, isCancelled });
-    this.#connecting = null;
-    this.#keep('database', () => opened.stop());
-    const node = await readNodeId(config.dataDir);
+    this.#connectingDatabase = null;
+    this.#addPart('database', () => opened.stop());
+    const node = await readOrCreateNodeId(config.dataDir);
     const bus = new PostgresBus(opened.database, log, { node });
-    this.#keep('bus', () => bus.stop());
-    const services = this.#services(opened, { sealer, serverKeys, bus, node, tls });
-    this.#keep('message log', () => services.messageLog.stop());
-    this.#keep('activations', () => services.activations.stop());
-    this.#keep('file store', () => services.fileStore.stop());
-    this.#keep('uploads', () => stopUploads(services, config.http.stopTimeoutMs), true);
-    services.uploads.start();
-    const sweeper = new Sweeper({
+    this.#addPart('bus', () => bus.stop());
+    const services = this.#createServices(opened, { sealer, serverKeys, bus, node, tls });
+    this.#addPart('message log', () => services.messageLog.stop());
+    this.#addPart('activations', () => services.activations.stop());
+    this.#addPart('file store', () => services.fileStore.stop());
+    this.#addPart('uploads', () => stopUploads(services, config.http.stopTimeoutMs), true);
+    services.uploads.logUnusableStore();
+    const sweeper = new FileSweeper({
       pool: services.database.general,
       store: services.fileStore,
-      node,
-      orphanedMs: config.retention.orphanedFilesMs,
+      nodeName: node,
+      orphanRetentionMs: config.retention.orphanedFilesMs,
       log,
     });
-    this.#keep('sweeper of files', () => sweeper.stop());
+    this.#addPart('sweeper of files', () => sweeper.stop());
     sweeper.start();
     const housekeeping = new Housekeeping(services);
     await housekeeping.start();
-    this.#keep('housekeeping', () => housekeeping.stop());
-    const searchIndexer = new SearchIndexer(services);
-    this.#keep('search indexer', () => searchIndexer.stop());
+    this.#addPart('housekeeping', () => housekeeping.stop());
+    const searchIndexer = new SearchAndMentionIndexer(services);
+    this.#addPart('search indexer', () => searchIndexer.stop());
     searchIndexer.start();
     const delivery = await this.#startDelivery(services, opened.database);
-    this.#keep('push', () => services.push.stop(config.http.stopTimeoutMs), true);
+    this.#addPart('push', () => services.push.stop(config.http.stopTimeoutMs), true);
     services.push.start();
     bus.start();
     await this.#startControl(services);
     const live = await this.#startLive(services, tls, listener);
-    const requests = this.#requests;
-    listener.handle(requests.counting(createApp(services, { stopping: () => this.#refusing })));
+    const requests = this.#requestCounts;
+    listener.setHandler(requests.counting(createApp(services, { stopping: () => this.#isRefusingRequests })));
     if (metrics !== null) this.#startMetrics(metrics, { ...delivery, services, live, requests, listener });
-    this.#record.ready();
+    this.#stateFile.markReady();
     const { version, databaseVersion } = services;
-    log.info('ready', { port: this.#port, metricsPort: this.#metricsPort, version, database: databaseVersion });
+    log.info('ready', { port: this.#httpPort, metricsPort: this.#metricsPort, version, database: databaseVersion });
   }
 
-  #services(
+  #createServices(
     opened: OpenDatabase,
     given: Pick<Services, 'sealer' | 'serverKeys' | 'bus' | 'node'> & { tls: readonly (EndpointTls | null)[] },
   ): Services {
@@ -210,9 +210,9 @@ export class Server {
     const { limits, delivery } = config;
     const { database } = opened;
     const { bus } = parts;
-    const messageLog = openMessageLog(database, bus, limits);
+    const messageLog = createMessageLog(database, bus, limits);
     const log = this.#log;
-    const policy = createAddressPolicy(config, this.#lookup, (host, error) => {
+    const policy = createAddressPolicy(config, this.#dnsResolver, (host, error) => {
       log.warn('own host name not resolved', { host, error });
     });
     const postsWaiting = (): number => messageLog.depth;
@@ -221,15 +221,15 @@ export class Server {
       config,
       version: readVersion(),
       startedAt: new Date(),
-      listeners: this.#listeners,
-      certificates: tls.flatMap((each) => (each === null ? [] : [each.fingerprint])),
+      listeners: this.#listenerUrls,
+      certificateFingerprints: tls.flatMap((each) => (each === null ? [] : [each.fingerprint])),
       metricsUrl: this.#metricsPort === null ? null : `${httpUrl(config.metrics.interface, this.#metricsPort)}/metrics`,
       database,
       databaseVersion: opened.version,
       messageLog,
-      tokens: new TokenCache(database.general, bus, limits),
+      tokens: new IntegrationTokenCache(database.general, bus, limits),
       sessions: new SessionCache(database.general, bus),
-      activations: new Activations(createProviders(config, userAgent()), {
+      activations: new ActivationCodes(createProviders(config, userAgent()), {
         secret: config.secret,
         pool: database.general,
         log,
@@ -237,50 +237,53 @@ export class Server {
       ...createRateLimiters(limits),
       searchLimiter: new SearchLimiter(),
       onlineAccounts: () => this.#onlineAccounts(),
-      push: this.#pushQueue({ database, bus, sealer: parts.sealer, postsWaiting }, policy),
+      push: this.#createPushQueue({ database, bus, sealer: parts.sealer, postsWaiting }, policy),
       policy,
       ...createFileServices(config, { pool: database.general, log }),
       sendPing: (target) => this.#pinger?.send(target) ?? Promise.resolve(null),
       deliveriesInFlight: () => this.#lanes?.load.inFlight ?? 0,
-      deliveryReport: new DeliveryReport({ pool: database.general, parkAfterMs: delivery.parkAfterMs, log }),
+      deliveryReport: new DeliveryReportCache({ pool: database.general, parkAfterMs: delivery.parkAfterMs, log }),
       log,
     };
   }
 
-  #pushQueue(given: Pick<PushDeps, 'database' | 'bus' | 'sealer' | 'postsWaiting'>, policy: AddressPolicy): PushQueue {
+  #createPushQueue(
+    given: Pick<PushQueueDeps, 'database' | 'bus' | 'sealer' | 'postsWaiting'>,
+    policy: AddressPolicy,
+  ): PushQueue {
     const { push: config, projectName, live } = this.#config;
     const log = this.#log;
-    const vendors = createVendors(this.#config, { policy, lookup: this.#lookup, userAgent: userAgent(), log });
+    const vendors = createVendors(this.#config, { policy, lookup: this.#dnsResolver, userAgent: userAgent(), log });
     const foreground = (): readonly AccountId[] => this.#onlineAccounts();
-    const presence = { foreground, presenceSettledMs: presenceSettledMs(live.heartbeatMs) };
+    const presence = { foreground, maxPresenceStalenessMs: maxPresenceStalenessMs(live.heartbeatMs) };
     return new PushQueue({ ...given, ...presence, config, projectName, vendors, log });
   }
 
   #onlineAccounts(): readonly AccountId[] {
-    return this.#live?.presence.accounts() ?? [];
+    return this.#live?.presence.onlineAccounts() ?? [];
   }
 
   async #startDelivery(services: Services, database: Database): Promise<Pick<MetricSources, 'lanes' | 'lookup'>> {
     const { config, policy, sealer, bus, node, log } = services;
     const { delivery } = config;
-    await prepareSigning(services);
-    const lookup = this.#lookup;
+    await retryOrReportUnsignedHooks(services);
+    const lookup = this.#dnsResolver;
     const client = new DeliveryClient({ ...delivery, policy, lookup, userAgent: userAgent() });
-    this.#keep('delivery client', () => client.stop());
+    this.#addPart('delivery client', () => client.stop());
     const onIncompatibleSchema = (error: Error): void => {
-      this.#refusing = true;
-      this.#record.fail(this.#explain(error));
-      this.#failure.resolve(error);
+      this.#isRefusingRequests = true;
+      this.#stateFile.setExitReason(this.#toExitReason(error));
+      this.#fatalFailure.resolve(error);
     };
-    const serverKeys = services.serverKeys.slice(0, SIGNING_KEYS).map((key) => key.privateKey);
+    const serverKeys = services.serverKeys.slice(0, MAX_SIGNING_KEYS).map((key) => key.privateKey);
     const pinger = new Pinger({ config: delivery, policy, lookup, userAgent: userAgent(), sealer, serverKeys, log });
     this.#pinger = pinger;
-    this.#keep('pings', () => pinger.stop());
-    const linkFile = createFileLinker(services.fileLinkKey, config.http.baseUri);
-    const parts = { database, bus, client, sealer, serverKeys, linkFile, node, onIncompatibleSchema, log };
+    this.#addPart('pings', () => pinger.stop());
+    const createFileLink = createFileLinker(services.fileLinkKey, config.http.baseUri);
+    const parts = { database, bus, client, sealer, serverKeys, createFileLink, node, onIncompatibleSchema, log };
     const lanes = new LaneManager({ ...parts, config: delivery });
     this.#lanes = lanes;
-    this.#keep('lanes', () => lanes.stop(config.http.stopTimeoutMs), true);
+    this.#addPart('lanes', () => lanes.stop(config.http.stopTimeoutMs), true);
     await lanes.start();
     return { lanes, lookup };
   }
@@ -288,12 +291,12 @@ export class Server {
   /** Before anything that takes time: a port that is taken is told at once, and who asks is told to wait. */
   async #listen(): Promise<HttpListener> {
     const { http } = this.#config;
-    const listener = new HttpListener(http, this.#requests.counting(createStartingApp(this.#log)), {
-      limit: this.#limit,
+    const listener = new HttpListener(http, this.#requestCounts.counting(createStartingApp(this.#log)), {
+      limit: this.#connectionLimit,
     });
-    this.#keep('HTTP listener', () => listener.stop(http.stopTimeoutMs), true);
-    this.#port = await listener.start();
-    this.#listeners.push(httpUrl(http.interface, this.#port));
+    this.#addPart('HTTP listener', () => listener.stop(http.stopTimeoutMs), true);
+    this.#httpPort = await listener.start();
+    this.#listenerUrls.push(httpUrl(http.interface, this.#httpPort));
     return listener;
   }
 
@@ -309,10 +312,10 @@ export class Server {
       maxHeaderBytes: http.maxHeaderBytes,
     };
     // Of its own: whoever looks at the metrics gets through while all other connections are taken.
-    const limit = new ConnectionLimit(SCRAPERS, this.#log);
+    const limit = new ConnectionLimit(MAX_SCRAPE_CONNECTIONS, this.#log);
     const keys = 'metrics.interface, metrics.port';
     const listener = new HttpListener(config, metricsListener(null, this.#log), { limit, keys });
-    this.#keep('metrics listener', () => listener.stop(SCRAPE_MS));
+    this.#addPart('metrics listener', () => listener.stop(SCRAPE_STOP_TIMEOUT_MS));
     this.#metricsPort = await listener.start();
     return listener;
   }
@@ -323,25 +326,25 @@ export class Server {
   ): void {
     const { listener, ...sources } = parts;
     const eventLoop = new EventLoopDelay();
-    this.#keep('event loop delay', () => eventLoop.stop());
+    this.#addPart('event loop delay', () => eventLoop.stop());
     eventLoop.start();
     const families = allFamilies({
       ...sources,
       eventLoop,
       connections: () => listener.connections,
-      limit: this.#limit,
+      limit: this.#connectionLimit,
     });
-    scrapes.handle(metricsListener(families, this.#log));
+    scrapes.setHandler(metricsListener(families, this.#log));
   }
 
   /** Last, when everything that clients ask for is there. */
   async #startLive(services: Services, tls: readonly (EndpointTls | null)[], listener: HttpListener): Promise<Live> {
-    const live = new Live(services, operationTable(), { tls, limit: this.#limit });
+    const live = new Live(services, operationTable(), { tls, limit: this.#connectionLimit });
     this.#live = live;
-    this.#keep('live', () => live.stop(services.config.http.stopTimeoutMs), true);
+    this.#addPart('live', () => live.stop(services.config.http.stopTimeoutMs), true);
     await live.start();
-    this.#listeners.push(...live.endpoints.map(({ url }) => url));
-    listener.handleUpgrades((request, socket, head) => live.upgrade(request, socket, head));
+    this.#listenerUrls.push(...live.endpoints.map(({ url }) => url));
+    listener.setUpgradeListener((request, socket, head) => live.upgrade(request, socket, head));
     return live;
   }
 
@@ -349,29 +352,29 @@ export class Server {
     const { config, log } = services;
     const path = prepareControlSocket(config.dataDir);
     const control = new ControlSocket({ path, services, operations: operationTable(), log });
-    this.#keep('control socket', () => control.stop(), true);
+    this.#addPart('control socket', () => control.stop(), true);
     await control.start();
   }
 
-  #keep(name: string, stop: StartedPart['stop'], drains = false): void {
-    this.#parts.add({ name, stop, drains });
-    if (this.#refusing) throw new StoppedError('stopped while it was starting');
+  #addPart(name: string, stop: StartedPart['stop'], drainsFirst = false): void {
+    this.#parts.add({ name, stop, drainsFirst });
+    if (this.#isRefusingRequests) throw new StoppedError('stopped while it was starting');
   }
 
   async #stop(): Promise<void> {
     // What is being started is not in the list yet; a start that is told to stop ends at its next part.
-    await this.#starting.catch(() => {});
+    await this.#startPromise.catch(() => {});
     await this.#parts.stop();
   }
 }
 
-function openMessageLog(database: Database, bus: Bus, limits: LimitsConfig): MessageLog {
+function createMessageLog(database: Database, bus: Bus, limits: LimitsConfig): MessageLog {
   return new MessageLog(database.intake, {
-    maxPosts: limits.intakePosts,
-    maxBytes: limits.intakeBytes,
-    flushPosts: limits.flushPosts,
-    flushBytes: limits.flushBytes,
-    waitMs: limits.intakeTimeoutMs,
+    maxQueuedPosts: limits.intakePosts,
+    maxQueuedBytes: limits.intakeBytes,
+    maxFlushPosts: limits.flushPosts,
+    maxFlushBytes: limits.flushBytes,
+    maxQueueWaitMs: limits.intakeTimeoutMs,
     onCommitted: (advanced) => bus.publish('messagesCommitted', advanced),
   });
 }
@@ -385,12 +388,7 @@ function createDnsResolver(delivery: DeliveryConfig): DnsResolver {
   });
 }
 
-/** Who we are to those whom we call. */
-function userAgent(): string {
-  return `Klatch/${readVersion()}`;
-}
-
-function unexplained(error: unknown): ExitReason {
+function messageAsExitReason(error: unknown): ExitReason {
   return { reason: error instanceof Error ? error.message : 'unknown', exitCode: null };
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { DURATIONS_S, Histogram } from '../src/histogram.ts';
+import { DURATION_BOUNDS_S, Histogram } from '../src/histogram.ts';
 
 describe('a histogram', () => {
   test('counts what is not above each bound, and the rest in no bound', () => {
@@ -20,6 +20,6 @@ describe('a histogram', () => {
   });
 
   test('has bounds of durations that rise', () => {
-    expect([...DURATIONS_S].sort((a, b) => a - b)).toEqual(DURATIONS_S);
+    expect([...DURATION_BOUNDS_S].sort((a, b) => a - b)).toEqual(DURATION_BOUNDS_S);
   });
 });

@@ -3,7 +3,7 @@ import { createServer, type AddressInfo } from 'node:net';
 import { basename } from 'node:path';
 import { readlinkSync } from 'node:fs';
 import { describe, expect, test } from '@jest/globals';
-import { describeHolder, findPortHolder } from '../src/port-holder.ts';
+import { describePortHolder, findPortHolder } from '../src/port-holder.ts';
 
 async function listening(host: string, run: (port: number) => Promise<void>): Promise<void> {
   const server = createServer().listen(0, host);
@@ -41,8 +41,8 @@ describe('the holder of a port', () => {
   });
 
   test('is named as far as it is known', () => {
-    expect(describeHolder(own)).toBe(`: ${own.program} (pid ${own.pid})`);
-    expect(describeHolder({ pid: null, program: null, uid: 33 })).toBe(': a program of the user with uid 33');
-    expect(describeHolder(null)).toBe('');
+    expect(describePortHolder(own)).toBe(`: ${own.program} (pid ${own.pid})`);
+    expect(describePortHolder({ pid: null, program: null, uid: 33 })).toBe(': a program of the user with uid 33');
+    expect(describePortHolder(null)).toBe('');
   });
 });

@@ -6,7 +6,7 @@ const MAX_ABOUT_BYTES = 256 * 1024;
 const MAX_ENDPOINTS = 100;
 const MAX_ENDPOINT_LENGTH = 2_048;
 const LIVE_PATH = '/v1/live';
-const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/;
+const LOOPBACK_HOST_PATTERN = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/;
 
 /** Where a server takes clients. */
 export interface ServerAddress {
@@ -16,7 +16,7 @@ export interface ServerAddress {
   readonly transport: 'frames' | 'lines';
   readonly isEncrypted: boolean;
   /** Whether it stays on this machine, so that nobody on the way could read it. */
-  readonly isLocal: boolean;
+  readonly isLoopback: boolean;
 }
 
 const decodeEndpoints: Decoder<string[]> = (value) => {
@@ -28,20 +28,20 @@ const decodeEndpoints: Decoder<string[]> = (value) => {
 const decodeAbout = object({ endpoints: decodeEndpoints });
 
 /** Reads ws://, wss://, tcp:// and tls:// addresses; null for anything else. */
-function readEndpoint(text: string): ServerAddress | null {
-  const url = parse(text);
+function parseLiveEndpoint(text: string): ServerAddress | null {
+  const url = parsePlainUrl(text);
   if (url === null || !['ws:', 'wss:', 'tcp:', 'tls:'].includes(url.protocol)) return null;
   const transport = url.protocol.startsWith('ws') ? 'frames' : 'lines';
   if (transport === 'lines' && (url.port === '' || !['', '/'].includes(url.pathname))) return null;
   const isEncrypted = url.protocol === 'wss:' || url.protocol === 'tls:';
-  return { url: url.href, transport, isEncrypted, isLocal: LOOPBACK.test(url.hostname) };
+  return { url: url.href, transport, isEncrypted, isLoopback: LOOPBACK_HOST_PATTERN.test(url.hostname) };
 }
 
 /** What is wrong with an address as a person typed it, as the rest of a sentence; null: it can be tried. */
 export function addressProblem(text: string): string | null {
-  const url = parse(text);
+  const url = parsePlainUrl(text);
   if (url !== null && (url.protocol === 'http:' || url.protocol === 'https:')) return null;
-  if (readEndpoint(text) !== null) return null;
+  if (parseLiveEndpoint(text) !== null) return null;
   return 'give the server as ws://, wss://, tcp:// or tls:// with its host and port, or as http:// or https://';
 }
 
@@ -50,36 +50,36 @@ export function addressProblem(text: string): string | null {
  * announces nothing is connected to at its own /v1/live, and one behind https:// only where the way is encrypted too.
  * Throws ConnectionError and ProtocolError.
  */
-export async function findServer(text: string): Promise<ServerAddress> {
+export async function discoverServerAddress(text: string): Promise<ServerAddress> {
   const problem = addressProblem(text);
   if (problem !== null) throw new ProtocolError(problem);
-  const endpoint = readEndpoint(text);
+  const endpoint = parseLiveEndpoint(text);
   if (endpoint !== null) return endpoint;
   const base = text.replace(/\/+$/, '');
-  const announced = (await readAbout(base)).flatMap((each) => readEndpoint(each) ?? []);
+  const announced = (await fetchAnnouncedEndpoints(base)).flatMap((each) => parseLiveEndpoint(each) ?? []);
   const usable = base.startsWith('https:') ? announced.filter(({ isEncrypted }) => isEncrypted) : announced;
   const chosen = usable.find(({ transport }) => transport === 'frames') ?? usable[0];
-  return chosen ?? readEndpoint(`${base.replace(/^http/, 'ws')}${LIVE_PATH}`)!;
+  return chosen ?? parseLiveEndpoint(`${base.replace(/^http/, 'ws')}${LIVE_PATH}`)!;
 }
 
 /**
  * Where the server of an address takes and gives files, which go over HTTP: the address itself, or that of a WebSocket on
  * the HTTP port. Null for endpoints of their own, which say nothing about it.
  */
-export function httpBase(text: string): string | null {
-  const url = parse(text);
+export function httpBaseUrl(text: string): string | null {
+  const url = parsePlainUrl(text);
   if (url === null) return null;
   if (url.protocol === 'http:' || url.protocol === 'https:') return text.replace(/\/+$/, '');
   if (!url.protocol.startsWith('ws') || !url.pathname.endsWith(LIVE_PATH)) return null;
   return url.href.slice(0, -LIVE_PATH.length).replace(/^ws/, 'http');
 }
 
-async function readAbout(base: string): Promise<readonly string[]> {
+async function fetchAnnouncedEndpoints(base: string): Promise<readonly string[]> {
   const signal = AbortSignal.timeout(ABOUT_TIMEOUT_MS);
   let text: string;
   try {
     const response = await fetch(`${base}/v1/about`, { signal, redirect: 'error' });
-    text = await readBounded(response);
+    text = await readBoundedText(response);
     if (!response.ok) throw new ProtocolError(`${base} is not a Klatch server: it answers ${response.status}`);
   } catch (cause) {
     if (cause instanceof ProtocolError) throw cause;
@@ -92,7 +92,7 @@ async function readAbout(base: string): Promise<readonly string[]> {
   }
 }
 
-async function readBounded(response: Response): Promise<string> {
+async function readBoundedText(response: Response): Promise<string> {
   const reader = response.body?.getReader();
   if (reader === undefined) return '';
   const decoder = new TextDecoder();
@@ -113,7 +113,7 @@ async function readBounded(response: Response): Promise<string> {
 }
 
 /** An absolute address without a user, a password, a query or a fragment. */
-function parse(text: string): URL | null {
+function parsePlainUrl(text: string): URL | null {
   const url = URL.parse(text);
   if (url === null || url.hostname === '' || url.search !== '' || url.hash !== '') return null;
   return url.username === '' && url.password === '' ? url : null;

@@ -4,7 +4,7 @@ export interface BackoffBounds {
   readonly maxMs: number;
 }
 
-export const BACKOFF: BackoffBounds = { minMs: 500, maxMs: 30_000 };
+export const DEFAULT_BACKOFF: BackoffBounds = { minMs: 500, maxMs: 30_000 };
 
 /**
  * The wait before the next attempt after so many failures in a row: it doubles up to the bound, and half of it is

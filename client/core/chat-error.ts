@@ -2,7 +2,7 @@
  * Refusals that end by themselves, by the server's stable codes, with the seconds after which a repeat may succeed.
  * Codes that are newer than this client are taken for final.
  */
-const RETRY_AFTER_S: ReadonlyMap<string, number> = new Map([
+const RETRY_AFTER_S_BY_CODE: ReadonlyMap<string, number> = new Map([
   ['provider_unavailable', 60],
   ['rate_limited', 5],
   ['too_many_uploads', 10],
@@ -31,8 +31,8 @@ export class AnswerTimeoutError extends Error {
 }
 
 /** There are as many requests under way as there may be; this one was not sent. */
-export class TooManyRequestsError extends Error {
-  override readonly name = 'TooManyRequestsError';
+export class TooManyPendingRequestsError extends Error {
+  override readonly name = 'TooManyPendingRequestsError';
 }
 
 /** What answers there is not a Klatch server, or speaks in another way than this client. */
@@ -46,8 +46,8 @@ export class SessionOverError extends Error {
 }
 
 /** The client was stopped. */
-export class StoppedError extends Error {
-  override readonly name = 'StoppedError';
+export class ClientStoppedError extends Error {
+  override readonly name = 'ClientStoppedError';
 }
 
 /** The server refused a request; `message` is its public sentence. */
@@ -63,7 +63,7 @@ export class ServerError extends Error {
 
   /** Seconds after which a repeat may succeed; null where a repeat mends nothing. */
   get retryAfterS(): number | null {
-    return this.code === null ? null : (RETRY_AFTER_S.get(this.code) ?? null);
+    return this.code === null ? null : (RETRY_AFTER_S_BY_CODE.get(this.code) ?? null);
   }
 }
 

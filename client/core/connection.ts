@@ -7,11 +7,11 @@ export interface ConnectionEnd {
 }
 
 /** What its user hears of a connection. */
-export interface ConnectionEvents {
+export interface ConnectionCallbacks {
   /** One JSON text. */
-  readonly text: (text: string) => void;
+  readonly onText: (text: string) => void;
   /** Once, also after `close` and `destroy`, and never before the connection was there. */
-  readonly ended: (end: ConnectionEnd) => void;
+  readonly onEnd: (end: ConnectionEnd) => void;
 }
 
 /** Bounds of one connection. */
@@ -24,7 +24,7 @@ export interface ConnectionBounds {
 }
 
 /** Connects to the server of a client. Rejects with ConnectionError, whose sentence names the address. */
-export type Connect = (events: ConnectionEvents, bounds: ConnectionBounds) => Promise<Connection>;
+export type ConnectFunction = (callbacks: ConnectionCallbacks, bounds: ConnectionBounds) => Promise<Connection>;
 
 /** A way to a server that carries JSON texts in both directions, whatever they travel in. */
 export interface Connection {

@@ -19,7 +19,7 @@ export class DecodeError extends Error {
   }
 
   /** The same error, seen from the value that holds this one under a name or an index. */
-  below(step: string): DecodeError {
+  withPathPrefix(step: string): DecodeError {
     return new DecodeError(this.#expected, this.#path === '' ? step : `${step}.${this.#path}`);
   }
 }
@@ -73,7 +73,7 @@ export function nullable<Value>(decode: Decoder<Value>): Decoder<Value | null> {
 export function arrayOf<Value>(decode: Decoder<Value>): Decoder<Value[]> {
   return (value) => {
     if (!Array.isArray(value)) throw new DecodeError('a list');
-    value.forEach((each, index) => decodeBelow(String(index), decode, each));
+    value.forEach((each, index) => decodeChild(String(index), decode, each));
     return value as Value[];
   };
 }
@@ -81,8 +81,8 @@ export function arrayOf<Value>(decode: Decoder<Value>): Decoder<Value[]> {
 /** An object with any names, whose values are alike. */
 export function recordOf<Value>(decode: Decoder<Value>): Decoder<Record<string, Value>> {
   return (value) => {
-    const record = objectValue(value);
-    for (const [name, each] of Object.entries(record)) decodeBelow(name, decode, each);
+    const record = requireObject(value);
+    for (const [name, each] of Object.entries(record)) decodeChild(name, decode, each);
     return record as Record<string, Value>;
   };
 }
@@ -111,8 +111,8 @@ type ObjectOf<F extends Fields> = {
 export function object<F extends Fields>(fields: F): Decoder<ObjectOf<F>> {
   const decoders = Object.entries(fields);
   return (value) => {
-    const record = objectValue(value);
-    for (const [name, decode] of decoders) decodeBelow(name, decode, record[name]);
+    const record = requireObject(value);
+    for (const [name, decode] of decoders) decodeChild(name, decode, record[name]);
     return record as ObjectOf<F>;
   };
 }
@@ -137,16 +137,16 @@ export function decodeReceived<Value>(decode: Decoder<Value>, value: unknown, se
   }
 }
 
-function objectValue(value: unknown): Record<string, unknown> {
+function requireObject(value: unknown): Record<string, unknown> {
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>;
   throw new DecodeError('an object');
 }
 
 /** The path is put together on the way out of a failure, so that what is well-formed costs no texts. */
-function decodeBelow<Value>(step: string, decode: Decoder<Value>, value: unknown): Value {
+function decodeChild<Value>(step: string, decode: Decoder<Value>, value: unknown): Value {
   try {
     return decode(value);
   } catch (error) {
-    throw error instanceof DecodeError ? error.below(step) : error;
+    throw error instanceof DecodeError ? error.withPathPrefix(step) : error;
   }
 }

@@ -1,35 +1,35 @@
-import { BACKOFF, backoffMs, type BackoffBounds } from './backoff.ts';
+import { DEFAULT_BACKOFF, backoffMs, type BackoffBounds } from './backoff.ts';
 import {
   AnswerTimeoutError,
   ConnectionError,
   isTransient,
   ServerError,
   SessionOverError,
-  StoppedError,
-  TooManyRequestsError,
+  ClientStoppedError,
+  TooManyPendingRequestsError,
 } from './chat-error.ts';
-import { ChatSession, SESSION_BOUNDS, SESSION_ENDED, type SessionBounds } from './chat-session.ts';
-import type { Connect, ConnectionEnd } from './connection.ts';
+import { ChatSession, DEFAULT_SESSION_BOUNDS, SESSION_ENDED_CLOSE_CODE, type SessionBounds } from './chat-session.ts';
+import type { ConnectFunction, ConnectionEnd } from './connection.ts';
 import type { Decoder } from './decode.ts';
 import type { ChatListener } from './events.ts';
-import { Follower, type FollowOptions } from './follower.ts';
-import { Inbox } from './inbox.ts';
+import { ConversationFollower, type FollowOptions } from './follower.ts';
+import { NotificationQueue } from './notification-queue.ts';
 import { decodeAuthenticated, type Account } from './shapes.ts';
 import { wait } from './wait.ts';
 
 /** A connection that lived so long was a good one: the next attempt comes soon. */
-const GOOD_MS = 5_000;
-const MAX_WAITING = 1_000;
+const STABLE_CONNECTION_MS = 5_000;
+const MAX_WAITING_CALLS = 1_000;
 /** Of a repeat that the server asked for. */
-const MAX_REPEAT_MS = 10_000;
+const MAX_RETRY_DELAY_MS = 10_000;
 /** What may wait for a slow listener before reading stops. */
-const CROWDED_BYTES = 1024 * 1024;
+const QUEUE_HIGH_WATER_BYTES = 1024 * 1024;
 /** The same while answers are waited for, which come behind what waits: the connection is begun anew then. */
-const OVERFULL_BYTES = 64 * 1024 * 1024;
+const QUEUE_OVERFLOW_BYTES = 64 * 1024 * 1024;
 
 /** Who connects how, and what for. */
 export interface LiveClientOptions {
-  readonly connect: Connect;
+  readonly connect: ConnectFunction;
   /** Of the session. It leaves this process only towards the server. */
   readonly token: string;
   /** Null: only requests are made. */
@@ -47,7 +47,7 @@ interface CallOptions<Result> {
   /** It does no harm when it is done twice, so that it is made again after the connection broke beneath it. */
   readonly isRepeatable?: boolean;
   /** Not to be waited with: rejects with ConnectionError where there is no connection. For listeners. */
-  readonly isImmediate?: boolean;
+  readonly failsWhenDisconnected?: boolean;
 }
 
 /**
@@ -56,40 +56,40 @@ interface CallOptions<Result> {
  */
 export class LiveClient {
   /** Resolves when the client is over: with null after `stop`, else with what ended it. */
-  readonly over: Promise<Error | null>;
+  readonly ended: Promise<Error | null>;
   /** For those who watch: connections on which the server knew who this is. */
-  readonly counts = { connections: 0 };
+  readonly counts = { authenticatedConnections: 0 };
   readonly #options: LiveClientOptions;
   readonly #bounds: SessionBounds;
-  readonly #follower: Follower | null;
+  readonly #follower: ConversationFollower | null;
   readonly #stopped = new AbortController();
-  readonly #waiting = new Set<() => void>();
+  readonly #stateWaiters = new Set<() => void>();
   /** The connection, from its making to its end. */
-  #current: ChatSession | null = null;
+  #connectedSession: ChatSession | null = null;
   /** The same while requests can be made on it. */
-  #session: ChatSession | null = null;
+  #authenticatedSession: ChatSession | null = null;
   /** When it was known on the last connection who this is. */
-  #sinceMs = 0;
+  #authenticatedAtMs = 0;
   #account: Account | null = null;
   #sessionNumber: number | null = null;
-  #lastFailure: Error | null = null;
-  /** Set with the end of `#run`. */
-  #end: Error | null = null;
-  #running: Promise<void> | null = null;
-  #settle: (end: Error | null) => void = () => {};
+  #lastConnectionError: Error | null = null;
+  /** Set with the end of `#connectRepeatedly`. */
+  #endError: Error | null = null;
+  #runPromise: Promise<void> | null = null;
+  #resolveEnded: (end: Error | null) => void = () => {};
 
   constructor(options: LiveClientOptions) {
     this.#options = options;
-    this.#bounds = { ...SESSION_BOUNDS, ...options.bounds };
-    this.#follower = options.follow === null ? null : new Follower(options.follow, options.listener);
-    this.over = new Promise((resolve) => {
-      this.#settle = resolve;
+    this.#bounds = { ...DEFAULT_SESSION_BOUNDS, ...options.bounds };
+    this.#follower = options.follow === null ? null : new ConversationFollower(options.follow, options.listener);
+    this.ended = new Promise((resolve) => {
+      this.#resolveEnded = resolve;
     });
   }
 
   /** By conversation, the last change that the listener was done with; empty without following. */
-  get revs(): ReadonlyMap<number, number> {
-    return this.#follower?.revs ?? new Map();
+  get handledRevByConversation(): ReadonlyMap<number, number> {
+    return this.#follower?.handledRevByConversation ?? new Map();
   }
 
   /** Whose session it is; null before the first connection. */
@@ -104,7 +104,7 @@ export class LiveClient {
 
   /** Begins to connect, and goes on until the end. Idempotent. */
   start(): void {
-    this.#running ??= this.#run().then(
+    this.#runPromise ??= this.#connectRepeatedly().then(
       () => this.#finish(null),
       (error: unknown) => this.#finish(error as Error),
     );
@@ -113,164 +113,181 @@ export class LiveClient {
   /** Ends the connection; once this has resolved nothing more is heard. Idempotent. */
   async stop(): Promise<void> {
     this.#stopped.abort();
-    this.#current?.close();
-    this.#wake();
-    if (this.#running === null) this.#finish(null);
-    await this.#running;
+    this.#connectedSession?.close();
+    this.#wakeWaiters();
+    if (this.#runPromise === null) this.#finish(null);
+    await this.#runPromise;
   }
 
   /** Resolves when the first attempt to connect has succeeded; rejects with why it has not, while further ones go on. */
-  async firstAttempt(): Promise<Account> {
+  async awaitFirstAttempt(): Promise<Account> {
     while (this.#account === null) {
-      if (this.#end !== null || this.#lastFailure !== null) throw this.#end ?? this.#lastFailure!;
-      await this.#change(null);
+      if (this.#endError !== null || this.#lastConnectionError !== null)
+        throw this.#endError ?? this.#lastConnectionError!;
+      await this.#awaitStateChange(null);
     }
     return this.#account;
   }
 
   /**
    * Calls an operation. Waits for a connection where there is none. Rejects with ServerError, ConnectionError or
-   * AnswerTimeoutError (what it asked for may have been done, unless it `isRepeatable`), SessionOverError, StoppedError.
+   * AnswerTimeoutError (what it asked for may have been done, unless it `isRepeatable`), SessionOverError, ClientStoppedError.
    */
   async call<Result>(method: string, params: unknown, options: CallOptions<Result>): Promise<Result> {
-    const { decode, timeoutMs = this.#bounds.answerTimeoutMs, isRepeatable = false, isImmediate = false } = options;
-    if (isImmediate && this.#session === null) throw new ConnectionError('there is no connection');
+    const {
+      decode,
+      timeoutMs = this.#bounds.answerTimeoutMs,
+      isRepeatable = false,
+      failsWhenDisconnected = false,
+    } = options;
+    if (failsWhenDisconnected && this.#authenticatedSession === null)
+      throw new ConnectionError('there is no connection');
     const deadlineMs = performance.now() + timeoutMs;
     for (;;) {
-      const session = await this.#connected(deadlineMs);
+      const session = await this.#awaitSession(deadlineMs);
       const restMs = Math.max(1, Math.ceil(deadlineMs - performance.now()));
       try {
         return await session.call(method, params, { decode, timeoutMs: restMs });
       } catch (error) {
         if (!isRepeatable || !isTransient(error)) throw error;
-        const pauseMs = repeatAfterMs(error);
+        const pauseMs = callRetryDelayMs(error);
         if (performance.now() + pauseMs >= deadlineMs) throw error;
         await wait(pauseMs, this.#stopped.signal);
       }
     }
   }
 
-  async #connected(deadlineMs: number): Promise<ChatSession> {
+  async #awaitSession(deadlineMs: number): Promise<ChatSession> {
     for (;;) {
-      if (this.#end !== null) throw this.#end;
-      if (this.#stopped.signal.aborted) throw new StoppedError('the client was stopped');
-      if (this.#session !== null) return this.#session;
+      if (this.#endError !== null) throw this.#endError;
+      if (this.#stopped.signal.aborted) throw new ClientStoppedError('the client was stopped');
+      if (this.#authenticatedSession !== null) return this.#authenticatedSession;
       const restMs = deadlineMs - performance.now();
-      if (restMs <= 0) throw this.#lastFailure ?? new AnswerTimeoutError('there was no connection in time');
-      await this.#change(restMs);
+      if (restMs <= 0) throw this.#lastConnectionError ?? new AnswerTimeoutError('there was no connection in time');
+      await this.#awaitStateChange(restMs);
     }
   }
 
   /** Resolves when the state of the connection has changed, or after the time. */
-  async #change(timeoutMs: number | null): Promise<void> {
-    if (this.#waiting.size >= MAX_WAITING) throw new TooManyRequestsError('there are too many requests waiting');
+  async #awaitStateChange(timeoutMs: number | null): Promise<void> {
+    if (this.#stateWaiters.size >= MAX_WAITING_CALLS)
+      throw new TooManyPendingRequestsError('there are too many requests waiting');
     await new Promise<void>((resolve) => {
       const timer = timeoutMs === null ? undefined : setTimeout(() => wake(), timeoutMs);
       const wake = (): void => {
         clearTimeout(timer);
-        this.#waiting.delete(wake);
+        this.#stateWaiters.delete(wake);
         resolve();
       };
-      this.#waiting.add(wake);
+      this.#stateWaiters.add(wake);
     });
   }
 
-  #wake(): void {
-    for (const wake of this.#waiting) wake();
+  #wakeWaiters(): void {
+    for (const wake of this.#stateWaiters) wake();
   }
 
-  async #run(): Promise<void> {
+  async #connectRepeatedly(): Promise<void> {
     const { signal } = this.#stopped;
     for (let failures = 0; !signal.aborted;) {
-      const before = { heard: this.#follower?.heard ?? 0, connections: this.counts.connections };
-      const end = await this.#connectOnce();
+      const before = {
+        handledChangeCount: this.#follower?.handledChangeCount ?? 0,
+        connections: this.counts.authenticatedConnections,
+      };
+      const end = await this.#connectUntilEnd();
       if (signal.aborted) return;
-      const hasLived = this.counts.connections > before.connections && performance.now() - this.#sinceMs > GOOD_MS;
-      const wasGood = hasLived || (this.#follower?.heard ?? 0) > before.heard;
+      const hasLived =
+        this.counts.authenticatedConnections > before.connections &&
+        performance.now() - this.#authenticatedAtMs > STABLE_CONNECTION_MS;
+      const wasGood = hasLived || (this.#follower?.handledChangeCount ?? 0) > before.handledChangeCount;
       failures = wasGood ? 0 : failures + 1;
-      const retryInMs = backoffMs(Math.max(0, failures - 1), this.#options.backoff ?? BACKOFF);
+      const retryInMs = backoffMs(Math.max(0, failures - 1), this.#options.backoff ?? DEFAULT_BACKOFF);
       await this.#options.listener({ type: 'disconnected', reason: end.reason, retryInMs });
       await wait(retryInMs, signal);
     }
   }
 
   /** From connecting to the end of the connection. Rejects with what another connection would not mend. */
-  async #connectOnce(): Promise<ConnectionEnd> {
+  async #connectUntilEnd(): Promise<ConnectionEnd> {
     let session: ChatSession | null = null;
-    const inbox = new Inbox({
+    const notificationQueue = new NotificationQueue({
       handle: (notification) => this.#follower?.handle(session!, notification),
-      crowded: () => session?.pause(),
-      relieved: () => session?.resume(),
-      overfull: () => session?.destroy('more came than could be taken in'),
-      maxBytes: CROWDED_BYTES,
-      overfullBytes: OVERFULL_BYTES,
+      onHighWater: () => session?.pause(),
+      onLowWater: () => session?.resume(),
+      onOverflow: () => session?.destroy('more came than could be taken in'),
+      highWaterBytes: QUEUE_HIGH_WATER_BYTES,
+      overflowBytes: QUEUE_OVERFLOW_BYTES,
     });
     let broken: unknown = null;
     try {
       const bounds = { ...this.#bounds, signal: this.#stopped.signal };
-      session = await ChatSession.open(this.#options.connect, (said) => inbox.put(said), bounds);
-      this.#current = session;
+      session = await ChatSession.open(this.#options.connect, (said) => notificationQueue.enqueue(said), bounds);
+      this.#connectedSession = session;
       if (this.#stopped.signal.aborted) session.close();
-      await this.#begin(session, inbox, (error) => {
+      await this.#authenticateAndFollow(session, notificationQueue, (error) => {
         broken = error;
         session?.destroy('what the server said could not be handled');
       });
       const end = await session.ended;
-      if (end.code === SESSION_ENDED) throw new SessionOverError(end.reason);
+      if (end.code === SESSION_ENDED_CLOSE_CODE) throw new SessionOverError(end.reason);
       if (broken !== null && !isTransient(broken)) throw broken;
       return end;
     } catch (error) {
-      return this.#explain(error);
+      return this.#toEndOrRethrow(error);
     } finally {
-      this.#session = null;
-      this.#current = null;
+      this.#authenticatedSession = null;
+      this.#connectedSession = null;
       session?.destroy('it was given up');
-      await inbox.close();
-      this.#wake();
+      await notificationQueue.discardAndWait();
+      this.#wakeWaiters();
     }
   }
 
-  async #begin(session: ChatSession, inbox: Inbox, failed: (error: unknown) => void): Promise<void> {
+  async #authenticateAndFollow(
+    session: ChatSession,
+    notificationQueue: NotificationQueue,
+    onFailed: (error: unknown) => void,
+  ): Promise<void> {
     const params = { token: this.#options.token };
     const { account, session: number } = await session.call('live.authenticate', params, {
       decode: decodeAuthenticated,
     });
     this.#account = account;
     this.#sessionNumber = number;
-    this.#sinceMs = performance.now();
-    this.counts.connections += 1;
-    this.#lastFailure = null;
+    this.#authenticatedAtMs = performance.now();
+    this.counts.authenticatedConnections += 1;
+    this.#lastConnectionError = null;
     await this.#options.listener({ type: 'connected', account });
     // Before the follower begins: what it hears may need a call, which would wait for a connection, and that one for it.
-    this.#session = session;
-    this.#wake();
-    const followed = await this.#follower?.begin(session);
+    this.#authenticatedSession = session;
+    this.#wakeWaiters();
+    const followed = await this.#follower?.subscribe(session);
     if (followed === undefined) return;
-    await this.#follower?.place(session, followed);
-    inbox.open(failed);
+    await this.#follower?.reconcile(session, followed);
+    notificationQueue.startProcessing(onFailed);
   }
 
   /** What came to pass before the connection ended by itself. */
-  #explain(error: unknown): ConnectionEnd {
+  #toEndOrRethrow(error: unknown): ConnectionEnd {
     if (error instanceof ServerError && error.code === 'unauthenticated') {
       throw new SessionOverError('the session has ended', { cause: error });
     }
     // Connections of this account that have broken without a word count until the server misses them.
-    const isCrowded = error instanceof ServerError && error.code === 'quota_exceeded';
-    if (!isTransient(error) && !isCrowded) throw error;
-    this.#lastFailure = error as Error;
+    const isOverConnectionQuota = error instanceof ServerError && error.code === 'quota_exceeded';
+    if (!isTransient(error) && !isOverConnectionQuota) throw error;
+    this.#lastConnectionError = error as Error;
     return { code: null, reason: (error as Error).message };
   }
 
   #finish(end: Error | null): void {
-    this.#end = end ?? new StoppedError('the client was stopped');
-    this.#session = null;
-    this.#settle(end);
-    this.#wake();
+    this.#endError = end ?? new ClientStoppedError('the client was stopped');
+    this.#authenticatedSession = null;
+    this.#resolveEnded(end);
+    this.#wakeWaiters();
   }
 }
 
-function repeatAfterMs(error: unknown): number {
+function callRetryDelayMs(error: unknown): number {
   const seconds = error instanceof ServerError ? (error.retryAfterS ?? 0) : 0;
-  return Math.min(MAX_REPEAT_MS, seconds * 1_000) * (0.5 + Math.random() / 2);
+  return Math.min(MAX_RETRY_DELAY_MS, seconds * 1_000) * (0.5 + Math.random() / 2);
 }

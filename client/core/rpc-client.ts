@@ -1,4 +1,4 @@
-import { AnswerTimeoutError, ProtocolError, ServerError, TooManyRequestsError } from './chat-error.ts';
+import { AnswerTimeoutError, ProtocolError, ServerError, TooManyPendingRequestsError } from './chat-error.ts';
 import { anything, decodeReceived, integer, nullable, object, optional, string } from './decode.ts';
 
 /** Something that the server says without being asked. */
@@ -13,19 +13,19 @@ export interface Notification {
 interface RpcClientOptions {
   readonly send: (text: string) => void;
   /** Called within `take`, in the order in which texts came. */
-  readonly notified: (notification: Notification) => void;
+  readonly onNotification: (notification: Notification) => void;
   /** Requests under way at the same time. */
-  readonly maxPending: number;
+  readonly maxPendingRequests: number;
 }
 
-interface Pending {
+interface PendingCall {
   readonly resolve: (result: unknown) => void;
   readonly reject: (error: Error) => void;
   readonly timer: ReturnType<typeof setTimeout>;
 }
 
 /** An answer, which has an id, or a notification, which has a method. */
-const decodeText = object({
+const decodeRpcMessage = object({
   id: optional(nullable(integer)),
   result: optional(anything),
   error: optional(object({ message: string, data: optional(object({ code: optional(string) })) })),
@@ -33,14 +33,14 @@ const decodeText = object({
   params: optional(anything),
 });
 
-const UNKNOWN_TEXT = 'the server sent something that is not JSON-RPC 2.0';
+const NOT_JSON_RPC_SENTENCE = 'the server sent something that is not JSON-RPC 2.0';
 
 /** JSON-RPC 2.0 over texts that somebody else carries: requests with their answers, and notifications. */
 export class RpcClient {
   readonly #options: RpcClientOptions;
-  readonly #pending = new Map<number, Pending>();
+  readonly #pendingById = new Map<number, PendingCall>();
   #lastId = 0;
-  #end: Error | null = null;
+  #endError: Error | null = null;
 
   constructor(options: RpcClientOptions) {
     this.#options = options;
@@ -48,30 +48,36 @@ export class RpcClient {
 
   /**
    * Sends a request and resolves with its result. Rejects with ServerError, AnswerTimeoutError, what `end` was
-   * called with, and TooManyRequestsError at the bound.
+   * called with, and TooManyPendingRequestsError at the bound.
    */
   async call(method: string, params: unknown, timeoutMs: number): Promise<unknown> {
-    if (this.#end !== null) throw this.#end;
-    if (this.#pending.size >= this.#options.maxPending) {
-      throw new TooManyRequestsError('there are too many requests under way');
+    if (this.#endError !== null) throw this.#endError;
+    if (this.#pendingById.size >= this.#options.maxPendingRequests) {
+      throw new TooManyPendingRequestsError('there are too many requests under way');
     }
     this.#lastId += 1;
     const id = this.#lastId;
     return new Promise((resolve, reject) => {
       const late = (): void => {
-        this.#settle(id)?.reject(new AnswerTimeoutError(`the server did not answer ${method} within ${timeoutMs} ms`));
+        this.#removePending(id)?.reject(
+          new AnswerTimeoutError(`the server did not answer ${method} within ${timeoutMs} ms`),
+        );
       };
-      this.#pending.set(id, { resolve, reject, timer: setTimeout(late, timeoutMs) });
+      this.#pendingById.set(id, { resolve, reject, timer: setTimeout(late, timeoutMs) });
       this.#options.send(JSON.stringify({ jsonrpc: '2.0', id, method, params }));
     });
   }
 
   /** Takes one text of the server. Throws ProtocolError for what is neither an answer nor a notification. */
-  take(text: string): void {
-    const { id, result, error, method, params } = decodeReceived(decodeText, parseJson(text), UNKNOWN_TEXT);
-    if (method !== undefined) return this.#options.notified({ method, params, bytes: text.length });
+  receive(text: string): void {
+    const { id, result, error, method, params } = decodeReceived(
+      decodeRpcMessage,
+      parseJson(text),
+      NOT_JSON_RPC_SENTENCE,
+    );
+    if (method !== undefined) return this.#options.onNotification({ method, params, bytes: text.length });
     if (typeof id === 'number') {
-      const pending = this.#settle(id);
+      const pending = this.#removePending(id);
       if (error === undefined) pending?.resolve(result);
       else pending?.reject(new ServerError(error.data?.code, error.message));
       return undefined;
@@ -80,19 +86,19 @@ export class RpcClient {
     if (id === null && error !== undefined) {
       throw new ProtocolError(`the server could not read a request: ${error.message}`);
     }
-    throw new ProtocolError(UNKNOWN_TEXT);
+    throw new ProtocolError(NOT_JSON_RPC_SENTENCE);
   }
 
   /** The connection has ended: what is under way is rejected, and everything after. */
-  end(error: Error): void {
-    this.#end ??= error;
-    for (const id of this.#pending.keys()) this.#settle(id)?.reject(this.#end);
+  rejectAllWith(error: Error): void {
+    this.#endError ??= error;
+    for (const id of this.#pendingById.keys()) this.#removePending(id)?.reject(this.#endError);
   }
 
   /** An answer that came too late finds nothing. */
-  #settle(id: number): Pending | undefined {
-    const pending = this.#pending.get(id);
-    this.#pending.delete(id);
+  #removePending(id: number): PendingCall | undefined {
+    const pending = this.#pendingById.get(id);
+    this.#pendingById.delete(id);
     clearTimeout(pending?.timer);
     return pending;
   }

@@ -44,8 +44,8 @@ export const decodeMessage = object({
 const decodeNotice = object({ kind: string, actor: nullable(decodeActor), details: recordOf(anything), at: string });
 
 /** A change of a conversation: a message as it is now, or a notice. */
-const change = { rev, message: optional(decodeMessage), notice: optional(decodeNotice) };
-const decodeChange = object(change);
+const changeFields = { rev, message: optional(decodeMessage), notice: optional(decodeNotice) };
+const decodeChange = object(changeFields);
 
 export const decodeConversation = object({
   id,
@@ -63,14 +63,14 @@ export const decodeConversation = object({
 export const decodeAccount = object({ id, nick: string, name: string });
 
 export const decodeAuthenticated = object({ account: decodeAccount, session: integer });
-export const decodeFollowed = object({ conversations: arrayOf(object({ id, rev })), complete: boolean });
+export const decodeSubscribeResult = object({ conversations: arrayOf(object({ id, rev })), complete: boolean });
 export const decodeChangePage = object({ changes: arrayOf(decodeChange), rev, more: boolean });
 
 /** Notifications, by method. */
-export const decodeChanged = object({ ...change, conversation: id });
-export const decodeJoined = object({ conversation: id, rev });
-export const decodeLeft = object({ conversation: id });
-export const decodeEnded = object({ reason: string, code: optional(integer) });
+export const decodeConversationChange = object({ ...changeFields, conversation: id });
+export const decodeConversationJoined = object({ conversation: id, rev });
+export const decodeConversationLeft = object({ conversation: id });
+export const decodeSessionEnded = object({ reason: string, code: optional(integer) });
 
 export type Actor = Decoded<typeof decodeActor>;
 export type Attachment = Decoded<typeof decodeAttachment>;
@@ -79,4 +79,4 @@ export type Notice = Decoded<typeof decodeNotice>;
 export type Change = Decoded<typeof decodeChange>;
 export type Conversation = Decoded<typeof decodeConversation>;
 export type Account = Decoded<typeof decodeAccount>;
-export type Followed = Decoded<typeof decodeFollowed>;
+export type SubscribeResult = Decoded<typeof decodeSubscribeResult>;

@@ -1,10 +1,10 @@
 import type { ServerAddress } from '../core/address.ts';
-import type { Connect } from '../core/connection.ts';
+import type { ConnectFunction } from '../core/connection.ts';
 import { LineConnection } from './line-connection.ts';
 import { WsConnection } from './ws-connection.ts';
 
 /** The way in which clients in Node connect to a server. */
-export function connectTo(address: ServerAddress): Connect {
+export function connectFunctionFor(address: ServerAddress): ConnectFunction {
   const transport = address.transport === 'frames' ? WsConnection : LineConnection;
-  return (events, bounds) => transport.open(address, events, bounds);
+  return (callbacks, bounds) => transport.open(address, callbacks, bounds);
 }

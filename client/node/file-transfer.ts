@@ -10,7 +10,7 @@ import { decodeAttachment, type Attachment } from '../core/shapes.ts';
 /** Where files go and come, and as whom. */
 export interface FileServer {
   /** `http(s)://host`, without `/v1`. */
-  readonly base: string;
+  readonly baseUrl: string;
   /** Of the session. It is sent to this server alone. */
   readonly token: string;
 }
@@ -19,20 +19,20 @@ export interface FileServer {
 interface OutgoingFile {
   readonly name: string;
   readonly size: number;
-  readonly bytes: Readable;
+  readonly content: Readable;
   /** Told how many bytes went out. */
-  readonly onProgress: (bytes: number) => void;
+  readonly onProgress: (bytesSoFar: number) => void;
 }
 
 /** After so long without a byte in either direction the server is taken for gone. */
-const QUIET_MS = 30_000;
+const SOCKET_IDLE_TIMEOUT_MS = 30_000;
 /** So long the server is given to ask for the body. */
-const CONTINUE_MS = 1_000;
-const MAX_ANSWER_BYTES = 64 * 1024;
+const MAX_CONTINUE_WAIT_MS = 1_000;
+const MAX_JSON_RESPONSE_BYTES = 64 * 1024;
 /** A server whose files are in a bucket sends its clients there: once, and not in a circle. */
 const MAX_REDIRECTS = 1;
 
-const decodeRefusal = object({ message: string, code: optional(string) });
+const decodeErrorResponse = object({ message: string, code: optional(string) });
 
 /**
  * Stores a file, which no message has yet. Throws ServerError, ConnectionError, ProtocolError, and whatever reading the
@@ -42,52 +42,52 @@ export function uploadFile(server: FileServer, file: OutgoingFile): Promise<Atta
   return upload(server, file, true);
 }
 
-/** `waits`: for the server to ask for the body. A refusal that comes while bytes are on their way can be lost. */
-async function upload(server: FileServer, file: OutgoingFile, waits: boolean): Promise<Attachment> {
-  const url = new URL(`${server.base}/v1/files?name=${encodeURIComponent(file.name)}`);
-  const request = open(url, 'POST', {
+/** `expectsContinue`: for the server to ask for the body. A refusal that comes while bytes are on their way can be lost. */
+async function upload(server: FileServer, file: OutgoingFile, expectsContinue: boolean): Promise<Attachment> {
+  const url = new URL(`${server.baseUrl}/v1/files?name=${encodeURIComponent(file.name)}`);
+  const request = openRequest(url, 'POST', {
     authorization: `Bearer ${server.token}`,
     'content-type': 'application/octet-stream',
     'content-length': file.size,
-    ...(waits ? { expect: '100-continue' } : {}),
+    ...(expectsContinue ? { expect: '100-continue' } : {}),
   });
-  const answered = answerOf(request);
+  const answered = awaitResponse(request);
   answered.catch(() => {});
   let fault: { readonly error: unknown } | null = null;
   // Nobody may read it yet, and it opens at once.
-  file.bytes.once('error', (error) => {
+  file.content.once('error', (error) => {
     fault = { error };
     request.destroy();
   });
   // What fails behind it ends this, and not the file with an error that is none of it.
   const bytes = async function* (): AsyncGenerator<Buffer> {
-    yield* file.bytes;
+    yield* file.content;
   };
-  const asked = waits ? isAsked(request, answered) : Promise.resolve(true);
+  const asked = expectsContinue ? shouldSendBody(request, answered) : Promise.resolve(true);
   const sent = asked.then(async (may) => {
-    if (may) await pipeline(bytes(), new Meter(file.onProgress), request);
+    if (may) await pipeline(bytes(), new ProgressTransform(file.onProgress), request);
   });
   sent.catch(() => {});
   // What the server says counts more than that it stopped reading.
   const response = await Promise.race([answered, sent.then(() => answered)]).catch(async (error: unknown) => {
-    file.bytes.destroy();
+    file.content.destroy();
     if (fault !== null) throw fault.error;
     return answered.catch(() => {
       throw connectionError(url, error);
     });
   });
-  const text = await readAnswer(response);
+  const text = await readResponseText(response);
   request.destroy();
   // Something in between does not know what it is to wait for (RFC 9110, 10.1.1).
-  if (response.statusCode === 417 && waits && !(await asked)) return upload(server, file, false);
-  file.bytes.destroy();
-  if (response.statusCode !== 201) throw refusal(response, text);
+  if (response.statusCode === 417 && expectsContinue && !(await asked)) return upload(server, file, false);
+  file.content.destroy();
+  if (response.statusCode !== 201) throw responseError(response, text);
   const sentence = 'the server answers an upload in a way that this client does not know';
-  return decodeReceived(decodeAttachment, parse(text), sentence);
+  return decodeReceived(decodeAttachment, parseJsonOrNull(text), sentence);
 }
 
 /** Resolves when the request has its connection; never, where there comes to be none. */
-function connected(request: ReturnType<typeof requestPlain>): Promise<void> {
+function untilConnected(request: ReturnType<typeof requestPlain>): Promise<void> {
   return new Promise((resolve) => {
     request.once('socket', (socket) =>
       socket.once(request.protocol === 'https:' ? 'secureConnect' : 'connect', () => resolve()),
@@ -96,14 +96,14 @@ function connected(request: ReturnType<typeof requestPlain>): Promise<void> {
 }
 
 /** Resolves when the body is to be sent: true, or false where there is an answer without it. Rejects as `answered` does. */
-async function isAsked(request: ReturnType<typeof requestPlain>, answered: Promise<unknown>): Promise<boolean> {
+async function shouldSendBody(request: ReturnType<typeof requestPlain>, answered: Promise<unknown>): Promise<boolean> {
   const waited = new AbortController();
   try {
     return await Promise.race([
       answered.then(() => false),
       new Promise<boolean>((resolve) => request.once('continue', () => resolve(true))),
       // Not everything in between passes it on.
-      connected(request).then(() => wait(CONTINUE_MS, true, { signal: waited.signal })),
+      untilConnected(request).then(() => wait(MAX_CONTINUE_WAIT_MS, true, { signal: waited.signal })),
     ]);
   } finally {
     waited.abort();
@@ -112,29 +112,29 @@ async function isAsked(request: ReturnType<typeof requestPlain>, answered: Promi
 
 /** The bytes of a file, as they come; `size` null: not told. Throws ServerError, ConnectionError and ProtocolError. */
 export async function downloadFile(
-  { base, token }: FileServer,
+  { baseUrl, token }: FileServer,
   id: string,
 ): Promise<{ name: string | null; size: number | null; bytes: Readable }> {
-  let url = new URL(`${base}/v1/files/${encodeURIComponent(id)}`);
+  let url = new URL(`${baseUrl}/v1/files/${encodeURIComponent(id)}`);
   let headers: Record<string, string> = { authorization: `Bearer ${token}` };
   for (let redirects = 0; ; redirects += 1) {
-    const request = open(url, 'GET', headers);
+    const request = openRequest(url, 'GET', headers);
     request.end();
-    const response = await answerOf(request).catch((error: unknown) => {
+    const response = await awaitResponse(request).catch((error: unknown) => {
       throw connectionError(url, error);
     });
     const { statusCode, headers: answer } = response;
     if (statusCode === 200) {
       const size = Number(answer['content-length']);
       return {
-        name: nameOf(answer['content-disposition']),
+        name: dispositionFileName(answer['content-disposition']),
         size: Number.isInteger(size) ? size : null,
         bytes: response,
       };
     }
     const next = statusCode === 302 || statusCode === 307 ? URL.parse(answer.location ?? '', url.href) : null;
     if (next === null || redirects === MAX_REDIRECTS || !/^https?:$/.test(next.protocol)) {
-      throw refusal(response, await readAnswer(response));
+      throw responseError(response, await readResponseText(response));
     }
     response.destroy();
     // The token is this server's, and not the bucket's.
@@ -142,14 +142,18 @@ export async function downloadFile(
   }
 }
 
-function open(url: URL, method: string, headers: Record<string, string | number>): ReturnType<typeof requestPlain> {
+function openRequest(
+  url: URL,
+  method: string,
+  headers: Record<string, string | number>,
+): ReturnType<typeof requestPlain> {
   const request = url.protocol === 'https:' ? requestTls : requestPlain;
-  const opened = request(url, { method, headers, agent: false, timeout: QUIET_MS });
+  const opened = request(url, { method, headers, agent: false, timeout: SOCKET_IDLE_TIMEOUT_MS });
   opened.once('timeout', () => opened.destroy(new Error('nothing moved for too long')));
   return opened;
 }
 
-function answerOf(request: ReturnType<typeof requestPlain>): Promise<IncomingMessage> {
+function awaitResponse(request: ReturnType<typeof requestPlain>): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     request.once('response', resolve);
     request.on('error', reject);
@@ -157,13 +161,13 @@ function answerOf(request: ReturnType<typeof requestPlain>): Promise<IncomingMes
   });
 }
 
-async function readAnswer(response: IncomingMessage): Promise<string> {
+async function readResponseText(response: IncomingMessage): Promise<string> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   try {
     for await (const chunk of response as AsyncIterable<Buffer>) {
       bytes += chunk.length;
-      if (bytes > MAX_ANSWER_BYTES) throw new ProtocolError('the answer of the server is too long');
+      if (bytes > MAX_JSON_RESPONSE_BYTES) throw new ProtocolError('the answer of the server is too long');
       chunks.push(chunk);
     }
   } catch (error) {
@@ -173,8 +177,8 @@ async function readAnswer(response: IncomingMessage): Promise<string> {
   return Buffer.concat(chunks).toString('utf8');
 }
 
-function refusal({ statusCode }: IncomingMessage, text: string): Error {
-  const said = decodeOrNull(decodeRefusal, parse(text));
+function responseError({ statusCode }: IncomingMessage, text: string): Error {
+  const said = decodeOrNull(decodeErrorResponse, parseJsonOrNull(text));
   if (said !== null) return new ServerError(said.code, said.message);
   return new ProtocolError(`the server answers about files with status ${statusCode}, which this client does not know`);
 }
@@ -183,7 +187,7 @@ function connectionError(url: URL, cause: unknown): ConnectionError {
   return new ConnectionError(`${url.origin} cannot be reached, or broke the connection`, { cause });
 }
 
-function parse(text: string): unknown {
+function parseJsonOrNull(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
@@ -192,7 +196,7 @@ function parse(text: string): unknown {
 }
 
 /** The name of a Content-Disposition (RFC 6266), as it was sent; null: none. */
-function nameOf(disposition: string | undefined): string | null {
+function dispositionFileName(disposition: string | undefined): string | null {
   const extended = /filename\*\s*=\s*UTF-8''([^;\s]+)/i.exec(disposition ?? '')?.[1];
   if (extended === undefined) return /filename\s*=\s*"([^"\\]*)"/i.exec(disposition ?? '')?.[1] ?? null;
   try {
@@ -203,18 +207,18 @@ function nameOf(disposition: string | undefined): string | null {
 }
 
 /** Tells how much went through it. */
-class Meter extends Transform {
-  readonly #tell: (bytes: number) => void;
-  #bytes = 0;
+class ProgressTransform extends Transform {
+  readonly #onProgress: (bytes: number) => void;
+  #bytesSoFar = 0;
 
-  constructor(tell: (bytes: number) => void) {
+  constructor(onProgress: (bytes: number) => void) {
     super();
-    this.#tell = tell;
+    this.#onProgress = onProgress;
   }
 
   override _transform(chunk: Buffer, _encoding: BufferEncoding, done: TransformCallback): void {
-    this.#bytes += chunk.length;
-    this.#tell(this.#bytes);
+    this.#bytesSoFar += chunk.length;
+    this.#onProgress(this.#bytesSoFar);
     done(null, chunk);
   }
 }

@@ -2,35 +2,35 @@ import { connect, isIP, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import type { ServerAddress } from '../core/address.ts';
 import { ConnectionError } from '../core/chat-error.ts';
-import type { Connection, ConnectionBounds, ConnectionEvents } from '../core/connection.ts';
+import type { Connection, ConnectionBounds, ConnectionCallbacks } from '../core/connection.ts';
 
-const CLOSE_MS = 1_000;
+const CLOSE_TIMEOUT_MS = 1_000;
 const LINE_FEED = 0x0a;
 
 /** tcp:// and tls://: a line for each JSON text. */
 export class LineConnection implements Connection {
   readonly #socket: Socket;
-  readonly #events: ConnectionEvents;
+  readonly #callbacks: ConnectionCallbacks;
   readonly #maxTextBytes: number;
   /** What came of a line that has not ended yet. */
-  #parts: Buffer[] = [];
-  #partBytes = 0;
-  #reason: string | null = null;
+  #unfinishedLine: Buffer[] = [];
+  #unfinishedLineBytes = 0;
+  #endReason: string | null = null;
 
-  private constructor(socket: Socket, events: ConnectionEvents, maxTextBytes: number) {
+  private constructor(socket: Socket, callbacks: ConnectionCallbacks, maxTextBytes: number) {
     this.#socket = socket;
-    this.#events = events;
+    this.#callbacks = callbacks;
     this.#maxTextBytes = maxTextBytes;
-    socket.on('data', (chunk: Buffer) => this.#take(chunk));
+    socket.on('data', (chunk: Buffer) => this.#onData(chunk));
   }
 
   static async open(
     address: ServerAddress,
-    events: ConnectionEvents,
+    callbacks: ConnectionCallbacks,
     bounds: ConnectionBounds,
   ): Promise<LineConnection> {
     const socket = dial(address);
-    const connection = new LineConnection(socket, events, bounds.maxTextBytes);
+    const connection = new LineConnection(socket, callbacks, bounds.maxTextBytes);
     const { connectTimeoutMs, signal } = bounds;
     const stop = (): void => void socket.destroy(new Error('it was stopped'));
     signal?.addEventListener('abort', stop);
@@ -48,9 +48,9 @@ export class LineConnection implements Connection {
       socket.once(address.isEncrypted ? 'secureConnect' : 'connect', () => clearTimeout(timer));
     }).finally(() => signal?.removeEventListener('abort', stop));
     socket.setNoDelay(true);
-    socket.on('error', (error) => (connection.#reason ??= error.message));
+    socket.on('error', (error) => (connection.#endReason ??= error.message));
     socket.once('close', () => {
-      connection.#events.ended({ code: null, reason: connection.#reason ?? 'the connection was cut' });
+      connection.#callbacks.onEnd({ code: null, reason: connection.#endReason ?? 'the connection was cut' });
     });
     return connection;
   }
@@ -74,34 +74,34 @@ export class LineConnection implements Connection {
   close(): void {
     this.#socket.resume();
     this.#socket.end();
-    const timer = setTimeout(() => this.#socket.destroy(), CLOSE_MS);
+    const timer = setTimeout(() => this.#socket.destroy(), CLOSE_TIMEOUT_MS);
     this.#socket.once('close', () => clearTimeout(timer));
   }
 
   destroy(reason: string): void {
-    this.#reason ??= reason;
+    this.#endReason ??= reason;
     this.#socket.destroy();
   }
 
-  #take(chunk: Buffer): void {
+  #onData(chunk: Buffer): void {
     let from = 0;
     for (let end = chunk.indexOf(LINE_FEED); end !== -1; end = chunk.indexOf(LINE_FEED, from)) {
-      this.#keep(chunk.subarray(from, end));
+      this.#appendToLine(chunk.subarray(from, end));
       if (this.#socket.destroyed) return;
-      const line = Buffer.concat(this.#parts, this.#partBytes).toString('utf8');
-      this.#parts = [];
-      this.#partBytes = 0;
+      const line = Buffer.concat(this.#unfinishedLine, this.#unfinishedLineBytes).toString('utf8');
+      this.#unfinishedLine = [];
+      this.#unfinishedLineBytes = 0;
       from = end + 1;
-      if (line.trim() !== '') this.#events.text(line);
+      if (line.trim() !== '') this.#callbacks.onText(line);
     }
-    this.#keep(chunk.subarray(from));
+    this.#appendToLine(chunk.subarray(from));
   }
 
-  #keep(part: Buffer): void {
+  #appendToLine(part: Buffer): void {
     if (part.length === 0) return;
-    this.#parts.push(part);
-    this.#partBytes += part.length;
-    if (this.#partBytes > this.#maxTextBytes) this.destroy('the server sent a line that is too long');
+    this.#unfinishedLine.push(part);
+    this.#unfinishedLineBytes += part.length;
+    if (this.#unfinishedLineBytes > this.#maxTextBytes) this.destroy('the server sent a line that is too long');
   }
 }
 

@@ -1,31 +1,31 @@
 import { WebSocket, type RawData } from 'ws';
 import type { ServerAddress } from '../core/address.ts';
 import { ConnectionError } from '../core/chat-error.ts';
-import type { Connection, ConnectionBounds, ConnectionEvents } from '../core/connection.ts';
+import type { Connection, ConnectionBounds, ConnectionCallbacks } from '../core/connection.ts';
 
-const CLOSE_MS = 1_000;
+const CLOSE_TIMEOUT_MS = 1_000;
 
 /** ws:// and wss://: a text frame for each JSON text. Pings of the server are answered by the library. */
 export class WsConnection implements Connection {
   readonly #socket: WebSocket;
-  readonly #events: ConnectionEvents;
-  #reason: string | null = null;
-  #closing: NodeJS.Timeout | null = null;
+  readonly #callbacks: ConnectionCallbacks;
+  #endReason: string | null = null;
+  #closeTimer: NodeJS.Timeout | null = null;
 
-  private constructor(socket: WebSocket, events: ConnectionEvents) {
+  private constructor(socket: WebSocket, callbacks: ConnectionCallbacks) {
     this.#socket = socket;
-    this.#events = events;
-    socket.on('message', (data, isBinary) => this.#take(data, isBinary));
+    this.#callbacks = callbacks;
+    socket.on('message', (data, isBinary) => this.#onMessage(data, isBinary));
   }
 
   static async open(
     { url }: ServerAddress,
-    events: ConnectionEvents,
+    callbacks: ConnectionCallbacks,
     { connectTimeoutMs, maxTextBytes, signal }: ConnectionBounds,
   ): Promise<WsConnection> {
     const options = { maxPayload: maxTextBytes, handshakeTimeout: connectTimeoutMs, perMessageDeflate: false };
     const socket = new WebSocket(url, options);
-    const connection = new WsConnection(socket, events);
+    const connection = new WsConnection(socket, callbacks);
     const stop = (): void => socket.terminate();
     signal?.addEventListener('abort', stop);
     await new Promise<void>((resolve, reject) => {
@@ -35,8 +35,8 @@ export class WsConnection implements Connection {
       );
     }).finally(() => signal?.removeEventListener('abort', stop));
     // Nothing of a connection that was never there is told; `open` has rejected for it.
-    socket.on('error', (error) => (connection.#reason ??= error.message));
-    socket.once('close', (code, reason) => connection.#end(code, reason.toString('utf8')));
+    socket.on('error', (error) => (connection.#endReason ??= error.message));
+    socket.once('close', (code, reason) => connection.#onClose(code, reason.toString('utf8')));
     return connection;
   }
 
@@ -58,27 +58,27 @@ export class WsConnection implements Connection {
   }
 
   close(): void {
-    if (this.#closing !== null) return;
-    this.#closing = setTimeout(() => this.#socket.terminate(), CLOSE_MS);
+    if (this.#closeTimer !== null) return;
+    this.#closeTimer = setTimeout(() => this.#socket.terminate(), CLOSE_TIMEOUT_MS);
     // The answer to the close frame has to be read.
     this.#socket.resume();
     this.#socket.close(1000);
   }
 
   destroy(reason: string): void {
-    this.#reason ??= reason;
+    this.#endReason ??= reason;
     this.#socket.terminate();
   }
 
-  #take(data: RawData, isBinary: boolean): void {
+  #onMessage(data: RawData, isBinary: boolean): void {
     if (isBinary) this.destroy('the server sent something that is not text');
-    else this.#events.text((data as Buffer).toString('utf8'));
+    else this.#callbacks.onText((data as Buffer).toString('utf8'));
   }
 
-  #end(code: number, text: string): void {
-    if (this.#closing !== null) clearTimeout(this.#closing);
+  #onClose(code: number, text: string): void {
+    if (this.#closeTimer !== null) clearTimeout(this.#closeTimer);
     // 1005 and 1006 are the library's own words for "none came".
     const given = code === 1005 || code === 1006 ? null : code;
-    this.#events.ended({ code: given, reason: this.#reason ?? (text === '' ? 'the connection was cut' : text) });
+    this.#callbacks.onEnd({ code: given, reason: this.#endReason ?? (text === '' ? 'the connection was cut' : text) });
   }
 }

@@ -2,25 +2,28 @@ import { ServerError } from '../core/chat-error.ts';
 import { arrayOf, integer, nullable, object } from '../core/decode.ts';
 import type { LiveClient } from '../core/live-client.ts';
 import { decodeConversation, type Conversation } from '../core/shapes.ts';
-import { nameOf } from './chat-text.ts';
+import { conversationName } from './chat-text.ts';
 import { ChatCommandError } from './command-error.ts';
 
-const PAGE = 500;
+const PAGE_SIZE = 500;
 /** 100,000 conversations are the most that a server can be configured to allow. */
 const MAX_PAGES = 200;
 
-const decodePage = object({ conversations: arrayOf(decodeConversation), next: nullable(integer) });
+const decodeConversationPage = object({ conversations: arrayOf(decodeConversation), next: nullable(integer) });
 
 /** What a conversation is called on the command line, in the help. */
-export const CONVERSATION =
+export const CONVERSATION_HELP =
   'the number of the conversation, the title of a group that no other of yours has, or @nick for a private one';
 
 /** All conversations of who is signed in, by number. */
 export async function listConversations(client: LiveClient): Promise<Conversation[]> {
   const all: Conversation[] = [];
   for (let after = 0, pages = 0; pages < MAX_PAGES; pages += 1) {
-    const params = { after, limit: PAGE };
-    const page = await client.call('conversations.list', params, { decode: decodePage, isRepeatable: true });
+    const params = { after, limit: PAGE_SIZE };
+    const page = await client.call('conversations.list', params, {
+      decode: decodeConversationPage,
+      isRepeatable: true,
+    });
     all.push(...page.conversations);
     if (page.next === null) break;
     after = page.next;
@@ -30,12 +33,12 @@ export async function listConversations(client: LiveClient): Promise<Conversatio
 
 /** The conversation that a person means. Throws ChatCommandError where there is none, or more than one. */
 export async function findConversation(client: LiveClient, text: string): Promise<Conversation> {
-  if (/^\d{1,15}$/.test(text)) return showConversation(client, Number(text));
-  return chooseConversation(await listConversations(client), text);
+  if (/^\d{1,15}$/.test(text)) return fetchConversation(client, Number(text));
+  return matchConversation(await listConversations(client), text);
 }
 
 /** The same among those that are known. */
-export function chooseConversation(all: readonly Conversation[], text: string): Conversation {
+export function matchConversation(all: readonly Conversation[], text: string): Conversation {
   const wanted = text.toLowerCase();
   const fits = (each: Conversation): boolean => {
     if (each.kind === 'private')
@@ -54,45 +57,45 @@ export function chooseConversation(all: readonly Conversation[], text: string): 
   throw new ChatCommandError('operationFailed', `more than one group has this title: give a number (${numbers})`);
 }
 
-async function showConversation(client: LiveClient, conversation: number): Promise<Conversation> {
+async function fetchConversation(client: LiveClient, conversation: number): Promise<Conversation> {
   return client.call('conversations.show', { conversation }, { decode: decodeConversation, isRepeatable: true });
 }
 
 /** Names of conversations for lines, looked up when they are first needed; made for the listener of a client. */
-export class ConversationNames {
+export class ConversationNameCache {
   readonly #client: () => LiveClient;
-  readonly #names = new Map<number, string>();
+  readonly #nameById = new Map<number, string>();
 
   constructor(client: () => LiveClient) {
     this.#client = client;
   }
 
   /** As it was last known; null: nobody has asked for it yet. */
-  known(conversation: number): string | null {
-    return this.#names.get(conversation) ?? null;
+  cachedName(conversation: number): string | null {
+    return this.#nameById.get(conversation) ?? null;
   }
 
-  learn(conversations: readonly Conversation[]): void {
-    for (const each of conversations) this.#names.set(each.id, nameOf(each));
+  remember(conversations: readonly Conversation[]): void {
+    for (const each of conversations) this.#nameById.set(each.id, conversationName(each));
   }
 
   /** Asked again when next needed, as after a change of the title. */
   forget(conversation: number): void {
-    this.#names.delete(conversation);
+    this.#nameById.delete(conversation);
   }
 
   /** Its number, where the account is in it no more. */
-  async find(conversation: number): Promise<string> {
-    const known = this.#names.get(conversation);
-    if (known !== undefined) return known;
+  async findName(conversation: number): Promise<string> {
+    const cachedName = this.#nameById.get(conversation);
+    if (cachedName !== undefined) return cachedName;
     try {
       // A listener must not wait for the next connection, which waits for the listener.
-      const options = { decode: decodeConversation, isImmediate: true };
-      this.learn([await this.#client().call('conversations.show', { conversation }, options)]);
+      const options = { decode: decodeConversation, failsWhenDisconnected: true };
+      this.remember([await this.#client().call('conversations.show', { conversation }, options)]);
     } catch (error) {
       if (!(error instanceof ServerError) || error.code !== 'not_found') throw error;
-      this.#names.set(conversation, `conversation ${conversation}`);
+      this.#nameById.set(conversation, `conversation ${conversation}`);
     }
-    return this.#names.get(conversation)!;
+    return this.#nameById.get(conversation)!;
   }
 }

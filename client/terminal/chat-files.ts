@@ -4,19 +4,19 @@ import { basename, dirname } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { Command } from 'commander';
-import { httpBase } from '../core/address.ts';
+import { httpBaseUrl } from '../core/address.ts';
 import { anything } from '../core/decode.ts';
 import { downloadFile, uploadFile, type FileServer } from '../node/file-transfer.ts';
 import type { LiveClient } from '../core/live-client.ts';
-import { explained, profileOf, withProfile, type ChatOptions } from './chat-client.ts';
+import { withExplainedErrors, loadProfileAndServer, withServerAndProfile, type ChatOptions } from './chat-client.ts';
 import { formatBytes } from './chat-text.ts';
 import { sanitize } from './safe-text.ts';
 import { print, type ChatContext } from './context.ts';
 import { ChatCommandError } from './command-error.ts';
 
-const SHOW_MS = 200;
+const PROGRESS_INTERVAL_MS = 200;
 /** Bytes; more than a file system takes in a name is cut. */
-const MAX_NAME = 200;
+const MAX_FILE_NAME_BYTES = 200;
 
 interface DownloadOptions extends ChatOptions {
   readonly output?: string;
@@ -29,22 +29,22 @@ export function addDownload(chat: Command, context: ChatContext): void {
     .argument('<file>', 'its id, as klatch chat read shows it behind the name')
     .option('--output <path>', 'save it here ("-": to standard output) and not under its name in this folder')
     .action((id: string, options: DownloadOptions) => download(context, id, options));
-  context.withExamples(withProfile(command), [
+  context.withExamples(withServerAndProfile(command), [
     'klatch chat download Zm9vYmFyYmF6cXV4MTIzNA',
     'klatch chat download Zm9vYmFyYmF6cXV4MTIzNA --output - | less',
   ]);
 }
 
 async function download(context: ChatContext, id: string, { output, ...options }: DownloadOptions): Promise<void> {
-  const server = fileServerOf(context, options);
-  await explained(async () => {
+  const server = findFileServer(context, options);
+  await withExplainedErrors(async () => {
     const { name, size, bytes } = await downloadFile(server, id);
-    const path = output ?? fileNameOf(name, id);
-    const progress = new TransferLine(context, { name: name ?? id, size });
+    const path = output ?? safeFileName(name, id);
+    const progress = new TransferProgressLine(context, { name: name ?? id, size });
     try {
       bytes.on('data', (chunk: Buffer) => progress.add(chunk.length));
       if (output === '-') await pipeline(bytes, context.output, { end: false });
-      else await save(bytes, path);
+      else await saveNewFile(bytes, path);
     } finally {
       progress.clear();
     }
@@ -52,7 +52,7 @@ async function download(context: ChatContext, id: string, { output, ...options }
   });
 }
 
-async function save(bytes: Readable, path: string): Promise<void> {
+async function saveNewFile(bytes: Readable, path: string): Promise<void> {
   const file = createWriteStream(path, { flags: 'wx' });
   let isOurs = false;
   file.once('open', () => (isOurs = true));
@@ -63,7 +63,7 @@ async function save(bytes: Readable, path: string): Promise<void> {
     if (isOurs) rmSync(path, { force: true });
     const { code } = error as NodeJS.ErrnoException;
     if (!isOurs && code !== undefined) {
-      throw new ChatCommandError('operationFailed', unwritable(path, code), { cause: error });
+      throw new ChatCommandError('operationFailed', unwritableSentence(path, code), { cause: error });
     }
     throw new ChatCommandError('unavailable', `the download of ${path} broke off; nothing of it was kept`, {
       cause: error,
@@ -72,7 +72,7 @@ async function save(bytes: Readable, path: string): Promise<void> {
 }
 
 /** Why a file cannot be made, and what to do. */
-function unwritable(path: string, code: string): string {
+function unwritableSentence(path: string, code: string): string {
   const folder = dirname(path);
   if (code === 'EEXIST') return `${path} is there already: choose another --output`;
   if (code === 'EISDIR') return `${path} names a folder: put the name of a file behind it`;
@@ -93,7 +93,7 @@ interface LocalFile {
 }
 
 /** Files that can be uploaded, and where to. */
-interface PendingUploads {
+interface PreparedUploads {
   readonly server: FileServer;
   readonly files: readonly LocalFile[];
 }
@@ -103,21 +103,21 @@ export async function prepareUploads(
   context: ChatContext,
   options: ChatOptions,
   paths: readonly string[],
-): Promise<PendingUploads | null> {
+): Promise<PreparedUploads | null> {
   if (paths.length === 0) return null;
-  const files = await Promise.all(paths.map(async (path) => ({ path, size: await sizeOf(path) })));
-  return { server: fileServerOf(context, options), files };
+  const files = await Promise.all(paths.map(async (path) => ({ path, size: await fileSizeOf(path) })));
+  return { server: findFileServer(context, options), files };
 }
 
 /** Uploads them; their ids, in the same order. Throws ChatCommandError; then nothing that was uploaded stays. */
 export async function uploadAll(
   context: ChatContext,
   client: LiveClient,
-  { server, files }: PendingUploads,
+  { server, files }: PreparedUploads,
 ): Promise<readonly string[]> {
   const ids: string[] = [];
   try {
-    for (const file of files) ids.push(await upload(context, server, file));
+    for (const file of files) ids.push(await uploadLocalFile(context, server, file));
     return ids;
   } catch (error) {
     await discardUploads(client, ids);
@@ -125,16 +125,16 @@ export async function uploadAll(
   }
 }
 
-async function upload(context: ChatContext, server: FileServer, { path, size }: LocalFile): Promise<string> {
+async function uploadLocalFile(context: ChatContext, server: FileServer, { path, size }: LocalFile): Promise<string> {
   const name = basename(path);
-  const progress = new TransferLine(context, { name, size });
+  const progress = new TransferProgressLine(context, { name, size });
   // As it was when it was looked at, though somebody goes on writing to it.
   const bytes = size === 0 ? Readable.from([]) : createReadStream(path, { end: size - 1 });
-  const onProgress = (sent: number): void => progress.show(sent);
+  const onProgress = (sent: number): void => progress.showTransferred(sent);
   try {
-    return (await explained(() => uploadFile(server, { name, size, bytes, onProgress }))).id;
+    return (await withExplainedErrors(() => uploadFile(server, { name, size, content: bytes, onProgress }))).id;
   } catch (error) {
-    throw error instanceof ChatCommandError ? error : unreadable(path, error);
+    throw error instanceof ChatCommandError ? error : unreadableFileError(path, error);
   } finally {
     progress.clear();
   }
@@ -145,50 +145,50 @@ export async function discardUploads(client: LiveClient, ids: readonly string[])
   await Promise.allSettled(ids.map((file) => client.call('files.remove', { file }, { decode: anything })));
 }
 
-function fileServerOf(context: ChatContext, options: ChatOptions): FileServer {
-  const { profile, server } = profileOf(context, options);
-  const base = httpBase(server);
-  if (base !== null) return { base, token: profile.token };
+function findFileServer(context: ChatContext, options: ChatOptions): FileServer {
+  const { profile, server } = loadProfileAndServer(context, options);
+  const baseUrl = httpBaseUrl(server);
+  if (baseUrl !== null) return { baseUrl, token: profile.token };
   const sentence =
     `files go over HTTP, which ${sanitize(server)} is not: ` +
     "give the server's HTTP address, --server http://… or https://…, here or when you sign in";
   throw new ChatCommandError('usage', sentence);
 }
 
-async function sizeOf(path: string): Promise<number> {
+async function fileSizeOf(path: string): Promise<number> {
   const found = await stat(path).catch((error: unknown) => {
-    throw unreadable(path, error);
+    throw unreadableFileError(path, error);
   });
   if (found.isFile()) return found.size;
   throw new ChatCommandError('usage', `--file: ${path} is not a file`);
 }
 
-function unreadable(path: string, cause: unknown): ChatCommandError {
+function unreadableFileError(path: string, cause: unknown): ChatCommandError {
   const { code } = cause as NodeJS.ErrnoException;
   return new ChatCommandError('usage', `--file: ${path} cannot be read (${code ?? 'it failed'})`, { cause });
 }
 
 /** A name that somebody gave a file, as one in this folder: no path, nothing hidden, nothing that a terminal obeys. */
-export function fileNameOf(name: string | null, id: string): string {
+export function safeFileName(name: string | null, id: string): string {
   const safe = sanitize(name ?? '')
     .split(/[/\\]/)
     .at(-1)!
     .replace(/^[.\s-]+/, '')
     .trim();
   const cut = Buffer.from(safe)
-    .subarray(0, MAX_NAME)
+    .subarray(0, MAX_FILE_NAME_BYTES)
     .toString('utf8')
     .replace(/\uFFFD+$/, '');
   return cut === '' ? id : cut;
 }
 
 /** Shows on a terminal how far a file is, in one line that is written over; nowhere else. */
-class TransferLine {
+class TransferProgressLine {
   readonly #context: ChatContext;
   readonly #name: string;
   readonly #size: number | null;
-  #bytes = 0;
-  #shownAtMs = -Infinity;
+  #transferredBytes = 0;
+  #lastShownAtMs = -Infinity;
   #isShown = false;
 
   constructor(context: ChatContext, { name, size }: { name: string; size: number | null }) {
@@ -198,23 +198,23 @@ class TransferLine {
   }
 
   add(bytes: number): void {
-    this.show(this.#bytes + bytes);
+    this.showTransferred(this.#transferredBytes + bytes);
   }
 
-  show(bytes: number): void {
-    this.#bytes = bytes;
+  showTransferred(bytes: number): void {
+    this.#transferredBytes = bytes;
     const now = performance.now();
-    if (!this.#context.errors.isTTY || now - this.#shownAtMs < SHOW_MS) return;
-    this.#shownAtMs = now;
+    if (!this.#context.errorOutput.isTTY || now - this.#lastShownAtMs < PROGRESS_INTERVAL_MS) return;
+    this.#lastShownAtMs = now;
     this.#isShown = true;
     const size = this.#size;
     const part = size === null || size === 0 ? '' : ` (${Math.floor((bytes / size) * 100)} % of ${formatBytes(size)})`;
-    this.#context.errors.write(`\r\u001b[K${this.#name}: ${formatBytes(bytes)}${part}`);
+    this.#context.errorOutput.write(`\r\u001b[K${this.#name}: ${formatBytes(bytes)}${part}`);
   }
 
   /** Takes the line away. */
   clear(): void {
-    if (this.#isShown) this.#context.errors.write('\r\u001b[K');
+    if (this.#isShown) this.#context.errorOutput.write('\r\u001b[K');
     this.#isShown = false;
   }
 }

@@ -3,9 +3,16 @@ import { Option, type Command } from 'commander';
 import type { ChatEvent } from '../core/events.ts';
 import type { FollowOptions } from '../core/follower.ts';
 import type { LiveClient } from '../core/live-client.ts';
-import { StateFile } from '../node/state-file.ts';
-import { explainedAsMember, findUse, followerOf, running, withProfile, type ChatOptions } from './chat-client.ts';
-import { CONVERSATION, ConversationNames, findConversation } from './chat-directory.ts';
+import { ResumePositionsFile } from '../node/resume-positions-file.ts';
+import {
+  withSignedInClient,
+  findProfileAndAddress,
+  createFollowingClient,
+  withRunningClient,
+  withServerAndProfile,
+  type ChatOptions,
+} from './chat-client.ts';
+import { CONVERSATION_HELP, ConversationNameCache, findConversation } from './chat-directory.ts';
 import { withJsonLines } from './chat-groups.ts';
 import { statePath } from './chat-profile.ts';
 import { changeLines, jsonLine } from './chat-text.ts';
@@ -24,7 +31,7 @@ export function addFollow(chat: Command, context: ChatContext): void {
   const command = chat
     .command('follow')
     .description('print what came since the last time, then every message and notice as it comes, until it is stopped')
-    .argument('[conversations...]', `only these, each named as elsewhere: ${CONVERSATION}`)
+    .argument('[conversations...]', `only these, each named as elsewhere: ${CONVERSATION_HELP}`)
     .addOption(
       new Option(
         '--since <place>',
@@ -34,7 +41,7 @@ export function addFollow(chat: Command, context: ChatContext): void {
         .default('last'),
     )
     .action((conversations: readonly string[], options: FollowFlags) => follow(context, conversations, options));
-  context.withExamples(withJsonLines(withProfile(command), 'change'), [
+  context.withExamples(withJsonLines(withServerAndProfile(command), 'change'), [
     'klatch chat follow',
     'klatch chat follow Operations @bob --since now',
     'klatch chat follow 7 --json | jq --unbuffered -r .message.text',
@@ -42,102 +49,107 @@ export function addFollow(chat: Command, context: ChatContext): void {
 }
 
 async function follow(context: ChatContext, names: readonly string[], options: FollowFlags): Promise<void> {
-  const use = await findUse(context, options);
-  const only = names.length === 0 ? null : await idsOf(context, names, options);
-  const state = new StateFile(statePath(context.env, options.profile), use.profile.sign_in);
-  const saved = state.load() ?? new Map<number, number>();
-  const printer = new ChangePrinter(context, { isJson: options.json === true, client: () => client });
-  const client: LiveClient = followerOf(use, {
-    follow: beginOf(options.since, { saved, only }),
+  const use = await findProfileAndAddress(context, options);
+  const only = names.length === 0 ? null : await findConversationIds(context, names, options);
+  const state = new ResumePositionsFile(statePath(context.env, options.profile), use.profile.sign_in);
+  const saved = state.loadRevs() ?? new Map<number, number>();
+  const printer = new ChatEventPrinter(context, { isJson: options.json === true, client: () => client });
+  const client: LiveClient = createFollowingClient(use, {
+    follow: followOptionsFrom(options.since, { saved, only }),
     listener: async (event) => {
       await printer.show(event);
       // What others followed, or this one before without them, stays as it was.
       if (event.type === 'left') saved.delete(event.conversation);
-      if (event.type === 'change' || event.type === 'left') state.saveSoon(() => new Map([...saved, ...client.revs]));
+      if (event.type === 'change' || event.type === 'left')
+        state.scheduleSave(() => new Map([...saved, ...client.handledRevByConversation]));
     },
   });
   const signals = context.createStopSignals();
   signals.start();
   try {
-    await running(client, async () => {
-      const end = await Promise.race([client.over, signals.asked.then(() => null)]);
+    await withRunningClient(client, async () => {
+      const end = await Promise.race([client.ended, signals.firstSignal.then(() => null)]);
       if (end !== null) throw end;
     });
   } finally {
     signals.stop();
-    state.save();
+    state.flushPendingSave();
   }
 }
 
 /** Where the stream is to begin. */
-export function beginOf(
+export function followOptionsFrom(
   since: Since,
   { saved, only }: { saved: ReadonlyMap<number, number>; only: ReadonlySet<number> | null },
 ): FollowOptions {
   const known = new Map([...saved].filter(([id]) => since === 'last' && (only?.has(id) ?? true)));
-  return { known, others: since === 'start' ? 'start' : 'now', only };
+  return { revByConversation: known, unknownStartAt: since === 'start' ? 'start' : 'now', onlyConversations: only };
 }
 
-async function idsOf(context: ChatContext, names: readonly string[], options: ChatOptions): Promise<Set<number>> {
-  const found = await explainedAsMember(context, options, (client) =>
+async function findConversationIds(
+  context: ChatContext,
+  names: readonly string[],
+  options: ChatOptions,
+): Promise<Set<number>> {
+  const found = await withSignedInClient(context, options, (client) =>
     Promise.all(names.map((name) => findConversation(client, name))),
   );
   return new Set(found.map(({ id }) => id));
 }
 
 /** Writes events: changes on standard output, what happens to the connection on standard error. */
-class ChangePrinter {
+class ChatEventPrinter {
   readonly #context: ChatContext;
   readonly #isJson: boolean;
-  readonly #names: ConversationNames;
-  #isAway = false;
+  readonly #names: ConversationNameCache;
+  #isDisconnected = false;
 
   constructor(context: ChatContext, { isJson, client }: { isJson: boolean; client: () => LiveClient }) {
     this.#context = context;
     this.#isJson = isJson;
-    this.#names = new ConversationNames(client);
+    this.#names = new ConversationNameCache(client);
   }
 
   async show(event: ChatEvent): Promise<void> {
-    if (event.type === 'disconnected') this.#cut(event);
-    else if (event.type === 'following') this.#following(event);
-    else if (event.type === 'reset') this.#tell(resetLine(event));
-    else if (event.type === 'joined' || event.type === 'left') await this.#membership(event);
-    else if (event.type === 'change') await this.#change(event);
+    if (event.type === 'disconnected') this.#onDisconnected(event);
+    else if (event.type === 'following') this.#onFollowing(event);
+    else if (event.type === 'reset') this.#printStatus(conversationRewoundLine(event));
+    else if (event.type === 'joined' || event.type === 'left') await this.#onMembershipChange(event);
+    else if (event.type === 'change') await this.#onChange(event);
   }
 
   /** Once for an outage, however many attempts it takes. */
-  #cut(event: Extract<ChatEvent, { type: 'disconnected' }>): void {
-    if (!this.#isAway) this.#tell(disconnectedLine(event));
-    this.#isAway = true;
+  #onDisconnected(event: Extract<ChatEvent, { type: 'disconnected' }>): void {
+    if (!this.#isDisconnected) this.#printStatus(disconnectedLine(event));
+    this.#isDisconnected = true;
   }
 
-  #following({ conversations, complete }: Extract<ChatEvent, { type: 'following' }>): void {
-    this.#isAway = false;
-    this.#tell(`following ${conversations} conversation${conversations === 1 ? '' : 's'}`);
-    if (!complete) this.#tell(INCOMPLETE_LINE);
+  #onFollowing({ conversations, complete }: Extract<ChatEvent, { type: 'following' }>): void {
+    this.#isDisconnected = false;
+    this.#printStatus(`following ${conversations} conversation${conversations === 1 ? '' : 's'}`);
+    if (!complete) this.#printStatus(NOT_ALL_FOLLOWED_LINE);
   }
 
-  async #change({ conversation, change }: Extract<ChatEvent, { type: 'change' }>): Promise<void> {
-    if (this.#isJson) return this.#write(jsonLine({ conversation, ...change }));
+  async #onChange({ conversation, change }: Extract<ChatEvent, { type: 'change' }>): Promise<void> {
+    if (this.#isJson) return this.#writeLine(jsonLine({ conversation, ...change }));
     if (change.notice?.kind === 'renamed') this.#names.forget(conversation);
-    const name = await this.#names.find(conversation);
-    for (const line of changeLines(change, { name, now: new Date() })) await this.#write(line);
+    const name = await this.#names.findName(conversation);
+    for (const line of changeLines(change, { name, now: new Date() })) await this.#writeLine(line);
   }
 
-  async #membership({ type, conversation }: Extract<ChatEvent, { type: 'joined' | 'left' }>): Promise<void> {
-    if (this.#isJson) return this.#write(jsonLine({ conversation, event: type }));
-    const name = type === 'joined' ? await this.#names.find(conversation) : this.#names.known(conversation);
+  async #onMembershipChange({ type, conversation }: Extract<ChatEvent, { type: 'joined' | 'left' }>): Promise<void> {
+    if (this.#isJson) return this.#writeLine(jsonLine({ conversation, event: type }));
+    const name = type === 'joined' ? await this.#names.findName(conversation) : this.#names.cachedName(conversation);
     const where = name ?? `conversation ${conversation}`;
-    return this.#write(type === 'joined' ? `You are in ${where} now.` : `You are in ${where} no more.`);
+    return this.#writeLine(type === 'joined' ? `You are in ${where} now.` : `You are in ${where} no more.`);
   }
 
-  #tell(text: string): void {
+  #printStatus(text: string): void {
     printError(this.#context, `klatch: ${text}`);
   }
 
   /** A reader that is slow slows the reading of the connection, and nothing piles up here. */
-  async #write(line: string): Promise<void> {
+  async #writeLine(line: string): Promise<void> {
     if (!this.#context.output.write(`${line}\n`)) await once(this.#context.output, 'drain');
   }
 }
@@ -147,9 +159,9 @@ export function disconnectedLine({ reason, retryInMs }: { reason: string; retryI
 }
 
 /** For an account that is in more conversations than a connection follows. */
-export const INCOMPLETE_LINE =
+export const NOT_ALL_FOLLOWED_LINE =
   'this account is in more conversations than can be followed: those with the highest numbers are left out';
 
-export function resetLine({ conversation, rev }: { conversation: number; rev: number }): string {
+export function conversationRewoundLine({ conversation, rev }: { conversation: number; rev: number }): string {
   return `the server has less of conversation ${conversation} than before, as after a restored backup: going on behind change ${rev}`;
 }

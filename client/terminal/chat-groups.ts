@@ -1,34 +1,34 @@
 import type { Command } from 'commander';
 import { boolean, integer, nullable, object, string, type Decoded } from '../core/decode.ts';
 import { decodeConversation, type Conversation } from '../core/shapes.ts';
-import { explainedAsMember, withProfile, type ChatOptions } from './chat-client.ts';
+import { withSignedInClient, withServerAndProfile, type ChatOptions } from './chat-client.ts';
 import { findConversation, listConversations } from './chat-directory.ts';
-import { jsonLine, nameOf } from './chat-text.ts';
+import { jsonLine, conversationName } from './chat-text.ts';
 import { sanitize } from './safe-text.ts';
 import { formatTable } from './table.ts';
 import { print, type ChatContext } from './context.ts';
 
-interface Json {
+interface JsonOption {
   readonly json?: boolean;
 }
-type Options = ChatOptions & Json;
+type ChatJsonOptions = ChatOptions & JsonOption;
 
-const decodeCreated = object({ id: integer, title: string });
+const decodeCreatedGroup = object({ id: integer, title: string });
 export const decodeJoinedGroup = object({ group: integer, title: string, joined: boolean });
 const decodeInvite = object({ link: string, expires_at: nullable(string) });
 
-const MAX_DAYS = 365;
+const MAX_INVITE_DAYS = 365;
 const DAY_S = 86_400;
 
-export function addList(chat: Command, context: ChatContext): void {
+export function addListConversations(chat: Command, context: ChatContext): void {
   const command = chat
     .command('list')
     .description('list your groups and private conversations, with how much is unread')
-    .action(async (options: Options) => {
-      const all = await explainedAsMember(context, options, listConversations);
-      print(context, ...(options.json === true ? all.map(jsonLine) : listLines(all)));
+    .action(async (options: ChatJsonOptions) => {
+      const all = await withSignedInClient(context, options, listConversations);
+      print(context, ...(options.json === true ? all.map(jsonLine) : conversationListLines(all)));
     });
-  context.withExamples(withJsonLines(withProfile(command), 'conversation'), [
+  context.withExamples(withJsonLines(withServerAndProfile(command), 'conversation'), [
     'klatch chat list',
     'klatch chat list --json',
   ]);
@@ -39,49 +39,49 @@ export function withJsonLines(command: Command, what: string): Command {
   return command.option('--json', `print each ${what} as a line of JSON`);
 }
 
-export function listLines(all: readonly Conversation[]): string[] {
+export function conversationListLines(all: readonly Conversation[]): string[] {
   if (all.length === 0) return ['You are in no conversation yet. `klatch chat join LINK` joins a group.'];
   const rows = all.map((each) => [
     each.id,
     each.unread,
     each.members,
     each.archived ? 'archived' : each.role,
-    nameOf(each),
+    conversationName(each),
   ]);
   return formatTable(['NUMBER', 'UNREAD', 'MEMBERS', 'ROLE', 'NAME'], rows);
 }
 
-export function addOpen(chat: Command, context: ChatContext): void {
+export function addOpenPrivate(chat: Command, context: ChatContext): void {
   const command = chat
     .command('open')
     .description('open the private conversation with somebody, and print its number')
     .argument('<nick>', 'whom to talk to')
-    .action(async (nick: string, options: Options) => {
+    .action(async (nick: string, options: ChatJsonOptions) => {
       const params = { user: nick.replace(/^@/, '') };
-      const found = await explainedAsMember(context, options, (client) =>
+      const found = await withSignedInClient(context, options, (client) =>
         client.call('private.open', params, { decode: decodeConversation, isRepeatable: true }),
       );
       print(context, options.json === true ? jsonLine(found) : String(found.id));
     });
-  context.withExamples(context.withJson(withProfile(command)), [
+  context.withExamples(context.withJson(withServerAndProfile(command)), [
     'klatch chat open bob',
     'klatch chat send "$(klatch chat open bob)" "Lunch?"',
   ]);
 }
 
-export function addJoin(chat: Command, context: ChatContext): void {
+export function addJoinGroup(chat: Command, context: ChatContext): void {
   const command = chat
     .command('join')
     .description('join a group by an invitation, or a public one by its number')
     .argument('<group>', 'the link of an invitation, or the number of a public group')
-    .action(async (group: string, options: Options) => {
+    .action(async (group: string, options: ChatJsonOptions) => {
       const params = joinParams(group);
-      const joined = await explainedAsMember(context, options, (client) =>
+      const joined = await withSignedInClient(context, options, (client) =>
         client.call('groups.join', params, { decode: decodeJoinedGroup, isRepeatable: true }),
       );
       print(context, options.json === true ? jsonLine(joined) : joinedLine(joined));
     });
-  context.withExamples(context.withJson(withProfile(command)), [
+  context.withExamples(context.withJson(withServerAndProfile(command)), [
     'klatch chat join https://chat.example.org/v1/groups/invites/TOKEN',
     'klatch chat join 7',
   ]);
@@ -96,39 +96,41 @@ export function joinedLine({ group, title, joined }: Decoded<typeof decodeJoined
   return `${joined ? 'You are' : 'You were already'} in group ${group}: ${sanitize(title)}`;
 }
 
-export function addCreate(chat: Command, context: ChatContext): void {
+export function addCreateGroup(chat: Command, context: ChatContext): void {
   const command = chat
     .command('create')
     .description('create a group that you own, and print its number')
     .argument('<title>', 'the name of the group: 1 to 200 characters')
     .option('--about <text>', 'what the group is for: up to 2,000 characters')
     .option('--public', 'let anybody of the installation find and join it')
-    .action(async (title: string, { about, public: isPublic = false, ...options }: Options & NewGroup) => {
-      const params = { title, ...(about === undefined ? {} : { about }), public: isPublic };
-      const created = await explainedAsMember(context, options, (client) =>
-        client.call('groups.create', params, { decode: decodeCreated }),
-      );
-      print(context, options.json === true ? jsonLine(created) : String(created.id));
-    });
-  context.withExamples(context.withJson(withProfile(command)), [
+    .action(
+      async (title: string, { about, public: isPublic = false, ...options }: ChatJsonOptions & CreateGroupOptions) => {
+        const params = { title, ...(about === undefined ? {} : { about }), public: isPublic };
+        const created = await withSignedInClient(context, options, (client) =>
+          client.call('groups.create', params, { decode: decodeCreatedGroup }),
+        );
+        print(context, options.json === true ? jsonLine(created) : String(created.id));
+      },
+    );
+  context.withExamples(context.withJson(withServerAndProfile(command)), [
     'klatch chat create "Release 2" --about "What is still missing"',
   ]);
 }
 
-interface NewGroup {
+interface CreateGroupOptions {
   readonly about?: string;
   readonly public?: boolean;
 }
 
-export function addInvite(chat: Command, context: ChatContext): void {
+export function addCreateInvite(chat: Command, context: ChatContext): void {
   const command = chat
     .command('invite')
     .description('make an invitation into a group of yours, and print its link')
     .argument('<group>', 'the number of the group, or its title if no other of yours has it')
-    .option('--days <count>', 'how long it is good for', context.wholeNumber(1, MAX_DAYS))
+    .option('--days <count>', 'how long it is good for', context.wholeNumber(1, MAX_INVITE_DAYS))
     .option('--uses <count>', 'how many may join by it (default: any number)', context.wholeNumber(1, 1_000_000))
-    .action(async (group: string, { days, uses, ...options }: Options & { days?: number; uses?: number }) => {
-      const invite = await explainedAsMember(context, options, async (client) => {
+    .action(async (group: string, { days, uses, ...options }: ChatJsonOptions & { days?: number; uses?: number }) => {
+      const invite = await withSignedInClient(context, options, async (client) => {
         const { id } = await findConversation(client, group);
         const bounds = {
           ...(days === undefined ? {} : { valid_s: days * DAY_S }),
@@ -138,7 +140,7 @@ export function addInvite(chat: Command, context: ChatContext): void {
       });
       print(context, options.json === true ? jsonLine(invite) : sanitize(invite.link));
     });
-  context.withExamples(context.withJson(withProfile(command)), [
+  context.withExamples(context.withJson(withServerAndProfile(command)), [
     'klatch chat invite Operations',
     'klatch chat invite 7 --days 2 --uses 1',
   ]);

@@ -4,22 +4,22 @@ import { ServerError } from '../core/chat-error.ts';
 import { anything, arrayOf, integer, nullable, object, string, type Decoded } from '../core/decode.ts';
 import type { LiveClient } from '../core/live-client.ts';
 import { decodeMessage, type Message } from '../core/shapes.ts';
-import { explainedAsMember, withProfile, type ChatOptions } from './chat-client.ts';
-import { CONVERSATION, findConversation } from './chat-directory.ts';
+import { withSignedInClient, withServerAndProfile, type ChatOptions } from './chat-client.ts';
+import { CONVERSATION_HELP, findConversation } from './chat-directory.ts';
 import { discardUploads, prepareUploads, uploadAll } from './chat-files.ts';
 import { withJsonLines } from './chat-groups.ts';
-import { jsonLine, messageLines, nameOf } from './chat-text.ts';
+import { jsonLine, messageLines, conversationName } from './chat-text.ts';
 import { print, type ChatContext } from './context.ts';
 import { ChatCommandError } from './command-error.ts';
 
-const MAX_LAST = 10_000;
-const PAGE = 200;
-const MAX_WAIT_S = 86_400;
-const WAIT_S = 30;
+const MAX_READ_MESSAGES = 10_000;
+const PAGE_SIZE = 200;
+const MAX_SEND_WAIT_S = 86_400;
+const DEFAULT_SEND_WAIT_S = 30;
 
-const decodeHistory = object({ messages: arrayOf(decodeMessage), next: nullable(integer) });
-const decodeSent = object({ id: string });
-type Sent = Decoded<typeof decodeSent>;
+const decodeHistoryPage = object({ messages: arrayOf(decodeMessage), next: nullable(integer) });
+const decodeSentMessage = object({ id: string });
+type SentMessage = Decoded<typeof decodeSentMessage>;
 
 interface ReadOptions extends ChatOptions {
   readonly last: number;
@@ -31,36 +31,41 @@ export function addRead(chat: Command, context: ChatContext): void {
   const command = chat
     .command('read')
     .description('print the last messages of a conversation, oldest first, and mark them as read')
-    .argument('<conversation>', CONVERSATION)
-    .option('--last <count>', `so many messages, up to ${MAX_LAST}`, context.wholeNumber(1, MAX_LAST), 20)
+    .argument('<conversation>', CONVERSATION_HELP)
+    .option(
+      '--last <count>',
+      `so many messages, up to ${MAX_READ_MESSAGES}`,
+      context.wholeNumber(1, MAX_READ_MESSAGES),
+      20,
+    )
     .option('--keep-unread', 'do not mark them as read')
-    .action((conversation: string, options: ReadOptions) => read(context, conversation, options));
-  context.withExamples(withJsonLines(withProfile(command), 'message'), [
+    .action((conversation: string, options: ReadOptions) => printLastMessages(context, conversation, options));
+  context.withExamples(withJsonLines(withServerAndProfile(command), 'message'), [
     'klatch chat read Operations',
     'klatch chat read @bob --last 100 --json',
   ]);
 }
 
-async function read(context: ChatContext, name: string, options: ReadOptions): Promise<void> {
-  const { conversation, messages } = await explainedAsMember(context, options, async (client) => {
+async function printLastMessages(context: ChatContext, name: string, options: ReadOptions): Promise<void> {
+  const { conversation, messages } = await withSignedInClient(context, options, async (client) => {
     const found = await findConversation(client, name);
-    const last = await lastMessages(client, found.id, options.last);
+    const last = await fetchLastMessages(client, found.id, options.last);
     if (options.keepUnread !== true) await markRead(client, found.id, last.at(-1)?.seq);
     return { conversation: found, messages: last };
   });
-  const place = { name: nameOf(conversation), now: new Date() };
+  const place = { name: conversationName(conversation), now: new Date() };
   const lines = options.json === true ? messages.map(jsonLine) : messages.flatMap((each) => messageLines(each, place));
   print(context, ...lines);
 }
 
 /** The newest messages, in the order of their seqs. */
-export async function lastMessages(client: LiveClient, conversation: number, count: number): Promise<Message[]> {
+export async function fetchLastMessages(client: LiveClient, conversation: number, count: number): Promise<Message[]> {
   const pages: (readonly Message[])[] = [];
   let before: number | null = null;
   for (let left = count; left > 0;) {
-    const params = { conversation, limit: Math.min(left, PAGE), ...(before === null ? {} : { before }) };
-    const page: Decoded<typeof decodeHistory> = await client.call('messages.history', params, {
-      decode: decodeHistory,
+    const params = { conversation, limit: Math.min(left, PAGE_SIZE), ...(before === null ? {} : { before }) };
+    const page: Decoded<typeof decodeHistoryPage> = await client.call('messages.history', params, {
+      decode: decodeHistoryPage,
       isRepeatable: true,
     });
     pages.unshift(page.messages);
@@ -77,39 +82,44 @@ export async function markRead(client: LiveClient, conversation: number, seq: nu
   await client.call('messages.mark-read', { conversation, seq }, { decode: anything, isRepeatable: true });
 }
 
-interface WriteOptions extends ChatOptions {
+interface SendMessageOptions extends ChatOptions {
   readonly file?: readonly string[];
   readonly clientId?: string;
   readonly wait: number;
   readonly json?: boolean;
 }
 
-export function addWrite(chat: Command, context: ChatContext): void {
+export function addSendMessage(chat: Command, context: ChatContext): void {
   const command = chat
     .command('send')
     .description(
       'write a message into a conversation, and print its id; once, also when the connection breaks in between',
     )
-    .argument('<conversation>', CONVERSATION)
+    .argument('<conversation>', CONVERSATION_HELP)
     .argument(
       '[text]',
       'the message; "-": read from standard input, without its last line break; not needed with a file',
     )
-    .option('--file <path>', 'a file that the message carries; several times for several, in this order', gather)
+    .option('--file <path>', 'a file that the message carries; several times for several, in this order', collectValues)
     .option(
       '--client-id <id>',
       'posts it once, however often the command is repeated within 24 hours (default: a new one)',
     )
-    .option('--wait <seconds>', 'how long to try while the server is away', context.wholeNumber(1, MAX_WAIT_S), WAIT_S)
-    .action(async (conversation: string, text: string | undefined, options: WriteOptions) => {
+    .option(
+      '--wait <seconds>',
+      'how long to try while the server is away',
+      context.wholeNumber(1, MAX_SEND_WAIT_S),
+      DEFAULT_SEND_WAIT_S,
+    )
+    .action(async (conversation: string, text: string | undefined, options: SendMessageOptions) => {
       if (text === undefined && options.file === undefined) {
         throw new ChatCommandError('usage', 'give the text of the message, or a --file');
       }
       const body = text === '-' ? await context.readText() : (text ?? '');
-      const sent = await write(context, { conversation, text: body }, options);
+      const sent = await uploadAndSend(context, { conversation, text: body }, options);
       print(context, options.json === true ? jsonLine(sent) : sent.id);
     });
-  context.withExamples(context.withJson(withProfile(command)), [
+  context.withExamples(context.withJson(withServerAndProfile(command)), [
     'klatch chat send Operations "The backup is through"',
     'df -h | klatch chat send Operations - --client-id "disks-$(date +%F)"',
     'klatch chat send @bob "As you asked" --file report.pdf --server https://chat.example.org',
@@ -117,24 +127,24 @@ export function addWrite(chat: Command, context: ChatContext): void {
 }
 
 /** The values of an option that is given several times. */
-function gather(value: string, before: readonly string[] = []): readonly string[] {
+function collectValues(value: string, before: readonly string[] = []): readonly string[] {
   return [...before, value];
 }
 
-async function write(
+async function uploadAndSend(
   context: ChatContext,
   { conversation, text }: { conversation: string; text: string },
-  options: WriteOptions,
-): Promise<Sent> {
+  options: SendMessageOptions,
+): Promise<SentMessage> {
   const { clientId, file: paths = [] } = options;
   const waitMs = options.wait * 1_000;
   const uploads = await prepareUploads(context, options, paths);
-  return explainedAsMember(context, { ...options, waitMs }, async (client) => {
+  return withSignedInClient(context, { ...options, waitMs }, async (client) => {
     // Before anything is uploaded for it.
     const { id } = await findConversation(client, conversation);
     const files = uploads === null ? [] : await uploadAll(context, client, uploads);
     try {
-      return await send(client, { conversation: id, text, clientId, files }, waitMs);
+      return await sendMessage(client, { conversation: id, text, clientId, files }, waitMs);
     } catch (error) {
       if (error instanceof ServerError && error.code !== 'outcome_unknown') await discardUploads(client, files);
       throw error;
@@ -143,12 +153,12 @@ async function write(
 }
 
 /** Posts a message once, over as many connections as it takes. */
-export async function send(
+export async function sendMessage(
   client: LiveClient,
   message: { conversation: number; text: string; clientId?: string | undefined; files?: readonly string[] },
   timeoutMs: number,
-): Promise<Sent> {
+): Promise<SentMessage> {
   const { conversation, text, clientId = randomUUID(), files = [] } = message;
   const params = { conversation, text, client_id: clientId, ...(files.length === 0 ? {} : { files }) };
-  return client.call('messages.send', params, { decode: decodeSent, isRepeatable: true, timeoutMs });
+  return client.call('messages.send', params, { decode: decodeSentMessage, isRepeatable: true, timeoutMs });
 }

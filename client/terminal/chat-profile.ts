@@ -7,9 +7,9 @@ import { constant, decodeOrNull, integer, nonEmptyString, object, string, type D
 import { ChatCommandError } from './command-error.ts';
 import type { ChatContext } from './context.ts';
 
-const DEFAULT_PROFILE = 'default';
-const NAME = /^[A-Za-z0-9_-]{1,64}$/;
-const OTHERS = 0o077;
+const DEFAULT_PROFILE_NAME = 'default';
+const PROFILE_NAME_PATTERN = /^[A-Za-z0-9_-]{1,64}$/;
+const GROUP_AND_OTHERS_BITS = 0o077;
 
 const decodeProfile = object({
   version: constant(1),
@@ -25,24 +25,24 @@ const decodeProfile = object({
 export type Profile = Decoded<typeof decodeProfile>;
 
 /** Reads the value of `--profile`. */
-export function profileName(text: string): string {
-  if (NAME.test(text)) return text;
+export function parseProfileName(text: string): string {
+  if (PROFILE_NAME_PATTERN.test(text)) return text;
   throw new InvalidArgumentError('A profile is named with 1 to 64 letters, digits, dashes or underscores.');
 }
 
 /** Where a profile's session is kept: chat.json, or chat-<name>.json, in $XDG_CONFIG_HOME/klatch. */
-export function profilePath(env: ChatContext['env'], name = DEFAULT_PROFILE): string {
-  return join(folderOf(env['XDG_CONFIG_HOME'], '.config'), fileName(name));
+export function profilePath(env: ChatContext['env'], name = DEFAULT_PROFILE_NAME): string {
+  return join(xdgKlatchFolder(env['XDG_CONFIG_HOME'], '.config'), profileFileName(name));
 }
 
 /** Where it is kept up to where a profile has followed: the same name in $XDG_STATE_HOME/klatch. */
-export function statePath(env: ChatContext['env'], name = DEFAULT_PROFILE): string {
-  return join(folderOf(env['XDG_STATE_HOME'], '.local/state'), fileName(name));
+export function statePath(env: ChatContext['env'], name = DEFAULT_PROFILE_NAME): string {
+  return join(xdgKlatchFolder(env['XDG_STATE_HOME'], '.local/state'), profileFileName(name));
 }
 
 /** The profile as the last sign-in left it. Throws ChatCommandError where nobody is signed in, or others could read it. */
 export function loadProfile(path: string): Profile {
-  const profile = decodeOrNull(decodeProfile, readProfile(path));
+  const profile = decodeOrNull(decodeProfile, readProfileJson(path));
   if (profile !== null) return profile;
   throw new ChatCommandError('notConfigured', `${path} cannot be understood: sign in again`);
 }
@@ -57,12 +57,12 @@ export function saveProfile(path: string, { server, token, account }: Omit<Profi
   const profile: Profile = { version: 1, server, token, sign_in: randomUUID(), account };
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   // Made anew each time: a file that is there already may be open to others.
-  const draft = `${path}.${process.pid}.new`;
+  const temporaryPath = `${path}.${process.pid}.new`;
   try {
-    writeFileSync(draft, `${JSON.stringify(profile, null, 2)}\n`, { mode: 0o600, flag: 'wx' });
-    renameSync(draft, path);
+    writeFileSync(temporaryPath, `${JSON.stringify(profile, null, 2)}\n`, { mode: 0o600, flag: 'wx' });
+    renameSync(temporaryPath, path);
   } finally {
-    rmSync(draft, { force: true });
+    rmSync(temporaryPath, { force: true });
   }
 }
 
@@ -70,7 +70,7 @@ export function removeProfile(path: string): void {
   rmSync(path, { force: true });
 }
 
-function readProfile(path: string): unknown {
+function readProfileJson(path: string): unknown {
   const found = statSync(path, { throwIfNoEntry: false });
   if (found === undefined) {
     throw new ChatCommandError(
@@ -78,7 +78,7 @@ function readProfile(path: string): unknown {
       'nobody is signed in: `klatch chat sign-in --server ADDRESS` does that',
     );
   }
-  if ((found.mode & OTHERS) !== 0) {
+  if ((found.mode & GROUP_AND_OTHERS_BITS) !== 0) {
     throw new ChatCommandError('notPermitted', `${path} holds a token and is open to others: chmod 600 ${path}`);
   }
   try {
@@ -89,11 +89,11 @@ function readProfile(path: string): unknown {
   }
 }
 
-function folderOf(base: string | undefined, otherwise: string): string {
+function xdgKlatchFolder(base: string | undefined, otherwise: string): string {
   // A relative path counts for nothing there, says the specification of these variables.
   return join(base?.startsWith('/') === true ? base : join(homedir(), otherwise), 'klatch');
 }
 
-function fileName(name: string): string {
-  return name === DEFAULT_PROFILE ? 'chat.json' : `chat-${name}.json`;
+function profileFileName(name: string): string {
+  return name === DEFAULT_PROFILE_NAME ? 'chat.json' : `chat-${name}.json`;
 }

@@ -1,15 +1,21 @@
 import { hostname } from 'node:os';
 import { Option, type Command } from 'commander';
-import { callOnce } from '../core/call-once.ts';
+import { callOnNewConnection } from '../core/call-on-new-connection.ts';
 import { ServerError, SessionOverError } from '../core/chat-error.ts';
-import type { Connect } from '../core/connection.ts';
+import type { ConnectFunction } from '../core/connection.ts';
 import { anything, constant, nonEmptyString, object, string, type Decoded, type Decoder } from '../core/decode.ts';
 import { decodeAccount, decodeAuthenticated } from '../core/shapes.ts';
-import { connectTo } from '../node/connect-to.ts';
+import { connectFunctionFor } from '../node/connect-to.ts';
 import { print, printError, type ChatContext, type Prompt } from './context.ts';
-import { explainedAsMember, explainChat, findAddress, withProfile, type ChatOptions } from './chat-client.ts';
+import {
+  withSignedInClient,
+  explainChatError,
+  requireServerAddress,
+  withServerAndProfile,
+  type ChatOptions,
+} from './chat-client.ts';
 import { sanitize } from './safe-text.ts';
-import { hasProfile, loadProfile, profileName, profilePath, removeProfile, saveProfile } from './chat-profile.ts';
+import { hasProfile, loadProfile, parseProfileName, profilePath, removeProfile, saveProfile } from './chat-profile.ts';
 import { ChatCommandError } from './command-error.ts';
 
 interface SignInOptions {
@@ -23,18 +29,18 @@ interface SignInOptions {
 }
 
 const decodeSignedIn = object({ status: constant('signed_in'), token: nonEmptyString, account: decodeAccount });
-const decodeStarted = object({ transaction: string, channel: string });
-const decodeUnknown = object({ status: constant('sign_up'), transaction: string });
+const decodeAuthStarted = object({ transaction: string, channel: string });
+const decodeSignUpNeeded = object({ status: constant('sign_up'), transaction: string });
 type SignedIn = Decoded<typeof decodeSignedIn>;
 /** Somebody who has proved an address, which has an account or has none yet. */
-type Verified = SignedIn | Decoded<typeof decodeUnknown>;
-const decodeVerified: Decoder<Verified> = (value) =>
-  object({ status: string })(value).status === 'sign_up' ? decodeUnknown(value) : decodeSignedIn(value);
+type VerifyResult = SignedIn | Decoded<typeof decodeSignUpNeeded>;
+const decodeVerifyResult: Decoder<VerifyResult> = (value) =>
+  object({ status: string })(value).status === 'sign_up' ? decodeSignUpNeeded(value) : decodeSignedIn(value);
 
-const MAX_CODES = 3;
+const MAX_CODE_OR_NICK_TRIES = 3;
 /** A whole link, or what stands behind its #. How long that is, is the server's business. */
-const LINK = /^(?:\S*#)?kll_[\w-]+$/;
-const NICK = /^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,30}[A-Za-z0-9])?$/;
+const SIGN_IN_LINK_PATTERN = /^(?:\S*#)?kll_[\w-]+$/;
+const NICK_PATTERN = /^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,30}[A-Za-z0-9])?$/;
 
 export function addSignIn(chat: Command, context: ChatContext): void {
   const command = chat
@@ -64,7 +70,7 @@ export function addSignIn(chat: Command, context: ChatContext): void {
         "klatch chat on this machine's name",
       ),
     )
-    .option('--profile <name>', 'keep it under this name, beside other sessions', profileName)
+    .option('--profile <name>', 'keep it under this name, beside other sessions', parseProfileName)
     .action((options: SignInOptions) => signIn(context, options));
   context.withExamples(command, [
     'klatch chat sign-in --server https://chat.example.org --link',
@@ -84,7 +90,7 @@ export function addSignOut(chat: Command, context: ChatContext): void {
       removeProfile(path);
       print(context, 'Signed out.');
     });
-  context.withExamples(withProfile(command), ['klatch chat sign-out']);
+  context.withExamples(withServerAndProfile(command), ['klatch chat sign-out']);
 }
 
 async function signIn(context: ChatContext, options: SignInOptions): Promise<void> {
@@ -92,42 +98,46 @@ async function signIn(context: ChatContext, options: SignInOptions): Promise<voi
   if ([link, isToken, mail].filter((way) => way !== undefined).length !== 1) {
     throw new ChatCommandError('usage', 'give one of --link, --address and --token');
   }
-  const address = await findAddress(server);
-  if (!address.isEncrypted && !address.isLocal) {
+  const address = await requireServerAddress(server);
+  if (!address.isEncrypted && !address.isLoopback) {
     printError(context, `klatch: the way to ${address.url} is not encrypted: others on it can read along`);
   }
   try {
-    const by = mail !== undefined ? byCode : isToken === true ? byToken : byLink;
-    const signedIn = await by(context, connectTo(address), options);
+    const by = mail !== undefined ? signInByCode : isToken === true ? signInByToken : signInByLink;
+    const signedIn = await by(context, connectFunctionFor(address), options);
     const { token, account } = signedIn;
     saveProfile(profilePath(context.env, profile), { server, token, account: { id: account.id, nick: account.nick } });
     print(context, `Signed in as ${sanitize(account.nick)}.`);
   } catch (error) {
-    throw explainChat(error);
+    throw explainChatError(error);
   }
 }
 
-async function byLink(context: ChatContext, connect: Connect, { link, label }: SignInOptions): Promise<SignedIn> {
-  const text = typeof link === 'string' && link !== '-' ? link : await readLink(context);
-  const problem = linkProblem(text);
+async function signInByLink(
+  context: ChatContext,
+  connect: ConnectFunction,
+  { link, label }: SignInOptions,
+): Promise<SignedIn> {
+  const text = typeof link === 'string' && link !== '-' ? link : await readSignInLink(context);
+  const problem = signInLinkProblem(text);
   if (problem !== null) throw new ChatCommandError('usage', problem);
   const params = { link: text, label };
-  return callOnce(connect, { method: 'auth.verify', params, decode: decodeSignedIn });
+  return callOnNewConnection(connect, { method: 'auth.verify', params, decode: decodeSignedIn });
 }
 
-async function byToken(context: ChatContext, connect: Connect): Promise<SignedIn> {
+async function signInByToken(context: ChatContext, connect: ConnectFunction): Promise<SignedIn> {
   const token = await readSecret(context, { text: 'The token', check: () => null });
   const request = { method: 'live.authenticate', params: { token }, decode: decodeAuthenticated };
-  const { account } = await callOnce(connect, request);
+  const { account } = await callOnNewConnection(connect, request);
   return { status: 'signed_in', token, account };
 }
 
-const readLink = (context: ChatContext): Promise<string> =>
-  readSecret(context, { text: 'The sign-in link', check: linkProblem });
+const readSignInLink = (context: ChatContext): Promise<string> =>
+  readSecret(context, { text: 'The sign-in link', check: signInLinkProblem });
 
 /** What is wrong with a text that should be a sign-in link; null: the server can say. It may be a secret: not quoted. */
-function linkProblem(text: string): string | null {
-  if (LINK.test(text.trim())) return null;
+function signInLinkProblem(text: string): string | null {
+  if (SIGN_IN_LINK_PATTERN.test(text.trim())) return null;
   return 'this is no sign-in link: give the whole first line of what `klatch user invite` prints';
 }
 
@@ -136,7 +146,7 @@ async function readSecret(
   context: ChatContext,
   { text, check }: { text: string; check: (typed: string) => string | null },
 ): Promise<string> {
-  if (context.input.isTTY) return prompting(context, (prompt) => prompt.ask({ text, hidden: true, check }));
+  if (context.input.isTTY) return withPrompt(context, (prompt) => prompt.ask({ text, hidden: true, check }));
   // The output of `klatch user invite` is taken as it is: sentences stand below the link.
   const lines = (await context.readText()).split('\n').map((line) => line.trim());
   const first = lines.find((line) => line !== '');
@@ -145,19 +155,19 @@ async function readSecret(
 }
 
 /** Each step on a connection of its own: a person takes longer than a server waits for who has not signed in. */
-async function byCode(context: ChatContext, connect: Connect, options: SignInOptions): Promise<SignedIn> {
+async function signInByCode(context: ChatContext, connect: ConnectFunction, options: SignInOptions): Promise<SignedIn> {
   const { address: mail, label } = options;
-  const invite = options.invite === undefined ? {} : { invite: inviteToken(options.invite) };
-  const start = { method: 'auth.start', params: { address: mail, ...invite }, decode: decodeStarted };
-  const { transaction, channel } = await callOnce(connect, start);
+  const invite = options.invite === undefined ? {} : { invite: extractInviteToken(options.invite) };
+  const start = { method: 'auth.start', params: { address: mail, ...invite }, decode: decodeAuthStarted };
+  const { transaction, channel } = await callOnNewConnection(connect, start);
   print(
     context,
     channel === 'email'
       ? 'If it can be used here, a letter with a code is on its way.'
       : 'If it can be used here, a code is on its way.',
   );
-  return prompting(context, async (prompt) => {
-    const verified = await verify(prompt, connect, { transaction, label });
+  return withPrompt(context, async (prompt) => {
+    const verified = await verifyCode(prompt, connect, { transaction, label });
     if (verified.status === 'signed_in') return verified;
     return signUp(prompt, connect, {
       transaction: verified.transaction,
@@ -167,18 +177,23 @@ async function byCode(context: ChatContext, connect: Connect, options: SignInOpt
   });
 }
 
-async function verify(
+async function verifyCode(
   prompt: Prompt,
-  connect: Connect,
+  connect: ConnectFunction,
   known: { transaction: string; label: string },
-): Promise<Verified> {
+): Promise<VerifyResult> {
   const check = (typed: string): string | null => (/^\d{4,10}$/.test(typed) ? null : 'the code has digits only');
   for (let tries = 1; ; tries += 1) {
     const code = await prompt.ask({ text: 'The code', check });
     try {
-      return await callOnce(connect, { method: 'auth.verify', params: { ...known, code }, decode: decodeVerified });
+      return await callOnNewConnection(connect, {
+        method: 'auth.verify',
+        params: { ...known, code },
+        decode: decodeVerifyResult,
+      });
     } catch (error) {
-      if (!(error instanceof ServerError) || error.code !== 'invalid_code' || tries === MAX_CODES) throw error;
+      if (!(error instanceof ServerError) || error.code !== 'invalid_code' || tries === MAX_CODE_OR_NICK_TRIES)
+        throw error;
       prompt.say(`  ${sanitize(error.message)}`);
     }
   }
@@ -186,32 +201,33 @@ async function verify(
 
 async function signUp(
   prompt: Prompt,
-  connect: Connect,
+  connect: ConnectFunction,
   known: { transaction: string; label: string; invite?: string },
 ): Promise<SignedIn> {
   prompt.say('This address is new here. Choose what you are called:');
   const check = (typed: string): string | null =>
-    NICK.test(typed)
+    NICK_PATTERN.test(typed)
       ? null
       : '1 to 32 letters, digits, dots, dashes or underscores, with a letter or digit at both ends';
   for (let tries = 1; ; tries += 1) {
     const nick = await prompt.ask({ text: 'Nick', check });
     const name = await prompt.ask({ text: 'Name that people see', defaultValue: nick, check: () => null });
     try {
-      return await callOnce(connect, {
+      return await callOnNewConnection(connect, {
         method: 'auth.sign-up',
         params: { ...known, nick, name },
         decode: decodeSignedIn,
       });
     } catch (error) {
-      if (!(error instanceof ServerError) || error.code !== 'nick_taken' || tries === MAX_CODES) throw error;
+      if (!(error instanceof ServerError) || error.code !== 'nick_taken' || tries === MAX_CODE_OR_NICK_TRIES)
+        throw error;
       prompt.say(`  ${sanitize(error.message)}`);
     }
   }
 }
 
 /** The token of an invitation, whole links included. */
-function inviteToken(text: string): string {
+function extractInviteToken(text: string): string {
   return text
     .trim()
     .replace(/[?#].*$/, '')
@@ -220,7 +236,7 @@ function inviteToken(text: string): string {
     .at(-1)!;
 }
 
-async function prompting<Result>(context: ChatContext, work: (prompt: Prompt) => Promise<Result>): Promise<Result> {
+async function withPrompt<Result>(context: ChatContext, work: (prompt: Prompt) => Promise<Result>): Promise<Result> {
   const prompt = context.createPrompt();
   try {
     return await work(prompt);
@@ -232,9 +248,9 @@ async function prompting<Result>(context: ChatContext, work: (prompt: Prompt) =>
 /** Ends the session on the server, which closes the connection that asks for it; one that is over already is as good. */
 async function endSession(context: ChatContext, options: ChatOptions): Promise<void> {
   try {
-    await explainedAsMember(context, options, async (client) => {
+    await withSignedInClient(context, options, async (client) => {
       const params = { session: client.sessionNumber };
-      await Promise.race([client.call('sessions.end', params, { decode: anything }), client.over]);
+      await Promise.race([client.call('sessions.end', params, { decode: anything }), client.ended]);
     });
   } catch (error) {
     const { cause, message } = error as Error;

@@ -1,55 +1,65 @@
 import type { Command } from 'commander';
-import { StateFile } from '../node/state-file.ts';
-import { findUse, followerOf, running, withProfile, type ChatOptions } from './chat-client.ts';
-import { CONVERSATION } from './chat-directory.ts';
-import { beginOf } from './chat-follow.ts';
+import { ResumePositionsFile } from '../node/resume-positions-file.ts';
+import {
+  findProfileAndAddress,
+  createFollowingClient,
+  withRunningClient,
+  withServerAndProfile,
+  type ChatOptions,
+} from './chat-client.ts';
+import { CONVERSATION_HELP } from './chat-directory.ts';
+import { followOptionsFrom } from './chat-follow.ts';
 import { statePath } from './chat-profile.ts';
 import type { ChatContext } from './context.ts';
 import { ChatCommandError } from './command-error.ts';
 import { InteractiveChat } from './interactive-chat.ts';
 
-export function addTalk(chat: Command, context: ChatContext): void {
+export function addInteractiveChat(chat: Command, context: ChatContext): void {
   const command = chat
     .command('talk', { isDefault: true })
     .description(
       'take part from this terminal: shows what comes, sends the lines you type (what klatch chat does without a command)',
     )
-    .argument('[conversation]', `begin in this one: ${CONVERSATION}`)
+    .argument('[conversation]', `begin in this one: ${CONVERSATION_HELP}`)
     .action(async (conversation: string | undefined, options: ChatOptions) => {
       // Words that no command has end up here as well.
       if (conversation !== undefined && !chat.args.includes(command.name())) context.refuseCommand(chat, conversation);
-      await talk(context, conversation ?? null, options);
+      await runInteractiveChat(context, conversation ?? null, options);
     });
-  context.withExamples(withProfile(command), [
+  context.withExamples(withServerAndProfile(command), [
     'klatch chat',
     'klatch chat talk Operations',
     'klatch chat --server tcp://127.0.0.1:9070',
   ]);
 }
 
-async function talk(context: ChatContext, conversation: string | null, options: ChatOptions): Promise<void> {
+async function runInteractiveChat(
+  context: ChatContext,
+  conversation: string | null,
+  options: ChatOptions,
+): Promise<void> {
   if (!context.input.isTTY || !context.output.isTTY) {
     const sentence =
       'this takes a terminal; scripts use `klatch chat send`, `klatch chat read` and `klatch chat follow`';
     throw new ChatCommandError('usage', sentence);
   }
-  const use = await findUse(context, options);
-  const state = new StateFile(statePath(context.env, options.profile), use.profile.sign_in);
-  const saved = state.load() ?? new Map<number, number>();
+  const use = await findProfileAndAddress(context, options);
+  const state = new ResumePositionsFile(statePath(context.env, options.profile), use.profile.sign_in);
+  const saved = state.loadRevs() ?? new Map<number, number>();
   const screen = new InteractiveChat({ input: context.input, output: context.output, client: () => client });
-  const client = followerOf(use, {
-    follow: beginOf('last', { saved, only: null }),
+  const client = createFollowingClient(use, {
+    follow: followOptionsFrom('last', { saved, only: null }),
     listener: async (event) => {
-      await screen.hear(event);
-      if (event.type === 'change' || event.type === 'left') state.saveSoon(() => client.revs);
+      await screen.onEvent(event);
+      if (event.type === 'change' || event.type === 'left') state.scheduleSave(() => client.handledRevByConversation);
     },
   });
   try {
-    await running(client, async () => {
+    await withRunningClient(client, async () => {
       try {
-        const account = await client.firstAttempt();
-        await screen.begin(account, conversation);
-        const end = await Promise.race([client.over, screen.left.then(() => null)]);
+        const account = await client.awaitFirstAttempt();
+        await screen.greetAndShow(account, conversation);
+        const end = await Promise.race([client.ended, screen.userLeft.then(() => null)]);
         if (end !== null) throw end;
       } finally {
         // Before the client stops: requests that fail then must not show on the screen of a person who left.
@@ -58,6 +68,6 @@ async function talk(context: ChatContext, conversation: string | null, options: 
     });
   } finally {
     screen.stop();
-    state.save();
+    state.flushPendingSave();
   }
 }

@@ -9,26 +9,26 @@ export function jsonLine(value: unknown): string {
 }
 
 /** A conversation as it is written beside its messages. */
-export function nameOf({ kind, title, peer }: Pick<Conversation, 'kind' | 'title' | 'peer'>): string {
+export function conversationName({ kind, title, peer }: Pick<Conversation, 'kind' | 'title' | 'peer'>): string {
   return sanitize(kind === 'private' ? `@${peer?.nick ?? title}` : title);
 }
 
 /** Where a line stands: the time, the conversation's name. */
-interface MessageContext {
+interface MessageLineContext {
   readonly name: string;
   readonly now: Date;
 }
 
 /** A change as lines; lines of the text behind the first one are set off, so that none can pass for a message. */
-export function changeLines({ message, notice }: Change, place: MessageContext): string[] {
+export function changeLines({ message, notice }: Change, place: MessageLineContext): string[] {
   if (message !== undefined) return messageLines(message, place);
-  return notice === undefined ? [] : [`${timeOf(notice.at, place.now)} ${place.name} * ${noticeText(notice)}`];
+  return notice === undefined ? [] : [`${formatLocalTime(notice.at, place.now)} ${place.name} * ${noticeText(notice)}`];
 }
 
 /** A message as lines. */
-export function messageLines(message: Message, { name, now }: MessageContext): string[] {
+export function messageLines(message: Message, { name, now }: MessageLineContext): string[] {
   const { seq, sender, label, text, deleted, attachments = [], edited_at: editedAt, sent_at: sentAt } = message;
-  const head = `${timeOf(sentAt, now)} ${name} #${seq} ${senderName(sender, label)}`;
+  const head = `${formatLocalTime(sentAt, now)} ${name} #${seq} ${senderName(sender, label)}`;
   if (deleted === true) return [`${head}: (deleted)`];
   const [first = '', ...rest] = text.split(LINE_BREAK).map(sanitize);
   return [
@@ -43,13 +43,13 @@ function attachmentLine({ id, name, size }: Attachment): string {
   return `    [${sanitize(name)} ${formatBytes(size)}] ${sanitize(id)}`;
 }
 
-const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB'] as const;
+const BYTE_UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB'] as const;
 
 /** For instance `12 KiB`, `1.5 MiB`. */
 export function formatBytes(bytes: number): string {
   let [value, unit] = [bytes, 0];
-  for (; value >= 1_023.5 && unit < UNITS.length - 1; unit += 1) value /= 1_024;
-  return `${unit === 0 || value >= 9.95 ? Math.round(value) : value.toFixed(1)} ${UNITS[unit]!}`;
+  for (; value >= 1_023.5 && unit < BYTE_UNITS.length - 1; unit += 1) value /= 1_024;
+  return `${unit === 0 || value >= 9.95 ? Math.round(value) : value.toFixed(1)} ${BYTE_UNITS[unit]!}`;
 }
 
 /** Nicks are unique; what is none (a bot, a webhook, its label) is marked, so that it cannot pass for a person. */
@@ -60,13 +60,13 @@ function senderName({ nick, name, kind }: Actor, label: string | undefined): str
   return label === undefined ? `${known} [${mark}]` : `${known} [${mark} ${sanitize(label)}]`;
 }
 
-const DESCRIBED: Readonly<Record<string, (who: string, actor: string, details: Notice['details']) => string>> = {
+const NOTICE_SENTENCES: Readonly<Record<string, (who: string, actor: string, details: Notice['details']) => string>> = {
   created: (_, actor) => `${actor} opened this conversation`,
   joined: (who, actor) => (who === actor ? `${who} joined` : `${actor} added ${who}`),
-  left: (who, _, details) => `${who} left${secretsOf(who, details)}`,
-  removed: (who, actor, details) => `${actor} removed ${who}${secretsOf(who, details)}`,
-  role: (who, _, details) => `${who} is ${text(details['role'])} now${secretsOf(who, details)}`,
-  renamed: (_, actor, { title }) => `${actor} changed the title to "${text(title)}"`,
+  left: (who, _, details) => `${who} left${knownSecretsSuffix(who, details)}`,
+  removed: (who, actor, details) => `${actor} removed ${who}${knownSecretsSuffix(who, details)}`,
+  role: (who, _, details) => `${who} is ${sanitizedText(details['role'])} now${knownSecretsSuffix(who, details)}`,
+  renamed: (_, actor, { title }) => `${actor} changed the title to "${sanitizedText(title)}"`,
   described: (_, actor) => `${actor} changed what the group is for`,
   published: (_, actor) => `${actor} made the group public`,
   unpublished: (_, actor) => `${actor} made the group private`,
@@ -76,7 +76,7 @@ const DESCRIBED: Readonly<Record<string, (who: string, actor: string, details: N
 };
 
 /** What somebody may still know who left a group or is admin no longer; nothing where they know nothing. */
-function secretsOf(who: string, { token, invites_seen: invites }: Notice['details']): string {
+function knownSecretsSuffix(who: string, { token, invites_seen: invites }: Notice['details']): string {
   const known = [
     ...(token === 'seen' ? ['the integration token'] : []),
     ...(typeof invites === 'number' && invites > 0 ? [`${invites} open invitation${invites === 1 ? '' : 's'}`] : []),
@@ -87,19 +87,19 @@ function secretsOf(who: string, { token, invites_seen: invites }: Notice['detail
 /** What happened, in words; kinds that are newer than this client by their name. */
 export function noticeText({ kind, actor, details }: Notice): string {
   const by = actor === null ? 'the administrator' : sanitize(actor.nick ?? actor.name);
-  const who = typeof details['nick'] === 'string' ? text(details['nick']) : by;
-  const describe = DESCRIBED[kind];
+  const who = typeof details['nick'] === 'string' ? sanitizedText(details['nick']) : by;
+  const describe = NOTICE_SENTENCES[kind];
   if (describe !== undefined) return describe(who, by, details);
-  const facts = Object.entries(details).map(([key, value]) => `${sanitize(key)} ${text(value)}`);
+  const facts = Object.entries(details).map(([key, value]) => `${sanitize(key)} ${sanitizedText(value)}`);
   return [sanitize(kind).replaceAll('_', ' '), ...(facts.length === 0 ? [] : [`(${facts.join(', ')})`])].join(' ');
 }
 
-function text(value: unknown): string {
+function sanitizedText(value: unknown): string {
   return sanitize(String(value));
 }
 
 /** The time of today, and the date before it of other days; where the terminal is. */
-function timeOf(iso: string, now: Date): string {
+function formatLocalTime(iso: string, now: Date): string {
   const at = new Date(iso);
   if (Number.isNaN(at.getTime())) return '--:--';
   const pad = (value: number): string => String(value).padStart(2, '0');

@@ -1,10 +1,10 @@
 import type { Command } from 'commander';
 import { addDownload } from './chat-files.ts';
 import { addFollow } from './chat-follow.ts';
-import { addCreate, addInvite, addJoin, addList, addOpen } from './chat-groups.ts';
-import { addRead, addWrite } from './chat-messages.ts';
+import { addCreateGroup, addCreateInvite, addJoinGroup, addListConversations, addOpenPrivate } from './chat-groups.ts';
+import { addRead, addSendMessage } from './chat-messages.ts';
 import { addSignIn, addSignOut } from './chat-sign-in.ts';
-import { addTalk } from './chat-talk.ts';
+import { addInteractiveChat } from './chat-talk.ts';
 import type { ChatContext } from './context.ts';
 
 /** Adds `chat` with its commands to a program. */
@@ -15,16 +15,16 @@ export function addChatCommands(program: Command, context: ChatContext): void {
     'klatch chat',
     'klatch chat send Operations "The backup is through"',
   ]);
-  addTalk(chat, context);
+  addInteractiveChat(chat, context);
   addSignIn(chat, context);
   addSignOut(chat, context);
-  addList(chat, context);
+  addListConversations(chat, context);
   addRead(chat, context);
-  addWrite(chat, context);
+  addSendMessage(chat, context);
   addDownload(chat, context);
   addFollow(chat, context);
-  addOpen(chat, context);
-  addJoin(chat, context);
-  addCreate(chat, context);
-  addInvite(chat, context);
+  addOpenPrivate(chat, context);
+  addJoinGroup(chat, context);
+  addCreateGroup(chat, context);
+  addCreateInvite(chat, context);
 }

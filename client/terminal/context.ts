@@ -5,7 +5,7 @@ export interface ChatContext {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly input: NodeJS.ReadStream;
   readonly output: NodeJS.WriteStream;
-  readonly errors: NodeJS.WriteStream;
+  readonly errorOutput: NodeJS.WriteStream;
   /** Ends a command's help with lines that can be copied. */
   readonly withExamples: (command: Command, examples: readonly string[]) => void;
   /** Offers the result of a command as JSON. */
@@ -41,7 +41,7 @@ interface Question {
 /** The signals that ask the process to stop. */
 interface StopSignals {
   /** Resolves with the first one. */
-  readonly asked: Promise<unknown>;
+  readonly firstSignal: Promise<unknown>;
   start(): void;
   /** From now on signals do what they do by default. */
   stop(): void;
@@ -54,5 +54,5 @@ export function print(context: ChatContext, ...lines: readonly string[]): void {
 
 /** Prints lines about what went wrong or goes on. */
 export function printError(context: ChatContext, ...lines: readonly string[]): void {
-  for (const line of lines) context.errors.write(`${line}\n`);
+  for (const line of lines) context.errorOutput.write(`${line}\n`);
 }

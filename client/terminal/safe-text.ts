@@ -1,27 +1,27 @@
 /** What a terminal would obey instead of show, and what would break a line. */
-const CONTROL = /[\p{Cc}\u2028\u2029]/gu;
+const CONTROL_OR_LINE_BREAK = /[\p{Cc}\u2028\u2029]/gu;
 /**
  * What turns the direction of the text around it, or is not seen at all: marks, embeddings, overrides, isolates, zero
  * width signs, tags, and what only some terminals show. Joiners stay, which emoji and some scripts are written with.
  */
-const HIDDEN = String.raw`\u00AD\u061C\u115F\u1160\u180E\u200B\u200E\u200F\u202A-\u202E\u2060-\u206F\u3164\uFEFF\uFFA0\uFFF9-\uFFFB\u{E0000}-\u{E0FFF}`;
-const HIDDEN_CHARACTER = new RegExp(`[${HIDDEN}]`, 'gu');
+const INVISIBLE_OR_BIDI_RANGES = String.raw`\u00AD\u061C\u115F\u1160\u180E\u200B\u200E\u200F\u202A-\u202E\u2060-\u206F\u3164\uFEFF\uFFA0\uFFF9-\uFFFB\u{E0000}-\u{E0FFF}`;
+const INVISIBLE_OR_BIDI = new RegExp(`[${INVISIBLE_OR_BIDI_RANGES}]`, 'gu');
 /** Characters of both kinds that `JSON.stringify` leaves as they are. */
-const UNESCAPED = new RegExp(`[\\u007F-\\u009F\\u2028\\u2029${HIDDEN}]`, 'gu');
+const UNSAFE_IN_JSON = new RegExp(`[\\u007F-\\u009F\\u2028\\u2029${INVISIBLE_OR_BIDI_RANGES}]`, 'gu');
 
 /** Text from elsewhere as one line that is safe on a terminal. */
-export function oneLine(text: string): string {
-  return text.replace(CONTROL, ' ');
+export function replaceControlCharacters(text: string): string {
+  return text.replace(CONTROL_OR_LINE_BREAK, ' ');
 }
 
 /** Others' text as one line that neither commands a terminal nor deceives its reader. */
 export function sanitize(text: string): string {
-  return oneLine(text).replace(HIDDEN_CHARACTER, '\uFFFD');
+  return replaceControlCharacters(text).replace(INVISIBLE_OR_BIDI, '\uFFFD');
 }
 
 /** A value as JSON that is safe on a terminal and reads back as it was. */
 export function toSafeJson(value: unknown, indent?: number): string {
-  return JSON.stringify(value, null, indent).replace(UNESCAPED, (character) =>
+  return JSON.stringify(value, null, indent).replace(UNSAFE_IN_JSON, (character) =>
     character
       .split('')
       .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)

@@ -35,7 +35,7 @@ export const LIMITS_MUTANTS: readonly Mutant[] = [
     name: 'compression-ratio-unbounded',
     promise: 'A compressed body expands at most fifty times, or to 64 KiB.',
     file: 'src/operations/core/input-limits.ts',
-    find: 'sentBytes * MAX_RATIO',
+    find: 'sentBytes * MAX_COMPRESSION_RATIO',
     replace: 'sentBytes * 1e6',
     tests: [BODIES, '-t', 'expands'],
   },
@@ -51,11 +51,11 @@ export const LIMITS_MUTANTS: readonly Mutant[] = [
     name: 'registration-parsed-before-rate',
     promise: 'A registration beyond the rate of its group is not parsed.',
     file: 'src/http/reverse-webhook-routes.ts',
-    find: `        limitRegistrations(services, actor);
+    find: `        limitHookRegistrations(services, actor);
         const request = await readInput(req, res, parseRegistration);
 `,
     replace: `        const request = await readInput(req, res, parseRegistration);
-        limitRegistrations(services, actor);
+        limitHookRegistrations(services, actor);
 `,
     tests: [BODIES, '-t', 'registrations of a minute'],
   },
@@ -87,16 +87,16 @@ export const LIMITS_MUTANTS: readonly Mutant[] = [
     name: 'budget-not-charged',
     promise: 'What one source sends is parsed for at most 250 ms a second.',
     file: 'src/operations/core/parse-budget.ts',
-    find: 'usage.slots[usage.newest % SLOTS]! += Math.min(ms, MAX_CHARGE_MS);',
-    replace: 'usage.slots[usage.newest % SLOTS]! += 0;',
+    find: 'usage.usedMsBySlot[usage.newestSlot % WINDOW_SLOTS]! += Math.min(ms, MAX_CHARGE_MS);',
+    replace: 'usage.usedMsBySlot[usage.newestSlot % WINDOW_SLOTS]! += 0;',
     tests: [BUDGET, '-t', '250 ms in any second'],
   },
   {
     name: 'budget-window-too-short',
     promise: 'No second, wherever it begins, holds more than the budget.',
     file: 'src/operations/core/parse-budget.ts',
-    find: 'const SLOTS = 11;',
-    replace: 'const SLOTS = 5;',
+    find: 'const WINDOW_SLOTS = 11;',
+    replace: 'const WINDOW_SLOTS = 5;',
     tests: [BUDGET, '-t', '250 ms in any second'],
   },
   {
@@ -111,7 +111,7 @@ export const LIMITS_MUTANTS: readonly Mutant[] = [
     name: 'budget-used-up-at-once',
     promise: 'Live clients of one source that wait for time get it evenly over the second.',
     file: 'src/operations/core/parse-budget.ts',
-    find: 'this.#budgetMs / (SLOTS - 1)',
+    find: 'this.#budgetMs / (WINDOW_SLOTS - 1)',
     replace: 'this.#budgetMs',
     tests: [BUDGET, '-t', 'share the budget'],
   },

@@ -19,8 +19,8 @@ export const LIVE_FEED_MUTANTS: readonly Mutant[] = [
     name: 'follows-one-conversation-too-many',
     promise: 'A connection follows a bounded number of conversations.',
     file: SUBSCRIPTIONS,
-    find: 'return this.#subscriptions.size >= MAX_SUBSCRIBED;',
-    replace: 'return this.#subscriptions.size > MAX_SUBSCRIBED;',
+    find: 'return this.#subscriptions.size >= MAX_SUBSCRIBED_CONVERSATIONS;',
+    replace: 'return this.#subscriptions.size > MAX_SUBSCRIBED_CONVERSATIONS;',
     tests: [FOLLOW, '-t', 'until there is room for it'],
   },
   {
@@ -35,9 +35,9 @@ export const LIVE_FEED_MUTANTS: readonly Mutant[] = [
     name: 'removed-member-follows-on',
     promise: 'What a removed member follows ends.',
     file: SUBSCRIPTIONS,
-    find: '      this.#remove(subscription);\n      this.session.send(leftText(conversationId));',
+    find: '      this.#remove(subscription);\n      this.session.send(leftNotification(conversationId));',
     replace:
-      '      this.session.send(leftText(conversationId));\n      subscription.isSuspended = false;\n      this.#resume(subscription);',
+      '      this.session.send(leftNotification(conversationId));\n      subscription.isSuspended = false;\n      this.#resume(subscription);',
     tests: [FOLLOW, '-t', 'what a removed member follows'],
   },
   {
@@ -52,7 +52,7 @@ export const LIVE_FEED_MUTANTS: readonly Mutant[] = [
     name: 'second-page-never-read',
     promise: 'A feed reads on while there is more than one page.',
     file: 'src/live/feed.ts',
-    find: '      this.#hasUnread ||= page.more;\n',
+    find: '      this.#hasUnreadChanges ||= page.more;\n',
     replace: '',
     tests: ['test/live/subscription-races.test.ts', '-t', 'page by page'],
   },

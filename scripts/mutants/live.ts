@@ -16,7 +16,7 @@ export const LIVE_MUTANTS: readonly Mutant[] = [
     name: 'live-older-membership',
     promise: 'An answer about a membership that is older than a removal brings the member back.',
     file: 'src/live/membership-sync.ts',
-    find: '      if (this.#pending.has(name)) continue;\n',
+    find: '      if (this.#pendingRechecks.has(name)) continue;\n',
     replace: '',
     tests: [RACES, '-t', 'older than the removal'],
   },
@@ -48,7 +48,7 @@ export const LIVE_MUTANTS: readonly Mutant[] = [
     name: 'live-deleted-catch-up',
     promise: 'A text that is deleted while it is read for one client is sent to later ones.',
     file: 'src/live/feed.ts',
-    find: "typeof batch !== 'string' && generation === this.#generation",
+    find: "typeof batch !== 'string' && cacheGeneration === this.#cacheGeneration",
     replace: "typeof batch !== 'string'",
     tests: [RACES, '-t', 'for one client'],
   },
@@ -56,7 +56,7 @@ export const LIVE_MUTANTS: readonly Mutant[] = [
     name: 'live-deleted-fan-out',
     promise: 'A text that is deleted while it is read for all followers is sent to later ones.',
     file: 'src/live/feed.ts',
-    find: '        if (generation === this.#generation) this.#cache(page.batch);',
+    find: '        if (cacheGeneration === this.#cacheGeneration) this.#cache(page.batch);',
     replace: '        this.#cache(page.batch);',
     tests: [RACES, '-t', 'for all followers'],
   },
@@ -80,7 +80,7 @@ export const LIVE_MUTANTS: readonly Mutant[] = [
     name: 'live-presence-agrees',
     promise: 'An account that leaves one node is believed to be gone although it is with another.',
     file: 'src/live/presence.ts',
-    find: `      if (!online && this.#local.has(accountId))
+    find: `      if (!online && this.#localAccounts.has(accountId))
         this.#bus.publish('ephemeral', { kind: 'presence', accountId, online: true });
 `,
     replace: '',

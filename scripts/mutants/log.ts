@@ -74,8 +74,8 @@ export const LOG_MUTANTS: readonly Mutant[] = [
     name: 'intake-takes-one-post-too-many',
     promise: 'The intake queue refuses the post past its bound.',
     file: 'src/storage/messages/intake-queue.ts',
-    find: 'this.#size >= this.#bounds.maxPosts',
-    replace: 'this.#size > this.#bounds.maxPosts',
+    find: 'this.#size >= this.#bounds.maxQueuedPosts',
+    replace: 'this.#size > this.#bounds.maxQueuedPosts',
     tests: ['test/storage/messages/message-log.test.ts', '-t', 'past the number'],
   },
   {
@@ -98,8 +98,8 @@ export const LOG_MUTANTS: readonly Mutant[] = [
     name: 'second-half-of-split-lost',
     promise: 'A poisonous post costs no other post of its flush.',
     file: 'src/storage/messages/message-log.ts',
-    find: '    this.#queue.putBack(batch.slice(middle));\n',
-    replace: '    this.#queue.putBack(batch.slice(middle + 1));\n',
+    find: '    this.#queue.requeueFirst(batch.slice(middle));\n',
+    replace: '    this.#queue.requeueFirst(batch.slice(middle + 1));\n',
     tests: ['test/storage/messages/message-log.test.ts', '-t', 'poisonous'],
   },
   {

@@ -7,19 +7,19 @@ import { fillEmailTemplate } from '../config/email-template.ts';
 import { parseProofAddress } from '../model/proof-address.ts';
 import { ProviderError, type CodeProvider, type OutgoingCode, type ProviderFailure } from './provider.ts';
 
-const PROBE_MS = 5_000;
+const PROBE_TIMEOUT_MS = 5_000;
 /** Mail servers that greet late or look into what they get are slow, and nobody waits for this. */
-const SEND_MS = 30_000;
-const CONNECT_MS = 5_000;
-const MAX_ANSWER_BYTES = 64 * 1024;
+const SEND_TIMEOUT_MS = 30_000;
+const CONNECT_TIMEOUT_MS = 5_000;
+const MAX_RESPONSE_BYTES = 64 * 1024;
 const HOUR_MS = 3_600_000;
 
 /** What letters are made of, and bounds of tests. */
 export interface EmailOptions {
   readonly emailTemplate: EmailTemplate;
   readonly projectName: string;
-  readonly probeMs?: number;
-  readonly sendMs?: number;
+  readonly probeTimeoutMs?: number;
+  readonly sendTimeoutMs?: number;
   /** PEM of an authority that is trusted in the place of the system's. */
   readonly ca?: string;
 }
@@ -38,15 +38,15 @@ export function parseSender(text: string): Sender | null {
 }
 
 /** Codes by e-mail, through one mail server; this server judges them itself. */
-export class Email implements CodeProvider {
+export class EmailCodeProvider implements CodeProvider {
   readonly name = 'email';
   readonly kind = 'email';
-  readonly judge = null;
+  readonly verifyCode = null;
   readonly #config: SmtpConfig;
   readonly #options: EmailOptions;
   readonly #sender: Sender;
   /** How to end each connection that is open. */
-  readonly #open = new Set<(error: ProviderError) => void>();
+  readonly #openConnectionAborters = new Set<(error: ProviderError) => void>();
 
   /** `config.from` is one that `parseSender` reads. */
   constructor(config: SmtpConfig, options: EmailOptions) {
@@ -57,19 +57,19 @@ export class Email implements CodeProvider {
 
   /** Connects and logs in. */
   async probe(): Promise<void> {
-    await this.#connected(this.#options.probeMs ?? PROBE_MS, () => Promise.resolve());
+    await this.#withConnection(this.#options.probeTimeoutMs ?? PROBE_TIMEOUT_MS, () => Promise.resolve());
   }
 
   async send(code: OutgoingCode): Promise<null> {
     const { envelope, message } = await this.#compose(code);
-    await this.#connected(this.#options.sendMs ?? SEND_MS, (connection) =>
-      settled((done) => connection.send(envelope, message, done)),
+    await this.#withConnection(this.#options.sendTimeoutMs ?? SEND_TIMEOUT_MS, (connection) =>
+      awaitCallback((done) => connection.send(envelope, message, done)),
     );
     return null;
   }
 
   stop(): Promise<void> {
-    for (const end of this.#open) end(new ProviderError('stopped'));
+    for (const end of this.#openConnectionAborters) end(new ProviderError('stopped'));
     return Promise.resolve();
   }
 
@@ -92,7 +92,7 @@ export class Email implements CodeProvider {
   }
 
   /** Does something with a connection that is logged in, and ends it, all within `deadlineMs`. */
-  async #connected(deadlineMs: number, work: (connection: SMTPConnection) => Promise<unknown>): Promise<void> {
+  async #withConnection(deadlineMs: number, work: (connection: SMTPConnection) => Promise<unknown>): Promise<void> {
     const { host, port, tls, user, password } = this.#config;
     const { ca } = this.#options;
     const connection = new SMTPConnection({
@@ -101,12 +101,12 @@ export class Email implements CodeProvider {
       secure: tls === 'implicit',
       requireTLS: tls === 'starttls',
       ignoreTLS: tls === 'none',
-      connectionTimeout: CONNECT_MS,
-      dnsTimeout: CONNECT_MS,
+      connectionTimeout: CONNECT_TIMEOUT_MS,
+      dnsTimeout: CONNECT_TIMEOUT_MS,
       greetingTimeout: deadlineMs,
       socketTimeout: deadlineMs,
       socketCloseTimeout: 0,
-      maxResponseSize: MAX_ANSWER_BYTES,
+      maxResponseSize: MAX_RESPONSE_BYTES,
       tls: ca === undefined ? {} : { ca },
       // A mail server on this machine is one even where the machine has no network.
       allowInternalNetworkInterfaces: true,
@@ -117,10 +117,10 @@ export class Email implements CodeProvider {
     const timer = setTimeout(() => reject(new ProviderError('timeout')), deadlineMs);
     connection.on('error', reject);
     connection.on('end', () => reject(new ProviderError('connection', 'closed')));
-    this.#open.add(reject);
+    this.#openConnectionAborters.add(reject);
     const run = async (): Promise<void> => {
-      await settled((done) => connection.connect((error) => done(error ?? null)));
-      if (user !== null) await settled((done) => connection.login({ user, pass: password ?? '' }, done));
+      await awaitCallback((done) => connection.connect((error) => done(error ?? null)));
+      if (user !== null) await awaitCallback((done) => connection.login({ user, pass: password ?? '' }, done));
       await work(connection);
     };
     const running = run();
@@ -128,23 +128,23 @@ export class Email implements CodeProvider {
     try {
       await Promise.race([running, broken]);
     } catch (error) {
-      throw explain(error);
+      throw toProviderError(error);
     } finally {
       clearTimeout(timer);
-      this.#open.delete(reject);
+      this.#openConnectionAborters.delete(reject);
       // It was answered; a QUIT would only wait for another answer.
       connection.close();
     }
   }
 }
 
-function settled(start: (done: (error: Error | null) => void) => void): Promise<void> {
+function awaitCallback(start: (done: (error: Error | null) => void) => void): Promise<void> {
   return new Promise((resolve, reject) => {
     start((error) => (error === null || error === undefined ? resolve() : reject(error)));
   });
 }
 
-const FAILURES: Readonly<Record<string, ProviderFailure>> = {
+const FAILURE_BY_CODE: Readonly<Record<string, ProviderFailure>> = {
   ETIMEDOUT: 'timeout',
   ETLS: 'tls',
   EAUTH: 'login',
@@ -155,12 +155,12 @@ const FAILURES: Readonly<Record<string, ProviderFailure>> = {
 };
 
 /** A mail server's answer quotes addresses: of an error only its code and the number of the answer are kept. */
-function explain(error: unknown): ProviderError {
+function toProviderError(error: unknown): ProviderError {
   if (error instanceof ProviderError) return error;
   const { code, originalCode, responseCode } = error as Record<string, unknown>;
   const words = [originalCode, code].filter((each) => typeof each === 'string' && /^[A-Z0-9_]{1,60}$/.test(each));
   if (typeof responseCode === 'number' && responseCode > 0) words.push(`answer ${responseCode}`);
   const isTls = words.some((word) => /CERT|SELF_SIGNED|TLS|SSL/.test(String(word)));
-  const failure = isTls ? 'tls' : (FAILURES[String(code)] ?? 'connection');
+  const failure = isTls ? 'tls' : (FAILURE_BY_CODE[String(code)] ?? 'connection');
   return new ProviderError(failure, words.length === 0 ? null : words.join(', '));
 }

@@ -1,4 +1,4 @@
-import type { ActivationProvider, AddressKind } from '../model/proof-address.ts';
+import type { ActivationProviderName, AddressKind } from '../model/proof-address.ts';
 
 /** Why a provider failed, in a word that may be logged: it names no address and holds no code. */
 export type ProviderFailure =
@@ -45,7 +45,7 @@ export interface OutgoingCode {
 
 /** A way to send codes to addresses of one kind. All its promises settle in time and reject with ProviderError alone. */
 export interface CodeProvider {
-  readonly name: ActivationProvider;
+  readonly name: ActivationProviderName;
   readonly kind: AddressKind;
   /** Looks whether it can send anything at all, without sending; rejects when it cannot. */
   probe(): Promise<void>;
@@ -55,7 +55,7 @@ export interface CodeProvider {
    * Whether this is the code that the provider knows by `reference`; for null it asks about one that does not exist,
    * which takes as long. Providers that leave the judgement to this server have no such function.
    */
-  readonly judge: ((reference: string | null, code: string) => Promise<boolean>) | null;
+  readonly verifyCode: ((reference: string | null, code: string) => Promise<boolean>) | null;
   /** Ends what is under way. */
   stop(): Promise<void>;
 }

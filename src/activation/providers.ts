@@ -1,16 +1,17 @@
 import type { Config } from '../config/config.ts';
 import { DEFAULT_EMAIL_TEMPLATE, readEmailTemplate } from '../config/email-template.ts';
 import { ConfigError } from '../config/problem.ts';
-import type { ActivationProvider } from '../model/proof-address.ts';
-import { Email, parseSender } from './email.ts';
-import { Gate } from './gate.ts';
+import type { ActivationProviderName } from '../model/proof-address.ts';
+import { EmailCodeProvider, parseSender } from './email.ts';
+import { PhoneCodeGateway } from './phone-code-gateway.ts';
 import type { CodeProvider } from './provider.ts';
 
 /** How each provider is made; null where it is not set up. */
-const FACTORIES: Readonly<Record<ActivationProvider, (config: Config, userAgent: string) => CodeProvider | null>> = {
-  gate: ({ activation }, userAgent) => (activation === null ? null : new Gate(activation, { userAgent })),
-  email: createEmail,
-};
+const FACTORIES: Readonly<Record<ActivationProviderName, (config: Config, userAgent: string) => CodeProvider | null>> =
+  {
+    gate: ({ activation }, userAgent) => (activation === null ? null : new PhoneCodeGateway(activation, { userAgent })),
+    email: createEmail,
+  };
 
 /**
  * The providers that are set up, in the configuration's order. Throws ConfigError for a sender or a letter that
@@ -29,5 +30,5 @@ function createEmail({ smtp, projectName, file }: Config): CodeProvider | null {
   if (parseSender(smtp.from) === null) refuse('from', 'is not one e-mail address, with or without a name before it');
   const emailTemplate = smtp.template === null ? DEFAULT_EMAIL_TEMPLATE : readEmailTemplate(smtp.template);
   if (typeof emailTemplate === 'string') return refuse('template', emailTemplate);
-  return new Email(smtp, { emailTemplate, projectName });
+  return new EmailCodeProvider(smtp, { emailTemplate, projectName });
 }

@@ -10,7 +10,7 @@ import { dispatchNotification, MAX_PAYLOAD_BYTES, NotificationBatch, type Broadc
 
 const HEARTBEAT_MS = 5_000;
 const RECONNECT_MS = 500;
-const QUERY_MS = 2_000;
+const QUERY_TIMEOUT_MS = 2_000;
 
 export interface PostgresBusOptions {
   /** Who this process is to the others, and the holder of its leases; without one a random name. */
@@ -115,7 +115,7 @@ export class PostgresBus implements Bus {
       const payload = this.#takePayload();
       if (payload === null) break;
       try {
-        await this.#database.general.run((sql) => notify(sql, payload), QUERY_MS);
+        await this.#database.general.run((sql) => notify(sql, payload), QUERY_TIMEOUT_MS);
       } catch (error) {
         // The next word, or the next heartbeat, tells the other nodes to look for themselves.
         this.#batch.resyncNeeded = true;
@@ -148,22 +148,22 @@ export class PostgresBus implements Bus {
 
   #dispatch(node: string, kind: string | undefined, items: readonly string[]): void {
     if (dispatchNotification(this.#local, kind, items)) return;
-    if (kind === '?') this.#acknowledge(items);
+    if (kind === '?') this.#publishAndAcknowledge(items);
     else if (kind === '!') this.#pendingAcks.onAck(node, items[0]!);
     else if (kind === '*') this.#local.publish('resync');
   }
 
-  #acknowledge([nonce, node, conversation]: readonly string[]): void {
+  #publishAndAcknowledge([nonce, node, conversation]: readonly string[]): void {
     if (node !== this.#node) return;
     this.#local.publish('hooksChanged', [Number(conversation) as ConversationId]);
-    void this.#notifyNow(`!${nonce}`, QUERY_MS);
+    void this.#notifyNow(`!${nonce}`, QUERY_TIMEOUT_MS);
   }
 
   /** Opens the session when there is none, and says a word to ourselves that has to come back. */
   async #heartbeat(): Promise<void> {
     try {
       if (!this.#session.ready) {
-        await this.#session.run(listen, QUERY_MS);
+        await this.#session.run(listen, QUERY_TIMEOUT_MS);
         this.#lastEchoAt = performance.now();
         this.#listeningSince = this.#lastEchoAt;
         this.#local.publish('resync');
@@ -172,7 +172,7 @@ export class PostgresBus implements Bus {
       }
       // A listener may have stopped us; running would open the session again.
       if (this.#stopped) return;
-      await this.#session.run((sql) => notify(sql, `${this.#node} .`), QUERY_MS);
+      await this.#session.run((sql) => notify(sql, `${this.#node} .`), QUERY_TIMEOUT_MS);
       this.#schedule(this.#heartbeatMs);
     } catch (error) {
       this.#log.debug('bus: the listening session is lost', { error });

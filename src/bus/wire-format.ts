@@ -19,10 +19,10 @@ interface EventCodec<Event extends BroadcastEvent> {
   readonly decode: (items: readonly string[]) => Payload<Event>;
 }
 
-const numbers = (item: string): number[] => item.split(':').map(Number);
-const memberships = (items: readonly string[]): Membership[] =>
+const parseNumbers = (item: string): number[] => item.split(':').map(Number);
+const decodeMemberships = (items: readonly string[]): Membership[] =>
   items.map((item) => {
-    const [conversationId, accountId] = numbers(item) as [ConversationId, AccountId];
+    const [conversationId, accountId] = parseNumbers(item) as [ConversationId, AccountId];
     return { conversationId, accountId };
   });
 
@@ -30,7 +30,7 @@ const codecs: { readonly [Event in Exclude<BroadcastEvent, 'ephemeral' | 'leases
   messagesCommitted: {
     letter: 'a',
     encode: (heads) => [...heads].map(([id, seq]) => `${id}:${seq}`),
-    decode: (items) => new Map(items.map((item) => numbers(item) as [ConversationId, Seq])),
+    decode: (items) => new Map(items.map((item) => parseNumbers(item) as [ConversationId, Seq])),
   },
   conversationsChanged: {
     letter: 'r',
@@ -46,7 +46,7 @@ const codecs: { readonly [Event in Exclude<BroadcastEvent, 'ephemeral' | 'leases
   membersChanged: {
     letter: 'm',
     encode: (members) => members.map(({ conversationId, accountId }) => `${conversationId}:${accountId}`),
-    decode: memberships,
+    decode: decodeMemberships,
   },
   sessionsEnded: {
     letter: 's',
@@ -73,7 +73,7 @@ function encodeEphemeral(signal: EphemeralEvent): string {
 }
 
 function decodeEphemeral(letter: string, item: string): EphemeralEvent {
-  const [first, second, third] = numbers(item) as [number, number, number];
+  const [first, second, third] = parseNumbers(item) as [number, number, number];
   if (letter === 'p') return { kind: 'presence', accountId: first as AccountId, online: second === 1 };
   const member = { conversationId: first as ConversationId, accountId: second as AccountId };
   return letter === 'y' ? { kind: 'typing', ...member } : { kind: 'read', ...member, seq: third as Seq };
@@ -82,7 +82,7 @@ function decodeEphemeral(letter: string, item: string): EphemeralEvent {
 /** Words that wait to be told to the other nodes; they are told together. */
 export class NotificationBatch {
   /** By letter. Of `messagesCommitted` the newest seq of each conversation. */
-  readonly #items = new Map<string, Set<string>>();
+  readonly #itemsByLetter = new Map<string, Set<string>>();
   readonly #heads = new Map<ConversationId, Seq>();
   #count = 0;
   #leasesChanged = false;
@@ -115,7 +115,7 @@ export class NotificationBatch {
 
   /** `<word>;<word>` for a notification, or `*`. */
   encode(maxBytes: number): string {
-    const notifications = [...this.#items].map(([letter, items]) => `${letter}${[...items].join(',')}`);
+    const notifications = [...this.#itemsByLetter].map(([letter, items]) => `${letter}${[...items].join(',')}`);
     const reliable = notifications.filter((word) => !isEphemeral(word));
     if (this.#heads.size > 0) reliable.unshift(`a${codecs.messagesCommitted.encode(this.#heads).join(',')}`);
     if (this.#leasesChanged) reliable.push('l');
@@ -129,24 +129,24 @@ export class NotificationBatch {
   }
 
   #put(letter: string, items: readonly string[]): void {
-    const set = this.#items.get(letter) ?? new Set();
+    const set = this.#itemsByLetter.get(letter) ?? new Set();
     // Again at the end: of two words about one thing the later one has to be heard last.
     for (const item of items) {
       set.delete(item);
       set.add(item);
     }
-    this.#items.set(letter, set);
+    this.#itemsByLetter.set(letter, set);
     this.#recount();
   }
 
   #recount(): void {
     this.#count = this.#heads.size;
-    for (const items of this.#items.values()) this.#count += items.size;
+    for (const items of this.#itemsByLetter.values()) this.#count += items.size;
   }
 
   #overflow(): void {
     this.resyncNeeded = true;
-    this.#items.clear();
+    this.#itemsByLetter.clear();
     this.#heads.clear();
     this.#leasesChanged = false;
     this.#count = 0;

@@ -56,16 +56,16 @@ function showOperation(context: CommandContext, name: string, json: boolean): vo
     throw new CommandError(exitCodes.usage, `There is no operation ${name}: "klatch api list" lists them`);
   }
   const description = describeOperation(operation);
-  if (json) printJson(context, schemas(operation, description));
-  else print(context, ...lines(operation, description));
+  if (json) printJson(context, describeAsJson(operation, description));
+  else print(context, ...describeAsLines(operation, description));
 }
 
-function schemas({ scope, who }: Operation, description: OperationDescription): object {
+function describeAsJson({ scope, who }: Operation, description: OperationDescription): object {
   const { name, summary, errors, input, output, shapes } = description;
   return { name, summary, who, scope, errors, input, output, $defs: shapes };
 }
 
-function lines(
+function describeAsLines(
   operation: Operation,
   { name, summary, who, errors, input, output, shapes }: OperationDescription,
 ): string[] {
@@ -77,27 +77,27 @@ function lines(
   return [
     `${name}: ${summary}`,
     '',
-    `Who may:  ${words(who)}`,
-    ...wayOf(operation),
+    `Who may:  ${withoutMarkup(who)}`,
+    ...callLines(operation),
     '',
-    ...part('INPUT', input),
+    ...schemaLines('INPUT', input),
     '',
-    ...part('OUTPUT', output),
-    ...Object.entries(shapes).flatMap(([shape, schema]) => ['', ...part(shape.toUpperCase(), schema)]),
+    ...schemaLines('OUTPUT', output),
+    ...Object.entries(shapes).flatMap(([shape, schema]) => ['', ...schemaLines(shape.toUpperCase(), schema)]),
     '',
     ...formatTable(['ERROR', 'STATUS', ''], codes),
   ];
 }
 
 /** How clients call it; nothing for what they may not. */
-function wayOf(operation: Operation): string[] {
+function callLines(operation: Operation): string[] {
   const { name, who } = operation;
   if (who === 'system') return [];
   const live = `"method":"${name}" on ws:// and tcp://`;
   return [`Call:     ${isForHttp(operation) ? `POST /v1/api/${name}, or ` : ''}${live}`];
 }
 
-function part(title: string, schema: JsonSchema): string[] {
+function schemaLines(title: string, schema: JsonSchema): string[] {
   return alternativesOf(schema).flatMap((each, index) => {
     const heading = index === 0 ? title : `OR ${title}`;
     const between = index === 0 ? [] : [''];
@@ -107,20 +107,20 @@ function part(title: string, schema: JsonSchema): string[] {
     if (fields.length === 0) return [...between, heading, 'nothing'];
     const rows = fields.map(({ path, type, required, defaultValue }) => [
       path,
-      noteOf(title, required, defaultValue),
-      words(type),
+      fieldNote(title, required, defaultValue),
+      withoutMarkup(type),
     ]);
     return [...between, ...formatTable([heading, '', ''], rows)];
   });
 }
 
-function noteOf(title: string, required: boolean, defaultValue: string | null): string {
+function fieldNote(title: string, required: boolean, defaultValue: string | null): string {
   if (title !== 'INPUT') return required ? '' : 'or not';
   if (defaultValue !== null) return `else ${defaultValue}`;
   return required ? 'needed' : '';
 }
 
 /** Without the marks of the documents: a terminal shows neither code nor links. */
-function words(text: string): string {
+function withoutMarkup(text: string): string {
   return text.replaceAll('`', '').replace(/<(\w+)>/g, (_, shape: string) => shape.toUpperCase());
 }

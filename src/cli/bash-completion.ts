@@ -4,31 +4,31 @@ import type { Argument, Command, Option } from 'commander';
  * What a word on the command line stands for: `file`, `folder`, `any` for what nobody can guess, or, after a sign, the
  * words that it may be.
  */
-type ValueType = 'file' | 'folder' | 'any' | `=${string}`;
+type CompletionKind = 'file' | 'folder' | 'any' | `=${string}`;
 
 /** What the script knows of a command: its path, and what may follow. */
-interface Offer {
+interface CommandCompletions {
   readonly path: string;
   readonly commands: readonly string[];
   readonly options: readonly string[];
   /** One for each argument. */
-  readonly arguments: readonly ValueType[];
+  readonly arguments: readonly CompletionKind[];
 }
 
 /** Placeholders that stand for a path; a test holds that no option or argument says it in another way. */
-const FILES = /^(?:file|path)$/;
-const FOLDERS = /^(?:dir|folder)$/;
+const FILE_PLACEHOLDERS = /^(?:file|path)$/;
+const FOLDER_PLACEHOLDERS = /^(?:dir|folder)$/;
 
 /** A completion script for bash (4 or newer; no other package is needed), made from what the program offers. */
 export function bashCompletion(program: Command): string {
   const name = program.name();
   const commands = allCommands(program);
-  const offers = commands.flatMap((each) => [offerOf(each), ...helpOffer(each)]);
-  const values = commands.flatMap((each) => valuePatterns(each));
+  const completions = commands.flatMap((each) => [completionsOf(each), ...helpCompletions(each)]);
+  const values = commands.flatMap((each) => optionValueBranches(each));
   return `# bash completion of ${name}: made by \`${name} completion bash\`
 _${name}_offer() {
   case $1 in
-${offers.map(offerCase).join('\n')}
+${completions.map(renderCaseBranch).join('\n')}
     *) commands='' options='' arguments='' ;;
   esac
 }
@@ -39,13 +39,13 @@ ${values.join('\n')}
     *) value='' ;;
   esac
 }
-${walker(name)}
+${completionFunction(name)}
 complete -F _${name} ${name}
 `;
 }
 
 /** The part that is the same for every program: it follows the words up to the cursor, then says what can stand there. */
-function walker(name: string): string {
+function completionFunction(name: string): string {
   return `
 _${name}() {
   local current=\${COMP_WORDS[COMP_CWORD]} path=${name} kind='' closed='' position=0 i word value
@@ -102,20 +102,22 @@ function allCommands(command: Command): Command[] {
   return [command, ...command.commands.flatMap(allCommands)];
 }
 
-function pathTo(command: Command): string {
-  return command.parent === null ? command.name() : `${pathTo(command.parent)} ${command.name()}`;
+function commandPath(command: Command): string {
+  return command.parent === null ? command.name() : `${commandPath(command.parent)} ${command.name()}`;
 }
 
-function optionsOf(command: Command): Option[] {
+function optionsWithGlobals(command: Command): Option[] {
   const help = command.createHelp();
   return [...help.visibleOptions(command), ...help.visibleGlobalOptions(command)];
 }
 
-function offerOf(command: Command): Offer {
+function completionsOf(command: Command): CommandCompletions {
   const visible = command.createHelp().visibleCommands(command);
-  const names = optionsOf(command).flatMap(({ long, short }) => [long, short].filter((flag) => flag !== undefined));
+  const names = optionsWithGlobals(command).flatMap(({ long, short }) =>
+    [long, short].filter((flag) => flag !== undefined),
+  );
   return {
-    path: pathTo(command),
+    path: commandPath(command),
     commands: visible.map((each) => each.name()),
     options: [...new Set(names)],
     arguments: command.registeredArguments.map(argumentKind),
@@ -123,40 +125,40 @@ function offerOf(command: Command): Offer {
 }
 
 /** What follows the word help: the commands that it explains. */
-function helpOffer(command: Command): Offer[] {
+function helpCompletions(command: Command): CommandCompletions[] {
   if (command.commands.length === 0) return [];
   const commands = command.commands.map((each) => each.name());
-  return [{ path: `${pathTo(command)} help`, commands, options: [], arguments: [] }];
+  return [{ path: `${commandPath(command)} help`, commands, options: [], arguments: [] }];
 }
 
-function offerCase({ path, commands, options, arguments: kinds }: Offer): string {
-  const set = [commands.join(' '), options.join(' '), kinds.join(';')].map(quote);
-  return `    ${quote(path)}) commands=${set[0]} options=${set[1]} arguments=${set[2]} ;;`;
+function renderCaseBranch({ path, commands, options, arguments: kinds }: CommandCompletions): string {
+  const set = [commands.join(' '), options.join(' '), kinds.join(';')].map(quoteForShell);
+  return `    ${quoteForShell(path)}) commands=${set[0]} options=${set[1]} arguments=${set[2]} ;;`;
 }
 
-function valuePatterns(command: Command): string[] {
-  return optionsOf(command).flatMap((option) => {
+function optionValueBranches(command: Command): string[] {
+  return optionsWithGlobals(command).flatMap((option) => {
     if (!option.required && !option.optional) return [];
     const flags = [option.long, option.short].filter((flag) => flag !== undefined);
-    const patterns = flags.map((flag) => quote(`${pathTo(command)} ${flag}`)).join(' | ');
-    return [`    ${patterns}) value=${quote(optionKind(option))} ;;`];
+    const patterns = flags.map((flag) => quoteForShell(`${commandPath(command)} ${flag}`)).join(' | ');
+    return [`    ${patterns}) value=${quoteForShell(optionKind(option))} ;;`];
   });
 }
 
-function optionKind(option: Option): ValueType {
-  return kindOf(option.argChoices, /[<[]([^\].>]+)/.exec(option.flags)?.[1] ?? '');
+function optionKind(option: Option): CompletionKind {
+  return completionKindOf(option.argChoices, /[<[]([^\].>]+)/.exec(option.flags)?.[1] ?? '');
 }
 
-function argumentKind(argument: Argument): ValueType {
-  return kindOf(argument.argChoices, argument.name());
+function argumentKind(argument: Argument): CompletionKind {
+  return completionKindOf(argument.argChoices, argument.name());
 }
 
-function kindOf(choices: readonly string[] | undefined, placeholder: string): ValueType {
+function completionKindOf(choices: readonly string[] | undefined, placeholder: string): CompletionKind {
   if (choices !== undefined) return `=${choices.join(' ')}`;
-  if (FILES.test(placeholder)) return 'file';
-  return FOLDERS.test(placeholder) ? 'folder' : 'any';
+  if (FILE_PLACEHOLDERS.test(placeholder)) return 'file';
+  return FOLDER_PLACEHOLDERS.test(placeholder) ? 'folder' : 'any';
 }
 
-function quote(text: string): string {
+function quoteForShell(text: string): string {
   return `'${text.replaceAll("'", `'\\''`)}'`;
 }

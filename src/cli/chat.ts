@@ -17,7 +17,7 @@ export function addChat(program: Command, context: CommandContext): void {
       return context.input;
     },
     output: context.output,
-    errors: context.errors,
+    errorOutput: context.errorOutput,
     withExamples,
     withJson,
     wholeNumber,

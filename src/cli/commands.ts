@@ -7,14 +7,14 @@ type AddCommand = (program: Command, context: CommandContext) => void;
  * The commands in the order of the help, each with the import of its module. A module is loaded when its command runs:
  * all of them together hold nearly the whole program, and evaluating that took six times the start of Node.
  */
-const COMMANDS: Readonly<Record<string, () => Promise<AddCommand>>> = {
+const COMMAND_LOADERS: Readonly<Record<string, () => Promise<AddCommand>>> = {
   serve: async () => (await import('./serve.ts')).addServe,
   setup: async () => (await import('./setup/setup.ts')).addSetup,
   config: async () => (await import('./config.ts')).addConfig,
   migrate: async () => (await import('./data/migrate.ts')).addMigrate,
   backup: async () => (await import('./data/backup.ts')).addBackup,
   restore: async () => (await import('./data/restore.ts')).addRestore,
-  db: async () => (await import('./data/db-upgrade.ts')).addDatabase,
+  db: async () => (await import('./data/db-upgrade.ts')).addDatabaseUpgrade,
   status: async () => (await import('./health/status.ts')).addStatus,
   ready: async () => (await import('./health/ready.ts')).addReady,
   doctor: async () => (await import('./health/doctor.ts')).addDoctor,
@@ -31,11 +31,11 @@ const COMMANDS: Readonly<Record<string, () => Promise<AddCommand>>> = {
 };
 
 /** Names of the commands, in the order of the help. */
-export const COMMAND_NAMES: readonly string[] = Object.keys(COMMANDS);
+export const COMMAND_NAMES: readonly string[] = Object.keys(COMMAND_LOADERS);
 
 /** Loads the modules of these commands and adds the commands to the program. */
 export async function addCommands(program: Command, context: CommandContext, names: readonly string[]): Promise<void> {
-  const adders = await Promise.all(names.map((name) => COMMANDS[name]!()));
+  const adders = await Promise.all(names.map((name) => COMMAND_LOADERS[name]!()));
   for (const add of adders) add(program, context);
 }
 
@@ -49,6 +49,6 @@ export function neededCommands(args: readonly string[]): readonly string[] {
   const first = args[at];
   if (first === undefined || first === '--version') return [];
   // A shell completes the names of all commands, by a script that this one prints.
-  if (first === 'completion' || !Object.hasOwn(COMMANDS, first)) return COMMAND_NAMES;
+  if (first === 'completion' || !Object.hasOwn(COMMAND_LOADERS, first)) return COMMAND_NAMES;
   return [first];
 }

@@ -34,8 +34,8 @@ export function addConfig(program: Command, context: CommandContext): void {
 }
 
 function checkConfig(context: CommandContext, flag: string | undefined, { json }: OutputOptions): void {
-  const file = findConfigFile({ flag, env: context.env, programDir: context.programDir });
-  const { warnings, problems } = check(file, context.env);
+  const file = findConfigFile({ configOption: flag, env: context.env, programDir: context.programDir });
+  const { warnings, problems } = findConfigProblems(file, context.env);
   const ok = problems.length === 0;
   const sentences = problems.map(formatProblem);
   if (json === true) printJson(context, { file, ok, problems: sentences, warnings });
@@ -48,7 +48,7 @@ function checkConfig(context: CommandContext, flag: string | undefined, { json }
 }
 
 /** Everything there is to say about a configuration. */
-function check(
+function findConfigProblems(
   file: string,
   env: CommandContext['env'],
 ): { warnings: readonly string[]; problems: readonly ConfigProblem[] } {
@@ -62,7 +62,7 @@ function check(
 }
 
 function showConfig(context: CommandContext, flag: string | undefined, { json }: OutputOptions): void {
-  const file = findConfigFile({ flag, env: context.env, programDir: context.programDir });
+  const file = findConfigFile({ configOption: flag, env: context.env, programDir: context.programDir });
   const settings = describeConfig(loadConfig(file, { env: context.env }).root);
   if (json === true) printJson(context, { file, settings });
   else context.output.write(formatConfig(settings));

@@ -1,5 +1,5 @@
 import { Command, CommanderError } from 'commander';
-import { NAMING } from '../installation.ts';
+import { RENAME_BACKUP_ARGUMENT } from '../installation.ts';
 import { readVersion } from '../version.ts';
 import { addCommands, COMMAND_NAMES, neededCommands } from './commands.ts';
 import { printError, type CommandContext } from './core/context.ts';
@@ -9,11 +9,11 @@ import { refuseCommand, refuseUnknownCommands } from './core/unknown-command.ts'
 
 /** Runs one command line (without the program's name) and resolves with the exit status; it never rejects. */
 export async function runCommandLine(args: readonly string[], context: CommandContext): Promise<number> {
-  context.output.on('error', endWithoutReader);
+  context.output.on('error', exitOnOutputError);
   try {
-    if (args[0] === NAMING) {
-      const { runNaming } = await import('./data/backup-naming.ts');
-      await runNaming(args, context);
+    if (args[0] === RENAME_BACKUP_ARGUMENT) {
+      const { runRenameChild } = await import('./data/backup-rename.ts');
+      await runRenameChild(args, context);
       return exitCodes.ok;
     }
     const program = await createProgram(context, neededCommands(args));
@@ -31,12 +31,12 @@ export async function runCommandLine(args: readonly string[], context: CommandCo
 }
 
 /** A reader that has seen enough (`klatch config show | head`) is no failure; a disk that is full is one. */
-function endWithoutReader(error: NodeJS.ErrnoException): never {
+function exitOnOutputError(error: NodeJS.ErrnoException): never {
   process.exit(error.code === 'EPIPE' ? exitCodes.ok : exitCodes.outputLost);
 }
 
 /** What the parser says, as everything else is said; and how a text is given that looks like an option ("-5 degrees"). */
-function sentenceOf(text: string): string {
+function formatParserError(text: string): string {
   const hint = /^error: unknown option '-[^-]/.test(text)
     ? '(If it is no option but a text, put -- in front of it.)\n'
     : '';
@@ -59,8 +59,8 @@ export async function createProgram(context: CommandContext, names = COMMAND_NAM
     .configureHelp({ showGlobalOptions: true })
     .configureOutput({
       writeOut: (text) => context.output.write(text),
-      writeErr: (text) => context.errors.write(text),
-      outputError: (text, write) => write(sentenceOf(text)),
+      writeErr: (text) => context.errorOutput.write(text),
+      outputError: (text, write) => write(formatParserError(text)),
     })
     .showHelpAfterError('(klatch --help lists the commands, klatch help COMMAND explains one)')
     .action(async (_, self: Command) => {

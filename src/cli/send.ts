@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { sendMessage } from '../operations/messages/messages.ts';
 import type { CommandContext } from './core/context.ts';
-import { GROUP } from './group/group-argument.ts';
+import { GROUP_ARGUMENT_HELP } from './group/group-argument.ts';
 import { withExamples, withJson } from './core/options.ts';
 import { callAndPrint } from './core/call.ts';
 import { readText } from './core/text-input.ts';
@@ -16,7 +16,7 @@ export function addSend(program: Command, context: CommandContext): void {
   const command = program
     .command('send')
     .description('post a message into a group as one of its members, and print its id')
-    .argument('<group>', GROUP)
+    .argument('<group>', GROUP_ARGUMENT_HELP)
     .argument('[text]', 'the message; "-" or nothing: read from standard input, without its last line break')
     .requiredOption('--as <nick>', 'the member who posts it (required)')
     .option(

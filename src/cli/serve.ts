@@ -8,7 +8,7 @@ import type { Server } from '../server.ts';
 import { printError, type CommandContext } from './core/context.ts';
 import { exitCodes } from './core/exit-codes.ts';
 import { explainFailure } from './core/explain-failure.ts';
-import { applyHeap, type HeapProcess } from './setup/heap.ts';
+import { restartWithHeapLimit, type HeapProcess } from './setup/heap.ts';
 import { configFlag, withExamples } from './core/options.ts';
 import { refuseRoot } from './core/privileges.ts';
 import { StopSignals } from './core/stop-signals.ts';
@@ -27,22 +27,22 @@ export async function serve(context: CommandContext, flag: string | undefined): 
   let log = createLog({ level: 'info', format: 'auto' });
   let server: Server | null = null;
   exitOnCrash(context, { log: () => log, server: () => server });
-  const signals = new StopSignals((signal) => stopAtOnce(context, signal, server));
+  const signals = new StopSignals((signal) => exitOnSecondSignal(context, signal, server));
   try {
-    const file = findConfigFile({ flag, env: context.env, programDir: context.programDir });
+    const file = findConfigFile({ configOption: flag, env: context.env, programDir: context.programDir });
     refuseRoot(file, process.geteuid?.());
     const { config, warnings } = loadConfig(file, { env: context.env });
-    applyHeap(config.heapBytes, thisInstallation(), process as HeapProcess);
+    restartWithHeapLimit(config.heapBytes, thisInstallation(), process as HeapProcess);
     log = createLog(config.log);
     for (const warning of warnings) log.warn('configuration warning', { warning });
     signals.start();
     // Here, so that the other commands start without it: it is two thirds of what there is to load.
     const { Server } = await import('../server.ts');
-    server = new Server(config, log, explainEnding);
-    await run(server, signals, log);
+    server = new Server(config, log, exitReasonOf);
+    await runUntilStopped(server, signals, log);
   } catch (error) {
     // On a terminal the sentence that follows on standard error stands right below: once is enough.
-    const seenTwice = process.stdout.isTTY && context.errors.isTTY;
+    const seenTwice = process.stdout.isTTY && context.errorOutput.isTTY;
     const { exitCode, text } = explainFailure(error);
     const cause = exitCode === exitCodes.internal ? { error } : { reason: text };
     if (!seenTwice) log.error('cannot run', { exitCode, ...cause });
@@ -52,24 +52,24 @@ export async function serve(context: CommandContext, flag: string | undefined): 
   }
 }
 
-async function run(server: Server, signals: StopSignals, log: Log): Promise<void> {
+async function runUntilStopped(server: Server, signals: StopSignals, log: Log): Promise<void> {
   const starting = server.start();
-  const early = await Promise.race([starting.then(() => null), signals.asked]);
-  const end = early ?? (await Promise.race([signals.asked, server.failure]));
+  const early = await Promise.race([starting.then(() => null), signals.firstSignal]);
+  const end = early ?? (await Promise.race([signals.firstSignal, server.failure]));
   log.info('stopping', end instanceof Error ? { reason: end.message } : { signal: end });
   await server.stop(end instanceof Error ? null : end);
   log.info('stopped');
   if (end instanceof Error) throw end;
 }
 
-function explainEnding(error: unknown): { reason: string; exitCode: number } {
+function exitReasonOf(error: unknown): { reason: string; exitCode: number } {
   const { exitCode, text } = explainFailure(error);
   return { exitCode, reason: text };
 }
 
-function stopAtOnce(context: CommandContext, signal: NodeJS.Signals, server: Server | null): never {
+function exitOnSecondSignal(context: CommandContext, signal: NodeJS.Signals, server: Server | null): never {
   const exitCode = 128 + constants.signals[signal];
-  server?.abandon({ reason: `stopped at once by a second ${signal}`, exitCode });
+  server?.recordExitReason({ reason: `stopped at once by a second ${signal}`, exitCode });
   printError(
     context,
     `klatch: stopped at once by a second ${signal}; the next start goes on from what the database has`,
@@ -82,7 +82,7 @@ function exitOnCrash(context: CommandContext, run: { log: () => Log; server: () 
   const crash = (error: unknown): void => {
     try {
       run.log().error('crashed', { error });
-      run.server()?.abandon(explainEnding(error));
+      run.server()?.recordExitReason(exitReasonOf(error));
       printError(context, `klatch: ${explainFailure(error).text}`);
     } finally {
       process.exit(exitCodes.internal);

@@ -2,11 +2,11 @@ import { Option, type Command } from 'commander';
 import { installationRoleSchema } from '../operations/core/schemas.ts';
 import { createUser, listUsers } from '../operations/accounts/users.ts';
 import type { CommandContext } from './core/context.ts';
-import { GROUP } from './group/group-argument.ts';
+import { GROUP_ARGUMENT_HELP } from './group/group-argument.ts';
 import { formatFields, formatTable } from '../../client/terminal/table.ts';
 import { withExamples, withJson, withLimit } from './core/options.ts';
-import { callAndPrint, moreLines } from './core/call.ts';
-import { addAdmission } from './user-admission.ts';
+import { callAndPrint, nextPageHint } from './core/call.ts';
+import { addUserChangeCommands } from './user-change-commands.ts';
 
 type UserList = Awaited<ReturnType<(typeof listUsers)['run']>>;
 
@@ -29,7 +29,7 @@ export function addUser(program: Command, context: CommandContext): void {
   withExamples(user, ['klatch user create alice --name "Alice Example"', 'klatch user list']);
   addCreate(user, context);
   addList(user, context);
-  addAdmission(user, context);
+  addUserChangeCommands(user, context);
 }
 
 function addCreate(user: Command, context: CommandContext): void {
@@ -53,7 +53,7 @@ function addList(user: Command, context: CommandContext): void {
   const command = user
     .command('list')
     .description('list the accounts of people and bots by nick, or the members of a group')
-    .option('--group <group>', `the members of this group only: ${GROUP}`)
+    .option('--group <group>', `the members of this group only: ${GROUP_ARGUMENT_HELP}`)
     .addOption(new Option('--role <role>', 'only accounts with this role').choices(installationRoleSchema.options))
     .option('--after <nick>', 'begin after this nick')
     .action(({ after = '', limit, role, group, json }: ListOptions, self: Command) => {
@@ -73,5 +73,5 @@ function listLines({ users, next }: UserList, isOfGroup: boolean): string[] {
     const status = deactivated ? 'deactivated' : 'active';
     return [id, nick, role, status, isOfGroup ? (group_role ?? '-') : groups, name];
   });
-  return [...formatTable(['ID', 'NICK', 'ROLE', 'ACCOUNT', last, 'NAME'], rows), ...moreLines(next)];
+  return [...formatTable(['ID', 'NICK', 'ROLE', 'ACCOUNT', last, 'NAME'], rows), ...nextPageHint(next)];
 }

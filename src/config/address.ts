@@ -22,22 +22,22 @@ function isHost(host: string): boolean {
 }
 
 /** The parts of `scheme://host:port/path`. */
-interface Address {
+interface UrlParts {
   readonly scheme: string;
   readonly port: string | null;
   readonly path: string;
 }
 
-const ADDRESS = /^([a-z][a-z0-9+.-]*):\/\/(\[[^\]]*\]|[^:/?#@[\]\\]*)(?::(\d*))?(\/[^?#\\]*)?$/i;
+const URL_PATTERN = /^([a-z][a-z0-9+.-]*):\/\/(\[[^\]]*\]|[^:/?#@[\]\\]*)(?::(\d*))?(\/[^?#\\]*)?$/i;
 
 /** Takes an address apart, or says what is wrong with it. Stricter than URL parsers, which mend a lot silently. */
-function parseAddress(text: string): Address | string {
+function parseUrlParts(text: string): UrlParts | string {
   if (/[\s\p{Cc}]/u.test(text)) return 'it holds white space';
   const authority = /^[a-z][a-z0-9+.-]*:\/\/([^/?#]*)/i.exec(text)?.[1];
   if (authority === undefined) return 'it does not begin with a scheme and "://"';
   if (authority.includes('@')) return 'a user name or password does not belong in it';
   if (/[?#]/.test(text)) return 'a query or fragment does not belong in it';
-  const [, scheme, host, port, path = ''] = ADDRESS.exec(text) ?? [];
+  const [, scheme, host, port, path = ''] = URL_PATTERN.exec(text) ?? [];
   if (scheme === undefined || host === undefined) return 'the host cannot be read';
   const isBracketed = host.startsWith('[');
   if (!(isBracketed ? isIPv6(host.slice(1, -1)) && !host.includes('%') : isHost(host)))
@@ -49,14 +49,14 @@ function parseAddress(text: string): Address | string {
 }
 
 /** Judges one address of the named schemes; `finish` turns it into the value or into a refusal. */
-function judgeAddress(
+function validateUrlValue(
   value: Value,
   schemes: readonly string[],
-  finish: (text: string, address: Address) => ScalarResult<string>,
+  finish: (text: string, address: UrlParts) => ScalarResult<string>,
 ): ScalarResult<string> {
   if (value.kind !== 'string') return {};
-  const address = parseAddress(value.text);
-  if (typeof address === 'string') return { because: address };
+  const address = parseUrlParts(value.text);
+  if (typeof address === 'string') return { refusalReason: address };
   return schemes.includes(address.scheme) ? finish(value.text, address) : {};
 }
 
@@ -64,7 +64,7 @@ function judgeAddress(
  * An absolute http(s) address without query and fragment; it comes out normalised, without a trailing slash. Only one
  * that is public anyway is `quotable`: others may hold a token in their path.
  */
-export function httpAddress(
+export function absoluteHttpUrl(
   expected: string,
   {
     schemes = ['http', 'https'],
@@ -72,33 +72,35 @@ export function httpAddress(
   }: { readonly schemes?: readonly string[]; readonly quotable?: boolean } = {},
 ): ValueType<string> {
   const judge = (value: Value): ScalarResult<string> =>
-    judgeAddress(value, schemes, (text) => {
+    validateUrlValue(value, schemes, (text) => {
       const url = URL.parse(text);
-      return url === null ? { because: 'the host cannot be read' } : { value: url.href.replace(/\/+$/, '') };
+      return url === null ? { refusalReason: 'the host cannot be read' } : { value: url.href.replace(/\/+$/, '') };
     });
   return scalar(expected, judge, { quotable });
 }
 
 /** An address that clients connect to: WebSocket, or JSON lines over TCP, which has no default port and no path. */
-export function endpoint(): ValueType<string> {
+export function publicEndpointUrl(): ValueType<string> {
   const expected = 'an address that begins with ws://, wss://, tcp:// or tls://';
   const judge = (value: Value): ScalarResult<string> =>
-    judgeAddress(value, ['ws', 'wss', 'tcp', 'tls'], (text, { scheme, port, path }) => {
+    validateUrlValue(value, ['ws', 'wss', 'tcp', 'tls'], (text, { scheme, port, path }) => {
       if (scheme === 'ws' || scheme === 'wss') return { value: text };
-      if (port === null) return { because: `${scheme}:// needs a port` };
-      return path === '' || path === '/' ? { value: text.replace(/\/$/, '') } : { because: `${scheme}:// has no path` };
+      if (port === null) return { refusalReason: `${scheme}:// needs a port` };
+      return path === '' || path === '/'
+        ? { value: text.replace(/\/$/, '') }
+        : { refusalReason: `${scheme}:// has no path` };
     });
   return scalar(expected, judge, { quotable: true });
 }
 
 /** A browser origin, or `*` for any. */
-export function origin(): ValueType<string> {
+export function browserOrigin(): ValueType<string> {
   const judge = (value: Value): ScalarResult<string> => {
     if (value.kind === 'string' && value.text === '*') return { value: '*' };
-    return judgeAddress(value, ['http', 'https'], (text, { path }) => {
-      if (path !== '' && path !== '/') return { because: 'an origin has no path' };
+    return validateUrlValue(value, ['http', 'https'], (text, { path }) => {
+      if (path !== '' && path !== '/') return { refusalReason: 'an origin has no path' };
       const url = URL.parse(text);
-      return url === null ? { because: 'the host cannot be read' } : { value: url.origin };
+      return url === null ? { refusalReason: 'the host cannot be read' } : { value: url.origin };
     });
   };
   return scalar('an origin such as "https://chat.example.org", or "*"', judge, { quotable: true });
@@ -106,39 +108,45 @@ export function origin(): ValueType<string> {
 
 /** A host to listen on. */
 export function listenHost(): ValueType<string> {
-  return hostKind('an address or host name to listen on', { allowFolder: false, quotable: true });
+  return hostValueType('an address or host name to listen on', { allowSocketFolder: false, quotable: true });
 }
 
-/** A host to connect to; `allowFolder`: also the folder of a Unix socket. People put whole addresses with passwords here. */
-export function host(expected: string, { allowFolder }: { readonly allowFolder: boolean }): ValueType<string> {
-  return hostKind(expected, { allowFolder, quotable: false });
+/** A host to connect to; `allowSocketFolder`: also the folder of a Unix socket. People put whole addresses with passwords here. */
+export function connectHost(
+  expected: string,
+  { allowSocketFolder }: { readonly allowSocketFolder: boolean },
+): ValueType<string> {
+  return hostValueType(expected, { allowSocketFolder, quotable: false });
 }
 
-function hostKind(expected: string, options: { allowFolder: boolean; quotable: boolean }): ValueType<string> {
+function hostValueType(
+  expected: string,
+  options: { allowSocketFolder: boolean; quotable: boolean },
+): ValueType<string> {
   const judge = (value: Value): ScalarResult<string> => {
     if (value.kind !== 'string') return {};
     const { text } = value;
-    if (options.allowFolder && text.startsWith('/')) return text.includes('\0') ? {} : { value: text };
+    if (options.allowSocketFolder && text.startsWith('/')) return text.includes('\0') ? {} : { value: text };
     if (isHost(text)) return { value: text };
     if (options.quotable) return {};
-    if (text.includes('://')) return { because: 'it is a whole address, and only its host belongs here' };
-    return text.includes(':') ? { because: 'the port has a key of its own' } : {};
+    if (text.includes('://')) return { refusalReason: 'it is a whole address, and only its host belongs here' };
+    return text.includes(':') ? { refusalReason: 'the port has a key of its own' } : {};
   };
   return scalar(expected, judge, { quotable: options.quotable });
 }
 
 /** Whether a text is one address or a CIDR range. */
-function isRange(text: string): boolean {
+function isAddressOrCidr(text: string): boolean {
   const [address = '', prefix, rest] = text.split('/');
   if (rest !== undefined || address.includes('%') || isIP(address) === 0) return false;
   return prefix === undefined || (/^\d{1,3}$/.test(prefix) && Number(prefix) <= (isIPv4(address) ? 32 : 128));
 }
 
-const WORDS = ['loopback', 'private'] as const;
+const RANGE_KEYWORDS = ['loopback', 'private'] as const;
 
 /** A word that is nearly one of the known ones would else be taken for a host name, and do nothing. */
-function misspelt(text: string): string | null {
-  const near = WORDS.find((word) => editDistance(word, text) <= 2);
+function suggestRangeKeyword(text: string): string | null {
+  const near = RANGE_KEYWORDS.find((word) => editDistance(word, text) <= 2);
   return near === undefined ? null : `did you mean "${near}"?`;
 }
 
@@ -148,20 +156,20 @@ export function allowedTarget(): ValueType<string> {
   const judge = (value: Value): ScalarResult<string> => {
     if (value.kind !== 'string') return {};
     const entry = value.text.trim().toLowerCase();
-    if (WORDS.some((word) => word === entry) || isRange(entry)) return { value: entry };
-    const suggestion = misspelt(entry);
-    if (suggestion !== null) return { because: suggestion };
+    if (RANGE_KEYWORDS.some((word) => word === entry) || isAddressOrCidr(entry)) return { value: entry };
+    const suggestion = suggestRangeKeyword(entry);
+    if (suggestion !== null) return { refusalReason: suggestion };
     return isHost(entry.replace(/^\*\./, '')) && isIP(entry.replace(/^\*\./, '')) === 0 ? { value: entry } : {};
   };
   return scalar(expected, judge, { quotable: true });
 }
 
 /** A proxy whose `X-Forwarded-For` is believed. */
-export function proxy(): ValueType<string> {
+export function trustedProxy(): ValueType<string> {
   const judge = (value: Value): ScalarResult<string> => {
     if (value.kind !== 'string') return {};
     const entry = value.text.trim().toLowerCase();
-    return WORDS.some((word) => word === entry) || isRange(entry) ? { value: entry } : {};
+    return RANGE_KEYWORDS.some((word) => word === entry) || isAddressOrCidr(entry) ? { value: entry } : {};
   };
   return scalar('a CIDR range, an address, "loopback" or "private"', judge, { quotable: true });
 }

@@ -84,9 +84,9 @@ function buildLive(settings: Settings): LiveConfig {
     authTimeoutMs: settings['live.auth-timeout'],
     heartbeatMs: settings['live.heartbeat'],
     sendQueueBytes: settings['live.send-queue-size'],
-    connections: settings['live.connections'],
-    connectionsPerUser: settings['live.connections-per-user'],
-    unauthenticatedConnections: settings['live.unauthenticated-connections'],
+    maxConnections: settings['live.connections'],
+    maxConnectionsPerUser: settings['live.connections-per-user'],
+    maxUnauthenticatedConnections: settings['live.unauthenticated-connections'],
     origins: settings['live.origins'],
   };
 }
@@ -110,9 +110,9 @@ function buildPush(settings: Settings): PushConfig {
   return {
     content: settings['push.content'],
     debounceMs: settings['push.debounce'],
-    inFlight: settings['push.in-flight'],
+    maxInFlightPerVendor: settings['push.in-flight'],
     timeoutMs: settings['push.timeout'],
-    retryMs: settings['push.retry'],
+    retryDelaysMs: settings['push.retry'],
     ttlMs: settings['push.ttl'],
   };
 }
@@ -192,11 +192,11 @@ function buildPostgresql(settings: Settings): PostgresqlConfig {
     db: settings['services.postgresql.db'],
     user: settings['services.postgresql.user'],
     password: settings['services.postgresql.password'],
-    unsafe: settings['services.postgresql.unsafe'],
-    poolSize: settings['services.postgresql.pool-size'],
+    allowFsyncOff: settings['services.postgresql.unsafe'],
+    generalPoolSize: settings['services.postgresql.pool-size'],
     poolQueue: settings['services.postgresql.pool-queue'],
     connectTimeoutMs: settings['services.postgresql.connect-timeout'],
-    queryTimeoutMs: settings['services.postgresql.query-timeout'],
+    databaseCallTimeoutMs: settings['services.postgresql.query-timeout'],
     flushTimeoutMs: settings['services.postgresql.flush-timeout'],
     lockTimeoutMs: settings['services.postgresql.lock-timeout'],
   };
@@ -214,13 +214,13 @@ function buildLimits(settings: Settings): LimitsConfig {
     tokenBurst: settings['limits.token-burst'],
     tokenQueueTimeoutMs: settings['limits.token-queue-timeout'],
     unknownTokenTtlMs: settings['limits.unknown-token-ttl'],
-    unknownTokenCache: settings['limits.unknown-token-cache'],
-    unknownTokenRate: settings['limits.unknown-token-rate'],
-    parseTimeMs: settings['limits.parse-time'],
+    unknownTokenCacheSize: settings['limits.unknown-token-cache'],
+    unknownTokenRatePerSource: settings['limits.unknown-token-rate'],
+    sourceParseMsPerSecond: settings['limits.parse-time'],
     hooksPerGroup: settings['limits.hooks-per-group'],
     hookRegistrationsPerMinute: settings['limits.hook-registrations-per-minute'],
     hookChangesPerMinute: settings['limits.hook-changes-per-minute'],
-    hops: settings['limits.hops'],
+    hopLimit: settings['limits.hops'],
     sessionRate: settings['limits.session-rate'],
     sessionBurst: settings['limits.session-burst'],
     sessionsPerUser: settings['limits.sessions-per-user'],
@@ -236,15 +236,15 @@ function buildLimits(settings: Settings): LimitsConfig {
     concurrentUploadsPerUser: settings['limits.concurrent-uploads-per-user'],
     attachmentsPerMessage: settings['limits.attachments-per-message'],
     codesPerHour: settings['limits.codes-per-hour'],
-    codesPerIp: settings['limits.codes-per-ip'],
-    codesPerAddress: settings['limits.codes-per-address'],
+    codesPerIpPerHour: settings['limits.codes-per-ip'],
+    codesPerAddressPerDay: settings['limits.codes-per-address'],
   };
 }
 
 function buildDelivery(settings: Settings): DeliveryConfig {
   return {
     allow: settings['delivery.allow'],
-    inFlight: settings['delivery.in-flight'],
+    maxInFlight: settings['delivery.in-flight'],
     perHost: settings['delivery.per-host'],
     connectTimeoutMs: settings['delivery.connect-timeout'],
     headersTimeoutMs: settings['delivery.headers-timeout'],
@@ -254,7 +254,7 @@ function buildDelivery(settings: Settings): DeliveryConfig {
     dnsCacheTtlMs: settings['delivery.dns-cache-ttl'],
     dnsNegativeTtlMs: settings['delivery.dns-negative-ttl'],
     dnsConcurrency: settings['delivery.dns-concurrency'],
-    retryMs: settings['delivery.retry'],
+    retryDelaysMs: settings['delivery.retry'],
     retryAfterMaxMs: settings['delivery.retry-after-max'],
     parkAfterMs: settings['delivery.park-after'],
   };

@@ -1,4 +1,4 @@
-import type { ActivationProvider } from '../model/proof-address.ts';
+import type { ActivationProviderName } from '../model/proof-address.ts';
 import type { Transport } from '../model/transport.ts';
 
 /**
@@ -28,7 +28,7 @@ export interface Config {
   /** Where codes are sent by mail; null: nowhere. */
   readonly smtp: SmtpConfig | null;
   /** Which provider proves an address, in this order; one that is not set up is passed over. */
-  readonly activationProviders: readonly ActivationProvider[];
+  readonly activationProviders: readonly ActivationProviderName[];
   /** Public address that invite links begin with, without a trailing slash. */
   readonly inviteBaseUri: string;
   readonly push: PushConfig;
@@ -65,10 +65,10 @@ export interface LiveConfig {
   readonly heartbeatMs: number;
   /** What may wait to be sent on one connection before it is closed. */
   readonly sendQueueBytes: number;
-  readonly connections: number;
-  readonly connectionsPerUser: number;
+  readonly maxConnections: number;
+  readonly maxConnectionsPerUser: number;
   /** Connections that have not authenticated. */
-  readonly unauthenticatedConnections: number;
+  readonly maxUnauthenticatedConnections: number;
   /** Origins of browsers beside the one of `http.base-uri`; `["*"]`: any. */
   readonly origins: readonly string[];
 }
@@ -93,11 +93,11 @@ export interface PushConfig {
   /** How long messages are gathered before a push about them. */
   readonly debounceMs: number;
   /** Pushes under way to one vendor. */
-  readonly inFlight: number;
+  readonly maxInFlightPerVendor: number;
   /** The longest that a vendor may take for an answer. */
   readonly timeoutMs: number;
   /** Waits before each repeat; the last one repeats until it is given up. */
-  readonly retryMs: readonly number[];
+  readonly retryDelaysMs: readonly number[];
   readonly ttlMs: number;
 }
 
@@ -191,14 +191,14 @@ export interface PostgresqlConfig {
   readonly user: string;
   readonly password: string;
   /** True: a database that runs with `fsync = off` is accepted. */
-  readonly unsafe: boolean;
+  readonly allowFsyncOff: boolean;
   /** Connections of the general pool; intake, settling and listening have their own. */
-  readonly poolSize: number;
+  readonly generalPoolSize: number;
   /** Calls that may wait for a connection of one pool; one more is refused. */
   readonly poolQueue: number;
   readonly connectTimeoutMs: number;
   /** A query that has not answered by then loses its connection. */
-  readonly queryTimeoutMs: number;
+  readonly databaseCallTimeoutMs: number;
   /** The same for one flush of posted messages. */
   readonly flushTimeoutMs: number;
   readonly lockTimeoutMs: number;
@@ -223,16 +223,16 @@ export interface LimitsConfig {
   readonly tokenBurst: number;
   readonly tokenQueueTimeoutMs: number;
   readonly unknownTokenTtlMs: number;
-  readonly unknownTokenCache: number;
+  readonly unknownTokenCacheSize: number;
   /** Answers about unknown tokens per second and source address before they are slowed. */
-  readonly unknownTokenRate: number;
+  readonly unknownTokenRatePerSource: number;
   /** How long the event loop may parse and check what one source sends, within any second. */
-  readonly parseTimeMs: number;
+  readonly sourceParseMsPerSecond: number;
   readonly hooksPerGroup: number;
   readonly hookRegistrationsPerMinute: number;
   readonly hookChangesPerMinute: number;
   /** Highest `klatch-hops` a post may carry plus one: at this number it is refused. */
-  readonly hops: number;
+  readonly hopLimit: number;
   /** Requests of one session per second, and the burst above it. */
   readonly sessionRate: number;
   readonly sessionBurst: number;
@@ -253,14 +253,14 @@ export interface LimitsConfig {
   readonly attachmentsPerMessage: number;
   /** Activation codes: of the whole installation an hour, to one source address an hour, to one address a day. */
   readonly codesPerHour: number;
-  readonly codesPerIp: number;
-  readonly codesPerAddress: number;
+  readonly codesPerIpPerHour: number;
+  readonly codesPerAddressPerDay: number;
 }
 
 export interface DeliveryConfig {
   /** What the address policy lets through beyond public addresses: CIDR, `loopback`, `private`, host globs. */
   readonly allow: readonly string[];
-  readonly inFlight: number;
+  readonly maxInFlight: number;
   readonly perHost: number;
   readonly connectTimeoutMs: number;
   readonly headersTimeoutMs: number;
@@ -271,7 +271,7 @@ export interface DeliveryConfig {
   readonly dnsNegativeTtlMs: number;
   readonly dnsConcurrency: number;
   /** Waits before each repeat; the last one repeats for ever. */
-  readonly retryMs: readonly number[];
+  readonly retryDelaysMs: readonly number[];
   /** Longest `Retry-After` that is honoured. */
   readonly retryAfterMaxMs: number;
   /** Failing this long reads as `parked`. */

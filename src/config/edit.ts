@@ -14,10 +14,10 @@ export interface ConfigText {
 /** Whether a key still waits for its answer: `open` may be written, `answered` never. */
 type KeyState = 'open' | 'answered';
 
-const ADDED = '# Added by klatch setup.';
+const ADDED_BY_SETUP_COMMENT = '# Added by klatch setup.';
 
 /** HOCON text of a value: JSON, with the characters escaped that editors and terminals do not show. */
-export function quote(value: string | number | boolean): string {
+export function toHoconLiteral(value: string | number | boolean): string {
   return JSON.stringify(value).replace(/[\u007f-\u009f\u2028\u2029\ufeff]/g, (character) => {
     return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
   });
@@ -31,12 +31,14 @@ export function quote(value: string | number | boolean): string {
 export function keyState(source: ConfigText, key: string): KeyState {
   const value = currentValue(source, key);
   if (value !== null) return isUnanswered(value) ? 'open' : 'answered';
-  return valueAt(parse(source, { optional: true }), key.split('.')) === null ? 'open' : 'answered';
+  return valueAt(parseWithStandInEnv(source, { withOptionalVariables: true }), key.split('.')) === null
+    ? 'open'
+    : 'answered';
 }
 
 /** The value of a key in the text, or null; optional variables of the environment count as not set. */
 export function currentValue(source: ConfigText, key: string): Value | null {
-  const value = valueAt(parse(source, { optional: false }), key.split('.'));
+  const value = valueAt(parseWithStandInEnv(source, { withOptionalVariables: false }), key.split('.'));
   return value?.kind === 'null' ? null : value;
 }
 
@@ -46,12 +48,12 @@ export function currentValue(source: ConfigText, key: string): Value | null {
  * Throws Error where no way does.
  */
 export function setKey(source: ConfigText, key: string, literal: string): ConfigText {
-  const ways = [replacePlaceholder, uncomment, append, appendInsideBraces];
+  const ways = [replacePlaceholder, replaceCommentedKey, appendKey, appendInsideBraces];
   for (const way of ways) {
     const text = way(source, key, literal);
     if (text === null) continue;
     const result = { ...source, text };
-    if (changesOnly(source, result, key, literal)) return result;
+    if (changesOnlyKey(source, result, key, literal)) return result;
   }
   throw new Error(`${source.file}: ${key} cannot be written into this file; please add it by hand.`);
 }
@@ -69,7 +71,7 @@ function replacePlaceholder(source: ConfigText, key: string, literal: string): s
   return lines.join('\n');
 }
 
-function uncomment({ text }: ConfigText, key: string, literal: string): string | null {
+function replaceCommentedKey({ text }: ConfigText, key: string, literal: string): string | null {
   const index = scanLines(text).findIndex(({ kind, path }) => kind === 'commented-key' && path === key);
   if (index < 0) return null;
   const { indent, name, text: old } = scanLines(text)[index]!;
@@ -81,28 +83,30 @@ function uncomment({ text }: ConfigText, key: string, literal: string): string |
   return lines.join('\n');
 }
 
-function addition(text: string, key: string, literal: string): string {
-  return `${text.includes(ADDED) ? '' : `\n${ADDED}\n`}${key} = ${literal}\n`;
+function renderAddedKey(text: string, key: string, literal: string): string {
+  return `${text.includes(ADDED_BY_SETUP_COMMENT) ? '' : `\n${ADDED_BY_SETUP_COMMENT}\n`}${key} = ${literal}\n`;
 }
 
-function append({ text }: ConfigText, key: string, literal: string): string {
-  return `${text}${text === '' || text.endsWith('\n') ? '' : '\n'}${addition(text, key, literal)}`;
+function appendKey({ text }: ConfigText, key: string, literal: string): string {
+  return `${text}${text === '' || text.endsWith('\n') ? '' : '\n'}${renderAddedKey(text, key, literal)}`;
 }
 
 function appendInsideBraces({ text }: ConfigText, key: string, literal: string): string | null {
   const close = text.lastIndexOf('}');
   if (close < 0) return null;
   const before = text.slice(0, close);
-  return `${before}${before.endsWith('\n') ? '' : '\n'}${addition(text, key, literal)}${text.slice(close)}`;
+  return `${before}${before.endsWith('\n') ? '' : '\n'}${renderAddedKey(text, key, literal)}${text.slice(close)}`;
 }
 
 /** Whether the key has the value now and every other value is what it was. */
-function changesOnly(before: ConfigText, after: ConfigText, key: string, literal: string): boolean {
-  const wanted = flatten(parse({ file: after.file, text: `${key} = ${literal}` }, { optional: false }));
-  const old = flatten(parse(before, { optional: true }));
+function changesOnlyKey(before: ConfigText, after: ConfigText, key: string, literal: string): boolean {
+  const wanted = scalarsByPath(
+    parseWithStandInEnv({ file: after.file, text: `${key} = ${literal}` }, { withOptionalVariables: false }),
+  );
+  const old = scalarsByPath(parseWithStandInEnv(before, { withOptionalVariables: true }));
   let now: Map<string, string>;
   try {
-    now = flatten(parse(after, { optional: true }));
+    now = scalarsByPath(parseWithStandInEnv(after, { withOptionalVariables: true }));
   } catch (error) {
     // The text does not parse any more: this way of writing does not fit the file.
     if (error instanceof ConfigError) return false;
@@ -115,15 +119,15 @@ function changesOnly(before: ConfigText, after: ConfigText, key: string, literal
 }
 
 /** Every scalar by its path, with its type. */
-function flatten(value: Value, path = ''): Map<string, string> {
+function scalarsByPath(value: Value, path = ''): Map<string, string> {
   if (value.kind === 'object') {
     const entries = [...value.entries].map(([name, each]) => [
-      ...flatten(each, path === '' ? name : `${path}.${name}`),
+      ...scalarsByPath(each, path === '' ? name : `${path}.${name}`),
     ]);
     return new Map(entries.flat());
   }
   if (value.kind === 'array') {
-    const items = value.items.map((each, index) => [...flatten(each, `${path}[${index}]`)]);
+    const items = value.items.map((each, index) => [...scalarsByPath(each, `${path}[${index}]`)]);
     return new Map([[path, `list of ${items.length}`], ...items.flat()]);
   }
   if (value.kind === 'null') return new Map([[path, 'null']]);
@@ -132,21 +136,26 @@ function flatten(value: Value, path = ''): Map<string, string> {
 
 /** An empty list is an answer; one with a placeholder beside real values is one too, to be mended by hand. */
 function isUnanswered(value: Value): boolean {
-  const all = leaves(value);
+  const all = leafValues(value);
   return all.length > 0 && all.every(isPlaceholder);
 }
 
-function leaves(value: Value): Value[] {
-  if (value.kind === 'array') return value.items.flatMap(leaves);
-  return value.kind === 'object' ? [...value.entries.values()].flatMap(leaves) : [value];
+function leafValues(value: Value): Value[] {
+  if (value.kind === 'array') return value.items.flatMap(leafValues);
+  return value.kind === 'object' ? [...value.entries.values()].flatMap(leafValues) : [value];
 }
 
 /**
  * Reads the text alone, without reference.conf. Variables of the environment get a stand-in, since the set-up runs in
  * another environment than the server: those that must be there always, the optional ones (`${?NAME}`) if asked for.
  */
-function parse({ file, text }: ConfigText, { optional }: { readonly optional: boolean }): ObjectValue {
-  const names = [...text.matchAll(/\$\{(\??)\s*([^}\s]+)\s*\}/g)].filter(([, mark]) => optional || mark === '');
+function parseWithStandInEnv(
+  { file, text }: ConfigText,
+  { withOptionalVariables }: { readonly withOptionalVariables: boolean },
+): ObjectValue {
+  const names = [...text.matchAll(/\$\{(\??)\s*([^}\s]+)\s*\}/g)].filter(
+    ([, mark]) => withOptionalVariables || mark === '',
+  );
   const env = Object.fromEntries(names.map(([, , name]) => [name!, 'from the environment']));
   return readTree([{ name: file, text: withAbsoluteIncludes(text, dirname(file)) }], env);
 }

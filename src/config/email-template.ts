@@ -10,8 +10,8 @@ export interface EmailTemplate {
 type TemplateValues = Readonly<Record<'code' | 'project' | 'hours', string>>;
 
 const MAX_BYTES = 64 * 1024;
-const MAX_SUBJECT = 200;
-const WORDS: readonly string[] = ['code', 'project', 'hours'];
+const MAX_SUBJECT_LENGTH = 200;
+const PLACEHOLDER_NAMES: readonly string[] = ['code', 'project', 'hours'];
 const PLACEHOLDER = /\{([A-Za-z_-]+)\}/g;
 
 /** The letter of installations that have none of their own. */
@@ -30,7 +30,7 @@ export const DEFAULT_EMAIL_TEMPLATE: EmailTemplate = {
 /** The letter in a file, or a sentence that names the file, the line and what is wrong there. */
 export function readEmailTemplate(path: string): EmailTemplate | string {
   const text = readText(path);
-  return typeof text === 'string' ? text : parseLetter(path, text.content);
+  return typeof text === 'string' ? text : parseEmailTemplate(path, text.content);
 }
 
 /** The same with the values put in, each once: a value that looks like a placeholder stays as it is. */
@@ -54,16 +54,16 @@ function readText(path: string): { content: string } | string {
   }
 }
 
-function parseLetter(path: string, content: string): EmailTemplate | string {
+function parseEmailTemplate(path: string, content: string): EmailTemplate | string {
   const lines = content.replace(/\r\n?/g, '\n').split('\n');
   const at = (line: number, sentence: string): string => `${path}, line ${line}: ${sentence}`;
   const [subject = '', empty = '', ...text] = lines;
   if (subject.trim() === '') return at(1, 'the subject stands here, and it is empty');
-  if (subject.length > MAX_SUBJECT) return at(1, `the subject has more than ${MAX_SUBJECT} characters`);
+  if (subject.length > MAX_SUBJECT_LENGTH) return at(1, `the subject has more than ${MAX_SUBJECT_LENGTH} characters`);
   if (empty.trim() !== '') return at(2, 'an empty line has to stand between the subject and the text');
   for (const [index, line] of lines.entries()) {
     if (/[^\P{Cc}\t]/u.test(line)) return at(index + 1, 'it holds a control character');
-    const wrong = [...line.matchAll(PLACEHOLDER)].find(([, word]) => !WORDS.includes(word!));
+    const wrong = [...line.matchAll(PLACEHOLDER)].find(([, word]) => !PLACEHOLDER_NAMES.includes(word!));
     if (wrong !== undefined) return at(index + 1, `${wrong[0]} is none of {code}, {project} and {hours}`);
   }
   if (!lines.some((line) => line.includes('{code}')))

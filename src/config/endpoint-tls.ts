@@ -2,13 +2,13 @@ import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { createSecureContext } from 'node:tls';
 import type { EndpointConfig } from './config.ts';
-import { keyFileName } from './key-file-name.ts';
+import { keyPathForMessage } from './key-path-for-message.ts';
 import { ConfigError } from './problem.ts';
 
 /** What a listener with TLS needs, and what its certificate is known by. */
 export interface EndpointTls {
   /** In PEM; the certificate with those between it and its root, if the file has them. */
-  readonly files: { readonly cert: string; readonly key: string };
+  readonly pem: { readonly cert: string; readonly key: string };
   /** SHA-256 of the certificate, in hexadecimal digits with colons. */
   readonly fingerprint: string;
 }
@@ -23,10 +23,10 @@ interface EndpointTlsProblem {
 export function readEndpointTls(endpoints: readonly EndpointConfig[]): (EndpointTls | null)[] {
   return endpoints.map((endpoint, index) => {
     const found = readTls(endpoint);
-    if (found === null || 'files' in found) return found;
+    if (found === null || 'pem' in found) return found;
     const { which, sentence } = found;
     throw new ConfigError([
-      { file: keyFileName(endpoint.tls![which]), line: null, key: `endpoints[${index}].${which}`, sentence },
+      { file: keyPathForMessage(endpoint.tls![which]), line: null, key: `endpoints[${index}].${which}`, sentence },
     ]);
   });
 }
@@ -35,28 +35,31 @@ export function readEndpointTls(endpoints: readonly EndpointConfig[]): (Endpoint
 export function readTls({ type, port, tls }: EndpointConfig): EndpointTls | EndpointTlsProblem | null {
   if (tls === null) return null;
   const refuse = (which: EndpointTlsProblem['which'], why: string): EndpointTlsProblem => {
-    return { which, sentence: `the ${type} endpoint of port ${port} cannot use ${keyFileName(tls[which])}: ${why}` };
+    return {
+      which,
+      sentence: `the ${type} endpoint of port ${port} cannot use ${keyPathForMessage(tls[which])}: ${why}`,
+    };
   };
   const cert = readText(tls.certificate);
   if (cert === null) return refuse('certificate', 'it cannot be read');
   const key = readText(tls.key);
   if (key === null) return refuse('key', 'it cannot be read');
-  const certificate = attempt(() => new X509Certificate(cert));
+  const certificate = nullIfThrows(() => new X509Certificate(cert));
   if (certificate === null) return refuse('certificate', 'it is no certificate in PEM');
-  const privateKey = attempt(() => createPrivateKey(key));
+  const privateKey = nullIfThrows(() => createPrivateKey(key));
   if (privateKey === null) return refuse('key', 'it is no private key in PEM without a password');
   if (!certificate.checkPrivateKey(privateKey))
-    return refuse('key', `it does not belong to ${keyFileName(tls.certificate)}`);
-  if (attempt(() => createSecureContext({ cert, key })) === null) return refuse('certificate', 'TLS refuses it');
-  return { files: { cert, key }, fingerprint: certificate.fingerprint256 };
+    return refuse('key', `it does not belong to ${keyPathForMessage(tls.certificate)}`);
+  if (nullIfThrows(() => createSecureContext({ cert, key })) === null) return refuse('certificate', 'TLS refuses it');
+  return { pem: { cert, key }, fingerprint: certificate.fingerprint256 };
 }
 
 function readText(path: string): string | null {
-  return attempt(() => readFileSync(path, 'utf8'));
+  return nullIfThrows(() => readFileSync(path, 'utf8'));
 }
 
 /** What of a key does not parse must not reach a message: it could be the key. */
-function attempt<T>(work: () => T): T | null {
+function nullIfThrows<T>(work: () => T): T | null {
   try {
     return work();
   } catch {

@@ -1,49 +1,49 @@
 import type { ConfigProblem } from './problem.ts';
-import { isKnownToken, isPublicText } from './public-text.ts';
-import type { SourceFile } from './public-text.ts';
+import { isMadeOfKeyWords, mayShowText } from './public-text.ts';
+import type { ConfigSourceFile } from './public-text.ts';
 
 /** The files of a configuration by their names. */
-type SourceFiles = ReadonlyMap<string, SourceFile>;
+type SourceFiles = ReadonlyMap<string, ConfigSourceFile>;
 
-const SHOWN_COLUMNS = 100;
+const MAX_EXCERPT_COLUMNS = 100;
 /** What a terminal would obey, or show in another order than it is written. */
-const UNSAFE = /[\p{Cc}\p{Cf}\u2028\u2029]/gu;
+const UNSAFE_CHARACTERS = /[\p{Cc}\p{Cf}\u2028\u2029]/gu;
 
 /**
  * The problem as it may be shown: with its line where that can hold no secret, and without the name of a key that may
  * be a part of a value (`password = abc,hunter2=9`).
  */
-export function presentProblem(problem: ConfigProblem, files: SourceFiles): ConfigProblem {
+export function redactAndExcerpt(problem: ConfigProblem, files: SourceFiles): ConfigProblem {
   const { file, line, column } = problem;
   const source = files.get(file);
   const text = line === null ? '' : (source?.lines[line - 1] ?? '');
-  const key = presentKey(problem, text);
-  if (line === null || column === undefined || source?.isPublic(line) !== true) return { ...problem, key };
-  return { ...problem, key, excerpt: excerptOf(text, column) };
+  const key = redactKey(problem, text);
+  if (line === null || column === undefined || source?.isPublicLine(line) !== true) return { ...problem, key };
+  return { ...problem, key, excerpt: renderExcerpt(text, column) };
 }
 
-function presentKey({ key, column = 0 }: ConfigProblem, line: string): string {
+function redactKey({ key, column = 0 }: ConfigProblem, line: string): string {
   const parts = key.split(/(\[\d+\]|\.|"[^"]*")/).filter((part) => part !== '');
-  const index = parts.findIndex((part) => !/^\[\d+\]$/.test(part) && !isKnownToken(part));
+  const index = parts.findIndex((part) => !/^\[\d+\]$/.test(part) && !isMadeOfKeyWords(part));
   if (index < 0) return key;
   const name = parts[index]!.replaceAll('"', '');
   // The column is that of the value, or of the path where that leads to an object.
   const path = /^[\w."-]*/.exec(line.slice(column - 1))?.[0] ?? '';
   const start = line.slice(0, column - 1 + path.length).indexOf(name);
-  if (column > 0 && start >= 0 && isLeading(line.slice(0, start))) return key;
+  if (column > 0 && start >= 0 && isFieldStart(line.slice(0, start))) return key;
   return `${parts.slice(0, index).join('')}(hidden)`;
 }
 
 /** Whether a name behind this text begins a field of its own; the sections of its path may stand before it. */
-function isLeading(before: string): boolean {
+function isFieldStart(before: string): boolean {
   const path = /[\w.-]*\.$/.exec(before)?.[0] ?? '';
-  return isKnownToken(path) && isPublicText(before.slice(0, before.length - path.length));
+  return isMadeOfKeyWords(path) && mayShowText(before.slice(0, before.length - path.length));
 }
 
-function excerptOf(line: string, column: number): string[] {
-  const shown = line.replace(/\r$/, '').replaceAll(UNSAFE, ' ');
-  const start = Math.max(0, Math.min(column - SHOWN_COLUMNS / 2, shown.length - SHOWN_COLUMNS));
-  const part = shown.slice(start, start + SHOWN_COLUMNS).trimEnd();
+function renderExcerpt(line: string, column: number): string[] {
+  const shown = line.replace(/\r$/, '').replaceAll(UNSAFE_CHARACTERS, ' ');
+  const start = Math.max(0, Math.min(column - MAX_EXCERPT_COLUMNS / 2, shown.length - MAX_EXCERPT_COLUMNS));
+  const part = shown.slice(start, start + MAX_EXCERPT_COLUMNS).trimEnd();
   const indent = part.length - part.trimStart().length;
   const caret = Math.max(0, column - 1 - start - indent);
   return [`    ${part.trimStart()}`, `    ${' '.repeat(caret)}^`];

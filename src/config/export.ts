@@ -2,12 +2,12 @@ import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { basename, dirname, isAbsolute, join, relative } from 'node:path';
 import { syncFolder, writeNewFile } from './durable-file.ts';
 import type { Config } from './config.ts';
-import { quote } from './edit.ts';
+import { toHoconLiteral } from './edit.ts';
 import type { LoadedConfig } from './load.ts';
-import { configurationFiles, type Environment } from './tree.ts';
+import { listConfigurationFiles, type Environment } from './tree.ts';
 import { isJson } from './google-key.ts';
 import { settingEntries, type SettingKey } from './schema.ts';
-import { describeConfig, HIDDEN, type Shown, type ShownSetting } from './show.ts';
+import { describeConfig, HIDDEN, type ShownValue, type ShownSetting } from './show.ts';
 import type { ValueType } from './value-types.ts';
 
 /** What a file of a configuration is. */
@@ -28,17 +28,17 @@ interface ExportedConfiguration {
   readonly missing: readonly string[];
 }
 
-const MODES: Readonly<Record<ConfigurationFileKind, number>> = {
+const FILE_MODES: Readonly<Record<ConfigurationFileKind, number>> = {
   configuration: 0o640,
   'public-key': 0o644,
   'private-key': 0o600,
 };
 /** Whether values of this type are paths, or hold some. */
-const holdsPath = ({ path, items, fields }: ValueType<unknown>): boolean =>
+const holdsPath = ({ isPath: path, items, fields }: ValueType<unknown>): boolean =>
   path || (items !== null && holdsPath(items)) || Object.values(fields ?? {}).some(({ kind }) => holdsPath(kind));
-const PATHS = new Set(settingEntries().flatMap(([key, { kind }]) => (holdsPath(kind) ? [key] : [])));
+const PATH_SETTINGS = new Set(settingEntries().flatMap(([key, { kind }]) => (holdsPath(kind) ? [key] : [])));
 /** Where files go that stood outside of the configuration's folder. */
-const OUTSIDE = 'outside';
+const OUTSIDE_FOLDER = 'outside';
 
 /**
  * The files of a configuration. With `secrets` they are what is on disk. Without, server.conf is written anew: the settings
@@ -50,21 +50,27 @@ export function exportConfiguration(
   options: { readonly env: Environment; readonly secrets: boolean },
 ): ExportedConfiguration {
   const folder = dirname(config.file);
-  const namedFiles = namedFilesOf(config);
+  const referenced = referencedFiles(config);
   if (options.secrets) {
-    const own = configurationFiles(config.file, options.env).map((path) => ({ path, kind: 'configuration' as const }));
-    const files = [...own, ...namedFiles].map((file) => ({ ...file, content: readFileSync(file.path) }));
-    return { files: named(files), missing: [] };
+    const own = listConfigurationFiles(config.file, options.env).map((path) => ({
+      path,
+      kind: 'configuration' as const,
+    }));
+    const files = [...own, ...referenced].map((file) => ({ ...file, content: readFileSync(file.path) }));
+    return { files: withArchiveNames(files), missing: [] };
   }
   const settings = describeConfig(root).filter(({ source, value }) => source !== 'default' && value !== null);
-  const text = Buffer.from(render(settings, folder));
-  const open = namedFiles.filter(({ kind }) => kind !== 'private-key');
+  const text = Buffer.from(renderSettings(settings, folder));
+  const open = referenced.filter(({ kind }) => kind !== 'private-key');
   const files = [
     { path: config.file, kind: 'configuration' as const, content: text },
     ...open.map((file) => ({ ...file, content: readFileSync(file.path) })),
   ];
-  const closed = namedFiles.filter(({ kind }) => kind === 'private-key').map(({ path }) => path);
-  return { files: named(files), missing: [...settings.filter(holdsSecret).map(({ key }) => key), ...closed] };
+  const closed = referenced.filter(({ kind }) => kind === 'private-key').map(({ path }) => path);
+  return {
+    files: withArchiveNames(files),
+    missing: [...settings.filter(holdsSecret).map(({ key }) => key), ...closed],
+  };
 }
 
 /** Where a file was put, and where it stood, if that is not beside server.conf. */
@@ -77,28 +83,28 @@ interface PlacedFile {
  * Writes the files of a configuration into a folder, each synced; it is made when it is missing. Nothing is overwritten:
  * `existing` are files that are in the way, and then nothing was written.
  */
-export function placeConfiguration(
+export function writeConfigurationFiles(
   files: readonly (ConfigurationFile & { readonly content: Buffer })[],
   folder: string,
 ): { readonly placed: readonly PlacedFile[]; readonly existing: readonly string[] } {
   const places = files.map((file, index) => {
     const inside = index === 0 ? 'server.conf' : relative(dirname(files[0]!.path), file.path);
     const isOutside = inside.startsWith('..') || isAbsolute(inside) || inside === '';
-    const path = isOutside ? join(folder, OUTSIDE, basename(file.name)) : join(folder, inside);
+    const path = isOutside ? join(folder, OUTSIDE_FOLDER, basename(file.name)) : join(folder, inside);
     return { ...file, target: path, from: isOutside ? file.path : null };
   });
   const existing = places.map(({ target }) => target).filter((path) => existsSync(path));
   if (existing.length > 0) return { placed: [], existing };
   for (const { target, content, kind } of places) {
     mkdirSync(dirname(target), { recursive: true, mode: 0o750 });
-    writeNewFile(target, content, { mode: MODES[kind] });
+    writeNewFile(target, content, { mode: FILE_MODES[kind] });
     syncFolder(dirname(target));
   }
   return { placed: places.map(({ target: file, from }) => ({ file, from })), existing };
 }
 
 /** The files that a configuration names, each once: without them the server would not start. */
-function namedFilesOf(config: Config): Pick<ConfigurationFile, 'path' | 'kind'>[] {
+function referencedFiles(config: Config): Pick<ConfigurationFile, 'path' | 'kind'>[] {
   const { serverKeys, googlePush, applePush, smtp } = config;
   const tls = config.endpoints.flatMap((endpoint) => endpoint.tls ?? []);
   const paths: Readonly<Record<ConfigurationFileKind, readonly (string | null | undefined)[]>> = {
@@ -120,7 +126,7 @@ function namedFilesOf(config: Config): Pick<ConfigurationFile, 'path' | 'kind'>[
 }
 
 /** Names that are unique, short, and harmless in an archive. */
-function named<T extends { readonly path: string }>(files: readonly T[]): (T & { name: string })[] {
+function withArchiveNames<T extends { readonly path: string }>(files: readonly T[]): (T & { name: string })[] {
   return files.map((file, index) => {
     const safe = basename(file.path)
       .replaceAll(/[^A-Za-z0-9._-]/g, '_')
@@ -129,10 +135,10 @@ function named<T extends { readonly path: string }>(files: readonly T[]): (T & {
   });
 }
 
-function render(settings: readonly ShownSetting[], folder: string): string {
+function renderSettings(settings: readonly ShownSetting[], folder: string): string {
   const lines = settings.map(({ key, value }) => {
-    const shown = PATHS.has(key) ? relativeTo(folder, value) : value;
-    return `${key} = ${format(shown, placeholder(key))}\n`;
+    const shown = PATH_SETTINGS.has(key) ? relativePathsIn(folder, value) : value;
+    return `${key} = ${formatHocon(shown, secretPlaceholder(key))}\n`;
   });
   return [
     '# The settings that were in force when the backup was taken, without its secrets: put them in the place of what\n',
@@ -142,30 +148,32 @@ function render(settings: readonly ShownSetting[], folder: string): string {
 }
 
 /** Paths below the folder count from server.conf again, so that it can be moved as a whole. */
-function relativeTo(folder: string, value: Shown): Shown {
+function relativePathsIn(folder: string, value: ShownValue): ShownValue {
   if (typeof value === 'string') return value.startsWith(`${folder}/`) ? relative(folder, value) : value;
-  if (Array.isArray(value)) return value.map((item: Shown) => relativeTo(folder, item));
+  if (Array.isArray(value)) return value.map((item: ShownValue) => relativePathsIn(folder, item));
   if (value === null || typeof value !== 'object') return value;
-  return Object.fromEntries(Object.entries(value).map(([name, field]) => [name, relativeTo(folder, field)]));
+  return Object.fromEntries(Object.entries(value).map(([name, field]) => [name, relativePathsIn(folder, field)]));
 }
 
-function placeholder(key: SettingKey): string {
+function secretPlaceholder(key: SettingKey): string {
   if (key === 'secret') return '<SERVER_SECRET>';
   if (key === 'services.postgresql.password') return '<DB_PASSWORD>';
   return `<${key.split('.').at(-1)!.replaceAll('-', '_').toUpperCase()}>`;
 }
 
-function format(value: Shown, secret: string): string {
-  if (value === HIDDEN) return quote(secret);
-  if (typeof value === 'string') return quote(value);
-  if (Array.isArray(value)) return `[${value.map((item: Shown) => format(item, secret)).join(', ')}]`;
+function formatHocon(value: ShownValue, secret: string): string {
+  if (value === HIDDEN) return toHoconLiteral(secret);
+  if (typeof value === 'string') return toHoconLiteral(value);
+  if (Array.isArray(value)) return `[${value.map((item: ShownValue) => formatHocon(item, secret)).join(', ')}]`;
   if (value === null || typeof value !== 'object') return String(value);
-  const fields = Object.entries(value).map(([name, field]) => `${quote(name)} = ${format(field, secret)}`);
+  const fields = Object.entries(value).map(
+    ([name, field]) => `${toHoconLiteral(name)} = ${formatHocon(field, secret)}`,
+  );
   return `{ ${fields.join(', ')} }`;
 }
 
 function holdsSecret({ value }: ShownSetting): boolean {
-  const holds = (each: Shown): boolean =>
+  const holds = (each: ShownValue): boolean =>
     each === HIDDEN || (each !== null && typeof each === 'object' && Object.values(each).some((field) => holds(field)));
   return holds(value);
 }

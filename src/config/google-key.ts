@@ -1,13 +1,13 @@
 /** What is needed, for sentences. */
-export const SERVICE_ACCOUNT =
+export const SERVICE_ACCOUNT_DESCRIPTION =
   'a service account of the project (Firebase: project settings, service accounts, new private key)';
 /** What people take for a key: server keys of the legacy API, in both of their forms. */
-const LEGACY = /^(?:AIza|AAAA[\w-]*:APA91)/;
+const LEGACY_SERVER_KEY = /^(?:AIza|AAAA[\w-]*:APA91)/;
 
 /** Why a text is neither a path nor the JSON of a service account; null where it may be one. */
 export function googleKeyProblem(text: string): string | null {
-  if (LEGACY.test(text.trim())) {
-    return `it is a server key of the legacy API, which Google switched off in 2024; what is needed is ${SERVICE_ACCOUNT}`;
+  if (LEGACY_SERVER_KEY.test(text.trim())) {
+    return `it is a server key of the legacy API, which Google switched off in 2024; what is needed is ${SERVICE_ACCOUNT_DESCRIPTION}`;
   }
   if (text.includes('-----BEGIN')) return isJson(text) ? null : 'it is a private key alone; the whole JSON is needed';
   return null;

@@ -12,8 +12,8 @@ interface ScannedLine {
 }
 
 const NAME = String.raw`[A-Za-z][\w-]*(?:\.[A-Za-z][\w-]*)*`;
-const OPEN = new RegExp(String.raw`^(${NAME})\s*[=:]?\s*\{$`);
-const KEY = new RegExp(String.raw`^(#?)(${NAME})\s*[=:]\s*(.+)$`);
+const SECTION_OPENING = new RegExp(String.raw`^(${NAME})\s*[=:]?\s*\{$`);
+const KEY_LINE = new RegExp(String.raw`^(#?)(${NAME})\s*[=:]\s*(.+)$`);
 
 /**
  * Tells the lines of a configuration text apart. It serves texts laid out as ours are: one key or brace a line, prose
@@ -33,14 +33,14 @@ export function scanLines(text: string): ScannedLine[] {
       sections.pop();
       return found('close');
     }
-    const open = OPEN.exec(content);
+    const open = SECTION_OPENING.exec(content);
     if (open !== null) {
       const [, name = ''] = open;
       const result = found('open', name);
       sections.push(name);
       return result;
     }
-    const [, hash, name = '', value = ''] = KEY.exec(content) ?? [];
+    const [, hash, name = '', value = ''] = KEY_LINE.exec(content) ?? [];
     if (hash !== undefined) return found(hash === '#' ? 'commented-key' : 'key', name, value);
     return content.startsWith('#') ? found('comment', '', content.replace(/^# ?/, '')) : found('other');
   });

@@ -1,22 +1,22 @@
 import { resolve } from 'node:path';
 import { readAsset } from '../assets.ts';
-import type { ObjectValue, Oddity } from '../../packages/hocon/src/index.ts';
-import { SIGNING_KEYS } from '../model/server-key.ts';
+import type { ObjectValue, HoconWarning } from '../../packages/hocon/src/index.ts';
+import { MAX_SIGNING_KEYS } from '../model/server-key.ts';
 import { buildConfig, buildEndpoint } from './build.ts';
 import type { Config } from './config.ts';
 import { readTls } from './endpoint-tls.ts';
-import { presentProblem } from './excerpt.ts';
+import { redactAndExcerpt } from './excerpt.ts';
 import { ConfigError, NotConfiguredError, formatProblem } from './problem.ts';
 import type { ConfigProblem } from './problem.ts';
-import { SourceFile } from './public-text.ts';
+import { ConfigSourceFile } from './public-text.ts';
 import { settingEntries } from './schema.ts';
 import { readEmailTemplate } from './email-template.ts';
 import type { Settings } from './schema.ts';
 import { checkServerKeys, isReadableByOthers } from './server-key-files.ts';
-import { checkServices } from './service-checks.ts';
+import { checkPushAndStorageKeys } from './service-checks.ts';
 import type { KeyFindings } from './service-checks.ts';
 import { problemAt, readSettings } from './settings.ts';
-import { readTree, REFERENCE, type Environment } from './tree.ts';
+import { readTree, REFERENCE_NAME, type Environment } from './tree.ts';
 import { syntaxWarnings } from './syntax-warnings.ts';
 
 /** The configuration, what is odd about it, and the tree it was read from, for `klatch config show`. */
@@ -32,28 +32,40 @@ export interface LoadedConfig {
  * ConfigError, each with everything that is wrong.
  */
 export function loadConfig(file: string, options: { readonly env: Environment }): LoadedConfig {
-  const sources = new Map<string, SourceFile>();
-  const oddities: Oddity[] = [];
-  const root = readTree([{ name: REFERENCE, text: readAsset('config/reference.conf') }, { path: file }], options.env, {
-    onFile: (path, text) => sources.set(path, new SourceFile(text)),
-    onOddity: (oddity) => oddities.push(oddity),
-  });
+  const sources = new Map<string, ConfigSourceFile>();
+  const hoconWarnings: HoconWarning[] = [];
+  const root = readTree(
+    [{ name: REFERENCE_NAME, text: readAsset('config/reference.conf') }, { path: file }],
+    options.env,
+    {
+      onFile: (path, text) => sources.set(path, new ConfigSourceFile(text)),
+      onWarning: (warning) => hoconWarnings.push(warning),
+    },
+  );
   const present = (found: readonly ConfigProblem[]): ConfigProblem[] =>
-    found.map((each) => presentProblem(each, sources));
+    found.map((each) => redactAndExcerpt(each, sources));
   const reading = readSettings(root, file);
   const { settings } = reading;
-  const keys = checkKeyFiles(settings);
-  const services = checkServices(settings, root);
-  const files = [...keys.problems, ...services.problems, ...checkEmailTemplate(settings), ...checkEndpoints(settings)];
+  const keys = checkServerKeyFiles(settings);
+  const services = checkPushAndStorageKeys(settings, root);
+  const files = [
+    ...keys.problems,
+    ...services.problems,
+    ...checkEmailTemplate(settings),
+    ...checkEndpointTlsFiles(settings),
+  ];
   const problems = present([...reading.problems, ...files]);
   // A key that is missing may be there under a misspelt name: what is odd is told along with what is wrong.
-  const odd = present([...reading.warnings, ...syntaxWarnings(oddities)]);
+  const odd = present([...reading.warnings, ...syntaxWarnings(hoconWarnings)]);
   if (reading.missing.length > 0) throw new NotConfiguredError(present(reading.missing), [...problems, ...odd]);
   if (problems.length > 0) throw new ConfigError([...problems, ...odd]);
   if (!isComplete(settings)) throw new Error('A key of the configuration was neither read nor refused.');
-  const clashes = portClashes(settings, file);
+  const clashes = findPortConflicts(settings, file);
   if (clashes.length > 0) throw new ConfigError([...clashes, ...odd]);
-  const warnings = [...odd, ...present([...keys.warnings, ...services.warnings, ...valueOddities(settings, file)])];
+  const warnings = [
+    ...odd,
+    ...present([...keys.warnings, ...services.warnings, ...doubtfulValueWarnings(settings, file)]),
+  ];
   return { config: buildConfig(resolve(file), settings), warnings: warnings.map(formatProblem), root };
 }
 
@@ -62,7 +74,7 @@ function isComplete(settings: Partial<Settings>): settings is Settings {
 }
 
 /** Looks into the files of `modules.security.server-keys`; a finding stands at the line that names the file. */
-function checkKeyFiles(settings: Partial<Settings>): KeyFindings {
+function checkServerKeyFiles(settings: Partial<Settings>): KeyFindings {
   const problems: ConfigProblem[] = [];
   const warnings: ConfigProblem[] = [];
   const key = 'modules.security.server-keys';
@@ -75,8 +87,8 @@ function checkKeyFiles(settings: Partial<Settings>): KeyFindings {
       const sentence = `${pair.private.path} can be read by every user of this machine: chmod o-r`;
       warnings.push(problemAt(`${key}[${index}].private`, pair.private.value, sentence));
     }
-    if (index === SIGNING_KEYS) {
-      warnings.push(problemAt(`${key}[${index}]`, pair.public.value, `only the first ${SIGNING_KEYS} pairs sign`));
+    if (index === MAX_SIGNING_KEYS) {
+      warnings.push(problemAt(`${key}[${index}]`, pair.public.value, `only the first ${MAX_SIGNING_KEYS} pairs sign`));
     }
   }
   return { problems, warnings };
@@ -91,17 +103,17 @@ function checkEmailTemplate(settings: Partial<Settings>): ConfigProblem[] {
 }
 
 /** Looks into the certificates and keys of `endpoints`. */
-function checkEndpoints(settings: Partial<Settings>): ConfigProblem[] {
+function checkEndpointTlsFiles(settings: Partial<Settings>): ConfigProblem[] {
   return (settings.endpoints ?? []).flatMap((endpoint, index) => {
     const found = readTls(buildEndpoint(endpoint));
-    if (found === null || 'files' in found) return [];
+    if (found === null || 'pem' in found) return [];
     const { which, sentence } = found;
     return [problemAt(`endpoints[${index}].${which}`, endpoint[which]!.value, sentence)];
   });
 }
 
 /** The server would find its own port taken, by itself. */
-function portClashes(settings: Settings, file: string): ConfigProblem[] {
+function findPortConflicts(settings: Settings, file: string): ConfigProblem[] {
   const all = [
     { key: 'http.port', host: settings['http.interface'], port: settings['http.port'] },
     ...(settings['metrics.enabled']
@@ -113,7 +125,9 @@ function portClashes(settings: Settings, file: string): ConfigProblem[] {
     }),
   ];
   return all.flatMap(({ key, host, port }, index) => {
-    const first = all.slice(0, index).find((other) => other.port === port && port !== 0 && meet(other.host, host));
+    const first = all
+      .slice(0, index)
+      .find((other) => other.port === port && port !== 0 && listenAddressesOverlap(other.host, host));
     if (first === undefined) return [];
     const sentence = `is ${port} like ${first.key}, on the same interface: Klatch cannot listen there twice`;
     return [{ file, line: null, key, sentence }];
@@ -121,13 +135,13 @@ function portClashes(settings: Settings, file: string): ConfigProblem[] {
 }
 
 /** Whether listening at one address takes the port at the other: `::` is all of them, 0.0.0.0 all of IPv4. */
-function meet(one: string, other: string): boolean {
+function listenAddressesOverlap(one: string, other: string): boolean {
   if (one === other || one === '::' || other === '::') return true;
   return (one === '0.0.0.0' && !other.includes(':')) || (other === '0.0.0.0' && !one.includes(':'));
 }
 
 /** What works, but is hardly meant. */
-function valueOddities(settings: Settings, file: string): ConfigProblem[] {
+function doubtfulValueWarnings(settings: Settings, file: string): ConfigProblem[] {
   const found: ConfigProblem[] = [];
   const uri = settings['services.klatch-activation.uri'];
   const token = settings['services.klatch-activation.auth-token'];
@@ -136,7 +150,7 @@ function valueOddities(settings: Settings, file: string): ConfigProblem[] {
     const sentence = `is not set beside ${set}: no activation code will be sent through the gate`;
     found.push({ file, line: null, key: `services.klatch-activation.${unset}`, sentence });
   }
-  found.push(...smtpOddities(settings, file));
+  found.push(...smtpWarnings(settings, file));
   if (settings['delivery.per-host'] > settings['delivery.in-flight']) {
     const sentence = 'is more than delivery.in-flight: one host can take all of it';
     found.push({ file, line: null, key: 'delivery.per-host', sentence });
@@ -148,7 +162,7 @@ function valueOddities(settings: Settings, file: string): ConfigProblem[] {
 }
 
 /** A mail server that is half set up sends nothing. */
-function smtpOddities(settings: Settings, file: string): ConfigProblem[] {
+function smtpWarnings(settings: Settings, file: string): ConfigProblem[] {
   const set = (name: 'host' | 'from' | 'user' | 'password' | 'template'): boolean =>
     settings[`services.smtp.${name}`] !== null;
   const lacking = (name: string, sentence: string): ConfigProblem[] => [

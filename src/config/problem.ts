@@ -56,11 +56,11 @@ export class NotConfiguredError extends Error {
 /** There is no configuration file in any of the places that were looked at. */
 export class ConfigNotFoundError extends Error {
   override readonly name = 'ConfigNotFoundError';
-  readonly looked: readonly string[];
+  readonly searchedPaths: readonly string[];
 
-  constructor(looked: readonly string[]) {
-    const list = looked.map((place) => `  ${place}`).join('\n');
+  constructor(searchedPaths: readonly string[]) {
+    const list = searchedPaths.map((place) => `  ${place}`).join('\n');
     super(`There is no configuration file. Looked for:\n${list}\n"klatch setup" makes one.`);
-    this.looked = looked;
+    this.searchedPaths = searchedPaths;
   }
 }

@@ -1,4 +1,4 @@
-import { holdsKey } from './value-types.ts';
+import { containsPemKey } from './value-types.ts';
 import { settingEntries } from './schema.ts';
 
 /** Words beside which a secret stands, in keys that are misspelt too, and in remarks. */
@@ -6,66 +6,66 @@ const SENSITIVE = /pas+w|pwd|secret|token|key|auth|private|credential/i;
 /** Credentials, paths, queries and fragments of addresses; `${?NAME}` is none. */
 const ADDRESS_SECRET = /@|(?<!\$\{)\?|#|:\/\/[^/\s"]*\/[^\s"]/;
 const MERGE_MARK = /^(?:<{7}|\|{7}|={7}|>{7})/;
-const OPENING = /^[\s{}[\],"]+/;
+const LEADING_PUNCTUATION = /^[\s{}[\],"]+/;
 const NAME = String.raw`[\w.-]+`;
 
-interface Names {
+interface KnownNames {
   /** Keys by each end of their path (`http.port`, `port`), where none of that name may hold a secret. */
-  readonly quotable: ReadonlySet<string>;
+  readonly quotableNames: ReadonlySet<string>;
   /** Sections by each end of their path. */
-  readonly sections: ReadonlySet<string>;
+  readonly sectionNames: ReadonlySet<string>;
   /** Every word of a key's path. */
-  readonly words: ReadonlySet<string>;
+  readonly pathWords: ReadonlySet<string>;
 }
 
-let known: Names | null = null;
+let cachedNames: KnownNames | null = null;
 
-function names(): Names {
-  known ??= collectNames();
-  return known;
+function knownNames(): KnownNames {
+  cachedNames ??= collectKnownNames();
+  return cachedNames;
 }
 
-function collectNames(): Names {
+function collectKnownNames(): KnownNames {
   const quotable = new Set<string>();
   const others = new Set<string>();
-  const sections = new Set<string>();
-  const words = new Set<string>();
+  const sectionNames = new Set<string>();
+  const pathWords = new Set<string>();
   for (const [key, { kind }] of settingEntries()) {
     const parts = key.split('.');
-    for (const word of parts) words.add(word);
-    for (const end of endsOf(parts)) (kind.quotable ? quotable : others).add(end);
+    for (const word of parts) pathWords.add(word);
+    for (const end of pathSuffixes(parts)) (kind.quotable ? quotable : others).add(end);
     for (let length = 1; length < parts.length; length++) {
-      for (const end of endsOf(parts.slice(0, length))) sections.add(end);
+      for (const end of pathSuffixes(parts.slice(0, length))) sectionNames.add(end);
     }
     for (const [name, field] of Object.entries(kind.items?.fields ?? {})) {
-      words.add(name);
+      pathWords.add(name);
       (field.kind.quotable ? quotable : others).add(name);
     }
   }
-  return { quotable: new Set([...quotable].filter((name) => !others.has(name))), sections, words };
+  return { quotableNames: new Set([...quotable].filter((name) => !others.has(name))), sectionNames, pathWords };
 }
 
-function endsOf(parts: readonly string[]): string[] {
+function pathSuffixes(parts: readonly string[]): string[] {
   return parts.map((_, index) => parts.slice(index).join('.'));
 }
 
 /** Whether a text is a single sign, or made of words of our own keys: then it may be repeated wherever it stands. */
-export function isKnownToken(text: string): boolean {
+export function isMadeOfKeyWords(text: string): boolean {
   if (/^[^\p{L}\p{N}]$/u.test(text)) return true;
-  return text.split(/[.\s]+/).every((word) => word === '' || names().words.has(word));
+  return text.split(/[.\s]+/).every((word) => word === '' || knownNames().pathWords.has(word));
 }
 
 /** A file of a configuration by its lines, and which of them may be shown. */
-export class SourceFile {
+export class ConfigSourceFile {
   readonly lines: readonly string[];
   /** Lines that begin within a text in triple quotes. */
-  readonly #quoted = new Set<number>();
+  readonly #tripleQuotedLines = new Set<number>();
 
   constructor(text: string) {
     this.lines = text.replace(/^\uFEFF/, '').split('\n');
     let quotes = 0;
     for (const [index, line] of this.lines.entries()) {
-      if (quotes % 2 === 1) this.#quoted.add(index);
+      if (quotes % 2 === 1) this.#tripleQuotedLines.add(index);
       quotes += line.split('"""').length - 1;
     }
   }
@@ -74,16 +74,18 @@ export class SourceFile {
    * Whether a line (from 1) can be shown: it begins with a key that is known to be harmless, and nothing on it or before
    * it suggests a secret. A guess that errs on the side of silence.
    */
-  isPublic(number: number): boolean {
-    const index = number - 1;
+  isPublicLine(lineNumber: number): boolean {
+    const index = lineNumber - 1;
     const line = this.lines[index];
     if (line === undefined) return false;
     if (MERGE_MARK.test(line)) return true;
     // The value of the key before, whichever it is, stands here.
-    return !this.#quoted.has(index) && !/[=:[(]\s*$/.test(this.#lineBefore(index)) && isPublicText(line);
+    return (
+      !this.#tripleQuotedLines.has(index) && !/[=:[(]\s*$/.test(this.#previousContentLine(index)) && mayShowText(line)
+    );
   }
 
-  #lineBefore(index: number): string {
+  #previousContentLine(index: number): string {
     for (let before = index - 1; before >= 0; before--) {
       const line = this.lines[before] ?? '';
       if (!/^\s*(?:#|\/\/|$)/.test(line)) return line;
@@ -93,20 +95,20 @@ export class SourceFile {
 }
 
 /** Whether a line, or the beginning of one, can be shown as far as it can be told without the lines before it. */
-export function isPublicText(text: string): boolean {
-  const content = text.replace(OPENING, '');
+export function mayShowText(text: string): boolean {
+  const content = text.replace(LEADING_PUNCTUATION, '');
   if (content === '') return true;
-  if (SENSITIVE.test(content) || ADDRESS_SECRET.test(content) || holdsKey(content)) return false;
+  if (SENSITIVE.test(content) || ADDRESS_SECRET.test(content) || containsPemKey(content)) return false;
   const unquoted = content.replaceAll('"', ' ');
   const first = new RegExp(`^(${NAME})[ \\t]*(\\{|$)?`).exec(unquoted);
-  if (first === null || !isHarmlessName(first[1] ?? '', first[2] !== undefined)) return false;
+  if (first === null || !isQuotableName(first[1] ?? '', first[2] !== undefined)) return false;
   const inner = unquoted.matchAll(new RegExp(`(${NAME})[ \\t]*(\\+?=|:(?!//)|\\{)`, 'g'));
-  return [...inner].every(([, name = '', separator]) => isHarmlessName(name, separator === '{'));
+  return [...inner].every(([, name = '', separator]) => isQuotableName(name, separator === '{'));
 }
 
 /** `opens`: a section may stand here; in the place of a value a section's name says nothing about it. */
-function isHarmlessName(name: string, opens: boolean): boolean {
-  const { quotable, sections } = names();
+function isQuotableName(name: string, opens: boolean): boolean {
+  const { quotableNames: quotable, sectionNames } = knownNames();
   const path = name.replace(/\.$/, '');
-  return quotable.has(path) || (opens && sections.has(path));
+  return quotable.has(path) || (opens && sectionNames.has(path));
 }

@@ -2,7 +2,7 @@ import type { DeviceKind } from '../model/device.ts';
 import type { Config } from './config.ts';
 
 /** The key of the configuration that devices of a kind need. */
-export const PUSH_KEYS: Readonly<Record<DeviceKind, string>> = {
+export const PUSH_SETTING_KEYS: Readonly<Record<DeviceKind, string>> = {
   google: 'services.google.push.keys',
   apple: 'services.apple.push.keys',
   web: 'services.web-push',
@@ -11,7 +11,7 @@ export const PUSH_KEYS: Readonly<Record<DeviceKind, string>> = {
 type PushServices = Pick<Config, 'googlePush' | 'applePush' | 'webPush'>;
 
 /** The kinds of devices that something is configured for. */
-export function configuredKinds({ googlePush, applePush, webPush }: PushServices): readonly DeviceKind[] {
+export function configuredDeviceKinds({ googlePush, applePush, webPush }: PushServices): readonly DeviceKind[] {
   return [
     ...(googlePush.keys.length > 0 ? (['google'] as const) : []),
     ...(applePush.keys.length > 0 ? (['apple'] as const) : []),
@@ -20,7 +20,7 @@ export function configuredKinds({ googlePush, applePush, webPush }: PushServices
 }
 
 /** Google's projects, or Apple's bundles, in the order of the configuration. */
-export function configuredApps(
+export function configuredAppIds(
   { googlePush, applePush }: PushServices,
   kind: Exclude<DeviceKind, 'web'>,
 ): readonly string[] {

@@ -1,8 +1,8 @@
 import { createECDH, createPrivateKey, X509Certificate } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
 import { readFileSync, statSync } from 'node:fs';
-import { isJson, SERVICE_ACCOUNT } from './google-key.ts';
-import { keyFileName } from './key-file-name.ts';
+import { isJson, SERVICE_ACCOUNT_DESCRIPTION } from './google-key.ts';
+import { keyPathForMessage } from './key-path-for-message.ts';
 
 /** An account of a program at Google, and the key that it signs with. */
 export interface ServiceAccount {
@@ -12,22 +12,28 @@ export interface ServiceAccount {
   readonly privateKey: KeyObject;
 }
 
-const MAX_BYTES = 65_536;
+const MAX_KEY_FILE_BYTES = 65_536;
 
 /** The service account of a key (JSON, or an absolute path), or a sentence without anything of a key in it. */
 export function readServiceAccount(projectId: string, key: string): ServiceAccount | string {
-  const name = isJson(key) ? 'the JSON' : keyFileName(key);
-  const text = isJson(key) ? { content: key } : readText(key, name);
+  const name = isJson(key) ? 'the JSON' : keyPathForMessage(key);
+  const text = isJson(key) ? { content: key } : readKeyText(key, name);
   if (typeof text === 'string') return text;
-  const fields = parseObject(text.content);
-  if (fields === null) return `${name} is ${isJson(key) ? 'damaged' : 'not JSON'}: expected ${SERVICE_ACCOUNT}`;
-  return accountOf(fields, projectId, name);
+  const fields = parseJsonObject(text.content);
+  if (fields === null)
+    return `${name} is ${isJson(key) ? 'damaged' : 'not JSON'}: expected ${SERVICE_ACCOUNT_DESCRIPTION}`;
+  return parseServiceAccount(fields, projectId, name);
 }
 
-function accountOf(fields: Record<string, unknown>, projectId: string, name: string): ServiceAccount | string {
-  if ('project_info' in fields) return `${name} is the configuration of an app; expected ${SERVICE_ACCOUNT}`;
+function parseServiceAccount(
+  fields: Record<string, unknown>,
+  projectId: string,
+  name: string,
+): ServiceAccount | string {
+  if ('project_info' in fields)
+    return `${name} is the configuration of an app; expected ${SERVICE_ACCOUNT_DESCRIPTION}`;
   const { type, client_email: email, private_key: pem, private_key_id: keyId, project_id: project } = fields;
-  if (type !== 'service_account') return `${name} is not a service account; expected ${SERVICE_ACCOUNT}`;
+  if (type !== 'service_account') return `${name} is not a service account; expected ${SERVICE_ACCOUNT_DESCRIPTION}`;
   if (typeof email !== 'string' || !/^[\x21-\x7e]{3,320}$/.test(email)) return `${name} lacks its client_email`;
   if (typeof pem !== 'string') return `${name} lacks its private_key`;
   // A project has a number beside its id; the file knows the id only.
@@ -45,8 +51,8 @@ function accountOf(fields: Record<string, unknown>, projectId: string, name: str
 
 /** The key in a .p8 file, or a sentence that says why it cannot be used. */
 export function readAppleKey(path: string): KeyObject | string {
-  const name = keyFileName(path);
-  const text = readText(path, name);
+  const name = keyPathForMessage(path);
+  const text = readKeyText(path, name);
   if (typeof text === 'string') return text;
   if (!text.content.includes('-----BEGIN')) return `${name} is not a .p8 file: it begins with "BEGIN PRIVATE KEY"`;
   const key = parsePrivateKey(text.content);
@@ -57,9 +63,9 @@ export function readAppleKey(path: string): KeyObject | string {
 }
 
 /** The certificates in a PEM file, or a sentence that says why it cannot be used. */
-export function readAuthority(path: string): { readonly pem: string } | string {
-  const name = keyFileName(path);
-  const text = readText(path, name);
+export function readCaFile(path: string): { readonly pem: string } | string {
+  const name = keyPathForMessage(path);
+  const text = readKeyText(path, name);
   if (typeof text === 'string') return text;
   try {
     const certificate = new X509Certificate(text.content);
@@ -93,7 +99,7 @@ function parsePrivateKey(pem: string): KeyObject | string {
   }
 }
 
-function parseObject(text: string): Record<string, unknown> | null {
+function parseJsonObject(text: string): Record<string, unknown> | null {
   try {
     const value: unknown = JSON.parse(text);
     return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : null;
@@ -103,11 +109,11 @@ function parseObject(text: string): Record<string, unknown> | null {
   }
 }
 
-function readText(path: string, name: string): { readonly content: string } | string {
+function readKeyText(path: string, name: string): { readonly content: string } | string {
   try {
     const stat = statSync(path);
     if (!stat.isFile()) return `${name} is not a file`;
-    return stat.size > MAX_BYTES ? `${name} is too large for a key` : { content: readFileSync(path, 'utf8') };
+    return stat.size > MAX_KEY_FILE_BYTES ? `${name} is too large for a key` : { content: readFileSync(path, 'utf8') };
   } catch (error) {
     const { code = 'unknown' } = error as NodeJS.ErrnoException;
     if (code === 'ENOENT' || code === 'ENOTDIR') return `${name} does not exist`;

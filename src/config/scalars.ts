@@ -1,6 +1,6 @@
 import { resolve, dirname } from 'node:path';
 import { durationMs, sizeBytes, type Value } from '../../packages/hocon/src/index.ts';
-import { holdsKey, scalar, scalarText } from './value-types.ts';
+import { containsPemKey, scalar, scalarText } from './value-types.ts';
 import type { ValueType, ScalarResult } from './value-types.ts';
 import { isJson, googleKeyProblem } from './google-key.ts';
 
@@ -29,19 +29,19 @@ const SIZE_UNITS: readonly (readonly [string, number])[] = [
 ];
 
 /** A number with the largest unit that divides it, as an administrator would write it. */
-function withUnit(amount: number, units: readonly (readonly [string, number])[], base: string): string {
+function formatWithLargestUnit(amount: number, units: readonly (readonly [string, number])[], base: string): string {
   const [name, factor] = units.find(([, size]) => amount >= size && amount % size === 0) ?? [base, 1];
   return `${amount / factor}${name}`;
 }
 
-const NO_HEADER = 'holds characters that no header of HTTP carries: only printable ASCII gets through';
-const QUOTED =
+const NOT_HEADER_SAFE = 'holds characters that no header of HTTP carries: only printable ASCII gets through';
+const ENCLOSED_IN_QUOTES =
   /^(?:"[^]*"|'[^]*'|`[^]*`|[\u201c-\u201e][^]*[\u201c-\u201e]|[\u2018\u2019][^]*[\u2018\u2019]|\u00ab[^]*\u00bb)$/;
 
 /** What is odd about a text that is accepted; null: nothing. */
-function oddText(text: string): string | null {
+function doubtfulTextWarning(text: string): string | null {
   if (text.trim() === '') return 'is blank: it holds nothing but white space';
-  if (text.length > 1 && QUOTED.test(text)) {
+  if (text.length > 1 && ENCLOSED_IN_QUOTES.test(text)) {
     return 'begins and ends with a quotation mark that is part of the value: only one pair of double quotes is taken off';
   }
   return null;
@@ -58,22 +58,23 @@ interface TextOptions {
   readonly quotable?: boolean;
   readonly pattern?: RegExp;
   /** True: the text is sent in a header of HTTP, which carries printable ASCII only. */
-  readonly header?: boolean;
+  readonly isHeaderValue?: boolean;
 }
 
 /** One line of text. Numbers are taken as they were written, so that a password of digits needs no quotes. */
 export function text(expected: string, options: TextOptions): ValueType<string> {
-  const { min, max, hidden = false, quotable: isQuotable = false, pattern, header = false } = options;
+  const { min, max, hidden = false, quotable: isQuotable = false, pattern, isHeaderValue = false } = options;
   const judge = (value: Value): ScalarResult<string> => {
     const found = scalarText(value);
     if (found === null) return {};
-    if (CONTROL.test(found)) return { because: 'it holds a control character' };
-    if (UNPAIRED_SURROGATE.test(found)) return { because: 'it holds half of a surrogate pair' };
+    if (CONTROL.test(found)) return { refusalReason: 'it holds a control character' };
+    if (UNPAIRED_SURROGATE.test(found)) return { refusalReason: 'it holds half of a surrogate pair' };
     const length = Array.from(found).length;
-    if (length < min) return { because: length === 0 ? 'it is empty' : `it has ${length} characters` };
-    if (length > max) return { because: `it has ${length} characters` };
+    if (length < min) return { refusalReason: length === 0 ? 'it is empty' : `it has ${length} characters` };
+    if (length > max) return { refusalReason: `it has ${length} characters` };
     if (pattern !== undefined && !pattern.test(found)) return {};
-    const warning = header && !/^[\x21-\x7e]+(?: +[\x21-\x7e]+)*$/.test(found) ? NO_HEADER : oddText(found);
+    const warning =
+      isHeaderValue && !/^[\x21-\x7e]+(?: +[\x21-\x7e]+)*$/.test(found) ? NOT_HEADER_SAFE : doubtfulTextWarning(found);
     return { value: found, ...(warning === null ? {} : { warning }) };
   };
   return scalar(expected, judge, { hidden, quotable: isQuotable });
@@ -84,15 +85,15 @@ export function password(expected: string): ValueType<string> {
   const judge = (value: Value): ScalarResult<string> => {
     const found = scalarText(value);
     if (found === null) return {};
-    if (found.includes('\0')) return { because: 'it holds a NUL character' };
-    const warning = found === '' ? null : oddText(found);
+    if (found.includes('\0')) return { refusalReason: 'it holds a NUL character' };
+    const warning = found === '' ? null : doubtfulTextWarning(found);
     return { value: found, ...(warning === null ? {} : { warning }) };
   };
   return scalar(expected, judge, { hidden: true });
 }
 
 /** A kind for numbers and single words, which nobody keeps a secret in. */
-function quotable<T>(expected: string, judge: (value: Value) => ScalarResult<T>): ValueType<T> {
+function quotableScalar<T>(expected: string, judge: (value: Value) => ScalarResult<T>): ValueType<T> {
   return scalar(expected, judge, { quotable: true });
 }
 
@@ -100,13 +101,13 @@ function quotable<T>(expected: string, judge: (value: Value) => ScalarResult<T>)
 export function choice<T extends string>(words: readonly T[]): ValueType<T> {
   const quoted = words.map((word) => `"${word}"`);
   const expected = `${quoted.slice(0, -1).join(', ')} or ${quoted.at(-1)}`;
-  return quotable(expected, (value) => {
+  return quotableScalar(expected, (value) => {
     const word = words.find((each) => each === scalarText(value));
     return word === undefined ? {} : { value: word };
   });
 }
 
-const SPELLINGS = new Map([
+const BOOLEAN_SPELLINGS = new Map([
   ['true', true],
   ['yes', true],
   ['on', true],
@@ -117,8 +118,8 @@ const SPELLINGS = new Map([
 
 /** `true` or `false`, with HOCON's other spellings, which is how variables of the environment arrive. */
 export function flag(): ValueType<boolean> {
-  return quotable('true or false', (value) => {
-    const found = SPELLINGS.get(scalarText(value) ?? '');
+  return quotableScalar('true or false', (value) => {
+    const found = BOOLEAN_SPELLINGS.get(scalarText(value) ?? '');
     return found === undefined ? {} : { value: found };
   });
 }
@@ -131,7 +132,7 @@ function numberOf(value: Value): number | null {
 
 /** A whole number within bounds. */
 export function integer({ min, max }: Bounds): ValueType<number> {
-  return quotable(`a whole number from ${min} to ${max}`, (value) => {
+  return quotableScalar(`a whole number from ${min} to ${max}`, (value) => {
     const found = numberOf(value);
     return found !== null && Number.isInteger(found) && found >= min && found <= max ? { value: found } : {};
   });
@@ -139,7 +140,7 @@ export function integer({ min, max }: Bounds): ValueType<number> {
 
 /** A TCP port; `min` 0 where "any free port" makes sense. */
 export function port(min: 0 | 1): ValueType<number> {
-  return quotable(`a port number from ${min} to 65535`, (value) => {
+  return quotableScalar(`a port number from ${min} to 65535`, (value) => {
     const found = numberOf(value);
     // Whoever wrote a word has no need of the bounds.
     if (found === null) return { expected: 'a port number' };
@@ -152,10 +153,10 @@ export function port(min: 0 | 1): ValueType<number> {
  * `timeout = 10` means seconds.
  */
 export function duration({ min, max }: Bounds): ValueType<number> {
-  const bound = (ms: number): string => withUnit(ms, DURATION_UNITS, 'ms').replace(/^0ms$/, '0s');
-  return quotable(`a duration from ${bound(min)} to ${bound(max)}`, (value) => {
+  const bound = (ms: number): string => formatWithLargestUnit(ms, DURATION_UNITS, 'ms').replace(/^0ms$/, '0s');
+  return quotableScalar(`a duration from ${bound(min)} to ${bound(max)}`, (value) => {
     if (value.kind === 'number' || (value.kind === 'string' && numberOf(value) !== null)) {
-      return { because: 'it needs a unit, as in 10s' };
+      return { refusalReason: 'it needs a unit, as in 10s' };
     }
     const found = durationMs(value);
     return found !== null && found >= min && found <= max ? { value: Math.round(found) } : {};
@@ -164,8 +165,8 @@ export function duration({ min, max }: Bounds): ValueType<number> {
 
 /** A size in bytes; a bare number counts bytes. */
 export function size({ min, max }: Bounds): ValueType<number> {
-  const bound = (bytes: number): string => withUnit(bytes, SIZE_UNITS, bytes === 1 ? ' byte' : ' bytes');
-  return quotable(`a size from ${bound(min)} to ${bound(max)}`, (value) => {
+  const bound = (bytes: number): string => formatWithLargestUnit(bytes, SIZE_UNITS, bytes === 1 ? ' byte' : ' bytes');
+  return quotableScalar(`a size from ${bound(min)} to ${bound(max)}`, (value) => {
     const found = sizeBytes(value);
     return found !== null && Number.isInteger(found) && found >= min && found <= max ? { value: found } : {};
   });
@@ -183,26 +184,26 @@ export function resolvePath(value: Value, path: string): string {
 }
 
 /**
- * A path of a file or folder; whether it exists is asked by whoever uses it. `ofKey`: the file holds a key, so that
+ * A path of a file or folder; whether it exists is asked by whoever uses it. `isKeyFile`: the file holds a key, so that
  * somebody may put the key itself here.
  */
-export function location(expected: string, { ofKey = false } = {}): ValueType<LocatedPath> {
+export function location(expected: string, { isKeyFile = false } = {}): ValueType<LocatedPath> {
   const judge = (value: Value): ScalarResult<LocatedPath> => {
     const found = value.kind === 'string' ? value.text : null;
     if (found === null) return {};
-    if (holdsKey(found)) return { because: 'write the key into a file, and the path of that file here' };
-    if (found.trim() === '') return { because: 'it is empty' };
-    if (found.includes('\0')) return { because: 'it holds a NUL character' };
-    if (/[\r\n]/.test(found)) return { because: 'it holds a line end' };
-    return { value: { path: resolvePath(value, found), value }, ...oddPath(found) };
+    if (containsPemKey(found)) return { refusalReason: 'write the key into a file, and the path of that file here' };
+    if (found.trim() === '') return { refusalReason: 'it is empty' };
+    if (found.includes('\0')) return { refusalReason: 'it holds a NUL character' };
+    if (/[\r\n]/.test(found)) return { refusalReason: 'it holds a line end' };
+    return { value: { path: resolvePath(value, found), value }, ...doubtfulPathWarning(found) };
   };
-  return scalar(expected, judge, { path: true, quotable: !ofKey });
+  return scalar(expected, judge, { isPath: true, quotable: !isKeyFile });
 }
 
-function oddPath(path: string): { warning?: string } {
+function doubtfulPathWarning(path: string): { warning?: string } {
   const warning = /^~[\w.-]*(?:\/|$)/.test(path)
     ? 'begins with ~, which is not a home directory here: write the path in full'
-    : oddText(path);
+    : doubtfulTextWarning(path);
   return warning === null ? {} : { warning };
 }
 
@@ -214,30 +215,30 @@ export function serviceAccount(expected: string, max: number): ValueType<Located
   const judge = (value: Value): ScalarResult<LocatedPath> => {
     const found = value.kind === 'string' ? value.text : null;
     if (found === null) return {};
-    if (found.trim() === '') return { because: 'it is empty' };
-    if (found.length > max) return { because: `it has ${found.length} characters` };
+    if (found.trim() === '') return { refusalReason: 'it is empty' };
+    if (found.length > max) return { refusalReason: `it has ${found.length} characters` };
     const unfit = googleKeyProblem(found);
-    if (unfit !== null) return { because: unfit };
+    if (unfit !== null) return { refusalReason: unfit };
     if (isJson(found)) return { value: { path: found.trim(), value } };
-    if (CONTROL.test(found)) return { because: 'it holds a control character' };
-    return { value: { path: resolvePath(value, found), value }, ...oddPath(found) };
+    if (CONTROL.test(found)) return { refusalReason: 'it holds a control character' };
+    return { value: { path: resolvePath(value, found), value }, ...doubtfulPathWarning(found) };
   };
   return scalar(expected, judge, { hidden: true });
 }
 
-const OBVIOUS = /change-?me|password|passwort|secret|klatch|example|server|default|qwerty|letmein|admin/gi;
+const COMMON_SECRET_WORDS = /change-?me|password|passwort|secret|klatch|example|server|default|qwerty|letmein|admin/gi;
 
 /**
  * Why a secret is easy to guess, or null. It is no measure of entropy, it catches what people type to get past a
  * prompt; `klatch setup` draws 32 random bytes. 32 random hexadecimal digits fail it less than once in 10^9.
  */
-function weakness(secret: string): string | null {
+function secretWeakness(secret: string): string | null {
   const characters = Array.from(secret);
   if (new Set(characters).size < 6) return 'it repeats a few characters';
   if (/^(.{1,16}?)\1+.?$/su.test(secret)) return 'it repeats itself';
   const steps = characters.slice(1).map((c, i) => c.codePointAt(0)! - characters[i]!.codePointAt(0)!);
   if (steps.filter((step) => step === 1 || step === -1).length > steps.length / 2) return 'it counts up or down';
-  return Array.from(secret.replace(OBVIOUS, '')).length < 16 ? 'it is made of common words' : null;
+  return Array.from(secret.replace(COMMON_SECRET_WORDS, '')).length < 16 ? 'it is made of common words' : null;
 }
 
 /** The server secret: long enough, and not something that people type to get past a prompt. */
@@ -247,9 +248,9 @@ export function serverSecret(minCharacters: number): ValueType<string> {
     const found = scalarText(value);
     if (found === null) return {};
     const length = Array.from(found).length;
-    if (length < minCharacters) return { because: `it has ${length}` };
-    const weak = weakness(found);
-    return weak === null ? { value: found } : { because: `${weak}; "openssl rand -base64 32" makes a good one` };
+    if (length < minCharacters) return { refusalReason: `it has ${length}` };
+    const weak = secretWeakness(found);
+    return weak === null ? { value: found } : { refusalReason: `${weak}; "openssl rand -base64 32" makes a good one` };
   };
   return scalar(expected, judge, { hidden: true });
 }

@@ -1,6 +1,14 @@
-import { allowedTarget, endpoint, host, httpAddress, listenHost, origin, proxy } from './address.ts';
+import {
+  allowedTarget,
+  publicEndpointUrl,
+  connectHost,
+  absoluteHttpUrl,
+  listenHost,
+  browserOrigin,
+  trustedProxy,
+} from './address.ts';
 import type { Config, LogLevel, PushContent, Registration, S3Downloads, SmtpTls } from './config.ts';
-import { activationProviders } from '../model/proof-address.ts';
+import { activationProviderNames } from '../model/proof-address.ts';
 import { transports, type Transport } from '../model/transport.ts';
 import { list, record } from './value-types.ts';
 import type { KeySpec, ValueType } from './value-types.ts';
@@ -26,9 +34,10 @@ const required = <T>(kind: ValueType<T>): KeySpec<T, 'required'> => ({ kind, pre
 const optional = <T>(kind: ValueType<T>): KeySpec<T, 'optional'> => ({ kind, presence: 'optional' });
 
 /** Fewest characters of `secret`. */
-const SECRET_CHARACTERS = 32;
+const MIN_SECRET_CHARACTERS = 32;
 
-const identifier = (what: string): ValueType<string> => text(`the ${what} (1 to 63 characters)`, { min: 1, max: 63 });
+const postgresqlIdentifier = (what: string): ValueType<string> =>
+  text(`the ${what} (1 to 63 characters)`, { min: 1, max: 63 });
 
 /** A key of Google's push service as it is written; `key.path` may be the JSON itself. */
 interface GooglePushSetting {
@@ -36,7 +45,7 @@ interface GooglePushSetting {
   readonly key: LocatedPath;
 }
 
-const pushKey = record<GooglePushSetting>('an object with project-id and key', {
+const googlePushKey = record<GooglePushSetting>('an object with project-id and key', {
   'project-id': text('a project id (1 to 100 letters, digits, "-" and ".")', {
     min: 1,
     max: 100,
@@ -62,7 +71,7 @@ const applePushKey = record<ApplePushSetting>(
   {
     'key-id': appleId('a key id'),
     'team-id': appleId('a team id'),
-    path: location('the path of a .p8 file', { ofKey: true }),
+    path: location('the path of a .p8 file', { isKeyFile: true }),
     'bundle-id': text('a bundle id such as org.example.chat', { min: 1, max: 155, pattern: /^[A-Za-z0-9.-]+$/ }),
     sandbox: flag(),
   },
@@ -75,9 +84,9 @@ const webPushKey = (what: string, bytes: number, hidden: boolean): ValueType<str
   return text(`${what} in base64url (${characters} characters)`, { min: characters, max: characters, pattern, hidden });
 };
 
-const serverKey = record('an object with public and private', {
-  public: location('the path of a PEM file', { ofKey: true }),
-  private: location('the path of a PEM file', { ofKey: true }),
+const serverKeyPair = record('an object with public and private', {
+  public: location('the path of a PEM file', { isKeyFile: true }),
+  private: location('the path of a PEM file', { isKeyFile: true }),
 });
 
 /** A listener of `endpoints` as it is written. */
@@ -89,14 +98,14 @@ export interface EndpointSetting {
   readonly key: LocatedPath | null;
 }
 
-const listener = record<EndpointSetting>(
+const endpointSetting = record<EndpointSetting>(
   'an object with type, port and, if wanted, interface, certificate and key',
   {
     type: choice(transports),
     interface: listenHost(),
     port: port(0),
-    certificate: location('the path of a PEM file', { ofKey: true }),
-    key: location('the path of a PEM file', { ofKey: true }),
+    certificate: location('the path of a PEM file', { isKeyFile: true }),
+    key: location('the path of a PEM file', { isKeyFile: true }),
   },
   ['interface', 'certificate', 'key'],
 );
@@ -106,7 +115,7 @@ const tlsRule = (endpoints: readonly EndpointSetting[]): string | null =>
     ? 'TLS needs both certificate and key: one endpoint has only one of them'
     : null;
 
-const corsRule = (origins: readonly string[]): string | null =>
+const originsRule = (origins: readonly string[]): string | null =>
   origins.includes('*') && origins.length > 1 ? '"*" is any origin already: list it alone, or not at all' : null;
 
 /**
@@ -114,12 +123,12 @@ const corsRule = (origins: readonly string[]): string | null =>
  * there are held together by a test. Bounds refuse what cannot work or is a slip (a unit forgotten, a zero too many).
  */
 export const SCHEMA = {
-  secret: required(serverSecret(SECRET_CHARACTERS)),
+  secret: required(serverSecret(MIN_SECRET_CHARACTERS)),
   'project-name': defaulted(text('a name of 1 to 80 characters', { min: 1, max: 80, quotable: true })),
   'data-dir': defaulted(location('the path of a folder')),
-  'public-endpoints': defaulted(list('a list of addresses', endpoint(), { max: 32 })),
+  'public-endpoints': defaulted(list('a list of addresses', publicEndpointUrl(), { max: 32 })),
   registration: defaulted(choice<Registration>(['open', 'invite', 'closed'])),
-  endpoints: defaulted(list('a list of objects', listener, { max: 16, rule: tlsRule })),
+  endpoints: defaulted(list('a list of objects', endpointSetting, { max: 16, rule: tlsRule })),
 
   'live.max-frame-size': defaulted(size({ min: 64 * BYTES.kib, max: 16 * BYTES.mib })),
   'live.auth-timeout': defaulted(duration({ min: MS.second, max: 5 * MS.minute })),
@@ -128,17 +137,17 @@ export const SCHEMA = {
   'live.connections': defaulted(integer({ min: 1, max: 1_000_000 })),
   'live.connections-per-user': defaulted(integer({ min: 1, max: 100_000 })),
   'live.unauthenticated-connections': defaulted(integer({ min: 1, max: 100_000 })),
-  'live.origins': defaulted(list('a list of origins', origin(), { max: 1000, rule: corsRule })),
+  'live.origins': defaulted(list('a list of origins', browserOrigin(), { max: 1000, rule: originsRule })),
 
   'memory.heap': optional(size({ min: 64 * BYTES.mib, max: 64 * BYTES.gib })),
 
   'http.interface': defaulted(listenHost()),
   'http.port': defaulted(port(0)),
   'http.base-uri': required(
-    httpAddress('an absolute http:// or https:// address without query and fragment', { quotable: true }),
+    absoluteHttpUrl('an absolute http:// or https:// address without query and fragment', { quotable: true }),
   ),
-  'http.cors': defaulted(list('a list of origins', origin(), { max: 1000, rule: corsRule })),
-  'http.trusted-proxies': defaulted(list('a list of addresses', proxy(), { max: 1000 })),
+  'http.cors': defaulted(list('a list of origins', browserOrigin(), { max: 1000, rule: originsRule })),
+  'http.trusted-proxies': defaulted(list('a list of addresses', trustedProxy(), { max: 1000 })),
   'http.max-body-size': defaulted(size({ min: BYTES.kib, max: 64 * BYTES.mib })),
   'http.max-header-size': defaulted(size({ min: 4 * BYTES.kib, max: BYTES.mib })),
   'http.request-timeout': defaulted(duration({ min: MS.second, max: 10 * MS.minute })),
@@ -151,11 +160,11 @@ export const SCHEMA = {
   'services.postgresql.embedded': defaulted(flag()),
   'services.postgresql.bin-dir': optional(location('the path of a folder')),
   'services.postgresql.host': defaulted(
-    host('a host name, an address or the folder of a Unix socket', { allowFolder: true }),
+    connectHost('a host name, an address or the folder of a Unix socket', { allowSocketFolder: true }),
   ),
   'services.postgresql.port': defaulted(port(1)),
-  'services.postgresql.db': defaulted(identifier('name of a database')),
-  'services.postgresql.user': defaulted(identifier('name of a database user')),
+  'services.postgresql.db': defaulted(postgresqlIdentifier('name of a database')),
+  'services.postgresql.user': defaulted(postgresqlIdentifier('name of a database user')),
   'services.postgresql.password': defaulted(password('a password')),
   'services.postgresql.unsafe': defaulted(flag()),
   'services.postgresql.pool-size': defaulted(integer({ min: 1, max: 500 })),
@@ -166,12 +175,12 @@ export const SCHEMA = {
   'services.postgresql.lock-timeout': defaulted(duration({ min: 10, max: MS.minute })),
 
   'services.klatch-activation.uri': optional(
-    httpAddress('an absolute http:// or https:// address without query and fragment'),
+    absoluteHttpUrl('an absolute http:// or https:// address without query and fragment'),
   ),
   'services.klatch-activation.auth-token': optional(
-    text('a token on one line', { min: 1, max: 4096, hidden: true, header: true }),
+    text('a token on one line', { min: 1, max: 4096, hidden: true, isHeaderValue: true }),
   ),
-  'services.smtp.host': optional(host('a host name or an address', { allowFolder: false })),
+  'services.smtp.host': optional(connectHost('a host name or an address', { allowSocketFolder: false })),
   'services.smtp.port': defaulted(port(1)),
   'services.smtp.tls': defaulted(choice<SmtpTls>(['starttls', 'implicit', 'none'])),
   'services.smtp.user': optional(text('a user name on one line', { min: 1, max: 320 })),
@@ -181,20 +190,20 @@ export const SCHEMA = {
   ),
   'services.smtp.template': optional(location('the path of a text file')),
   'activation.providers': defaulted(
-    list('a list of providers', choice(activationProviders), { max: activationProviders.length }),
+    list('a list of providers', choice(activationProviderNames), { max: activationProviderNames.length }),
   ),
-  'services.google.push.keys': optional(list('a list of objects', pushKey, { max: 100 })),
+  'services.google.push.keys': optional(list('a list of objects', googlePushKey, { max: 100 })),
   'services.google.push.endpoint': defaulted(
-    httpAddress('an absolute http:// or https:// address without query and fragment'),
+    absoluteHttpUrl('an absolute http:// or https:// address without query and fragment'),
   ),
   'services.google.push.token-endpoint': defaulted(
-    httpAddress('an absolute http:// or https:// address without query and fragment'),
+    absoluteHttpUrl('an absolute http:// or https:// address without query and fragment'),
   ),
   'services.apple.push.keys': optional(list('a list of objects', applePushKey, { max: 100 })),
   'services.apple.push.endpoint': optional(
-    httpAddress('an absolute https:// address without query and fragment', { schemes: ['https'] }),
+    absoluteHttpUrl('an absolute https:// address without query and fragment', { schemes: ['https'] }),
   ),
-  'services.apple.push.ca-file': optional(location('the path of a PEM file', { ofKey: true })),
+  'services.apple.push.ca-file': optional(location('the path of a PEM file', { isKeyFile: true })),
   'services.web-push.public': optional(webPushKey('a public key', 65, false)),
   'services.web-push.private': optional(webPushKey('a private key', 32, true)),
   'services.web-push.subject': optional(
@@ -212,10 +221,10 @@ export const SCHEMA = {
       pattern: /^[a-z0-9][a-z0-9.-]+[a-z0-9]$/,
     }),
   ),
-  'services.aws.s3.access-key': optional(text('an access key on one line', { min: 1, max: 256, header: true })),
+  'services.aws.s3.access-key': optional(text('an access key on one line', { min: 1, max: 256, isHeaderValue: true })),
   'services.aws.s3.secret-key': optional(text('a secret key on one line', { min: 1, max: 1024, hidden: true })),
   'services.aws.s3.endpoint': defaulted(
-    httpAddress('an absolute http:// or https:// address without query and fragment'),
+    absoluteHttpUrl('an absolute http:// or https:// address without query and fragment'),
   ),
   'services.aws.s3.region': defaulted(
     text('the name of a region', { min: 1, max: 64, pattern: /^[a-z0-9-]+$/, quotable: true }),
@@ -228,10 +237,10 @@ export const SCHEMA = {
   'push.timeout': defaulted(duration({ min: 100, max: MS.minute })),
   'push.retry': defaulted(list('a list of durations', duration({ min: 10, max: MS.day }), { min: 1, max: 32 })),
   'push.ttl': defaulted(duration({ min: MS.second, max: 28 * MS.day })),
-  'modules.security.server-keys': optional(list('a list of objects', serverKey, { max: 16 })),
+  'modules.security.server-keys': optional(list('a list of objects', serverKeyPair, { max: 16 })),
 
   'modules.messaging.groups.invite.base-uri': optional(
-    httpAddress('an absolute http:// or https:// address without query and fragment', { quotable: true }),
+    absoluteHttpUrl('an absolute http:// or https:// address without query and fragment', { quotable: true }),
   ),
 
   'limits.text-length': defaulted(integer({ min: 1, max: 200_000 })),

@@ -6,7 +6,7 @@ import { describePublicKey, type PublicServerKey, type ServerKey } from '../mode
 import type { ServerKeyFiles } from './config.ts';
 import { syncFolder, writeNewFile } from './durable-file.ts';
 import type { Owner } from './durable-file.ts';
-import { keyFileName } from './key-file-name.ts';
+import { keyPathForMessage } from './key-path-for-message.ts';
 import { ConfigError } from './problem.ts';
 
 /** What is wrong with one of the two files, as a sentence about it. */
@@ -15,24 +15,24 @@ interface ServerKeyProblem {
   readonly sentence: string;
 }
 
-const MAX_BYTES = 65_536;
+const MAX_KEY_FILE_BYTES = 65_536;
 const RAW_KEY_BYTES = 32;
-const LABELS = { public: 'PUBLIC KEY', private: 'PRIVATE KEY' } as const;
-const NEW_PAIR = 'run "klatch keys generate", or openssl genpkey -algorithm ed25519';
+const PEM_LABELS = { public: 'PUBLIC KEY', private: 'PRIVATE KEY' } as const;
+const NEW_PAIR_ADVICE = 'run "klatch keys generate", or openssl genpkey -algorithm ed25519';
 
 /**
  * Checks a pair of server keys: both files there, PEM, Ed25519, PKCS#8 and SPKI, and one pair. No sentence holds
  * anything of the files' content.
  */
 export function checkServerKeys(files: ServerKeyFiles): readonly ServerKeyProblem[] {
-  const publicKey = readKey(files.public, 'public');
-  const privateKey = readKey(files.private, 'private');
+  const publicKey = readPemKey(files.public, 'public');
+  const privateKey = readPemKey(files.private, 'private');
   const problems: ServerKeyProblem[] = [];
   if (typeof publicKey === 'string') problems.push({ which: 'public', sentence: publicKey });
   if (typeof privateKey === 'string') problems.push({ which: 'private', sentence: privateKey });
   if (typeof publicKey === 'string' || typeof privateKey === 'string') return problems;
   if (createPublicKey(privateKey).equals(publicKey)) return [];
-  const sentence = `${keyFileName(files.private)} does not belong to the public key in ${keyFileName(files.public)}`;
+  const sentence = `${keyPathForMessage(files.private)} does not belong to the public key in ${keyPathForMessage(files.public)}`;
   return [{ which: 'private', sentence }];
 }
 
@@ -43,18 +43,18 @@ export function checkServerKeys(files: ServerKeyFiles): readonly ServerKeyProble
 export function readServerKeys(pairs: readonly ServerKeyFiles[]): ServerKey[] {
   return pairs.map((files) => {
     const [problem] = checkServerKeys(files);
-    const privateKey = problem?.sentence ?? readKey(files.private, 'private');
+    const privateKey = problem?.sentence ?? readPemKey(files.private, 'private');
     if (typeof privateKey === 'string') {
       const key = 'modules.security.server-keys';
-      throw new ConfigError([{ file: keyFileName(files.private), line: null, key, sentence: privateKey }]);
+      throw new ConfigError([{ file: keyPathForMessage(files.private), line: null, key, sentence: privateKey }]);
     }
     return { ...describePublicKey(createPublicKey(privateKey)), privateKey };
   });
 }
 
 /** How the public key in a file is shown, or null where it cannot be read. */
-export function describePublicFile(path: string): PublicServerKey | null {
-  const key = readKey(path, 'public');
+export function describePublicKeyFile(path: string): PublicServerKey | null {
+  const key = readPemKey(path, 'public');
   return typeof key === 'string' ? null : describePublicKey(key);
 }
 
@@ -70,30 +70,30 @@ export function isReadableByOthers(path: string): boolean {
 }
 
 /** The key in a file, or a sentence that says why it cannot be used. */
-function readKey(path: string, which: keyof ServerKeyFiles): KeyObject | string {
-  const name = keyFileName(path);
+function readPemKey(path: string, which: keyof ServerKeyFiles): KeyObject | string {
+  const name = keyPathForMessage(path);
   const bytes = readBytes(path, name);
   if (typeof bytes === 'string') return bytes;
   const pem = bytes.toString('latin1');
   const label = /-----BEGIN ([A-Z0-9 ]+)-----/.exec(pem)?.[1];
   if (label === undefined && bytes.length === RAW_KEY_BYTES) {
-    return `${name} holds a raw 32-byte key as the original system wrote it, Klatch reads PEM: to make a new pair, ${NEW_PAIR}`;
+    return `${name} holds a raw 32-byte key as the original system wrote it, Klatch reads PEM: to make a new pair, ${NEW_PAIR_ADVICE}`;
   }
-  if (label === undefined) return `${name} is not a PEM file: to make a new pair, ${NEW_PAIR}`;
+  if (label === undefined) return `${name} is not a PEM file: to make a new pair, ${NEW_PAIR_ADVICE}`;
   if (label === 'ENCRYPTED PRIVATE KEY')
     return `${name} is locked with a passphrase, which nobody could type at a start`;
-  if (label !== LABELS[which]) return `${name} holds "${label}", expected "${LABELS[which]}" in its first line`;
-  return parseKey(pem, name, which);
+  if (label !== PEM_LABELS[which]) return `${name} holds "${label}", expected "${PEM_LABELS[which]}" in its first line`;
+  return parsePemKey(pem, name, which);
 }
 
-function parseKey(pem: string, name: string, which: keyof ServerKeyFiles): KeyObject | string {
+function parsePemKey(pem: string, name: string, which: keyof ServerKeyFiles): KeyObject | string {
   try {
     const key = which === 'public' ? createPublicKey(pem) : createPrivateKey(pem);
     if (key.asymmetricKeyType === 'ed25519') return key;
-    return `${name} holds a key of the type ${key.asymmetricKeyType ?? 'unknown'}, expected ed25519: ${NEW_PAIR}`;
+    return `${name} holds a key of the type ${key.asymmetricKeyType ?? 'unknown'}, expected ed25519: ${NEW_PAIR_ADVICE}`;
   } catch (error) {
     // OpenSSL's own words name internals of its decoder and can repeat input: its code says enough.
-    return `${name} is a damaged PEM file (${codeOf(error)})`;
+    return `${name} is a damaged PEM file (${errorCodeOf(error)})`;
   }
 }
 
@@ -101,15 +101,15 @@ function readBytes(path: string, name: string): Buffer | string {
   try {
     const stat = statSync(path);
     if (!stat.isFile()) return `${name} is not a file`;
-    return stat.size > MAX_BYTES ? `${name} is too large for a key` : readFileSync(path);
+    return stat.size > MAX_KEY_FILE_BYTES ? `${name} is too large for a key` : readFileSync(path);
   } catch (error) {
-    const code = codeOf(error);
+    const code = errorCodeOf(error);
     if (code === 'ENOENT' || code === 'ENOTDIR') return `${name} does not exist`;
     return `${name} cannot be read (${code})`;
   }
 }
 
-function codeOf(error: unknown): string {
+function errorCodeOf(error: unknown): string {
   // No instanceof: errors of Node's own modules belong to another realm when tests run.
   return typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : 'no code';
 }
@@ -120,7 +120,7 @@ interface CreatedServerKeys extends ServerKeyFiles {
 }
 
 /** Folders that are made here are open to the group of the keys' owner, who could not reach his keys else. */
-function makeFolder(folder: string, owner: Owner | undefined): void {
+function createFolderForGroup(folder: string, owner: Owner | undefined): void {
   const first = mkdirSync(folder, { recursive: true, mode: 0o750 });
   if (first === undefined || owner === undefined) return;
   for (let path = resolve(folder); ; path = dirname(path)) {
@@ -130,7 +130,7 @@ function makeFolder(folder: string, owner: Owner | undefined): void {
 }
 
 /** What the two files of a pair are called in a folder. */
-export function serverKeyFiles(folder: string): ServerKeyFiles {
+export function serverKeyPaths(folder: string): ServerKeyFiles {
   return { public: join(folder, 'server-key.public.pem'), private: join(folder, 'server-key.private.pem') };
 }
 
@@ -140,8 +140,8 @@ export function serverKeyFiles(folder: string): ServerKeyFiles {
  * derives the public one from it. Throws when the files that are there do not make a pair.
  */
 export function createServerKeys(folder: string, options: { readonly owner?: Owner } = {}): CreatedServerKeys {
-  const files = serverKeyFiles(folder);
-  makeFolder(folder, options.owner);
+  const files = serverKeyPaths(folder);
+  createFolderForGroup(folder, options.owner);
   const exists = (path: string): boolean => statSync(path, { throwIfNoEntry: false }) !== undefined;
   if (exists(files.public)) {
     const [problem] = checkServerKeys(files);
@@ -150,7 +150,7 @@ export function createServerKeys(folder: string, options: { readonly owner?: Own
   }
   let privateKey: KeyObject | string;
   if (exists(files.private)) {
-    privateKey = readKey(files.private, 'private');
+    privateKey = readPemKey(files.private, 'private');
     if (typeof privateKey === 'string') throw new Error(`${privateKey}. Move the file away to get a new pair.`);
   } else {
     ({ privateKey } = generateKeyPairSync('ed25519'));

@@ -1,7 +1,7 @@
 import { valueAt, type ObjectValue, type Value } from '../../packages/hocon/src/index.ts';
 import type { ConfigProblem } from './problem.ts';
 import { isJson } from './google-key.ts';
-import { readAppleKey, readAuthority, readServiceAccount, webPushPairProblem } from './push-keys.ts';
+import { readAppleKey, readCaFile, readServiceAccount, webPushPairProblem } from './push-keys.ts';
 import type { SettingKey, Settings } from './schema.ts';
 import { isReadableByOthers } from './server-key-files.ts';
 import { problemAt } from './settings.ts';
@@ -15,19 +15,19 @@ export interface KeyFindings {
 type Section = 'services.web-push' | 'services.aws.s3';
 
 /** Looks into the keys of push and of files; a finding stands at the line that names the key. */
-export function checkServices(settings: Partial<Settings>, root: ObjectValue): KeyFindings {
-  const google = checkGoogle(settings);
-  const apple = checkApple(settings);
+export function checkPushAndStorageKeys(settings: Partial<Settings>, root: ObjectValue): KeyFindings {
+  const google = checkGooglePushKeys(settings);
+  const apple = checkApplePushKeys(settings);
   const problems = [
     ...google.problems,
     ...apple.problems,
-    ...checkWebPush(settings, root),
-    ...checkWhole('services.aws.s3', ['default-bucket', 'access-key', 'secret-key'], settings, root),
+    ...checkWebPushKeys(settings, root),
+    ...checkAllOrNone('services.aws.s3', ['default-bucket', 'access-key', 'secret-key'], settings, root),
   ];
-  return { problems, warnings: [...google.warnings, ...apple.warnings, ...checkStores(settings, root)] };
+  return { problems, warnings: [...google.warnings, ...apple.warnings, ...checkUnusedFileLocation(settings, root)] };
 }
 
-function checkGoogle(settings: Partial<Settings>): KeyFindings {
+function checkGooglePushKeys(settings: Partial<Settings>): KeyFindings {
   const problems: ConfigProblem[] = [];
   const warnings: ConfigProblem[] = [];
   const name = 'services.google.push.keys';
@@ -36,14 +36,14 @@ function checkGoogle(settings: Partial<Settings>): KeyFindings {
     const at = (sentence: string): ConfigProblem => problemAt(`${name}[${index}].key`, key.value, sentence);
     const account = readServiceAccount(projectId, key.path);
     if (typeof account === 'string') problems.push(at(account));
-    else if (!isJson(key.path)) warnings.push(...openToOthers(key.path, at));
+    else if (!isJson(key.path)) warnings.push(...readableByOthersWarning(key.path, at));
     if (seen.has(projectId)) problems.push(at(`there is a key of ${projectId} already`));
     seen.add(projectId);
   }
   return { problems, warnings };
 }
 
-function checkApple(settings: Partial<Settings>): KeyFindings {
+function checkApplePushKeys(settings: Partial<Settings>): KeyFindings {
   const problems: ConfigProblem[] = [];
   const warnings: ConfigProblem[] = [];
   const name = 'services.apple.push.keys';
@@ -52,23 +52,23 @@ function checkApple(settings: Partial<Settings>): KeyFindings {
     const at = (sentence: string): ConfigProblem => problemAt(`${name}[${index}].path`, path.value, sentence);
     const key = readAppleKey(path.path);
     if (typeof key === 'string') problems.push(at(key));
-    else warnings.push(...openToOthers(path.path, at));
+    else warnings.push(...readableByOthersWarning(path.path, at));
     if (seen.has(bundleId)) problems.push(at(`there is a key of ${bundleId} already`));
     seen.add(bundleId);
   }
   const authority = settings['services.apple.push.ca-file'] ?? null;
-  const read = authority === null ? null : readAuthority(authority.path);
+  const read = authority === null ? null : readCaFile(authority.path);
   if (typeof read === 'string') problems.push(problemAt('services.apple.push.ca-file', authority!.value, read));
   return { problems, warnings };
 }
 
 /** The file was read, so that it is there, and its name is no key that was put in the wrong place. */
-function openToOthers(path: string, at: (sentence: string) => ConfigProblem): ConfigProblem[] {
+function readableByOthersWarning(path: string, at: (sentence: string) => ConfigProblem): ConfigProblem[] {
   return isReadableByOthers(path) ? [at(`${path} can be read by every user of this machine: chmod o-r`)] : [];
 }
 
-function checkWebPush(settings: Partial<Settings>, root: ObjectValue): ConfigProblem[] {
-  const lacking = checkWhole('services.web-push', ['public', 'private', 'subject'], settings, root);
+function checkWebPushKeys(settings: Partial<Settings>, root: ObjectValue): ConfigProblem[] {
+  const lacking = checkAllOrNone('services.web-push', ['public', 'private', 'subject'], settings, root);
   const publicKey = settings['services.web-push.public'] ?? null;
   const privateKey = settings['services.web-push.private'] ?? null;
   if (publicKey === null || privateKey === null) return lacking;
@@ -78,7 +78,7 @@ function checkWebPush(settings: Partial<Settings>, root: ObjectValue): ConfigPro
 }
 
 /** Keys that are of use together only: the first that is there names those that are not. */
-function checkWhole(
+function checkAllOrNone(
   section: Section,
   names: readonly string[],
   settings: Partial<Settings>,
@@ -94,7 +94,7 @@ function checkWhole(
   return [problemAt(set, valueOf(set, root), sentence)];
 }
 
-function checkStores(settings: Partial<Settings>, root: ObjectValue): ConfigProblem[] {
+function checkUnusedFileLocation(settings: Partial<Settings>, root: ObjectValue): ConfigProblem[] {
   const key = 'services.file-storage.location';
   const bucket = settings['services.aws.s3.default-bucket'] ?? null;
   if ((settings[key] ?? null) === null || bucket === null) return [];

@@ -30,7 +30,7 @@ export function readSettings(root: ObjectValue, file: string, entries = settingE
     warn: (key, value, sentence) => odd.push(problemAt(key, value, sentence)),
   };
   const settings: Partial<Record<SettingKey, unknown>> = {};
-  const broken = readSections(root, reading);
+  const broken = refuseBrokenSections(root, reading);
   for (const [key, entry] of entries) {
     if (broken.some((section) => key.startsWith(`${section}.`))) continue;
     const value = valueAt(root, key.split('.'));
@@ -62,7 +62,7 @@ function refuseAbsent(key: string, entry: KeySpec<unknown>, value: Value, readin
 }
 
 /** Sections that hold something else than keys; named once, since none of their keys can be read. */
-function readSections(root: ObjectValue, reading: Diagnostics): string[] {
+function refuseBrokenSections(root: ObjectValue, reading: Diagnostics): string[] {
   const broken: string[] = [];
   for (const section of sectionsOf(settingEntries().map(([key]) => key))) {
     const value = valueAt(root, section.split('.'));

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { loadHocon, valueAt, type Value } from '../../packages/hocon/src/index.ts';
 import type { Transport } from '../model/transport.ts';
 import type { ServerKeyFiles } from './config.ts';
-import { currentValue, keyState, quote, setKey } from './edit.ts';
+import { currentValue, keyState, toHoconLiteral, setKey } from './edit.ts';
 import type { ConfigText } from './edit.ts';
 import { isPlaceholder, scalarText } from './value-types.ts';
 import { ConfigError } from './problem.ts';
@@ -50,7 +50,7 @@ export interface SetupResult {
 }
 
 /** A server secret of 256 random bits. */
-export function createSecret(): string {
+export function createServerSecret(): string {
   return randomBytes(32).toString('base64url');
 }
 
@@ -60,7 +60,7 @@ export function createSecret(): string {
  * (no message holds a secret). The text is not written anywhere: see `writeConfig`.
  */
 export function applyAnswers(source: ConfigText, answers: SetupAnswers): SetupResult {
-  const wanted = literals(source, answers);
+  const wanted = answersAsLiterals(source, answers);
   const problems = [...wanted].flatMap(([key, literal]): ConfigProblem[] => {
     const sentence = answerProblem(key, literal);
     return sentence === null ? [] : [{ file: source.file, line: null, key, sentence }];
@@ -68,7 +68,7 @@ export function applyAnswers(source: ConfigText, answers: SetupAnswers): SetupRe
   if (problems.length > 0) throw new ConfigError(problems);
   let current = source;
   const set: SettingKey[] = [];
-  const kept: SettingKey[] = [...databaseKept(source, answers)];
+  const kept: SettingKey[] = [...keptDatabaseKeys(source, answers)];
   for (const [key, literal] of wanted) {
     if (keyState(current, key) === 'answered') kept.push(key);
     else {
@@ -84,7 +84,7 @@ export function applyAnswers(source: ConfigText, answers: SetupAnswers): SetupRe
  * that hold numbers the number's digits.
  */
 export function checkAnswer(key: SettingKey, answer: string): string | null {
-  return answerProblem(key, quote(answer));
+  return answerProblem(key, toHoconLiteral(answer));
 }
 
 function answerProblem(key: SettingKey, literal: string): string | null {
@@ -113,7 +113,7 @@ export function findContradiction(source: ConfigText, key: SettingKey, literal: 
   const current = currentValue(source, key);
   if (current === null) return { line: null, text: null };
   const given = valueAt(loadHocon([{ name: source.file, text: `answer = ${literal}` }], { env: {} }), ['answer']);
-  if (given !== null && meaning(key, current) === meaning(key, given)) return null;
+  if (given !== null && comparableMeaning(key, current) === comparableMeaning(key, given)) return null;
   const { kind } = SCHEMA[key];
   // What is refused may be a whole address, with a password in it, in the place of a host.
   const read: unknown = kind.read(key, current, { refuse: () => {}, warn: () => {} });
@@ -123,11 +123,11 @@ export function findContradiction(source: ConfigText, key: SettingKey, literal: 
 }
 
 /** What a value means to the server, as text that can be compared. */
-function meaning(key: SettingKey, value: Value): string {
+function comparableMeaning(key: SettingKey, value: Value): string {
   const { kind } = SCHEMA[key];
   const read: unknown = kind.read(key, value, { refuse: () => {}, warn: () => {} });
   if (read === undefined) return `not understood: ${writtenText(value)}`;
-  return JSON.stringify(kind.path ? (read as { path: string }).path : read);
+  return JSON.stringify(kind.isPath ? (read as { path: string }).path : read);
 }
 
 function writtenText(value: Value): string {
@@ -135,44 +135,46 @@ function writtenText(value: Value): string {
   return scalarText(value) ?? 'a value of another kind';
 }
 
-type Literals = ReadonlyMap<SettingKey, string>;
+type HoconLiterals = ReadonlyMap<SettingKey, string>;
 
 /** The answers as HOCON text by key. */
-function literals(source: ConfigText, answers: SetupAnswers): Literals {
+function answersAsLiterals(source: ConfigText, answers: SetupAnswers): HoconLiterals {
   const { serverKeys: pair, deliveryAllow, endpoints } = answers;
   const rows: readonly (readonly [SettingKey, string | undefined])[] = [
-    ['secret', quoted(answers.secret)],
-    ['project-name', quoted(answers.projectName)],
-    ['data-dir', quoted(answers.dataDir)],
-    ['http.interface', quoted(answers.interface)],
-    ['http.port', quoted(answers.port)],
-    ['http.base-uri', quoted(answers.baseUri)],
+    ['secret', optionalLiteral(answers.secret)],
+    ['project-name', optionalLiteral(answers.projectName)],
+    ['data-dir', optionalLiteral(answers.dataDir)],
+    ['http.interface', optionalLiteral(answers.interface)],
+    ['http.port', optionalLiteral(answers.port)],
+    ['http.base-uri', optionalLiteral(answers.baseUri)],
     ['metrics.enabled', answers.metrics === undefined ? undefined : String(answers.metrics)],
-    ['metrics.port', quoted(answers.metricsPort)],
-    ['endpoints', endpoints === undefined ? undefined : `[${endpoints.map(endpointText).join(', ')}]`],
-    ...databaseRows(source, answers.database),
+    ['metrics.port', optionalLiteral(answers.metricsPort)],
+    ['endpoints', endpoints === undefined ? undefined : `[${endpoints.map(endpointLiteral).join(', ')}]`],
+    ...databaseLiterals(source, answers.database),
     [
       'modules.security.server-keys',
-      pair === undefined ? undefined : `[{ public = ${quote(pair.public)}, private = ${quote(pair.private)} }]`,
+      pair === undefined
+        ? undefined
+        : `[{ public = ${toHoconLiteral(pair.public)}, private = ${toHoconLiteral(pair.private)} }]`,
     ],
-    ['delivery.allow', deliveryAllow === undefined ? undefined : `[${deliveryAllow.map(quote).join(', ')}]`],
-    ...webPushRows(source, answers),
+    ['delivery.allow', deliveryAllow === undefined ? undefined : `[${deliveryAllow.map(toHoconLiteral).join(', ')}]`],
+    ...webPushLiterals(source, answers),
   ];
   return new Map(rows.filter((row): row is readonly [SettingKey, string] => row[1] !== undefined));
 }
 
-const quoted = (value: string | number | undefined): string | undefined =>
-  value === undefined ? undefined : quote(value);
+const optionalLiteral = (value: string | number | undefined): string | undefined =>
+  value === undefined ? undefined : toHoconLiteral(value);
 
-const endpointText = ({ type, port }: { type: Transport; port: number }): string =>
+const endpointLiteral = ({ type, port }: { type: Transport; port: number }): string =>
   `{ type = ${type}, port = ${port} }`;
 
 const WEB_PUSH = 'services.web-push';
 
 /** A pair is one answer: beside half of another one neither is written, since they would not belong together. */
-function webPushRows(source: ConfigText, answers: SetupAnswers): [SettingKey, string | undefined][] {
+function webPushLiterals(source: ConfigText, answers: SetupAnswers): [SettingKey, string | undefined][] {
   const { webPushKeys: pair, webPushSubject: given } = answers;
-  if (pair === undefined) return [[`${WEB_PUSH}.subject`, quoted(given)]];
+  if (pair === undefined) return [[`${WEB_PUSH}.subject`, optionalLiteral(given)]];
   const halves = ['public', 'private'] as const;
   const isOpen = (half: 'public' | 'private'): boolean => keyState(source, `${WEB_PUSH}.${half}`) === 'open';
   const fits = (half: 'public' | 'private'): boolean => !isOpen(half) || halves.every(isOpen);
@@ -181,9 +183,9 @@ function webPushRows(source: ConfigText, answers: SetupAnswers): [SettingKey, st
   return [
     ...halves.map((half): [SettingKey, string | undefined] => [
       `${WEB_PUSH}.${half}`,
-      fits(half) ? quote(pair[half]) : undefined,
+      fits(half) ? toHoconLiteral(pair[half]) : undefined,
     ]),
-    [`${WEB_PUSH}.subject`, quote(given ?? webPushSubject(baseUri))],
+    [`${WEB_PUSH}.subject`, toHoconLiteral(given ?? webPushSubject(baseUri))],
   ];
 }
 
@@ -195,7 +197,7 @@ const POSTGRESQL = 'services.postgresql';
  * way, since the server would then start on an empty database. A password that the embedded one does not need is
  * emptied where its placeholder would keep the server from starting.
  */
-function databaseRows(source: ConfigText, answer: DatabaseAnswer | undefined): [SettingKey, string | undefined][] {
+function databaseLiterals(source: ConfigText, answer: DatabaseAnswer | undefined): [SettingKey, string | undefined][] {
   if (answer === undefined) return [];
   const password = currentValue(source, `${POSTGRESQL}.password`);
   const emptied: [SettingKey, string | undefined] = [
@@ -203,12 +205,12 @@ function databaseRows(source: ConfigText, answer: DatabaseAnswer | undefined): [
     password !== null && isPlaceholder(password) ? '""' : undefined,
   ];
   if (answer.embedded === true) {
-    if (namedKeys(source).length > 0) return [];
+    if (answeredDatabaseKeys(source).length > 0) return [];
     const isOpen = keyState(source, `${POSTGRESQL}.embedded`) === 'open';
     return [[`${POSTGRESQL}.embedded`, 'true'], ...(isOpen ? [emptied] : [])];
   }
   if (isEmbedded(source)) return [emptied];
-  return DATABASE_KEYS.map((name) => [`${POSTGRESQL}.${name}`, quote(answer[name])]);
+  return DATABASE_KEYS.map((name) => [`${POSTGRESQL}.${name}`, toHoconLiteral(answer[name])]);
 }
 
 /** Whether the file has chosen the embedded database. */
@@ -218,14 +220,14 @@ export function isEmbedded(source: ConfigText): boolean {
 }
 
 /** Keys that stood in the way of the whole database answer. */
-function databaseKept(source: ConfigText, { database }: SetupAnswers): readonly SettingKey[] {
+function keptDatabaseKeys(source: ConfigText, { database }: SetupAnswers): readonly SettingKey[] {
   if (database === undefined) return [];
-  if (database.embedded === true) return namedKeys(source);
+  if (database.embedded === true) return answeredDatabaseKeys(source);
   return isEmbedded(source) ? [`${POSTGRESQL}.embedded`] : [];
 }
 
 /** Keys by which the file names a database already. */
-export function namedKeys(source: ConfigText): readonly SettingKey[] {
+export function answeredDatabaseKeys(source: ConfigText): readonly SettingKey[] {
   if (isEmbedded(source)) return [];
   return DATABASE_KEYS.map((name) => `${POSTGRESQL}.${name}` as const).filter(
     (key) => keyState(source, key) === 'answered',

@@ -1,7 +1,7 @@
 import { asArray, valueAt, type ObjectValue, type Value } from '../../packages/hocon/src/index.ts';
 import { scalarText } from './value-types.ts';
 import type { ValueType } from './value-types.ts';
-import { REFERENCE } from './tree.ts';
+import { REFERENCE_NAME } from './tree.ts';
 import { resolvePath } from './scalars.ts';
 import { settingEntries } from './schema.ts';
 import type { SettingKey } from './schema.ts';
@@ -10,13 +10,14 @@ import type { SettingKey } from './schema.ts';
 export const HIDDEN = '(hidden)';
 
 /** A value as data; durations and sizes as they were written. */
-export type Shown = string | number | boolean | null | readonly Shown[] | { readonly [field: string]: Shown };
+export type ShownValue =
+  string | number | boolean | null | readonly ShownValue[] | { readonly [field: string]: ShownValue };
 
 /** One key of the effective configuration. */
 export interface ShownSetting {
   readonly key: SettingKey;
   /** Null: not set. Secrets are `(hidden)`, paths are absolute. */
-  readonly value: Shown;
+  readonly value: ShownValue;
   /** `default`, or `file:line`. */
   readonly source: string;
 }
@@ -25,47 +26,47 @@ export interface ShownSetting {
 export function describeConfig(root: ObjectValue): ShownSetting[] {
   return settingEntries().map(([key, { kind }]) => {
     const value = valueAt(root, key.split('.'));
-    if (value === null || value.origin.file === REFERENCE) {
-      return { key, value: value === null ? null : show(value, kind), source: 'default' };
+    if (value === null || value.origin.file === REFERENCE_NAME) {
+      return { key, value: value === null ? null : showValue(value, kind), source: 'default' };
     }
-    return { key, value: show(value, kind), source: `${value.origin.file}:${value.origin.line}` };
+    return { key, value: showValue(value, kind), source: `${value.origin.file}:${value.origin.line}` };
   });
 }
 
 /** The same as text, one line a key: `http.port = 9090   # default`. */
 export function formatConfig(settings: readonly ShownSetting[]): string {
-  const left = settings.map(({ key, value }) => `${key} = ${value === null ? '(not set)' : format(value)}`);
+  const left = settings.map(({ key, value }) => `${key} = ${value === null ? '(not set)' : formatShown(value)}`);
   // One long list must not push all remarks out of sight.
   const width = Math.min(60, Math.max(...left.map((line) => line.length)));
   return settings.map(({ source }, index) => `${left[index]!.padEnd(width)}   # ${source}\n`).join('');
 }
 
-function show(value: Value, kind: ValueType<unknown>): Shown {
+function showValue(value: Value, kind: ValueType<unknown>): ShownValue {
   if (value.kind === 'null') return null;
-  if (kind.items !== null) return asArray(value)?.items.map((item) => show(item, kind.items!)) ?? HIDDEN;
+  if (kind.items !== null) return asArray(value)?.items.map((item) => showValue(item, kind.items!)) ?? HIDDEN;
   if (value.kind === 'array') return value.items.map(() => HIDDEN);
   if (value.kind === 'object') return showFields(value, kind);
   // That a password is empty is no secret, and is what one looks for when the database refuses.
   if (kind.hidden) return scalarText(value) === '' ? '' : HIDDEN;
   if (value.kind === 'number') return value.number;
   if (value.kind === 'boolean') return value.value;
-  return kind.path ? resolvePath(value, value.text) : value.text;
+  return kind.isPath ? resolvePath(value, value.text) : value.text;
 }
 
 /** Unknown fields are left out: what they hold is anybody's guess. */
-function showFields(value: ObjectValue, kind: ValueType<unknown>): Shown {
-  const fields = Object.entries(kind.fields ?? {}).flatMap(([name, entry]): [string, Shown][] => {
+function showFields(value: ObjectValue, kind: ValueType<unknown>): ShownValue {
+  const fields = Object.entries(kind.fields ?? {}).flatMap(([name, entry]): [string, ShownValue][] => {
     const field = value.entries.get(name);
-    return field === undefined ? [] : [[name, show(field, entry.kind)]];
+    return field === undefined ? [] : [[name, showValue(field, entry.kind)]];
   });
   return Object.fromEntries(fields);
 }
 
-function format(value: Shown): string {
+function formatShown(value: ShownValue): string {
   if (value === HIDDEN) return HIDDEN;
-  if (Array.isArray(value)) return `[${value.map(format).join(', ')}]`;
+  if (Array.isArray(value)) return `[${value.map(formatShown).join(', ')}]`;
   if (value === null || typeof value !== 'object') return JSON.stringify(value);
   return `{ ${Object.entries(value)
-    .map(([name, field]) => `${name} = ${format(field)}`)
+    .map(([name, field]) => `${name} = ${formatShown(field)}`)
     .join(', ')} }`;
 }

@@ -1,7 +1,7 @@
-import type { Oddity, OddityKind } from '../../packages/hocon/src/index.ts';
+import type { HoconWarning, HoconWarningKind } from '../../packages/hocon/src/index.ts';
 import type { ConfigProblem } from './problem.ts';
 
-const SENTENCES: Readonly<Record<OddityKind, string>> = {
+const ODDITY_SENTENCES: Readonly<Record<HoconWarningKind, string>> = {
   'cut-by-comment': 'ends where # or // begins a comment: put the value in double quotes if that is part of it',
   'quotes-removed': 'is put together of text with quotes and without: the quotes are no part of the value',
   'quoted-substitution': 'holds ${…} in quotes, where it stays as it is: write it outside of the quotes',
@@ -9,9 +9,9 @@ const SENTENCES: Readonly<Record<OddityKind, string>> = {
 };
 
 /** What is valid HOCON and hardly meant, as warnings. */
-export function syntaxWarnings(oddities: readonly Oddity[]): ConfigProblem[] {
-  return oddities.map(({ kind, origin: { file, line, column }, path }) => {
+export function syntaxWarnings(hoconWarnings: readonly HoconWarning[]): ConfigProblem[] {
+  return hoconWarnings.map(({ kind, origin: { file, line, column }, path }) => {
     const key = path.map((name) => (name.includes('.') ? `"${name}"` : name)).join('.');
-    return { file, line, column, key, sentence: SENTENCES[kind] };
+    return { file, line, column, key, sentence: ODDITY_SENTENCES[kind] };
   });
 }

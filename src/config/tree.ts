@@ -9,20 +9,20 @@ import {
   type ObjectValue,
   type Source,
 } from '../../packages/hocon/src/index.ts';
-import { presentProblem } from './excerpt.ts';
+import { redactAndExcerpt } from './excerpt.ts';
 import { ConfigError, ConfigNotFoundError } from './problem.ts';
-import { isKnownToken, SourceFile } from './public-text.ts';
+import { isMadeOfKeyWords, ConfigSourceFile } from './public-text.ts';
 
 /** The environment as `process.env` has it. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** The name of reference.conf in messages; no file can be named so by accident. */
-export const REFERENCE = '(reference.conf)';
+export const REFERENCE_NAME = '(reference.conf)';
 
 /** Where a configuration file may be named or found. */
 interface FindOptions {
   /** Value of `--config`. */
-  readonly flag?: string | undefined;
+  readonly configOption?: string | undefined;
   readonly env: Environment;
   /** Folder of the program: `<dir>/bin` of `<dir>/bin/klatch`. */
   readonly programDir: string;
@@ -33,7 +33,7 @@ interface FindOptions {
  * `/etc/klatch/server.conf`. A file that was named has to be there: nothing else is read in its place.
  * Throws ConfigNotFoundError with the places it looked at.
  */
-export function findConfigFile({ flag, env, programDir }: FindOptions): string {
+export function findConfigFile({ configOption: flag, env, programDir }: FindOptions): string {
   const named = flag ?? (env['KLATCH_CONFIG'] === '' ? undefined : env['KLATCH_CONFIG']);
   const places = named === undefined ? [join(programDir, '../conf/server.conf'), '/etc/klatch/server.conf'] : [named];
   const found = places.find(exists);
@@ -53,9 +53,9 @@ function exists(path: string): boolean {
 }
 
 /** The files that a configuration consists of, itself first; throws ConfigError as `readTree` does. */
-export function configurationFiles(file: string, env: Environment): string[] {
+export function listConfigurationFiles(file: string, env: Environment): string[] {
   const files = new Set<string>();
-  const sources = [{ name: REFERENCE, text: readAsset('config/reference.conf') }, { path: file }];
+  const sources = [{ name: REFERENCE_NAME, text: readAsset('config/reference.conf') }, { path: file }];
   readTree(sources, env, { onFile: (path) => files.add(resolve(path)) });
   return [...files];
 }
@@ -64,16 +64,16 @@ export function configurationFiles(file: string, env: Environment): string[] {
 export function readTree(
   sources: readonly Source[],
   env: Environment,
-  { onFile, onOddity }: Pick<LoadOptions, 'onFile' | 'onOddity'> = {},
+  { onFile, onWarning }: Pick<LoadOptions, 'onFile' | 'onWarning'> = {},
 ): ObjectValue {
-  const files = new Map<string, SourceFile>();
-  for (const source of sources) if ('text' in source) files.set(source.name, new SourceFile(source.text));
+  const files = new Map<string, ConfigSourceFile>();
+  for (const source of sources) if ('text' in source) files.set(source.name, new ConfigSourceFile(source.text));
   try {
     return loadHocon(sources, {
       env,
-      ...(onOddity === undefined ? {} : { onOddity }),
+      ...(onWarning === undefined ? {} : { onWarning }),
       onFile: (path, text) => {
-        files.set(path, new SourceFile(text));
+        files.set(path, new ConfigSourceFile(text));
         onFile?.(path, text);
       },
     });
@@ -82,9 +82,12 @@ export function readTree(
     throw new ConfigError(
       error.problems.map(({ origin, sentence }) => {
         const { file, line, column } = origin;
-        const isPublic = files.get(file)?.isPublic(line) === true;
-        const shown = renderSentence(sentence, (text) => isPublic || isKnownToken(text) || isKnownVariable(text));
-        return presentProblem({ file, line, column, key: '', sentence: shown }, files);
+        const isPublicLine = files.get(file)?.isPublicLine(line) === true;
+        const shown = renderSentence(
+          sentence,
+          (text) => isPublicLine || isMadeOfKeyWords(text) || isKnownVariable(text),
+        );
+        return redactAndExcerpt({ file, line, column, key: '', sentence: shown }, files);
       }),
     );
   }

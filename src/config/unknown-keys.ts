@@ -9,8 +9,8 @@ interface UnknownKey {
   readonly suggestion: string | null;
 }
 
-type Misplaced = Pick<UnknownKey, 'value'> & { readonly suggestion: string };
-type Entries = readonly (readonly [string, KeySpec<unknown>])[];
+type MisplacedKey = Pick<UnknownKey, 'value'> & { readonly suggestion: string };
+type KeySpecEntries = readonly (readonly [string, KeySpec<unknown>])[];
 
 /** The sections that the keys' paths run through: `http`, `services`, `services.postgresql` … */
 export function sectionsOf(keys: readonly string[]): ReadonlySet<string> {
@@ -22,21 +22,21 @@ export function sectionsOf(keys: readonly string[]): ReadonlySet<string> {
 }
 
 /** Finds the keys that mean nothing here: an unknown section is named once, without the keys inside. */
-export function findUnknownKeys(root: ObjectValue, entries: Entries): UnknownKey[] {
+export function findUnknownKeys(root: ObjectValue, entries: KeySpecEntries): UnknownKey[] {
   const known = new Map(entries);
   const sections = sectionsOf([...known.keys()]);
   const names = [...known.keys(), ...sections];
   const found: UnknownKey[] = [];
   const visit = (object: ObjectValue, prefix: string): void => {
     for (const [name, value] of object.entries) {
-      const key = prefix + written(name);
+      const key = prefix + quoteIfDotted(name);
       const entry = known.get(key);
       if (entry !== undefined) found.push(...unknownFields(key, value, entry));
       else if (sections.has(key)) {
         if (value.kind === 'object') visit(value, `${key}.`);
       } else {
-        const misplaced = prefix === '' ? [] : findMisplaced(written(name), value, known);
-        if (misplaced.length === 0) found.push({ key, value, suggestion: suggest(key, names) });
+        const misplaced = prefix === '' ? [] : findMisplaced(quoteIfDotted(name), value, known);
+        if (misplaced.length === 0) found.push({ key, value, suggestion: suggestKey(key, names) });
         for (const full of misplaced) found.push({ ...full, key: prefix + full.suggestion });
       }
     }
@@ -46,15 +46,15 @@ export function findUnknownKeys(root: ObjectValue, entries: Entries): UnknownKey
 }
 
 /** `"http.port" = 1` is one key with a dot in its name, which is not the key port of http. */
-function written(name: string): string {
+function quoteIfDotted(name: string): string {
   return name.includes('.') ? `"${name}"` : name;
 }
 
 /** Known keys that were written with their full path inside the braces of a section. */
-function findMisplaced(path: string, value: Value, known: ReadonlyMap<string, unknown>): Misplaced[] {
+function findMisplaced(path: string, value: Value, known: ReadonlyMap<string, unknown>): MisplacedKey[] {
   if (known.has(path)) return [{ value, suggestion: path }];
   if (value.kind !== 'object') return [];
-  return [...value.entries].flatMap(([name, inner]) => findMisplaced(`${path}.${written(name)}`, inner, known));
+  return [...value.entries].flatMap(([name, inner]) => findMisplaced(`${path}.${quoteIfDotted(name)}`, inner, known));
 }
 
 /** Unknown fields of the objects in a list. */
@@ -67,12 +67,12 @@ function unknownFields(key: string, value: Value, entry: KeySpec<unknown>): Unkn
     if (item.kind !== 'object') return [];
     return [...item.entries]
       .filter(([name]) => !known.includes(name))
-      .map(([name, field]) => ({ key: `${key}[${index}].${name}`, value: field, suggestion: suggest(name, known) }));
+      .map(([name, field]) => ({ key: `${key}[${index}].${name}`, value: field, suggestion: suggestKey(name, known) }));
   });
 }
 
 /** The nearest known key by letters; else the one key of the same last name in another section that is least deep. */
-function suggest(key: string, known: readonly string[]): string | null {
+function suggestKey(key: string, known: readonly string[]): string | null {
   const allowed = Math.max(2, Math.floor(key.length / 5));
   const byDistance = known
     .map((name) => ({ name, distance: editDistance(key.toLowerCase().replaceAll('"', ''), name) }))

@@ -19,7 +19,7 @@ export interface ValueType<T> {
    */
   readonly quotable: boolean;
   /** True: a file name, relative to the folder of the file it stands in. */
-  readonly path: boolean;
+  readonly isPath: boolean;
   /** The kind of a list's items. */
   readonly items: ValueType<unknown> | null;
   /** The fields of an object. */
@@ -58,11 +58,11 @@ export function scalarText(value: Value): string | null {
   return value.kind === 'boolean' ? String(value.value) : null;
 }
 
-const SHOWN_CHARACTERS = 60;
+const MAX_SHOWN_CHARACTERS = 60;
 const NOT_SHOWN = 'a value that is not shown';
 
 /** Whether a text holds a key in PEM. */
-export function holdsKey(text: string): boolean {
+export function containsPemKey(text: string): boolean {
   return text.includes('-----BEGIN');
 }
 
@@ -71,7 +71,7 @@ export function describeValue(value: Value, quotable: boolean): string {
   if (value.kind === 'object') return 'an object';
   if (value.kind === 'array') return 'a list';
   if (value.kind === 'null') return 'null';
-  if (value.kind === 'string' && holdsKey(value.text)) return 'a key, which is not shown';
+  if (value.kind === 'string' && containsPemKey(value.text)) return 'a key, which is not shown';
   if (!quotable) return scalarText(value) === '' ? '""' : NOT_SHOWN;
   if (value.kind === 'number') return value.text;
   if (value.kind === 'boolean') return String(value.value);
@@ -80,7 +80,8 @@ export function describeValue(value: Value, quotable: boolean): string {
   // The path of a webhook's address is its secret.
   const text = value.text.replace(/(:\/\/[^/]*\/).+$/s, '$1…');
   const characters = Array.from(text);
-  const cut = characters.length > SHOWN_CHARACTERS ? `${characters.slice(0, SHOWN_CHARACTERS).join('')}…` : text;
+  const cut =
+    characters.length > MAX_SHOWN_CHARACTERS ? `${characters.slice(0, MAX_SHOWN_CHARACTERS).join('')}…` : text;
   return JSON.stringify(cut);
 }
 
@@ -92,13 +93,13 @@ export interface ScalarResult<T> {
   readonly value?: T;
   readonly warning?: string;
   readonly expected?: string;
-  readonly because?: string;
+  readonly refusalReason?: string;
 }
 
 interface ScalarOptions {
   readonly hidden?: boolean;
   readonly quotable?: boolean;
-  readonly path?: boolean;
+  readonly isPath?: boolean;
 }
 
 /** A kind for one string, number or boolean. */
@@ -107,7 +108,7 @@ export function scalar<T>(
   judge: (value: Value) => ScalarResult<T>,
   options: ScalarOptions = {},
 ): ValueType<T> {
-  const { hidden = false, quotable = false, path = false } = options;
+  const { hidden = false, quotable = false, isPath: path = false } = options;
   const read = (key: string, value: Value, reading: Diagnostics): T | undefined => {
     if (isPlaceholder(value)) return undefined;
     const verdict = judge(value);
@@ -115,15 +116,15 @@ export function scalar<T>(
       if (verdict.warning !== undefined) reading.warn(key, value, verdict.warning);
       return verdict.value;
     }
-    const because = verdict.because === undefined ? '' : `: ${verdict.because}`;
+    const refusalReason = verdict.refusalReason === undefined ? '' : `: ${verdict.refusalReason}`;
     reading.refuse(
       key,
       value,
-      `expected ${verdict.expected ?? expected}, got ${describeValue(value, quotable)}${because}`,
+      `expected ${verdict.expected ?? expected}, got ${describeValue(value, quotable)}${refusalReason}`,
     );
     return undefined;
   };
-  return { expected, hidden, quotable: quotable && !hidden, path, items: null, fields: null, read };
+  return { expected, hidden, quotable: quotable && !hidden, isPath: path, items: null, fields: null, read };
 }
 
 /** Bounds of a list, and a rule over all of its items: null, or what is wrong with them together. */
@@ -155,11 +156,11 @@ export function list<T>(expected: string, items: ValueType<T>, options: ListOpti
     reading.refuse(key, value, wrong);
     return undefined;
   };
-  return { expected, hidden: items.hidden, quotable: items.quotable, path: false, items, fields: null, read };
+  return { expected, hidden: items.hidden, quotable: items.quotable, isPath: false, items, fields: null, read };
 }
 
 /** The rule for a key's value in words, for documents: what a list may hold is part of it. */
-export function valueRule({ expected, items }: ValueType<unknown>): string {
+export function valueRuleText({ expected, items }: ValueType<unknown>): string {
   return items === null ? expected : `${expected}, each ${items.expected}`;
 }
 
@@ -189,5 +190,5 @@ export function record<T extends object>(
     }
     return names.every((name) => result[name] !== undefined) ? (result as T) : undefined;
   };
-  return { expected, hidden, quotable: false, path: false, items: null, fields, read };
+  return { expected, hidden, quotable: false, isPath: false, items: null, fields, read };
 }

@@ -7,14 +7,14 @@ export interface WebPushKeys {
   readonly private: string;
 }
 
-const UNCOMPRESSED = 4;
+const UNCOMPRESSED_POINT_PREFIX = 4;
 
 /** A new pair of P-256. */
 export function createWebPushKeys(): WebPushKeys {
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'prime256v1' });
   // JWK fills all three up to 32 bytes.
   const { x, y, d } = privateKey.export({ format: 'jwk' }) as { x: string; y: string; d: string };
-  const point = [Buffer.from([UNCOMPRESSED]), Buffer.from(x, 'base64url'), Buffer.from(y, 'base64url')];
+  const point = [Buffer.from([UNCOMPRESSED_POINT_PREFIX]), Buffer.from(x, 'base64url'), Buffer.from(y, 'base64url')];
   return { public: Buffer.concat(point).toString('base64url'), private: d };
 }
 

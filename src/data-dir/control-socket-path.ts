@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import { findFolderProblem } from './private-folder.ts';
 
 /** sockaddr_un holds 108 bytes, the last of which is the terminating zero. */
-const MAX_BYTES = 107;
+const MAX_SOCKET_PATH_BYTES = 107;
 
 /** Another user can reach into the folder of the control socket. The message is a sentence that says what to do. */
 export class ControlFolderError extends Error {
@@ -17,33 +17,36 @@ export class ControlFolderError extends Error {
  * Throws ControlFolderError where another user could have made that folder: the socket might be a stranger's.
  */
 export function findControlSocket(dataDir: string, env: NodeJS.ProcessEnv = process.env): string {
-  const { path, isInside } = locate(dataDir, env);
-  if (!isInside && existsSync(dirname(path))) requirePrivate(dirname(path), dataDir);
+  const { path, isInDataDir } = locateSocket(dataDir, env);
+  if (!isInDataDir && existsSync(dirname(path))) requirePrivateFolder(dirname(path), dataDir);
   return path;
 }
 
 /** The same path for the server, which makes the folder where it is missing. Throws ControlFolderError. */
 export function prepareControlSocket(dataDir: string, env: NodeJS.ProcessEnv = process.env): string {
-  const { path, isInside } = locate(dataDir, env);
-  if (isInside) return path;
+  const { path, isInDataDir } = locateSocket(dataDir, env);
+  if (isInDataDir) return path;
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-  requirePrivate(dirname(path), dataDir);
+  requirePrivateFolder(dirname(path), dataDir);
   return path;
 }
 
-function locate(dataDir: string, env: NodeJS.ProcessEnv): { readonly path: string; readonly isInside: boolean } {
+function locateSocket(
+  dataDir: string,
+  env: NodeJS.ProcessEnv,
+): { readonly path: string; readonly isInDataDir: boolean } {
   const inside = join(dataDir, 'control.sock');
-  if (Buffer.byteLength(inside) <= MAX_BYTES) return { path: inside, isInside: true };
+  if (Buffer.byteLength(inside) <= MAX_SOCKET_PATH_BYTES) return { path: inside, isInDataDir: true };
   const runtime = env['XDG_RUNTIME_DIR'];
   // Loaded here alone: node:crypto takes 3 ms of a command's start.
   const { createHash } = process.getBuiltinModule('node:crypto');
   const name = createHash('sha256').update(realpathSync(dataDir)).digest('hex').slice(0, 16);
   const parent = runtime?.startsWith('/') === true ? runtime : tmpdir();
-  return { path: join(parent, `klatch-control-${name}`, 'control.sock'), isInside: false };
+  return { path: join(parent, `klatch-control-${name}`, 'control.sock'), isInDataDir: false };
 }
 
 /** Root can do anything already, and so can the owner of the data directory with the server in it. */
-function requirePrivate(folder: string, dataDir: string): void {
+function requirePrivateFolder(folder: string, dataDir: string): void {
   const problem = findFolderProblem(folder, [0, process.geteuid?.() ?? 0, statSync(dataDir).uid]);
   if (problem === null) return;
   throw new ControlFolderError(

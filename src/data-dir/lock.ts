@@ -7,11 +7,11 @@ import { describeUser } from './passwd.ts';
 
 const LOCK_FILE = 'klatch.lock';
 /** Processes that ask in the same instant refuse each other while each has a part of the lock: they ask again for so long. */
-const CONTENTION_MS = 2_000;
-const ASK_AGAIN_MS = 10;
+const CONTENTION_TIMEOUT_MS = 2_000;
+const LOCK_RETRY_MS = 10;
 const SQLITE_BUSY = 5;
 /** The bytes that an exclusive lock of SQLite covers, see "PENDING_BYTE" in its sources. */
-const LOCKED_BYTES = '1073741824 1073742335';
+const LOCKED_BYTE_RANGE = '1073741824 1073742335';
 
 /** Another living process holds the lock. The message is a sentence for the person who started this one. */
 export class DataDirLockedError extends Error {
@@ -27,7 +27,7 @@ export class DataDirError extends Error {
  * Makes the data directory when it is missing and resolves with its real path. As root it can be passed through (0711)
  * but not listed, since PostgreSQL, which refuses to run as root, has to reach its own folder inside; else it is 0700.
  */
-export async function openDataDir(dataDir: string): Promise<string> {
+export async function ensureDataDir(dataDir: string): Promise<string> {
   try {
     await mkdir(dataDir, { recursive: true, mode: process.geteuid?.() === 0 ? 0o711 : 0o700 });
     return await realpath(dataDir);
@@ -41,7 +41,7 @@ export async function openDataDir(dataDir: string): Promise<string> {
 }
 
 /** Locks that this process holds; a connection that is collected as garbage would free its lock. */
-const held = new Set<DatabaseSync>();
+const heldConnections = new Set<DatabaseSync>();
 
 /**
  * Says "one Klatch process per data directory". It is a record lock of the kernel on an empty file in the directory,
@@ -53,7 +53,7 @@ export class DataDirLock {
 
   private constructor(connection: DatabaseSync) {
     this.#connection = connection;
-    held.add(connection);
+    heldConnections.add(connection);
   }
 
   /**
@@ -62,22 +62,22 @@ export class DataDirLock {
    * alone does not keep the process alive.
    */
   static async acquire(dataDir: string): Promise<DataDirLock> {
-    const path = await openDataDir(dataDir);
+    const path = await ensureDataDir(dataDir);
     const file = join(path, LOCK_FILE);
-    requireLockFile(file, path);
-    const until = performance.now() + CONTENTION_MS;
+    ensureLockFile(file, path);
+    const until = performance.now() + CONTENTION_TIMEOUT_MS;
     for (;;) {
       const connection = tryLock(file, 'begin exclusive');
       if (connection !== null) return new DataDirLock(connection);
-      const holder = holderOf(file);
-      if (holder.pid !== null || performance.now() >= until) throw refusal(path, holder);
-      await setTimeout(ASK_AGAIN_MS);
+      const holder = readLockHolder(file);
+      if (holder.pid !== null || performance.now() >= until) throw lockedError(path, holder);
+      await setTimeout(LOCK_RETRY_MS);
     }
   }
 
   /** Frees the lock. Idempotent. */
   async release(): Promise<void> {
-    if (held.delete(this.#connection)) this.#connection.close();
+    if (heldConnections.delete(this.#connection)) this.#connection.close();
   }
 }
 
@@ -89,13 +89,13 @@ export interface LockHolder {
 }
 
 /** Who holds the lock of a data directory, or null: nobody does. It makes nothing, and it delays no one who takes it. */
-export async function findHolder(dataDir: string): Promise<LockHolder | null> {
+export async function findLockHolder(dataDir: string): Promise<LockHolder | null> {
   try {
     const file = join(await realpath(dataDir), LOCK_FILE);
     if (!lstatSync(file).isFile()) return null;
     const connection = tryLock(file, 'begin; select * from sqlite_master', { readOnly: true });
     connection?.close();
-    return connection === null ? holderOf(file) : null;
+    return connection === null ? readLockHolder(file) : null;
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === 'ENOENT' || code === 'ENOTDIR') return null;
@@ -104,13 +104,13 @@ export async function findHolder(dataDir: string): Promise<LockHolder | null> {
 }
 
 /** Makes the lock's file where it is missing, for the owner of the directory, who has to open it at the next start. */
-function requireLockFile(file: string, folder: string): void {
+function ensureLockFile(file: string, folder: string): void {
   const owner = statSync(folder);
   const uid = process.geteuid?.() ?? owner.uid;
   try {
-    makeLockFile(file, uid === 0 ? owner : null);
+    createLockFile(file, uid === 0 ? owner : null);
   } catch (cause) {
-    if ((cause as NodeJS.ErrnoException).code !== 'EEXIST') throw unusable(file, cause);
+    if ((cause as NodeJS.ErrnoException).code !== 'EEXIST') throw lockFileError(file, cause);
   }
   const found = lstatSync(file);
   // In a directory that others write to, theirs would be a lock that they hold.
@@ -122,11 +122,11 @@ function requireLockFile(file: string, folder: string): void {
     // Not by opening it: closing any descriptor of a file ends the record locks that this process has on it.
     accessSync(file, constants.R_OK | constants.W_OK);
   } catch (cause) {
-    throw unusable(file, cause);
+    throw lockFileError(file, cause);
   }
 }
 
-function makeLockFile(file: string, owner: { readonly uid: number; readonly gid: number } | null): void {
+function createLockFile(file: string, owner: { readonly uid: number; readonly gid: number } | null): void {
   const descriptor = openSync(file, 'wx', 0o600);
   try {
     if (owner !== null) fchownSync(descriptor, owner.uid, owner.gid);
@@ -135,7 +135,7 @@ function makeLockFile(file: string, owner: { readonly uid: number; readonly gid:
   }
 }
 
-function unusable(file: string, cause: unknown): DataDirError {
+function lockFileError(file: string, cause: unknown): DataDirError {
   const why = (cause as NodeJS.ErrnoException).code ?? (cause as Error).message;
   const todo = 'It has to belong to the user that runs Klatch, on a local disk';
   return new DataDirError(`The lock ${file} cannot be used (${why}). ${todo}.`, { cause });
@@ -153,31 +153,31 @@ function tryLock(file: string, statement: string, { readOnly = false } = {}): Da
   } catch (error) {
     connection?.close();
     if ((error as { errcode?: number }).errcode === SQLITE_BUSY) return null;
-    throw unusable(file, error);
+    throw lockFileError(file, error);
   }
 }
 
 /** What the kernel says of a lock that is held. */
-function holderOf(file: string): LockHolder {
-  const pid = pidOf(file);
-  return { pid, uid: pid === null ? null : uidOf(pid) };
+function readLockHolder(file: string): LockHolder {
+  const pid = lockingPid(file);
+  return { pid, uid: pid === null ? null : effectiveUidOf(pid) };
 }
 
 /** By the number of the file alone: on btrfs and overlayfs the kernel names another device than `stat` does. */
-function pidOf(file: string): number | null {
+function lockingPid(file: string): number | null {
   const { ino } = lstatSync(file);
-  const pattern = new RegExp(`^\\d+: POSIX +ADVISORY +WRITE (\\d+) \\w+:\\w+:${ino} ${LOCKED_BYTES}$`, 'm');
-  const pid = Number(pattern.exec(readProc('/proc/locks'))?.[1] ?? 0);
+  const pattern = new RegExp(`^\\d+: POSIX +ADVISORY +WRITE (\\d+) \\w+:\\w+:${ino} ${LOCKED_BYTE_RANGE}$`, 'm');
+  const pid = Number(pattern.exec(readProcFile('/proc/locks'))?.[1] ?? 0);
   return pid > 0 ? pid : null;
 }
 
-function uidOf(pid: number): number | null {
-  const uid = /^Uid:\s+\d+\s+(\d+)/m.exec(readProc(`/proc/${pid}/status`))?.[1];
+function effectiveUidOf(pid: number): number | null {
+  const uid = /^Uid:\s+\d+\s+(\d+)/m.exec(readProcFile(`/proc/${pid}/status`))?.[1];
   return uid === undefined ? null : Number(uid);
 }
 
 /** Empty where there is no such file: no /proc at all, or the process has ended. */
-function readProc(path: string): string {
+function readProcFile(path: string): string {
   try {
     return readFileSync(path, 'utf8');
   } catch {
@@ -185,12 +185,12 @@ function readProc(path: string): string {
   }
 }
 
-function refusal(path: string, holder: LockHolder): DataDirLockedError {
-  const what = `The data directory ${path} is in use by another Klatch process${describeHolder(holder)}`;
+function lockedError(path: string, holder: LockHolder): DataDirLockedError {
+  const what = `The data directory ${path} is in use by another Klatch process${describeLockHolder(holder)}`;
   return new DataDirLockedError(`${what}. Stop that process, or set data-dir to another folder.`);
 }
 
-function describeHolder({ pid, uid }: LockHolder): string {
+function describeLockHolder({ pid, uid }: LockHolder): string {
   if (pid === null) return '';
   return uid === null ? ` (pid ${pid})` : ` (pid ${pid}, ${describeUser(uid)})`;
 }

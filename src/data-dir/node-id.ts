@@ -6,7 +6,7 @@ import { join } from 'node:path';
  * Who the process of this data directory is to the lease table. It outlives the process, so that the successor of a
  * killed one takes its leases over at once; the directory's lock lets one process at a time use it.
  */
-export async function readNodeId(dataDir: string): Promise<string> {
+export async function readOrCreateNodeId(dataDir: string): Promise<string> {
   const path = join(dataDir, 'node-id');
   try {
     const id = (await readFile(path, 'utf8')).trim();

@@ -16,11 +16,11 @@ export function findFolderProblem(folder: string, owners: readonly number[]): st
   if (!owners.includes(found.uid)) return `${folder} belongs to ${describeUser(found.uid)}`;
   if ((found.mode & 0o777) !== 0o700) return `${folder} does not have mode 0700`;
   const parent = dirname(folder);
-  if (isReplaceable(statSync(parent))) return `${parent} is writable by every user and has no sticky bit`;
+  if (hasReplaceableEntries(statSync(parent))) return `${parent} is writable by every user and has no sticky bit`;
   return null;
 }
 
 /** Without the sticky bit everybody who writes to a folder may rename and remove what others have in it. */
-function isReplaceable({ mode }: Stats): boolean {
+function hasReplaceableEntries({ mode }: Stats): boolean {
   return (mode & WRITABLE_BY_OTHERS) !== 0 && (mode & STICKY) === 0;
 }

@@ -5,12 +5,12 @@ import { replaceFile } from '../config/durable-file.ts';
 import type { Log } from '../log.ts';
 
 /** The file's time says when the process was last seen alive: it is set anew this often. */
-const ALIVE_MS = 10_000;
-const FILE = 'server-state.json';
+const LAST_SEEN_INTERVAL_MS = 10_000;
+const STATE_FILE = 'server-state.json';
 /** A reason can hold the last lines of the database's log. */
-const MAX_REASON = 4_000;
+const MAX_REASON_LENGTH = 4_000;
 
-const recordSchema = z.object({
+const stateFileSchema = z.object({
   state: z.enum(['starting', 'ready', 'stopping', 'stopped', 'failed']),
   version: z.string(),
   pid: z.int(),
@@ -24,10 +24,10 @@ const recordSchema = z.object({
   exit_code: z.int().nullable(),
 });
 
-type Stored = z.infer<typeof recordSchema>;
+type StoredState = z.infer<typeof stateFileSchema>;
 
 /** How the last run on a data directory went. */
-export interface LastRun extends Stored {
+export interface LastRun extends StoredState {
   readonly lastSeenAt: Date;
 }
 
@@ -41,64 +41,64 @@ export interface ExitReason {
 /**
  * What a process of this data directory leaves behind, so that `klatch status` can say why no server runs: stopped and
  * by what, failed and why, or none of it, which means that it was killed. Its holder has the directory's lock from
- * `begin` to `end`. A record that cannot be written, since the disk is full, keeps no server from its work.
+ * `markStarting` to `markEnded`. A record that cannot be written, since the disk is full, keeps no server from its work.
  */
 export class ServerStateFile {
   readonly #path: string;
   readonly #log: Log;
-  #stored: Stored;
+  #storedState: StoredState;
   #exitReason: ExitReason | null = null;
-  #timer: NodeJS.Timeout | null = null;
+  #lastSeenTimer: NodeJS.Timeout | null = null;
 
   constructor(dataDir: string, options: { version: string; startId: string | null; log: Log }) {
-    this.#path = join(dataDir, FILE);
+    this.#path = join(dataDir, STATE_FILE);
     this.#log = options.log;
     const now = new Date().toISOString();
     const { version, startId } = options;
     const run = { version, pid: process.pid, start_id: startId, started_at: now };
-    this.#stored = { state: 'starting', ...run, since: now, ...NO_REASON };
+    this.#storedState = { state: 'starting', ...run, since: now, ...NO_REASON };
   }
 
-  begin(): void {
-    this.#timer = setInterval(() => this.#touch(), ALIVE_MS);
-    this.#timer.unref();
+  markStarting(): void {
+    this.#lastSeenTimer = setInterval(() => this.#updateLastSeen(), LAST_SEEN_INTERVAL_MS);
+    this.#lastSeenTimer.unref();
     this.#write('starting', NO_REASON);
   }
 
-  ready(): void {
+  markReady(): void {
     this.#write('ready', NO_REASON);
   }
 
-  stopping(reason: string | null): void {
+  markStopping(reason: string | null): void {
     this.#exitReason ??= { reason, exitCode: 0 };
     this.#write('stopping', { reason: this.#exitReason.reason, exit_code: null });
   }
 
-  /** The process is going to end for this reason, whatever `stopping` says later. */
-  fail(exitReason: ExitReason): void {
+  /** The process is going to end for this reason, whatever `markStopping` says later. */
+  setExitReason(exitReason: ExitReason): void {
     this.#exitReason = exitReason;
   }
 
-  /** Nothing is written after it, or before `begin`: the directory may be another process's. */
-  end(): void {
+  /** Nothing is written after it, or before `markStarting`: the directory may be another process's. */
+  markEnded(): void {
     const { reason, exitCode } = this.#exitReason ?? { reason: null, exitCode: 0 };
     this.#write(exitCode === 0 ? 'stopped' : 'failed', { reason, exit_code: exitCode });
-    if (this.#timer !== null) clearInterval(this.#timer);
-    this.#timer = null;
+    if (this.#lastSeenTimer !== null) clearInterval(this.#lastSeenTimer);
+    this.#lastSeenTimer = null;
   }
 
-  #write(state: Stored['state'], { reason, exit_code }: Pick<Stored, 'reason' | 'exit_code'>): void {
-    if (this.#timer === null) return;
-    const cut = reason === null ? null : reason.slice(0, MAX_REASON);
-    this.#stored = { ...this.#stored, state, since: new Date().toISOString(), reason: cut, exit_code };
+  #write(state: StoredState['state'], { reason, exit_code }: Pick<StoredState, 'reason' | 'exit_code'>): void {
+    if (this.#lastSeenTimer === null) return;
+    const cut = reason === null ? null : reason.slice(0, MAX_REASON_LENGTH);
+    this.#storedState = { ...this.#storedState, state, since: new Date().toISOString(), reason: cut, exit_code };
     try {
-      replaceFile(this.#path, `${JSON.stringify(this.#stored)}\n`, { mode: 0o640 });
+      replaceFile(this.#path, `${JSON.stringify(this.#storedState)}\n`, { mode: 0o640 });
     } catch (error) {
       this.#log.warn('the record of this run cannot be written', { error });
     }
   }
 
-  #touch(): void {
+  #updateLastSeen(): void {
     try {
       utimesSync(this.#path, new Date(), new Date());
     } catch (error) {
@@ -116,11 +116,11 @@ export function startIdOf(env: Readonly<Record<string, string | undefined>>): st
 
 /** What the last process on a data directory left behind; null: nothing, or nothing that can be read. */
 export function readLastRun(dataDir: string): LastRun | null {
-  const path = join(dataDir, FILE);
+  const path = join(dataDir, STATE_FILE);
   try {
-    const stored = recordSchema.parse(JSON.parse(readFileSync(path, 'utf8')));
+    const storedState = stateFileSchema.parse(JSON.parse(readFileSync(path, 'utf8')));
     // The file's time is a tick of the kernel behind the clock.
-    return { ...stored, lastSeenAt: new Date(Math.max(statSync(path).mtimeMs, Date.parse(stored.since))) };
+    return { ...storedState, lastSeenAt: new Date(Math.max(statSync(path).mtimeMs, Date.parse(storedState.since))) };
   } catch {
     // Not there, closed to this user, or of another version: nothing is known either way.
     return null;

@@ -15,7 +15,7 @@ export interface AttemptResult {
 }
 
 /** Answers by which a target can refuse a message for itself (the contract); every other failure is the hook's. */
-const REFUSALS: ReadonlySet<number | null> = new Set([400, 413, 422]);
+const MESSAGE_REFUSAL_STATUSES: ReadonlySet<number | null> = new Set([400, 413, 422]);
 
 /** Where a lane goes on from. What a settlement of an older kind left beside its cursor is over. */
 export function initialProgress(row: LaneRow): LaneProgress {
@@ -40,7 +40,7 @@ export function markIfAhead(mark: Seq | null, cursor: Seq): Seq | null {
 export const HEALTHY = { failures: 0, failingSince: null, nextAttemptAt: null } as const;
 
 /** The health after one more failure; the next attempt is when the retry policy, or the target, says. */
-export function afterFailure(
+export function healthAfterFailure(
   progress: LaneProgress,
   { outcome, at }: AttemptResult,
   retryPolicy: RetryPolicy,
@@ -51,8 +51,8 @@ export function afterFailure(
 }
 
 /** True when the target refused what it was sent, which may be the fault of that alone. */
-export function isRefusal(outcome: Attempt): boolean {
-  return !outcome.delivered && REFUSALS.has(outcome.code);
+export function isMessageRefused(outcome: Attempt): boolean {
+  return !outcome.delivered && MESSAGE_REFUSAL_STATUSES.has(outcome.code);
 }
 
 /** The row of the delivery log; `attempt` counts from 1. */

@@ -1,4 +1,4 @@
-import { DURATIONS_S, Histogram } from '../histogram.ts';
+import { DURATION_BOUNDS_S, Histogram } from '../histogram.ts';
 import { failureCategories, type FailureCategory } from '../outbound/failure.ts';
 import type { AttemptRecord } from '../storage/hooks/settlement.ts';
 
@@ -19,9 +19,9 @@ export class DeliveryCounts {
   /** Messages that were given up, since their target refuses them and accepts others. */
   deadLettered = 0;
   readonly durationS: Readonly<Record<DeliveryOutcome, Histogram>> = {
-    delivered: new Histogram(DURATIONS_S),
-    failed: new Histogram(DURATIONS_S),
-    unregistered: new Histogram(DURATIONS_S),
+    delivered: new Histogram(DURATION_BOUNDS_S),
+    failed: new Histogram(DURATION_BOUNDS_S),
+    unregistered: new Histogram(DURATION_BOUNDS_S),
   };
 
   add(attempt: AttemptRecord, isUnregistered = false): void {

@@ -43,10 +43,10 @@ export interface StrategyDeps {
   readonly isActive: () => boolean;
   /** The newest seq that the lane was told of. */
   readonly head: () => Seq;
-  /** There is nothing to read behind this seq after all, when the lane was told of no more than `head` meanwhile. */
-  readonly lowerHead: (at: Seq, head: Seq) => void;
+  /** There is nothing to read behind this seq after all, when the lane was told of no more than `expectedHead` meanwhile. */
+  readonly lowerHeadIfUnchanged: (to: Seq, expectedHead: Seq) => void;
   /** A target answered 410. True: the hook goes, or was changed; false: it could not be removed. */
-  readonly unregister: (sent: AttemptResult) => Promise<boolean>;
+  readonly removeGoneHook: (result: AttemptResult) => Promise<boolean>;
   /** Told of each failure that counts: for the log, and for the notice of a hook that is parked. */
   readonly onFailure: (outcome: Attempt, settlement: Settlement) => void;
   /** Told of what was thrown while other requests are under way; the lane rests after them. */
@@ -62,9 +62,9 @@ export const ERROR_DELAY: Delay = { ms: 1_000, ignoreWakeups: true };
 const OUTAGE_FAILURES = 2;
 
 /** Makes the ramp follow from what became of an attempt; true when an outage has ended with it. */
-export function updateSlowStart(slowStart: SlowStart, before: LaneProgress, delivered: boolean): boolean {
+export function updateSlowStart(slowStart: SlowStart, progressBefore: LaneProgress, delivered: boolean): boolean {
   if (!delivered) return false;
-  const outage = before.failures >= OUTAGE_FAILURES;
+  const outage = progressBefore.failures >= OUTAGE_FAILURES;
   if (outage) slowStart.begin();
   else slowStart.grow();
   return outage;

@@ -3,9 +3,9 @@ import { BoundedCache } from '../model/bounded-cache.ts';
 import type { HookId } from '../model/ids.ts';
 
 /** The log is told of a hook's failures no more often than this. */
-const INTERVAL_MS = 60_000;
+const LOG_INTERVAL_MS = 60_000;
 /** Hooks that are remembered; those told of longest ago are forgotten. */
-const MAX_HOOKS = 10_000;
+const MAX_REMEMBERED_HOOKS = 10_000;
 
 /** What of a failure is logged. */
 interface FailureFields {
@@ -20,7 +20,7 @@ interface FailureFields {
  */
 export class FailureLogThrottle {
   readonly #log: Log;
-  readonly #recentlyLogged = new BoundedCache<HookId, true>(MAX_HOOKS, { ttl: INTERVAL_MS });
+  readonly #recentlyLogged = new BoundedCache<HookId, true>(MAX_REMEMBERED_HOOKS, { ttl: LOG_INTERVAL_MS });
 
   constructor(log: Log) {
     this.#log = log;

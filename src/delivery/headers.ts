@@ -1,5 +1,5 @@
 import type { KeyObject } from 'node:crypto';
-import { secretKey } from '../model/hook-secret.ts';
+import { hookSecretKey } from '../model/hook-secret.ts';
 import type { Attempt } from '../outbound/delivery-client.ts';
 import type { HookSignature } from '../storage/hooks/hooks.ts';
 import type { Sealer } from '../storage/db/sealed.ts';
@@ -32,7 +32,7 @@ interface SignedRequest {
 }
 
 /** What becomes of a request that would lack a signature which its hook asks for: it is not sent. */
-export const UNSIGNED: Attempt = {
+export const MISSING_SERVER_KEY_FAILURE: Attempt = {
   delivered: false,
   category: 'signature',
   code: null,
@@ -43,9 +43,9 @@ export const UNSIGNED: Attempt = {
 
 /** Opens the secrets of a hook's row. Throws when they were sealed with another `secret`. */
 export function openSigningKeys(sealer: Sealer, server: readonly KeyObject[], row: SealedSecrets): SigningKeys {
-  const current = secretKey(sealer.open('hook-secret', row.secretSealed));
+  const current = hookSecretKey(sealer.open('hook-secret', row.secretSealed));
   if (row.oldSecretSealed === null || row.oldSecretUntil === null) return { current, old: null, server };
-  const key = secretKey(sealer.open('hook-secret', row.oldSecretSealed));
+  const key = hookSecretKey(sealer.open('hook-secret', row.oldSecretSealed));
   return { current, old: { key, untilMs: row.oldSecretUntil.getTime() }, server };
 }
 

@@ -1,6 +1,6 @@
 import type { Bus } from '../bus/bus.ts';
 import type { Log } from '../log.ts';
-import { parkHook, removeByTarget, StaleLaneError } from '../storage/hooks/hook-removal.ts';
+import { parkHook, removeHookByTarget, StaleLaneError } from '../storage/hooks/hook-removal.ts';
 import type { Pool } from '../storage/db/pool.ts';
 import type { AttemptRecord, Settlement } from '../storage/hooks/settlement.ts';
 import type { Lane, RemovalResult } from './lane.ts';
@@ -18,10 +18,10 @@ export class HookStateWriter {
     this.#log = log;
   }
 
-  async remove(lane: Lane, settlement: Settlement, attempt: AttemptRecord): Promise<RemovalResult> {
+  async removeGone(lane: Lane, settlement: Settlement, attempt: AttemptRecord): Promise<RemovalResult> {
     const { id, conversationId, host } = lane;
     try {
-      await this.#pool.transaction((tx) => removeByTarget(tx, { settlement, conversationId, host }, attempt));
+      await this.#pool.transaction((tx) => removeHookByTarget(tx, { settlement, conversationId, host }, attempt));
       this.#log.info('a target answered 410: its hook was removed', { hook: id, host });
       this.#bus.publish('hooksChanged', [conversationId]);
       this.#bus.publish('conversationsChanged', [conversationId]);

@@ -4,13 +4,13 @@ type OnGranted = (granted: boolean) => void;
 
 interface HostState {
   readonly name: string;
-  readonly quick: OnGranted[];
-  readonly slow: OnGranted[];
+  readonly quickWaiters: OnGranted[];
+  readonly slowWaiters: OnGranted[];
   /** Requests in flight, and how many of them are slow lanes'. */
   active: number;
   slowActive: number;
   /** Which of its lanes got a slot last, when both kinds waited. */
-  lastWasSlow: boolean;
+  lastGrantWasSlow: boolean;
 }
 
 /**
@@ -36,7 +36,7 @@ export class HostLimiter {
   readonly #granted = Promise.resolve(true);
   #active = 0;
   #slowActive = 0;
-  #lastWasSlow = false;
+  #lastQueueWasSlow = false;
   #stopped = false;
 
   constructor(max: number, perHost: number) {
@@ -59,7 +59,7 @@ export class HostLimiter {
   /** Callers that wait for a slot. */
   get waiting(): number {
     let waiting = 0;
-    for (const host of this.#hosts.values()) waiting += host.quick.length + host.slow.length;
+    for (const host of this.#hosts.values()) waiting += host.quickWaiters.length + host.slowWaiters.length;
     return waiting;
   }
 
@@ -88,7 +88,7 @@ export class HostLimiter {
   wait(hostName: string, slow: boolean, granted: (isOurs: boolean) => void): void {
     if (this.#stopped) return granted(false);
     const host = this.#hostOf(hostName);
-    (slow ? host.slow : host.quick).push(granted);
+    (slow ? host.slowWaiters : host.quickWaiters).push(granted);
     this.#enqueue(host);
   }
 
@@ -104,7 +104,8 @@ export class HostLimiter {
     }
     this.#enqueue(host);
     this.#grant();
-    if (host.active === 0 && host.quick.length === 0 && host.slow.length === 0) this.#hosts.delete(hostName);
+    if (host.active === 0 && host.quickWaiters.length === 0 && host.slowWaiters.length === 0)
+      this.#hosts.delete(hostName);
   }
 
   /** Sends everybody away who waits. Slots that are taken are still to be released. */
@@ -113,15 +114,15 @@ export class HostLimiter {
     this.#quickQueue.clear();
     this.#slowQueue.clear();
     for (const host of this.#hosts.values()) {
-      for (const resolve of host.quick.splice(0)) resolve(false);
-      for (const resolve of host.slow.splice(0)) resolve(false);
+      for (const resolve of host.quickWaiters.splice(0)) resolve(false);
+      for (const resolve of host.slowWaiters.splice(0)) resolve(false);
     }
   }
 
   #hostOf(name: string): HostState {
     let host = this.#hosts.get(name);
     if (host === undefined) {
-      host = { name, quick: [], slow: [], active: 0, slowActive: 0, lastWasSlow: false };
+      host = { name, quickWaiters: [], slowWaiters: [], active: 0, slowActive: 0, lastGrantWasSlow: false };
       this.#hosts.set(name, host);
     }
     return host;
@@ -142,8 +143,8 @@ export class HostLimiter {
 
   #enqueue(host: HostState): void {
     if (host.active >= this.#perHost) return;
-    if (host.quick.length > 0) this.#quickQueue.add(host);
-    if (host.slow.length > 0 && host.slowActive < this.#slowPerHost) this.#slowQueue.add(host);
+    if (host.quickWaiters.length > 0) this.#quickQueue.add(host);
+    if (host.slowWaiters.length > 0 && host.slowActive < this.#slowPerHost) this.#slowQueue.add(host);
   }
 
   #grant(): void {
@@ -163,18 +164,18 @@ export class HostLimiter {
     const quick = this.#quickQueue.size > 0;
     const slow = this.#slowQueue.size > 0 && this.#slowActive < this.#maxSlow;
     if (!quick && !slow) return null;
-    this.#lastWasSlow = slow && !(quick && this.#lastWasSlow);
-    return this.#lastWasSlow ? this.#slowQueue : this.#quickQueue;
+    this.#lastQueueWasSlow = slow && !(quick && this.#lastQueueWasSlow);
+    return this.#lastQueueWasSlow ? this.#slowQueue : this.#quickQueue;
   }
 
   /** Whichever line it came from: its kinds of lanes alternate too, or one could always be first to a slot of the host. */
   #grantNext(host: HostState): void {
-    const quick = host.quick.length > 0 && this.#hasCapacity(host, false);
-    const slow = host.slow.length > 0 && this.#hasCapacity(host, true);
+    const quick = host.quickWaiters.length > 0 && this.#hasCapacity(host, false);
+    const slow = host.slowWaiters.length > 0 && this.#hasCapacity(host, true);
     if (!quick && !slow) return;
-    host.lastWasSlow = slow && !(quick && host.lastWasSlow);
-    const resolve = (host.lastWasSlow ? host.slow : host.quick).shift()!;
-    this.#take(host, host.lastWasSlow);
+    host.lastGrantWasSlow = slow && !(quick && host.lastGrantWasSlow);
+    const resolve = (host.lastGrantWasSlow ? host.slowWaiters : host.quickWaiters).shift()!;
+    this.#take(host, host.lastGrantWasSlow);
     resolve(true);
   }
 }

@@ -8,7 +8,7 @@ import type { HostLimiter } from './host-limiter.ts';
 export type Slot = 'quick' | 'slow';
 
 /** Hooks that are remembered; those that were slow longest ago are forgotten. */
-const MAX_HOOKS = 10_000;
+const MAX_REMEMBERED_HOOKS = 10_000;
 
 /**
  * Hooks whose last attempt was slow. Beyond the life of a lane: it gets a new one when it is changed, or was idle for a
@@ -16,7 +16,7 @@ const MAX_HOOKS = 10_000;
  */
 export class SlowHooks extends BoundedCache<HookId, true> {
   constructor() {
-    super(MAX_HOOKS);
+    super(MAX_REMEMBERED_HOOKS);
   }
 }
 

@@ -14,7 +14,7 @@ import { HookStateWriter } from './hook-state-writer.ts';
 import { Lane, ERROR_DELAY_MS, type LaneContext } from './lane.ts';
 import { SlowHooks } from './lane-limiter.ts';
 import { Leases } from './leases.ts';
-import type { LinkFile } from './payload.ts';
+import type { CreateFileLink } from './payload.ts';
 import { MessageReader } from './message-reader.ts';
 import { Settler } from './settler.ts';
 import { HostLimiter } from './host-limiter.ts';
@@ -28,7 +28,7 @@ interface LaneManagerOptions {
   /** Private keys of the server, those that sign. */
   readonly serverKeys: readonly KeyObject[];
   readonly config: DeliveryConfig;
-  readonly linkFile: LinkFile;
+  readonly createFileLink: CreateFileLink;
   /** Who we are to the lease table: the data directory's identity. */
   readonly node: string;
   /** A newer program has changed the schema: the process must stop. */
@@ -40,10 +40,10 @@ interface LaneManagerOptions {
  * Conversations whose lanes are read with one query. Making the lanes of 200 held the event loop for 10 ms: while a start
  * found 50,000 conversations with something pending, posts fell to a fifth; with 50 they stayed at two thirds.
  */
-const PAGE = 50;
-const RETRY_MS = 500;
+const CONVERSATIONS_PER_QUERY = 50;
+const LOAD_RETRY_MS = 500;
 /** Sweeps that find a conversation's lanes at rest before it is forgotten until the next word: about a minute. */
-const IDLE_ROUNDS = 12;
+const MAX_IDLE_SWEEPS = 12;
 
 /** A moment of the lanes of this process. */
 interface DeliveryLoad {
@@ -60,7 +60,7 @@ interface LoadedConversation {
   readonly lanes: Map<number, Lane>;
   /** The newest seq that a word told of: it can be ahead of rows that were read before. */
   head: Seq;
-  idleRounds: number;
+  idleSweeps: number;
 }
 
 /**
@@ -89,7 +89,7 @@ export class LaneManager {
     const { database, config, client, log } = options;
     this.#options = options;
     this.#log = log;
-    this.#limiter = new HostLimiter(config.inFlight, config.perHost);
+    this.#limiter = new HostLimiter(config.maxInFlight, config.perHost);
     this.#settler = new Settler(database.settle, log);
     this.#leases = new Leases({
       pool: database.lease,
@@ -98,8 +98,8 @@ export class LaneManager {
         onGained: (p) => this.#onGained(p),
         onLost: (p) => this.#onLost(p),
         onHandover: (p) => this.#handOver(p),
-        busyLanes: () => this.#busyLanes(),
-        onChanged: () => options.bus.publish('leasesChanged', undefined),
+        busyLanesByPartition: () => this.#busyLanesByPartition(),
+        notifyPeers: () => options.bus.publish('leasesChanged', undefined),
         onIncompatibleSchema: options.onIncompatibleSchema,
       },
       log,
@@ -107,12 +107,12 @@ export class LaneManager {
     const hookStates = new HookStateWriter(database.general, options.bus, log);
     const sweepEvents = {
       partitions: () => this.#leases.partitions,
-      onPending: (ids: readonly ConversationId[]) => this.#loadAll(ids),
+      onPending: (ids: readonly ConversationId[]) => this.#reloadAndWait(ids),
       onBegin: () => this.#forgetIdle(),
     };
     this.#sweep = new Sweep(database.general, sweepEvents, log);
     this.#context = {
-      reader: new MessageReader(database.general, options.linkFile, log),
+      reader: new MessageReader(database.general, options.createFileLink, log),
       pool: database.general,
       limiter: this.#limiter,
       slowHooks: new SlowHooks(),
@@ -125,7 +125,7 @@ export class LaneManager {
       failureLog: new FailureLogThrottle(log),
       log,
       onStale: (id) => this.#reload([id]),
-      onGone: (lane, settlement, attempt) => hookStates.remove(lane, settlement, attempt),
+      onGone: (lane, settlement, attempt) => hookStates.removeGone(lane, settlement, attempt),
       onParked: (lane, settlement) => hookStates.park(lane, settlement),
     };
   }
@@ -184,7 +184,7 @@ export class LaneManager {
   }
 
   #wake(loaded: LoadedConversation, seq: Seq): void {
-    loaded.idleRounds = 0;
+    loaded.idleSweeps = 0;
     if (seq > loaded.head) loaded.head = seq;
     for (const lane of loaded.lanes.values()) lane.wake(seq);
   }
@@ -223,7 +223,7 @@ export class LaneManager {
   }
 
   /** Of each partition, the lanes that have something to do. */
-  #busyLanes(): Map<number, number> {
+  #busyLanesByPartition(): Map<number, number> {
     const counts = new Map<number, number>();
     for (const { lane } of this.#lanesIn(this.#leases.partitions)) {
       if (!lane.idle) counts.set(lane.partition, (counts.get(lane.partition) ?? 0) + 1);
@@ -247,14 +247,14 @@ export class LaneManager {
     });
   }
 
-  async #loadAll(ids: readonly ConversationId[]): Promise<void> {
+  async #reloadAndWait(ids: readonly ConversationId[]): Promise<void> {
     this.#reload(ids);
     await this.#loading;
   }
 
   async #loadDirty(): Promise<void> {
     while (this.#dirty.size > 0 && !this.#stopped) {
-      const ids = [...this.#dirty].slice(0, PAGE);
+      const ids = [...this.#dirty].slice(0, CONVERSATIONS_PER_QUERY);
       for (const id of ids) this.#dirty.delete(id);
       this.#reading = ids;
       try {
@@ -264,7 +264,7 @@ export class LaneManager {
       } catch (error) {
         for (const id of ids) this.#dirty.add(id);
         this.#log.debug('lanes cannot be read, repeating', { error });
-        await new Promise((resolve) => setTimeout(resolve, RETRY_MS).unref());
+        await new Promise((resolve) => setTimeout(resolve, LOAD_RETRY_MS).unref());
       }
     }
     this.#reading = [];
@@ -272,9 +272,9 @@ export class LaneManager {
 
   /** Makes the lanes in memory agree with the rows that were read. */
   #reconcile(id: ConversationId, rows: readonly LaneRow[]): void {
-    const loaded = this.#loaded.get(id) ?? { lanes: new Map<number, Lane>(), head: 0 as Seq, idleRounds: 0 };
+    const loaded = this.#loaded.get(id) ?? { lanes: new Map<number, Lane>(), head: 0 as Seq, idleSweeps: 0 };
     this.#loaded.set(id, loaded);
-    loaded.idleRounds = 0;
+    loaded.idleSweeps = 0;
     const owned = new Set(this.#leases.partitions);
     const present = new Set<number>();
     // Changed again since: these rows are good for finding what has to end, not for beginning anything.
@@ -320,8 +320,8 @@ export class LaneManager {
   #forgetIdle(): void {
     for (const [id, loaded] of this.#loaded) {
       const idle = [...loaded.lanes.values()].every((lane) => lane.idle);
-      loaded.idleRounds = idle ? loaded.idleRounds + 1 : 0;
-      if (loaded.idleRounds > IDLE_ROUNDS) this.#loaded.delete(id);
+      loaded.idleSweeps = idle ? loaded.idleSweeps + 1 : 0;
+      if (loaded.idleSweeps > MAX_IDLE_SWEEPS) this.#loaded.delete(id);
     }
   }
 }

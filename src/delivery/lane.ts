@@ -12,7 +12,7 @@ import type { SigningKeys } from './headers.ts';
 import type { Leases } from './leases.ts';
 import { LaneLimiter, type SlowHooks } from './lane-limiter.ts';
 import { ProgressTracker } from './progress-tracker.ts';
-import { afterFailure, toAttemptRecord, type AttemptResult } from './attempt-result.ts';
+import { healthAfterFailure, toAttemptRecord, type AttemptResult } from './attempt-result.ts';
 import { SlowStart } from './slow-start.ts';
 import type { MessageReader } from './message-reader.ts';
 import { RequestBuilder } from './request-builder.ts';
@@ -175,10 +175,10 @@ export class Lane {
       counts,
       isActive,
       head: () => this.#head,
-      lowerHead: (at, head) => {
+      lowerHeadIfUnchanged: (at, head) => {
         if (this.#head === head) this.#head = at;
       },
-      unregister: (result) => this.#unregister(result),
+      removeGoneHook: (result) => this.#removeGoneHook(result),
       onFailure: (outcome, settlement) => this.#onFailure(outcome, settlement),
       onError: (error) => this.#onError(error),
       onDeadLetter: (message) => this.#onDeadLetter(message),
@@ -225,11 +225,11 @@ export class Lane {
   }
 
   /** The target answered 410: the hook goes. False where it could not be removed: then it is a failure. */
-  async #unregister(result: AttemptResult): Promise<boolean> {
+  async #removeGoneHook(result: AttemptResult): Promise<boolean> {
     const record = toAttemptRecord(result, this.#tracker.progress.failures + 1);
     // The removal writes no cursor: what was delivered before must stand in the row by then.
     if (!(await this.#tracker.flush())) return true;
-    const health = afterFailure(this.#tracker.progress, result, this.#context.retryPolicy);
+    const health = healthAfterFailure(this.#tracker.progress, result, this.#context.retryPolicy);
     const settlement = this.#tracker.buildSettlement(health, { epoch: result.epoch, attempts: [record] });
     const removal = await this.#context.onGone(this, settlement, record);
     this.#context.counts.add(record, removal === 'removed');

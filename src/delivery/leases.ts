@@ -1,7 +1,7 @@
 import type { Log } from '../log.ts';
 import {
   claimPartitions,
-  nextExpiryMs,
+  nextPeerExpiryMs,
   releaseAllPartitions,
   releasePartitions,
   renewPartitions,
@@ -11,14 +11,14 @@ import type { Sql } from '../storage/db/connection.ts';
 import { PARTITIONS } from '../storage/hooks/lanes.ts';
 import { listMigrations } from '../storage/db/migration-files.ts';
 import { checkSchema, IncompatibleSchemaError } from '../storage/db/schema-compatibility.ts';
-import { joinNodes, leaveNodes } from '../storage/hooks/nodes.ts';
+import { heartbeatNode, deleteNode } from '../storage/hooks/nodes.ts';
 import type { Pool } from '../storage/db/pool.ts';
 import { leastBusy, fairShare } from './partition-assignment.ts';
 
 const LEASE_MS = 10_000;
-const RENEW_MS = 3_000;
+const RENEW_INTERVAL_MS = 3_000;
 /** A lease is not used for its last moments, so that a write that left in time arrives in time. */
-const MARGIN_MS = 2_000;
+const LEASE_SAFETY_MARGIN_MS = 2_000;
 /** What happens within this time is told to the database together. */
 const DEBOUNCE_MS = 50;
 
@@ -33,20 +33,20 @@ export interface LeaseEvents {
    */
   readonly onHandover: (partitions: readonly number[]) => ReadonlyMap<number, Promise<void>>;
   /** Lanes with something to do, by partition. */
-  readonly busyLanes: () => ReadonlyMap<number, number>;
+  readonly busyLanesByPartition: () => ReadonlyMap<number, number>;
   /** Other nodes have reason to look at the leases now. */
-  readonly onChanged: () => void;
+  readonly notifyPeers: () => void;
   /** Another program has changed the schema: this process must end. */
   readonly onIncompatibleSchema: (error: IncompatibleSchemaError) => void;
 }
 
 /** What a round found in the database. */
-interface Round {
+interface RenewalRound {
   readonly share: number;
   readonly kept: readonly number[];
   readonly claimed: readonly HeldPartition[];
   readonly released: readonly HeldPartition[];
-  readonly nextExpiryMs: number | null;
+  readonly nextPeerExpiryMs: number | null;
 }
 
 /**
@@ -61,14 +61,14 @@ export class Leases {
   readonly #holder: string;
   readonly #events: LeaseEvents;
   readonly #log: Log;
-  readonly #held = new Map<number, number>();
+  readonly #epochByPartition = new Map<number, number>();
   /** Of those held, which are being given back: nothing starts in them any more. */
   readonly #handingOver = new Set<number>();
   /** Of those, which are free of anything under way. */
   readonly #drained = new Set<number>();
   readonly #migrations = listMigrations();
   #validUntil = { monotonic: 0, wall: 0 };
-  #nodes = 1;
+  #nodeCount = 1;
   #timer: NodeJS.Timeout | null = null;
   #round: Promise<void> | null = null;
   /** True: a round is about to begin, or follows the one under way at once. */
@@ -90,7 +90,7 @@ export class Leases {
     this.#stopped = false;
     this.#round = this.#renew();
     await this.#round;
-    this.#events.onChanged();
+    this.#events.notifyPeers();
   }
 
   /** Begins to give everything back, each partition when it is drained; `stop` ends it. */
@@ -107,13 +107,13 @@ export class Leases {
     this.#stopped = true;
     if (this.#timer !== null) clearTimeout(this.#timer);
     await this.#round;
-    this.#held.clear();
+    this.#epochByPartition.clear();
     try {
       await this.#pool.run(async (sql) => {
-        await leaveNodes(sql, this.#holder);
+        await deleteNode(sql, this.#holder);
         await releaseAllPartitions(sql, this.#holder);
       });
-      this.#events.onChanged();
+      this.#events.notifyPeers();
     } catch (error) {
       this.#log.info('the leases could not be given back: they end by themselves', { error });
     }
@@ -121,14 +121,14 @@ export class Leases {
 
   /** What is ours and stays so, as far as we know. */
   get partitions(): number[] {
-    return [...this.#held.keys()].filter((partition) => !this.#handingOver.has(partition));
+    return [...this.#epochByPartition.keys()].filter((partition) => !this.#handingOver.has(partition));
   }
 
   /** The epoch of a partition that may be used right now, else null. */
   epochOf(partition: number): number | null {
     const { monotonic, wall } = this.#validUntil;
     if (performance.now() >= monotonic || Date.now() >= wall || this.#handingOver.has(partition)) return null;
-    return this.#held.get(partition) ?? null;
+    return this.#epochByPartition.get(partition) ?? null;
   }
 
   /** Looks at the leases now instead of at its next time. */
@@ -142,72 +142,75 @@ export class Leases {
   async #renew(): Promise<void> {
     const requestedAt = { monotonic: performance.now(), wall: Date.now() };
     const wasValid = requestedAt.monotonic < this.#validUntil.monotonic && requestedAt.wall < this.#validUntil.wall;
-    let next = RENEW_MS;
+    let next = RENEW_INTERVAL_MS;
     try {
       const round = await this.#pool.run((sql) => this.#runRound(sql));
-      const validMs = LEASE_MS - MARGIN_MS;
+      const validMs = LEASE_MS - LEASE_SAFETY_MARGIN_MS;
       this.#applyRound(round, { monotonic: requestedAt.monotonic + validMs, wall: requestedAt.wall + validMs });
       const { claimed, kept, share } = round;
       if (claimed.length > 0) this.#events.onGained(claimed.map((c) => c.partition));
       // Lanes that found the lease out of date have gone to rest, and changes of hooks may have been answered meanwhile.
       const ours = this.partitions;
       if (!wasValid && kept.length > 0) this.#events.onGained(ours);
-      if (ours.length > share) this.#handOver(leastBusy(ours, ours.length - share, this.#events.busyLanes()));
-      if (round.released.length > 0) this.#events.onChanged();
+      if (ours.length > share)
+        this.#handOver(leastBusy(ours, ours.length - share, this.#events.busyLanesByPartition()));
+      if (round.released.length > 0) this.#events.notifyPeers();
       // Nobody else has a lease for less than the rest of its time between two renewals unless it ended.
-      if (round.nextExpiryMs !== null) next = Math.min(next, Math.max(round.nextExpiryMs, 0) + DEBOUNCE_MS);
+      if (round.nextPeerExpiryMs !== null) next = Math.min(next, Math.max(round.nextPeerExpiryMs, 0) + DEBOUNCE_MS);
     } catch (error) {
       if (error instanceof IncompatibleSchemaError) this.#events.onIncompatibleSchema(error);
       this.#log.warn('the leases of the lanes cannot be renewed', { error });
-      next = RENEW_MS / 3;
+      next = RENEW_INTERVAL_MS / 3;
     }
     this.#round = null;
     this.#schedule(this.#triggered ? DEBOUNCE_MS : next);
   }
 
-  async #runRound(sql: Sql): Promise<Round> {
+  async #runRound(sql: Sql): Promise<RenewalRound> {
     await checkSchema(sql, this.#migrations);
-    const share = await this.#share(sql);
+    const share = await this.#joinAndComputeShare(sql);
     const released = this.#withEpochs([...this.#drained]);
     if (released.length > 0) await releasePartitions(sql, this.#holder, released);
     const releasedSet = new Set(released.map((r) => r.partition));
-    const held = this.#withEpochs([...this.#held.keys()].filter((partition) => !releasedSet.has(partition)));
+    const held = this.#withEpochs(
+      [...this.#epochByPartition.keys()].filter((partition) => !releasedSet.has(partition)),
+    );
     const kept = held.length === 0 ? [] : await renewPartitions(sql, this.#holder, held, LEASE_MS);
     const capacity = share - kept.filter((partition) => !this.#handingOver.has(partition)).length;
-    const except = [...this.#held.keys()];
+    const except = [...this.#epochByPartition.keys()];
     const claim = { holder: this.#holder, except, capacity: Math.max(0, capacity), leaseMs: LEASE_MS };
     const claimed = this.#leaving || except.length === PARTITIONS ? [] : await claimPartitions(sql, claim);
-    return { share, kept, claimed, released, nextExpiryMs: await nextExpiryMs(sql, this.#holder) };
+    return { share, kept, claimed, released, nextPeerExpiryMs: await nextPeerExpiryMs(sql, this.#holder) };
   }
 
-  async #share(sql: Sql): Promise<number> {
+  async #joinAndComputeShare(sql: Sql): Promise<number> {
     if (this.#leaving) {
-      await leaveNodes(sql, this.#holder);
+      await deleteNode(sql, this.#holder);
       return 0;
     }
-    const nodes = await joinNodes(sql, this.#holder, LEASE_MS);
+    const nodes = await heartbeatNode(sql, this.#holder, LEASE_MS);
     // Being alone from the start is no news.
-    if (nodes.length !== this.#nodes) this.#log.info('nodes share the lanes', { nodes: nodes.length });
-    this.#nodes = nodes.length;
+    if (nodes.length !== this.#nodeCount) this.#log.info('nodes share the lanes', { nodes: nodes.length });
+    this.#nodeCount = nodes.length;
     return fairShare(this.#holder, nodes);
   }
 
   #withEpochs(partitions: readonly number[]): HeldPartition[] {
-    return partitions.map((partition) => ({ partition, epoch: this.#held.get(partition)! }));
+    return partitions.map((partition) => ({ partition, epoch: this.#epochByPartition.get(partition)! }));
   }
 
-  #applyRound({ kept, claimed, released }: Round, validUntil: { monotonic: number; wall: number }): void {
+  #applyRound({ kept, claimed, released }: RenewalRound, validUntil: { monotonic: number; wall: number }): void {
     for (const { partition } of released) this.#forget(partition);
     const stays = new Set(kept);
-    const lost = [...this.#held.keys()].filter((partition) => !stays.has(partition));
+    const lost = [...this.#epochByPartition.keys()].filter((partition) => !stays.has(partition));
     for (const partition of lost) this.#forget(partition);
-    for (const { partition, epoch } of claimed) this.#held.set(partition, epoch);
+    for (const { partition, epoch } of claimed) this.#epochByPartition.set(partition, epoch);
     this.#validUntil = validUntil;
     if (lost.length > 0) this.#events.onLost(lost);
   }
 
   #forget(partition: number): void {
-    this.#held.delete(partition);
+    this.#epochByPartition.delete(partition);
     this.#handingOver.delete(partition);
     this.#drained.delete(partition);
   }
@@ -216,7 +219,7 @@ export class Leases {
     if (partitions.length === 0) return;
     for (const partition of partitions) this.#handingOver.add(partition);
     for (const [partition, drained] of this.#events.onHandover(partitions)) {
-      void this.#handOverWhen(drained, { partition, epoch: this.#held.get(partition)! });
+      void this.#handOverWhen(drained, { partition, epoch: this.#epochByPartition.get(partition)! });
     }
   }
 
@@ -228,7 +231,7 @@ export class Leases {
       this.#log.error('the lanes of a partition could not be ended before it is given back', { partition, error });
     }
     // Lost meanwhile, and perhaps gained again: then it is not the same lease any more.
-    if (!this.#handingOver.has(partition) || this.#held.get(partition) !== epoch) return;
+    if (!this.#handingOver.has(partition) || this.#epochByPartition.get(partition) !== epoch) return;
     this.#drained.add(partition);
     this.trigger();
   }

@@ -1,25 +1,25 @@
 import { LRUCache } from 'lru-cache';
 import type { Log } from '../log.ts';
 import type { ConversationId, Seq } from '../model/ids.ts';
-import { readMessages, type LogMessage } from '../storage/hooks/lanes.ts';
+import { readDeliveryMessages, type DeliveryMessage } from '../storage/hooks/lanes.ts';
 import type { Pool } from '../storage/db/pool.ts';
-import { deliveryBody, type LinkFile } from './payload.ts';
+import { deliveryBody, type CreateFileLink } from './payload.ts';
 
 /** A message with its body in UTF-8, made once for all the hooks of its group. */
-export interface EncodedMessage extends LogMessage {
+export interface EncodedMessage extends DeliveryMessage {
   readonly body: Buffer;
 }
 
 /** What one query reads ahead at a position: this many messages, or the first that pass this many bytes of text. */
-const WINDOW_MESSAGES = 64;
-const WINDOW_BYTES = 128 * 1024;
+const READ_AHEAD_MESSAGES = 64;
+const READ_AHEAD_BYTES = 128 * 1024;
 /** Positions of one query. */
-const MAX_POSITIONS = 128;
+const MAX_POSITIONS_PER_QUERY = 128;
 /** All that is remembered, of all conversations, in bytes of bodies. */
 const CACHE_BYTES = 32 * 1024 * 1024;
-const ENTRY_BYTES = 500;
+const CACHE_ENTRY_OVERHEAD_BYTES = 500;
 /** What was read longer ago is read again: it may have been edited, and links to files are good from when they were made. */
-const CACHE_MS = 1_000;
+const CACHE_TTL_MS = 1_000;
 
 interface ReadRequest {
   readonly conversationId: ConversationId;
@@ -35,21 +35,21 @@ interface ReadRequest {
  */
 export class MessageReader {
   readonly #pool: Pool;
-  readonly #linkFile: LinkFile;
+  readonly #createFileLink: CreateFileLink;
   readonly #log: Log;
   readonly #cache = new LRUCache<string, EncodedMessage>({
     maxSize: CACHE_BYTES,
-    sizeCalculation: (message) => message.body.length + ENTRY_BYTES,
-    ttl: CACHE_MS,
+    sizeCalculation: (message) => message.body.length + CACHE_ENTRY_OVERHEAD_BYTES,
+    ttl: CACHE_TTL_MS,
     ttlResolution: 50,
   });
   #requests: ReadRequest[] = [];
   #reading = false;
   #failing = false;
 
-  constructor(pool: Pool, linkFile: LinkFile, log: Log) {
+  constructor(pool: Pool, createFileLink: CreateFileLink, log: Log) {
     this.#pool = pool;
-    this.#linkFile = linkFile;
+    this.#createFileLink = createFileLink;
     this.#log = log;
   }
 
@@ -62,11 +62,17 @@ export class MessageReader {
    * The next message after a seq, as it is now or was a second ago; null when there is none. `readAhead`: how many may be
    * wanted, this one included. Rejects when the database is away.
    */
-  next(conversationId: ConversationId, after: Seq, readAhead = WINDOW_MESSAGES): Promise<EncodedMessage | null> {
+  next(conversationId: ConversationId, after: Seq, readAhead = READ_AHEAD_MESSAGES): Promise<EncodedMessage | null> {
     const known = this.peek(conversationId, after);
     if (known !== undefined) return Promise.resolve(known);
     return new Promise((resolve, reject) => {
-      this.#requests.push({ conversationId, after, readAhead: Math.min(readAhead, WINDOW_MESSAGES), resolve, reject });
+      this.#requests.push({
+        conversationId,
+        after,
+        readAhead: Math.min(readAhead, READ_AHEAD_MESSAGES),
+        resolve,
+        reject,
+      });
       if (!this.#reading) void this.#drain();
     });
   }
@@ -75,20 +81,20 @@ export class MessageReader {
     this.#reading = true;
     // Lanes that were woken by the same word ask in the same turn of the event loop.
     await new Promise(setImmediate);
-    while (this.#requests.length > 0) await this.#readSome();
+    while (this.#requests.length > 0) await this.#queryOneBatch();
     this.#reading = false;
   }
 
-  async #readSome(): Promise<void> {
-    const groups = this.#takePositions();
+  async #queryOneBatch(): Promise<void> {
+    const groups = this.#takeRequestsByPosition();
     try {
       const positions = groups.map((group) => {
         const { conversationId, after } = group[0]!;
         return { conversationId, after, limit: Math.max(...group.map((request) => request.readAhead)) };
       });
-      const results = await this.#pool.run((sql) => readMessages(sql, positions, WINDOW_BYTES));
+      const results = await this.#pool.run((sql) => readDeliveryMessages(sql, positions, READ_AHEAD_BYTES));
       this.#failing = false;
-      groups.forEach((group, index) => this.#resolveAll(group, results[index]!));
+      groups.forEach((group, index) => this.#cacheAndResolve(group, results[index]!));
     } catch (error) {
       if (!this.#failing) this.#log.warn('messages cannot be read for forwarding, repeating', { error });
       this.#failing = true;
@@ -97,24 +103,24 @@ export class MessageReader {
   }
 
   /** Requests for the same place together; as many places as one query takes. */
-  #takePositions(): ReadRequest[][] {
+  #takeRequestsByPosition(): ReadRequest[][] {
     const byPosition = new Map<string, ReadRequest[]>();
     const later: ReadRequest[] = [];
     for (const request of this.#requests) {
       const key = `${request.conversationId}:${request.after}`;
       const same = byPosition.get(key);
       if (same !== undefined) same.push(request);
-      else if (byPosition.size < MAX_POSITIONS) byPosition.set(key, [request]);
+      else if (byPosition.size < MAX_POSITIONS_PER_QUERY) byPosition.set(key, [request]);
       else later.push(request);
     }
     this.#requests = later;
     return [...byPosition.values()];
   }
 
-  #resolveAll(group: readonly ReadRequest[], messages: readonly LogMessage[]): void {
+  #cacheAndResolve(group: readonly ReadRequest[], messages: readonly DeliveryMessage[]): void {
     const { conversationId } = group[0]!;
     const encoded = messages.map((message) => {
-      return { ...message, body: Buffer.from(deliveryBody(conversationId, message, this.#linkFile)) };
+      return { ...message, body: Buffer.from(deliveryBody(conversationId, message, this.#createFileLink)) };
     });
     for (const message of encoded) this.#cache.set(`${conversationId}:${message.seq}`, message);
     for (const request of group) request.resolve(encoded[0] ?? null);

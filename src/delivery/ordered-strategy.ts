@@ -10,15 +10,15 @@ import {
 } from './delivery-strategy.ts';
 import {
   markIfAhead,
-  afterFailure,
+  healthAfterFailure,
   HEALTHY,
-  isRefusal,
+  isMessageRefused,
   toAttemptRecord,
   type AttemptResult,
 } from './attempt-result.ts';
 import type { RequestBounds } from './request-builder.ts';
 import { NextAttempt } from './next-attempt.ts';
-import type { NotSent } from './sender.ts';
+import type { WithoutResult } from './sender.ts';
 
 /** So often a message is refused for itself before those behind it are offered. */
 const MAX_REJECTIONS = 5;
@@ -85,7 +85,7 @@ export class OrderedStrategy implements DeliveryStrategy {
     const { limiter, tracker } = this.#deps;
     const slot = await limiter.acquire();
     if (slot === null) return ERROR_DELAY;
-    let result: AttemptResult | NotSent | 'skipped' | 'empty';
+    let result: AttemptResult | WithoutResult | 'skipped' | 'empty';
     // Read with the slot in hand: what waits for a slot holds no text, and the text is that of the attempt.
     try {
       result = await this.#send(tracker.progress.cursor, this.#bounds());
@@ -108,8 +108,8 @@ export class OrderedStrategy implements DeliveryStrategy {
     return { maxMessages: isSingle ? 1 : Math.min(batch, slowStart.window), exactLast: null, noReadAhead };
   }
 
-  async #send(cursor: Seq, bounds: RequestBounds): Promise<AttemptResult | NotSent | 'skipped' | 'empty'> {
-    const { requests, sender, lowerHead, head } = this.#deps;
+  async #send(cursor: Seq, bounds: RequestBounds): Promise<AttemptResult | WithoutResult | 'skipped' | 'empty'> {
+    const { requests, sender, lowerHeadIfUnchanged, head } = this.#deps;
     const cached = bounds.exactLast === null ? requests.peek(cursor) : null;
     if (cached !== null) return sender.send(cached, requests.idOf(cached));
     const headBefore = head();
@@ -117,7 +117,7 @@ export class OrderedStrategy implements DeliveryStrategy {
     if (request !== null) return sender.send(request, requests.idOf(request));
     if (skippedTo > cursor) return this.#skip(skippedTo);
     // The word was ahead of what is there to read; a later word, or the sweep, will tell.
-    lowerHead(cursor, headBefore);
+    lowerHeadIfUnchanged(cursor, headBefore);
     return 'empty';
   }
 
@@ -160,14 +160,14 @@ export class OrderedStrategy implements DeliveryStrategy {
   }
 
   async #onFailed(result: AttemptResult): Promise<Delay | null> {
-    const { tracker, counts, retryPolicy, batch, unregister } = this.#deps;
+    const { tracker, counts, retryPolicy, batch, removeGoneHook } = this.#deps;
     const { request, outcome, epoch } = result;
     const before = tracker.progress;
     const isGone = outcome.code === 410;
-    if (isGone && (await unregister(result))) return null;
+    if (isGone && (await removeGoneHook(result))) return null;
     const record = toAttemptRecord(result, before.failures + 1);
     if (!isGone) counts.add(record);
-    const isRefused = isRefusal(outcome);
+    const isRefused = isMessageRefused(outcome);
     if (isRefused && request.first < request.last) {
       // It may be the fault of one of them: nobody waits before they go one by one.
       tracker.settle({ batchLastSeq: null, unbatchedUntil: request.last }, { epoch, attempts: [record] });
@@ -175,7 +175,7 @@ export class OrderedStrategy implements DeliveryStrategy {
     }
     const isBatch = batch > 1 && before.unbatchedUntil === null;
     const change = {
-      ...afterFailure(before, result, retryPolicy),
+      ...healthAfterFailure(before, result, retryPolicy),
       rejections: before.rejections + (isRefused ? 1 : 0),
       batchLastSeq: isBatch || before.batchLastSeq !== null ? request.last : null,
     };
@@ -195,7 +195,7 @@ export class OrderedStrategy implements DeliveryStrategy {
     while (refused.length <= MAX_PROBES && this.#deps.isActive()) {
       const slot = await limiter.acquire();
       if (slot === null) return ERROR_DELAY;
-      let result: AttemptResult | NotSent;
+      let result: AttemptResult | WithoutResult;
       try {
         const { skippedTo, request } = await requests.next(after, {
           maxMessages: 1,
@@ -218,7 +218,7 @@ export class OrderedStrategy implements DeliveryStrategy {
       const record = toAttemptRecord(result, 1);
       counts.add(record);
       tracker.settle({}, { epoch: result.epoch, attempts: [record] });
-      if (!isRefusal(result.outcome)) return null;
+      if (!isMessageRefused(result.outcome)) return null;
       refused.push(result);
     }
     return null;

@@ -1,6 +1,6 @@
 import type { Attachment } from '../model/attachment.ts';
 import { messageId, type ConversationId, type HookId } from '../model/ids.ts';
-import type { LogMessage } from '../storage/hooks/lanes.ts';
+import type { DeliveryMessage } from '../storage/hooks/lanes.ts';
 
 /** The contract's command: a slash, a name, then white space or the end. The rest is its text. */
 const COMMAND = /^\/([A-Za-z0-9_-]{1,255})(?:\s+([\s\S]*))?$/;
@@ -12,10 +12,14 @@ export function deliveryId(hookId: HookId, conversationId: ConversationId, first
 }
 
 /** Makes the address at which whoever hears the conversation gets a file for some days from now on. */
-export type LinkFile = (conversationId: ConversationId, file: Attachment) => string;
+export type CreateFileLink = (conversationId: ConversationId, file: Attachment) => string;
 
 /** The JSON body of one message's delivery. It says nothing of the hook, so one text serves all hooks of the group. */
-export function deliveryBody(conversationId: ConversationId, message: LogMessage, linkFile: LinkFile): string {
+export function deliveryBody(
+  conversationId: ConversationId,
+  message: DeliveryMessage,
+  createFileLink: CreateFileLink,
+): string {
   const attachments = message.deleted ? [] : (message.attachments ?? []);
   const sentAt = message.sentAt.toISOString();
   const command = message.deleted ? null : COMMAND.exec(message.text.trim());
@@ -35,7 +39,7 @@ export function deliveryBody(conversationId: ConversationId, message: LogMessage
           name: file.name,
           type: file.type,
           size: file.size,
-          url: linkFile(conversationId, file),
+          url: createFileLink(conversationId, file),
         })),
       },
       sender: {

@@ -7,7 +7,7 @@ import { DeliveryClient, type Attempt } from '../outbound/delivery-client.ts';
 import type { DnsResolver } from '../outbound/dns-resolver.ts';
 import type { PingTarget } from '../storage/hooks/hook-control.ts';
 import type { Sealer } from '../storage/db/sealed.ts';
-import { deliveryHeaders, lacksServerKey, openSigningKeys, UNSIGNED } from './headers.ts';
+import { deliveryHeaders, lacksServerKey, openSigningKeys, MISSING_SERVER_KEY_FAILURE } from './headers.ts';
 
 /** What a {@link Pinger} works with. */
 interface PingerOptions {
@@ -25,8 +25,8 @@ const MAX_IN_FLIGHT = 16;
 /** So that the receivers of one group that hang leave pings to the others. */
 const MAX_PER_GROUP = 4;
 /** Connecting and headers, then the answer's body: a ping is over within 8 s, its caller waits for it. */
-const HEADERS_MS = 6_000;
-const ANSWER_MS = 1_000;
+const HEADERS_TIMEOUT_MS = 6_000;
+const RESPONSE_TIMEOUT_MS = 1_000;
 /** A connection serves for two pings of a hook in a row at most: a ping is to find out whether one can be opened. */
 const KEEP_ALIVE_MS = 1_000;
 
@@ -38,7 +38,7 @@ export class Pinger {
   readonly #options: PingerOptions;
   readonly #client: DeliveryClient;
   readonly #inFlight = new Map<ConversationId, number>();
-  #count = 0;
+  #totalInFlight = 0;
 
   constructor(options: PingerOptions) {
     const { config, policy, lookup, userAgent } = options;
@@ -50,9 +50,9 @@ export class Pinger {
       // As many as there can be: no ping waits for a connection.
       perHost: MAX_IN_FLIGHT,
       connectTimeoutMs: config.connectTimeoutMs,
-      headersTimeoutMs: Math.min(config.headersTimeoutMs, HEADERS_MS),
+      headersTimeoutMs: Math.min(config.headersTimeoutMs, HEADERS_TIMEOUT_MS),
       responseBytes: config.responseBytes,
-      responseTimeoutMs: Math.min(config.responseTimeoutMs, ANSWER_MS),
+      responseTimeoutMs: Math.min(config.responseTimeoutMs, RESPONSE_TIMEOUT_MS),
       keepAliveMs: KEEP_ALIVE_MS,
       maxIdle: MAX_IN_FLIGHT,
     });
@@ -62,13 +62,13 @@ export class Pinger {
   async send(target: PingTarget): Promise<Attempt | null> {
     const { conversationId: group } = target;
     const groupInFlight = this.#inFlight.get(group) ?? 0;
-    if (this.#count >= MAX_IN_FLIGHT || groupInFlight >= MAX_PER_GROUP) return null;
-    this.#count += 1;
+    if (this.#totalInFlight >= MAX_IN_FLIGHT || groupInFlight >= MAX_PER_GROUP) return null;
+    this.#totalInFlight += 1;
     this.#inFlight.set(group, groupInFlight + 1);
     try {
       return await this.#attempt(target);
     } finally {
-      this.#count -= 1;
+      this.#totalInFlight -= 1;
       const remaining = this.#inFlight.get(group)! - 1;
       if (remaining === 0) this.#inFlight.delete(group);
       else this.#inFlight.set(group, remaining);
@@ -83,7 +83,7 @@ export class Pinger {
   async #attempt(target: PingTarget): Promise<Attempt | null> {
     const { sealer, serverKeys, log } = this.#options;
     const keys = openSigningKeys(sealer, serverKeys, target);
-    if (lacksServerKey(keys, target.signature)) return UNSIGNED;
+    if (lacksServerKey(keys, target.signature)) return MISSING_SERVER_KEY_FAILURE;
     const at = new Date();
     const body = pingBody(target, at);
     const request = { id: `${target.hookId}_ping_${at.getTime()}`, at, body, hops: 0 };

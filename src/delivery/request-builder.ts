@@ -53,7 +53,7 @@ export class RequestBuilder {
   peek(after: Seq): DeliveryRequest | null {
     if (this.#row.batch !== 1) return null;
     const message = this.#reader.peek(this.#row.conversationId, after);
-    return message === undefined || this.isSkipped(message) ? null : single(message);
+    return message === undefined || this.isSkipped(message) ? null : singleMessageRequest(message);
   }
 
   /** What comes after a seq, with its text as it is now. Rejects when the database is away. */
@@ -70,7 +70,7 @@ export class RequestBuilder {
     const isPastEnd = message !== null && bounds.exactLast !== null && message.seq > bounds.exactLast;
     if (skippedTo > after || message === null || isPastEnd) return { skippedTo, request: null };
     const isRange = bounds.exactLast !== null && bounds.exactLast > message.seq;
-    if (this.#row.batch === 1 && !isRange) return { skippedTo, request: single(message) };
+    if (this.#row.batch === 1 && !isRange) return { skippedTo, request: singleMessageRequest(message) };
     return { skippedTo, request: await this.#batch(message, bounds) };
   }
 
@@ -123,6 +123,6 @@ function readAheadOf(after: Seq, { maxMessages: messages, exactLast: last }: Req
   return last === null ? messages : Math.max(1, last - after);
 }
 
-function single({ seq, body, hops }: EncodedMessage): DeliveryRequest {
+function singleMessageRequest({ seq, body, hops }: EncodedMessage): DeliveryRequest {
   return { first: seq, last: seq, body, hops };
 }

@@ -1,13 +1,13 @@
 import type { Seq } from '../model/ids.ts';
 import type { Pool } from '../storage/db/pool.ts';
-import { dueRetries, retryAllNow, retriesAfter, type RetryRow } from '../storage/hooks/retries.ts';
+import { readDueRetries, retryAllNow, retriesAfter, type RetryRow } from '../storage/hooks/retries.ts';
 import type { LaneRow } from '../storage/hooks/lanes.ts';
-import { SPILLED_DELAY_MS } from './in-flight-window.ts';
+import { SPILLED_DELAY_MS } from './unordered-in-flight-window.ts';
 import { longestDelayMs, type RetryPolicy } from '../model/retry-policy.ts';
 import { dueIn, NextAttempt } from './next-attempt.ts';
 
 /** Read with one query. */
-const PAGE = 16;
+const RETRIES_PER_QUERY = 16;
 /** NTP slews the wall clock by less than a millisecond a second. */
 const CLOCK_TOLERANCE_MS = 1_000;
 
@@ -21,14 +21,14 @@ export class RetryQueue {
   readonly #retryPolicy: RetryPolicy;
   #count: number;
   #nextDue: NextAttempt | null = null;
-  #page: RetryRow[] = [];
+  #dueRows: RetryRow[] = [];
   /** Taken from the page and not over yet. */
   #inProgress = 0;
-  #nextRetryAllMs = 0;
+  #retryAllNotBeforeMs = 0;
   /** How far the wall clock was ahead of the monotonic one when that was looked at last. */
   #clockOffsetMs = Date.now() - performance.now();
   /** Became rows, or due, or something else, since the last read began: what it answers may not know of them. */
-  #sinceRead = { count: 0, nextDue: null as Date | null, replaced: new Set<Seq>() };
+  #changesSinceRead = { count: 0, nextDue: null as Date | null, replaced: new Set<Seq>() };
 
   constructor(pool: Pool, row: LaneRow, retryPolicy: RetryPolicy) {
     this.#pool = pool;
@@ -45,7 +45,7 @@ export class RetryQueue {
 
   /** Whether there is anything to do, now or later. By when, not by how many: what is counted may have been counted twice. */
   get hasWork(): boolean {
-    return this.#inProgress > 0 || this.#page.length > 0 || this.#nextDue !== null;
+    return this.#inProgress > 0 || this.#dueRows.length > 0 || this.#nextDue !== null;
   }
 
   /** When the next of them is due; null when there is none that waits. */
@@ -55,7 +55,7 @@ export class RetryQueue {
 
   /** How long until one may be taken, in ms; null when none is waiting, or those taken have to be over first. */
   get waitMs(): number | null {
-    if (this.#page.length > 0) return 0;
+    if (this.#dueRows.length > 0) return 0;
     if (this.#inProgress > 0) return null;
     return this.#nextDue?.waitMs() ?? null;
   }
@@ -66,13 +66,13 @@ export class RetryQueue {
    * was changed by somebody.
    */
   async take(flush: () => Promise<boolean>, isInFlight: (seq: Seq) => boolean = () => false): Promise<RetryRow | null> {
-    if (this.#page.length === 0) {
+    if (this.#dueRows.length === 0) {
       if (this.#inProgress > 0) return null;
-      this.#sinceRead = { count: 0, nextDue: null, replaced: new Set() };
+      this.#changesSinceRead = { count: 0, nextDue: null, replaced: new Set() };
       if (!(await flush())) return null;
       await this.#read();
     }
-    for (let row = this.#page.shift(); row !== undefined; row = this.#page.shift()) {
+    for (let row = this.#dueRows.shift(); row !== undefined; row = this.#dueRows.shift()) {
       if (isInFlight(row.seq)) {
         this.#noteDue(dueIn(SPILLED_DELAY_MS));
         continue;
@@ -88,14 +88,14 @@ export class RetryQueue {
     // Where the clock was set back meanwhile, the time that was waited for is now.
     const isDue = this.#nextDue !== null && this.#nextDue.waitMs() === 0;
     const nowMs = Math.max(Date.now(), isDue ? this.#nextDue!.at.getTime() : 0);
-    const bounds = { nowMs, longestMs: longestDelayMs(this.#retryPolicy), limit: PAGE };
-    const { due, count, nextAt } = await this.#pool.run((sql) => dueRetries(sql, this.#row.id, bounds));
-    const { count: addedMeanwhile, nextDue, replaced } = this.#sinceRead;
-    this.#page = due.filter(({ seq }) => !replaced.has(seq));
+    const bounds = { nowMs, maxDelayMs: longestDelayMs(this.#retryPolicy), limit: RETRIES_PER_QUERY };
+    const { due, count, nextAt } = await this.#pool.run((sql) => readDueRetries(sql, this.#row.id, bounds));
+    const { count: addedMeanwhile, nextDue, replaced } = this.#changesSinceRead;
+    this.#dueRows = due.filter(({ seq }) => !replaced.has(seq));
     // Counted twice where the answer does know of them: the next read, which they make, puts that right.
     this.#count = count + addedMeanwhile;
     // More of them than one page: those are due as well.
-    this.#setNextDue(due.length === PAGE && count > PAGE ? new Date() : nextAt);
+    this.#setNextDue(due.length === RETRIES_PER_QUERY && count > RETRIES_PER_QUERY ? new Date() : nextAt);
     if (nextDue !== null) this.#noteDue(nextDue);
   }
 
@@ -109,15 +109,15 @@ export class RetryQueue {
   /** So many more are written, the first of them due then. */
   add(count: number, nextAt: Date): void {
     this.#count += count;
-    this.#sinceRead.count += count;
+    this.#changesSinceRead.count += count;
     this.#noteDue(nextAt);
   }
 
   /** The row that begins here is another by now, or gone: what was read of it is not to be taken. */
   replaced(seq: Seq): void {
     this.#count -= 1;
-    this.#page = this.#page.filter((row) => row.seq !== seq);
-    this.#sinceRead.replaced.add(seq);
+    this.#dueRows = this.#dueRows.filter((row) => row.seq !== seq);
+    this.#changesSinceRead.replaced.add(seq);
   }
 
   /** Rows that begin behind this seq, due or not. */
@@ -135,9 +135,9 @@ export class RetryQueue {
    * themselves look like an outage too, which each success would end.
    */
   async retryAllNow(): Promise<void> {
-    if (this.#count === 0 || performance.now() < this.#nextRetryAllMs) return;
+    if (this.#count === 0 || performance.now() < this.#retryAllNotBeforeMs) return;
     const now = await this.#makeAllDue();
-    this.#nextRetryAllMs = performance.now() + longestDelayMs(this.#retryPolicy);
+    this.#retryAllNotBeforeMs = performance.now() + longestDelayMs(this.#retryPolicy);
     this.#noteDue(now);
   }
 
@@ -159,8 +159,8 @@ export class RetryQueue {
   }
 
   #noteDue(at: Date): void {
-    const { nextDue } = this.#sinceRead;
-    if (nextDue === null || at < nextDue) this.#sinceRead.nextDue = at;
+    const { nextDue } = this.#changesSinceRead;
+    if (nextDue === null || at < nextDue) this.#changesSinceRead.nextDue = at;
     if (this.#nextDue === null || at < this.#nextDue.at) this.#setNextDue(at);
   }
 

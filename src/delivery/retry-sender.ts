@@ -1,12 +1,12 @@
 import type { Seq } from '../model/ids.ts';
-import { MAX_RETRIES, type RetryRow } from '../storage/hooks/retries.ts';
+import { MAX_RETRY_ROWS, type RetryRow } from '../storage/hooks/retries.ts';
 import type { RetryRecord } from '../storage/hooks/settlement.ts';
 import { ERROR_DELAY, type StrategyDeps, type Delay } from './delivery-strategy.ts';
-import { isRefusal, toAttemptRecord, type AttemptResult } from './attempt-result.ts';
+import { isMessageRefused, toAttemptRecord, type AttemptResult } from './attempt-result.ts';
 import type { NextRequest } from './request-builder.ts';
 import { retryDelayMs } from '../model/retry-policy.ts';
 import { dueIn } from './next-attempt.ts';
-import type { NotSent } from './sender.ts';
+import type { WithoutResult } from './sender.ts';
 
 /** Everything of a row's range. */
 const UNLIMITED = Number.POSITIVE_INFINITY;
@@ -16,7 +16,7 @@ export async function sendRetry(deps: StrategyDeps): Promise<Delay | null> {
   const { retryQueue, tracker, limiter } = deps;
   const row = await retryQueue.take(() => tracker.flush());
   if (row === null) return null;
-  let result: AttemptResult | NotSent | 'obsolete' = 'unknown';
+  let result: AttemptResult | WithoutResult | 'obsolete' = 'unknown';
   try {
     const slot = await limiter.acquire();
     if (slot === null) return ERROR_DELAY;
@@ -31,8 +31,8 @@ export async function sendRetry(deps: StrategyDeps): Promise<Delay | null> {
   }
   if (result === 'cancelled') return null;
   if (result === 'unknown') return ERROR_DELAY;
-  if (result === 'obsolete') return discard(deps, row);
-  if (result.outcome.code === 410 && (await deps.unregister(result))) {
+  if (result === 'obsolete') return discardRetryRow(deps, row);
+  if (result.outcome.code === 410 && (await deps.removeGoneHook(result))) {
     retryQueue.done('unknown');
     return null;
   }
@@ -60,7 +60,10 @@ export async function discardObsolete({ retryQueue, tracker, sender }: StrategyD
 }
 
 /** Sends what a row stands for. `obsolete`: it is not to be sent any more. */
-export async function attemptRow(deps: StrategyDeps, row: RetryRow): Promise<AttemptResult | NotSent | 'obsolete'> {
+export async function attemptRow(
+  deps: StrategyDeps,
+  row: RetryRow,
+): Promise<AttemptResult | WithoutResult | 'obsolete'> {
   const { requests, sender } = deps;
   let next: NextRequest = { skippedTo: (row.seq - 1) as typeof row.seq, request: null };
   do {
@@ -87,7 +90,7 @@ export function settleRetry(deps: StrategyDeps, row: RetryRow, result: AttemptRe
 export function toRetryRecords(deps: StrategyDeps, row: RetryRow, result: AttemptResult): readonly RetryRecord[] {
   const { seq: first, lastSeq } = row;
   const length = lastSeq - first + 1;
-  if (!isRefusal(result.outcome) || length === 1 || deps.retryQueue.count + length > MAX_RETRIES)
+  if (!isMessageRefused(result.outcome) || length === 1 || deps.retryQueue.count + length > MAX_RETRY_ROWS)
     return [toRetryRecord(deps, row, result)];
   const nextAt = new Date();
   const seqs = Array.from({ length }, (_, n) => (first + n) as Seq);
@@ -104,7 +107,7 @@ function toRetryRecord(deps: StrategyDeps, row: RetryRow, { outcome }: AttemptRe
 }
 
 /** Its messages are left out by now, or are gone. */
-export function discard({ retryQueue, tracker, sender, isActive }: StrategyDeps, row: RetryRow): Delay | null {
+export function discardRetryRow({ retryQueue, tracker, sender, isActive }: StrategyDeps, row: RetryRow): Delay | null {
   // What is left out may be another by now.
   if (!isActive()) {
     retryQueue.done('unknown');

@@ -1,12 +1,12 @@
 import type { Attempt, DeliveryClient } from '../outbound/delivery-client.ts';
 import { PARTITIONS, type LaneRow } from '../storage/hooks/lanes.ts';
-import { deliveryHeaders, lacksServerKey, UNSIGNED, type SigningKeys } from './headers.ts';
+import { deliveryHeaders, lacksServerKey, MISSING_SERVER_KEY_FAILURE, type SigningKeys } from './headers.ts';
 import type { Leases } from './leases.ts';
 import type { AttemptResult } from './attempt-result.ts';
 import type { DeliveryRequest } from './request-builder.ts';
 
 /** `cancelled`: the lane was told to stop before it was written; `unknown`: it could not be sent, or nobody knows. */
-export type NotSent = 'cancelled' | 'unknown';
+export type WithoutResult = 'cancelled' | 'unknown';
 
 /** Sends the requests of one hook, signed as it asks. */
 export class Sender {
@@ -42,7 +42,11 @@ export class Sender {
   }
 
   /** `onWrite`: called in the tick in which it is written; until then nothing of it has left. */
-  async send(request: DeliveryRequest, id: string, onWrite: () => void = () => {}): Promise<AttemptResult | NotSent> {
+  async send(
+    request: DeliveryRequest,
+    id: string,
+    onWrite: () => void = () => {},
+  ): Promise<AttemptResult | WithoutResult> {
     let cancelled = false;
     const checkEpoch = (): number | null => {
       cancelled = !this.#isActive();
@@ -53,7 +57,7 @@ export class Sender {
     if (epoch === null) return cancelled ? 'cancelled' : 'unknown';
     const at = new Date();
     const { url, signature } = this.#row;
-    if (lacksServerKey(this.#keys, signature)) return { request, outcome: UNSIGNED, at, epoch };
+    if (lacksServerKey(this.#keys, signature)) return { request, outcome: MISSING_SERVER_KEY_FAILURE, at, epoch };
     const headers = deliveryHeaders(this.#keys, signature, { id, at, body: request.body, hops: request.hops });
     // Asked again in the tick of the write: a lane that lost its partition, or was told to stop, sends nothing more.
     const outcome = await this.#client.post(url, headers, request.body, () => {

@@ -2,28 +2,28 @@ import type { RetryRecord, Settlement } from '../storage/hooks/settlement.ts';
 import type { Settler } from './settler.ts';
 
 /** Settlements that are kept as they came; those of messages that were left out say so little that they are not counted. */
-const MAX_BUFFERED = 200;
+const MAX_UNMERGED_SETTLEMENTS = 200;
 
 /**
  * What a lane has sent and not settled yet. The lane sends on while the settlement is written, so that a commit costs it
- * no time, up to `max` attempts; what gathers meanwhile becomes one settlement. A kill repeats what is here.
+ * no time, up to `maxAttempts` attempts; what gathers meanwhile becomes one settlement. A kill repeats what is here.
  */
 export class SettlementBuffer {
   readonly #settler: Settler;
-  readonly #max: number;
+  readonly #maxAttempts: number;
   readonly #onRefused: () => void;
   readonly #buffered: Settlement[] = [];
   #writing: Promise<void> | null = null;
-  #count = 0;
+  #unsettledAttempts = 0;
   #isRefused = false;
 
   /**
    * `onRefused`: a settlement was not taken, or in part only, since the row was changed beneath the lane. What was on its
    * way then is handed in all the same: whether it still counts is for the row to say.
    */
-  constructor(settler: Settler, max: number, onRefused: () => void) {
+  constructor(settler: Settler, maxAttempts: number, onRefused: () => void) {
     this.#settler = settler;
-    this.#max = max;
+    this.#maxAttempts = maxAttempts;
     this.#onRefused = onRefused;
   }
 
@@ -33,15 +33,16 @@ export class SettlementBuffer {
 
   /** Takes what became of the newest attempt. Its values stand for all before it. */
   add(settlement: Settlement): void {
-    this.#count += settlement.attempts.length;
-    if (this.#buffered.length === MAX_BUFFERED) this.#buffered.push(merge(this.#buffered.splice(0)));
+    this.#unsettledAttempts += settlement.attempts.length;
+    if (this.#buffered.length === MAX_UNMERGED_SETTLEMENTS)
+      this.#buffered.push(mergeSettlements(this.#buffered.splice(0)));
     this.#buffered.push(settlement);
     this.#writing ??= this.#write();
   }
 
   /** True: no other attempt may begin before `waitForCapacity` has resolved. */
   get isFull(): boolean {
-    return this.#count >= this.#max;
+    return this.#unsettledAttempts >= this.#maxAttempts;
   }
 
   async waitForCapacity(): Promise<void> {
@@ -61,9 +62,9 @@ export class SettlementBuffer {
   }
 
   async #write(): Promise<void> {
-    const settlement = merge(this.#buffered.splice(0));
+    const settlement = mergeSettlements(this.#buffered.splice(0));
     const accepted = await this.#settler.settle(settlement);
-    this.#count -= settlement.attempts.length;
+    this.#unsettledAttempts -= settlement.attempts.length;
     this.#writing = null;
     if (!accepted) {
       this.#isRefused = true;
@@ -74,7 +75,7 @@ export class SettlementBuffer {
 }
 
 /** The oldest epoch stays: what was sent under it does not count where the lane had another owner in between. */
-function merge(settlements: readonly Settlement[]): Settlement {
+function mergeSettlements(settlements: readonly Settlement[]): Settlement {
   const [oldest, newest] = [settlements[0]!, settlements.at(-1)!];
   if (oldest === newest) return newest;
   const attempts = settlements.flatMap((each) => each.attempts);

@@ -11,7 +11,7 @@ interface PendingSettlement {
 }
 
 const MAX_BATCH = 500;
-const RETRY_MS = 250;
+const SETTLE_RETRY_MS = 250;
 /**
  * From the end of one write to the next, unless a lane waits. Lanes send on meanwhile, so that larger batches cost them
  * nothing and the database a third less.
@@ -132,7 +132,7 @@ export class Settler {
     };
     // Those that were refused together begin by themselves at once; one that was refused alone rests first.
     if (refused && batch.length > 1) requeue();
-    else setTimeout(requeue, RETRY_MS);
+    else setTimeout(requeue, SETTLE_RETRY_MS);
   }
 
   #conclude(pending: PendingSettlement, accepted: boolean): void {

@@ -1,6 +1,6 @@
 import type { Log } from '../log.ts';
 import type { ConversationId } from '../model/ids.ts';
-import { pendingConversations, retryingConversations, type SweepPage } from '../storage/hooks/lanes.ts';
+import { pendingConversations, retryingConversations, type SweepPageRequest } from '../storage/hooks/lanes.ts';
 import type { Sql } from '../storage/db/connection.ts';
 import type { Pool } from '../storage/db/pool.ts';
 
@@ -14,18 +14,18 @@ interface SweepEvents {
   readonly onBegin: () => void;
 }
 
-const SWEEP_MS = 5_000;
+const SWEEP_INTERVAL_MS = 5_000;
 /** Only numbers, so more at once: each page over the last minute looks at everything that advanced in it. */
-const SWEEP_PAGE = 5_000;
+const SWEEP_PAGE_SIZE = 5_000;
 /** When the sweeps over the last minute were kept from working for about that long, everything is looked at. */
-const SWEEP_GAP_MS = 45_000;
+const FULL_SWEEP_AFTER_MS = 45_000;
 
 /** The net beneath the words of the bus: looks every few seconds for what is pending and was told by none. */
 export class Sweep {
   readonly #pool: Pool;
   readonly #events: SweepEvents;
   readonly #log: Log;
-  #full = new Set<number>();
+  #fullSweepPartitions = new Set<number>();
   #sweptAt = performance.now();
   #sweeping: Promise<void> | null = null;
   #timer: NodeJS.Timeout | null = null;
@@ -50,7 +50,7 @@ export class Sweep {
 
   /** Whatever is pending in these partitions is to be found by the next sweep. */
   requestFullSweep(partitions: readonly number[]): void {
-    for (const partition of partitions) this.#full.add(partition);
+    for (const partition of partitions) this.#fullSweepPartitions.add(partition);
   }
 
   /** Now, unless one is under way. */
@@ -66,18 +66,20 @@ export class Sweep {
   #schedule(): void {
     if (this.#stopped) return;
     if (this.#timer !== null) clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => this.trigger(), SWEEP_MS);
+    this.#timer = setTimeout(() => this.trigger(), SWEEP_INTERVAL_MS);
   }
 
   /** Everything that is pending in newly gained partitions; in the others, what advanced within the last minute. */
   async #sweep(): Promise<void> {
-    const isOverdue = performance.now() - this.#sweptAt > SWEEP_GAP_MS;
-    const full = isOverdue ? this.#events.partitions() : [...this.#full];
-    this.#full = new Set();
+    const isOverdue = performance.now() - this.#sweptAt > FULL_SWEEP_AFTER_MS;
+    const full = isOverdue ? this.#events.partitions() : [...this.#fullSweepPartitions];
+    this.#fullSweepPartitions = new Set();
     try {
-      await this.#pages(this.#events.partitions(), (sql, page) => pendingConversations(sql, { ...page, recent: true }));
-      await this.#pages(full, (sql, page) => pendingConversations(sql, { ...page, recent: false }));
-      await this.#pages(full, retryingConversations);
+      await this.#findPendingByPage(this.#events.partitions(), (sql, page) =>
+        pendingConversations(sql, { ...page, onlyRecent: true }),
+      );
+      await this.#findPendingByPage(full, (sql, page) => pendingConversations(sql, { ...page, onlyRecent: false }));
+      await this.#findPendingByPage(full, retryingConversations);
       this.#sweptAt = performance.now();
     } catch (error) {
       this.requestFullSweep(full);
@@ -85,16 +87,16 @@ export class Sweep {
     }
   }
 
-  async #pages(
+  async #findPendingByPage(
     partitions: readonly number[],
-    read: (sql: Sql, page: Omit<SweepPage, 'recent'>) => Promise<ConversationId[]>,
+    read: (sql: Sql, page: Omit<SweepPageRequest, 'onlyRecent'>) => Promise<ConversationId[]>,
   ): Promise<void> {
     if (partitions.length === 0) return;
     for (let after = 0; !this.#stopped;) {
-      const page = { partitions, after, limit: SWEEP_PAGE };
+      const page = { partitions, after, limit: SWEEP_PAGE_SIZE };
       const ids = await this.#pool.run((sql) => read(sql, page));
       await this.#events.onPending(ids);
-      if (ids.length < SWEEP_PAGE) return;
+      if (ids.length < SWEEP_PAGE_SIZE) return;
       after = ids.at(-1)!;
     }
   }

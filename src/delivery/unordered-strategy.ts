@@ -1,7 +1,7 @@
 import type { Seq } from '../model/ids.ts';
-import { MAX_RETRIES, type RetryRow } from '../storage/hooks/retries.ts';
+import { MAX_RETRY_ROWS, type RetryRow } from '../storage/hooks/retries.ts';
 import type { LaneProgress, RetryRecord } from '../storage/hooks/settlement.ts';
-import { discard, toRetryRecords, attemptRow, settleRetry } from './retry-sender.ts';
+import { discardRetryRow, toRetryRecords, attemptRow, settleRetry } from './retry-sender.ts';
 import {
   updateSlowStart,
   ERROR_DELAY,
@@ -10,16 +10,16 @@ import {
   type Delay,
 } from './delivery-strategy.ts';
 import type { Slot } from './lane-limiter.ts';
-import { InFlightWindow, type InFlightRange, type SeqRange } from './in-flight-window.ts';
-import { markIfAhead, afterFailure, HEALTHY, toAttemptRecord, type AttemptResult } from './attempt-result.ts';
+import { UnorderedInFlightWindow, type InFlightRange, type SeqRange } from './unordered-in-flight-window.ts';
+import { markIfAhead, healthAfterFailure, HEALTHY, toAttemptRecord, type AttemptResult } from './attempt-result.ts';
 import type { DeliveryRequest, RequestBounds } from './request-builder.ts';
 import { NextAttempt } from './next-attempt.ts';
-import type { NotSent } from './sender.ts';
+import type { WithoutResult } from './sender.ts';
 
 /** Requests in flight at once (the contract). */
 export const MAX_IN_FLIGHT = 16;
 /** After so many failures without a success nothing further is read: the hook is at fault, not a message (the contract). */
-const MAX_FAILURES = 20;
+const FAILURES_BLOCKING_NEW = 20;
 
 /**
  * In no order: several requests at once, and what fails becomes a row that is repeated apart, so that it holds back
@@ -27,14 +27,14 @@ const MAX_FAILURES = 20;
  */
 export class UnorderedStrategy implements DeliveryStrategy {
   readonly #deps: StrategyDeps;
-  readonly #inFlight: InFlightWindow;
+  readonly #inFlight: UnorderedInFlightWindow;
   #active = 0;
   #wakeup = Promise.withResolvers<void>();
   #delay: Delay | null = null;
 
   constructor(deps: StrategyDeps) {
     this.#deps = deps;
-    this.#inFlight = new InFlightWindow(deps.tracker.progress.cursor);
+    this.#inFlight = new UnorderedInFlightWindow(deps.tracker.progress.cursor);
   }
 
   get hasWork(): boolean {
@@ -51,7 +51,7 @@ export class UnorderedStrategy implements DeliveryStrategy {
     for (;;) {
       this.#wakeup = Promise.withResolvers();
       try {
-        while (isActive() && this.#delay === null && this.#nextKind !== null && this.#active < this.#limit)
+        while (isActive() && this.#delay === null && this.#nextKind !== null && this.#active < this.#inFlightLimit)
           await this.#startNext();
       } catch (error) {
         // Those in flight end first: nobody else would wait for them.
@@ -72,7 +72,7 @@ export class UnorderedStrategy implements DeliveryStrategy {
     clearTimeout(timer);
   }
 
-  get #limit(): number {
+  get #inFlightLimit(): number {
     return Math.min(MAX_IN_FLIGHT, this.#deps.slowStart.window);
   }
 
@@ -89,8 +89,8 @@ export class UnorderedStrategy implements DeliveryStrategy {
   #waitMs(): number | null {
     const { tracker, retryQueue } = this.#deps;
     const { failures, nextAttemptAt } = tracker.progress;
-    if (retryQueue.count + this.#inFlight.count >= MAX_RETRIES || this.#inFlight.isFull) return null;
-    if (failures < MAX_FAILURES) return 0;
+    if (retryQueue.count + this.#inFlight.count >= MAX_RETRY_ROWS || this.#inFlight.isBlockedByUnwritten) return null;
+    if (failures < FAILURES_BLOCKING_NEW) return 0;
     if (retryQueue.count > 0 || this.#active > 0) return null;
     // Nothing is left to try it with, since the hook asked for order until now.
     return nextAttemptAt === null ? 0 : new NextAttempt(nextAttemptAt, this.#deps.retryPolicy).waitMs();
@@ -115,7 +115,7 @@ export class UnorderedStrategy implements DeliveryStrategy {
     const { limiter, retryQueue, tracker } = this.#deps;
     const row = await retryQueue.take(
       () => tracker.flush(),
-      (seq) => this.#inFlight.hasSpilled(seq),
+      (seq) => this.#inFlight.isSpilledInFlight(seq),
     );
     if (row === null) return;
     const slot = await limiter.acquire();
@@ -144,7 +144,7 @@ export class UnorderedStrategy implements DeliveryStrategy {
 
   /** True when a request is on its way, which gives the slot back. */
   async #launchNew(slot: Slot): Promise<boolean> {
-    const { requests, head, lowerHead } = this.#deps;
+    const { requests, head, lowerHeadIfUnchanged } = this.#deps;
     // It stays where the cursor sees it until it is on its way.
     const { toResend, lastReadSeq } = this.#inFlight;
     const after = toResend === undefined ? lastReadSeq : ((toResend.first - 1) as Seq);
@@ -154,7 +154,7 @@ export class UnorderedStrategy implements DeliveryStrategy {
     const { skippedTo, request } = await requests.next(after, bounds);
     if (request === null) {
       if (skippedTo > after) this.#skip(skippedTo, toResend);
-      else if (toResend === undefined) lowerHead(after, headBefore);
+      else if (toResend === undefined) lowerHeadIfUnchanged(after, headBefore);
       else this.#delay = ERROR_DELAY;
       return false;
     }
@@ -202,25 +202,25 @@ export class UnorderedStrategy implements DeliveryStrategy {
   }
 
   async #send(request: DeliveryRequest, range: InFlightRange): Promise<void> {
-    const { sender, requests, unregister } = this.#deps;
+    const { sender, requests, removeGoneHook } = this.#deps;
     let isKnown = false;
     try {
       const result = await sender.send(request, requests.idOf(request), () => this.#onWritten(range));
       if (result === 'unknown') this.#delay = ERROR_DELAY;
-      isKnown = typeof result !== 'string' && !(result.outcome.code === 410 && (await unregister(result)));
+      isKnown = typeof result !== 'string' && !(result.outcome.code === 410 && (await removeGoneHook(result)));
       if (!isKnown) return;
       // Before what it became is written, so that the cursor may pass it.
       this.#inFlight.complete(range);
       if (range.hasRetryRow) this.#deps.retryQueue.replaced(range.first);
       await this.#handleResult(result as AttemptResult, range.hasRetryRow);
     } finally {
-      if (!isKnown) this.#inFlight.requeue(range);
+      if (!isKnown) this.#inFlight.requeueUnknownOutcome(range);
     }
   }
 
   #onWritten(range: InFlightRange): void {
-    const wasFull = this.#inFlight.isFull;
-    range.isWritten = true;
+    const wasFull = this.#inFlight.isBlockedByUnwritten;
+    range.isWrittenToSocket = true;
     if (wasFull) this.#wakeup.resolve();
   }
 
@@ -241,7 +241,7 @@ export class UnorderedStrategy implements DeliveryStrategy {
     const ownRetries = toRetryRecords(this.#deps, row, result);
     this.#deps.retryQueue.add(ownRetries.length, ownRetries[0]!.nextAt!);
     const retries = [...ownRetries, ...this.#spillToRetries()];
-    const health = this.#healthAfterFailure(result);
+    const health = this.#laneHealthAfterFailure(result);
     this.#deps.onFailure(
       result.outcome,
       tracker.settle({ ...this.#cursorState(), ...health }, { epoch, attempts: [record], retries }),
@@ -256,23 +256,23 @@ export class UnorderedStrategy implements DeliveryStrategy {
 
   async #sendRetry(row: RetryRow): Promise<void> {
     const { retryQueue, tracker, counts, slowStart } = this.#deps;
-    let result: AttemptResult | NotSent | 'obsolete' = 'unknown';
+    let result: AttemptResult | WithoutResult | 'obsolete' = 'unknown';
     try {
       result = await attemptRow(this.#deps, row);
-      if (typeof result !== 'string' && result.outcome.code === 410 && (await this.#deps.unregister(result)))
+      if (typeof result !== 'string' && result.outcome.code === 410 && (await this.#deps.removeGoneHook(result)))
         result = 'cancelled';
     } finally {
       if (result === 'unknown' || result === 'cancelled') retryQueue.done('unknown');
     }
     if (result === 'unknown') this.#delay = ERROR_DELAY;
-    if (result === 'obsolete') this.#delay = discard(this.#deps, row) ?? this.#delay;
+    if (result === 'obsolete') this.#delay = discardRetryRow(this.#deps, row) ?? this.#delay;
     if (typeof result === 'string') return;
     const record = toAttemptRecord(result, row.attempts + 1);
     if (result.outcome.code !== 410) counts.add(record);
     const outageEnded = updateSlowStart(slowStart, tracker.progress, result.outcome.delivered);
     const details = { epoch: result.epoch, attempts: [record], retries: settleRetry(this.#deps, row, result) };
     if (result.outcome.delivered) tracker.settle(HEALTHY, details);
-    else this.#deps.onFailure(result.outcome, tracker.settle(this.#healthAfterFailure(result), details));
+    else this.#deps.onFailure(result.outcome, tracker.settle(this.#laneHealthAfterFailure(result), details));
     if (outageEnded) await this.#retryAllNow();
   }
 
@@ -286,9 +286,9 @@ export class UnorderedStrategy implements DeliveryStrategy {
     }
   }
 
-  #healthAfterFailure(result: AttemptResult): Partial<LaneProgress> {
+  #laneHealthAfterFailure(result: AttemptResult): Partial<LaneProgress> {
     const { tracker, retryPolicy, retryQueue } = this.#deps;
-    const health = afterFailure(tracker.progress, result, retryPolicy);
+    const health = healthAfterFailure(tracker.progress, result, retryPolicy);
     return { ...health, nextAttemptAt: retryQueue.nextAt ?? health.nextAttemptAt };
   }
 

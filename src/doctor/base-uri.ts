@@ -2,22 +2,23 @@ import type { Config } from '../config/config.ts';
 import { error, ok, warning, type CheckResult } from './finding.ts';
 
 const TIMEOUT_MS = 4_000;
-const MAX_BYTES = 64 * 1024;
+const MAX_ANSWER_BYTES = 64 * 1024;
 /** Listening on these is listening on every address of the machine. */
-const ANY: ReadonlyMap<string, string> = new Map([
+const LOOPBACK_BY_WILDCARD: ReadonlyMap<string, string> = new Map([
   ['0.0.0.0', '127.0.0.1'],
   ['::', '[::1]'],
 ]);
 
 /** What `/v1/about` answered, or in a few words why it did not. */
-type About = { readonly text: string } | { readonly problem: string };
+type AboutAnswer = { readonly text: string } | { readonly problem: string };
 
 /**
  * Asks the server for `/v1/about` where it listens and at its public address, which has to give the same answer.
  * `port` is the one it really listens on.
  */
-export async function collectBaseUri({ http }: Config, port: number): Promise<CheckResult> {
-  const host = ANY.get(http.interface) ?? (http.interface.includes(':') ? `[${http.interface}]` : http.interface);
+export async function checkBaseUri({ http }: Config, port: number): Promise<CheckResult> {
+  const host =
+    LOOPBACK_BY_WILDCARD.get(http.interface) ?? (http.interface.includes(':') ? `[${http.interface}]` : http.interface);
   const place = `${http.interface}:${port}`;
   const [here, there] = await Promise.all([readAbout(`http://${host}:${port}`), readAbout(http.baseUri)]);
   if ('problem' in here) {
@@ -37,7 +38,7 @@ export async function collectBaseUri({ http }: Config, port: number): Promise<Ch
 }
 
 /** One GET without redirects, bounded in time and size. */
-async function readAbout(base: string): Promise<About> {
+async function readAbout(base: string): Promise<AboutAnswer> {
   try {
     const signal = AbortSignal.timeout(TIMEOUT_MS);
     const response = await fetch(`${base}/v1/about`, { redirect: 'manual', signal });
@@ -47,7 +48,7 @@ async function readAbout(base: string): Promise<About> {
     }
     return { text: await readBounded(response) };
   } catch (cause) {
-    return { problem: reasonOf(cause) };
+    return { problem: fetchErrorReason(cause) };
   }
 }
 
@@ -56,14 +57,14 @@ async function readBounded(response: Response): Promise<string> {
   let bytes = 0;
   for await (const chunk of response.body ?? []) {
     bytes += chunk.length;
-    if (bytes > MAX_BYTES) throw new Error('its answer is too long');
+    if (bytes > MAX_ANSWER_BYTES) throw new Error('its answer is too long');
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString('utf8');
 }
 
 /** The code of the network's error, which fetch hides in its cause. */
-function reasonOf(error: unknown): string {
+function fetchErrorReason(error: unknown): string {
   if (!(error instanceof Error)) return 'no answer';
   if (error.name === 'TimeoutError') return `no answer within ${TIMEOUT_MS / 1_000} s`;
   const { cause } = error as { cause?: { code?: unknown } };

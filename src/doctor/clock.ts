@@ -4,9 +4,9 @@ import { error, ok, warning, type CheckResult } from './finding.ts';
 const EARLIEST_MS = Date.UTC(2026, 0, 1);
 const LATEST_MS = Date.UTC(2100, 0, 1);
 /** Leases are compared with the database's clock and have 2 s of room. */
-export const CLOCK_AHEAD_WARNING_MS = 2_000;
+export const CLOCK_OFFSET_WARNING_MS = 2_000;
 /** Receivers refuse a signature whose time is 5 min off. */
-export const CLOCK_AHEAD_ERROR_MS = 60_000;
+export const CLOCK_OFFSET_ERROR_MS = 60_000;
 
 const TODO = 'Set the clock, and let a time service (chrony, systemd-timesyncd) keep it, on both machines.';
 
@@ -17,7 +17,7 @@ export function evaluateClock(nowMs: number, databaseAheadMs: number | null): Ch
   if (databaseAheadMs === null) return ok(`${now}; the database's clock could not be asked`);
   const ms = Math.abs(databaseAheadMs);
   const off = `${(ms / 1_000).toFixed(1)} s ${databaseAheadMs < 0 ? 'behind' : 'ahead of'} this machine's`;
-  if (ms >= CLOCK_AHEAD_ERROR_MS) return error(`the database's clock is ${off}`, TODO);
-  if (ms >= CLOCK_AHEAD_WARNING_MS) return warning(`the database's clock is ${off}`, TODO);
+  if (ms >= CLOCK_OFFSET_ERROR_MS) return error(`the database's clock is ${off}`, TODO);
+  if (ms >= CLOCK_OFFSET_WARNING_MS) return warning(`the database's clock is ${off}`, TODO);
   return ok(`${now}; the database's clock agrees within ${ms < 100 ? '0.1' : (ms / 1_000).toFixed(1)} s`);
 }

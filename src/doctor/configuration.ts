@@ -3,13 +3,13 @@ import type { Config } from '../config/config.ts';
 import { loadConfig } from '../config/load.ts';
 import type { Environment } from '../config/tree.ts';
 import { ConfigError, formatProblem, NotConfiguredError, type ConfigProblem } from '../config/problem.ts';
-import { riskySettings } from './risky-settings.ts';
+import { findRiskySettings } from './risky-settings.ts';
 import { error, ok, warning, type CheckResult } from './finding.ts';
 
 const EDIT = 'Change it in the file and restart the server; docs/configuration.md explains every key.';
 const OTHER_USER = 'Run it as root, or as the user of the server.';
 /** What is wrong with a file that others can read stands in no file. */
-const READABLE = / can be read by every user/;
+const READABLE_BY_OTHERS = / can be read by every user/;
 const CHMOD = 'Run that chmod as root or as the owner of the file; no restart is needed.';
 const SETUP = 'Run "klatch setup", or write these keys into the file.';
 
@@ -20,35 +20,37 @@ interface ConfigurationReading {
 }
 
 /** Reads the configuration as the server would: every mistake, every warning, the file's rights, dangerous values. */
-export function collectConfiguration(file: string, env: Environment): ConfigurationReading {
+export function checkConfiguration(file: string, env: Environment): ConfigurationReading {
   try {
     const { config, warnings } = loadConfig(file, { env });
     const found = [
-      ...warnings.map((each) => warning(each, READABLE.test(each) ? CHMOD : EDIT)),
+      ...warnings.map((each) => warning(each, READABLE_BY_OTHERS.test(each) ? CHMOD : EDIT)),
       ...writableByOthers([file, ...config.serverKeys.map((pair) => pair.private)]),
-      ...riskySettings(config),
+      ...findRiskySettings(config),
     ];
     return { config, verdicts: found.length > 0 ? found : [ok(`${file} has no mistakes`)] };
   } catch (cause) {
     if (cause instanceof ConfigError) {
-      return refused(cause.problems.map((each) => error(formatProblem(each), isClosed(each) ? OTHER_USER : EDIT)));
+      return unusableConfiguration(
+        cause.problems.map((each) => error(formatProblem(each), isPermissionProblem(each) ? OTHER_USER : EDIT)),
+      );
     }
     if (cause instanceof NotConfiguredError) {
       const missing = cause.missing.map((each) => error(formatProblem(each), SETUP));
-      return refused([...missing, ...cause.problems.map((each) => error(formatProblem(each), EDIT))]);
+      return unusableConfiguration([...missing, ...cause.problems.map((each) => error(formatProblem(each), EDIT))]);
     }
     if (!(cause instanceof Error) || !('syscall' in cause)) throw cause;
     const { path, code } = cause as NodeJS.ErrnoException;
-    return refused([error(`${path ?? file} cannot be read (${code})`, OTHER_USER)]);
+    return unusableConfiguration([error(`${path ?? file} cannot be read (${code})`, OTHER_USER)]);
   }
 }
 
-function refused(verdicts: readonly CheckResult[]): ConfigurationReading {
+function unusableConfiguration(verdicts: readonly CheckResult[]): ConfigurationReading {
   return { config: null, verdicts };
 }
 
 /** Nothing is wrong with a file that this user may not read. */
-function isClosed({ key, sentence }: ConfigProblem): boolean {
+function isPermissionProblem({ key, sentence }: ConfigProblem): boolean {
   return (key === '' || key.startsWith('modules.security.server-keys')) && /\((?:EACCES|EPERM)\)/.test(sentence);
 }
 

@@ -6,13 +6,13 @@ import { EmbeddedError } from '../storage/embedded/embedded-error.ts';
 import { inspectEmbedded } from '../storage/embedded/inspection.ts';
 import { reportPush, type PushReport } from '../storage/push/device-report.ts';
 import { reportHooks, type HookReport } from '../storage/hooks/hook-report.ts';
-import { newestVersion } from '../storage/db/migration-files.ts';
+import { newestSchemaVersion } from '../storage/db/migration-files.ts';
 import { externalTarget } from '../storage/open-database.ts';
 import { Sealer } from '../storage/db/sealed.ts';
-import { evaluateDatabase, evaluateStart } from './database.ts';
+import { evaluateDatabase, evaluateStartBlockers } from './database.ts';
 import { error, ok, skipped, unexpected, type CheckResult } from './finding.ts';
-import { MAX_HOSTS } from './hook-addresses.ts';
-import { MAX_FAILING, REMOVED_DAYS } from './hooks.ts';
+import { MAX_CHECKED_HOSTS } from './hook-addresses.ts';
+import { MAX_LISTED_FAILING_HOOKS, RECENTLY_REMOVED_DAYS } from './hooks.ts';
 import { PUSH_OVERDUE_MS } from './push.ts';
 
 const TIMEOUT_MS = 5_000;
@@ -21,7 +21,7 @@ const TIMEOUT_MS = 5_000;
 export interface DatabaseFacts {
   readonly verdicts: readonly CheckResult[];
   /** Those that keep a server from starting. */
-  readonly blockedBy: readonly CheckResult[];
+  readonly startBlockers: readonly CheckResult[];
   /** Null: it did not answer, or does not run. */
   readonly report: DatabaseReport | null;
   /** Null: there are no tables, or none that this program knows. */
@@ -31,16 +31,16 @@ export interface DatabaseFacts {
 }
 
 /** Examines the configured database; the embedded one only where it runs, since looking must not start it. */
-export async function collectDatabase(config: Config, serverRuns: boolean): Promise<DatabaseFacts> {
+export async function collectDatabaseFacts(config: Config, serverRuns: boolean): Promise<DatabaseFacts> {
   try {
-    const place = await placeOf(config, serverRuns);
-    if (place.target !== null) return await ask(place.target, config, serverRuns);
-    return { verdicts: place.verdicts, blockedBy: [], report: null, hooks: null, push: null };
+    const place = await locateDatabase(config, serverRuns);
+    if (place.target !== null) return await queryReports(place.target, config, serverRuns);
+    return { verdicts: place.verdicts, startBlockers: [], report: null, hooks: null, push: null };
   } catch (cause) {
-    const verdicts = [explain(cause, config, serverRuns)];
+    const verdicts = [failureResult(cause, config, serverRuns)];
     return {
       verdicts,
-      blockedBy: verdicts.filter(({ level }) => level === 'error'),
+      startBlockers: verdicts.filter(({ level }) => level === 'error'),
       report: null,
       hooks: null,
       push: null,
@@ -48,7 +48,7 @@ export async function collectDatabase(config: Config, serverRuns: boolean): Prom
   }
 }
 
-async function placeOf(
+async function locateDatabase(
   config: Config,
   serverRuns: boolean,
 ): Promise<{ target: ConnectionTarget | null; verdicts: readonly CheckResult[] }> {
@@ -63,20 +63,31 @@ async function placeOf(
   return { target, verdicts: [ok(`embedded: ${state} with PostgreSQL ${version} in ${binDir}`)] };
 }
 
-async function ask(target: ConnectionTarget, config: Config, serverRuns: boolean): Promise<DatabaseFacts> {
-  const newest = newestVersion();
+async function queryReports(target: ConnectionTarget, config: Config, serverRuns: boolean): Promise<DatabaseFacts> {
+  const newestSchema = newestSchemaVersion();
   const report = await reportDatabase(target, { sealer: new Sealer(config.secret), timeoutMs: TIMEOUT_MS });
-  const expected = { config, newest, serverRuns };
-  const judged = { verdicts: evaluateDatabase(report, expected), blockedBy: evaluateStart(report, expected), report };
+  const expected = { config, newestSchema, serverRuns };
+  const judged = {
+    verdicts: evaluateDatabase(report, expected),
+    startBlockers: evaluateStartBlockers(report, expected),
+    report,
+  };
   if (report.schema === 0 || report.schemaMismatch !== null) return { ...judged, hooks: null, push: null };
-  const bounds = { hosts: MAX_HOSTS + 1, failing: MAX_FAILING, removedDays: REMOVED_DAYS, timeoutMs: TIMEOUT_MS };
+  const bounds = {
+    hosts: MAX_CHECKED_HOSTS + 1,
+    failing: MAX_LISTED_FAILING_HOOKS,
+    removedDays: RECENTLY_REMOVED_DAYS,
+    timeoutMs: TIMEOUT_MS,
+  };
   const hooks = await reportHooks(target, bounds);
   const push =
-    report.schema < newest ? null : await reportPush(target, { overdueMs: PUSH_OVERDUE_MS, timeoutMs: TIMEOUT_MS });
+    report.schema < newestSchema
+      ? null
+      : await reportPush(target, { overdueMs: PUSH_OVERDUE_MS, timeoutMs: TIMEOUT_MS });
   return { ...judged, hooks, push };
 }
 
-function explain(cause: unknown, { dataDir, postgresql }: Config, serverRuns: boolean): CheckResult {
+function failureResult(cause: unknown, { dataDir, postgresql }: Config, serverRuns: boolean): CheckResult {
   const closed = skipped(`${dataDir} is closed to this user: run it as root, or as the user of the server`);
   const todo = postgresql.embedded
     ? 'Look into postgresql.log in data-dir.'

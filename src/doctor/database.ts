@@ -2,37 +2,37 @@ import type { Config } from '../config/config.ts';
 import type { DatabaseReport } from '../storage/database-report.ts';
 import { LONG_TRANSACTION_S } from '../storage/database-report.ts';
 import { counted, error, ok, warning, type CheckResult } from './finding.ts';
-import { DATABASE_CONNECTIONS } from './open-files.ts';
+import { DEDICATED_DATABASE_CONNECTIONS } from './open-files.ts';
 
-const OLDEST = 110_000;
-const LOSES = 'a crash can lose messages that were confirmed';
+const MIN_SERVER_VERSION_NUMBER = 110_000;
+const LOSS_CONSEQUENCE = 'a crash can lose messages that were confirmed';
 
 /** What the report is judged by. */
-interface Expectation {
+interface DatabaseExpectation {
   readonly config: Config;
   /** The schema that this program works with. */
-  readonly newest: number;
+  readonly newestSchema: number;
   readonly serverRuns: boolean;
 }
 
 /** What about a database that answers keeps a server from starting on it. */
-export function evaluateStart(report: DatabaseReport, expected: Expectation): CheckResult[] {
-  const { unsafe } = expected.config.postgresql;
+export function evaluateStartBlockers(report: DatabaseReport, expected: DatabaseExpectation): CheckResult[] {
+  const { allowFsyncOff } = expected.config.postgresql;
   return [
-    ...judgeVersions(report, expected),
-    ...judgeSecret(report),
-    ...judgeWrites(report),
-    ...(unsafe ? [] : judgeFsync(report)),
+    ...evaluateVersions(report, expected),
+    ...evaluateSecret(report),
+    ...evaluateWritability(report),
+    ...(allowFsyncOff ? [] : evaluateFsync(report)),
   ];
 }
 
 /** Everything that is wrong with a database that answers; one `ok` when nothing is. */
-export function evaluateDatabase(report: DatabaseReport, expected: Expectation): CheckResult[] {
+export function evaluateDatabase(report: DatabaseReport, expected: DatabaseExpectation): CheckResult[] {
   const found = [
-    ...evaluateStart(report, expected),
-    ...judgeSafety(report, expected),
-    ...judgeConnections(report, expected),
-    ...judgeLocks(report),
+    ...evaluateStartBlockers(report, expected),
+    ...evaluateDataSafety(report, expected),
+    ...evaluateConnections(report, expected),
+    ...evaluateLocksAndTransactions(report),
   ];
   if (found.some(({ level }) => level === 'error')) return found;
   const kind = expected.config.postgresql.embedded ? ' (embedded)' : '';
@@ -42,47 +42,47 @@ export function evaluateDatabase(report: DatabaseReport, expected: Expectation):
   return [ok(fine), ...found];
 }
 
-function judgeVersions(report: DatabaseReport, { newest, serverRuns }: Expectation): CheckResult[] {
+function evaluateVersions(report: DatabaseReport, { newestSchema, serverRuns }: DatabaseExpectation): CheckResult[] {
   const found: CheckResult[] = [];
-  if (report.versionNumber < OLDEST) {
+  if (report.versionNumber < MIN_SERVER_VERSION_NUMBER) {
     found.push(error(`PostgreSQL ${report.version} is too old`, 'Klatch needs PostgreSQL 11 or newer: upgrade it.'));
   }
   if (report.schemaMismatch !== null) {
     const { found: what, remedy } = report.schemaMismatch;
     found.push(error(what, `${remedy.slice(0, 1).toUpperCase()}${remedy.slice(1)}.`));
-  } else if (report.schema < newest && serverRuns) {
-    const what = `the database is at schema ${report.schema} and this Klatch knows ${newest}`;
+  } else if (report.schema < newestSchema && serverRuns) {
+    const what = `the database is at schema ${report.schema} and this Klatch knows ${newestSchema}`;
     found.push(warning(what, 'Restart the server: the start brings the database up to date.'));
   }
   return found;
 }
 
-function judgeSecret({ secretFits }: DatabaseReport): CheckResult[] {
+function evaluateSecret({ secretFits }: DatabaseReport): CheckResult[] {
   if (secretFits !== false) return [];
   const todo = 'Put the old value of `secret` back into server.conf.';
   return [error('secret differs from the one this database was made with', todo)];
 }
 
-function judgeWrites({ readOnly }: DatabaseReport): CheckResult[] {
+function evaluateWritability({ readOnly }: DatabaseReport): CheckResult[] {
   if (!readOnly) return [];
   const todo = 'Lead services.postgresql to the primary server, and look at default_transaction_read_only.';
   return [error('the database takes no writes: it is a standby, or read-only', todo)];
 }
 
-function judgeFsync({ fsync }: DatabaseReport): CheckResult[] {
+function evaluateFsync({ fsync }: DatabaseReport): CheckResult[] {
   if (fsync !== 'off') return [];
   const todo = 'Set fsync = on in PostgreSQL; services.postgresql.unsafe = true is for tests.';
-  return [error(`fsync is off: ${LOSES}, and the server does not start`, todo)];
+  return [error(`fsync is off: ${LOSS_CONSEQUENCE}, and the server does not start`, todo)];
 }
 
-function judgeSafety(report: DatabaseReport, { config }: Expectation): CheckResult[] {
+function evaluateDataSafety(report: DatabaseReport, { config }: DatabaseExpectation): CheckResult[] {
   const found: CheckResult[] = [];
-  if (report.fsync === 'off' && config.postgresql.unsafe) {
+  if (report.fsync === 'off' && config.postgresql.allowFsyncOff) {
     const todo = 'Set fsync = on in PostgreSQL, and take services.postgresql.unsafe out of server.conf.';
-    found.push(error(`fsync is off, which services.postgresql.unsafe accepts: ${LOSES}`, todo));
+    found.push(error(`fsync is off, which services.postgresql.unsafe accepts: ${LOSS_CONSEQUENCE}`, todo));
   }
   if (report.fullPageWrites === 'off') {
-    found.push(error(`full_page_writes is off: ${LOSES}`, 'Set full_page_writes = on in PostgreSQL.'));
+    found.push(error(`full_page_writes is off: ${LOSS_CONSEQUENCE}`, 'Set full_page_writes = on in PostgreSQL.'));
   }
   if (report.encoding !== 'UTF8') {
     const todo = "Make the database with encoding 'UTF8' and move the data with pg_dump.";
@@ -92,8 +92,8 @@ function judgeSafety(report: DatabaseReport, { config }: Expectation): CheckResu
 }
 
 /** A running server has its connections or opens them when it needs them: they count as its own either way. */
-function judgeConnections(report: DatabaseReport, { config }: Expectation): CheckResult[] {
-  const needed = DATABASE_CONNECTIONS + config.postgresql.poolSize;
+function evaluateConnections(report: DatabaseReport, { config }: DatabaseExpectation): CheckResult[] {
+  const needed = DEDICATED_DATABASE_CONNECTIONS + config.postgresql.generalPoolSize;
   const { connections, connectionsTaken, connectionsOfKlatch } = report;
   const free = connections - (connectionsTaken - connectionsOfKlatch);
   if (free >= needed) return [];
@@ -103,7 +103,7 @@ function judgeConnections(report: DatabaseReport, { config }: Expectation): Chec
   return [connections < needed ? error(what, todo) : warning(what, todo)];
 }
 
-function judgeLocks({ longTransactions, waitingLocks, blockers }: DatabaseReport): CheckResult[] {
+function evaluateLocksAndTransactions({ longTransactions, waitingLocks, blockerPids }: DatabaseReport): CheckResult[] {
   const found: CheckResult[] = [];
   if (longTransactions > 0) {
     const what = `${counted(longTransactions, 'transaction')} open for longer than ${LONG_TRANSACTION_S / 60} min`;
@@ -111,7 +111,7 @@ function judgeLocks({ longTransactions, waitingLocks, blockers }: DatabaseReport
     found.push(warning(what, todo));
   }
   if (waitingLocks > 0) {
-    const by = blockers.length === 0 ? '' : `, held up by pid ${blockers.join(', ')} of PostgreSQL`;
+    const by = blockerPids.length === 0 ? '' : `, held up by pid ${blockerPids.join(', ')} of PostgreSQL`;
     const todo = 'Run this again; if it stays, look at that session in pg_stat_activity and end what it does.';
     found.push(warning(`${counted(waitingLocks, 'lock')} waited for${by}`, todo));
   }

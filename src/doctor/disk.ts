@@ -19,20 +19,21 @@ interface FreeSpace {
   /** The number of the file system. */
   readonly device: number;
   readonly freeBytes: number;
-  readonly bytes: number;
+  readonly totalBytes: number;
   /** Null: the file system has no fixed number of files. */
   readonly freeFiles: number | null;
 }
 
 /** Looks at the file systems of these folders; those that are one and the same are told once. */
-export async function collectDisk(folders: readonly string[]): Promise<CheckResult[]> {
-  const rooms = await Promise.all(folders.map(roomOf));
-  const first = (room: FreeSpace): FreeSpace | undefined => rooms.find(({ device }) => device === room.device);
-  return rooms.filter((room) => first(room) === room).map(evaluateSpace);
+export async function checkDiskSpace(folders: readonly string[]): Promise<CheckResult[]> {
+  const freeSpaces = await Promise.all(folders.map(measureFreeSpace));
+  const first = (freeSpace: FreeSpace): FreeSpace | undefined =>
+    freeSpaces.find(({ device }) => device === freeSpace.device);
+  return freeSpaces.filter((freeSpace) => first(freeSpace) === freeSpace).map(evaluateFreeSpace);
 }
 
 /** The level follows from the least of what is left. */
-export function evaluateSpace({ path, freeBytes, bytes, freeFiles }: FreeSpace): CheckResult {
+export function evaluateFreeSpace({ path, freeBytes, totalBytes: bytes, freeFiles }: FreeSpace): CheckResult {
   const share = bytes === 0 ? 0 : Math.round((freeBytes / bytes) * 100);
   const files = freeFiles === null ? '' : `, room for ${freeFiles} files`;
   const found = `${path}: ${formatBytes(freeBytes)} free (${share} %)${files}`;
@@ -42,15 +43,21 @@ export function evaluateSpace({ path, freeBytes, bytes, freeFiles }: FreeSpace):
 }
 
 /** Of the folder, or of the first one above it that is there: the rest is made at the first start. */
-async function roomOf(path: string): Promise<FreeSpace> {
+async function measureFreeSpace(path: string): Promise<FreeSpace> {
   try {
     const { bsize, bavail, blocks, files, ffree } = await statfs(path);
     const { dev: device } = await stat(path);
-    return { path, device, freeBytes: bavail * bsize, bytes: blocks * bsize, freeFiles: files === 0 ? null : ffree };
+    return {
+      path,
+      device,
+      freeBytes: bavail * bsize,
+      totalBytes: blocks * bsize,
+      freeFiles: files === 0 ? null : ffree,
+    };
   } catch (cause) {
     const { code } = cause as NodeJS.ErrnoException;
     if ((code !== 'ENOENT' && code !== 'ENOTDIR') || dirname(path) === path) throw cause;
-    return roomOf(dirname(path));
+    return measureFreeSpace(dirname(path));
   }
 }
 

@@ -8,15 +8,18 @@ import { error, ok, type CheckResult } from './finding.ts';
 const RIGHTS = 'chown it to the user of the server, with all that is in it, or change services.file-storage.location.';
 
 /** Whether files can be kept; `serverUid` null: no server runs, or its user is not known. Nothing is made or written. */
-export async function collectFiles(config: Config, serverUid: number | null): Promise<CheckResult> {
-  return config.files.s3 === null ? examineFolder(config, serverUid) : examineBucket(config);
+export async function checkFileStore(config: Config, serverUid: number | null): Promise<CheckResult> {
+  return config.files.s3 === null ? checkLocalFolder(config, serverUid) : checkBucket(config);
 }
 
-async function examineFolder({ files: { location }, dataDir }: Config, serverUid: number | null): Promise<CheckResult> {
+async function checkLocalFolder(
+  { files: { location }, dataDir }: Config,
+  serverUid: number | null,
+): Promise<CheckResult> {
   const found = await stat(location).catch(({ code }: NodeJS.ErrnoException) => code ?? 'unknown');
   if (typeof found === 'string') {
     if (found !== 'ENOENT') return error(`${location} cannot be reached (${found})`, RIGHTS);
-    if (await isMakeable(location, dataDir)) return ok(`${location} is not there yet: the server makes it`);
+    if (await canServerCreate(location, dataDir)) return ok(`${location} is not there yet: the server makes it`);
     const todo = `Make ${dirname(location)}, mount it, or change services.file-storage.location.`;
     return error(`${location} is not there, and neither is the folder above it`, todo);
   }
@@ -39,7 +42,7 @@ async function examineFolder({ files: { location }, dataDir }: Config, serverUid
  * Whether the server makes the folder: it makes this one and none above it, which may be a disk that is not mounted. But
  * the data directory it makes first, with all that is missing above that.
  */
-async function isMakeable(location: string, dataDir: string): Promise<boolean> {
+async function canServerCreate(location: string, dataDir: string): Promise<boolean> {
   const above = await stat(dirname(location)).catch(({ code }: NodeJS.ErrnoException) => code ?? 'unknown');
   if (typeof above !== 'string') return above.isDirectory();
   return above === 'ENOENT' && isWithin(dataDir, dirname(location));
@@ -51,10 +54,10 @@ function isWithin(path: string, folder: string): boolean {
   return way !== '..' && !way.startsWith(`..${sep}`) && !isAbsolute(way);
 }
 
-async function examineBucket({ files, limits }: Config): Promise<CheckResult> {
+async function checkBucket({ files, limits }: Config): Promise<CheckResult> {
   const store = createFileStore(files, { maxFileBytes: limits.fileBytes });
   try {
-    await store.check();
+    await store.checkUsable();
     return ok(`${store.description} answers`);
   } catch (cause) {
     if (!(cause instanceof StoreUnavailableError)) throw cause;

@@ -7,22 +7,22 @@ import type { HookHost } from '../storage/hooks/hook-report.ts';
 import { counted, ok, warning, type CheckResult } from './finding.ts';
 
 /** Hosts that are looked at; those with the most hooks come first. */
-export const MAX_HOSTS = 200;
+export const MAX_CHECKED_HOSTS = 200;
 /** Findings of one kind that are shown; what is beyond is counted. */
 const MAX_SHOWN = 5;
-const LOOKUP_MS = 3_000;
+const LOOKUP_TIMEOUT_MS = 3_000;
 
-interface Judged {
+interface CheckedHost {
   readonly host: HookHost;
   /** Null: it may be reached. */
   readonly problem: { readonly kind: 'refused' | 'unknown'; readonly reason: string } | null;
 }
 
 /** Asks the address policy about the hosts of hooks, by what their names resolve to right now. */
-export async function collectHookAddresses(hosts: readonly HookHost[], config: Config): Promise<CheckResult[]> {
+export async function checkHookAddresses(hosts: readonly HookHost[], config: Config): Promise<CheckResult[]> {
   const { delivery } = config;
   const lookup = new DnsResolver({
-    timeoutMs: Math.min(LOOKUP_MS, delivery.dnsTimeoutMs),
+    timeoutMs: Math.min(LOOKUP_TIMEOUT_MS, delivery.dnsTimeoutMs),
     cacheMs: 0,
     failureCacheMs: 0,
     concurrency: delivery.dnsConcurrency,
@@ -30,16 +30,16 @@ export async function collectHookAddresses(hosts: readonly HookHost[], config: C
   // A base-uri that cannot be resolved is a finding of its own (base-uri.ts).
   const policy = createAddressPolicy(config, lookup, undefined);
   await policy.refresh();
-  const looked = hosts.slice(0, MAX_HOSTS);
-  const judged = await Promise.all(looked.map(async (host) => judge(host, policy, lookup)));
-  const wrong = [...tell(judged, 'refused'), ...tell(judged, 'unknown')];
+  const looked = hosts.slice(0, MAX_CHECKED_HOSTS);
+  const checkedHosts = await Promise.all(looked.map(async (host) => checkHost(host, policy, lookup)));
+  const wrong = [...hostWarnings(checkedHosts, 'refused'), ...hostWarnings(checkedHosts, 'unknown')];
   if (wrong.length > 0) return wrong;
   if (looked.length === 0) return [ok('there are no hooks')];
   const what = looked.length === 1 ? 'the host of the hooks' : `all ${looked.length} hosts of hooks`;
   return [ok(`delivery.allow lets ${what} through`)];
 }
 
-async function judge(host: HookHost, policy: AddressPolicy, lookup: DnsResolver): Promise<Judged> {
+async function checkHost(host: HookHost, policy: AddressPolicy, lookup: DnsResolver): Promise<CheckedHost> {
   const name = hostOf(host.authority);
   let addresses = [name];
   try {
@@ -56,8 +56,8 @@ async function judge(host: HookHost, policy: AddressPolicy, lookup: DnsResolver)
   return { host, problem: { kind: 'refused', reason } };
 }
 
-function tell(judged: readonly Judged[], kind: 'refused' | 'unknown'): CheckResult[] {
-  const found = judged.filter(({ problem }) => problem?.kind === kind);
+function hostWarnings(checkedHosts: readonly CheckedHost[], kind: 'refused' | 'unknown'): CheckResult[] {
+  const found = checkedHosts.filter(({ problem }) => problem?.kind === kind);
   const verdicts = found.slice(0, MAX_SHOWN).map(({ host, problem }) => {
     const name = hostOf(host.authority);
     const who = `hook${host.hooks === 1 ? '' : 's'} ${host.ids.join(', ')}${host.hooks > host.ids.length ? ' …' : ''}`;

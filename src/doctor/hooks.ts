@@ -1,17 +1,17 @@
 import type { Config } from '../config/config.ts';
 import { hookState } from '../model/hook.ts';
-import { MAX_REMOVED, type FailingHook, type HookReport } from '../storage/hooks/hook-report.ts';
+import { MAX_COUNTED_REMOVED, type FailingHook, type HookReport } from '../storage/hooks/hook-report.ts';
 import { counted, ok, skipped, warning, type CheckResult } from './finding.ts';
 
 /** Failing hooks that are shown; the rest is counted. */
-export const MAX_FAILING = 5;
+export const MAX_LISTED_FAILING_HOOKS = 5;
 /** How far back a hook that its target removed is worth a word. */
-export const REMOVED_DAYS = 30;
+export const RECENTLY_REMOVED_DAYS = 30;
 
 const TODO = 'Look at the receivers; "klatch hook list --state failing" and "--state parked" show them all.';
 
 /** Where the reason for a failure is not the receiver's; the rest is. */
-const ADVICE: Readonly<Record<string, string>> = {
+const ADVICE_BY_CATEGORY: Readonly<Record<string, string>> = {
   signature:
     'The server has no key to sign with: name a pair in modules.security.server-keys ("klatch setup" makes one) and restart.',
   'address policy': 'If Klatch may reach it, add its name or range to delivery.allow and restart the server.',
@@ -20,31 +20,31 @@ const ADVICE: Readonly<Record<string, string>> = {
 
 /** Nothing that a hook fails for loses a message. */
 function adviceFor({ id, category }: FailingHook): string {
-  const begin = ADVICE[category ?? ''] ?? 'Look at the receiver.';
+  const begin = ADVICE_BY_CATEGORY[category ?? ''] ?? 'Look at the receiver.';
   return `${begin} Nothing is lost meanwhile; "klatch hook info ${id}" shows what is pending.`;
 }
 
 /** Hooks whose receivers do not take what is sent to them. */
 export function evaluateHooks(report: Pick<HookReport, 'failing' | 'removedByTarget'>, config: Config): CheckResult[] {
-  const found = [...judgeFailing(report.failing, config), ...judgeRemoved(report.removedByTarget)];
+  const found = [...evaluateFailing(report.failing, config), ...evaluateRemoved(report.removedByTarget)];
   return found.length > 0 ? found : [ok('no hook is failing')];
 }
 
 /** A target that answers 410 by mistake takes its hook away, after which nothing fails any more. */
-function judgeRemoved(count: number): CheckResult[] {
+function evaluateRemoved(count: number): CheckResult[] {
   if (count === 0) return [];
-  const hooks = count < MAX_REMOVED ? counted(count, 'hook') : `${MAX_REMOVED} hooks or more`;
+  const hooks = count < MAX_COUNTED_REMOVED ? counted(count, 'hook') : `${MAX_COUNTED_REMOVED} hooks or more`;
   const todo = '"klatch hook list --state removed" shows them; if a 410 was a mistake, "klatch hook restore <id>".';
-  return [warning(`${hooks} removed by a 410 of the target in the last ${REMOVED_DAYS} days`, todo)];
+  return [warning(`${hooks} removed by a 410 of the target in the last ${RECENTLY_REMOVED_DAYS} days`, todo)];
 }
 
-function judgeFailing(failing: HookReport['failing'], config: Config): CheckResult[] {
+function evaluateFailing(failing: HookReport['failing'], config: Config): CheckResult[] {
   const verdicts = failing.hooks.map((hook) => {
     const { id, conversationId, authority, failingSince } = hook;
     const health = { pausedAt: null, failures: 1, failingSince };
     const state = hookState(health, Date.now(), config.delivery.parkAfterMs);
     const what = `hook ${id} of group ${conversationId} to ${authority} is ${state} since ${failingSince.toISOString()}`;
-    return warning(`${what}: ${reasonOf(hook)}`, adviceFor(hook));
+    return warning(`${what}: ${failureReason(hook)}`, adviceFor(hook));
   });
   const more = failing.count - failing.hooks.length;
   if (more > 0) verdicts.push(warning(`${counted(more, 'more hook')} likewise`, TODO));
@@ -52,19 +52,19 @@ function judgeFailing(failing: HookReport['failing'], config: Config): CheckResu
 }
 
 /** `status 503`, `refused`, `address policy`. */
-function reasonOf({ category, code }: FailingHook): string {
+function failureReason({ category, code }: FailingHook): string {
   return code === null ? (category ?? 'no reason recorded') : `${category ?? 'status'} ${code}`;
 }
 
 /** Hooks that ask for the server's signature, and the keys that could make one. */
-export function evaluateServerKeys(config: Config, keySigned: number | null): CheckResult {
+export function evaluateServerKeys(config: Config, keySignedHooks: number | null): CheckResult {
   const pairs = config.serverKeys.length;
-  if (pairs === 0 && keySigned === null) {
+  if (pairs === 0 && keySignedHooks === null) {
     return skipped('there is no key; whether a hook asks for one could not be read');
   }
-  if (pairs === 0 && keySigned! > 0) {
+  if (pairs === 0 && keySignedHooks! > 0) {
     const todo = 'Run "klatch setup", which makes a pair of keys, and restart the server.';
-    const what = `${counted(keySigned!, 'hook')} asked for signatures with the server's keys, and there is no key`;
+    const what = `${counted(keySignedHooks!, 'hook')} asked for signatures with the server's keys, and there is no key`;
     return warning(what, todo);
   }
   if (pairs === 0) return ok('none, and no hook asks for one');

@@ -1,7 +1,7 @@
 import { error, warning, type CheckResult } from './finding.ts';
 
 /** What is to be done about a server that does not run, whatever ended it. */
-export const START = 'Start it: "klatch serve", or the service that runs it.';
+export const START_ADVICE = 'Start it: "klatch serve", or the service that runs it.';
 
 /** How the last run on a data directory failed. */
 export interface LastFailure {
@@ -15,13 +15,13 @@ export interface LastFailure {
 /** What can be seen now of the causes that a run can fail for. */
 interface PresentCauses {
   /** Ports that another program has. */
-  readonly ports: readonly CheckResult[];
+  readonly takenPorts: readonly CheckResult[];
   /** What about the database is in the way of a start; null: it does not run, so that this is not known. */
-  readonly database: readonly CheckResult[] | null;
+  readonly databaseBlockers: readonly CheckResult[] | null;
 }
 
 /** The statuses are those of `cli/core/exit-codes.ts`, as the record of the run keeps them. */
-const ADVICE: ReadonlyMap<number | null, string> = new Map([
+const ADVICE_BY_EXIT_CODE: ReadonlyMap<number | null, string> = new Map([
   [69, 'Put the database right, then start the server; docs/operations.md has what to do about each reason.'],
   [73, 'Put right what the reason names, as the user of the server, then start it.'],
   [76, 'Start the newer Klatch again, or do what the reason says.'],
@@ -31,14 +31,17 @@ const ADVICE: ReadonlyMap<number | null, string> = new Map([
 /** An error for as long as the cause is there or cannot be ruled out; where it is gone, a start is all that is left. */
 export function evaluateLastFailure(failure: LastFailure, causes: PresentCauses): CheckResult {
   const { found, exitCode } = failure;
-  const advice = ADVICE.get(exitCode);
-  if (advice === undefined) return warning(found, `${START} Nothing committed is lost; its log has more.`);
-  if (isGone(failure, causes)) return warning(found, `Its cause is not there any more. ${START}`);
-  const [port] = causes.ports;
+  const advice = ADVICE_BY_EXIT_CODE.get(exitCode);
+  if (advice === undefined) return warning(found, `${START_ADVICE} Nothing committed is lost; its log has more.`);
+  if (isCauseGone(failure, causes)) return warning(found, `Its cause is not there any more. ${START_ADVICE}`);
+  const [port] = causes.takenPorts;
   return error(found, exitCode === 73 && port !== undefined ? port.todo! : advice);
 }
 
-function isGone({ exitCode, reason }: LastFailure, { ports, database }: PresentCauses): boolean {
+function isCauseGone(
+  { exitCode, reason }: LastFailure,
+  { takenPorts: ports, databaseBlockers: database }: PresentCauses,
+): boolean {
   // Of what gives this status only a port that was taken can be seen to be free.
   if (exitCode === 73) return ports.length === 0 && (reason ?? '').startsWith('another program listens on ');
   return database?.length === 0;

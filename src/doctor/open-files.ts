@@ -3,7 +3,7 @@ import type { Config } from '../config/config.ts';
 import { counted, error, ok, skipped, warning, type CheckResult } from './finding.ts';
 
 /** Connections beside the general pool: intake, settlements, leases, notifications, two for live clients, two for searches. */
-export const DATABASE_CONNECTIONS = 8;
+export const DEDICATED_DATABASE_CONNECTIONS = 8;
 /** Of deliveries, kept open for the next one; the delivery client's own bound. */
 const IDLE_DELIVERY_CONNECTIONS = 256;
 /** The control socket's own bound. */
@@ -11,19 +11,19 @@ const CONTROL_CONNECTIONS = 64;
 /** Files of the program and its libraries, pipes, logs, look-ups. */
 const PROGRAM_FILES = 100;
 /** Callers at the same time that a server should have room for. */
-export const CALLERS = 1_000;
-const NEARLY_ALL = 0.8;
+export const EXPECTED_CALLERS = 1_000;
+const NEARLY_FULL_SHARE = 0.8;
 
 const TODO = 'Raise the limit of open files for the server (LimitNOFILE= in a systemd unit, ulimit -n in a shell).';
 
 /** Files that the configured bounds can take together, without callers and live clients. */
-export function neededFiles({ postgresql, delivery }: Config): number {
-  const database = DATABASE_CONNECTIONS + postgresql.poolSize;
-  return database + delivery.inFlight + IDLE_DELIVERY_CONNECTIONS + CONTROL_CONNECTIONS + PROGRAM_FILES;
+export function neededFileDescriptors({ postgresql, delivery }: Config): number {
+  const database = DEDICATED_DATABASE_CONNECTIONS + postgresql.generalPoolSize;
+  return database + delivery.maxInFlight + IDLE_DELIVERY_CONNECTIONS + CONTROL_CONNECTIONS + PROGRAM_FILES;
 }
 
 /** Looks at a process's limit; `pid` null: no server runs, so at this process's, which a server started here has. */
-export async function collectOpenFiles(config: Config, pid: number | null): Promise<CheckResult> {
+export async function checkOpenFileLimit(config: Config, pid: number | null): Promise<CheckResult> {
   const process = `/proc/${pid ?? 'self'}`;
   let limits: string;
   try {
@@ -35,8 +35,8 @@ export async function collectOpenFiles(config: Config, pid: number | null): Prom
   if (text === undefined) return skipped(`${process}/limits does not name the limit of open files`);
   const limit = text === 'unlimited' ? Number.POSITIVE_INFINITY : Number(text);
   const open = pid === null ? null : await readdir(`${process}/fd`).catch(() => null);
-  const { connections } = config.live;
-  return evaluateOpenFiles({ limit, open: open?.length ?? null, needed: neededFiles(config), connections });
+  const { maxConnections: connections } = config.live;
+  return evaluateOpenFiles({ limit, open: open?.length ?? null, needed: neededFileDescriptors(config), connections });
 }
 
 /**
@@ -54,6 +54,6 @@ export function evaluateOpenFiles(files: {
   const what = open === null ? `${bound} for a server that is started here` : `${counted(open, 'file')} open, ${bound}`;
   const found = `${what}; the configured bounds take up to ${needed}, live clients up to ${connections}, beside callers`;
   if (limit < needed) return error(found, TODO);
-  if (limit < needed + CALLERS || (open ?? 0) > limit * NEARLY_ALL) return warning(found, TODO);
+  if (limit < needed + EXPECTED_CALLERS || (open ?? 0) > limit * NEARLY_FULL_SHARE) return warning(found, TODO);
   return ok(found);
 }

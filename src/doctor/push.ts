@@ -1,5 +1,5 @@
 import type { Config } from '../config/config.ts';
-import { configuredApps, configuredKinds, PUSH_KEYS } from '../config/push-apps.ts';
+import { configuredAppIds, configuredDeviceKinds, PUSH_SETTING_KEYS } from '../config/push-apps.ts';
 import type { DeviceKind } from '../model/device.ts';
 import { AddressPolicy } from '../outbound/address-policy.ts';
 import { DnsResolver } from '../outbound/dns-resolver.ts';
@@ -34,18 +34,22 @@ export function evaluatePush(
   problems: readonly PushProblem[],
   report: PushReport | null,
 ): CheckResult[] {
-  const kinds = configuredKinds(config);
+  const kinds = configuredDeviceKinds(config);
   const broken = problems.map(({ kind, problem }) =>
     error(
       `nothing can be pushed to devices of ${kind}: ${problem}`,
-      `Put ${PUSH_KEYS[kind]} right in server.conf and restart the server; docs/push.md says what it takes.`,
+      `Put ${PUSH_SETTING_KEYS[kind]} right in server.conf and restart the server; docs/push.md says what it takes.`,
     ),
   );
   if (report === null) {
     const which = kinds.length === 0 ? 'nothing is configured' : `configured for ${kinds.join(', ')}`;
     return broken.length > 0 ? broken : [skipped(`${which}; whether there are devices could not be read`)];
   }
-  const found = [...broken, ...report.devices.flatMap((each) => judgeDevices(config, each)), ...judgeOverdue(report)];
+  const found = [
+    ...broken,
+    ...report.devices.flatMap((each) => evaluateUnreachableDevices(config, each)),
+    ...evaluateOverduePushes(report),
+  ];
   if (found.length > 0) return found;
   const devices = report.devices.reduce((sum, each) => sum + each.devices, 0);
   if (kinds.length === 0) return [ok('nothing is configured, and there are no devices')];
@@ -53,16 +57,16 @@ export function evaluatePush(
 }
 
 /** Devices whose vendor or app was taken out of the configuration. */
-function judgeDevices(config: Config, { kind, app, devices }: DeviceCount): CheckResult[] {
+function evaluateUnreachableDevices(config: Config, { kind, app, devices }: DeviceCount): CheckResult[] {
   const todo = 'Configure it again, or leave it: such devices go with their sessions.';
   const are = `${counted(devices, 'device')} of ${kind} ${devices === 1 ? 'is' : 'are'} told nothing`;
-  if (!configuredKinds(config).includes(kind))
-    return [warning(`${are}: ${PUSH_KEYS[kind]} is not configured any more`, todo)];
-  if (app === null || kind === 'web' || configuredApps(config, kind).includes(app)) return [];
-  return [warning(`${are}: ${PUSH_KEYS[kind]} has no ${app} any more`, todo)];
+  if (!configuredDeviceKinds(config).includes(kind))
+    return [warning(`${are}: ${PUSH_SETTING_KEYS[kind]} is not configured any more`, todo)];
+  if (app === null || kind === 'web' || configuredAppIds(config, kind).includes(app)) return [];
+  return [warning(`${are}: ${PUSH_SETTING_KEYS[kind]} has no ${app} any more`, todo)];
 }
 
-function judgeOverdue({ overdue }: PushReport): CheckResult[] {
+function evaluateOverduePushes({ overdue }: PushReport): CheckResult[] {
   return overdue.map(({ kind, pushes, since }) => {
     const wait = pushes === 1 ? '1 push waits' : `${pushes} pushes wait`;
     return warning(`${wait} for devices of ${kind}, the first since ${since.toISOString()}`, STATUS);

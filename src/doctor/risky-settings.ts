@@ -6,28 +6,33 @@ import { warning, type CheckResult } from './finding.ts';
 /** Where clouds tell a machine its credentials. */
 const METADATA_ADDRESS = '169.254.169.254';
 /** Of each block of addresses that means something else one: who may reach all of them may reach everything. */
-const EVERY_KIND = ['127.0.0.1', '10.0.0.1', '100.64.0.1', METADATA_ADDRESS, '240.0.0.1'];
+const SPECIAL_RANGE_SAMPLES = ['127.0.0.1', '10.0.0.1', '100.64.0.1', METADATA_ADDRESS, '240.0.0.1'];
 /** The service control kills what is left after 30 s; the parts that do not wait need a moment too. */
-const STOP_MAX_MS = 28_000;
+const MAX_STOP_TIMEOUT_MS = 28_000;
 
 /** Values that the server takes and that are hardly meant, or that open something. */
-export function riskySettings(config: Config): CheckResult[] {
-  return [...openPolicy(config), ...plainText(config), ...unboundedTrust(config), ...oddTimes(config)];
+export function findRiskySettings(config: Config): CheckResult[] {
+  return [
+    ...findOpenPolicy(config),
+    ...findUnencryptedLinks(config),
+    ...findUnboundedProxyTrust(config),
+    ...findDoubtfulTimeouts(config),
+  ];
 }
 
 /** Anyone with an integration token chooses where the server connects to. */
-function openPolicy({ delivery }: Config): CheckResult[] {
+function findOpenPolicy({ delivery }: Config): CheckResult[] {
   const policy = new AddressPolicy(delivery.allow);
   const allows = (address: string): boolean => policy.violatedRule(address, '') === null;
   const todo = 'List only the ranges and names of your receivers in delivery.allow.';
-  if (EVERY_KIND.every(allows)) return [warning('delivery.allow lets every address through', todo)];
+  if (SPECIAL_RANGE_SAMPLES.every(allows)) return [warning('delivery.allow lets every address through', todo)];
   if (!allows(METADATA_ADDRESS)) return [];
   const found = `delivery.allow lets ${METADATA_ADDRESS} through, where clouds tell a machine its credentials`;
   return [warning(found, todo)];
 }
 
 /** Tokens stand in the path of webhooks, and the database's password in its greeting: neither may be overheard. */
-function plainText({ http, postgresql }: Config): CheckResult[] {
+function findUnencryptedLinks({ http, postgresql }: Config): CheckResult[] {
   const found: CheckResult[] = [];
   const base = new URL(http.baseUri);
   if (base.protocol === 'http:' && !isLoopback(base.hostname)) {
@@ -47,20 +52,20 @@ function plainText({ http, postgresql }: Config): CheckResult[] {
   return found;
 }
 
-function unboundedTrust({ http }: Config): CheckResult[] {
+function findUnboundedProxyTrust({ http }: Config): CheckResult[] {
   if (!http.trustedProxies.some((entry) => entry.endsWith('/0'))) return [];
   const found = 'http.trusted-proxies believes everybody: who guesses tokens can name another address with each guess';
   return [warning(found, 'List the addresses of your proxies only.')];
 }
 
-function oddTimes({ http, postgresql }: Config): CheckResult[] {
+function findDoubtfulTimeouts({ http, postgresql }: Config): CheckResult[] {
   const found: CheckResult[] = [];
-  if (http.stopTimeoutMs > STOP_MAX_MS) {
-    const todo = `Set http.stop-timeout to ${STOP_MAX_MS / 1_000}s or less, or raise the service control's own time.`;
+  if (http.stopTimeoutMs > MAX_STOP_TIMEOUT_MS) {
+    const todo = `Set http.stop-timeout to ${MAX_STOP_TIMEOUT_MS / 1_000}s or less, or raise the service control's own time.`;
     found.push(warning('http.stop-timeout is longer than the 30 s after which a service control kills', todo));
   }
-  const { lockTimeoutMs, queryTimeoutMs, flushTimeoutMs } = postgresql;
-  if (lockTimeoutMs >= Math.min(queryTimeoutMs, flushTimeoutMs)) {
+  const { lockTimeoutMs, databaseCallTimeoutMs, flushTimeoutMs } = postgresql;
+  if (lockTimeoutMs >= Math.min(databaseCallTimeoutMs, flushTimeoutMs)) {
     const what = 'services.postgresql.lock-timeout is not less than query-timeout and flush-timeout';
     const todo = 'Make it less than both, so that the database can still say that a lock was the reason.';
     found.push(warning(what, todo));

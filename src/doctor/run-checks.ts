@@ -1,26 +1,26 @@
 import { join } from 'node:path';
 import type { Config } from '../config/config.ts';
 import type { Environment } from '../config/tree.ts';
-import { findHolder, type LockHolder } from '../data-dir/lock.ts';
-import { collectBaseUri } from './base-uri.ts';
+import { findLockHolder, type LockHolder } from '../data-dir/lock.ts';
+import { checkBaseUri } from './base-uri.ts';
 import { evaluateClock } from './clock.ts';
-import { collectConfiguration } from './configuration.ts';
-import { collectDataDirectory } from './data-directory.ts';
-import { collectDatabase, type DatabaseFacts } from './database-facts.ts';
-import { collectDisk } from './disk.ts';
-import { collectFiles } from './files.ts';
+import { checkConfiguration } from './configuration.ts';
+import { checkDataDirectory } from './data-directory.ts';
+import { collectDatabaseFacts, type DatabaseFacts } from './database-facts.ts';
+import { checkDiskSpace } from './disk.ts';
+import { checkFileStore } from './files.ts';
 import { checkNames, error, skipped, unexpected, type CheckName, type Finding, type CheckResult } from './finding.ts';
-import { collectHookAddresses } from './hook-addresses.ts';
+import { checkHookAddresses } from './hook-addresses.ts';
 import { evaluateHooks, evaluateServerKeys } from './hooks.ts';
 import { evaluateLastFailure } from './last-failure.ts';
-import { collectPorts } from './startup-blockers.ts';
-import { collectOpenFiles } from './open-files.ts';
+import { findTakenPorts } from './startup-blockers.ts';
+import { checkOpenFileLimit } from './open-files.ts';
 import { findPushProblems, evaluatePush } from './push.ts';
 import { evaluateServer, type ServerAnswer } from './server.ts';
 
 /** No check may take longer: what it would have said is then not known. */
-const CHECK_MS = 10_000;
-const TOO_LONG = `could not be looked at within ${CHECK_MS / 1_000} s`;
+const CHECK_TIMEOUT_MS = 10_000;
+const TOO_LONG = `could not be looked at within ${CHECK_TIMEOUT_MS / 1_000} s`;
 
 interface CheckOptions {
   /** The configuration file. */
@@ -43,46 +43,46 @@ interface CheckContext extends CheckOptions {
 
 /** Looks at everything an installation depends on and changes nothing; findings come in the order of `checkNames`. */
 export async function runChecks(options: CheckOptions): Promise<Finding[]> {
-  const { config, verdicts } = collectConfiguration(options.file, options.env);
-  const first = named('configuration', verdicts);
+  const { config, verdicts } = checkConfiguration(options.file, options.env);
+  const first = toFindings('configuration', verdicts);
   const rest = checkNames.filter((name) => name !== 'configuration');
-  if (config === null) return [...first, ...(await withoutConfig(options, rest))];
+  if (config === null) return [...first, ...(await checkWithoutConfig(options, rest))];
   // Where the directory is closed to this user, the check of the server says so.
-  const holder = await findHolder(config.dataDir).catch(() => null);
-  const database = within(collectDatabase(config, holder !== null), {
+  const holder = await findLockHolder(config.dataDir).catch(() => null);
+  const database = withTimeoutFallback(collectDatabaseFacts(config, holder !== null), {
     verdicts: [error(TOO_LONG, 'Look at the database server and its log.')],
-    blockedBy: [],
+    startBlockers: [],
     report: null,
     hooks: null,
     push: null,
   });
   const context: CheckContext = { ...options, config, holder, database };
-  const found = await Promise.all(rest.map(async (name) => named(name, await run(name, context))));
+  const found = await Promise.all(rest.map(async (name) => toFindings(name, await runCheck(name, context))));
   return [...first, ...found.flat()];
 }
 
 /** A server that runs is not concerned by mistakes that were made since; where it is, is often known all the same. */
-async function withoutConfig(options: CheckOptions, names: readonly CheckName[]): Promise<Finding[]> {
+async function checkWithoutConfig(options: CheckOptions, names: readonly CheckName[]): Promise<Finding[]> {
   const { dataDir, file, version, askServer } = options;
   const server =
     dataDir === null
       ? []
-      : await within(
+      : await withTimeoutFallback(
           askServer(dataDir).then((answer) => evaluateServer(answer, { version, file })),
-          overdue,
+          timedOutResults,
         );
   const why = skipped('needs a configuration without mistakes');
-  return names.flatMap((name) => named(name, name === 'server' && server.length > 0 ? server : [why]));
+  return names.flatMap((name) => toFindings(name, name === 'server' && server.length > 0 ? server : [why]));
 }
 
 type Check = (context: CheckContext) => Promise<readonly CheckResult[]>;
 
 const checks: Readonly<Record<Exclude<CheckName, 'configuration'>, Check>> = {
-  'data directory': async ({ config, holder }) => [await collectDataDirectory(config.dataDir, holder?.uid ?? null)],
+  'data directory': async ({ config, holder }) => [await checkDataDirectory(config.dataDir, holder?.uid ?? null)],
   server: examineServer,
   database: async ({ database }) => (await database).verdicts,
   disk: async ({ config: { dataDir, postgresql, files } }) =>
-    collectDisk([
+    checkDiskSpace([
       dataDir,
       ...(postgresql.embedded ? [join(dataDir, 'postgresql')] : []),
       ...(files.s3 === null ? [files.location] : []),
@@ -93,53 +93,56 @@ const checks: Readonly<Record<Exclude<CheckName, 'configuration'>, Check>> = {
   },
   'address policy': async ({ database, config }) => {
     const { hooks } = await database;
-    return hooks === null ? [skipped('the hooks could not be read')] : collectHookAddresses(hooks.hosts, config);
+    return hooks === null ? [skipped('the hooks could not be read')] : checkHookAddresses(hooks.hosts, config);
   },
   'base-uri': async ({ config, holder }) => {
     if (holder === null) return [skipped('no server runs')];
     if (config.http.port === 0) return [skipped('http.port is 0: which port the server has is not known')];
-    return [await collectBaseUri(config, config.http.port)];
+    return [await checkBaseUri(config, config.http.port)];
   },
-  'open files': async ({ config, holder }) => [await collectOpenFiles(config, holder?.pid ?? null)],
+  'open files': async ({ config, holder }) => [await checkOpenFileLimit(config, holder?.pid ?? null)],
   'server keys': async ({ config, database }) => {
     const { hooks } = await database;
-    return [evaluateServerKeys(config, hooks?.keySigned ?? null)];
+    return [evaluateServerKeys(config, hooks?.keySignedHooks ?? null)];
   },
   hooks: async ({ database, config }) => {
     const { hooks } = await database;
     return hooks === null ? [skipped('the hooks could not be read')] : evaluateHooks(hooks, config);
   },
   push: async ({ database, config }) => evaluatePush(config, await findPushProblems(config), (await database).push),
-  files: async ({ config, holder }) => [await collectFiles(config, holder?.uid ?? null)],
+  files: async ({ config, holder }) => [await checkFileStore(config, holder?.uid ?? null)],
 };
 
 /** Where none runs, what of it is in the way of a start and how the last one failed belong to it. */
 async function examineServer(context: CheckContext): Promise<readonly CheckResult[]> {
   const { config, file, version, askServer } = context;
   const answer = await askServer(config.dataDir);
-  if (!('silence' in answer) || !answer.isUnlocked) return evaluateServer(answer, { version, file });
-  const ports = await collectPorts(config);
-  if (answer.failure === null) return [answer.silence, ...ports];
-  const { report, blockedBy } = await context.database;
-  const database = report === null && blockedBy.length === 0 ? null : blockedBy;
-  return [evaluateLastFailure(answer.failure, { ports, database }), ...ports];
+  if (!('unreachableResult' in answer) || !answer.isDataDirUnlocked) return evaluateServer(answer, { version, file });
+  const ports = await findTakenPorts(config);
+  if (answer.failure === null) return [answer.unreachableResult, ...ports];
+  const { report, startBlockers } = await context.database;
+  const database = report === null && startBlockers.length === 0 ? null : startBlockers;
+  return [evaluateLastFailure(answer.failure, { takenPorts: ports, databaseBlockers: database }), ...ports];
 }
 
-async function run(name: Exclude<CheckName, 'configuration'>, context: CheckContext): Promise<readonly CheckResult[]> {
+async function runCheck(
+  name: Exclude<CheckName, 'configuration'>,
+  context: CheckContext,
+): Promise<readonly CheckResult[]> {
   // One check that fails must not take the others' findings with it.
   const checking = checks[name](context).catch((cause: unknown) => [unexpected(cause)]);
-  return within(checking, overdue);
+  return withTimeoutFallback(checking, timedOutResults);
 }
 
-const overdue: readonly CheckResult[] = [
+const timedOutResults: readonly CheckResult[] = [
   error(TOO_LONG, 'Run it again; if it stays, look at what this check is about.'),
 ];
 
-/** What a promise resolves with, or `late` when that takes too long. */
-async function within<T>(work: Promise<T>, late: T): Promise<T> {
+/** What a promise resolves with, or `fallback` when that takes too long. */
+async function withTimeoutFallback<T>(work: Promise<T>, fallback: T): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const deadline = new Promise<T>((resolve) => {
-    timer = setTimeout(() => resolve(late), CHECK_MS);
+    timer = setTimeout(() => resolve(fallback), CHECK_TIMEOUT_MS);
   });
   try {
     return await Promise.race([work, deadline]);
@@ -148,6 +151,6 @@ async function within<T>(work: Promise<T>, late: T): Promise<T> {
   }
 }
 
-function named(check: CheckName, verdicts: readonly CheckResult[]): Finding[] {
+function toFindings(check: CheckName, verdicts: readonly CheckResult[]): Finding[] {
   return verdicts.map((verdict) => ({ check, ...verdict }));
 }

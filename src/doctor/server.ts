@@ -9,9 +9,9 @@ export type ServerAnswer =
 
 /** A server that says nothing. */
 export interface ServerUnreachable {
-  readonly silence: CheckResult;
+  readonly unreachableResult: CheckResult;
   /** Nothing has the data directory: a server can be started on it. */
-  readonly isUnlocked: boolean;
+  readonly isDataDirUnlocked: boolean;
   /** Null: its last run did not fail. */
   readonly failure: LastFailure | null;
 }
@@ -21,7 +21,7 @@ export function evaluateServer(
   answer: ServerAnswer,
   { version, file }: { version: string; file: string },
 ): CheckResult[] {
-  if ('silence' in answer) return [answer.silence];
+  if ('unreachableResult' in answer) return [answer.unreachableResult];
   const found: CheckResult[] = [];
   if (answer.version !== version) {
     const what = `the server is Klatch ${answer.version} and this program is ${version}`;

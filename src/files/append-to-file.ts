@@ -1,14 +1,14 @@
 import type { FileHandle } from 'node:fs/promises';
-import { releaseChunk } from './pipe-and-release.ts';
+import { freeChunkMemory } from './pipe-and-free-chunks.ts';
 import type { ChunkBuffer } from './chunk-buffer.ts';
 
 /**
  * After so many bytes what is written is made safe, beside the writing that goes on: an upload that is cut or killed
  * goes on from there, and the disk has begun before the end comes.
  */
-export const SYNC_BYTES = 32 * 1024 * 1024;
+export const SYNC_INTERVAL_BYTES = 32 * 1024 * 1024;
 /** Slow uploads are made safe by the clock. */
-const SYNC_MS = 5_000;
+const SYNC_INTERVAL_MS = 5_000;
 
 /** What came of an append. */
 export interface AppendResult {
@@ -26,7 +26,11 @@ export interface AppendResult {
 export async function appendToFile(
   handle: FileHandle,
   start: number,
-  { buffer, onDurable, isOwned }: { buffer: ChunkBuffer; onDurable: (durableBytes: number) => void; isOwned: boolean },
+  {
+    buffer,
+    onDurable,
+    mayFreeChunks,
+  }: { buffer: ChunkBuffer; onDurable: (durableBytes: number) => void; mayFreeChunks: boolean },
 ): Promise<AppendResult> {
   const syncing = new BackgroundSync(handle, start, onDurable);
   let position = start;
@@ -35,13 +39,13 @@ export async function appendToFile(
       const chunks = await buffer.take();
       if (chunks === null) break;
       position += await writeAll(handle, chunks, position);
-      if (isOwned) for (const chunk of chunks) releaseChunk(chunk);
+      if (mayFreeChunks) for (const chunk of chunks) freeChunkMemory(chunk);
       syncing.syncIfDue(position);
     }
   } finally {
-    await syncing.idle();
+    await syncing.waitUntilIdle();
   }
-  await syncing.finish(position);
+  await syncing.syncRemaining(position);
   return { durableBytes: position, sourceError: buffer.error };
 }
 
@@ -52,12 +56,12 @@ async function writeAll(handle: FileHandle, chunks: readonly Buffer[], position:
   while (left.length > 0) {
     const { bytesWritten } = await handle.writev(left, position + written);
     written += bytesWritten;
-    left = dropBytes(left, bytesWritten);
+    left = skipBytes(left, bytesWritten);
   }
   return written;
 }
 
-function dropBytes(chunks: readonly Buffer[], bytes: number): readonly Buffer[] {
+function skipBytes(chunks: readonly Buffer[], bytes: number): readonly Buffer[] {
   let skipped = bytes;
   for (const [index, chunk] of chunks.entries()) {
     if (skipped < chunk.length) return [chunk.subarray(skipped), ...chunks.slice(index + 1)];
@@ -71,9 +75,9 @@ class BackgroundSync {
   readonly #handle: FileHandle;
   readonly #onDurable: (durableBytes: number) => void;
   #durableBytes: number;
-  #endedAt = performance.now();
-  #running: Promise<void> | null = null;
-  #error: unknown = null;
+  #lastSyncEndedAt = performance.now();
+  #runningSync: Promise<void> | null = null;
+  #syncError: unknown = null;
 
   constructor(handle: FileHandle, start: number, onDurable: (durableBytes: number) => void) {
     this.#handle = handle;
@@ -83,18 +87,20 @@ class BackgroundSync {
 
   /** Throws what the last sync failed with. */
   syncIfDue(position: number): void {
-    if (this.#error !== null) throw this.#error;
-    const isDue = position - this.#durableBytes >= SYNC_BYTES || performance.now() - this.#endedAt >= SYNC_MS;
-    if (isDue && this.#running === null) this.#running = this.#sync(position);
+    if (this.#syncError !== null) throw this.#syncError;
+    const isDue =
+      position - this.#durableBytes >= SYNC_INTERVAL_BYTES ||
+      performance.now() - this.#lastSyncEndedAt >= SYNC_INTERVAL_MS;
+    if (isDue && this.#runningSync === null) this.#runningSync = this.#sync(position);
   }
 
-  async idle(): Promise<void> {
-    await this.#running;
+  async waitUntilIdle(): Promise<void> {
+    await this.#runningSync;
   }
 
-  async finish(position: number): Promise<void> {
-    if (this.#error === null && this.#durableBytes < position) await this.#sync(position);
-    if (this.#error !== null) throw this.#error;
+  async syncRemaining(position: number): Promise<void> {
+    if (this.#syncError === null && this.#durableBytes < position) await this.#sync(position);
+    if (this.#syncError !== null) throw this.#syncError;
   }
 
   async #sync(position: number): Promise<void> {
@@ -103,9 +109,9 @@ class BackgroundSync {
       this.#durableBytes = position;
       this.#onDurable(position);
     } catch (error) {
-      this.#error = error;
+      this.#syncError = error;
     }
-    this.#endedAt = performance.now();
-    this.#running = null;
+    this.#lastSyncEndedAt = performance.now();
+    this.#runningSync = null;
   }
 }

@@ -1,7 +1,12 @@
 import { recountUsage } from '../storage/files/file-usage.ts';
-import { markFound, pageOfRows, rowsOf, type CheckedRow } from '../storage/files/file-check.ts';
+import {
+  markLostOrFound,
+  listStoreCheckRows,
+  findStoreCheckRows,
+  type StoreCheckRow,
+} from '../storage/files/file-check.ts';
 import type { Pool } from '../storage/db/pool.ts';
-import { inBatches } from './concurrency.ts';
+import { runInBatches } from './run-in-batches.ts';
 import type { FileStore, StoredObject } from './store.ts';
 
 /**
@@ -21,7 +26,7 @@ export interface FileFinding {
 }
 
 /** What a page of the check found. */
-interface CheckedPage {
+interface StoreCheckPage {
   readonly findings: readonly FileFinding[];
   /** Files and uploads in the store that were looked at. */
   readonly files: number;
@@ -29,22 +34,22 @@ interface CheckedPage {
   /** Goes on with the next page; null: that was all. */
   readonly next: string | null;
   /** Lost files were not marked, since the store has none at all. */
-  readonly isEmpty: boolean;
+  readonly hasSkippedMarkingLost: boolean;
 }
 
 /** What the check works with. */
-interface CheckDeps {
+interface StoreCheckDeps {
   readonly pool: Pool;
   readonly store: FileStore;
 }
 
-const PAGE = 1_000;
+const PAGE_SIZE = 1_000;
 /** Where a page begins: among the files behind a key, or among the uploads. */
-const FILES = 'f';
-const UPLOADS = 'u';
+const FILES_CURSOR_PREFIX = 'f';
+const UPLOADS_CURSOR_PREFIX = 'u';
 
 /** Thrown to undo a count that was made to see whether it is right. */
-class UndoError extends Error {
+class RollbackError extends Error {
   override readonly name = 'UndoError';
 }
 
@@ -53,48 +58,48 @@ class UndoError extends Error {
  * deleted after the last one, so that what has none, asked for behind the listing, belongs to nobody, and to no upload
  * under way either. With `repair` strays are removed, rows of lost files marked, and counts made right.
  */
-export async function checkFiles(
-  deps: CheckDeps,
+export async function checkStorePage(
+  deps: StoreCheckDeps,
   { after, repair }: { after: string | null; repair: boolean },
-): Promise<CheckedPage> {
-  const position = after ?? FILES;
-  if (position.startsWith(FILES)) return checkStored(deps, position.slice(1) || null, repair);
-  return checkUploads(deps, position.slice(1) || null, repair);
+): Promise<StoreCheckPage> {
+  const position = after ?? FILES_CURSOR_PREFIX;
+  if (position.startsWith(FILES_CURSOR_PREFIX)) return checkFilePage(deps, position.slice(1) || null, repair);
+  return checkUploadPage(deps, position.slice(1) || null, repair);
 }
 
-async function checkStored(deps: CheckDeps, after: string | null, repair: boolean): Promise<CheckedPage> {
+async function checkFilePage(deps: StoreCheckDeps, after: string | null, repair: boolean): Promise<StoreCheckPage> {
   const { pool, store } = deps;
   const listed = await store.list(after);
-  const rows = await pool.run((sql) => pageOfRows(sql, { after, limit: PAGE }));
-  const lastRow = rows.length < PAGE ? null : rows.at(-1)!.id;
+  const rows = await pool.run((sql) => listStoreCheckRows(sql, { after, limit: PAGE_SIZE }));
+  const lastRow = rows.length < PAGE_SIZE ? null : rows.at(-1)!.id;
   // Up to where both are known.
   const end = [listed.next, lastRow].filter((each) => each !== null).sort()[0] ?? null;
   const isWithin = (key: string): boolean => end === null || key <= end;
   const files = listed.files.filter(({ key }) => isWithin(key));
   const byId = new Map(rows.filter(({ id }) => isWithin(id)).map((row) => [row.id, row]));
   const found: FileFinding[] = [];
-  await inBatches(files, async (file) => {
-    const finding = await checkFile(deps, file, { row: byId.get(file.key), repair });
+  await runInBatches(files, async (file) => {
+    const finding = await checkStoredFile(deps, file, { row: byId.get(file.key), repair });
     if (finding !== null) found.push(finding);
     byId.delete(file.key);
   });
   const missing = [...byId.values()].filter(({ state }) => state === 'stored');
   const isEmpty = missing.length > 0 && (await store.list(null)).files.length === 0;
-  await inBatches(missing, async (row) => {
-    const finding = await checkMissing(deps, row, repair && !isEmpty);
+  await runInBatches(missing, async (row) => {
+    const finding = await checkMissingFile(deps, row, repair && !isEmpty);
     if (finding !== null) found.push(finding);
   });
-  const next = end === null ? UPLOADS : `${FILES}${end}`;
-  return { findings: found, files: files.length, uploads: 0, next, isEmpty: isEmpty && repair };
+  const next = end === null ? UPLOADS_CURSOR_PREFIX : `${FILES_CURSOR_PREFIX}${end}`;
+  return { findings: found, files: files.length, uploads: 0, next, hasSkippedMarkingLost: isEmpty && repair };
 }
 
 /** Of a file that the store has. */
-async function checkFile(
-  { pool, store }: CheckDeps,
+async function checkStoredFile(
+  { pool, store }: StoreCheckDeps,
   { key: file, size: bytes }: StoredObject,
-  { row, repair }: { row: CheckedRow | undefined; repair: boolean },
+  { row, repair }: { row: StoreCheckRow | undefined; repair: boolean },
 ): Promise<FileFinding | null> {
-  const mark = (isThere: boolean): Promise<boolean> => pool.run((sql) => markFound(sql, file, isThere));
+  const mark = (isThere: boolean): Promise<boolean> => pool.run((sql) => markLostOrFound(sql, file, isThere));
   if (row === undefined) {
     // It may have gone between the two listings, store first.
     if ((await store.size(file)) === null || (await hasRow(pool, file))) return null;
@@ -109,19 +114,23 @@ async function checkFile(
 }
 
 /** Of a row whose file was not in the listing: it may have come, or the row gone, since. */
-async function checkMissing({ pool, store }: CheckDeps, row: CheckedRow, repair: boolean): Promise<FileFinding | null> {
+async function checkMissingFile(
+  { pool, store }: StoreCheckDeps,
+  row: StoreCheckRow,
+  repair: boolean,
+): Promise<FileFinding | null> {
   if ((await store.size(row.id)) !== null) return null;
-  const now = (await pool.run((sql) => rowsOf(sql, [row.id]))).get(row.id);
+  const now = (await pool.run((sql) => findStoreCheckRows(sql, [row.id]))).get(row.id);
   if (now?.state !== 'stored') return null;
-  const repaired = repair && (await pool.run((sql) => markFound(sql, row.id, false)));
+  const repaired = repair && (await pool.run((sql) => markLostOrFound(sql, row.id, false)));
   return { problem: 'lost', file: row.id, bytes: null, repaired };
 }
 
-async function checkUploads(deps: CheckDeps, after: string | null, repair: boolean): Promise<CheckedPage> {
+async function checkUploadPage(deps: StoreCheckDeps, after: string | null, repair: boolean): Promise<StoreCheckPage> {
   const { pool, store } = deps;
   const { files: uploads, next } = await store.listUploads(after);
   const rows = await pool.run((sql) =>
-    rowsOf(
+    findStoreCheckRows(
       sql,
       uploads.map(({ key }) => key),
     ),
@@ -129,20 +138,26 @@ async function checkUploads(deps: CheckDeps, after: string | null, repair: boole
   const found: FileFinding[] = [];
   // Those on their way out are the sweep's.
   const suspects = uploads.filter(({ key }) => !['uploading', 'removed'].includes(rows.get(key)?.state ?? 'none'));
-  const left = await stillPresent(store, suspects, after);
-  await inBatches(left, async ({ key: file, size: bytes }) => {
+  const left = await filterUploadsStillStored(store, suspects, after);
+  await runInBatches(left, async ({ key: file, size: bytes }) => {
     if (repair) await store.dropUpload(file);
     found.push({ problem: 'upload', file, bytes, repaired: repair });
   });
   if (next === null) found.push(...(await checkUsage(pool, repair)));
-  return { findings: found, files: 0, uploads: uploads.length, next: next && `${UPLOADS}${next}`, isEmpty: false };
+  return {
+    findings: found,
+    files: 0,
+    uploads: uploads.length,
+    next: next && `${UPLOADS_CURSOR_PREFIX}${next}`,
+    hasSkippedMarkingLost: false,
+  };
 }
 
 /**
  * Those of a page's uploads that the store still has. One that ended between the listing and the look at its row left the
  * store before its row changed, and is gone from a later listing.
  */
-async function stillPresent(
+async function filterUploadsStillStored(
   store: FileStore,
   uploads: readonly StoredObject[],
   after: string | null,
@@ -162,12 +177,12 @@ async function checkUsage(pool: Pool, repair: boolean): Promise<FileFinding[]> {
   try {
     await pool.transaction(async (tx) => {
       wrong = await recountUsage(tx);
-      if (!repair) throw new UndoError('looked at only');
+      if (!repair) throw new RollbackError('looked at only');
     });
   } catch (error) {
-    if (!(error instanceof UndoError)) throw error;
+    if (!(error instanceof RollbackError)) throw error;
   }
-  return Array.from({ length: Math.min(wrong, PAGE) }, () => ({
+  return Array.from({ length: Math.min(wrong, PAGE_SIZE) }, () => ({
     problem: 'usage',
     file: null,
     bytes: null,
@@ -176,5 +191,5 @@ async function checkUsage(pool: Pool, repair: boolean): Promise<FileFinding[]> {
 }
 
 async function hasRow(pool: Pool, id: string): Promise<boolean> {
-  return (await pool.run((sql) => rowsOf(sql, [id]))).has(id);
+  return (await pool.run((sql) => findStoreCheckRows(sql, [id]))).has(id);
 }

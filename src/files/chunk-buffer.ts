@@ -2,7 +2,7 @@ import type { Readable } from 'node:stream';
 import { finished } from 'node:stream';
 
 /** What is gathered unless somebody says otherwise; more waits in the source. */
-export const BUFFERED_BYTES = 2 * 1024 * 1024;
+export const DEFAULT_MAX_BUFFERED_BYTES = 2 * 1024 * 1024;
 
 /**
  * Takes chunks out of a stream as they come, so that it is read while what came before is written. Between takes it
@@ -12,57 +12,57 @@ export const BUFFERED_BYTES = 2 * 1024 * 1024;
 export class ChunkBuffer {
   readonly #source: Readable;
   readonly #maxBytes: number;
-  readonly #release: () => void;
+  readonly #removeEndListener: () => void;
   readonly #onData = (chunk: Buffer): void => this.#add(chunk);
   #chunks: Buffer[] = [];
-  #bytes = 0;
+  #bufferedBytes = 0;
   #hasEnded = false;
-  #error: Error | null = null;
+  #sourceError: Error | null = null;
   #wake: () => void = () => {};
 
-  constructor(source: Readable, maxBytes = BUFFERED_BYTES) {
+  constructor(source: Readable, maxBytes = DEFAULT_MAX_BUFFERED_BYTES) {
     this.#source = source;
     this.#maxBytes = maxBytes;
     // Before the first chunk: a source that failed already says so in the next turn.
-    this.#release = finished(source, { writable: false }, (error) => this.#end(error ?? null));
+    this.#removeEndListener = finished(source, { writable: false }, (error) => this.#end(error ?? null));
     source.on('data', this.#onData);
   }
 
   /** Why the source ended before its time; null when it ended well, or has not ended. */
   get error(): Error | null {
-    return this.#error;
+    return this.#sourceError;
   }
 
   /** What came since the last take, at least a chunk; null: the source is over, and all of it was taken. */
   async take(): Promise<Buffer[] | null> {
-    if (this.#bytes === 0 && !this.#hasEnded) await new Promise<void>((resolve) => (this.#wake = resolve));
-    if (this.#bytes === 0) return null;
+    if (this.#bufferedBytes === 0 && !this.#hasEnded) await new Promise<void>((resolve) => (this.#wake = resolve));
+    if (this.#bufferedBytes === 0) return null;
     const chunks = this.#chunks;
     this.#chunks = [];
-    this.#bytes = 0;
+    this.#bufferedBytes = 0;
     if (!this.#hasEnded) this.#source.resume();
     return chunks;
   }
 
   /** Lets go of the source and leaves it where it is. Idempotent. */
-  stop(): void {
+  detach(): void {
     this.#source.off('data', this.#onData);
     // One that is not over is still listened to: a failure that nobody hears would end the process.
-    if (this.#hasEnded) this.#release();
+    if (this.#hasEnded) this.#removeEndListener();
     else this.#source.pause();
   }
 
   #add(chunk: Buffer): void {
     if (chunk.length === 0) return;
     this.#chunks.push(chunk);
-    this.#bytes += chunk.length;
-    if (this.#bytes >= this.#maxBytes) this.#source.pause();
+    this.#bufferedBytes += chunk.length;
+    if (this.#bufferedBytes >= this.#maxBytes) this.#source.pause();
     this.#wake();
   }
 
   #end(error: Error | null): void {
     this.#hasEnded = true;
-    this.#error = error;
+    this.#sourceError = error;
     this.#wake();
   }
 }

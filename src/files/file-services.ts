@@ -1,7 +1,7 @@
 import type { Config } from '../config/config.ts';
 import type { Log } from '../log.ts';
 import type { Pool } from '../storage/db/pool.ts';
-import { FileCounts } from './file-counts.ts';
+import { FileTransferCounts } from './file-transfer-counts.ts';
 import { fileLinkKey } from './signed-link.ts';
 import { ResumableUploads } from './resumable-uploads.ts';
 import type { FileStore } from './store.ts';
@@ -22,13 +22,13 @@ export interface FileServices {
 export function createFileServices(config: Config, { pool, log }: { pool: Pool; log: Log }): FileServices {
   const { limits, retention } = config;
   const fileStore = createFileStore(config.files, { maxFileBytes: limits.fileBytes });
-  const uploads = new Uploads({ pool, store: fileStore, limits, counts: new FileCounts(), log });
+  const uploads = new Uploads({ pool, store: fileStore, limits, counts: new FileTransferCounts(), log });
   const resumableUploads = new ResumableUploads(uploads, { expireAfterMs: retention.orphanedFilesMs });
   return { fileStore, uploads, resumableUploads, fileLinkKey: fileLinkKey(config.secret) };
 }
 
 /** Ends uploads that go on later at once, and gives the others `timeoutMs`. Idempotent. */
 export async function stopUploads(services: FileServices, timeoutMs: number): Promise<void> {
-  services.resumableUploads.stop();
+  services.resumableUploads.abortWriters();
   await services.uploads.stop(timeoutMs);
 }

@@ -1,13 +1,13 @@
 /** What may go on at once, in all and of one account. */
 export class KeyedLimiter<Key> {
-  readonly #total: number;
-  readonly #perKey: number;
-  readonly #held = new Map<Key, number>();
+  readonly #maxTotal: number;
+  readonly #maxPerKey: number;
+  readonly #heldByKey = new Map<Key, number>();
   #running = 0;
 
   constructor(bounds: { total: number; perKey: number }) {
-    this.#total = bounds.total;
-    this.#perKey = bounds.perKey;
+    this.#maxTotal = bounds.total;
+    this.#maxPerKey = bounds.perKey;
   }
 
   get running(): number {
@@ -16,18 +16,18 @@ export class KeyedLimiter<Key> {
 
   /** Takes a place; null: there is none. What it gives back ends the stay, and may be called again. */
   take(key: Key): (() => void) | null {
-    const held = this.#held.get(key) ?? 0;
-    if (this.#running >= this.#total || held >= this.#perKey) return null;
+    const held = this.#heldByKey.get(key) ?? 0;
+    if (this.#running >= this.#maxTotal || held >= this.#maxPerKey) return null;
     this.#running += 1;
-    this.#held.set(key, held + 1);
+    this.#heldByKey.set(key, held + 1);
     let isOver = false;
     return () => {
       if (isOver) return;
       isOver = true;
       this.#running -= 1;
-      const left = this.#held.get(key)! - 1;
-      if (left === 0) this.#held.delete(key);
-      else this.#held.set(key, left);
+      const left = this.#heldByKey.get(key)! - 1;
+      if (left === 0) this.#heldByKey.delete(key);
+      else this.#heldByKey.set(key, left);
     };
   }
 }

@@ -1,9 +1,9 @@
 import { NotInStoreError, StoreUnavailableError, StoreFullError } from './store.ts';
 
-const FULL = new Set(['ENOSPC', 'EDQUOT']);
+const DISK_FULL_CODES = new Set(['ENOSPC', 'EDQUOT']);
 
 /** What a file system says, for people. What is not here is told by its code. */
-const REASONS: Readonly<Record<string, string>> = {
+const REASON_BY_ERRNO: Readonly<Record<string, string>> = {
   EACCES: 'the user of the server may not do that there: look at owner and rights of the folder',
   EPERM: 'the user of the server may not do that there: look at owner and rights of the folder',
   EROFS: 'the file system is read-only',
@@ -23,24 +23,24 @@ const REASONS: Readonly<Record<string, string>> = {
  * description. Anything that is no failure of a file system is given back as it is.
  */
 export function toStoreError(error: unknown, description: string): unknown {
-  if (!isFromFileSystem(error)) return error;
+  if (!isFileSystemError(error)) return error;
   const code = error.code!;
-  if (FULL.has(code)) return new StoreFullError(`${description} is full (${code})`, { cause: error });
-  const reason = REASONS[code] ?? 'the file system refuses';
+  if (DISK_FULL_CODES.has(code)) return new StoreFullError(`${description} is full (${code})`, { cause: error });
+  const reason = REASON_BY_ERRNO[code] ?? 'the file system refuses';
   return new StoreUnavailableError(`${description}: ${reason} (${code})`, { cause: error });
 }
 
 /** Whether a file system failed with this code. */
-export function hasCode(error: unknown, code: string): boolean {
-  return isFromFileSystem(error) && error.code === code;
+export function hasErrorCode(error: unknown, code: string): boolean {
+  return isFileSystemError(error) && error.code === code;
 }
 
 /** For a file that is not there. */
-export function notInStore(description: string): NotInStoreError {
+export function notInStoreError(description: string): NotInStoreError {
   return new NotInStoreError(`${description} does not have this file`);
 }
 
-function isFromFileSystem(error: unknown): error is NodeJS.ErrnoException {
+function isFileSystemError(error: unknown): error is NodeJS.ErrnoException {
   const { syscall, code } = (error ?? {}) as NodeJS.ErrnoException;
   return typeof syscall === 'string' && typeof code === 'string';
 }

@@ -1,10 +1,10 @@
 import { constants } from 'node:fs';
 import { lstat, mkdir, open, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { hasCode } from './local-errors.ts';
+import { hasErrorCode } from './local-errors.ts';
 import {
   isFileKey,
-  STORE_PAGE,
+  STORE_PAGE_SIZE,
   StoreUnavailableError,
   type FileKey,
   type StoredObject,
@@ -12,49 +12,49 @@ import {
 } from './store.ts';
 
 /** Beside the files, so that they are moved into their place and never copied. */
-const UPLOADS = 'uploads';
+const UPLOADS_FOLDER = 'uploads';
 const FOLDER_MODE = 0o700;
 /** Files that share a folder share the beginning of their keys, which are random: 4,096 folders of about the same size. */
-const PREFIX = /^[A-Za-z0-9_-]{2}$/;
+const KEY_PREFIX_PATTERN = /^[A-Za-z0-9_-]{2}$/;
 
 /** Where a local store's files are: `<location>/<first two characters>/<key>`, and `<location>/uploads/<key>` before. */
 export class LocalFolders {
   readonly location: string;
-  readonly uploads: string;
+  readonly uploadsFolder: string;
 
   constructor(location: string) {
     this.location = location;
-    this.uploads = join(location, UPLOADS);
+    this.uploadsFolder = join(location, UPLOADS_FOLDER);
   }
 
   /** The folder of a file. */
-  folderOf(key: FileKey): string {
+  folderPathOf(key: FileKey): string {
     return join(this.location, key.slice(0, 2));
   }
 
-  pathOf(key: FileKey): string {
-    return join(this.folderOf(key), key);
+  filePathOf(key: FileKey): string {
+    return join(this.folderPathOf(key), key);
   }
 
-  uploadOf(key: FileKey): string {
-    return join(this.uploads, key);
+  uploadPathOf(key: FileKey): string {
+    return join(this.uploadsFolder, key);
   }
 
   /** Makes the location and the folder of uploads; the folder above is the administrator's. */
-  async make(): Promise<void> {
+  async createFolders(): Promise<void> {
     // The location itself may be a symbolic link: it is the administrator's.
-    await makeFolder(this.location);
-    await this.makeWithin(this.uploads);
+    await createFolder(this.location);
+    await this.ensureFolder(this.uploadsFolder);
   }
 
   /** Makes a folder in the location, durably, unless it is there. A symbolic link in its place is refused. */
-  async makeWithin(folder: string): Promise<void> {
-    if (await makeFolder(folder)) await syncFolder(this.location);
-    else await this.checkWithin(folder);
+  async ensureFolder(folder: string): Promise<void> {
+    if (await createFolder(folder)) await syncFolder(this.location);
+    else await this.requireFolder(folder);
   }
 
   /** Throws StoreUnavailableError for what is no folder; ENOENT for none. */
-  async checkWithin(folder: string): Promise<void> {
+  async requireFolder(folder: string): Promise<void> {
     const found = await lstat(folder);
     if (found.isDirectory()) return;
     throw new StoreUnavailableError(
@@ -66,20 +66,26 @@ export class LocalFolders {
   async list(after: FileKey | null): Promise<StoredPage> {
     const entries = await readdir(this.location, { withFileTypes: true });
     const first = after?.slice(0, 2) ?? '';
-    const folders = entries.filter((entry) => entry.isDirectory() && PREFIX.test(entry.name) && entry.name >= first);
+    const folders = entries.filter(
+      (entry) => entry.isDirectory() && KEY_PREFIX_PATTERN.test(entry.name) && entry.name >= first,
+    );
     const files: StoredObject[] = [];
     for (const name of folders.map((entry) => entry.name).sort()) {
-      const limit = STORE_PAGE - files.length;
+      const limit = STORE_PAGE_SIZE - files.length;
       const page = await listFolder(join(this.location, name), { after, limit, prefix: name });
       files.push(...page.files);
-      if (page.isTruncated || files.length >= STORE_PAGE) return { files, next: page.last };
+      if (page.isTruncated || files.length >= STORE_PAGE_SIZE) return { files, next: page.last };
     }
     return { files, next: null };
   }
 
   /** A page of uploads behind a key. */
   async listUploads(after: string | null): Promise<StoredPage> {
-    const { files, isTruncated, last } = await listFolder(this.uploads, { after, limit: STORE_PAGE, prefix: '' });
+    const { files, isTruncated, last } = await listFolder(this.uploadsFolder, {
+      after,
+      limit: STORE_PAGE_SIZE,
+      prefix: '',
+    });
     return { files, next: isTruncated ? last : null };
   }
 }
@@ -95,12 +101,12 @@ export async function syncFolder(folder: string): Promise<void> {
 }
 
 /** False: something was there already. */
-async function makeFolder(folder: string): Promise<boolean> {
+async function createFolder(folder: string): Promise<boolean> {
   try {
     await mkdir(folder, { mode: FOLDER_MODE });
     return true;
   } catch (error) {
-    if (hasCode(error, 'EEXIST')) return false;
+    if (hasErrorCode(error, 'EEXIST')) return false;
     throw error;
   }
 }
@@ -111,23 +117,23 @@ async function listFolder(
   { after, limit, prefix }: { after: string | null; limit: number; prefix: string },
 ): Promise<{ files: StoredObject[]; isTruncated: boolean; last: string | null }> {
   const names = await readdir(folder).catch((error: unknown) => {
-    if (hasCode(error, 'ENOENT')) return [];
+    if (hasErrorCode(error, 'ENOENT')) return [];
     throw error;
   });
   const keys = names.filter((name) => isFileKey(name) && name.startsWith(prefix) && (after === null || name > after));
   const page = keys.sort().slice(0, limit);
-  const found = await Promise.all(page.map((key) => objectAt(join(folder, key), key)));
+  const found = await Promise.all(page.map((key) => readStoredObject(join(folder, key), key)));
   const files = found.filter((file) => file !== null);
   return { files, isTruncated: page.length < keys.length, last: page.at(-1) ?? after };
 }
 
 /** Null for what went meanwhile, and for what is no plain file. */
-async function objectAt(path: string, key: FileKey): Promise<StoredObject | null> {
+async function readStoredObject(path: string, key: FileKey): Promise<StoredObject | null> {
   try {
     const found = await lstat(path);
     return found.isFile() ? { key, size: found.size, modifiedAt: found.mtime } : null;
   } catch (error) {
-    if (hasCode(error, 'ENOENT')) return null;
+    if (hasErrorCode(error, 'ENOENT')) return null;
     throw error;
   }
 }

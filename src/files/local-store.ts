@@ -3,7 +3,7 @@ import { access, lstat, open, rename, unlink, type FileHandle } from 'node:fs/pr
 import type { Readable } from 'node:stream';
 import { appendToFile, type AppendResult } from './append-to-file.ts';
 import { ChunkBuffer } from './chunk-buffer.ts';
-import { hasCode, notInStore, toStoreError } from './local-errors.ts';
+import { hasErrorCode, notInStoreError, toStoreError } from './local-errors.ts';
 import { LocalFolders, syncFolder } from './local-folders.ts';
 import {
   checkFileKey,
@@ -11,7 +11,7 @@ import {
   type ByteRange,
   type FileKey,
   type FileStore,
-  type Progress,
+  type UploadProgress,
   type StoredPage,
   type UploadState,
 } from './store.ts';
@@ -19,7 +19,7 @@ import {
 const FILE_MODE = 0o600;
 const { O_CREAT, O_NOFOLLOW, O_RDONLY, O_WRONLY } = constants;
 /** Of a read: with Node's own 64 KiB a download spends its time between reads. */
-const READ_BYTES = 512 * 1024;
+const READ_CHUNK_BYTES = 512 * 1024;
 
 /**
  * Files in a folder. An upload is written beside, made safe, and then moved to its place, so that what is there is there
@@ -35,63 +35,65 @@ export class LocalStore implements FileStore {
     this.#folders = new LocalFolders(location);
   }
 
-  async check(): Promise<void> {
+  async checkUsable(): Promise<void> {
     await this.#translateErrors(async () => {
-      await this.#folders.make();
-      for (const folder of [this.#folders.location, this.#folders.uploads]) {
+      await this.#folders.createFolders();
+      for (const folder of [this.#folders.location, this.#folders.uploadsFolder]) {
         await access(folder, constants.R_OK | constants.W_OK | constants.X_OK);
       }
     });
   }
 
-  async begin(key: FileKey): Promise<UploadState> {
+  async beginUpload(key: FileKey): Promise<UploadState> {
     checkFileKey(key);
     // The first append makes its file: until then there is nothing to be lost, or to be removed.
-    await this.#translateErrors(() => this.#folders.make());
+    await this.#translateErrors(() => this.#folders.createFolders());
     return {};
   }
 
-  async append(key: FileKey, progress: Progress, source: AppendSource): Promise<Progress> {
+  async append(key: FileKey, progress: UploadProgress, source: AppendSource): Promise<UploadProgress> {
     checkFileKey(key);
     const { received, state } = progress;
-    const { bytes, onProgress, isOwned = false } = source;
+    const { bytes, onProgress, mayFreeChunks = false } = source;
     const onDurable = (durableBytes: number): void => onProgress({ received: durableBytes, state });
     // From here on, so that a source which fails while the file is being opened is heard.
     const buffer = new ChunkBuffer(bytes);
     try {
       const { durableBytes, sourceError } = await this.#translateErrors(() =>
-        this.#append(key, received, { buffer, onDurable, isOwned }),
+        this.#append(key, received, { buffer, onDurable, mayFreeChunks }),
       );
       if (sourceError !== null) throw sourceError;
       return { received: durableBytes, state };
     } finally {
-      buffer.stop();
+      buffer.detach();
     }
   }
 
-  async finish(key: FileKey, { received }: Progress): Promise<void> {
+  async finish(key: FileKey, { received }: UploadProgress): Promise<void> {
     checkFileKey(key);
     await this.#translateErrors(async () => {
-      const folder = this.#folders.folderOf(key);
+      const folder = this.#folders.folderPathOf(key);
       const isUploading = await this.#truncateUpload(key, received);
-      if (!isUploading && (await this.#sizeAt(key)) !== received) throw notInStore(this.description);
+      if (!isUploading && (await this.#fileSize(key)) !== received) throw notInStoreError(this.description);
       if (isUploading) {
-        await this.#folders.makeWithin(folder);
-        await rename(this.#folders.uploadOf(key), this.#folders.pathOf(key));
+        await this.#folders.ensureFolder(folder);
+        await rename(this.#folders.uploadPathOf(key), this.#folders.filePathOf(key));
       }
       // Of a repetition too: whoever moved it may have been killed before it was durable.
-      await Promise.all([syncFolder(folder), syncFolder(this.#folders.uploads)]);
+      await Promise.all([syncFolder(folder), syncFolder(this.#folders.uploadsFolder)]);
     });
   }
 
-  async abort(key: FileKey, _state: UploadState | null): Promise<void> {
+  async abortAndRemove(key: FileKey, _state: UploadState | null): Promise<void> {
     await this.dropUpload(key);
     await this.remove(key);
   }
 
   async dropUpload(key: FileKey): Promise<void> {
     checkFileKey(key);
-    await this.#translateErrors(() => this.#unlink(this.#folders.uploads, this.#folders.uploadOf(key)));
+    await this.#translateErrors(() =>
+      this.#unlinkDurably(this.#folders.uploadsFolder, this.#folders.uploadPathOf(key)),
+    );
   }
 
   async read(key: FileKey, range: ByteRange | null): Promise<Readable> {
@@ -99,22 +101,24 @@ export class LocalStore implements FileStore {
     return this.#translateErrors(async () => {
       const handle = await this.#openFile(key);
       // It closes the file when it ends, fails or is destroyed.
-      return handle.createReadStream({ highWaterMark: READ_BYTES, ...range });
+      return handle.createReadStream({ highWaterMark: READ_CHUNK_BYTES, ...range });
     });
   }
 
-  async link(): Promise<null> {
+  async downloadUrl(): Promise<null> {
     return null;
   }
 
   async remove(key: FileKey): Promise<void> {
     checkFileKey(key);
-    await this.#translateErrors(() => this.#unlink(this.#folders.folderOf(key), this.#folders.pathOf(key)));
+    await this.#translateErrors(() =>
+      this.#unlinkDurably(this.#folders.folderPathOf(key), this.#folders.filePathOf(key)),
+    );
   }
 
   async size(key: FileKey): Promise<number | null> {
     checkFileKey(key);
-    return this.#translateErrors(() => this.#sizeAt(key));
+    return this.#translateErrors(() => this.#fileSize(key));
   }
 
   async list(after: FileKey | null): Promise<StoredPage> {
@@ -130,12 +134,12 @@ export class LocalStore implements FileStore {
   async #append(
     key: FileKey,
     received: number,
-    to: { buffer: ChunkBuffer; onDurable: (durableBytes: number) => void; isOwned: boolean },
+    to: { buffer: ChunkBuffer; onDurable: (durableBytes: number) => void; mayFreeChunks: boolean },
   ): Promise<AppendResult> {
     const handle = await this.#openUpload(key, received);
     try {
       // Its name is durable before anything of it counts as safe.
-      if (received === 0) await syncFolder(this.#folders.uploads);
+      if (received === 0) await syncFolder(this.#folders.uploadsFolder);
       return await appendToFile(handle, received, to);
     } finally {
       await handle.close();
@@ -145,15 +149,15 @@ export class LocalStore implements FileStore {
   /** Open for writing, and cut behind `received`. */
   async #openUpload(key: FileKey, received: number): Promise<FileHandle> {
     const isNew = received === 0;
-    if (isNew) await this.#folders.make();
-    else await this.#folders.checkWithin(this.#folders.uploads);
+    if (isNew) await this.#folders.createFolders();
+    else await this.#folders.requireFolder(this.#folders.uploadsFolder);
     const handle = await open(
-      this.#folders.uploadOf(key),
+      this.#folders.uploadPathOf(key),
       O_WRONLY | O_NOFOLLOW | (isNew ? O_CREAT : 0),
       FILE_MODE,
     ).catch((error: unknown) => this.#rejectMissing(error));
     try {
-      await this.#truncate(handle, received);
+      await this.#truncateTo(handle, received);
       return handle;
     } catch (error) {
       await handle.close();
@@ -165,14 +169,14 @@ export class LocalStore implements FileStore {
   async #truncateUpload(key: FileKey, received: number): Promise<boolean> {
     let handle: FileHandle;
     try {
-      const create = received === 0 && (await this.#sizeAt(key)) === null ? O_CREAT : 0;
-      handle = await open(this.#folders.uploadOf(key), O_WRONLY | O_NOFOLLOW | create, FILE_MODE);
+      const create = received === 0 && (await this.#fileSize(key)) === null ? O_CREAT : 0;
+      handle = await open(this.#folders.uploadPathOf(key), O_WRONLY | O_NOFOLLOW | create, FILE_MODE);
     } catch (error) {
-      if (hasCode(error, 'ENOENT')) return false;
+      if (hasErrorCode(error, 'ENOENT')) return false;
       throw error;
     }
     try {
-      if (await this.#truncate(handle, received)) await handle.datasync();
+      if (await this.#truncateTo(handle, received)) await handle.datasync();
       return true;
     } finally {
       await handle.close();
@@ -180,50 +184,50 @@ export class LocalStore implements FileStore {
   }
 
   /** True when something was cut off. Throws NotInStoreError when the file is shorter: what was safe is lost. */
-  async #truncate(handle: FileHandle, received: number): Promise<boolean> {
+  async #truncateTo(handle: FileHandle, received: number): Promise<boolean> {
     const found = await handle.stat();
-    if (!found.isFile() || found.size < received) throw notInStore(this.description);
+    if (!found.isFile() || found.size < received) throw notInStoreError(this.description);
     if (found.size > received) await handle.truncate(received);
     return found.size > received;
   }
 
   async #openFile(key: FileKey): Promise<FileHandle> {
     try {
-      await this.#folders.checkWithin(this.#folders.folderOf(key));
-      const handle = await open(this.#folders.pathOf(key), O_RDONLY | O_NOFOLLOW);
+      await this.#folders.requireFolder(this.#folders.folderPathOf(key));
+      const handle = await open(this.#folders.filePathOf(key), O_RDONLY | O_NOFOLLOW);
       if ((await handle.stat()).isFile()) return handle;
       await handle.close();
     } catch (error) {
       return this.#rejectMissing(error);
     }
-    throw notInStore(this.description);
+    throw notInStoreError(this.description);
   }
 
   /** The folder itself that is missing is another matter than a file in it. */
   async #rejectMissing(error: unknown): Promise<never> {
-    if (!hasCode(error, 'ENOENT')) throw error;
+    if (!hasErrorCode(error, 'ENOENT')) throw error;
     await lstat(this.#folders.location);
-    throw notInStore(this.description);
+    throw notInStoreError(this.description);
   }
 
-  async #sizeAt(key: FileKey): Promise<number | null> {
+  async #fileSize(key: FileKey): Promise<number | null> {
     try {
-      await this.#folders.checkWithin(this.#folders.folderOf(key));
-      const found = await lstat(this.#folders.pathOf(key));
+      await this.#folders.requireFolder(this.#folders.folderPathOf(key));
+      const found = await lstat(this.#folders.filePathOf(key));
       return found.isFile() ? found.size : null;
     } catch (error) {
-      if (!hasCode(error, 'ENOENT')) throw error;
+      if (!hasErrorCode(error, 'ENOENT')) throw error;
       await lstat(this.#folders.location);
       return null;
     }
   }
 
-  async #unlink(folder: string, path: string): Promise<void> {
+  async #unlinkDurably(folder: string, path: string): Promise<void> {
     try {
-      await this.#folders.checkWithin(folder);
+      await this.#folders.requireFolder(folder);
       await unlink(path);
     } catch (error) {
-      if (!hasCode(error, 'ENOENT')) throw error;
+      if (!hasErrorCode(error, 'ENOENT')) throw error;
       // Nothing there; but a file system that is not mounted has removed nothing.
       await lstat(this.#folders.location);
       return;

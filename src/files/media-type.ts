@@ -5,40 +5,46 @@ import { fileTypeFromBuffer } from 'file-type';
 export const SNIFFED_BYTES = 4_100;
 
 /** What nothing is known of. */
-const UNKNOWN_TYPE = 'application/octet-stream';
+const UNKNOWN_MEDIA_TYPE = 'application/octet-stream';
 
 /** Types that a browser may show by itself: pictures that cannot hold a program. */
-const SAFE_IMAGES: ReadonlySet<string> = new Set(['image/png', 'image/jpeg', 'image/gif', 'image/webp', 'image/avif']);
+const SAFE_IMAGE_TYPES: ReadonlySet<string> = new Set([
+  'image/png',
+  'image/jpeg',
+  'image/gif',
+  'image/webp',
+  'image/avif',
+]);
 
 /** Control characters that no text has. */
 // oxlint-disable-next-line no-control-regex -- these are meant
-const NOT_TEXT = /[\u0000-\u0008\u000e-\u001a\u001c-\u001f]/;
+const NON_TEXT_CHARACTERS = /[\u0000-\u0008\u000e-\u001a\u001c-\u001f]/;
 
 /** Whether a browser may show a file of this type instead of saving it. */
 export function isSafeImage(type: string): boolean {
-  return SAFE_IMAGES.has(type);
+  return SAFE_IMAGE_TYPES.has(type);
 }
 
 /** What a file is, as far as its first bytes show; what it was called or said to be is not believed. */
 export async function sniffType(head: Buffer): Promise<string> {
   const bytes = head.subarray(0, SNIFFED_BYTES);
   const found = await fileTypeFromBuffer(bytes).catch(() => undefined); // A file that makes its reader fail is of no type that it knows.
-  if (found !== undefined) return normalizeType(found.mime);
-  return bytes.length > 0 && isText(bytes) ? 'text/plain' : UNKNOWN_TYPE;
+  if (found !== undefined) return normalizeMediaType(found.mime);
+  return bytes.length > 0 && isText(bytes) ? 'text/plain' : UNKNOWN_MEDIA_TYPE;
 }
 
 /** Without parameters, and nothing that could end a header. */
-function normalizeType(mime: string): string {
+function normalizeMediaType(mime: string): string {
   const type = mime.split(';', 1)[0]!.trim().toLowerCase();
   if (type === 'image/apng') return 'image/png';
-  return /^[\w.+-]+\/[\w.+-]+$/.test(type) ? type : UNKNOWN_TYPE;
+  return /^[\w.+-]+\/[\w.+-]+$/.test(type) ? type : UNKNOWN_MEDIA_TYPE;
 }
 
 /** UTF-8 without what no text has; the last character may be cut. */
 function isText(bytes: Buffer): boolean {
   for (let cut = 0; cut <= 3 && cut < bytes.length; cut += 1) {
     const whole = bytes.subarray(0, bytes.length - cut);
-    if (isUtf8(whole)) return !NOT_TEXT.test(whole.toString('utf8'));
+    if (isUtf8(whole)) return !NON_TEXT_CHARACTERS.test(whole.toString('utf8'));
   }
   return false;
 }

@@ -2,9 +2,9 @@ import { StoreUnavailableError } from './store.ts';
 
 /** Memory for parts, all uploads together. */
 export const PART_MEMORY_BYTES = 256 * 1024 * 1024;
-const RESERVATION_WAIT_MS = 30_000;
+const RESERVATION_TIMEOUT_MS = 30_000;
 /** Of a wait, before somebody is asked to make room: enough is left to store what was gathered there. */
-const RECLAIM_SHARE = 2 / 3;
+const RECLAIM_AFTER_SHARE = 2 / 3;
 
 /** A place for a part. */
 export interface PartReservation {
@@ -16,7 +16,7 @@ export interface PartReservation {
 
 /** A part that is being filled. */
 interface FillingPart {
-  readonly since: number;
+  readonly fillingSinceMs: number;
   readonly reclaim: () => void;
 }
 
@@ -26,16 +26,16 @@ interface FillingPart {
  * of its time has the part called back that has been filled for the longest, if that is longer than the wait.
  */
 export class PartBufferPool {
-  readonly #waitMs: number;
-  readonly #waiting: (() => void)[] = [];
+  readonly #reservationTimeoutMs: number;
+  readonly #waiters: (() => void)[] = [];
   /** In the order in which they were taken. */
   readonly #filling = new Set<FillingPart>();
-  #free: number;
+  #freeSlots: number;
 
-  constructor(partBytes: number, waitMs = RESERVATION_WAIT_MS) {
+  constructor(partBytes: number, reservationTimeoutMs = RESERVATION_TIMEOUT_MS) {
     // Two, so that one is filled while the other one is sent.
-    this.#free = Math.max(2, Math.floor(PART_MEMORY_BYTES / partBytes));
-    this.#waitMs = waitMs;
+    this.#freeSlots = Math.max(2, Math.floor(PART_MEMORY_BYTES / partBytes));
+    this.#reservationTimeoutMs = reservationTimeoutMs;
   }
 
   /**
@@ -43,16 +43,16 @@ export class PartBufferPool {
    * before the slot is `markFull`: whoever fills it is to store what there is, and release it. Null: it is full already.
    */
   async take(reclaim: (() => void) | null): Promise<PartReservation> {
-    if (this.#free > 0) this.#free -= 1;
+    if (this.#freeSlots > 0) this.#freeSlots -= 1;
     else await this.#waitForRelease();
-    const filling = reclaim === null ? null : { since: performance.now(), reclaim };
+    const filling = reclaim === null ? null : { fillingSinceMs: performance.now(), reclaim };
     if (filling !== null) this.#filling.add(filling);
     const markFull = (): void => void (filling !== null && this.#filling.delete(filling));
     return {
       markFull,
       release: () => {
         markFull();
-        this.#handOver();
+        this.#releaseSlot();
       },
     };
   }
@@ -60,12 +60,12 @@ export class PartBufferPool {
   async #waitForRelease(): Promise<void> {
     const waiter = Promise.withResolvers<void>();
     const began = performance.now();
-    const reclaimTimer = setTimeout(() => this.#reclaimOldest(began), this.#waitMs * RECLAIM_SHARE);
+    const reclaimTimer = setTimeout(() => this.#reclaimOldest(began), this.#reservationTimeoutMs * RECLAIM_AFTER_SHARE);
     const timer = setTimeout(() => {
-      this.#waiting.splice(this.#waiting.indexOf(waiter.resolve), 1);
+      this.#waiters.splice(this.#waiters.indexOf(waiter.resolve), 1);
       waiter.reject(new StoreUnavailableError('the store of files takes less than is being uploaded'));
-    }, this.#waitMs);
-    this.#waiting.push(waiter.resolve);
+    }, this.#reservationTimeoutMs);
+    this.#waiters.push(waiter.resolve);
     try {
       await waiter.promise;
     } finally {
@@ -76,14 +76,14 @@ export class PartBufferPool {
 
   #reclaimOldest(before: number): void {
     const [longest] = this.#filling;
-    if (longest === undefined || longest.since >= before) return;
+    if (longest === undefined || longest.fillingSinceMs >= before) return;
     this.#filling.delete(longest);
     longest.reclaim();
   }
 
-  #handOver(): void {
-    const next = this.#waiting.shift();
-    if (next === undefined) this.#free += 1;
+  #releaseSlot(): void {
+    const next = this.#waiters.shift();
+    if (next === undefined) this.#freeSlots += 1;
     else next();
   }
 }

@@ -1,12 +1,12 @@
 import { KlatchError } from '../errors.ts';
 import type { Log } from '../log.ts';
 import { CommitUnknownError } from '../storage/db/database-error.ts';
-import { noteProgress } from '../storage/files/files.ts';
+import { recordUploadProgress } from '../storage/files/files.ts';
 import type { Pool } from '../storage/db/pool.ts';
-import type { FileKey, Progress } from './store.ts';
+import type { FileKey, UploadProgress } from './store.ts';
 
 /** Between two notes of one upload. */
-const WRITE_INTERVAL_MS = 1_000;
+const MIN_WRITE_INTERVAL_MS = 1_000;
 
 /**
  * Writes down how far an upload is safe, one note at a time and the newest alone. A note that fails is made up for by the
@@ -17,11 +17,11 @@ export class ProgressWriter {
   readonly #id: FileKey;
   readonly #onSuperseded: (error: Error) => void;
   /** Where the row is; between the two, where the answer to a note was lost. */
-  #from: number;
-  #to: number;
-  #latest: Progress | null = null;
-  #writing: Promise<void> | null = null;
-  #writtenAt = performance.now();
+  #minRowReceived: number;
+  #maxRowReceived: number;
+  #latestProgress: UploadProgress | null = null;
+  #runningWrite: Promise<void> | null = null;
+  #lastWriteAt = performance.now();
 
   constructor(
     deps: { readonly pool: Pool; readonly log: Log },
@@ -30,48 +30,48 @@ export class ProgressWriter {
   ) {
     this.#deps = deps;
     this.#id = upload.id;
-    this.#from = this.#to = upload.received;
+    this.#minRowReceived = this.#maxRowReceived = upload.received;
     this.#onSuperseded = onSuperseded;
   }
 
   /** The upload is safe up to here. */
-  record(progress: Progress): void {
-    this.#latest = progress;
-    if (this.#writing !== null || performance.now() - this.#writtenAt < WRITE_INTERVAL_MS) return;
-    this.#writing = this.#write(progress)
+  record(progress: UploadProgress): void {
+    this.#latestProgress = progress;
+    if (this.#runningWrite !== null || performance.now() - this.#lastWriteAt < MIN_WRITE_INTERVAL_MS) return;
+    this.#runningWrite = this.#write(progress)
       .catch((error: unknown) => this.#deps.log.debug('the progress of an upload could not be noted yet', { error }))
-      .finally(() => (this.#writing = null));
+      .finally(() => (this.#runningWrite = null));
   }
 
   /** What was told last, whether it is written down or not. */
-  get latest(): Progress | null {
-    return this.#latest;
+  get latestProgress(): UploadProgress | null {
+    return this.#latestProgress;
   }
 
   /** Resolves when no note is on its way. */
-  async idle(): Promise<void> {
-    await this.#writing;
+  async waitUntilIdle(): Promise<void> {
+    await this.#runningWrite;
   }
 
   /** Writes this down now. Rejects when that fails. */
-  async flush(progress: Progress): Promise<void> {
-    this.#latest = progress;
-    await this.#writing;
+  async flush(progress: UploadProgress): Promise<void> {
+    this.#latestProgress = progress;
+    await this.#runningWrite;
     await this.#write(progress);
   }
 
-  async #write({ received, state }: Progress): Promise<void> {
-    this.#writtenAt = performance.now();
-    const written = { from: this.#from, to: this.#to, received, upload: state };
+  async #write({ received, state }: UploadProgress): Promise<void> {
+    this.#lastWriteAt = performance.now();
+    const written = { from: this.#minRowReceived, to: this.#maxRowReceived, received, upload: state };
     let isCurrent: boolean;
     try {
-      isCurrent = await this.#deps.pool.run((sql) => noteProgress(sql, this.#id, written));
+      isCurrent = await this.#deps.pool.run((sql) => recordUploadProgress(sql, this.#id, written));
     } catch (error) {
-      if (error instanceof CommitUnknownError) this.#to = Math.max(this.#to, received);
+      if (error instanceof CommitUnknownError) this.#maxRowReceived = Math.max(this.#maxRowReceived, received);
       throw error;
     }
     if (isCurrent) {
-      this.#from = this.#to = received;
+      this.#minRowReceived = this.#maxRowReceived = received;
       return;
     }
     const error = new KlatchError('upload_conflict');

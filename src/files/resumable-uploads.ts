@@ -2,25 +2,25 @@ import { Readable } from 'node:stream';
 import { setTimeout as wait } from 'node:timers/promises';
 import { KlatchError } from '../errors.ts';
 import type { AccountId } from '../model/ids.ts';
-import { findFile, type StoredFile } from '../storage/files/files.ts';
+import { findFile, type FileRow } from '../storage/files/files.ts';
 import type { UploadStream } from './upload-stream.ts';
-import { sanitizeName } from './sanitize-name.ts';
+import { sanitizeFileName } from './sanitize-name.ts';
 import {
   beginInStore,
-  cleanUpAfterWriter,
+  abortIfRemoved,
   completeUpload,
   discardSafely,
   openUpload,
-  receive,
-  rejectBytes,
+  receiveBytes,
+  rejectSurplusBytes,
 } from './upload-lifecycle.ts';
-import { NotInStoreError, type Progress } from './store.ts';
+import { NotInStoreError, type UploadProgress } from './store.ts';
 import { newFileId, type Uploads, type UploadControl } from './uploads.ts';
 
 /** A request that has sent nothing for so long makes room for one that goes on: its client's network has changed. */
-const IDLE_MS = 5_000;
+const IDLE_WRITER_MS = 5_000;
 /** How long the newcomer waits until the other one has put away what it had. */
-const TAKE_OVER_MS = 5_000;
+const TAKEOVER_TIMEOUT_MS = 5_000;
 
 /** How far a resumable upload is. */
 export interface UploadStatus {
@@ -47,7 +47,7 @@ interface UploadChunk {
 interface UploadWriter {
   readonly abortController: AbortController;
   readonly ended: Promise<void>;
-  readonly release: () => void;
+  readonly markEnded: () => void;
   stream: UploadStream | null;
 }
 
@@ -66,24 +66,24 @@ export class ResumableUploads {
   async create(upload: { accountId: AccountId; name: string; size: number }): Promise<UploadStatus> {
     const { accountId, size } = upload;
     const id = newFileId();
-    const name = sanitizeName(upload.name);
+    const name = sanitizeFileName(upload.name);
     await openUpload(this.#uploads.deps, { id, ownerId: accountId, name, announcedBytes: size, isResumable: true });
-    if (size > 0) return this.#status(await this.#row(id, accountId));
+    if (size > 0) return this.#toStatus(await this.#requireOwnFile(id, accountId));
     return this.append(id, accountId, { offset: 0, announcedBytes: 0, bytes: () => Readable.from([]) });
   }
 
   /** How far an upload of this account is. Throws `file_not_found` and `upload_expired`. */
-  async find(id: string, accountId: AccountId): Promise<UploadStatus> {
+  async getStatus(id: string, accountId: AccountId): Promise<UploadStatus> {
     const holder = this.#writers.get(id);
     // Who asks wants to go on: what a silent request still holds back counts then.
     if (holder !== undefined && isIdle(holder)) await this.#endWriter(holder, new KlatchError('upload_locked'));
-    const file = await this.#upload(id, accountId);
+    const file = await this.#requireResumable(id, accountId);
     const isComplete = file.state === 'uploading' && file.size > 0 && file.received === file.size;
     // A server that was killed between its last byte and its end: for the client nothing is left to be done.
     if (isComplete && !this.#writers.has(id)) {
       return this.append(id, accountId, { offset: file.size, announcedBytes: 0, bytes: () => Readable.from([]) });
     }
-    return this.#status(file);
+    return this.#toStatus(file);
   }
 
   /**
@@ -91,12 +91,12 @@ export class ResumableUploads {
    * the upload is, and what `find` and Uploads.storeFile throw. What arrived stays, however it ends.
    */
   async append(id: string, accountId: AccountId, chunk: UploadChunk): Promise<UploadStatus> {
-    return this.#uploads.runCounted({ accountId, conversationId: null }, async (control) => {
-      const writer = await this.#lock(id);
+    return this.#uploads.runLimitedAndCounted({ accountId, conversationId: null }, async (control) => {
+      const writer = await this.#acquireWriter(id);
       try {
-        const file = await this.#upload(id, accountId);
+        const file = await this.#requireResumable(id, accountId);
         const status = await this.#appendChunk(file, chunk, { writer, control }).catch(async (error: unknown) => {
-          await cleanUpAfterWriter(this.#uploads.deps, id);
+          await abortIfRemoved(this.#uploads.deps, id);
           throw error;
         });
         return { outcome: status.expiresAt === null ? 'stored' : 'paused', result: status };
@@ -106,28 +106,28 @@ export class ResumableUploads {
         throw new KlatchError('upload_expired', { cause: error });
       } finally {
         this.#writers.delete(id);
-        writer.release();
+        writer.markEnded();
       }
     });
   }
 
   /** Ends an upload, or removes what became of it. Throws `file_not_found`, also where a message has the file. */
   async remove(id: string, accountId: AccountId): Promise<void> {
-    await this.#row(id, accountId);
+    await this.#requireOwnFile(id, accountId);
     const holder = this.#writers.get(id);
     if (holder !== undefined) await this.#endWriter(holder, new KlatchError('upload_expired'));
-    if (await this.#uploads.removeOwn(id, accountId)) return;
+    if (await this.#uploads.discardOwnIfUnattached(id, accountId)) return;
     const sentence = 'There is no such file of yours, or a message has it: it goes with the message';
     throw new KlatchError('file_not_found', { sentence });
   }
 
   /** Ends the requests in hand: their clients go on with what is safe, later. */
-  stop(): void {
+  abortWriters(): void {
     for (const { abortController } of this.#writers.values()) abortController.abort(new KlatchError('stopping'));
   }
 
   async #appendChunk(
-    file: StoredFile,
+    file: FileRow,
     chunk: UploadChunk,
     by: { writer: UploadWriter; control: UploadControl },
   ): Promise<UploadStatus> {
@@ -147,16 +147,16 @@ export class ResumableUploads {
     const isComplete = file.state === 'stored' || (remaining === 0 && size > 0);
     // Without a length only its body tells whether a part brings more than the upload has room for.
     if (isComplete && chunk.announcedBytes === null) {
-      await rejectBytes(deps, { bytes: chunk.bytes(), size, signal, onStream });
+      await rejectSurplusBytes(deps, { bytes: chunk.bytes(), size, signal, onStream });
     }
-    if (file.state === 'stored') return this.#status(file);
-    const from: Progress =
+    if (file.state === 'stored') return this.#toStatus(file);
+    const from: UploadProgress =
       file.upload === null ? await beginInStore(deps, id) : { received: file.received, state: file.upload };
     if (isComplete) {
       await completeUpload(deps, { id, progress: from }, null);
-      return this.#status({ ...file, state: 'stored' });
+      return this.#toStatus({ ...file, state: 'stored' });
     }
-    const { progress, head } = await receive(
+    const { progress, head } = await receiveBytes(
       deps,
       { id, size, progress: from },
       {
@@ -167,14 +167,15 @@ export class ResumableUploads {
         onStream,
       },
     );
-    if (progress.received < size) return this.#status({ ...file, received: progress.received, updatedAt: new Date() });
+    if (progress.received < size)
+      return this.#toStatus({ ...file, received: progress.received, updatedAt: new Date() });
     await completeUpload(deps, { id, progress }, from.received === 0 ? head : null);
-    return this.#status({ ...file, received: size, state: 'stored' });
+    return this.#toStatus({ ...file, received: size, state: 'stored' });
   }
 
   /** The same of one that comes in parts: another one is written by the request that began it, whatever node has that. */
-  async #upload(id: string, accountId: AccountId): Promise<StoredFile> {
-    const file = await this.#row(id, accountId);
+  async #requireResumable(id: string, accountId: AccountId): Promise<FileRow> {
+    const file = await this.#requireOwnFile(id, accountId);
     if (!file.isResumable) throw new KlatchError('file_not_found');
     // It was complete once, and nothing of it is left: who asks begins anew, and does not take it for stored.
     if (file.state === 'lost') throw new KlatchError('upload_expired');
@@ -182,30 +183,30 @@ export class ResumableUploads {
   }
 
   /** The row of a file or an upload of this account that is not over. */
-  async #row(id: string, accountId: AccountId): Promise<StoredFile> {
+  async #requireOwnFile(id: string, accountId: AccountId): Promise<FileRow> {
     const file = await this.#uploads.deps.pool.run((sql) => findFile(sql, id));
     if (file === null || file.ownerId !== accountId) throw new KlatchError('file_not_found');
-    const isExpired = file.state === 'uploading' && this.#expiry(file).getTime() <= Date.now();
+    const isExpired = file.state === 'uploading' && this.#expiryOf(file).getTime() <= Date.now();
     if (file.state === 'removed' || isExpired) throw new KlatchError('upload_expired');
     return file;
   }
 
-  #status(file: StoredFile): UploadStatus {
+  #toStatus(file: FileRow): UploadStatus {
     const { id, name, size, received } = file;
-    return { id, name, size, offset: received, expiresAt: file.state === 'stored' ? null : this.#expiry(file) };
+    return { id, name, size, offset: received, expiresAt: file.state === 'stored' ? null : this.#expiryOf(file) };
   }
 
-  #expiry({ updatedAt }: StoredFile): Date {
+  #expiryOf({ updatedAt }: FileRow): Date {
     return new Date(updatedAt.getTime() + this.#expireAfterMs);
   }
 
   /** One request at a time goes on with an upload. */
-  async #lock(id: string): Promise<UploadWriter> {
+  async #acquireWriter(id: string): Promise<UploadWriter> {
     const holder = this.#writers.get(id);
     if (holder !== undefined && isIdle(holder)) await this.#endWriter(holder, new KlatchError('upload_locked'));
     if (this.#writers.has(id)) throw new KlatchError('upload_locked');
-    const { promise: ended, resolve: release } = Promise.withResolvers<void>();
-    const writer: UploadWriter = { abortController: new AbortController(), ended, release, stream: null };
+    const { promise: ended, resolve: markEnded } = Promise.withResolvers<void>();
+    const writer: UploadWriter = { abortController: new AbortController(), ended, markEnded, stream: null };
     this.#writers.set(id, writer);
     return writer;
   }
@@ -213,11 +214,11 @@ export class ResumableUploads {
   async #endWriter({ abortController, ended }: UploadWriter, reason: Error): Promise<void> {
     abortController.abort(reason);
     const timeout = new AbortController();
-    await Promise.race([ended, wait(TAKE_OVER_MS, undefined, { signal: timeout.signal })]);
+    await Promise.race([ended, wait(TAKEOVER_TIMEOUT_MS, undefined, { signal: timeout.signal })]);
     timeout.abort();
   }
 }
 
 function isIdle({ stream }: UploadWriter): boolean {
-  return stream !== null && stream.idleMs > IDLE_MS;
+  return stream !== null && stream.idleMs > IDLE_WRITER_MS;
 }

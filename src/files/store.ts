@@ -3,11 +3,11 @@ import type { Readable } from 'node:stream';
 /** The name of a file in a store: random, 22 characters of base64url, given by the server and by nobody else. */
 export type FileKey = string;
 
-const KEY = /^[A-Za-z0-9_-]{22}$/;
+const FILE_KEY_PATTERN = /^[A-Za-z0-9_-]{22}$/;
 
 /** Whether a text could be the name of a file: what is not never gets into a path or an address. */
 export function isFileKey(text: string): text is FileKey {
-  return KEY.test(text);
+  return FILE_KEY_PATTERN.test(text);
 }
 
 /** Throws TypeError, since whoever asks with another name has not looked whether there is such a file. */
@@ -34,7 +34,7 @@ export class NotInStoreError extends Error {
 export type UploadState = Readonly<Record<string, unknown>>;
 
 /** What is stored safely of an upload: after a crash it goes on from here. */
-export interface Progress {
+export interface UploadProgress {
   /** Bytes that survive whatever happens now. */
   readonly received: number;
   readonly state: UploadState;
@@ -57,11 +57,11 @@ export interface StoredObject {
 export interface AppendSource {
   readonly bytes: Readable;
   /** Told, at most every second or every part, how far it is safe; not waited for. */
-  readonly onProgress: (progress: Progress) => void;
+  readonly onProgress: (progress: UploadProgress) => void;
   /** True: the file ends with these bytes, which spares some stores a request or two. */
   readonly isLast?: boolean;
   /** True: the chunks of `bytes` are nobody else's, so that their memory is given back as soon as they are stored. */
-  readonly isOwned?: boolean;
+  readonly mayFreeChunks?: boolean;
 }
 
 /** A page of what a store has, by key in the order of bytes; `next` null: that was all. */
@@ -72,7 +72,7 @@ export interface StoredPage {
 }
 
 /** At most so many in a page. */
-export const STORE_PAGE = 1_000;
+export const STORE_PAGE_SIZE = 1_000;
 
 /**
  * Where the bytes of files are. All methods reject with StoreUnavailableError, StoreFullError or NotInStoreError for what the
@@ -83,26 +83,29 @@ export interface FileStore {
   /** For people: "the folder /var/lib/klatch/files", "the bucket klatch". */
   readonly description: string;
   /** Throws StoreUnavailableError, with a reason for people, when it cannot be worked with. */
-  check(): Promise<void>;
+  checkUsable(): Promise<void>;
   /** Begins an upload. */
-  begin(key: FileKey): Promise<UploadState>;
+  beginUpload(key: FileKey): Promise<UploadState>;
   /**
    * Appends what `bytes` gives, from `progress.received` on (what is beyond it in the store is overwritten), and resolves
    * to how far it is safe then: all of it when the source ended well. When the source fails, what arrived is kept as far
    * as the store can and `onProgress` is told, and the returned promise rejects with the source's error. When the store
    * fails, the source is left where it is, neither read on nor destroyed.
    */
-  append(key: FileKey, progress: Progress, source: AppendSource): Promise<Progress>;
+  append(key: FileKey, progress: UploadProgress, source: AppendSource): Promise<UploadProgress>;
   /** Ends an upload: from here on the file is there, whole, whatever happens. Repeating it is safe. */
-  finish(key: FileKey, progress: Progress): Promise<void>;
+  finish(key: FileKey, progress: UploadProgress): Promise<void>;
   /** Gives an upload up, and removes what there is of it, a file that it became meanwhile too. Repeating it is safe. */
-  abort(key: FileKey, state: UploadState | null): Promise<void>;
+  abortAndRemove(key: FileKey, state: UploadState | null): Promise<void>;
   /** Removes what there is of uploads of a file, and leaves the file. Repeating it is safe. */
   dropUpload(key: FileKey): Promise<void>;
   /** The file's bytes. Rejects before the first one, or the stream fails. Whoever asks ends or destroys the stream. */
   read(key: FileKey, range: ByteRange | null): Promise<Readable>;
   /** An address that gives the file, with these headers, to whoever has it within `forMs`; null: only `read` does. */
-  link(key: FileKey, options: { forMs: number; headers: Readonly<Record<string, string>> }): Promise<string | null>;
+  downloadUrl(
+    key: FileKey,
+    options: { forMs: number; headers: Readonly<Record<string, string>> },
+  ): Promise<string | null>;
   /** Removes the file. One that is not there is removed. */
   remove(key: FileKey): Promise<void>;
   /** Its size; null: there is none. */

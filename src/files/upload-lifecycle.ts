@@ -9,20 +9,20 @@ import type { Attachment } from '../model/attachment.ts';
 import { DatabaseUnavailableError, CommitUnknownError } from '../storage/db/database-error.ts';
 import type { UsageLimits } from '../storage/files/file-usage.ts';
 import {
-  deleteRow,
+  deleteFileRow,
   findFile,
   finishUpload,
-  growUpload,
+  grantUploadBytes,
   insertUpload,
-  markRemoved,
-  noteProgress,
+  markUnattachedRemoved,
+  recordUploadProgress,
   type NewUpload,
 } from '../storage/files/files.ts';
 import type { Pool } from '../storage/db/pool.ts';
-import type { FileCounts } from './file-counts.ts';
+import type { FileTransferCounts } from './file-transfer-counts.ts';
 import { UploadStream, type MinThroughput } from './upload-stream.ts';
 import { ProgressWriter } from './progress-writer.ts';
-import type { FileKey, FileStore, Progress } from './store.ts';
+import type { FileKey, FileStore, UploadProgress } from './store.ts';
 import { SNIFFED_BYTES, sniffType } from './media-type.ts';
 
 /** What uploads work with. */
@@ -30,26 +30,26 @@ export interface UploadDeps {
   readonly pool: Pool;
   readonly store: FileStore;
   readonly limits: LimitsConfig;
-  readonly counts: FileCounts;
+  readonly counts: FileTransferCounts;
   readonly bounds: MinThroughput;
   readonly log: Log;
 }
 
 /** Uploads of one account that are not complete, those at rest too: each is a row and something in the store. */
-const MAX_UNFINISHED = 100;
+const MAX_UNFINISHED_PER_ACCOUNT = 100;
 /** What comes without being announced is granted in steps: the same again as came, within these. */
-const MIN_STEP = 256 * 1024;
-const MAX_STEP = 16 * 1024 * 1024;
+const MIN_QUOTA_STEP_BYTES = 256 * 1024;
+const MAX_QUOTA_STEP_BYTES = 16 * 1024 * 1024;
 /** A file that is stored whole is not given up for a moment's loss of the database. */
-const FINISH_ATTEMPTS = 3;
-const FINISH_RETRY_MS = 500;
+const FINISH_ROW_ATTEMPTS = 3;
+const FINISH_RETRY_DELAY_MS = 500;
 
 /** Where an upload goes on. */
 interface Upload {
   readonly id: FileKey;
   /** Bytes in all; null: nobody knows. */
   readonly size: number | null;
-  readonly progress: Progress;
+  readonly progress: UploadProgress;
 }
 
 /** Where its bytes come from. */
@@ -66,7 +66,7 @@ interface UploadSource {
 
 /** What came, and how far the upload is safe. */
 interface ReceiveResult {
-  readonly progress: Progress;
+  readonly progress: UploadProgress;
   readonly head: Buffer;
 }
 
@@ -77,9 +77,9 @@ interface ReceiveResult {
 export async function openUpload(deps: UploadDeps, upload: NewUpload): Promise<Upload> {
   const { pool, limits } = deps;
   const { id, announcedBytes: size } = upload;
-  if (size !== null && size > limits.fileBytes) throw tooLarge(limits);
-  const unfinished = Math.max(MAX_UNFINISHED, 2 * limits.concurrentUploadsPerUser);
-  const refusal = await pool.transaction((tx) => insertUpload(tx, upload, { ...usageLimits(limits), unfinished }));
+  if (size !== null && size > limits.fileBytes) throw tooLargeError(limits);
+  const maxUnfinished = Math.max(MAX_UNFINISHED_PER_ACCOUNT, 2 * limits.concurrentUploadsPerUser);
+  const refusal = await pool.transaction((tx) => insertUpload(tx, upload, { ...toUsageLimits(limits), maxUnfinished }));
   if (refusal !== null) throw toQuotaError(refusal);
   try {
     return { id, size, progress: await beginInStore(deps, id) };
@@ -90,9 +90,11 @@ export async function openUpload(deps: UploadDeps, upload: NewUpload): Promise<U
 }
 
 /** Begins an upload in the store and notes how it goes on there. */
-export async function beginInStore({ pool, store }: UploadDeps, id: FileKey): Promise<Progress> {
-  const state = await store.begin(id);
-  const isNoted = await pool.run((sql) => noteProgress(sql, id, { from: 0, to: 0, received: 0, upload: state }));
+export async function beginInStore({ pool, store }: UploadDeps, id: FileKey): Promise<UploadProgress> {
+  const state = await store.beginUpload(id);
+  const isNoted = await pool.run((sql) =>
+    recordUploadProgress(sql, id, { from: 0, to: 0, received: 0, upload: state }),
+  );
   if (!isNoted) throw new KlatchError('upload_conflict');
   return { received: 0, state };
 }
@@ -101,14 +103,14 @@ export async function beginInStore({ pool, store }: UploadDeps, id: FileKey): Pr
  * Brings what a source gives into the store, noting how far it is.
  * Rejects with what the store or the source failed with, and with `too_large`, `storage_quota_exceeded` and `request_timeout`.
  */
-export async function receive(deps: UploadDeps, upload: Upload, source: UploadSource): Promise<ReceiveResult> {
+export async function receiveBytes(deps: UploadDeps, upload: Upload, source: UploadSource): Promise<ReceiveResult> {
   const { store, counts, limits, bounds } = deps;
   const { id, size, progress } = upload;
   const { bytes, signal, isLast } = source;
   const maxBytes = (size ?? limits.fileBytes) - progress.received;
-  const reserve = size === null ? quotaReserver(deps, upload) : null;
-  const onExcess = (): Error => (size === null ? tooLarge(limits) : beyondAnnounced(size));
-  const stream = new UploadStream(bytes, { maxBytes, onExcess, reserve, bounds });
+  const reserveQuota = size === null ? quotaReserver(deps, upload) : null;
+  const createExcessError = (): Error => (size === null ? tooLargeError(limits) : beyondAnnouncedError(size));
+  const stream = new UploadStream(bytes, { maxBytes, createExcessError, reserveQuota, bounds });
   const progressWriter = new ProgressWriter(deps, { id, received: progress.received }, (error) =>
     stream.destroy(error),
   );
@@ -117,33 +119,38 @@ export async function receive(deps: UploadDeps, upload: Upload, source: UploadSo
   if (signal.aborted) abort();
   source.onStream?.(stream);
   try {
-    const onProgress = (durable: Progress): void => progressWriter.record(durable);
+    const onProgress = (durable: UploadProgress): void => progressWriter.record(durable);
     // Node copies each chunk of a request's body for its one reader.
-    const isOwned = bytes instanceof IncomingMessage;
-    const reached = await store.append(id, progress, { bytes: stream, onProgress, isLast, isOwned });
+    const mayFreeChunks = bytes instanceof IncomingMessage;
+    const reached = await store.append(id, progress, { bytes: stream, onProgress, isLast, mayFreeChunks });
     if (source.isResumable) await progressWriter.flush(reached);
     return { progress: reached, head: stream.head };
   } catch (error) {
-    if (source.isResumable && progressWriter.latest !== null) await flushProgress(deps, progressWriter);
+    if (source.isResumable && progressWriter.latestProgress !== null) await tryFlushProgress(deps, progressWriter);
     throw error;
   } finally {
     signal.removeEventListener('abort', abort);
     stream.destroy();
-    counts.bytesReceived += stream.total;
-    await progressWriter.idle();
+    counts.bytesReceived += stream.receivedBytes;
+    await progressWriter.waitUntilIdle();
   }
 }
 
 /**
  * Reads a source that has nothing to bring, since the upload of `size` bytes is whole. Rejects with `too_large` at its
- * first byte, and with what `receive` does for one that is cut or says nothing.
+ * first byte, and with what `receiveBytes` does for one that is cut or says nothing.
  */
-export async function rejectBytes(
+export async function rejectSurplusBytes(
   { bounds }: UploadDeps,
   source: Pick<UploadSource, 'bytes' | 'signal' | 'onStream'> & { readonly size: number },
 ): Promise<void> {
   const { bytes, signal, size } = source;
-  const stream = new UploadStream(bytes, { maxBytes: 0, onExcess: () => beyondAnnounced(size), reserve: null, bounds });
+  const stream = new UploadStream(bytes, {
+    maxBytes: 0,
+    createExcessError: () => beyondAnnouncedError(size),
+    reserveQuota: null,
+    bounds,
+  });
   const abort = (): void => void stream.destroy(signal.reason as Error);
   signal.addEventListener('abort', abort, { once: true });
   if (signal.aborted) abort();
@@ -166,7 +173,7 @@ export async function completeUpload(
   await deps.store.finish(id, progress);
   const size = progress.received;
   const type = await sniffType(head ?? (await readHead(deps.store, id, size)));
-  if (!(await finishRow(deps, id, { size, type }))) throw new KlatchError('upload_expired');
+  if (!(await finishRowWithRetry(deps, id, { size, type }))) throw new KlatchError('upload_expired');
   return { type, size };
 }
 
@@ -174,17 +181,17 @@ export async function completeUpload(
  * Gives a file up that no message has: nobody finds it from here on. Where the store or the database is away, the sweep
  * finishes this. False: there is none, or a message has it.
  */
-export async function discard(
+export async function discardUnattachedFile(
   deps: UploadDeps,
   id: FileKey,
   owner: NewUpload['ownerId'] | null = null,
 ): Promise<boolean> {
   const { pool, store, log } = deps;
-  const file = await pool.run((sql) => markRemoved(sql, id, owner));
+  const file = await pool.run((sql) => markUnattachedRemoved(sql, id, owner));
   if (file === null) return false;
   try {
-    await store.abort(id, file.upload);
-    await pool.transaction((tx) => deleteRow(tx, id));
+    await store.abortAndRemove(id, file.upload);
+    await pool.transaction((tx) => deleteFileRow(tx, id));
   } catch (error) {
     log.warn('a file that was given up is left to the next sweep', { error });
   }
@@ -195,10 +202,10 @@ export async function discard(
  * Behind a writer that failed: where the upload was removed while it wrote, what it has put into the store since is
  * nobody else's to remove. Never rejects.
  */
-export async function cleanUpAfterWriter({ pool, store, log }: UploadDeps, id: FileKey): Promise<void> {
+export async function abortIfRemoved({ pool, store, log }: UploadDeps, id: FileKey): Promise<void> {
   try {
     const file = await pool.run((sql) => findFile(sql, id));
-    if (file === null || file.state === 'removed') await store.abort(id, file?.upload ?? null);
+    if (file === null || file.state === 'removed') await store.abortAndRemove(id, file?.upload ?? null);
   } catch (error) {
     log.warn('what came of an upload after it was removed may stay in the store until it is checked', { error });
   }
@@ -207,13 +214,13 @@ export async function cleanUpAfterWriter({ pool, store, log }: UploadDeps, id: F
 /** A writer's upload failed, and is given up: nothing of it stays. Never rejects. */
 export async function discardSafely(deps: UploadDeps, id: FileKey): Promise<void> {
   try {
-    if (!(await discard(deps, id))) await cleanUpAfterWriter(deps, id);
+    if (!(await discardUnattachedFile(deps, id))) await abortIfRemoved(deps, id);
   } catch (error) {
     deps.log.warn('an upload that failed is left to the next sweep', { error });
   }
 }
 
-function usageLimits({ storagePerUserBytes, storageTotalBytes }: LimitsConfig): UsageLimits {
+function toUsageLimits({ storagePerUserBytes, storageTotalBytes }: LimitsConfig): UsageLimits {
   return { accountBytes: storagePerUserBytes, allBytes: storageTotalBytes };
 }
 
@@ -222,26 +229,28 @@ function quotaReserver(deps: UploadDeps, { id, progress }: Upload): (total: numb
   const { pool, limits } = deps;
   let granted = 0;
   return async (total) => {
-    const least = progress.received + total;
-    if (least <= granted) return;
-    const step = Math.min(Math.max(least, MIN_STEP), MAX_STEP);
-    const wished = Math.min(least + step, limits.fileBytes);
-    const grown = await pool.transaction((tx) => growUpload(tx, id, { least, wished, limits: usageLimits(limits) }));
+    const minBytes = progress.received + total;
+    if (minBytes <= granted) return;
+    const step = Math.min(Math.max(minBytes, MIN_QUOTA_STEP_BYTES), MAX_QUOTA_STEP_BYTES);
+    const wishedBytes = Math.min(minBytes + step, limits.fileBytes);
+    const grown = await pool.transaction((tx) =>
+      grantUploadBytes(tx, id, { minBytes, wishedBytes, limits: toUsageLimits(limits) }),
+    );
     if (grown === null) throw new KlatchError('upload_expired');
     if (typeof grown === 'string') throw toQuotaError(grown);
     granted = grown;
   };
 }
 
-async function flushProgress(deps: UploadDeps, progressWriter: ProgressWriter): Promise<void> {
+async function tryFlushProgress(deps: UploadDeps, progressWriter: ProgressWriter): Promise<void> {
   try {
-    await progressWriter.flush(progressWriter.latest!);
+    await progressWriter.flush(progressWriter.latestProgress!);
   } catch (error) {
     deps.log.debug('what arrived of an upload could not be noted; it goes on from what was noted before', { error });
   }
 }
 
-async function finishRow(
+async function finishRowWithRetry(
   { pool, log }: UploadDeps,
   id: FileKey,
   file: { size: number; type: string },
@@ -251,9 +260,9 @@ async function finishRow(
       return await pool.transaction((tx) => finishUpload(tx, id, file));
     } catch (error) {
       const isTransient = error instanceof DatabaseUnavailableError || error instanceof CommitUnknownError;
-      if (!isTransient || attempt === FINISH_ATTEMPTS) throw error;
+      if (!isTransient || attempt === FINISH_ROW_ATTEMPTS) throw error;
       log.debug('the end of an upload is noted once more', { error });
-      await wait(FINISH_RETRY_MS);
+      await wait(FINISH_RETRY_DELAY_MS);
     }
   }
 }
@@ -266,11 +275,11 @@ async function readHead(store: FileStore, id: FileKey, size: number): Promise<Bu
   return Buffer.concat(chunks);
 }
 
-function tooLarge({ fileBytes }: LimitsConfig): KlatchError {
+function tooLargeError({ fileBytes }: LimitsConfig): KlatchError {
   return new KlatchError('too_large', { sentence: `A file has at most ${fileBytes} bytes here (limits.file-size)` });
 }
 
-function beyondAnnounced(size: number): KlatchError {
+function beyondAnnouncedError(size: number): KlatchError {
   return new KlatchError('too_large', { sentence: `More bytes came than the ${size} that were announced` });
 }
 

@@ -17,11 +17,11 @@ export class SourceAbortedError extends Error {
 }
 
 export interface UploadStreamOptions {
-  /** One byte more is refused with what `onExcess` gives. */
+  /** One byte more is refused with what `createExcessError` gives. */
   readonly maxBytes: number;
-  readonly onExcess: () => Error;
-  /** Awaited before the byte that makes it `total` goes on; rejects where there is no room. */
-  readonly reserve: ((total: number) => Promise<void>) | null;
+  readonly createExcessError: () => Error;
+  /** Awaited before the byte that makes it `receivedBytes` goes on; rejects where there is no room. */
+  readonly reserveQuota: ((receivedBytes: number) => Promise<void>) | null;
   readonly bounds: MinThroughput;
 }
 
@@ -33,10 +33,10 @@ export interface UploadStreamOptions {
 export class UploadStream extends Transform {
   readonly #options: UploadStreamOptions;
   readonly #source: Readable;
-  readonly #timer: NodeJS.Timeout;
+  readonly #throughputTimer: NodeJS.Timeout;
   #head: Buffer = Buffer.alloc(0);
-  #total = 0;
-  #inWindow = 0;
+  #receivedBytes = 0;
+  #bytesInWindow = 0;
   #isReserving = false;
   #lastByteAt = performance.now();
 
@@ -44,7 +44,7 @@ export class UploadStream extends Transform {
     super();
     this.#options = options;
     this.#source = source;
-    this.#timer = setInterval(() => this.#checkThroughput(), options.bounds.windowMs);
+    this.#throughputTimer = setInterval(() => this.#checkThroughput(), options.bounds.windowMs);
     // Whoever reads it hears of failures by themselves; one before that must not end the process.
     this.on('error', () => {});
     finished(source, { writable: false }, (error) => {
@@ -54,8 +54,8 @@ export class UploadStream extends Transform {
   }
 
   /** Bytes that came. */
-  get total(): number {
-    return this.#total;
+  get receivedBytes(): number {
+    return this.#receivedBytes;
   }
 
   /** The first bytes, as many as tell what the file is. */
@@ -69,40 +69,40 @@ export class UploadStream extends Transform {
   }
 
   override _transform(chunk: Buffer, _encoding: BufferEncoding, done: TransformCallback): void {
-    const { maxBytes, onExcess, reserve } = this.#options;
-    this.#total += chunk.length;
-    this.#inWindow += chunk.length;
+    const { maxBytes, createExcessError, reserveQuota } = this.#options;
+    this.#receivedBytes += chunk.length;
+    this.#bytesInWindow += chunk.length;
     this.#lastByteAt = performance.now();
-    if (this.#total > maxBytes) {
-      done(onExcess());
+    if (this.#receivedBytes > maxBytes) {
+      done(createExcessError());
       return;
     }
     // A copy: a part of a chunk would keep the whole of it.
     if (this.#head.length < SNIFFED_BYTES) {
       this.#head = Buffer.concat([this.#head, chunk.subarray(0, SNIFFED_BYTES - this.#head.length)]);
     }
-    if (reserve === null) {
+    if (reserveQuota === null) {
       done(null, chunk);
       return;
     }
-    void this.#passReserved(chunk, reserve, done);
+    void this.#reserveAndPass(chunk, reserveQuota, done);
   }
 
   override _destroy(error: Error | null, done: (error: Error | null) => void): void {
-    clearInterval(this.#timer);
+    clearInterval(this.#throughputTimer);
     this.#source.unpipe(this);
     done(error);
   }
 
-  async #passReserved(
+  async #reserveAndPass(
     chunk: Buffer,
-    reserve: (total: number) => Promise<void>,
+    reserveQuota: (receivedBytes: number) => Promise<void>,
     done: TransformCallback,
   ): Promise<void> {
     this.#isReserving = true;
     let refusal: Error | null = null;
     try {
-      await reserve(this.#total);
+      await reserveQuota(this.#receivedBytes);
     } catch (error) {
       refusal = error as Error;
     }
@@ -113,10 +113,10 @@ export class UploadStream extends Transform {
 
   #checkThroughput(): void {
     const isBlocked = this.#isReserving || this.readableLength > 0 || this.writableLength > 0 || this.writableEnded;
-    if (!isBlocked && this.#inWindow < this.#options.bounds.windowBytes) {
+    if (!isBlocked && this.#bytesInWindow < this.#options.bounds.windowBytes) {
       const sentence = 'The file came too slowly, or stopped coming; what is not complete can be sent again';
       this.destroy(new KlatchError('request_timeout', { sentence }));
     }
-    this.#inWindow = 0;
+    this.#bytesInWindow = 0;
   }
 }

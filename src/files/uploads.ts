@@ -4,10 +4,17 @@ import { KlatchError } from '../errors.ts';
 import type { Attachment } from '../model/attachment.ts';
 import type { AccountId } from '../model/ids.ts';
 import { findUploadOwner, type Uploader } from '../storage/files/upload-owner.ts';
-import { outcomeOf, type FileCounts, type UploadOutcome } from './file-counts.ts';
+import { failedUploadOutcome, type FileTransferCounts, type UploadOutcome } from './file-transfer-counts.ts';
 import { MIN_THROUGHPUT, type UploadStream } from './upload-stream.ts';
-import { sanitizeName } from './sanitize-name.ts';
-import { completeUpload, discard, discardSafely, openUpload, receive, type UploadDeps } from './upload-lifecycle.ts';
+import { sanitizeFileName } from './sanitize-name.ts';
+import {
+  completeUpload,
+  discardUnattachedFile,
+  discardSafely,
+  openUpload,
+  receiveBytes,
+  type UploadDeps,
+} from './upload-lifecycle.ts';
 import { UploadLimiter, type UploadPermit } from './upload-limiter.ts';
 
 /** A file that comes in one piece. */
@@ -45,7 +52,7 @@ export function newFileId(): string {
  */
 export class Uploads {
   readonly deps: UploadDeps;
-  readonly #permits: UploadLimiter;
+  readonly #limiter: UploadLimiter;
   readonly #stopping = new AbortController();
   readonly #running = new Set<Promise<unknown>>();
   #isStopping = false;
@@ -53,23 +60,23 @@ export class Uploads {
   constructor(deps: Omit<UploadDeps, 'bounds'> & Partial<Pick<UploadDeps, 'bounds'>>) {
     this.deps = { bounds: MIN_THROUGHPUT, ...deps };
     const { concurrentUploads: total, concurrentUploadsPerUser: perOwner } = deps.limits;
-    this.#permits = new UploadLimiter({ total, perOwner });
+    this.#limiter = new UploadLimiter({ total, perOwner });
   }
 
   /** What was counted, for metrics. */
-  get counts(): FileCounts {
+  get counts(): FileTransferCounts {
     return this.deps.counts;
   }
 
   /** Uploads that bytes come of right now. */
   get running(): number {
-    return this.#permits.running;
+    return this.#limiter.running;
   }
 
   /** Says at once, to who looks after the server, when the store cannot be worked with: messages flow without it. */
-  start(): void {
+  logUnusableStore(): void {
     const { store, log } = this.deps;
-    store.check().catch((error: unknown) => log.error('the store of files cannot be used', { error }));
+    store.checkUsable().catch((error: unknown) => log.error('the store of files cannot be used', { error }));
   }
 
   /**
@@ -78,15 +85,15 @@ export class Uploads {
    * what store and database failed with.
    */
   async storeFile(file: NewFile): Promise<Attachment> {
-    return this.runCounted(file, async ({ signal: stop, onStream }) => {
+    return this.runLimitedAndCounted(file, async ({ signal: stop, onStream }) => {
       const { accountId, announcedBytes } = file;
-      const name = sanitizeName(file.name);
+      const name = sanitizeFileName(file.name);
       const upload = await openUpload(this.deps, { id: newFileId(), ownerId: accountId, name, announcedBytes });
       const { id } = upload;
       try {
         const signal = file.signal === undefined ? stop : AbortSignal.any([stop, file.signal]);
         const source = { bytes: file.bytes(), isLast: true, isResumable: false, signal, onStream };
-        const { progress, head } = await receive(this.deps, upload, source);
+        const { progress, head } = await receiveBytes(this.deps, upload, source);
         const complete = await completeUpload(this.deps, { id, progress }, head);
         return { outcome: 'stored', result: { id, name, ...complete } };
       } catch (error) {
@@ -97,17 +104,17 @@ export class Uploads {
   }
 
   /** Gives a file up that no message took. One that a message has stays. Never rejects: the sweep finishes it. */
-  async discardFile(id: string): Promise<void> {
+  async discardIfUnattached(id: string): Promise<void> {
     await discardSafely(this.deps, id);
   }
 
   /** An owner gives up what no message has; false: there is no such file of theirs. */
-  async removeOwn(id: string, accountId: AccountId): Promise<boolean> {
-    return discard(this.deps, id, accountId);
+  async discardOwnIfUnattached(id: string, accountId: AccountId): Promise<boolean> {
+    return discardUnattachedFile(this.deps, id, accountId);
   }
 
   /** Runs an upload in a place of its owner's and counts how it ends. Throws `too_many_uploads` and `stopping`. */
-  async runCounted<Result>(
+  async runLimitedAndCounted<Result>(
     uploader: Uploader,
     work: (control: UploadControl) => Promise<{ outcome: UploadOutcome; result: Result }>,
   ): Promise<Result> {
@@ -115,17 +122,17 @@ export class Uploads {
     let permit: UploadPermit | null = null;
     try {
       if (this.#isStopping) throw new KlatchError('stopping');
-      permit = await this.#permits.take(await this.deps.pool.run((sql) => findUploadOwner(sql, uploader)));
+      permit = await this.#limiter.take(await this.deps.pool.run((sql) => findUploadOwner(sql, uploader)));
       if (this.#isStopping) throw new KlatchError('stopping');
       const signal = AbortSignal.any([this.#stopping.signal, permit.signal]);
-      const { outcome, result } = await this.#track(work({ signal, onStream: permit.measure }));
+      const { outcome, result } = await this.#trackRunning(work({ signal, onStream: permit.measureSpeedOf }));
       uploads[outcome] += 1;
       return result;
     } catch (error) {
-      uploads[outcomeOf(error)] += 1;
+      uploads[failedUploadOutcome(error)] += 1;
       throw error;
     } finally {
-      if (permit !== null) this.#permits.release(permit);
+      if (permit !== null) this.#limiter.release(permit);
     }
   }
 
@@ -137,7 +144,7 @@ export class Uploads {
     clearTimeout(abortTimer);
   }
 
-  async #track<Result>(work: Promise<Result>): Promise<Result> {
+  async #trackRunning<Result>(work: Promise<Result>): Promise<Result> {
     this.#running.add(work);
     try {
       return await work;

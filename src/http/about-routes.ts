@@ -1,5 +1,5 @@
 import { Router, type RequestHandler } from 'express';
-import { configuredApps } from '../config/push-apps.ts';
+import { configuredAppIds } from '../config/push-apps.ts';
 import { announcedEndpoints } from '../operations/server/endpoints.ts';
 import { openApiDocument } from '../operations/describe/openapi.ts';
 import type { Services } from '../operations/core/services.ts';
@@ -22,8 +22,8 @@ export function aboutRoutes(services: Services): Router {
     version,
     // What devices can be registered for; null: no browsers.
     push: {
-      google: configuredApps(config, 'google'),
-      apple: configuredApps(config, 'apple'),
+      google: configuredAppIds(config, 'google'),
+      apple: configuredAppIds(config, 'apple'),
       webPush: config.webPush?.public ?? null,
     },
     files: { maxBytes: config.limits.fileBytes },
@@ -37,13 +37,13 @@ export function aboutRoutes(services: Services): Router {
       .all((req, res) => sendMethodNotAllowed(req, res, ['GET', 'HEAD']));
   };
   get('/about', (_req, res) => sendJson(res, 200, { ...about, ...statement.current() }));
-  get('/openapi.json', openApi(services));
+  get('/openapi.json', openApiHandler(services));
   get('/keys', (_req, res) => sendJson(res, 200, keys));
   return router;
 }
 
 /** Made when it is asked for first: it takes some 20 ms, and most servers are never asked. */
-function openApi({ config, version }: Services): RequestHandler {
+function openApiHandler({ config, version }: Services): RequestHandler {
   let document: object | null = null;
   return (_req, res) => {
     document ??= openApiDocument(operationTable().values(), { version, url: config.http.baseUri });

@@ -4,10 +4,10 @@ import { callerSource } from '../operations/core/caller.ts';
 import { limitsOf, type BodyLimits } from '../operations/core/input-limits.ts';
 import { authorizeCaller, callOperation } from '../operations/core/call-operation.ts';
 import type { Operation } from '../operations/core/operation.ts';
-import { parseLenientJson } from '../operations/core/parse-json.ts';
+import { parseJsonRepairingControls } from '../operations/core/parse-json.ts';
 import type { Services } from '../operations/core/services.ts';
-import { bodySize, readBody } from './body.ts';
-import { challenge, type Authenticator } from './authenticator.ts';
+import { bodySizeLimit, readBody } from './body.ts';
+import { setAuthChallenge, type Authenticator } from './authenticator.ts';
 import { decodeUtf8, mediaType } from './json-body.ts';
 import { sendJson, responseHeaders, sendMethodNotAllowed, renderError } from './responses.ts';
 
@@ -25,7 +25,7 @@ export function apiRoutes(
     // Before the body is read: who may not is not worth it.
     authorizeCaller(operation, caller);
     const limits = limitsOf(operation);
-    const body = await readBody(req, res, bodySize(services.config.http, limits));
+    const body = await readBody(req, res, bodySizeLimit(services.config.http, limits));
     const refusal = (): KlatchError => new KlatchError('rate_limited');
     const input = await services.parseBudget.run(callerSource(caller), refusal, () => parseInput(req, body, limits));
     const output = await authenticator.throttleFailures(req, callOperation(operation, { services, caller, input }));
@@ -41,7 +41,7 @@ export function apiRoutes(
       if (req.method === 'POST') await serve(req, res, operation);
       else sendMethodNotAllowed(req, res, ['POST']);
     } catch (error) {
-      challenge(req, res, error);
+      setAuthChallenge(req, res, error);
       renderError(res, error, { log: services.log, operation: operation?.name });
     }
   };
@@ -58,7 +58,7 @@ function parseInput(req: Request, body: Buffer, limits: BodyLimits): object {
     const sentence = `The body is the input as JSON: send it with Content-Type: ${responseHeaders['content-type']}`;
     throw new KlatchError('unsupported_media', { sentence });
   }
-  const { value, problem } = parseLenientJson(decodeUtf8(body), limits);
+  const { value, problem } = parseJsonRepairingControls(decodeUtf8(body), limits);
   if (problem !== undefined) throw new KlatchError('invalid_input', { sentence: problem });
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     throw new KlatchError('invalid_input', { sentence: 'The body must be a JSON object: the input of the operation' });

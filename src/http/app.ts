@@ -63,7 +63,7 @@ function createExpress(services: Services, options: AppDeps): Express {
     startDeadline(req, res, config.http.requestTimeoutMs);
     next();
   });
-  if (config.http.cors.length > 0) app.use(corsFor(config.http.cors));
+  if (config.http.cors.length > 0) app.use(corsHandler(config.http.cors));
   app.use(requireHost);
   app.use(neutralizeBrokenPath);
   app.use('/v1/webhooks', webhookRoutes({ tokenAuth, handlePost: options.handlePost, log }));
@@ -81,7 +81,7 @@ function createExpress(services: Services, options: AppDeps): Express {
   return app;
 }
 
-function corsFor(origins: readonly string[]): RequestHandler {
+function corsHandler(origins: readonly string[]): RequestHandler {
   return cors({
     origin: origins.includes('*') ? '*' : [...origins],
     methods: ['GET', 'HEAD', 'POST', 'PATCH', 'DELETE'],

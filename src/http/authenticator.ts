@@ -9,7 +9,7 @@ import { AuthThrottle } from './auth-throttle.ts';
 
 /** Sources whose callers without a session are counted. */
 const MAX_SOURCES = 10_000;
-const BEARER = /^bearer +([^\s,]{1,200}) *$/i;
+const BEARER_PATTERN = /^bearer +([^\s,]{1,200}) *$/i;
 const TOKEN_ERRORS: ReadonlySet<ErrorCode> = new Set(['unauthenticated']);
 /** What those are told who guess at tokens, codes and links; each such answer is slowed down. */
 const GUESS_ERRORS: ReadonlySet<ErrorCode> = new Set(['invalid_code', 'activation_expired', 'invalid_invite']);
@@ -22,50 +22,51 @@ export class Authenticator {
   readonly #anonymousRate: RateLimiter<SourceKey>;
 
   constructor(services: Services, proxies: TrustedProxies) {
-    const { unknownTokenRate, sessionRate, sessionBurst } = services.config.limits;
+    const { unknownTokenRatePerSource, sessionRate, sessionBurst } = services.config.limits;
     this.#services = services;
     this.#proxies = proxies;
-    this.#authThrottle = new AuthThrottle(unknownTokenRate);
+    this.#authThrottle = new AuthThrottle(unknownTokenRatePerSource);
     this.#anonymousRate = new RateLimiter({ perSecond: sessionRate, burst: sessionBurst, keys: MAX_SOURCES });
   }
 
   /** Who calls. Throws `unauthenticated`, after holding back who tries many tokens, and `rate_limited`. */
   async authenticate(req: Request): Promise<Caller> {
-    const anonymous = this.#anonymousOf(req);
+    const anonymous = this.#anonymousCallerOf(req);
     const { authorization } = req.headers;
     const { sessions, sessionLimiter: sessionRate } = this.#services;
     if (authorization === undefined) {
       if (this.#anonymousRate.reserve(anonymous.source, 0) === null) throw new KlatchError('rate_limited');
       return anonymous;
     }
-    const token = BEARER.exec(authorization)?.[1] ?? '';
+    const token = BEARER_PATTERN.exec(authorization)?.[1] ?? '';
     const { source, live } = anonymous;
-    const caller = await this.#throttle(anonymous, sessions.authenticate(token, { source, live }), TOKEN_ERRORS);
+    const caller = await this.#delayRejections(anonymous, sessions.authenticate(token, { source, live }), TOKEN_ERRORS);
     if (sessionRate.reserve(caller.sessionId, 0) === null) throw new KlatchError('rate_limited');
     return caller;
   }
 
   /** The same work, whose refusals come late to a source that has too many of them. */
   async throttleFailures<T>(req: Request, work: Promise<T>): Promise<T> {
-    return this.#throttle(this.#anonymousOf(req), work, GUESS_ERRORS);
+    return this.#delayRejections(this.#anonymousCallerOf(req), work, GUESS_ERRORS);
   }
 
-  async #throttle<T>(anonymous: AnonymousCaller, work: Promise<T>, codes: ReadonlySet<ErrorCode>): Promise<T> {
+  async #delayRejections<T>(anonymous: AnonymousCaller, work: Promise<T>, codes: ReadonlySet<ErrorCode>): Promise<T> {
     try {
       return await work;
     } catch (error) {
-      if (error instanceof KlatchError && codes.has(error.code)) await this.#authThrottle.delay(anonymous.source);
+      if (error instanceof KlatchError && codes.has(error.code))
+        await this.#authThrottle.delayRejection(anonymous.source);
       throw error;
     }
   }
 
-  #anonymousOf(req: Request): AnonymousCaller {
+  #anonymousCallerOf(req: Request): AnonymousCaller {
     return { kind: 'anonymous', source: this.#proxies.sourceOf(req), live: null };
   }
 }
 
 /** RFC 6750: what a 401 has to say; other errors have nothing to say here. */
-export function challenge(req: Request, res: Response, error: unknown): void {
+export function setAuthChallenge(req: Request, res: Response, error: unknown): void {
   if (res.headersSent || !(error instanceof KlatchError) || error.code !== 'unauthenticated') return;
   const detail = req.headers.authorization === undefined ? '' : ', error="invalid_token"';
   res.setHeader('www-authenticate', `Bearer realm="klatch"${detail}`);

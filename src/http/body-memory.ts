@@ -1,5 +1,5 @@
 /** Bytes of bodies that this process reads at once: 64 of the largest that http.max-body-size allows by default. */
-const MAX_BYTES = 64 * 1024 * 1024;
+const MAX_TOTAL_BODY_BYTES = 64 * 1024 * 1024;
 
 /** What one request has brought of its body. */
 export interface BodyUsage {
@@ -21,7 +21,7 @@ interface TrackedBody {
 export class BodyMemory {
   readonly #maxBytes: number;
   readonly #bodies = new Set<TrackedBody>();
-  #bytes = 0;
+  #usedBytes = 0;
 
   constructor(maxBytes: number) {
     this.#maxBytes = maxBytes;
@@ -29,7 +29,7 @@ export class BodyMemory {
 
   /** Bytes that are held. */
   get bytes(): number {
-    return this.#bytes;
+    return this.#usedBytes;
   }
 
   /** A body begins to be read. `abort` is called when it has to make room; it counts for nothing then. */
@@ -40,8 +40,8 @@ export class BodyMemory {
       add: (bytes) => {
         if (!this.#bodies.has(body)) return;
         body.bytes += bytes;
-        this.#bytes += bytes;
-        while (this.#bytes > this.#maxBytes) this.#abortLargest();
+        this.#usedBytes += bytes;
+        while (this.#usedBytes > this.#maxBytes) this.#abortLargest();
       },
       release: () => this.#release(body),
     };
@@ -55,9 +55,9 @@ export class BodyMemory {
   }
 
   #release(body: TrackedBody): void {
-    if (this.#bodies.delete(body)) this.#bytes -= body.bytes;
+    if (this.#bodies.delete(body)) this.#usedBytes -= body.bytes;
   }
 }
 
 /** Of the whole process, whatever reads a body. */
-export const processBodyMemory = new BodyMemory(MAX_BYTES);
+export const processBodyMemory = new BodyMemory(MAX_TOTAL_BODY_BYTES);

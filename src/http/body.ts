@@ -7,11 +7,11 @@ import { processBodyMemory, type BodyMemory } from './body-memory.ts';
 import { GrowingBuffer } from './growing-buffer.ts';
 
 /** Output comes in pieces of this size, each of which takes a turn of the event loop. */
-const CHUNK_BYTES = 128 * 1_024;
+const DECOMPRESSION_CHUNK_BYTES = 128 * 1_024;
 
 type Decompress = (body: Buffer, options: ZlibOptions) => Promise<Buffer>;
 
-const DECOMPRESS: ReadonlyMap<string, Decompress> = new Map([
+const DECOMPRESS_BY_ENCODING: ReadonlyMap<string, Decompress> = new Map([
   ['gzip', promisify<Buffer, ZlibOptions, Buffer>(gunzip)],
   ['x-gzip', promisify<Buffer, ZlibOptions, Buffer>(gunzip)],
   ['deflate', promisify<Buffer, ZlibOptions, Buffer>(inflate)],
@@ -19,13 +19,13 @@ const DECOMPRESS: ReadonlyMap<string, Decompress> = new Map([
 ]);
 
 /** The most bytes that a body may have. */
-interface BodySize {
+interface BodySizeLimit {
   /** Before decompression and after it. */
-  readonly bytes: number;
+  readonly maxBytes: number;
   /** Whether `http.max-body-size` says so, or the request takes less than that. */
   readonly isConfigured: boolean;
   /** Whether the body may come compressed. */
-  readonly compressed: boolean;
+  readonly allowsCompression: boolean;
 }
 
 /**
@@ -38,13 +38,13 @@ interface BodySize {
 export async function readBody(
   req: IncomingMessage,
   res: ServerResponse,
-  size: BodySize,
+  size: BodySizeLimit,
   memory: BodyMemory = processBodyMemory,
 ): Promise<Buffer> {
-  const { bytes: maxBytes, compressed } = size;
-  if (Number(req.headers['content-length'] ?? 0) > maxBytes) throw sizeExceeded(size);
+  const { maxBytes, allowsCompression: compressed } = size;
+  if (Number(req.headers['content-length'] ?? 0) > maxBytes) throw sizeExceededError(size);
   const encoding = (req.headers['content-encoding'] ?? 'identity').trim().toLowerCase();
-  const decompress = DECOMPRESS.get(encoding);
+  const decompress = DECOMPRESS_BY_ENCODING.get(encoding);
   if (decompress === undefined && encoding !== 'identity') {
     const sentence = 'The Content-Encoding is not supported: use gzip, deflate, br or none';
     throw new KlatchError('unsupported_media', { sentence });
@@ -53,14 +53,17 @@ export async function readBody(
     throw new KlatchError('unsupported_media', { sentence: 'Send this body without a Content-Encoding' });
   }
   sendContinue(req, res);
-  const raw = await readRaw(req, size, memory);
+  const raw = await readRawBody(req, size, memory);
   if (decompress === undefined) return raw;
   const maxExpanded = maxExpandedBytes(raw.length);
   try {
-    return await decompress(raw, { maxOutputLength: Math.min(maxBytes, maxExpanded), chunkSize: CHUNK_BYTES });
+    return await decompress(raw, {
+      maxOutputLength: Math.min(maxBytes, maxExpanded),
+      chunkSize: DECOMPRESSION_CHUNK_BYTES,
+    });
   } catch (cause) {
     if ((cause as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE') {
-      throw maxExpanded < maxBytes ? expansionExceeded(raw.length, maxExpanded) : sizeExceeded(size);
+      throw maxExpanded < maxBytes ? expansionExceededError(raw.length, maxExpanded) : sizeExceededError(size);
     }
     throw new KlatchError('invalid_input', { sentence: 'The body is not what its Content-Encoding says', cause });
   }
@@ -71,7 +74,7 @@ export function sendContinue(req: IncomingMessage, res: ServerResponse): void {
   if (req.httpVersion === '1.1' && req.headers.expect?.toLowerCase() === '100-continue') res.writeContinue();
 }
 
-function readRaw(req: IncomingMessage, size: BodySize, memory: BodyMemory): Promise<Buffer> {
+function readRawBody(req: IncomingMessage, size: BodySizeLimit, memory: BodyMemory): Promise<Buffer> {
   return new Promise<Buffer>((resolve, reject) => {
     let body: GrowingBuffer | null = new GrowingBuffer();
     let bytes = 0;
@@ -84,12 +87,12 @@ function readRaw(req: IncomingMessage, size: BodySize, memory: BodyMemory): Prom
     const usage = memory.track(() => fail(new KlatchError('too_many_large_requests')));
     req.on('data', (chunk: Buffer) => {
       bytes += chunk.length;
-      if (bytes <= size.bytes) {
+      if (bytes <= size.maxBytes) {
         body?.append(chunk);
         usage.add(chunk.length);
         return;
       }
-      fail(sizeExceeded(size));
+      fail(sizeExceededError(size));
     });
     req.once('end', () => {
       usage.release();
@@ -106,23 +109,27 @@ function readRaw(req: IncomingMessage, size: BodySize, memory: BodyMemory): Prom
 }
 
 /** How far the configuration and the limits of a request let its body go. */
-export function bodySize({ maxBodyBytes }: { maxBodyBytes: number }, limits: BodyLimits): BodySize {
+export function bodySizeLimit({ maxBodyBytes }: { maxBodyBytes: number }, limits: BodyLimits): BodySizeLimit {
   const isConfigured = maxBodyBytes <= limits.bytes;
-  return { bytes: isConfigured ? maxBodyBytes : limits.bytes, isConfigured, compressed: limits.compressed };
+  return {
+    maxBytes: isConfigured ? maxBodyBytes : limits.bytes,
+    isConfigured,
+    allowsCompression: limits.allowsCompression,
+  };
 }
 
-function sizeExceeded({ bytes, isConfigured }: BodySize): KlatchError {
-  if (isConfigured) return tooLarge(bytes);
+function sizeExceededError({ maxBytes: bytes, isConfigured }: BodySizeLimit): KlatchError {
+  if (isConfigured) return bodyTooLargeError(bytes);
   const sentence = `The body is larger than ${bytes} bytes, which is the most that this request takes`;
   return new KlatchError('too_large', { sentence });
 }
 
 /** A body past `http.max-body-size`. */
-export function tooLarge(maxBytes: number): KlatchError {
+export function bodyTooLargeError(maxBytes: number): KlatchError {
   return new KlatchError('too_large', { sentence: `The body is larger than ${maxBytes} bytes (http.max-body-size)` });
 }
 
-function expansionExceeded(sentBytes: number, maxExpanded: number): KlatchError {
+function expansionExceededError(sentBytes: number, maxExpanded: number): KlatchError {
   const sentence = `The body expands from ${sentBytes} bytes to more than ${maxExpanded}: send it uncompressed`;
   return new KlatchError('too_large', { sentence });
 }

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { KlatchError, SAFE_REPEAT } from '../errors.ts';
+import { KlatchError, SAFE_REPEAT_HINT } from '../errors.ts';
 import { pathOf, sendError } from './responses.ts';
 
 /** Requests about reverse webhooks, which post no message, and operations, which take no Idempotency-Key. */
@@ -25,7 +25,7 @@ export function startDeadline(req: TimedRequest, res: ServerResponse, timeoutMs:
  * From here on the request may take as long as it takes: files do. Whoever calls this bounds it otherwise, by how fast
  * its bytes come and go.
  */
-export function cancelDeadline(req: TimedRequest): void {
+export function exemptFromDeadline(req: TimedRequest): void {
   clearTimeout(req.deadline);
   (req.socket as ExemptSocket).exemptRequest = req;
 }
@@ -34,8 +34,8 @@ export function cancelDeadline(req: TimedRequest): void {
  * The same for an upload, whose connection stands still as well while the store is slow: how fast its bytes come where it
  * is not, and the time-outs of the store, are its bounds until it is answered.
  */
-export function cancelUploadDeadline(req: TimedRequest, res: ServerResponse): void {
-  cancelDeadline(req);
+export function cancelUploadTimeouts(req: TimedRequest, res: ServerResponse): void {
+  exemptFromDeadline(req);
   const { socket } = req;
   socket.setTimeout(0);
   // From the end of the answer on, and before Node gives the connection its time until the next request.
@@ -56,7 +56,7 @@ function timeoutError(req: IncomingMessage, res: ServerResponse): KlatchError {
   if (req.method === 'GET' || req.method === 'HEAD') return new KlatchError('database_unavailable');
   const sentence =
     req.method === 'POST' && !MANAGEMENT_PATHS.test(pathOf(req))
-      ? `This took too long: it may have been posted. ${SAFE_REPEAT}`
+      ? `This took too long: it may have been posted. ${SAFE_REPEAT_HINT}`
       : 'This took too long: it may have been done; look before you repeat it';
   return new KlatchError('outcome_unknown', { sentence });
 }

@@ -15,7 +15,7 @@ const invalid = (sentence: string): KlatchError => new KlatchError('invalid_inpu
 export const beginsLikeObject = (body: Buffer): boolean => body.toString('latin1', 0, 64).trimStart().startsWith('{');
 
 /** The sentence for a form with more parts. */
-export const tooManyParts = (): KlatchError => invalid(`The form has more than ${MAX_PARTS} parts`);
+export const tooManyPartsError = (): KlatchError => invalid(`The form has more than ${MAX_PARTS} parts`);
 
 /**
  * The parser of all multipart forms: it alone reads the boundary from the header, and bounds the parts. A part with a file
@@ -35,7 +35,7 @@ export function createFormParser(headers: BusboyHeaders, maxFieldBytes: number):
 }
 
 /** The fields of a form that was read whole; of fields of one name the first. Throws `invalid_input`, also for a file. */
-export async function readFields(body: Buffer, contentType: string): Promise<ReadonlyMap<string, string>> {
+export async function readFormFields(body: Buffer, contentType: string): Promise<ReadonlyMap<string, string>> {
   const fields = new Map<string, string>();
   const problems: KlatchError[] = [];
   const parser = openParser(body, contentType);
@@ -51,8 +51,8 @@ export async function readFields(body: Buffer, contentType: string): Promise<Rea
       stream.on('error', () => {}).resume();
       fail(invalid('A form with a file must be sent as it is, without a Content-Encoding'));
     });
-    parser.on('partsLimit', () => fail(tooManyParts()));
-    parser.on('error', (cause: unknown) => fail(notAForm(cause)));
+    parser.on('partsLimit', () => fail(tooManyPartsError()));
+    parser.on('error', (cause: unknown) => fail(invalidFormError(cause)));
     parser.on('finish', () => resolve());
   });
   for (let at = 0; at < body.length && problems.length === 0; at += CHUNK_BYTES) {
@@ -69,10 +69,10 @@ function openParser(body: Buffer, contentType: string): InstanceType<typeof Busb
   try {
     return createFormParser({ 'content-type': contentType }, body.length);
   } catch (cause) {
-    throw notAForm(cause);
+    throw invalidFormError(cause);
   }
 }
 
-function notAForm(cause: unknown): KlatchError {
+function invalidFormError(cause: unknown): KlatchError {
   return new KlatchError('invalid_input', { sentence: 'The body is not a valid multipart form', cause });
 }

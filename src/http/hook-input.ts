@@ -2,18 +2,22 @@ import type { Request } from 'express';
 import * as z from 'zod';
 import { KlatchError } from '../errors.ts';
 import type { HookUpdate } from '../operations/hooks/hook-update.ts';
-import { MAX_LOG_PAGE, type HookLogRequest } from '../operations/hooks/hook-delivery-log.ts';
-import { fromSchema, onlySchema, type RedeliveryRequest } from '../operations/hooks/hook-redeliver.ts';
+import { MAX_LOG_PAGE_SIZE, type HookLogRequest } from '../operations/hooks/hook-delivery-log.ts';
+import {
+  redeliveryStartSchema,
+  redeliveredIdsSchema,
+  type RedeliveryRequest,
+} from '../operations/hooks/hook-redeliver.ts';
 import type { HookRequest } from '../operations/hooks/hooks.ts';
-import { HOOK_LIMITS } from '../operations/core/input-limits.ts';
+import { REVERSE_HOOK_LIMITS } from '../operations/core/input-limits.ts';
 import { countCodePoints } from '../operations/core/message-text.ts';
-import { parseLenientJson } from '../operations/core/parse-json.ts';
+import { parseJsonRepairingControls } from '../operations/core/parse-json.ts';
 import { decodeUtf8 } from './json-body.ts';
 
 const MAX_BATCH = 100;
-const MAX_DESCRIPTION = 200;
+const MAX_DESCRIPTION_CODE_POINTS = 200;
 /** Mistakes of a body that its answer names. */
-const MAX_ISSUES = 5;
+const MAX_REPORTED_ISSUES = 5;
 const MAX_INT32 = 2_147_483_647;
 
 const oneOf = <const Value extends string>(values: readonly Value[]) =>
@@ -24,13 +28,16 @@ const batch = z.int().min(1).max(MAX_BATCH);
 const signature = oneOf(['v1', 'v1a', 'both']);
 const skip = z.array(oneOf(['webhook', 'bot'])).max(2);
 
-const registration = z.object({
+const registrationSchema = z.object({
   url: z.string().optional(),
   /** The name that the original system's clients use. */
   target_url: z.string().optional(),
   description: z
     .string()
-    .refine((text) => countCodePoints(text) <= MAX_DESCRIPTION, `has more than ${MAX_DESCRIPTION} characters`)
+    .refine(
+      (text) => countCodePoints(text) <= MAX_DESCRIPTION_CODE_POINTS,
+      `has more than ${MAX_DESCRIPTION_CODE_POINTS} characters`,
+    )
     .nullish(),
   order: order.default('strict'),
   batch: batch.default(1),
@@ -38,7 +45,7 @@ const registration = z.object({
   skip: skip.default([]),
 });
 
-const update = z.object({
+const updateSchema = z.object({
   paused: z.boolean().optional(),
   order: order.optional(),
   batch: batch.optional(),
@@ -47,9 +54,9 @@ const update = z.object({
   rotate_secret: z.boolean().optional(),
 });
 
-const redelivery = z.object({
-  from: fromSchema.optional(),
-  only: onlySchema.optional(),
+const redeliverySchema = z.object({
+  from: redeliveryStartSchema.optional(),
+  only: redeliveredIdsSchema.optional(),
   discard_backlog: z.literal(true, { error: 'can only be true' }).optional(),
 });
 
@@ -63,7 +70,12 @@ export function hookIdOf(req: Request): number {
 
 /** What a registration's body asks for. Throws `invalid_input`. */
 export function parseRegistration(body: Buffer): HookRequest {
-  const { url, target_url: targetUrl, description, ...rest } = parseBody(body, registration, '{"url": "https://…"}');
+  const {
+    url,
+    target_url: targetUrl,
+    description,
+    ...rest
+  } = parseBody(body, registrationSchema, '{"url": "https://…"}');
   const target = url ?? targetUrl;
   if (target === undefined) throw new KlatchError('invalid_input', { sentence: 'url: is required' });
   if (description?.includes('\u0000') === true || description?.isWellFormed() === false) {
@@ -73,11 +85,11 @@ export function parseRegistration(body: Buffer): HookRequest {
 }
 
 /** What of a hook a body wants changed. Throws `invalid_input`, also when it names nothing that can be. */
-export function parseUpdate(body: Buffer): HookUpdate {
-  const input = parseBody(body, update, '{"paused": true}');
+export function parseHookUpdate(body: Buffer): HookUpdate {
+  const input = parseBody(body, updateSchema, '{"paused": true}');
   // A misspelt key would else be answered as if it had been obeyed.
   if (Object.keys(input).length === 0) {
-    const sentence = `The body names nothing to change: give one or more of ${Object.keys(update.shape).join(', ')}`;
+    const sentence = `The body names nothing to change: give one or more of ${Object.keys(updateSchema.shape).join(', ')}`;
     throw new KlatchError('invalid_input', { sentence });
   }
   const { rotate_secret: rotateSecret = false, skip: kinds, ...rest } = input;
@@ -86,7 +98,7 @@ export function parseUpdate(body: Buffer): HookUpdate {
 
 /** The range or the messages that a body asks to redeliver, or the order to discard the backlog. Throws `invalid_input`. */
 export function parseRedelivery(body: Buffer): RedeliveryRequest | 'discard_backlog' {
-  const { from, only, discard_backlog: discard } = parseBody(body, redelivery, '{"from": "7:42"}');
+  const { from, only, discard_backlog: discard } = parseBody(body, redeliverySchema, '{"from": "7:42"}');
   const given = [from, only, discard].filter((value) => value !== undefined);
   if (given.length !== 1) {
     const sentence =
@@ -98,27 +110,27 @@ export function parseRedelivery(body: Buffer): RedeliveryRequest | 'discard_back
 }
 
 /** Which part of a delivery log a query asks for; what is empty is not asked for. Throws `invalid_input`. */
-export function parseLogRequest(req: Request): HookLogRequest {
+export function parseHookLogRequest(req: Request): HookLogRequest {
   const query = new URLSearchParams(req.url.split('?')[1]);
   const limit = query.get('limit') || null;
   const before = query.get('before') || undefined;
-  if (limit !== null && !(/^\d{1,3}$/.test(limit) && Number(limit) >= 1 && Number(limit) <= MAX_LOG_PAGE)) {
-    const sentence = `limit: must be a whole number from 1 to ${MAX_LOG_PAGE}`;
+  if (limit !== null && !(/^\d{1,3}$/.test(limit) && Number(limit) >= 1 && Number(limit) <= MAX_LOG_PAGE_SIZE)) {
+    const sentence = `limit: must be a whole number from 1 to ${MAX_LOG_PAGE_SIZE}`;
     throw new KlatchError('invalid_input', { sentence });
   }
-  return { before, limit: limit === null ? MAX_LOG_PAGE : Number(limit) };
+  return { before, limit: limit === null ? MAX_LOG_PAGE_SIZE : Number(limit) };
 }
 
 function parseBody<Schema extends z.ZodType>(body: Buffer, schema: Schema, example: string): z.infer<Schema> {
-  const json = parseLenientJson(decodeUtf8(body), HOOK_LIMITS, 'The body');
+  const json = parseJsonRepairingControls(decodeUtf8(body), REVERSE_HOOK_LIMITS, 'The body');
   if (json.problem !== undefined) {
     throw new KlatchError('invalid_input', { sentence: `${json.problem}; send such as ${example}` });
   }
   const parsed = schema.safeParse(json.value);
   if (parsed.success) return parsed.data;
   const { issues } = parsed.error;
-  const messages = issues.slice(0, MAX_ISSUES).map((i) => `${i.path.join('.') || 'body'}: ${i.message}`);
-  if (issues.length > MAX_ISSUES) messages.push(`and ${issues.length - MAX_ISSUES} more`);
+  const messages = issues.slice(0, MAX_REPORTED_ISSUES).map((i) => `${i.path.join('.') || 'body'}: ${i.message}`);
+  if (issues.length > MAX_REPORTED_ISSUES) messages.push(`and ${issues.length - MAX_REPORTED_ISSUES} more`);
   const sentence = messages.join('; ');
   throw new KlatchError('invalid_input', { sentence });
 }

@@ -32,74 +32,74 @@ type Installation = Pick<Config, 'projectName' | 'registration' | 'publicEndpoin
 export function renderInvite(installation: Installation, preview: InvitePreview, link: string): string {
   const { projectName } = installation;
   const { group, invited_by: inviter, expires_at: end } = preview;
-  const by = inviter === null ? 'You are invited' : `<bdi>${escape(inviter)}</bdi> invites you`;
-  const about = group.about === null ? '' : `<p class="about" dir="auto">${escape(group.about)}</p>`;
+  const by = inviter === null ? 'You are invited' : `<bdi>${escapeHtml(inviter)}</bdi> invites you`;
+  const about = group.about === null ? '' : `<p class="about" dir="auto">${escapeHtml(group.about)}</p>`;
   const until =
     end === null
       ? ''
-      : `<p class="quiet">The invitation is good until <time datetime="${end}">${minuteOf(end)} UTC</time>.</p>`;
-  return page(`${group.title} · ${projectName}`, [
-    `<p class="quiet">${by} to a group on <bdi>${escape(projectName)}</bdi></p>`,
-    `<h1 dir="auto">${escape(group.title)}</h1>`,
+      : `<p class="quiet">The invitation is good until <time datetime="${end}">${formatMinute(end)} UTC</time>.</p>`;
+  return renderPage(`${group.title} · ${projectName}`, [
+    `<p class="quiet">${by} to a group on <bdi>${escapeHtml(projectName)}</bdi></p>`,
+    `<h1 dir="auto">${escapeHtml(group.title)}</h1>`,
     `<p class="quiet">${group.members === 1 ? '1 member' : `${group.members} members`}</p>`,
     about,
-    `<h2>How to join</h2><ol>${stepsOf(installation)
+    `<h2>How to join</h2><ol>${joinSteps(installation)
       .map((step) => `<li>${step}</li>`)
       .join('')}</ol>`,
-    `<p><code>${escape(link)}</code></p>`,
+    `<p><code>${escapeHtml(link)}</code></p>`,
     until,
   ]);
 }
 
 /** What is shown instead of an invitation. */
-export function renderNoInvite({ projectName }: Installation, sentence: string): string {
-  return page(projectName, [
-    `<p class="quiet"><bdi>${escape(projectName)}</bdi></p>`,
+export function renderInviteError({ projectName }: Installation, sentence: string): string {
+  return renderPage(projectName, [
+    `<p class="quiet"><bdi>${escapeHtml(projectName)}</bdi></p>`,
     `<h1>No invitation</h1>`,
-    `<p>${escape(sentence)}.</p>`,
+    `<p>${escapeHtml(sentence)}.</p>`,
     '<p class="quiet">Ask whoever sent you the link for a new one.</p>',
   ]);
 }
 
 /** What a sign-in link shows in a browser, which does not send the token behind the #: looking uses nothing up. */
 export function renderSignIn({ projectName, publicEndpoints }: Installation): string {
-  const name = `<bdi>${escape(projectName)}</bdi>`;
-  return page(`Sign in · ${projectName}`, [
+  const name = `<bdi>${escapeHtml(projectName)}</bdi>`;
+  return renderPage(`Sign in · ${projectName}`, [
     `<p class="quiet">${name}</p>`,
     '<h1>Sign in</h1>',
     `<p>The address of this page is a link that signs you in on ${name}, once. Keep it to yourself.</p>`,
-    `<h2>How to use it</h2><ol><li>${openClient(publicEndpoints)}</li>`,
+    `<h2>How to use it</h2><ol><li>${openClientStep(publicEndpoints)}</li>`,
     '<li>Copy the whole address of this page, with what is behind the #, and give it to the client: in a terminal',
     '<code>klatch chat sign-in</code> asks for it.</li></ol>',
   ]);
 }
 
-const ACCOUNT: Readonly<Record<Config['registration'], (name: string) => string>> = {
+const ACCOUNT_STEP: Readonly<Record<Config['registration'], (name: string) => string>> = {
   open: (name) => `Get an account on ${name}, if you have none.`,
   invite: (name) => `Get an account on ${name}, if you have none: this link is what you sign up with.`,
   closed: (name) => `You need an account on ${name}: its administrator gives you one.`,
 };
 
-function stepsOf({ projectName, registration, publicEndpoints }: Installation): string[] {
+function joinSteps({ projectName, registration, publicEndpoints }: Installation): string[] {
   return [
-    ACCOUNT[registration](`<bdi>${escape(projectName)}</bdi>`),
-    openClient(publicEndpoints),
+    ACCOUNT_STEP[registration](`<bdi>${escapeHtml(projectName)}</bdi>`),
+    openClientStep(publicEndpoints),
     'Join with this link:',
   ];
 }
 
-function openClient(publicEndpoints: readonly string[]): string {
-  const where = publicEndpoints.map((address) => `<code>${escape(address)}</code>`).join(' or ');
+function openClientStep(publicEndpoints: readonly string[]): string {
+  const where = publicEndpoints.map((address) => `<code>${escapeHtml(address)}</code>`).join(' or ');
   return `Open your client${where === '' ? '' : `, connected to ${where}`}.`;
 }
 
-function page(title: string, parts: readonly string[]): string {
+function renderPage(title: string, parts: readonly string[]): string {
   return `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${escape(title)}</title>
+<title>${escapeHtml(title)}</title>
 <style>${STYLE}</style>
 </head>
 <body>
@@ -112,11 +112,11 @@ ${parts.filter((part) => part !== '').join('\n')}
 }
 
 /** `2026-11-20 08:00` */
-function minuteOf(moment: string): string {
+function formatMinute(moment: string): string {
   return moment.slice(0, 16).replace('T', ' ');
 }
 
-const ENTITIES: Readonly<Record<string, string>> = {
+const HTML_ENTITIES: Readonly<Record<string, string>> = {
   '&': '&amp;',
   '<': '&lt;',
   '>': '&gt;',
@@ -124,6 +124,6 @@ const ENTITIES: Readonly<Record<string, string>> = {
   "'": '&#39;',
 };
 
-function escape(text: string): string {
-  return text.replaceAll(/[&<>"']/g, (sign) => ENTITIES[sign]!);
+function escapeHtml(text: string): string {
+  return text.replaceAll(/[&<>"']/g, (sign) => HTML_ENTITIES[sign]!);
 }

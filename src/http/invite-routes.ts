@@ -1,17 +1,17 @@
 import { Router, type Request, type Response } from 'express';
 import type { TrustedProxies } from '../model/trusted-proxies.ts';
 import { publicError } from '../operations/core/database-errors.ts';
-import { showInvite } from '../operations/groups/invite-preview.ts';
+import { readInvitePreview } from '../operations/groups/invite-preview.ts';
 import { inviteTokenOf } from '../operations/groups/invites.ts';
 import type { Services } from '../operations/core/services.ts';
-import { pageHeaders, renderInvite, renderNoInvite } from './invite-page.ts';
+import { pageHeaders, renderInvite, renderInviteError } from './invite-page.ts';
 import { sendJson, responseHeaders, tagErrorCode, sendMethodNotAllowed, renderError } from './responses.ts';
 import { AuthThrottle } from './auth-throttle.ts';
 
 /** `GET /v1/groups/invites/<token>`: to which group an invitation is, as JSON for programs and as a page for people. */
 export function inviteRoutes(services: Services, proxies: TrustedProxies): Router {
   const { config, log } = services;
-  const authThrottle = new AuthThrottle(config.limits.unknownTokenRate);
+  const authThrottle = new AuthThrottle(config.limits.unknownTokenRatePerSource);
   const headers = pageHeaders();
   const router = Router({ caseSensitive: true });
 
@@ -28,19 +28,19 @@ export function inviteRoutes(services: Services, proxies: TrustedProxies): Route
     res.setHeader('vary', 'Accept');
     const wantsPage = req.accepts(['application/json', 'text/html']) === 'text/html';
     try {
-      const preview = await showInvite(services, token);
+      const preview = await readInvitePreview(services, token);
       if (wantsPage)
         sendPage(res, 200, renderInvite(config, preview, `${config.inviteBaseUri}/${inviteTokenOf(token)}`));
       else sendJson(res, 200, preview);
     } catch (error) {
       const shown = publicError(error);
-      if (shown.code === 'invalid_invite') await authThrottle.delay(proxies.sourceOf(req));
+      if (shown.code === 'invalid_invite') await authThrottle.delayRejection(proxies.sourceOf(req));
       if (!wantsPage || shown.code === 'internal') {
         renderError(res, error, { log });
         return;
       }
       tagErrorCode(res, shown.code);
-      sendPage(res, shown.status, renderNoInvite(config, shown.message), shown.retryAfterS);
+      sendPage(res, shown.status, renderInviteError(config, shown.message), shown.retryAfterS);
     }
   };
 

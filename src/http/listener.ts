@@ -8,13 +8,13 @@ import { isDeadlineExempt, STALL_TIMEOUT_MS } from './deadline.ts';
 import { responseHeaders } from './responses.ts';
 
 /** Node looks for requests that took too long this often; its default of 30 s would make 10 s into 40. */
-const TIMEOUT_CHECK_MS = 1_000;
-const KEEP_ALIVE_MS = 65_000;
+const TIMEOUT_CHECK_INTERVAL_MS = 1_000;
+const KEEP_ALIVE_TIMEOUT_MS = 65_000;
 /** How long what a refused client still sends is read past: closing at once could take the answer from it. */
 const LINGER_MS = 1_000;
 
 /** What of the configuration a listener goes by. */
-type ListenConfig = Pick<HttpConfig, 'interface' | 'port' | 'requestTimeoutMs' | 'maxHeaderBytes'>;
+type HttpListenConfig = Pick<HttpConfig, 'interface' | 'port' | 'requestTimeoutMs' | 'maxHeaderBytes'>;
 
 type HttpSocket = Socket & { _httpMessage?: ServerResponse | null };
 
@@ -26,27 +26,27 @@ const LIVE_PATH = '/v1/live';
 
 /** A TCP listener for HTTP with bounds on everything that arrives before a handler sees it. */
 export class HttpListener {
-  readonly #config: ListenConfig;
-  readonly #keys: string;
-  readonly #limit: ConnectionLimit;
+  readonly #config: HttpListenConfig;
+  readonly #configKeys: string;
+  readonly #connectionLimit: ConnectionLimit;
   readonly #server: Server;
   #stopping: Promise<void> | null = null;
-  readonly #rejected = new WeakSet<Socket>();
+  readonly #rejectedSockets = new WeakSet<Socket>();
   readonly #sockets = new Set<HttpSocket>();
   /** One function for all connections. */
   readonly #removeSocket: (this: Socket) => void;
   #handler: RequestListener;
-  #upgrade: UpgradeListener | null = null;
+  #upgradeListener: UpgradeListener | null = null;
 
   /** `keys` are those of the configuration that name the port, for an error about it. */
   constructor(
-    config: ListenConfig,
+    config: HttpListenConfig,
     startingHandler: RequestListener,
     { limit, keys = 'http.interface, http.port' }: { limit: ConnectionLimit; keys?: string },
   ) {
     this.#config = config;
-    this.#keys = keys;
-    this.#limit = limit;
+    this.#configKeys = keys;
+    this.#connectionLimit = limit;
     this.#handler = startingHandler;
     const sockets = this.#sockets;
     this.#removeSocket = function (this: HttpSocket): void {
@@ -55,15 +55,15 @@ export class HttpListener {
     const handler: RequestListener = (req, res) => this.#handler(req, res);
     this.#server = createServer(
       {
-        connectionsCheckingInterval: TIMEOUT_CHECK_MS,
+        connectionsCheckingInterval: TIMEOUT_CHECK_INTERVAL_MS,
         requestTimeout: config.requestTimeoutMs,
         headersTimeout: config.requestTimeoutMs,
-        keepAliveTimeout: KEEP_ALIVE_MS,
+        keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
         maxHeaderSize: config.maxHeaderBytes,
         noDelay: true,
         // Node's own refusal has no body: app.ts refuses instead.
         requireHostHeader: false,
-        shouldUpgradeCallback: (request) => this.#upgrade !== null && wantsWebSocket(request),
+        shouldUpgradeCallback: (request) => this.#upgradeListener !== null && wantsWebSocket(request),
       },
       handler,
     );
@@ -84,19 +84,19 @@ export class HttpListener {
       // From here on it is no connection of HTTP any more.
       this.#sockets.delete(socket);
       socket.off('close', this.#removeSocket);
-      this.#upgrade!(request, socket, head);
+      this.#upgradeListener!(request, socket, head);
     });
     this.#server.on('clientError', (error, socket) => this.#rejectRequest(error, socket as HttpSocket));
   }
 
   /** From now on this answers. */
-  handle(handler: RequestListener): void {
+  setHandler(handler: RequestListener): void {
     this.#handler = handler;
   }
 
   /** From now on this takes the sockets of requests that ask for WebSocket at `/v1/live`. */
-  handleUpgrades(upgrade: UpgradeListener): void {
-    this.#upgrade = upgrade;
+  setUpgradeListener(upgrade: UpgradeListener): void {
+    this.#upgradeListener = upgrade;
   }
 
   /** Connections that are open right now, without those that have become WebSockets. */
@@ -107,7 +107,7 @@ export class HttpListener {
   /** Resolves to the port once it is open. */
   async start(): Promise<number> {
     const { interface: host, port } = this.#config;
-    return listen(this.#server, { host, port, keys: this.#keys, limit: this.#limit });
+    return listen(this.#server, { host, port, keys: this.#configKeys, limit: this.#connectionLimit });
   }
 
   /** Takes no more connections, lets requests in hand finish, and cuts what is left after `timeoutMs`. */
@@ -135,9 +135,9 @@ export class HttpListener {
       return;
     }
     // A parser that has failed fails again on all that follows.
-    if (this.#rejected.has(socket)) return;
-    this.#rejected.add(socket);
-    respondInOrder(error, socket);
+    if (this.#rejectedSockets.has(socket)) return;
+    this.#rejectedSockets.add(socket);
+    respondErrorInOrder(error, socket);
   }
 }
 
@@ -152,10 +152,10 @@ function closeAfterResponse(socket: HttpSocket): void {
 }
 
 /** Answers behind the requests that came whole before the broken one: theirs must not be taken for its answer. */
-function respondInOrder(error: NodeJS.ErrnoException, socket: HttpSocket): void {
+function respondErrorInOrder(error: NodeJS.ErrnoException, socket: HttpSocket): void {
   const current = socket._httpMessage;
   if (current?.req.complete === true && !current.destroyed) {
-    current.once('close', () => respondInOrder(error, socket));
+    current.once('close', () => respondErrorInOrder(error, socket));
     return;
   }
   // Something of its own answer is on its way already: another one would be read as its body.
@@ -163,7 +163,7 @@ function respondInOrder(error: NodeJS.ErrnoException, socket: HttpSocket): void 
     socket.destroy();
     return;
   }
-  const [status, message] = errorResponse(error.code);
+  const [status, message] = errorStatusAndMessage(error.code);
   const body = JSON.stringify({ message });
   const headers = { connection: 'close', ...responseHeaders, 'content-length': Buffer.byteLength(body) };
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
@@ -178,7 +178,7 @@ function wantsWebSocket({ url, headers }: IncomingMessage): boolean {
   return (path === LIVE_PATH || path === `${LIVE_PATH}/`) && headers.upgrade?.toLowerCase() === 'websocket';
 }
 
-function errorResponse(code: string | undefined): [string, string] {
+function errorStatusAndMessage(code: string | undefined): [string, string] {
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return ['408 Request Timeout', errorKinds.request_timeout.sentence];
   if (code === 'HPE_HEADER_OVERFLOW')
     return ['431 Request Header Fields Too Large', 'The headers are larger than http.max-header-size allows'];

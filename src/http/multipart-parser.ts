@@ -7,8 +7,8 @@ import type { Busboy, BusboyFileStream, BusboyHeaders } from '@fastify/busboy';
 import { KlatchError } from '../errors.ts';
 import type { Attachment } from '../model/attachment.ts';
 import { processBodyMemory, type BodyUsage } from './body-memory.ts';
-import { tooLarge } from './body.ts';
-import { beginsLikeObject, createFormParser, tooManyParts } from './form-fields.ts';
+import { bodyTooLargeError } from './body.ts';
+import { beginsLikeObject, createFormParser, tooManyPartsError } from './form-fields.ts';
 import { GrowingBuffer } from './growing-buffer.ts';
 
 /** A file of a form on its way into the store. */
@@ -27,14 +27,14 @@ export interface MultipartOptions {
   readonly maxFileBytes: number;
   readonly maxFiles: number;
   /** From the first file on, what comes besides the files has to come within this time in all. */
-  readonly fieldTimeoutMs: number;
+  readonly nonFileTimeoutMs: number;
   /** The form has a file: from here on it is an upload. Called once; what it throws ends the reading. */
-  readonly onUpload: () => void;
+  readonly onFirstFile: () => void;
   /** Does what takes time to parse, and counts it for the sender. */
-  readonly measure: <T>(work: () => T) => T;
+  readonly measureParsing: <T>(work: () => T) => T;
   readonly store: (file: FormFile) => Promise<Attachment>;
   /** Gives up a file that was stored. Does not reject. */
-  readonly discard: (id: string) => Promise<void>;
+  readonly discardFile: (id: string) => Promise<void>;
 }
 
 /** A file of a form, stored. */
@@ -51,7 +51,7 @@ export interface ReceivedForm {
   readonly body: Buffer | null;
 }
 
-const FILE_FIELD = /^files?(?:\[\d{0,3}\])?$/;
+const FILE_FIELD_NAME = /^files?(?:\[\d{0,3}\])?$/;
 
 const invalid = (sentence: string): KlatchError => new KlatchError('invalid_input', { sentence });
 
@@ -64,30 +64,30 @@ export class MultipartParser {
   readonly #parser: InstanceType<typeof Busboy>;
   readonly #fields = new Map<string, string>();
   readonly #files: ReceivedFile[] = [];
-  readonly #aborter = new AbortController();
+  readonly #abortController = new AbortController();
   readonly #failure: Promise<never>;
   readonly #parsed: Promise<void>;
   /** The body so far; null from the first file on. */
   #body: GrowingBuffer | null = new GrowingBuffer();
-  #bytes = 0;
-  #usage: BodyUsage | null = null;
+  #receivedBytes = 0;
+  #bodyUsage: BodyUsage | null = null;
   #fieldBytes = 0;
   #fileCount = 0;
   /** What is wrong with a body that is no form, or a form that has no file so far. */
   #formError: KlatchError | null = null;
   /** From the first file on, or when the whole body was read. */
-  #isForm = false;
-  readonly #fieldDeadline: FieldDeadline;
+  #isKnownForm = false;
+  readonly #nonFileTimeout: PausableTimeout;
   #storeQueue: Promise<void> = Promise.resolve();
 
   /** Throws where the type names no boundary. */
   constructor(headers: BusboyHeaders, options: MultipartOptions) {
     this.#options = options;
-    const { signal } = this.#aborter;
+    const { signal } = this.#abortController;
     this.#failure = new Promise((_resolve, reject) => {
       signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true });
     });
-    this.#fieldDeadline = new FieldDeadline(options.fieldTimeoutMs, () => {
+    this.#nonFileTimeout = new PausableTimeout(options.nonFileTimeoutMs, () => {
       this.#fail(new KlatchError('request_timeout', { sentence: 'The form was not complete in time' }));
     });
     // It is looked at where something is waited for; that may be later, or never.
@@ -95,44 +95,44 @@ export class MultipartParser {
     this.#parser = createFormParser(headers, options.maxBodyBytes);
     this.#parser.on('field', (name, value, _isNameCut, isTruncated) => this.#onField(name, value, isTruncated));
     this.#parser.on('file', (field, stream, name) => this.#onFile(field, stream, name));
-    this.#parser.on('partsLimit', () => this.#parseFailed(tooManyParts()));
-    this.#parser.on('error', () => this.#parseFailed(invalid('The body is not a valid multipart form')));
+    this.#parser.on('partsLimit', () => this.#onParseError(tooManyPartsError()));
+    this.#parser.on('error', () => this.#onParseError(invalid('The body is not a valid multipart form')));
     // From here on: with more delimiters behind the closing one it finishes while the body is still being read.
     this.#parsed = new Promise((resolve) => this.#parser.once('finish', () => resolve()));
   }
 
   /** Resolves to the form, or to the body where that is no form but looks like an object of JSON. */
   async read(req: IncomingMessage): Promise<Buffer | ReceivedForm> {
-    this.#usage = processBodyMemory.track(() => this.#fail(new KlatchError('too_many_large_requests')));
+    this.#bodyUsage = processBodyMemory.track(() => this.#fail(new KlatchError('too_many_large_requests')));
     try {
       await this.#readAll(req);
       const body = this.#body?.toBuffer() ?? null;
       if (body !== null && beginsLikeObject(body)) return body;
       if (this.#formError !== null) throw this.#formError;
-      this.#isForm = true;
+      this.#isKnownForm = true;
       await this.#finish();
       return { fields: this.#fields, files: this.#files, body };
     } catch (error) {
       this.#fail(error);
-      this.#fieldDeadline.stop();
+      this.#nonFileTimeout.stop();
       // The rest is read past, so that the sender comes to read the answer; whoever calls this bounds that.
       req.resume();
       await this.#storeQueue;
-      await this.discard();
-      throw this.#aborter.signal.reason;
+      await this.discardFiles();
+      throw this.#abortController.signal.reason;
     } finally {
-      this.#usage?.release();
+      this.#bodyUsage?.release();
     }
   }
 
   /** Gives up the files of a form that was not posted. */
-  async discard(): Promise<void> {
-    await Promise.all(this.#files.splice(0).map(({ attachment }) => this.#options.discard(attachment.id)));
+  async discardFiles(): Promise<void> {
+    await Promise.all(this.#files.splice(0).map(({ attachment }) => this.#options.discardFile(attachment.id)));
   }
 
   /** Not an iterator: that cannot be left while it waits for a sender who has stopped. */
   #readAll(req: IncomingMessage): Promise<void> {
-    const { signal } = this.#aborter;
+    const { signal } = this.#abortController;
     return new Promise((resolve, reject) => {
       const done = (settle: () => void): void => {
         req.off('data', consume).off('end', end).off('close', onCut).off('error', onCut);
@@ -158,9 +158,9 @@ export class MultipartParser {
 
   /** Null: it takes more at once. */
   #consume(chunk: Buffer): Promise<void> | null {
-    this.#bytes += chunk.length;
+    this.#receivedBytes += chunk.length;
     // Bytes of files go to the store; what came before them stays here.
-    if (this.#body !== null) this.#usage?.add(chunk.length);
+    if (this.#body !== null) this.#bodyUsage?.add(chunk.length);
     this.#body?.append(chunk);
     if (this.#formError === null && !this.#parse(chunk)) return this.#waitForParser();
     this.#checkSize();
@@ -170,26 +170,27 @@ export class MultipartParser {
   /** The bytes of a file are bounded by its upload, and count for no budget. */
   #parse(chunk: Buffer): boolean {
     const write = (): boolean => this.#parser.write(chunk);
-    return this.#body === null ? write() : this.#options.measure(write);
+    return this.#body === null ? write() : this.#options.measureParsing(write);
   }
 
   async #waitForParser(): Promise<void> {
     // Without a file the parser waits for nobody: in the next turn it has looked at all of it.
     if (this.#body !== null) await setImmediate();
-    if (this.#body === null) await this.#drained();
+    if (this.#body === null) await this.#parserDrained();
     this.#checkSize();
   }
 
   /** Once it is known whether the bytes are those of files. */
   #checkSize(): void {
     const { maxBodyBytes, maxFileBytes, maxFiles } = this.#options;
-    if (this.#body !== null && this.#bytes > maxBodyBytes) this.#fail(tooLarge(maxBodyBytes));
-    else if (this.#bytes > maxBodyBytes + maxFiles * maxFileBytes) this.#fail(fieldsTooLarge(maxBodyBytes));
+    if (this.#body !== null && this.#receivedBytes > maxBodyBytes) this.#fail(bodyTooLargeError(maxBodyBytes));
+    else if (this.#receivedBytes > maxBodyBytes + maxFiles * maxFileBytes)
+      this.#fail(fieldsTooLargeError(maxBodyBytes));
   }
 
   /** Resolves when the parser takes more, or never will. */
-  #drained(): Promise<void> {
-    const { signal } = this.#aborter;
+  #parserDrained(): Promise<void> {
+    const { signal } = this.#abortController;
     if (!this.#parser.writableNeedDrain || signal.aborted) return Promise.resolve();
     return new Promise((resolve) => {
       const done = (): void => {
@@ -203,20 +204,20 @@ export class MultipartParser {
   }
 
   async #finish(): Promise<void> {
-    this.#fieldDeadline.start();
+    this.#nonFileTimeout.start();
     this.#parser.end();
     // The clock runs on until then: a parser that says nothing at the end of a body must not hold the request.
     await Promise.race([this.#parsed, this.#failure]);
-    this.#fieldDeadline.stop();
+    this.#nonFileTimeout.stop();
     await this.#storeQueue;
-    if (this.#aborter.signal.aborted) throw this.#aborter.signal.reason;
+    if (this.#abortController.signal.aborted) throw this.#abortController.signal.reason;
   }
 
   #onField(name: string, value: string, isTruncated: boolean): void {
     // What is past the bound of a body without files is refused where its bytes are counted.
     this.#fieldBytes += Buffer.byteLength(value);
     if (isTruncated || this.#fieldBytes > this.#options.maxBodyBytes)
-      this.#parseFailed(fieldsTooLarge(this.#options.maxBodyBytes));
+      this.#onParseError(fieldsTooLargeError(this.#options.maxBodyBytes));
     else if (!this.#fields.has(name)) this.#fields.set(name, value);
   }
 
@@ -225,18 +226,18 @@ export class MultipartParser {
     stream.on('error', () => {});
     if (this.#body !== null) {
       this.#body = null;
-      this.#isForm = true;
+      this.#isKnownForm = true;
       this.#beginUpload();
     }
     if (field === 'text' || field === 'payload') {
       const sentence = `${field}: was sent as a file; with curl it is -F '${field}=<name', not -F '${field}=@name'`;
       this.#fail(invalid(sentence));
-    } else if (field === undefined || !FILE_FIELD.test(field)) {
+    } else if (field === undefined || !FILE_FIELD_NAME.test(field)) {
       this.#fail(invalid('A file is in another field than file: name the field of each file "file"'));
     }
     // What has no name may be no file: that shows when its turn comes.
     if (name !== '') this.#countFile();
-    this.#storeQueue = this.#storeQueue.then(() => this.#store(stream, name));
+    this.#storeQueue = this.#storeQueue.then(() => this.#storeFile(stream, name));
   }
 
   #countFile(): void {
@@ -247,16 +248,16 @@ export class MultipartParser {
   }
 
   #beginUpload(): void {
-    this.#fieldDeadline.start();
+    this.#nonFileTimeout.start();
     try {
-      this.#options.onUpload();
+      this.#options.onFirstFile();
     } catch (error) {
       this.#fail(error);
     }
   }
 
-  async #store(stream: BusboyFileStream, name: string): Promise<void> {
-    const { signal } = this.#aborter;
+  async #storeFile(stream: BusboyFileStream, name: string): Promise<void> {
+    const { signal } = this.#abortController;
     try {
       if (signal.aborted) return;
       const hashStream = new HashStream();
@@ -271,29 +272,29 @@ export class MultipartParser {
         if (signal.aborted) return;
       }
       // Meanwhile the store looks after how fast it comes.
-      this.#fieldDeadline.pause();
+      this.#nonFileTimeout.pause();
       const attachment = await this.#options.store({ name, bytes: () => hashStream, signal });
       this.#files.push({ attachment, sha256: hashStream.sha256 });
-      this.#fieldDeadline.start();
+      this.#nonFileTimeout.start();
     } catch (error) {
       this.#fail(error);
     }
   }
 
   /** The parser reads no further. */
-  #parseFailed(error: KlatchError): void {
-    if (this.#isForm) this.#fail(error);
+  #onParseError(error: KlatchError): void {
+    if (this.#isKnownForm) this.#fail(error);
     else this.#formError ??= error;
   }
 
   /** The first reason is the one that is told. */
   #fail(error: unknown): void {
-    this.#aborter.abort(error);
+    this.#abortController.abort(error);
   }
 }
 
 /** Counts down while a form waits for its sender. */
-class FieldDeadline {
+class PausableTimeout {
   readonly #onTimeout: () => void;
   #remainingMs: number;
   #startedAtMs = 0;
@@ -345,7 +346,7 @@ async function isEmpty(stream: Readable, signal: AbortSignal): Promise<boolean> 
   return stream.readableLength === 0;
 }
 
-function fieldsTooLarge(maxBytes: number): KlatchError {
+function fieldsTooLargeError(maxBytes: number): KlatchError {
   const sentence = `The form is larger than ${maxBytes} bytes (http.max-body-size) without its files`;
   return new KlatchError('too_large', { sentence });
 }

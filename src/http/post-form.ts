@@ -1,23 +1,26 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Seq } from '../model/ids.ts';
 import type { SourceKey } from '../model/source-key.ts';
-import { POST_LIMITS } from '../operations/core/input-limits.ts';
+import { WEBHOOK_POST_LIMITS } from '../operations/core/input-limits.ts';
 import type { Services } from '../operations/core/services.ts';
-import { postFiles, postMessage, type WebhookMessage } from '../operations/messages/post-webhook.ts';
-import { sendContinue, bodySize, readBody, tooLarge } from './body.ts';
-import { cancelUploadDeadline } from './deadline.ts';
+import { postMessageWithFiles, postMessage, type WebhookMessage } from '../operations/messages/post-webhook.ts';
+import { sendContinue, bodySizeLimit, readBody, bodyTooLargeError } from './body.ts';
+import { cancelUploadTimeouts } from './deadline.ts';
 import { MultipartParser, type MultipartOptions, type ReceivedForm } from './multipart-parser.ts';
 import { sourceRateLimited } from './responses.ts';
-import { hopsOf, idempotencyKey } from './post-headers.ts';
-import { parseFields, type PostInput } from './post-input.ts';
+import { nextHopCount, idempotencyKey } from './post-headers.ts';
+import { parseFormFields, type PostInput } from './post-input.ts';
 import type { TokenGrant } from './token-auth.ts';
 
-const MULTIPART = /^\s*multipart\/form-data\s*;/i;
-const IDENTITY = /^\s*(?:identity\s*)?$/i;
+const MULTIPART_TYPE_PATTERN = /^\s*multipart\/form-data\s*;/i;
+const IDENTITY_ENCODING_PATTERN = /^\s*(?:identity\s*)?$/i;
 
 /** True for what may be a form with files. What is compressed is read whole, like everything else. */
 export function mayHaveFiles({ headers }: IncomingMessage): boolean {
-  return MULTIPART.test(headers['content-type'] ?? '') && IDENTITY.test(headers['content-encoding'] ?? '');
+  return (
+    MULTIPART_TYPE_PATTERN.test(headers['content-type'] ?? '') &&
+    IDENTITY_ENCODING_PATTERN.test(headers['content-encoding'] ?? '')
+  );
 }
 
 /** A request with the network that it counts for. */
@@ -31,14 +34,14 @@ interface FormRequest {
 interface FormMessage {
   readonly message: WebhookMessage;
   /** Gives up its files. Does not reject. */
-  readonly discard: () => Promise<void>;
+  readonly discardFiles: () => Promise<void>;
 }
 
 /**
  * Reads a multipart form to its message, or to its body where that is none, which is read as every other one. Rejects with
  * what is wrong with it; nothing that it brought stays then.
  */
-export async function readForm(
+export async function readMultipartForm(
   services: Services,
   { req, res, source }: FormRequest,
   grant: TokenGrant,
@@ -48,41 +51,41 @@ export async function readForm(
     Number(req.headers['content-length'] ?? 0) >
     http.maxBodyBytes + limits.attachmentsPerMessage * limits.fileBytes
   ) {
-    throw tooLarge(http.maxBodyBytes);
+    throw bodyTooLargeError(http.maxBodyBytes);
   }
-  const parser = createParser(req, formOptions(services, { req, res, source }, grant));
-  if (parser === null) return readBody(req, res, bodySize(http, POST_LIMITS));
+  const parser = createParser(req, multipartOptions(services, { req, res, source }, grant));
+  if (parser === null) return readBody(req, res, bodySizeLimit(http, WEBHOOK_POST_LIMITS));
   sendContinue(req, res);
   const form = await parser.read(req).catch((error: unknown) => {
     destroyLater(req, http.requestTimeoutMs);
     throw error;
   });
   if (Buffer.isBuffer(form)) return form;
-  const discard = (): Promise<void> => parser.discard();
+  const discard = (): Promise<void> => parser.discardFiles();
   try {
-    return { message: await messageOf(services, { req, res, source }, form), discard };
+    return { message: await webhookMessageOf(services, { req, res, source }, form), discardFiles: discard };
   } catch (error) {
     await discard();
     throw error;
   }
 }
 
-async function messageOf(
+async function webhookMessageOf(
   { config: { limits }, parseBudget }: Services,
   { req, source }: FormRequest,
   form: ReceivedForm,
 ): Promise<WebhookMessage> {
   const attachments = form.files.map(({ attachment }) => attachment.id);
   const hasFiles = attachments.length > 0;
-  const parse = (): PostInput => parseFields(form.fields, hasFiles, limits);
+  const parse = (): PostInput => parseFormFields(form.fields, hasFiles, limits);
   // Files are stored by now: their form waits for time rather than to lose them.
   const wait = { maxMs: limits.tokenQueueTimeoutMs, refusal: sourceRateLimited };
   const parsing = hasFiles
     ? parseBudget.runQueued(source, wait, parse)
     : parseBudget.run(source, sourceRateLimited, parse);
   const input = await parsing;
-  const keyed = idempotencyKey(req.headers, form.body ?? digestOf(form));
-  return { ...input, ...keyed, hops: hopsOf(req.headers, limits.hops), attachments };
+  const keyed = idempotencyKey(req.headers, form.body ?? canonicalFormBody(form));
+  return { ...input, ...keyed, hops: nextHopCount(req.headers, limits.hopLimit), attachments };
 }
 
 /** Posts it. Whatever this rejects with, and where an earlier message is the answer, its files are given up. */
@@ -90,16 +93,16 @@ export async function postForm(services: Services, grant: TokenGrant, form: Form
   if (form.message.attachments.length === 0) return postMessage(services, grant, form.message);
   let isPosted = false;
   try {
-    const posted = await postFiles(services, grant, form.message);
+    const posted = await postMessageWithFiles(services, grant, form.message);
     isPosted = posted.outcome === 'new';
     return posted.seq;
   } finally {
     // Where nobody knows whether it was posted, too: a file that a message has stays.
-    if (!isPosted) await form.discard();
+    if (!isPosted) await form.discardFiles();
   }
 }
 
-function formOptions(
+function multipartOptions(
   { uploads, config, parseBudget }: Services,
   { req, res, source }: FormRequest,
   { integration }: TokenGrant,
@@ -109,19 +112,19 @@ function formOptions(
     maxBodyBytes: http.maxBodyBytes,
     maxFileBytes: limits.fileBytes,
     maxFiles: limits.attachmentsPerMessage,
-    fieldTimeoutMs: http.requestTimeoutMs,
-    onUpload: () => {
+    nonFileTimeoutMs: http.requestTimeoutMs,
+    onFirstFile: () => {
       // What is wrong with the headers is known before anything is stored.
-      hopsOf(req.headers, limits.hops);
+      nextHopCount(req.headers, limits.hopLimit);
       idempotencyKey(req.headers, Buffer.alloc(0));
-      cancelUploadDeadline(req, res);
+      cancelUploadTimeouts(req, res);
     },
-    measure: (work) => parseBudget.measure(source, work),
+    measureParsing: (work) => parseBudget.measure(source, work),
     store: (file) => {
       const { accountId, conversationId } = integration;
       return uploads.storeFile({ ...file, accountId, conversationId, announcedBytes: null });
     },
-    discard: (id) => uploads.discardFile(id),
+    discardFile: (id) => uploads.discardIfUnattached(id),
   };
 }
 
@@ -142,7 +145,7 @@ function createParser(req: IncomingMessage, options: MultipartOptions): Multipar
 }
 
 /** Stands for the body: what was sent, without the boundary, which is another one each time. */
-function digestOf({ fields, files }: ReceivedForm): Buffer {
+function canonicalFormBody({ fields, files }: ReceivedForm): Buffer {
   const sent = files.map(({ attachment, sha256 }) => [attachment.name, sha256]);
   return Buffer.from(JSON.stringify([[...fields].sort(([a], [b]) => (a < b ? -1 : 1)), sent]));
 }

@@ -4,21 +4,21 @@ import type { Log } from '../log.ts';
 import { messageId } from '../model/ids.ts';
 import type { SourceKey } from '../model/source-key.ts';
 import type { TrustedProxies } from '../model/trusted-proxies.ts';
-import { POST_LIMITS } from '../operations/core/input-limits.ts';
+import { WEBHOOK_POST_LIMITS } from '../operations/core/input-limits.ts';
 import { RateLimiter } from '../operations/core/rate-limiter.ts';
 import type { Services } from '../operations/core/services.ts';
 import { awaitRateLimit, postMessage, type WebhookMessage } from '../operations/messages/post-webhook.ts';
-import { bodySize, readBody } from './body.ts';
+import { bodySizeLimit, readBody } from './body.ts';
 import { startDeadline } from './deadline.ts';
-import { readFields } from './form-fields.ts';
+import { readFormFields } from './form-fields.ts';
 import { sendJson, renderError, sourceRateLimited } from './responses.ts';
-import { mayHaveFiles, postForm, readForm } from './post-form.ts';
-import { hopsOf, idempotencyKey } from './post-headers.ts';
-import { isMultipartForm, parseFields, parsePost } from './post-input.ts';
+import { mayHaveFiles, postForm, readMultipartForm } from './post-form.ts';
+import { nextHopCount, idempotencyKey } from './post-headers.ts';
+import { isMultipartForm, parseFormFields, parsePost } from './post-input.ts';
 import type { TokenGrant } from './token-auth.ts';
 
 const MAX_RATE_LIMITED_GROUPS = 100_000;
-const PLAIN_PATH = /^\/v1\/webhooks\/([\w-]{16,128})\/?$/;
+const FAST_PATH_PATTERN = /^\/v1\/webhooks\/([\w-]{16,128})\/?$/;
 
 /** Handles a post whose token is known, from its body to its answer. Rejects with what it could not do. */
 export type PostHandler = (req: IncomingMessage, res: ServerResponse, grant: TokenGrant) => Promise<void>;
@@ -26,7 +26,7 @@ export type PostHandler = (req: IncomingMessage, res: ServerResponse, grant: Tok
 export function createPostHandler(services: Services, proxies: TrustedProxies): PostHandler {
   const { parseBudget, config } = services;
   const { limits, http } = config;
-  const size = bodySize(http, POST_LIMITS);
+  const size = bodySizeLimit(http, WEBHOOK_POST_LIMITS);
   const rate = new RateLimiter<number>({
     perSecond: limits.tokenRate,
     burst: limits.tokenBurst,
@@ -36,10 +36,12 @@ export function createPostHandler(services: Services, proxies: TrustedProxies): 
   const read = async (req: IncomingMessage, body: Buffer, source: SourceKey): Promise<WebhookMessage> => {
     const withBudget = <T>(work: () => T | Promise<T>): Promise<T> => parseBudget.run(source, sourceRateLimited, work);
     const contentType = req.headers['content-type'];
-    const fields = isMultipartForm(body, contentType) ? await withBudget(() => readFields(body, contentType)) : null;
+    const fields = isMultipartForm(body, contentType)
+      ? await withBudget(() => readFormFields(body, contentType))
+      : null;
     return withBudget(() => {
-      const input = fields === null ? parsePost(body, contentType, limits) : parseFields(fields, false, limits);
-      const hops = hopsOf(req.headers, limits.hops);
+      const input = fields === null ? parsePost(body, contentType, limits) : parseFormFields(fields, false, limits);
+      const hops = nextHopCount(req.headers, limits.hopLimit);
       return { ...input, ...idempotencyKey(req.headers, body), hops, attachments: [] };
     });
   };
@@ -50,7 +52,9 @@ export function createPostHandler(services: Services, proxies: TrustedProxies): 
     if (!parseBudget.hasTimeLeft(source)) throw sourceRateLimited();
     await awaitRateLimit(rate, grant.integration, limits.tokenQueueTimeoutMs);
     const rejectRead = (error: unknown): Promise<never> => rejectUnreadable(services, grant, error);
-    const reading = mayHaveFiles(req) ? readForm(services, { req, res, source }, grant) : readBody(req, res, size);
+    const reading = mayHaveFiles(req)
+      ? readMultipartForm(services, { req, res, source }, grant)
+      : readBody(req, res, size);
     const received = await reading.catch(rejectRead);
     const seq = Buffer.isBuffer(received)
       ? await postMessage(services, grant, await read(req, received, source).catch(rejectRead))
@@ -88,7 +92,7 @@ export function createFastPath(
   if (config.http.cors.length > 0) return () => false;
   return (req, res) => {
     if (req.method !== 'POST' || req.headers.host === undefined) return false;
-    const token = PLAIN_PATH.exec(req.url!)?.[1];
+    const token = FAST_PATH_PATTERN.exec(req.url!)?.[1];
     const integration = token === undefined ? undefined : tokens.cached(token);
     if (integration === undefined) return false;
     startDeadline(req, res, requestTimeoutMs);

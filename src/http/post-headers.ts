@@ -3,7 +3,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { KlatchError } from '../errors.ts';
 
 /** Headers that name one delivery of theirs, in order of precedence. Each has a namespace of its own in a group. */
-const KEY_HEADERS = ['idempotency-key', 'webhook-id', 'x-github-delivery', 'x-gitlab-event-uuid'] as const;
+const IDEMPOTENCY_HEADERS = ['idempotency-key', 'webhook-id', 'x-github-delivery', 'x-gitlab-event-uuid'] as const;
 const VISIBLE_ASCII = /^[\x21-\x7e]{1,255}$/;
 const WHOLE_NUMBER = /^\d{1,255}$/;
 
@@ -12,7 +12,7 @@ export function idempotencyKey(
   headers: IncomingHttpHeaders,
   body: Buffer,
 ): { key: string | null; bodyHash: string | null } {
-  const name = KEY_HEADERS.find((header) => headers[header] !== undefined);
+  const name = IDEMPOTENCY_HEADERS.find((header) => headers[header] !== undefined);
   if (name === undefined) return { key: null, bodyHash: null };
   const value = headers[name];
   if (typeof value !== 'string' || !VISIBLE_ASCII.test(value)) {
@@ -26,7 +26,7 @@ export function idempotencyKey(
 }
 
 /** How often this message has been round: a forwarded one plus one, else 0. Throws `hop_limit` at the bound. */
-export function hopsOf(headers: IncomingHttpHeaders, maxHops: number): number {
+export function nextHopCount(headers: IncomingHttpHeaders, maxHops: number): number {
   const value = headers['klatch-hops'];
   if (value === undefined) return 0;
   if (typeof value !== 'string' || !WHOLE_NUMBER.test(value)) {

@@ -2,8 +2,8 @@ import { isUtf8 } from 'node:buffer';
 import { KlatchError } from '../errors.ts';
 import { holdsInvisible, removeInvisible } from '../model/invisible-text.ts';
 import { checkMessageText } from '../operations/core/message-text.ts';
-import { POST_LIMITS } from '../operations/core/input-limits.ts';
-import { parseLenientJson } from '../operations/core/parse-json.ts';
+import { WEBHOOK_POST_LIMITS } from '../operations/core/input-limits.ts';
+import { parseJsonRepairingControls } from '../operations/core/parse-json.ts';
 import { beginsLikeObject } from './form-fields.ts';
 import { mediaType } from './json-body.ts';
 
@@ -14,17 +14,17 @@ export interface PostInput {
   readonly iconUrl: string | null;
 }
 
-const MAX_LABEL = 80;
+const MAX_LABEL_CODE_POINTS = 80;
 /** What of a longer label is looked at, in UTF-16 units for each character that is kept. */
-const LABEL_SLACK = 10;
-const MAX_ICON_URL = 2_048;
+const LABEL_SCAN_FACTOR = 10;
+const MAX_ICON_URL_LENGTH = 2_048;
 /** Text that begins like an object and goes on like none: a post of a template, or of code. */
-const NO_OBJECT = /^\s*\{\s*[^\s"}]/;
+const NOT_OBJECT_PATTERN = /^\s*\{\s*[^\s"}]/;
 const looksLikeObject = (source: string): boolean => source.trimStart().startsWith('{');
 
 const invalid = (sentence: string): KlatchError => new KlatchError('invalid_input', { sentence });
 
-/** Whether a body is read with `readFields` and `parseFields`: a multipart form, and not JSON under a wrong type. */
+/** Whether a body is read with `readFormFields` and `parseFormFields`: a multipart form, and not JSON under a wrong type. */
 export function isMultipartForm(body: Buffer, contentType: string | undefined): contentType is string {
   return mediaType(contentType) === 'multipart/form-data' && !beginsLikeObject(body);
 }
@@ -39,27 +39,27 @@ export function parsePost(
   contentType: string | undefined,
   limits: { textCodePoints: number },
 ): PostInput {
-  const input = readText(body, contentType, mediaType(contentType));
+  const input = postFromBody(body, contentType, mediaType(contentType));
   return { ...input, text: checkMessageText(input.text, limits.textCodePoints) };
 }
 
-function readText(body: Buffer, contentType: string | undefined, type: string): PostInput {
+function postFromBody(body: Buffer, contentType: string | undefined, type: string): PostInput {
   const isJson = type === 'application/json' || type.endsWith('+json');
-  const source = decode(body, isJson ? undefined : contentType);
-  if (isJson || (looksLikeObject(source) && !NO_OBJECT.test(source))) {
-    const parsed = parseLenientJson(source, POST_LIMITS, 'The body');
-    if (isObject(parsed.value)) return fromObject(parsed.value);
+  const source = decodeBody(body, isJson ? undefined : contentType);
+  if (isJson || (looksLikeObject(source) && !NOT_OBJECT_PATTERN.test(source))) {
+    const parsed = parseJsonRepairingControls(source, WEBHOOK_POST_LIMITS, 'The body');
+    if (isObject(parsed.value)) return postFromObject(parsed.value);
     if (isJson) throw invalid(parsed.problem ?? 'The body must be a JSON object with text, such as {"text": "hello"}');
   }
   if (type === 'application/x-www-form-urlencoded') {
-    const form = fromForm(readForm(source));
+    const form = postFromForm(formFieldReader(source));
     if (form !== null) return form;
   }
   return { text: source, label: null, iconUrl: null };
 }
 
 /** The first letters of the fields that a form is read for; no two are equal. */
-const FIELDS: ReadonlyMap<number, string> = new Map(
+const FIELD_BY_FIRST_CHAR_CODE: ReadonlyMap<number, string> = new Map(
   ['payload', 'text', 'username', 'icon_url'].map((name) => [name.charCodeAt(0), name]),
 );
 const AMPERSAND = 0x26;
@@ -68,10 +68,10 @@ const AMPERSAND = 0x26;
  * Where the values of the known fields begin, of fields of one name the first; a name without its sign is a word of a plain
  * text. One pass: URLSearchParams took seconds for 1 MiB of fields without a value, and a search for each name 30 ms.
  */
-function findFields(source: string): ReadonlyMap<string, number> {
+function findFieldValueStarts(source: string): ReadonlyMap<string, number> {
   const found = new Map<string, number>();
   for (let at = 0; at < source.length; at += 1) {
-    const name = FIELDS.get(source.charCodeAt(at));
+    const name = FIELD_BY_FIRST_CHAR_CODE.get(source.charCodeAt(at));
     if (name !== undefined && !found.has(name) && source.startsWith(`${name}=`, at)) {
       found.set(name, at + name.length + 1);
     }
@@ -81,13 +81,13 @@ function findFields(source: string): ReadonlyMap<string, number> {
 }
 
 /** Decodes the one field that is asked for: URLSearchParams took 115 ms for 1 MiB of `+`. */
-function readForm(source: string): (name: string) => string | null {
-  const found = findFields(source);
+function formFieldReader(source: string): (name: string) => string | null {
+  const found = findFieldValueStarts(source);
   return (name) => {
     const start = found.get(name);
     if (start === undefined) return null;
     const end = source.indexOf('&', start);
-    return decodeValue(source.slice(start, end === -1 ? undefined : end));
+    return decodeFormValue(source.slice(start, end === -1 ? undefined : end));
   };
 }
 
@@ -96,7 +96,7 @@ const SPACE = 0x20;
 const PERCENT = 0x25;
 
 /** Decodes a value as the URL standard does: a percent sign without two digits is one, broken UTF-8 becomes U+FFFD. */
-function decodeValue(encoded: string): string {
+function decodeFormValue(encoded: string): string {
   const bytes = Buffer.from(encoded);
   let length = 0;
   for (let at = 0; at < bytes.length; at += 1) {
@@ -125,7 +125,7 @@ function hexDigit(byte: number | undefined): number {
 }
 
 /** A byte order mark is dropped; what is not valid in its charset is refused instead of being stored garbled. */
-function decode(body: Buffer, contentType: string | undefined): string {
+function decodeBody(body: Buffer, contentType: string | undefined): string {
   // What nearly every body is, without a decoder of its own. A mark, or a fault, is for the decoder below.
   const named = contentType?.includes('=') === true;
   if (!named && body[0] !== 0xef && isUtf8(body)) return body.toString('utf8');
@@ -151,45 +151,47 @@ function isObject(value: unknown): value is Record<string, unknown> {
 }
 
 /** What a form says that was read field by field. `hasAttachments`: by files, which are enough. Throws as `parsePost` does. */
-export function parseFields(
+export function parseFormFields(
   fields: ReadonlyMap<string, string>,
   hasAttachments: boolean,
   limits: { textCodePoints: number },
 ): PostInput {
   const missing = (name: string): string | null => (hasAttachments && name === 'text' ? '' : null);
-  const input = fromForm((name) => fields.get(name) ?? missing(name), { hasAttachments });
-  if (input === null) throw noText();
+  const input = postFromForm((name) => fields.get(name) ?? missing(name), { hasAttachments });
+  if (input === null) throw missingTextError();
   return { ...input, text: checkMessageText(input.text, limits.textCodePoints, { hasAttachments }) };
 }
 
 /** Null when the form has neither of the two fields that make it one. `hasAttachments`: by files, which need no text. */
-function fromForm(
+function postFromForm(
   field: (name: string) => string | null,
   { hasAttachments = false }: { hasAttachments?: boolean } = {},
 ): PostInput | null {
   const payload = field('payload');
   if (payload !== null) {
     // What is not even a bracket needs no parser, which takes 5 ms for 1 MiB of white space.
-    const value = looksLikeObject(payload) ? parseLenientJson(payload, POST_LIMITS, 'payload:').value : undefined;
+    const value = looksLikeObject(payload)
+      ? parseJsonRepairingControls(payload, WEBHOOK_POST_LIMITS, 'payload:').value
+      : undefined;
     if (!isObject(value)) throw invalid('payload: must be a JSON object with text');
-    return fromObject(hasAttachments ? { text: '', ...value } : value);
+    return postFromObject(hasAttachments ? { text: '', ...value } : value);
   }
   if (field('text') === null) return null;
-  return fromObject({
+  return postFromObject({
     text: field('text'),
     username: field('username') ?? undefined,
     icon_url: field('icon_url') ?? undefined,
   });
 }
 
-function noText(): KlatchError {
+function missingTextError(): KlatchError {
   return invalid('text: is required (a form needs the field text, or payload with JSON)');
 }
 
-function fromObject(object: Record<string, unknown>): PostInput {
+function postFromObject(object: Record<string, unknown>): PostInput {
   const { text } = object;
   if (text === undefined) throw invalid('text: is required');
-  if (typeof text !== 'string') throw invalid(`text: must be a string, got ${nameOf(text)}`);
+  if (typeof text !== 'string') throw invalid(`text: must be a string, got ${jsonTypeName(text)}`);
   return {
     text,
     label: labelOf(object['username']),
@@ -197,7 +199,7 @@ function fromObject(object: Record<string, unknown>): PostInput {
   };
 }
 
-function nameOf(value: unknown): string {
+function jsonTypeName(value: unknown): string {
   if (value === null) return 'null';
   return Array.isArray(value) ? 'an array' : `a ${typeof value}`.replace('a object', 'an object');
 }
@@ -205,12 +207,13 @@ function nameOf(value: unknown): string {
 /** A label is no reason to refuse a message: what cannot be a name is left out, and the rest is cleaned and cut. */
 function labelOf(value: unknown): string | null {
   if (typeof value !== 'string') return null;
-  const label = removeInvisible(value.slice(0, MAX_LABEL * LABEL_SLACK)).trim();
-  return label === '' ? null : Array.from(label).slice(0, MAX_LABEL).join('');
+  const label = removeInvisible(value.slice(0, MAX_LABEL_CODE_POINTS * LABEL_SCAN_FACTOR)).trim();
+  return label === '' ? null : Array.from(label).slice(0, MAX_LABEL_CODE_POINTS).join('');
 }
 
 /** Clients may open it or fetch it: anything but an address of the web is left out. */
 function iconUrlOf(value: unknown): string | null {
-  if (typeof value !== 'string' || value.length > MAX_ICON_URL || !/^https?:\/\/[^\s\\]+$/i.test(value)) return null;
+  if (typeof value !== 'string' || value.length > MAX_ICON_URL_LENGTH || !/^https?:\/\/[^\s\\]+$/i.test(value))
+    return null;
   return !holdsInvisible(value) && URL.canParse(value) ? value : null;
 }

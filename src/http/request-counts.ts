@@ -1,11 +1,11 @@
 import type { RequestListener, ServerResponse } from 'node:http';
 import { errorKinds, type ErrorCode } from '../errors.ts';
-import { DURATIONS_S, Histogram } from '../histogram.ts';
+import { DURATION_BOUNDS_S, Histogram } from '../histogram.ts';
 import type { TaggedResponse } from './responses.ts';
 
 /** Which kind of route was asked for. A path itself never becomes a label: it holds a token. */
-export const routes = ['send', 'reverse', 'token_status', 'health', 'api', 'files', 'other'] as const;
-type Route = (typeof routes)[number];
+export const routeKinds = ['send', 'reverse', 'token_status', 'health', 'api', 'files', 'other'] as const;
+type RouteKind = (typeof routeKinds)[number];
 
 /** How a request was answered; `none`: its client left before that. */
 export const statusClasses = ['2xx', '3xx', '4xx', '5xx', 'none'] as const;
@@ -18,20 +18,20 @@ interface RouteCounts {
   readonly durationS: Histogram;
 }
 
-const FILES = '/v1/files';
-const TOKEN_ROUTES = '/v1/webhooks/';
-const HEALTH = new Set(['/v1/status', '/v1/ready', '/v1/about']);
+const FILES_PATH = '/v1/files';
+const TOKEN_PATH_PREFIX = '/v1/webhooks/';
+const HEALTH_PATHS = new Set(['/v1/status', '/v1/ready', '/v1/about']);
 
 /** Counts what a listener is asked and how it answers; for metrics. */
 export class RequestCounts {
-  readonly byRoute: Readonly<Record<Route, RouteCounts>>;
+  readonly byRoute: Readonly<Record<RouteKind, RouteCounts>>;
   /** Refusals by the code of the catalogue. */
   readonly errors: Record<ErrorCode, number>;
 
   constructor() {
     const empty = (): RouteCounts => ({
       statuses: { '2xx': 0, '3xx': 0, '4xx': 0, '5xx': 0, none: 0 },
-      durationS: new Histogram(DURATIONS_S),
+      durationS: new Histogram(DURATION_BOUNDS_S),
     });
     this.byRoute = {
       send: empty(),
@@ -50,11 +50,11 @@ export class RequestCounts {
   counting(listener: RequestListener): RequestListener {
     return (req, res) => {
       const startedAt = performance.now();
-      const counts = this.byRoute[routeOf(req.url ?? '')];
+      const counts = this.byRoute[routeKindOf(req.url ?? '')];
       // Whatever becomes of it, a response closes once.
       res.on('close', () => {
         counts.durationS.observe((performance.now() - startedAt) / 1_000);
-        counts.statuses[statusOf(res)] += 1;
+        counts.statuses[statusClassOf(res)] += 1;
         const { errorCode } = res as TaggedResponse;
         if (errorCode !== undefined) this.errors[errorCode] += 1;
       });
@@ -63,7 +63,7 @@ export class RequestCounts {
   }
 }
 
-function statusOf(res: ServerResponse): StatusClass {
+function statusClassOf(res: ServerResponse): StatusClass {
   if (!res.headersSent) return 'none';
   if (res.statusCode < 300) return '2xx';
   if (res.statusCode < 400) return '3xx';
@@ -71,13 +71,13 @@ function statusOf(res: ServerResponse): StatusClass {
 }
 
 /** By the path as it was sent; `/v1/webhooks/<token>` may end with a slash. */
-function routeOf(url: string): Route {
+function routeKindOf(url: string): RouteKind {
   const query = url.indexOf('?');
   const path = query === -1 ? url : url.slice(0, query);
   if (path.startsWith('/v1/api/')) return 'api';
-  if (path === FILES || path.startsWith(`${FILES}/`)) return 'files';
-  if (!path.startsWith(TOKEN_ROUTES)) return HEALTH.has(path) ? 'health' : 'other';
-  const slash = path.indexOf('/', TOKEN_ROUTES.length);
+  if (path === FILES_PATH || path.startsWith(`${FILES_PATH}/`)) return 'files';
+  if (!path.startsWith(TOKEN_PATH_PREFIX)) return HEALTH_PATHS.has(path) ? 'health' : 'other';
+  const slash = path.indexOf('/', TOKEN_PATH_PREFIX.length);
   if (slash === -1 || slash === path.length - 1) return 'send';
   if (path.startsWith('/reverse', slash)) return 'reverse';
   return path.startsWith('/status', slash) ? 'token_status' : 'other';

@@ -38,7 +38,7 @@ export function tagErrorCode(res: ServerResponse, code: ErrorCode): void {
 }
 
 /** Below these an error carries its code as well: who calls operations and stores files goes by it. */
-const PATHS_WITH_CODE = ['/v1/api/', '/v1/files'];
+const PATHS_WITH_ERROR_CODE = ['/v1/api/', '/v1/files'];
 
 /** The path of a request as it was sent; a router below takes the front of `url` away. */
 export function pathOf(req: IncomingMessage): string {
@@ -61,7 +61,7 @@ export function sendError(res: ServerResponse, error: KlatchError, extra: Record
   const status = error.code === 'hook_not_found' ? { status: error.message } : {};
   tagErrorCode(res, error.code);
   const path = pathOf(res.req);
-  const code = PATHS_WITH_CODE.some((prefix) => path.startsWith(prefix)) ? { code: error.code } : {};
+  const code = PATHS_WITH_ERROR_CODE.some((prefix) => path.startsWith(prefix)) ? { code: error.code } : {};
   const shown =
     TRANSIENT_STATUSES.has(error.status) && isUploadStatusRequest(res.req)
       ? errorKinds.upload_locked.status

@@ -5,38 +5,38 @@ import { unregisterHook, applyHookUpdate } from '../operations/hooks/hook-update
 import { readHookLog, type HookLogPage } from '../operations/hooks/hook-delivery-log.ts';
 import { sendHookPing } from '../operations/hooks/hook-ping.ts';
 import { redeliverMessages, skipHookBacklog } from '../operations/hooks/hook-redeliver.ts';
-import { readHookHealth, limitRegistrations, groupHooks, registerHook } from '../operations/hooks/hooks.ts';
-import { HOOK_LIMITS } from '../operations/core/input-limits.ts';
+import { readHookHealth, limitHookRegistrations, listHookSummaries, registerHook } from '../operations/hooks/hooks.ts';
+import { REVERSE_HOOK_LIMITS } from '../operations/core/input-limits.ts';
 import type { Services } from '../operations/core/services.ts';
-import { bodySize, readBody } from './body.ts';
-import { hookIdOf, parseLogRequest, parseRedelivery, parseRegistration, parseUpdate } from './hook-input.ts';
+import { bodySizeLimit, readBody } from './body.ts';
+import { hookIdOf, parseHookLogRequest, parseRedelivery, parseRegistration, parseHookUpdate } from './hook-input.ts';
 import { sendJson, sendMethodNotAllowed, sourceRateLimited } from './responses.ts';
 import type { TokenGrant, TokenAuth, TokenHandler, WithToken } from './token-auth.ts';
 
 /** The routes below `/v1/webhooks/:token/reverse`. */
 export function reverseWebhookRoutes(services: Services, tokenAuth: TokenAuth, proxies: TrustedProxies): Router {
   const router = Router({ caseSensitive: true });
-  const withToken = tokenAuth.verified();
+  const withToken = tokenAuth.withVerifiedToken();
   const readInput = inputReader(services, proxies);
   router
     .route('/:token/reverse')
     .get(
       withToken(async (_req, res, { integration }) => {
-        sendJson(res, 200, await groupHooks(services, integration.conversationId));
+        sendJson(res, 200, await listHookSummaries(services, integration.conversationId));
       }),
     )
     .post(
       withToken(async (req, res, { integration }) => {
         const actor = actorByToken(integration);
         // Before the body: what comes too often is neither read nor parsed.
-        limitRegistrations(services, actor);
+        limitHookRegistrations(services, actor);
         const request = await readInput(req, res, parseRegistration);
         sendJson(res, 201, await registerHook(services, actor, request));
       }),
     )
     .all(withToken(async (req, res) => sendMethodNotAllowed(req, res, ['GET', 'HEAD', 'POST'])));
   addHookRoutes(router, services, { withToken, readInput });
-  addLogRoutes(router, services, { withToken, readInput });
+  addDeliveryRoutes(router, services, { withToken, readInput });
   return router;
 }
 
@@ -44,7 +44,7 @@ export function reverseWebhookRoutes(services: Services, tokenAuth: TokenAuth, p
 type ReadInput = <T>(req: Request, res: Response, parse: (body: Buffer) => T) => Promise<T>;
 
 function inputReader({ config, parseBudget }: Services, proxies: TrustedProxies): ReadInput {
-  const size = bodySize(config.http, HOOK_LIMITS);
+  const size = bodySizeLimit(config.http, REVERSE_HOOK_LIMITS);
   return async (req, res, parse) => {
     const source = proxies.sourceOf(req);
     if (!parseBudget.hasTimeLeft(source)) throw sourceRateLimited();
@@ -62,7 +62,7 @@ interface RouteDeps {
 type HookHandler = (req: Parameters<TokenHandler>[0], res: Response, hook: HookAccess) => Promise<void>;
 
 /** The way from a valid token and the number in the path to the hook that they mean. */
-function onHook(withToken: WithToken, handler: HookHandler): ReturnType<WithToken> {
+function withHook(withToken: WithToken, handler: HookHandler): ReturnType<WithToken> {
   return withToken((req, res, { integration }: TokenGrant) =>
     handler(req, res, hookByToken(integration, hookIdOf(req))),
   );
@@ -73,20 +73,20 @@ function addHookRoutes(router: Router, services: Services, { withToken, readInpu
   router
     .route('/:token/reverse/:id')
     .get(
-      onHook(withToken, async (_req, res, hook) => {
+      withHook(withToken, async (_req, res, hook) => {
         sendJson(res, 200, { status: 'Ok', ...(await readHookHealth(services, hook)) });
       }),
     )
     .patch(
-      onHook(withToken, async (req, res, hook) => {
+      withHook(withToken, async (req, res, hook) => {
         limitHookChanges(services, hook);
-        const update = await readInput(req, res, parseUpdate);
+        const update = await readInput(req, res, parseHookUpdate);
         const { health, secret } = await applyHookUpdate(services, hook, update);
         sendJson(res, 200, { status: 'Ok', ...health, ...(secret === null ? {} : { secret }) });
       }),
     )
     .delete(
-      onHook(withToken, async (_req, res, hook) => {
+      withHook(withToken, async (_req, res, hook) => {
         await unregisterHook(services, hook);
         sendJson(res, 202, { status: 'Ok' });
       }),
@@ -95,11 +95,11 @@ function addHookRoutes(router: Router, services: Services, { withToken, readInpu
 }
 
 /** What a hook has sent and is to send: ping, delivery log, redelivery. */
-function addLogRoutes(router: Router, services: Services, { withToken, readInput }: RouteDeps): void {
+function addDeliveryRoutes(router: Router, services: Services, { withToken, readInput }: RouteDeps): void {
   router
     .route('/:token/reverse/:id/ping')
     .post(
-      onHook(withToken, async (_req, res, hook) => {
+      withHook(withToken, async (_req, res, hook) => {
         sendJson(res, 200, (await sendHookPing(services, hook)).result);
       }),
     )
@@ -107,16 +107,16 @@ function addLogRoutes(router: Router, services: Services, { withToken, readInput
   router
     .route('/:token/reverse/:id/deliveries')
     .get(
-      onHook(withToken, async (req, res, hook) => {
-        const request = parseLogRequest(req);
-        sendLog(res, await readHookLog(services, hook, request), request.limit);
+      withHook(withToken, async (req, res, hook) => {
+        const request = parseHookLogRequest(req);
+        sendHookLog(res, await readHookLog(services, hook, request), request.limit);
       }),
     )
     .all(withToken(async (req, res) => sendMethodNotAllowed(req, res, ['GET', 'HEAD'])));
   router
     .route('/:token/reverse/:id/redeliver')
     .post(
-      onHook(withToken, async (req, res, hook) => {
+      withHook(withToken, async (req, res, hook) => {
         limitHookChanges(services, hook);
         const redelivery = await readInput(req, res, parseRedelivery);
         if (redelivery === 'discard_backlog') {
@@ -128,7 +128,7 @@ function addLogRoutes(router: Router, services: Services, { withToken, readInput
 }
 
 /** The link to the next page is relative to this one: it does not hold the token. */
-function sendLog(res: Response, { attempts, next }: HookLogPage, limit: number): void {
+function sendHookLog(res: Response, { attempts, next }: HookLogPage, limit: number): void {
   const rows = attempts.map(({ last_seq: last, ...row }) => (last === row.seq ? row : { ...row, last_seq: last }));
   sendJson(res, 200, rows, next === null ? {} : { link: `<?before=${next}&limit=${limit}>; rel="next"` });
 }

@@ -25,24 +25,24 @@ export class TokenAuth {
   constructor(services: Services, proxies: TrustedProxies) {
     this.#services = services;
     this.#proxies = proxies;
-    this.#authThrottle = new AuthThrottle(services.config.limits.unknownTokenRate);
+    this.#authThrottle = new AuthThrottle(services.config.limits.unknownTokenRatePerSource);
   }
 
   /** For posts, which the log admits once more as it writes: a token that is remembered is let through. */
-  cached(): WithToken {
+  withCachedToken(): WithToken {
     const { tokens } = this.#services;
     return this.#authorizeBy((token) => tokens.cached(token) ?? tokens.find(token));
   }
 
   /** For what has no second check: the database is asked each time, so that a rotation on another node holds at once. */
-  verified(): WithToken {
+  withVerifiedToken(): WithToken {
     return this.#authorizeBy((token) => this.#services.tokens.revalidate(token));
   }
 
   /** The request's integration as the database knows it; null for an unknown token, after holding back who tries many. */
   async verify(req: Request): Promise<Integration | null> {
     const integration = await this.#services.tokens.revalidate(tokenOf(req));
-    if (integration === null) await this.#authThrottle.delay(this.#proxies.sourceOf(req));
+    if (integration === null) await this.#authThrottle.delayRejection(this.#proxies.sourceOf(req));
     return integration;
   }
 
@@ -53,7 +53,7 @@ export class TokenAuth {
       // A remembered token costs no turn of the event loop.
       const integration = found instanceof Promise ? await found : found;
       if (integration === null) {
-        await this.#authThrottle.delay(this.#proxies.sourceOf(req));
+        await this.#authThrottle.delayRejection(this.#proxies.sourceOf(req));
         throw new KlatchError('invalid_token');
       }
       await handler(req, res, { token, integration });

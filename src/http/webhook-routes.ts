@@ -10,8 +10,8 @@ export function webhookRoutes(options: { tokenAuth: TokenAuth; handlePost: PostH
   const router = Router({ caseSensitive: true });
   router
     .route('/:token')
-    .post(withPostErrors(tokenAuth.cached()(handlePost), log))
-    .all(tokenAuth.verified()(async (req, res) => sendMethodNotAllowed(req, res, ['POST'])));
+    .post(withPostErrors(tokenAuth.withCachedToken()(handlePost), log))
+    .all(tokenAuth.withVerifiedToken()(async (req, res) => sendMethodNotAllowed(req, res, ['POST'])));
   router.all('/:token/status', tokenStatus(tokenAuth));
   return router;
 }

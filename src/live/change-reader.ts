@@ -14,9 +14,9 @@ const PAGE_BYTES = 256 * 1024;
 const CACHE_BYTES = 32 * 1024 * 1024;
 const CACHE_TTL_MS = 60_000;
 /** Of the pool's two connections one is left to the reads that many wait for. */
-const CATCH_UP_READS = 1;
-const FAN_OUT_READS = 2;
-const RETRY_MS = 300;
+const MAX_CATCH_UP_READS = 1;
+const MAX_FAN_OUT_READS = 2;
+const RETRY_DELAY_MS = 300;
 
 /** Why there is no stretch: the conversation is gone, or the database is away. */
 export type ReadFailure = 'gone' | 'away';
@@ -30,13 +30,13 @@ export class ChangeReader {
   readonly counts: LiveCounts['reads'];
   readonly #pool: Pool;
   readonly #log: Log;
-  readonly #fanOutReads = new Semaphore(FAN_OUT_READS);
-  readonly #catchUpReads = new Semaphore(CATCH_UP_READS);
-  readonly #stop = new AbortController();
-  readonly #cached = new LRUCache<ChangeBatch, BatchOwner>({
+  readonly #fanOutSemaphore = new Semaphore(MAX_FAN_OUT_READS);
+  readonly #catchUpSemaphore = new Semaphore(MAX_CATCH_UP_READS);
+  readonly #stopController = new AbortController();
+  readonly #ownerByCachedBatch = new LRUCache<ChangeBatch, BatchOwner>({
     maxSize: CACHE_BYTES,
     ttl: CACHE_TTL_MS,
-    sizeCalculation: (_, batch) => batch.bytes,
+    sizeCalculation: (_, batch) => batch.memoryBytes,
     dispose: (owner, batch) => owner.onEvicted(batch),
   });
 
@@ -50,11 +50,14 @@ export class ChangeReader {
    * What is behind `rev` for everybody who follows: `batch` is null when there is nothing, the whole null when the
    * conversation is gone or the server stops. While the database is away it is asked again and again.
    */
-  async fanOut(conversationId: ConversationId, rev: Rev): Promise<{ batch: ChangeBatch | null; more: boolean } | null> {
-    while (!this.#stop.signal.aborted) {
+  async readForFanOut(
+    conversationId: ConversationId,
+    rev: Rev,
+  ): Promise<{ batch: ChangeBatch | null; more: boolean } | null> {
+    while (!this.#stopController.signal.aborted) {
       try {
         this.counts.fan_out += 1;
-        const page = await this.#fanOutReads.run(() => this.#read(conversationId, rev));
+        const page = await this.#fanOutSemaphore.run(() => this.#read(conversationId, rev));
         if (page === null) return null;
         return { batch: page.rev > rev ? new ChangeBatch(conversationId, rev, page) : null, more: page.more };
       } catch (error) {
@@ -66,10 +69,10 @@ export class ChangeReader {
   }
 
   /** The same for one client that lacks something, asked once. */
-  async catchUp(conversationId: ConversationId, rev: Rev): Promise<ChangeBatch | ReadFailure> {
+  async readForCatchUp(conversationId: ConversationId, rev: Rev): Promise<ChangeBatch | ReadFailure> {
     this.counts.catch_up += 1;
     try {
-      const page = await this.#catchUpReads.run(() => this.#read(conversationId, rev));
+      const page = await this.#catchUpSemaphore.run(() => this.#read(conversationId, rev));
       return page === null ? 'gone' : new ChangeBatch(conversationId, rev, page);
     } catch (error) {
       logFailure(this.#log, 'live: changes could not be read', error);
@@ -78,35 +81,35 @@ export class ChangeReader {
   }
 
   /** Waits, by default until it is worth asking the database again; no longer when the server stops. */
-  async pause(ms = RETRY_MS): Promise<void> {
+  async pause(ms = RETRY_DELAY_MS): Promise<void> {
     try {
-      await wait(ms, undefined, { signal: this.#stop.signal });
+      await wait(ms, undefined, { signal: this.#stopController.signal });
     } catch (error) {
-      if (!this.#stop.signal.aborted) throw error;
+      if (!this.#stopController.signal.aborted) throw error;
     }
   }
 
   cache(batch: ChangeBatch, owner: BatchOwner): void {
-    if (batch.bytes > CACHE_BYTES) owner.onEvicted(batch);
-    else this.#cached.set(batch, owner);
+    if (batch.memoryBytes > CACHE_BYTES) owner.onEvicted(batch);
+    else this.#ownerByCachedBatch.set(batch, owner);
   }
 
   evict(batch: ChangeBatch): void {
-    this.#cached.delete(batch);
+    this.#ownerByCachedBatch.delete(batch);
   }
 
   /** Drops what nobody came for in time. */
   evictExpired(): void {
-    this.#cached.purgeStale();
+    this.#ownerByCachedBatch.purgeStale();
   }
 
   get isStopped(): boolean {
-    return this.#stop.signal.aborted;
+    return this.#stopController.signal.aborted;
   }
 
   stop(): void {
-    this.#stop.abort();
-    this.#cached.clear();
+    this.#stopController.abort();
+    this.#ownerByCachedBatch.clear();
   }
 
   #read(conversationId: ConversationId, afterRev: Rev): Promise<ChangePage | null> {
@@ -118,21 +121,21 @@ export class ChangeReader {
 
 /** So many at a time, the others in the order in which they came. They are bounded by the connections there are. */
 class Semaphore {
-  #permits: number;
+  #availablePermits: number;
   readonly #waiters: (() => void)[] = [];
 
   constructor(permits: number) {
-    this.#permits = permits;
+    this.#availablePermits = permits;
   }
 
   async run<T>(work: () => Promise<T>): Promise<T> {
-    if (this.#permits > 0) this.#permits -= 1;
+    if (this.#availablePermits > 0) this.#availablePermits -= 1;
     else await new Promise<void>((resolve) => this.#waiters.push(resolve));
     try {
       return await work();
     } finally {
       const next = this.#waiters.shift();
-      if (next === undefined) this.#permits += 1;
+      if (next === undefined) this.#availablePermits += 1;
       else next();
     }
   }

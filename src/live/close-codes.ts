@@ -31,7 +31,7 @@ export const closeMessages: Readonly<Record<CloseReason, string>> = {
 };
 
 /** Says in a frame of its own, before the connection ends, why it does. */
-export function sessionEndedText(reason: CloseReason): string {
+export function sessionEndedNotification(reason: CloseReason): string {
   const params = { reason: closeMessages[reason], code: closeCodes[reason] };
   return JSON.stringify({ jsonrpc: '2.0', method: 'session.ended', params });
 }

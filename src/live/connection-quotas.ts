@@ -3,7 +3,7 @@ import type { SourceKey } from '../model/source-key.ts';
 import type { ConnectionRejection } from './live-counts.ts';
 
 /** Waiting connections that one source may have: a quarter of them. */
-const SOURCE_QUOTA_DIVISOR = 4;
+const UNAUTHENTICATED_PER_SOURCE_DIVISOR = 4;
 
 /** Who may connect: bounds on connections in all, on those that have not said who they are, and of one source. */
 export class ConnectionQuotas {
@@ -27,11 +27,11 @@ export class ConnectionQuotas {
 
   /** Counts a connection, or says why it is refused. `isProxy`: many clients come from this source. */
   acquire(source: SourceKey, isProxy: boolean): ConnectionRejection | null {
-    const { connections, unauthenticatedConnections } = this.#config;
+    const { maxConnections: connections, maxUnauthenticatedConnections } = this.#config;
     if (this.#total >= connections) return 'too_many_connections';
-    if (this.#unauthenticated >= unauthenticatedConnections) return 'too_many_unauthenticated';
+    if (this.#unauthenticated >= maxUnauthenticatedConnections) return 'too_many_unauthenticated';
     const fromSource = this.#unauthenticatedBySource.get(source) ?? 0;
-    if (!isProxy && fromSource >= Math.max(1, unauthenticatedConnections / SOURCE_QUOTA_DIVISOR))
+    if (!isProxy && fromSource >= Math.max(1, maxUnauthenticatedConnections / UNAUTHENTICATED_PER_SOURCE_DIVISOR))
       return 'too_many_from_source';
     this.#total += 1;
     this.#unauthenticated += 1;

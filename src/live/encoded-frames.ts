@@ -1,14 +1,14 @@
 import type { Transport } from '../model/transport.ts';
 
-const SHORT_BYTES = 126;
-const MEDIUM_BYTES = 65_536;
-const FINAL_TEXT = 0x81;
+const MIN_16_BIT_LENGTH = 126;
+const MIN_64_BIT_LENGTH = 65_536;
+const FINAL_TEXT_FRAME_BYTE = 0x81;
 const NEWLINE = 0x0a;
 
 /** Frames of one kind of connection, one behind the other, and where each ends. */
 interface FrameBytes {
   readonly bytes: Buffer;
-  readonly ends: Uint32Array;
+  readonly frameEnds: Uint32Array;
 }
 
 /** How a text becomes a frame. */
@@ -20,7 +20,7 @@ interface FrameFormat {
 }
 
 const FORMATS: Readonly<Record<Transport, FrameFormat>> = {
-  websocket: { overhead: frameOverhead, write: writeFrame },
+  websocket: { overhead: frameHeaderBytes, write: writeFrame },
   tcp: { overhead: () => 1, write: writeLine },
 };
 
@@ -40,8 +40,8 @@ export class EncodedFrames {
 
   /** The frames of a kind but for the first `skip`. */
   bytes(kind: Transport, skip: number): Buffer {
-    const { bytes, ends } = (this.#encoded[kind] ??= encode(this.#texts, FORMATS[kind]));
-    return skip === 0 ? bytes : bytes.subarray(ends[skip - 1]);
+    const { bytes, frameEnds } = (this.#encoded[kind] ??= encode(this.#texts, FORMATS[kind]));
+    return skip === 0 ? bytes : bytes.subarray(frameEnds[skip - 1]);
   }
 }
 
@@ -50,25 +50,25 @@ function encode(texts: readonly string[], { overhead, write }: FrameFormat): Fra
   const total = lengths.reduce((sum, length) => sum + length + overhead(length), 0);
   // Not out of the shared pool, which a kept slice would hold as a whole.
   const bytes = Buffer.allocUnsafeSlow(total);
-  const ends = new Uint32Array(texts.length);
+  const frameEnds = new Uint32Array(texts.length);
   let at = 0;
   for (const [index, text] of texts.entries()) {
     at = write(bytes, at, { text, length: lengths[index]! });
-    ends[index] = at;
+    frameEnds[index] = at;
   }
-  return { bytes, ends };
+  return { bytes, frameEnds };
 }
 
 /** RFC 6455, 5.2: length in 7 bits, or 126 and 16 bits, or 127 and 64 bits. */
-function frameOverhead(length: number): number {
-  if (length < SHORT_BYTES) return 2;
-  return length < MEDIUM_BYTES ? 4 : 10;
+function frameHeaderBytes(length: number): number {
+  if (length < MIN_16_BIT_LENGTH) return 2;
+  return length < MIN_64_BIT_LENGTH ? 4 : 10;
 }
 
 function writeFrame(target: Buffer, start: number, { text, length }: { text: string; length: number }): number {
-  let at = target.writeUInt8(FINAL_TEXT, start);
-  if (length < SHORT_BYTES) at = target.writeUInt8(length, at);
-  else if (length < MEDIUM_BYTES) at = target.writeUInt16BE(length, target.writeUInt8(126, at));
+  let at = target.writeUInt8(FINAL_TEXT_FRAME_BYTE, start);
+  if (length < MIN_16_BIT_LENGTH) at = target.writeUInt8(length, at);
+  else if (length < MIN_64_BIT_LENGTH) at = target.writeUInt16BE(length, target.writeUInt8(126, at));
   else at = target.writeBigUInt64BE(BigInt(length), target.writeUInt8(127, at));
   return at + target.write(text, at);
 }

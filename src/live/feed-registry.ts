@@ -1,29 +1,29 @@
 import type { Bus } from '../bus/bus.ts';
 import type { Log } from '../log.ts';
 import type { ConversationId, Rev } from '../model/ids.ts';
-import { listChanged } from '../storage/groups/conversation-heads.ts';
+import { listChangedHeads } from '../storage/groups/conversation-heads.ts';
 import type { Pool } from '../storage/db/pool.ts';
 import { ChangeReader } from './change-reader.ts';
 import { Feed } from './feed.ts';
 import type { LiveCounts } from './live-counts.ts';
 import { logFailure } from './log-failure.ts';
 
-const HEADS_PER_QUERY = 5_000;
+const FEEDS_PER_POLL_QUERY = 5_000;
 /** A commit whose answer was lost, or whose node died, is told by nobody: what is followed is looked at so often. */
-const POLL_MS = 10_000;
+const POLL_INTERVAL_MS = 10_000;
 
 /** What was said of conversations while somebody read which ones there are. */
 class ChangeRecorder {
-  readonly #recorded = new Set<ConversationId>();
-  #isAllRecorded = false;
+  readonly #changedConversations = new Set<ConversationId>();
+  #allMayHaveChanged = false;
 
   record(conversationId: ConversationId | null): void {
-    if (conversationId === null) this.#isAllRecorded = true;
-    else this.#recorded.add(conversationId);
+    if (conversationId === null) this.#allMayHaveChanged = true;
+    else this.#changedConversations.add(conversationId);
   }
 
-  has(conversationId: ConversationId): boolean {
-    return this.#isAllRecorded || this.#recorded.has(conversationId);
+  mayHaveChanged(conversationId: ConversationId): boolean {
+    return this.#allMayHaveChanged || this.#changedConversations.has(conversationId);
   }
 }
 
@@ -33,7 +33,7 @@ interface FeedRegistryOptions {
   readonly counts: LiveCounts;
   readonly log: Log;
   /** Milliseconds between two looks at all heads; 10 s by default. */
-  readonly pollMs?: number;
+  readonly pollIntervalMs?: number;
 }
 
 /** The conversations that are followed on this node. Between `start` and `stop` it hears what changes in them. */
@@ -42,17 +42,17 @@ export class FeedRegistry {
   readonly #bus: Bus;
   readonly #pool: Pool;
   readonly #log: Log;
-  readonly #pollMs: number;
+  readonly #pollIntervalMs: number;
   readonly #feeds = new Map<ConversationId, Feed>();
   readonly #recorders = new Set<ChangeRecorder>();
   #unsubscribe: () => void = () => {};
-  #timer: NodeJS.Timeout | undefined;
+  #pollTimer: NodeJS.Timeout | undefined;
   /** A look at all heads is under way, and whether another one has to follow. */
   #isPolling = false;
-  #pollAgain = false;
+  #shouldPollAgain = false;
 
   constructor(options: FeedRegistryOptions) {
-    this.#pollMs = options.pollMs ?? POLL_MS;
+    this.#pollIntervalMs = options.pollIntervalMs ?? POLL_INTERVAL_MS;
     this.#bus = options.bus;
     this.#pool = options.pool;
     this.#log = options.log;
@@ -71,22 +71,22 @@ export class FeedRegistry {
       conversationsChanged: (ids) => {
         for (const id of ids) {
           const feed = this.#recordChange(id);
-          feed?.invalidate();
+          feed?.invalidateCache();
           feed?.wake();
         }
       },
       resync: () => {
         for (const recorder of this.#recorders) recorder.record(null);
-        for (const feed of this.#feeds.values()) feed.invalidate();
+        for (const feed of this.#feeds.values()) feed.invalidateCache();
         void this.#poll();
       },
     });
-    this.#timer = setInterval(() => void this.#poll(), this.#pollMs);
+    this.#pollTimer = setInterval(() => void this.#poll(), this.#pollIntervalMs);
   }
 
   stop(): void {
     this.#unsubscribe();
-    clearInterval(this.#timer);
+    clearInterval(this.#pollTimer);
     this.reader.stop();
   }
 
@@ -110,17 +110,17 @@ export class FeedRegistry {
   }
 
   /**
-   * The feed of a conversation whose newest change was `head` a moment ago; each user releases it. `isStale`: there may be
+   * The feed of a conversation whose newest change was `head` a moment ago; each user releases it. `mayBeStale`: there may be
    * a newer one that nobody heard of.
    */
-  acquire(conversationId: ConversationId, head: Rev, isStale: boolean): Feed {
+  acquire(conversationId: ConversationId, head: Rev, mayBeStale: boolean): Feed {
     let feed = this.#feeds.get(conversationId);
     if (feed === undefined) {
       feed = new Feed(conversationId, head, this.reader);
       this.#feeds.set(conversationId, feed);
     }
     feed.refCount += 1;
-    if (isStale || head > feed.rev) feed.wake();
+    if (mayBeStale || head > feed.rev) feed.wake();
     return feed;
   }
 
@@ -128,7 +128,7 @@ export class FeedRegistry {
     feed.refCount -= 1;
     if (feed.refCount > 0) return;
     this.#feeds.delete(feed.conversationId);
-    feed.invalidate();
+    feed.invalidateCache();
   }
 
   #recordChange(id: ConversationId): Feed | undefined {
@@ -138,14 +138,14 @@ export class FeedRegistry {
 
   /** Words may have been lost: asks which conversations have moved. What is remembered of these may be old as well. */
   async #poll(): Promise<void> {
-    this.#pollAgain = true;
+    this.#shouldPollAgain = true;
     if (this.#isPolling) return;
     this.#isPolling = true;
-    while (this.#pollAgain && !this.reader.isStopped) {
-      this.#pollAgain = false;
+    while (this.#shouldPollAgain && !this.reader.isStopped) {
+      this.#shouldPollAgain = false;
       const current = [...this.#feeds.values()];
-      for (let start = 0; start < current.length; start += HEADS_PER_QUERY) {
-        if (!(await this.#pollChunk(current.slice(start, start + HEADS_PER_QUERY)))) break;
+      for (let start = 0; start < current.length; start += FEEDS_PER_POLL_QUERY) {
+        if (!(await this.#pollChunk(current.slice(start, start + FEEDS_PER_POLL_QUERY)))) break;
       }
     }
     this.#isPolling = false;
@@ -153,15 +153,15 @@ export class FeedRegistry {
 
   async #pollChunk(feeds: readonly Feed[]): Promise<boolean> {
     try {
-      for (const { conversationId } of await this.#pool.run((sql) => listChanged(sql, feeds))) {
+      for (const { conversationId } of await this.#pool.run((sql) => listChangedHeads(sql, feeds))) {
         const feed = this.#feeds.get(conversationId);
-        feed?.invalidate();
+        feed?.invalidateCache();
         feed?.wake();
       }
       return true;
     } catch (error) {
       logFailure(this.#log, 'live: the newest changes could not be read', error);
-      this.#pollAgain = true;
+      this.#shouldPollAgain = true;
       await this.reader.pause();
       return false;
     }

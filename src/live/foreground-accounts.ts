@@ -3,28 +3,28 @@ import type { AccountId } from '../model/ids.ts';
 /** Whose sessions on this node somebody looks at, as far as their clients say. */
 export class ForegroundAccounts {
   /** How many of an account's. */
-  readonly #sessions = new Map<AccountId, number>();
+  readonly #foregroundSessionCounts = new Map<AccountId, number>();
 
   get accounts(): Iterable<AccountId> {
-    return this.#sessions.keys();
+    return this.#foregroundSessionCounts.keys();
   }
 
   has(accountId: AccountId): boolean {
-    return this.#sessions.has(accountId);
+    return this.#foregroundSessionCounts.has(accountId);
   }
 
   /** One more; true: the account's first. */
-  add(accountId: AccountId): boolean {
-    const before = this.#sessions.get(accountId) ?? 0;
-    this.#sessions.set(accountId, before + 1);
+  addSession(accountId: AccountId): boolean {
+    const before = this.#foregroundSessionCounts.get(accountId) ?? 0;
+    this.#foregroundSessionCounts.set(accountId, before + 1);
     return before === 0;
   }
 
   /** One less; true: the account's last. */
-  remove(accountId: AccountId): boolean {
-    const remaining = (this.#sessions.get(accountId) ?? 0) - 1;
-    if (remaining > 0) this.#sessions.set(accountId, remaining);
-    else this.#sessions.delete(accountId);
+  removeSession(accountId: AccountId): boolean {
+    const remaining = (this.#foregroundSessionCounts.get(accountId) ?? 0) - 1;
+    if (remaining > 0) this.#foregroundSessionCounts.set(accountId, remaining);
+    else this.#foregroundSessionCounts.delete(accountId);
     return remaining === 0;
   }
 }

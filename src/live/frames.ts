@@ -10,33 +10,33 @@ interface EventAccount {
 }
 
 /** One change of a conversation, as a notification. */
-export function changeText(conversation: ConversationId, change: Change): string {
-  return notification('conversation.change', { conversation, ...serializeChange(conversation, change) });
+export function changeNotification(conversation: ConversationId, change: Change): string {
+  return serializeNotification('conversation.change', { conversation, ...serializeChange(conversation, change) });
 }
 
 /** The account has come into a conversation; its changes begin behind this one. */
-export function joinedText(conversation: ConversationId, rev: Rev): string {
-  return notification('conversation.joined', { conversation, rev });
+export function joinedNotification(conversation: ConversationId, rev: Rev): string {
+  return serializeNotification('conversation.joined', { conversation, rev });
 }
 
 /** The account is in the conversation no longer; nothing of it follows. */
-export function leftText(conversation: ConversationId): string {
-  return notification('conversation.left', { conversation });
+export function leftNotification(conversation: ConversationId): string {
+  return serializeNotification('conversation.left', { conversation });
 }
 
 /** The account has read up to here, on one of its devices. */
-export function readText(conversation: ConversationId, seq: Seq): string {
-  return notification('conversation.read', { conversation, seq });
+export function readNotification(conversation: ConversationId, seq: Seq): string {
+  return serializeNotification('conversation.read', { conversation, seq });
 }
 
-export function typingText(conversation: ConversationId, account: EventAccount): string {
-  return notification('typing', { conversation, account });
+export function typingNotification(conversation: ConversationId, account: EventAccount): string {
+  return serializeNotification('typing', { conversation, account });
 }
 
-export function presenceText(account: EventAccount, online: boolean): string {
-  return notification('presence', { account, online });
+export function presenceNotification(account: EventAccount, online: boolean): string {
+  return serializeNotification('presence', { account, online });
 }
 
-function notification(method: string, params: object): string {
+function serializeNotification(method: string, params: object): string {
   return JSON.stringify({ jsonrpc: '2.0', method, params });
 }

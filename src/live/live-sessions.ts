@@ -23,7 +23,7 @@ import { Session, type SessionHost, type SessionState } from './session.ts';
 const UNAUTHENTICATED_RATE = { perSecond: 500, burst: 5_000, keys: 10_000 };
 const MAX_REJECTION_DELAY_MS = 5_000;
 const MAX_SOURCES = 10_000;
-const sessionStates = ['unauthenticated', 'authenticated', 'subscribed', 'closing'] as const;
+const countedSessionStates = ['unauthenticated', 'authenticated', 'subscribed', 'closing'] as const;
 
 /** What is told of sessions that come and go. */
 export interface SessionEvents {
@@ -56,8 +56,8 @@ export class LiveSessions implements SessionHost {
   readonly #bySession = new Map<SessionId, Session[]>();
   readonly #unauthenticatedRate = new RateLimiter<SourceKey>(UNAUTHENTICATED_RATE);
   readonly #rejectedTokenRate: RateLimiter<SourceKey>;
-  #nowMs = 0;
-  #tickedAtMs = performance.now();
+  #livenessClockMs = 0;
+  #lastTickAtMs = performance.now();
   #onEmpty: (() => void) | null = null;
 
   constructor(
@@ -73,12 +73,12 @@ export class LiveSessions implements SessionHost {
     this.feeds = deps.feeds;
     this.#events = deps.events;
     this.quotas = new ConnectionQuotas(this.config);
-    const perSecond = services.config.limits.unknownTokenRate;
+    const perSecond = services.config.limits.unknownTokenRatePerSource;
     this.#rejectedTokenRate = new RateLimiter({ perSecond, burst: perSecond, keys: MAX_SOURCES });
   }
 
-  get nowMs(): number {
-    return this.#nowMs;
+  get livenessClockMs(): number {
+    return this.#livenessClockMs;
   }
 
   get all(): ReadonlySet<Session> {
@@ -90,7 +90,7 @@ export class LiveSessions implements SessionHost {
     return this.#byAccount.keys();
   }
 
-  of(accountId: AccountId): readonly Session[] {
+  ofAccount(accountId: AccountId): readonly Session[] {
     return this.#byAccount.get(accountId) ?? [];
   }
 
@@ -106,8 +106,8 @@ export class LiveSessions implements SessionHost {
   }
 
   register(session: Session, caller: AccountCaller): boolean {
-    const existing = this.of(caller.accountId);
-    if (existing.length >= this.config.connectionsPerUser) return false;
+    const existing = this.ofAccount(caller.accountId);
+    if (existing.length >= this.config.maxConnectionsPerUser) return false;
     addTo(this.#byAccount, caller.accountId, session);
     addTo(this.#bySession, caller.sessionId, session);
     this.quotas.releaseUnauthenticated(session.connection.source);
@@ -119,11 +119,11 @@ export class LiveSessions implements SessionHost {
   foregroundChanged(session: Session, accountId = session.accountId): void {
     const { foregroundAccounts } = this;
     if (session.isForeground) {
-      if (foregroundAccounts.add(accountId)) this.#events.accountOnline(accountId);
-    } else if (foregroundAccounts.remove(accountId)) this.#events.accountInBackground(accountId);
+      if (foregroundAccounts.addSession(accountId)) this.#events.accountOnline(accountId);
+    } else if (foregroundAccounts.removeSession(accountId)) this.#events.accountInBackground(accountId);
   }
 
-  reserve(caller: AccountCaller | null, source: SourceKey, maxMs: number): number | null {
+  reserveRequest(caller: AccountCaller | null, source: SourceKey, maxMs: number): number | null {
     if (caller === null) return this.#unauthenticatedRate.reserve(source, maxMs);
     return this.services.sessionLimiter.reserve(caller.sessionId, maxMs);
   }
@@ -141,14 +141,14 @@ export class LiveSessions implements SessionHost {
     this.#events.recheckMembership(conversationId, accountId);
   }
 
-  onClosed(
+  onClosingOrClosed(
     session: Session,
     { previousState, disconnectReason }: { previousState: SessionState; disconnectReason: DisconnectReason },
   ): void {
     if (previousState !== 'closing') {
       this.counts.disconnected[disconnectReason] += 1;
       if (previousState === 'unauthenticated') this.quotas.releaseUnauthenticated(session.connection.source);
-      this.#forget(session);
+      this.#unregister(session);
     }
     if (session.state !== 'closed') return;
     this.#all.delete(session);
@@ -162,9 +162,9 @@ export class LiveSessions implements SessionHost {
    */
   tick(intervalMs: number): void {
     const atMs = performance.now();
-    this.#nowMs += Math.min(atMs - this.#tickedAtMs, 2 * intervalMs);
-    this.#tickedAtMs = atMs;
-    for (const session of this.#all) session.tick(this.#nowMs);
+    this.#livenessClockMs += Math.min(atMs - this.#lastTickAtMs, 2 * intervalMs);
+    this.#lastTickAtMs = atMs;
+    for (const session of this.#all) session.tick(this.#livenessClockMs);
   }
 
   /** Ends every session and resolves when the last one is over; what is left after `timeoutMs` is cut. */
@@ -182,9 +182,9 @@ export class LiveSessions implements SessionHost {
   }
 
   /** How many there are, by what carries them and how far they are. */
-  tally(): { kind: Transport; state: (typeof sessionStates)[number]; sessions: number; bytesQueued: number }[] {
+  tally(): { kind: Transport; state: (typeof countedSessionStates)[number]; sessions: number; bytesQueued: number }[] {
     const rows = transports.flatMap((kind) =>
-      sessionStates.map((state) => ({ kind, state, sessions: 0, bytesQueued: 0 })),
+      countedSessionStates.map((state) => ({ kind, state, sessions: 0, bytesQueued: 0 })),
     );
     for (const { connection, state } of this.#all) {
       const row = rows.find((each) => each.kind === connection.kind && each.state === state);
@@ -195,12 +195,12 @@ export class LiveSessions implements SessionHost {
     return rows;
   }
 
-  #forget(session: Session): void {
+  #unregister(session: Session): void {
     const { caller } = session;
     if (caller === null) return;
     removeFrom(this.#byAccount, caller.accountId, session);
     removeFrom(this.#bySession, caller.sessionId, session);
-    if (session.isForeground && this.foregroundAccounts.remove(caller.accountId))
+    if (session.isForeground && this.foregroundAccounts.removeSession(caller.accountId))
       this.#events.accountOffline(caller.accountId);
   }
 }

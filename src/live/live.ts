@@ -19,11 +19,11 @@ import { logFailure } from './log-failure.ts';
 
 /** Heartbeats and deadlines are looked at so many times within the shortest of them, and never more rarely than this. */
 const TICKS_PER_DEADLINE = 5;
-const MAX_TICK_MS = 2_000;
+const MAX_TICK_INTERVAL_MS = 2_000;
 /** Every session is looked up so often: one may have run out, or its end was not heard. */
-const REVALIDATE_MS = 60_000;
+const REVALIDATE_INTERVAL_MS = 60_000;
 /** Signals are told together so often. */
-const EPHEMERAL_TICK_MS = 1_000;
+const PRESENCE_AND_GC_TICK_MS = 1_000;
 
 /** Live clients of this node: who they are, what they follow, and where they connect. */
 export class Live {
@@ -38,8 +38,8 @@ export class Live {
   readonly #idleGc = new IdleGc();
   readonly #upgrades: WebSocketUpgrades;
   readonly #endpoints: readonly Endpoint[];
-  #isChecking = false;
-  #checkAgain = false;
+  #isRevalidating = false;
+  #shouldRevalidateAgain = false;
   #timers: NodeJS.Timeout[] = [];
   #unsubscribe: () => void = () => {};
   #stopping: Promise<void> | null = null;
@@ -66,7 +66,7 @@ export class Live {
     this.#revalidator = new SessionRevalidator(deps);
     this.#ephemeralEvents = new EphemeralEvents({ ...deps, feeds: this.feeds });
     this.presence = new Presence(bus, this.sessions.foregroundAccounts, (id, online) =>
-      this.#ephemeralEvents.presenceChanged(id, online),
+      this.#ephemeralEvents.queuePresenceChange(id, online),
     );
     const proxies = new TrustedProxies(config.http.trustedProxies);
     this.#upgrades = new WebSocketUpgrades(config, this.sessions, proxies);
@@ -96,9 +96,9 @@ export class Live {
     this.#revalidator.start();
     this.#ephemeralEvents.start();
     this.presence.start();
-    this.#unsubscribe = bus.subscribe({ resync: () => void this.#check() });
+    this.#unsubscribe = bus.subscribe({ resync: () => void this.#revalidate() });
     const tickMs = Math.min(
-      MAX_TICK_MS,
+      MAX_TICK_INTERVAL_MS,
       config.live.heartbeatMs / TICKS_PER_DEADLINE,
       config.live.authTimeoutMs / TICKS_PER_DEADLINE,
     );
@@ -106,13 +106,13 @@ export class Live {
       setInterval(() => this.sessions.tick(tickMs), tickMs),
       setInterval(() => {
         this.presence.tick();
-        this.#ephemeralEvents.tick();
+        this.#ephemeralEvents.flushPresence();
         this.#idleGc.tick();
-      }, EPHEMERAL_TICK_MS),
+      }, PRESENCE_AND_GC_TICK_MS),
       setInterval(() => {
         this.feeds.reader.evictExpired();
-        void this.#check();
-      }, REVALIDATE_MS),
+        void this.#revalidate();
+      }, REVALIDATE_INTERVAL_MS),
     ];
     for (const endpoint of this.#endpoints) await endpoint.start();
   }
@@ -143,19 +143,19 @@ export class Live {
   }
 
   /** Words may have been lost, or time has passed: are all sessions still what they were? */
-  async #check(): Promise<void> {
-    this.#checkAgain = true;
-    if (this.#isChecking) return;
-    this.#isChecking = true;
-    while (this.#checkAgain && this.#stopping === null) {
-      this.#checkAgain = false;
-      await this.#checkOnce();
+  async #revalidate(): Promise<void> {
+    this.#shouldRevalidateAgain = true;
+    if (this.#isRevalidating) return;
+    this.#isRevalidating = true;
+    while (this.#shouldRevalidateAgain && this.#stopping === null) {
+      this.#shouldRevalidateAgain = false;
+      await this.#revalidateSessionsAndMemberships();
     }
-    this.#isChecking = false;
+    this.#isRevalidating = false;
   }
 
-  async #checkOnce(): Promise<void> {
-    await this.#revalidator.checkAll();
+  async #revalidateSessionsAndMemberships(): Promise<void> {
+    await this.#revalidator.revalidateAll();
     try {
       await this.#membershipSync.reconcile();
     } catch (error) {

@@ -7,9 +7,9 @@ import type { Pool } from '../storage/db/pool.ts';
 import type { LiveSessions } from './live-sessions.ts';
 import { logFailure } from './log-failure.ts';
 
-const KEYS_PER_QUERY = 1_000;
+const MEMBER_KEYS_PER_QUERY = 1_000;
 const ACCOUNTS_PER_QUERY = 200;
-const RETRY_MS = 300;
+const RETRY_DELAY_MS = 300;
 
 /**
  * What sessions may follow, kept true: in the tick in which a word of a membership is heard nothing more of the
@@ -22,11 +22,11 @@ export class MembershipSync {
   readonly #sessions: LiveSessions;
   readonly #log: Log;
   /** Keys to ask for, by their text. */
-  #pending = new Map<string, MemberKey>();
+  #pendingRechecks = new Map<string, MemberKey>();
   #isRechecking = false;
-  #timer: NodeJS.Timeout | null = null;
+  #retryTimer: NodeJS.Timeout | null = null;
   #unsubscribe: () => void = () => {};
-  #stopped = false;
+  #isStopped = false;
 
   constructor(options: { bus: Bus; pool: Pool; sessions: LiveSessions; log: Log }) {
     this.#bus = options.bus;
@@ -39,7 +39,7 @@ export class MembershipSync {
     this.#unsubscribe = this.#bus.subscribe({
       membersChanged: (keys) => {
         for (const { conversationId, accountId } of keys) {
-          const followers = this.#sessions.of(accountId).filter((session) => session.subscriptions !== null);
+          const followers = this.#sessions.ofAccount(accountId).filter((session) => session.subscriptions !== null);
           for (const { subscriptions } of followers) subscriptions!.suspend(conversationId);
           if (followers.length > 0) this.recheck(conversationId, accountId);
         }
@@ -48,21 +48,21 @@ export class MembershipSync {
   }
 
   stop(): void {
-    this.#stopped = true;
+    this.#isStopped = true;
     this.#unsubscribe();
-    if (this.#timer !== null) clearTimeout(this.#timer);
+    if (this.#retryTimer !== null) clearTimeout(this.#retryTimer);
   }
 
   /** Finds out what the account is in the conversation, and settles that in all its sessions. */
   recheck(conversationId: ConversationId, accountId: AccountId): void {
-    this.#pending.set(`${conversationId}:${accountId}`, { conversationId, accountId });
+    this.#pendingRechecks.set(`${conversationId}:${accountId}`, { conversationId, accountId });
     if (!this.#isRechecking) void this.#recheckPending();
   }
 
   /** Words may have been lost: asks for what differs from what the sessions follow. */
   async reconcile(): Promise<void> {
     const accounts = [...this.#sessions.accounts];
-    for (let start = 0; start < accounts.length && !this.#stopped; start += ACCOUNTS_PER_QUERY) {
+    for (let start = 0; start < accounts.length && !this.#isStopped; start += ACCOUNTS_PER_QUERY) {
       const chunk = accounts.slice(start, start + ACCOUNTS_PER_QUERY);
       const found = await this.#pool.run((sql) => listMemberships(sql, chunk));
       const byAccount = Map.groupBy(found, (key) => key.accountId);
@@ -72,7 +72,7 @@ export class MembershipSync {
 
   #reconcileAccount(accountId: AccountId, found: readonly MemberKey[]): void {
     const current = new Set(found.map((key) => key.conversationId));
-    for (const { subscriptions } of this.#sessions.of(accountId)) {
+    for (const { subscriptions } of this.#sessions.ofAccount(accountId)) {
       if (subscriptions === null) continue;
       for (const id of subscriptions.conversations) if (!current.has(id)) this.recheck(id, accountId);
       if (!subscriptions.isFull) for (const id of current) if (!subscriptions.follows(id)) this.recheck(id, accountId);
@@ -81,14 +81,14 @@ export class MembershipSync {
 
   async #recheckPending(): Promise<void> {
     this.#isRechecking = true;
-    while (this.#pending.size > 0 && !this.#stopped) {
-      const keys = [...this.#pending.values()].slice(0, KEYS_PER_QUERY);
-      for (const key of keys) this.#pending.delete(mapKey(key));
+    while (this.#pendingRechecks.size > 0 && !this.#isStopped) {
+      const keys = [...this.#pendingRechecks.values()].slice(0, MEMBER_KEYS_PER_QUERY);
+      for (const key of keys) this.#pendingRechecks.delete(mapKey(key));
       try {
         await this.#recheckKeys(keys);
       } catch (error) {
         logFailure(this.#log, 'live: memberships could not be read', error);
-        for (const key of keys) this.#pending.set(mapKey(key), key);
+        for (const key of keys) this.#pendingRechecks.set(mapKey(key), key);
         this.#scheduleRetry();
         break;
       }
@@ -102,18 +102,18 @@ export class MembershipSync {
     for (const key of keys) {
       const name = mapKey(key);
       // Changed again while this was asked: the next answer says what is so.
-      if (this.#pending.has(name)) continue;
-      for (const { subscriptions } of this.#sessions.of(key.accountId)) {
+      if (this.#pendingRechecks.has(name)) continue;
+      for (const { subscriptions } of this.#sessions.ofAccount(key.accountId)) {
         subscriptions?.applyMembership(key.conversationId, byKey.get(name) ?? null);
       }
     }
   }
 
   #scheduleRetry(): void {
-    this.#timer ??= setTimeout(() => {
-      this.#timer = null;
+    this.#retryTimer ??= setTimeout(() => {
+      this.#retryTimer = null;
       if (!this.#isRechecking) void this.#recheckPending();
-    }, RETRY_MS);
+    }, RETRY_DELAY_MS);
   }
 }
 

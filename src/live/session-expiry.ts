@@ -3,19 +3,19 @@ const MAX_TIMER_MS = 2 ** 31 - 1;
 
 /** When a session expires, by the wall clock: a timer, and a comparison for whoever may be ahead of the timer. */
 export class SessionExpiry {
-  readonly #atMs: number;
+  readonly #expiresAtMs: number;
   readonly #onExpired: () => void;
   #timer: NodeJS.Timeout | null = null;
 
   constructor(expiresAt: Date, onExpired: () => void) {
-    this.#atMs = expiresAt.getTime();
+    this.#expiresAtMs = expiresAt.getTime();
     this.#onExpired = onExpired;
     this.#start();
   }
 
   /** The clock may have been set since the timer was started, and a busy process runs timers late. */
-  get isPast(): boolean {
-    return this.#atMs <= Date.now();
+  get isExpired(): boolean {
+    return this.#expiresAtMs <= Date.now();
   }
 
   stop(): void {
@@ -23,9 +23,9 @@ export class SessionExpiry {
   }
 
   #start(): void {
-    const waitMs = Math.min(MAX_TIMER_MS, Math.max(0, this.#atMs - Date.now()));
+    const waitMs = Math.min(MAX_TIMER_MS, Math.max(0, this.#expiresAtMs - Date.now()));
     this.#timer = setTimeout(() => {
-      if (this.isPast) this.#onExpired();
+      if (this.isExpired) this.#onExpired();
       else this.#start();
     }, waitMs);
     this.#timer.unref();

@@ -1,7 +1,7 @@
 import type { Bus } from '../bus/bus.ts';
 import type { Log } from '../log.ts';
 import type { AccountCaller } from '../operations/core/caller.ts';
-import { findHeldSessions } from '../storage/groups/conversation-heads.ts';
+import { findValidSessions } from '../storage/groups/conversation-heads.ts';
 import type { Pool } from '../storage/db/pool.ts';
 import type { LiveSessions } from './live-sessions.ts';
 import type { Session } from './session.ts';
@@ -18,10 +18,10 @@ export class SessionRevalidator {
   readonly #pool: Pool;
   readonly #sessions: LiveSessions;
   readonly #log: Log;
-  readonly #revalidating = new WeakMap<Session, Promise<void>>();
-  #checkCount = 0;
+  readonly #latestRevalidationBySession = new WeakMap<Session, Promise<void>>();
+  #revalidationCount = 0;
   /** Of each session the newest look-up that said what its account is. */
-  readonly #updatedBy = new WeakMap<Session, number>();
+  readonly #lastAppliedRevalidation = new WeakMap<Session, number>();
   #unsubscribe: () => void = () => {};
 
   constructor(options: { bus: Bus; pool: Pool; sessions: LiveSessions; log: Log }) {
@@ -37,10 +37,10 @@ export class SessionRevalidator {
         for (const id of ids) for (const session of this.#sessions.bySession(id)) session.close('session_ended');
       },
       accountsChanged: (ids) => {
-        const sessions = ids.flatMap((id) => this.#sessions.of(id));
+        const sessions = ids.flatMap((id) => this.#sessions.ofAccount(id));
         if (sessions.length === 0) return;
-        const revalidated = this.#checkSessions(sessions);
-        for (const session of sessions) this.#revalidating.set(session, revalidated);
+        const revalidated = this.#revalidateSessions(sessions);
+        for (const session of sessions) this.#latestRevalidationBySession.set(session, revalidated);
       },
     });
   }
@@ -50,29 +50,29 @@ export class SessionRevalidator {
   }
 
   whenRevalidated(session: Session): Promise<void> | null {
-    return this.#revalidating.get(session) ?? null;
+    return this.#latestRevalidationBySession.get(session) ?? null;
   }
 
   /** Looks all of them up. */
-  async checkAll(): Promise<void> {
+  async revalidateAll(): Promise<void> {
     const all = [...this.#sessions.all].filter((session) => session.caller !== null && session.isOpen);
     for (let start = 0; start < all.length; start += SESSIONS_PER_QUERY)
-      await this.#checkSessions(all.slice(start, start + SESSIONS_PER_QUERY));
+      await this.#revalidateSessions(all.slice(start, start + SESSIONS_PER_QUERY));
   }
 
-  async #checkSessions(sessions: readonly Session[]): Promise<void> {
+  async #revalidateSessions(sessions: readonly Session[]): Promise<void> {
     const ids = sessions.map((session) => sessionIdOf(session));
-    this.#checkCount += 1;
-    const checkNumber = this.#checkCount;
+    this.#revalidationCount += 1;
+    const revalidationNumber = this.#revalidationCount;
     try {
-      const found = await this.#pool.run((sql) => findHeldSessions(sql, ids));
+      const found = await this.#pool.run((sql) => findValidSessions(sql, ids));
       const valid = new Map(found.map((each) => [each.id, each]));
       for (const session of sessions) {
         const account = valid.get(sessionIdOf(session));
         if (account === undefined) session.close('session_ended');
         // An answer that was long on its way tells of what was before.
-        else if (checkNumber > (this.#updatedBy.get(session) ?? 0)) {
-          this.#updatedBy.set(session, checkNumber);
+        else if (revalidationNumber > (this.#lastAppliedRevalidation.get(session) ?? 0)) {
+          this.#lastAppliedRevalidation.set(session, revalidationNumber);
           session.updateAccount(account);
         }
       }

@@ -1,9 +1,13 @@
 import type { ConversationId, Rev } from '../model/ids.ts';
-import { MAX_SUBSCRIBED, type SubscribeRequest, type SubscribedConversation } from '../operations/core/caller.ts';
+import {
+  MAX_SUBSCRIBED_CONVERSATIONS,
+  type SubscribeRequest,
+  type SubscribedConversation,
+} from '../operations/core/caller.ts';
 import type { ConversationHead, FoundMembership } from '../storage/groups/conversation-heads.ts';
 import type { Feed, Follower } from './feed.ts';
 import type { FeedRegistry } from './feed-registry.ts';
-import { joinedText, leftText } from './frames.ts';
+import { joinedNotification, leftNotification } from './frames.ts';
 import type { Subscriber } from './subscriber.ts';
 import type { ChangeBatch } from './change-batch.ts';
 
@@ -43,7 +47,7 @@ export class SessionSubscriptions {
   /** Null until something lacks. */
   #catchingUp: Set<Subscription> | null = null;
   /** Memberships that were changed before the stream began; null: it has begun. */
-  #changedBeforeStart: Set<ConversationId> | null = new Set();
+  #membershipChangesBeforeStart: Set<ConversationId> | null = new Set();
   #isCatchingUp = false;
 
   constructor(session: Subscriber, feeds: FeedRegistry) {
@@ -63,7 +67,7 @@ export class SessionSubscriptions {
       return heads.map(({ conversationId, rev: head }) => {
         const unknown = start === 'now' ? head : (0 as Rev);
         const rev = Math.min(since.get(conversationId) ?? unknown, head) as Rev;
-        const feed = this.#feeds.acquire(conversationId, head, recorder.has(conversationId));
+        const feed = this.#feeds.acquire(conversationId, head, recorder.mayHaveChanged(conversationId));
         this.#subscriptions.set(conversationId, new Subscription(this, feed, rev));
         return { conversationId, rev };
       });
@@ -73,18 +77,18 @@ export class SessionSubscriptions {
   }
 
   /** Begins, and returns where the account's membership was changed meanwhile: whoever knows says what it is. */
-  start(): ReadonlySet<ConversationId> {
-    const changedBeforeStart = this.#changedBeforeStart ?? new Set();
-    this.#changedBeforeStart = null;
-    for (const id of changedBeforeStart) this.suspend(id);
+  startAndTakeChanged(): ReadonlySet<ConversationId> {
+    const membershipChangesBeforeStart = this.#membershipChangesBeforeStart ?? new Set();
+    this.#membershipChangesBeforeStart = null;
+    for (const id of membershipChangesBeforeStart) this.suspend(id);
     for (const subscription of this.#subscriptions.values()) this.#resume(subscription);
-    return changedBeforeStart;
+    return membershipChangesBeforeStart;
   }
 
   /** The account's membership was changed: nothing more of the conversation until `settle` has said to what. */
   suspend(conversationId: ConversationId): void {
-    if (this.#changedBeforeStart !== null) {
-      this.#changedBeforeStart.add(conversationId);
+    if (this.#membershipChangesBeforeStart !== null) {
+      this.#membershipChangesBeforeStart.add(conversationId);
       return;
     }
     const subscription = this.#subscriptions.get(conversationId);
@@ -96,12 +100,12 @@ export class SessionSubscriptions {
   /** What the membership is now; null: there is none. */
   applyMembership(conversationId: ConversationId, found: FoundMembership | null): void {
     // It is still being listed, and asked for when that is done.
-    if (this.#changedBeforeStart !== null) return;
+    if (this.#membershipChangesBeforeStart !== null) return;
     const subscription = this.#subscriptions.get(conversationId);
     if (found === null) {
       if (subscription === undefined) return;
       this.#remove(subscription);
-      this.session.send(leftText(conversationId));
+      this.session.send(leftNotification(conversationId));
     } else if (subscription === undefined) {
       if (!this.isFull) this.#addJoined(found);
     } else {
@@ -112,7 +116,7 @@ export class SessionSubscriptions {
 
   /** It follows as many as it may: what the account is in beside these is left out. */
   get isFull(): boolean {
-    return this.#subscriptions.size >= MAX_SUBSCRIBED;
+    return this.#subscriptions.size >= MAX_SUBSCRIBED_CONVERSATIONS;
   }
 
   follows(conversationId: ConversationId): boolean {
@@ -129,9 +133,9 @@ export class SessionSubscriptions {
 
   /** Sends what the subscription does not have of a stretch. */
   deliver(subscription: Subscription, batch: ChangeBatch): void {
-    if (batch.to <= subscription.rev) return;
+    if (batch.upToRev <= subscription.rev) return;
     const skip = batch.countUpTo(subscription.rev);
-    subscription.rev = batch.to;
+    subscription.rev = batch.upToRev;
     if (skip < batch.frames.count) this.session.sendEncoded(batch.frames, skip);
   }
 
@@ -141,7 +145,7 @@ export class SessionSubscriptions {
     const feed = this.#feeds.acquire(conversationId, head, true);
     const subscription = new Subscription(this, feed, rev);
     this.#subscriptions.set(conversationId, subscription);
-    this.session.send(joinedText(conversationId, rev));
+    this.session.send(joinedNotification(conversationId, rev));
     this.#resume(subscription);
   }
 
@@ -187,7 +191,7 @@ export class SessionSubscriptions {
       this.applyMembership(subscription.feed.conversationId, null);
       return;
     }
-    if (batch === 'away' || batch.to <= subscription.rev) await this.#feeds.reader.pause();
+    if (batch === 'away' || batch.upToRev <= subscription.rev) await this.#feeds.reader.pause();
     else if (!subscription.isSuspended) this.deliver(subscription, batch);
     if (canResume(subscription) && this.session.isOpen) this.#catchingUp!.add(subscription);
   }

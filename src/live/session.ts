@@ -5,18 +5,18 @@ import type { Log } from '../log.ts';
 import type { AccountId, ConversationId } from '../model/ids.ts';
 import type { SourceKey } from '../model/source-key.ts';
 import {
-  MAX_SUBSCRIBED,
+  MAX_SUBSCRIBED_CONVERSATIONS,
   type AccountCaller,
   type Caller,
   type SubscribeResult,
   type SubscribeRequest,
   type LiveSession,
 } from '../operations/core/caller.ts';
-import { translateReadErrors } from '../operations/core/database-errors.ts';
+import { translateLostRead } from '../operations/core/database-errors.ts';
 import { ANONYMOUS_FRAME_BYTES, ANONYMOUS_FRAME_LIMITS, FRAME_LIMITS } from '../operations/core/input-limits.ts';
 import type { Operation } from '../operations/core/operation.ts';
 import type { Services } from '../operations/core/services.ts';
-import { listFollowed } from '../storage/groups/conversation-heads.ts';
+import { listConversationHeads } from '../storage/groups/conversation-heads.ts';
 import type { FoundSession } from '../storage/accounts/sessions.ts';
 import type { CloseReason } from './close-codes.ts';
 import type { LiveConnection, ConnectionListener } from './transport/live-connection.ts';
@@ -28,7 +28,7 @@ import { SessionExpiry } from './session-expiry.ts';
 import { SessionSubscriptions } from './session-subscriptions.ts';
 
 /** Requests, and bytes of them, that may wait for their turn before the connection is read no further. */
-const MAX_PENDING = 256;
+const MAX_QUEUED_REQUESTS = 256;
 /** Who is further ahead of the allowed rate than this floods. */
 const MAX_RATE_DELAY_MS = 2_000;
 const MAX_REJECTED_TOKENS = 5;
@@ -50,11 +50,11 @@ export interface SessionHost {
   readonly feeds: FeedRegistry;
   readonly log: Log;
   /** A clock of the time in which clients could be heard, as of some moments ago. */
-  readonly nowMs: number;
+  readonly livenessClockMs: number;
   /** Takes a session up as one of the caller's account; false: that has too many. */
   register(session: Session, caller: AccountCaller): boolean;
   /** Reserves a request's turn: in how many ms it is, or null when that is too long. */
-  reserve(caller: AccountCaller | null, source: SourceKey, maxMs: number): number | null;
+  reserveRequest(caller: AccountCaller | null, source: SourceKey, maxMs: number): number | null;
   /** Resolves when somebody who tries tokens may be told that this one was none. */
   delayRejection(source: SourceKey): Promise<void>;
   /** Resolves when it is known that the session still holds. */
@@ -64,7 +64,10 @@ export interface SessionHost {
   /** Asks what the account's membership is, and settles it in all its sessions. */
   recheckMembership(conversationId: ConversationId, accountId: AccountId): void;
   /** A session is closing, or closed. */
-  onClosed(session: Session, how: { previousState: SessionState; disconnectReason: DisconnectReason }): void;
+  onClosingOrClosed(
+    session: Session,
+    transition: { previousState: SessionState; disconnectReason: DisconnectReason },
+  ): void;
 }
 
 interface PendingRequest {
@@ -81,19 +84,19 @@ export class Session implements LiveSession, ConnectionListener {
   #caller: AccountCaller | null = null;
   #subscriptions: SessionSubscriptions | null = null;
   #expiry: SessionExpiry | null = null;
-  #queue: PendingRequest[] = NO_REQUESTS as PendingRequest[];
+  #requestQueue: PendingRequest[] = NO_REQUESTS as PendingRequest[];
   #queuedBytes = 0;
   #isServing = false;
-  #isPaused = false;
+  #isInputPaused = false;
   /** The client sends nothing more. */
   #isInputEnded = false;
   /** It ends for this reason as soon as the request in hand is answered. */
   #pendingClose: CloseReason | null = null;
   #disconnectReason: DisconnectReason = 'client';
-  #rejectedTokens = 0;
-  #unauthenticatedRequests = 0;
+  #rejectedTokenCount = 0;
+  #unauthenticatedRequestCount = 0;
   /** Of the last sign of life, or of the beginning of the end. */
-  #lastActiveMs: number;
+  #lastActiveOrClosingMs: number;
   #bytesReadAtTick = 0;
   /** Null: there was room for more when it was last looked at. */
   #bytesFlushedAtTick: number | null = null;
@@ -103,7 +106,7 @@ export class Session implements LiveSession, ConnectionListener {
   constructor(connection: LiveConnection, host: SessionHost) {
     this.connection = connection;
     this.#host = host;
-    this.#lastActiveMs = host.nowMs;
+    this.#lastActiveOrClosingMs = host.livenessClockMs;
   }
 
   get state(): SessionState {
@@ -130,7 +133,7 @@ export class Session implements LiveSession, ConnectionListener {
     return this.#subscriptions;
   }
 
-  authenticated(caller: AccountCaller): void {
+  onAuthenticated(caller: AccountCaller): void {
     if (this.#state !== 'unauthenticated') {
       throw new KlatchError('forbidden', { sentence: 'This connection is somebody already: open another one' });
     }
@@ -157,9 +160,9 @@ export class Session implements LiveSession, ConnectionListener {
     if (this.isOpen) this.#host.foregroundChanged(this);
   }
 
-  async rejected(): Promise<void> {
-    this.#rejectedTokens += 1;
-    if (this.#rejectedTokens >= MAX_REJECTED_TOKENS) this.#pendingClose = 'unauthenticated';
+  async onTokenRejected(): Promise<void> {
+    this.#rejectedTokenCount += 1;
+    if (this.#rejectedTokenCount >= MAX_REJECTED_TOKENS) this.#pendingClose = 'unauthenticated';
     await this.#host.delayRejection(this.connection.source);
   }
 
@@ -174,9 +177,11 @@ export class Session implements LiveSession, ConnectionListener {
       const { general } = this.#host.services.database;
       let isComplete = true;
       const conversations = await subscriptions.load(request, async () => {
-        const heads = await translateReadErrors(general.run((sql) => listFollowed(sql, accountId, MAX_SUBSCRIBED + 1)));
-        isComplete = heads.length <= MAX_SUBSCRIBED;
-        return heads.slice(0, MAX_SUBSCRIBED);
+        const heads = await translateLostRead(
+          general.run((sql) => listConversationHeads(sql, accountId, MAX_SUBSCRIBED_CONVERSATIONS + 1)),
+        );
+        isComplete = heads.length <= MAX_SUBSCRIBED_CONVERSATIONS;
+        return heads.slice(0, MAX_SUBSCRIBED_CONVERSATIONS);
       });
       return { conversations, isComplete };
     } catch (error) {
@@ -191,13 +196,13 @@ export class Session implements LiveSession, ConnectionListener {
   }
 
   send(text: string): void {
-    if (this.#cannotSend()) return;
+    if (this.#closeIfTooSlow()) return;
     this.#host.counts.countSent(this.connection.kind, 1);
     this.connection.send(text);
   }
 
   sendEncoded(frames: EncodedFrames, skip: number): void {
-    if (this.#cannotSend()) return;
+    if (this.#closeIfTooSlow()) return;
     this.#host.counts.countSent(this.connection.kind, frames.count - skip);
     this.connection.sendEncoded(frames, skip);
   }
@@ -222,20 +227,20 @@ export class Session implements LiveSession, ConnectionListener {
   onText(text: string): void {
     if (!this.isOpen || this.#isInputEnded) return;
     this.#host.counts.framesIn[this.connection.kind] += 1;
-    const dueInMs = this.#reserve();
+    const dueInMs = this.#reserveRequest();
     if (dueInMs === null) return;
-    if (this.#queue === NO_REQUESTS) this.#queue = [];
-    this.#queue.push({ text, dueAtMs: performance.now() + dueInMs });
+    if (this.#requestQueue === NO_REQUESTS) this.#requestQueue = [];
+    this.#requestQueue.push({ text, dueAtMs: performance.now() + dueInMs });
     this.#queuedBytes += text.length;
-    if (!this.#isPaused && this.#isQueueFull) {
-      this.#isPaused = true;
+    if (!this.#isInputPaused && this.#isQueueFull) {
+      this.#isInputPaused = true;
       this.connection.pause();
     }
     if (!this.#isServing) void this.#serveQueue();
   }
 
   onPing(): void {
-    this.#reserve();
+    this.#reserveRequest();
   }
 
   onProtocolError(reason: CloseReason): void {
@@ -253,15 +258,15 @@ export class Session implements LiveSession, ConnectionListener {
   }
 
   /** Called now and then: asks for a sign of life, and ends what gave none, or took too long. */
-  tick(nowMs: number): void {
+  tick(livenessClockMs: number): void {
     const { heartbeatMs, authTimeoutMs } = this.#host.config;
-    const ageMs = nowMs - this.#lastActiveMs;
+    const ageMs = livenessClockMs - this.#lastActiveOrClosingMs;
     if (this.#state === 'closing') {
       if (ageMs > CLOSE_TIMEOUT_MS) this.destroy();
     } else if (this.#state === 'unauthenticated') {
       if (ageMs > authTimeoutMs) this.close('unauthenticated');
     } else if (this.#wasActive()) {
-      this.#lastActiveMs = nowMs;
+      this.#lastActiveOrClosingMs = livenessClockMs;
       this.#isPingSent = false;
     } else if (ageMs > 2 * heartbeatMs) {
       this.close('ping_timeout');
@@ -280,7 +285,7 @@ export class Session implements LiveSession, ConnectionListener {
   #wasActive(): boolean {
     const { bytesRead, bytesFlushed, isFull } = this.connection;
     const hasFlushed = this.#bytesFlushedAtTick !== null && this.#bytesFlushedAtTick !== bytesFlushed;
-    const isActive = bytesRead !== this.#bytesReadAtTick || hasFlushed || (this.#isPaused && !isFull);
+    const isActive = bytesRead !== this.#bytesReadAtTick || hasFlushed || (this.#isInputPaused && !isFull);
     this.#bytesReadAtTick = bytesRead;
     this.#bytesFlushedAtTick = isFull ? bytesFlushed : null;
     return isActive;
@@ -288,17 +293,17 @@ export class Session implements LiveSession, ConnectionListener {
 
   get #isQueueFull(): boolean {
     const maxBytes = this.#caller === null ? ANONYMOUS_FRAME_BYTES : this.#host.config.maxFrameBytes;
-    return this.#queue.length >= MAX_PENDING || this.#queuedBytes >= maxBytes;
+    return this.#requestQueue.length >= MAX_QUEUED_REQUESTS || this.#queuedBytes >= maxBytes;
   }
 
   /** In how many ms the next request has its turn; null: too many came, and the connection was closed. */
-  #reserve(): number | null {
-    this.#unauthenticatedRequests += this.#caller === null ? 1 : 0;
-    if (this.#caller === null && this.#unauthenticatedRequests > MAX_UNAUTHENTICATED_REQUESTS) {
+  #reserveRequest(): number | null {
+    this.#unauthenticatedRequestCount += this.#caller === null ? 1 : 0;
+    if (this.#caller === null && this.#unauthenticatedRequestCount > MAX_UNAUTHENTICATED_REQUESTS) {
       this.close('rate_limited');
       return null;
     }
-    const dueInMs = this.#host.reserve(this.#caller, this.connection.source, MAX_RATE_DELAY_MS);
+    const dueInMs = this.#host.reserveRequest(this.#caller, this.connection.source, MAX_RATE_DELAY_MS);
     if (dueInMs === null) this.close('rate_limited');
     return dueInMs;
   }
@@ -306,25 +311,25 @@ export class Session implements LiveSession, ConnectionListener {
   /** One request after the other, in the order in which they came. */
   async #serveQueue(): Promise<void> {
     this.#isServing = true;
-    for (let next = this.#queue.shift(); next !== undefined && this.isOpen; next = this.#queue.shift()) {
+    for (let next = this.#requestQueue.shift(); next !== undefined && this.isOpen; next = this.#requestQueue.shift()) {
       this.#queuedBytes -= next.text.length;
-      await this.#waitForTurn(next);
-      if (this.#expiry?.isPast === true) this.close('session_ended');
+      await this.#waitUntilServable(next);
+      if (this.#expiry?.isExpired === true) this.close('session_ended');
       if (this.isOpen && this.#pendingClose === null) await this.#serve(next.text);
       if (this.#pendingClose !== null) this.close(this.#pendingClose);
-      if (this.#isPaused && this.isOpen && !this.#isQueueFull) {
-        this.#isPaused = false;
+      if (this.#isInputPaused && this.isOpen && !this.#isQueueFull) {
+        this.#isInputPaused = false;
         this.connection.resume();
       }
     }
-    this.#queue = NO_REQUESTS as PendingRequest[];
+    this.#requestQueue = NO_REQUESTS as PendingRequest[];
     this.#queuedBytes = 0;
     this.#isServing = false;
     if (this.#isInputEnded) this.close('normal');
   }
 
   /** Waits until the request may be worked on, and the client has read the answers before. */
-  async #waitForTurn({ dueAtMs }: PendingRequest): Promise<void> {
+  async #waitUntilServable({ dueAtMs }: PendingRequest): Promise<void> {
     const waitMs = dueAtMs - performance.now();
     if (waitMs > 1) await wait(waitMs, undefined, { ref: false });
     if (this.connection.isFull) await this.connection.drained();
@@ -335,7 +340,7 @@ export class Session implements LiveSession, ConnectionListener {
     // An empty line is a sign of life.
     if (text.trim() === '') return;
     const { services, operations, log } = this.#host;
-    const json = await this.#parse(text);
+    const json = await this.#parseWithinBudget(text);
     if (!this.isOpen) return;
     if (json === undefined) {
       this.close('invalid_json');
@@ -348,7 +353,7 @@ export class Session implements LiveSession, ConnectionListener {
   }
 
   /** Its turn comes once its network has time left; a network that takes too much floods. */
-  async #parse(text: string): Promise<unknown> {
+  async #parseWithinBudget(text: string): Promise<unknown> {
     const { parseBudget } = this.#host.services;
     const { source } = this.connection;
     const limits = this.#caller === null ? ANONYMOUS_FRAME_LIMITS : FRAME_LIMITS;
@@ -364,12 +369,12 @@ export class Session implements LiveSession, ConnectionListener {
 
   #startFollowing(subscriptions: SessionSubscriptions): void {
     this.#state = 'subscribed';
-    for (const conversationId of subscriptions.start())
+    for (const conversationId of subscriptions.startAndTakeChanged())
       this.#host.recheckMembership(conversationId, this.#caller!.accountId);
   }
 
   /** Whether too much waits already; then the client has to come back for the rest. */
-  #cannotSend(): boolean {
+  #closeIfTooSlow(): boolean {
     if (!this.isOpen) return true;
     if (this.connection.bytesQueued <= this.#host.config.sendQueueBytes) return false;
     this.close('slow_consumer');
@@ -381,9 +386,9 @@ export class Session implements LiveSession, ConnectionListener {
     if (previousState === 'closed') return;
     if (reason !== null) this.#disconnectReason = reason;
     this.#state = state;
-    this.#lastActiveMs = this.#host.nowMs;
+    this.#lastActiveOrClosingMs = this.#host.livenessClockMs;
     this.#subscriptions?.stop();
     this.#expiry?.stop();
-    this.#host.onClosed(this, { previousState, disconnectReason: this.#disconnectReason });
+    this.#host.onClosingOrClosed(this, { previousState, disconnectReason: this.#disconnectReason });
   }
 }

@@ -1,19 +1,19 @@
-import type { DeliveryReport } from '../operations/core/delivery-report.ts';
+import type { DeliveryReportCache } from '../operations/core/delivery-report-cache.ts';
 import type { Database } from '../storage/database.ts';
-import type { ConnectionUse } from '../storage/db/pool.ts';
-import { counter, gauge, histogram, one, type Family, type Sample } from './family.ts';
+import type { PoolMetrics } from '../storage/db/pool.ts';
+import { counter, gauge, histogram, singleSample, type Family, type Sample } from './family.ts';
 
 /** The database as this process meets it. */
-export function databaseFamilies({ pools }: Database, report: DeliveryReport): Family[] {
+export function databaseFamilies({ pools }: Database, report: DeliveryReportCache): Family[] {
   const labels = ['pool'];
-  const eachPool = <Value>(value: (pool: ConnectionUse) => Value) => {
+  const eachPool = <Value>(value: (pool: PoolMetrics) => Value) => {
     return (): readonly Sample<Value>[] =>
       pools.map(([name, pool]) => ({ labels: { pool: name }, value: value(pool) }));
   };
   return [
     gauge(
       { name: 'klatch_database_up', help: 'Whether the database has answered within the last 10 s: 1, else 0.' },
-      async () => one((await report.read())?.isFresh === true ? 1 : 0),
+      async () => singleSample((await report.read())?.isFresh === true ? 1 : 0),
     ),
     gauge(
       { name: 'klatch_pool_connections', help: 'Connections that a pool has.', labels },

@@ -1,9 +1,9 @@
 import { deliveryOutcomes } from '../delivery/delivery-counts.ts';
 import type { LaneManager } from '../delivery/lane-manager.ts';
-import type { DeliveryReport } from '../operations/core/delivery-report.ts';
+import type { DeliveryReportCache } from '../operations/core/delivery-report-cache.ts';
 import type { DnsResolver } from '../outbound/dns-resolver.ts';
 import type { LaneReport } from '../storage/hooks/lane-report.ts';
-import { byLabel, counter, gauge, histogram, one, type Family, type Sample } from './family.ts';
+import { byLabel, counter, gauge, histogram, singleSample, type Family, type Sample } from './family.ts';
 
 /** Deliveries of this process. */
 export function deliveryFamilies(lanes: LaneManager): Family[] {
@@ -22,14 +22,14 @@ export function deliveryFamilies(lanes: LaneManager): Family[] {
       () => byLabel('category', counts.failures),
     ),
     counter({ name: 'klatch_delivery_retries_total', help: 'Attempts that were not the first of their message.' }, () =>
-      one(counts.retries),
+      singleSample(counts.retries),
     ),
     counter(
       {
         name: 'klatch_messages_dead_lettered_total',
         help: 'Messages given up for a hook whose receiver refuses them (400, 413, 422) and accepts those behind them.',
       },
-      () => one(counts.deadLettered),
+      () => singleSample(counts.deadLettered),
     ),
     histogram(
       {
@@ -39,25 +39,27 @@ export function deliveryFamilies(lanes: LaneManager): Family[] {
       },
       () => deliveryOutcomes.map((outcome) => ({ labels: { outcome }, value: counts.durationS[outcome].read() })),
     ),
-    gauge({ name: 'klatch_deliveries_in_flight', help: 'Deliveries under way.' }, () => one(lanes.load.inFlight)),
+    gauge({ name: 'klatch_deliveries_in_flight', help: 'Deliveries under way.' }, () =>
+      singleSample(lanes.load.inFlight),
+    ),
     gauge({ name: 'klatch_deliveries_queued', help: 'Hooks that wait until they may send.' }, () =>
-      one(lanes.load.waitingForSlot),
+      singleSample(lanes.load.waitingForSlot),
     ),
     gauge(
       {
         name: 'klatch_delivery_results_pending',
         help: 'Settlements that are not committed yet, one for each hook at most, of up to 8 attempts.',
       },
-      () => one(lanes.load.pendingSettlements),
+      () => singleSample(lanes.load.pendingSettlements),
     ),
     gauge({ name: 'klatch_partitions_held', help: 'Partitions, of 64, whose hooks this process delivers for.' }, () =>
-      one(lanes.load.partitions),
+      singleSample(lanes.load.partitions),
     ),
   ];
 }
 
 /** The hooks of all processes, out of the database. */
-export function hookFamilies(report: DeliveryReport): Family[] {
+export function hookFamilies(report: DeliveryReportCache): Family[] {
   const known = (values: (latest: LaneReport) => readonly Sample<number>[]) => async () => {
     const latest = await report.read();
     return latest === null ? [] : values(latest.report);
@@ -69,7 +71,7 @@ export function hookFamilies(report: DeliveryReport): Family[] {
     ),
     gauge(
       { name: 'klatch_hooks_pending', help: 'Reverse webhooks with something to deliver, of all processes.' },
-      known(({ pendingHooks }) => one(pendingHooks)),
+      known(({ pendingHooks }) => singleSample(pendingHooks)),
     ),
     gauge(
       {
@@ -77,7 +79,7 @@ export function hookFamilies(report: DeliveryReport): Family[] {
         help: 'Age of the oldest message that a hook which is not paused has to deliver; 0 when there is none.',
       },
       known(({ oldestPendingAt }) =>
-        one(oldestPendingAt === null ? 0 : Math.max(0, Date.now() - oldestPendingAt.getTime()) / 1_000),
+        singleSample(oldestPendingAt === null ? 0 : Math.max(0, Date.now() - oldestPendingAt.getTime()) / 1_000),
       ),
     ),
     gauge(
@@ -87,7 +89,7 @@ export function hookFamilies(report: DeliveryReport): Family[] {
       },
       async () => {
         const latest = await report.read();
-        return latest === null ? [] : one(latest.ageMs / 1_000);
+        return latest === null ? [] : singleSample(latest.ageMs / 1_000);
       },
     ),
   ];
@@ -106,17 +108,17 @@ export function dnsLookupFamilies({ counts }: DnsResolver): Family[] {
     ),
     counter(
       { name: 'klatch_dns_lookup_cache_hits_total', help: 'Names that were remembered, known failures too.' },
-      () => one(counts.cached),
+      () => singleSample(counts.cached),
     ),
     counter(
       {
         name: 'klatch_dns_lookup_timeouts_total',
         help: 'Attempts that had no answer in time, or found too many waiting for one.',
       },
-      () => one(counts.timeouts),
+      () => singleSample(counts.timeouts),
     ),
     histogram({ name: 'klatch_dns_lookup_duration_seconds', help: 'How long the resolver took.' }, () =>
-      one(counts.durationS.read()),
+      singleSample(counts.durationS.read()),
     ),
   ];
 }

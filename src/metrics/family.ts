@@ -20,39 +20,39 @@ export interface Family {
   /** One sentence. */
   readonly help: string;
   readonly labels: readonly string[];
-  readonly lines: () => Promise<readonly Line[]>;
+  readonly lines: () => Promise<readonly ExpositionLine[]>;
 }
 
 /** One line of the exposition, as the library takes it. */
-interface Line {
+interface ExpositionLine {
   readonly metricName: string;
   readonly labels: Readonly<Record<string, string | number>>;
   readonly value: number;
 }
 
-interface Description {
+interface MetricDescription {
   readonly name: string;
   readonly help: string;
   readonly labels?: readonly string[];
 }
 
-export function counter(description: Description, collect: Collect<number>): Family {
-  return plain('counter', description, collect);
+export function counter(description: MetricDescription, collect: Collect<number>): Family {
+  return plainFamily('counter', description, collect);
 }
 
-export function gauge(description: Description, collect: Collect<number>): Family {
-  return plain('gauge', description, collect);
+export function gauge(description: MetricDescription, collect: Collect<number>): Family {
+  return plainFamily('gauge', description, collect);
 }
 
-export function histogram(description: Description, collect: Collect<HistogramCounts>): Family {
+export function histogram(description: MetricDescription, collect: Collect<HistogramCounts>): Family {
   const { name, labels = [] } = description;
-  const lines = async (): Promise<readonly Line[]> =>
+  const lines = async (): Promise<readonly ExpositionLine[]> =>
     (await collect()).flatMap(({ labels = {}, value }) => histogramLines(name, labels, value));
   return { ...description, labels, type: 'histogram', lines };
 }
 
 /** One value without labels. */
-export function one<Value>(value: Value): readonly Sample<Value>[] {
+export function singleSample<Value>(value: Value): readonly Sample<Value>[] {
   return [{ value }];
 }
 
@@ -74,16 +74,20 @@ export function createRegistry(families: readonly Family[]): Registry {
   return registry;
 }
 
-function plain(type: 'counter' | 'gauge', description: Description, collect: Collect<number>): Family {
+function plainFamily(type: 'counter' | 'gauge', description: MetricDescription, collect: Collect<number>): Family {
   const { name, labels = [] } = description;
-  const lines = async (): Promise<readonly Line[]> =>
+  const lines = async (): Promise<readonly ExpositionLine[]> =>
     (await collect()).map(({ labels = {}, value }) => ({ metricName: name, labels, value }));
   return { ...description, labels, type, lines };
 }
 
-function histogramLines(name: string, labels: Readonly<Record<string, string>>, counts: HistogramCounts): Line[] {
+function histogramLines(
+  name: string,
+  labels: Readonly<Record<string, string>>,
+  counts: HistogramCounts,
+): ExpositionLine[] {
   const { bounds, cumulative, count, sum } = counts;
-  const bucket = (le: number | string, value: number): Line => ({
+  const bucket = (le: number | string, value: number): ExpositionLine => ({
     metricName: `${name}_bucket`,
     labels: { ...labels, le },
     value,

@@ -1,12 +1,12 @@
 import type { Uploads } from '../files/uploads.ts';
-import { byLabel, counter, gauge, one, type Family } from './family.ts';
+import { byLabel, counter, gauge, singleSample, type Family } from './family.ts';
 
 /** Files on their way into the store, and out of it through this process. */
 export function fileFamilies(uploads: Uploads): Family[] {
   const { counts } = uploads;
   return [
     gauge({ name: 'klatch_uploads_in_progress', help: 'Uploads that bytes come of right now.' }, () =>
-      one(uploads.running),
+      singleSample(uploads.running),
     ),
     counter(
       {
@@ -17,10 +17,10 @@ export function fileFamilies(uploads: Uploads): Family[] {
       () => byLabel('outcome', counts.uploads),
     ),
     counter({ name: 'klatch_file_received_bytes_total', help: 'Bytes of files that came from clients.' }, () =>
-      one(counts.bytesReceived),
+      singleSample(counts.bytesReceived),
     ),
     counter({ name: 'klatch_file_sent_bytes_total', help: 'Bytes of files that this process sent to clients.' }, () =>
-      one(counts.bytesSent),
+      singleSample(counts.bytesSent),
     ),
   ];
 }

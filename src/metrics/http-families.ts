@@ -1,14 +1,14 @@
 import type { ConnectionLimit } from '../connection-limit.ts';
-import { routes, statusClasses, type RequestCounts } from '../http/request-counts.ts';
-import type { TokenCache } from '../operations/core/access.ts';
+import { routeKinds, statusClasses, type RequestCounts } from '../http/request-counts.ts';
+import type { IntegrationTokenCache } from '../operations/core/access.ts';
 import type { SessionCache } from '../operations/core/session-cache.ts';
-import { byLabel, counter, gauge, histogram, one, type Family } from './family.ts';
+import { byLabel, counter, gauge, histogram, singleSample, type Family } from './family.ts';
 
 export interface HttpSources {
   readonly requests: RequestCounts;
   readonly connections: () => number;
   readonly limit: ConnectionLimit;
-  readonly tokens: TokenCache;
+  readonly tokens: IntegrationTokenCache;
   readonly sessions: SessionCache;
 }
 
@@ -23,7 +23,7 @@ export function httpFamilies({ requests, connections, limit, tokens, sessions }:
         labels: ['route', 'status'],
       },
       () =>
-        routes.flatMap((route) =>
+        routeKinds.flatMap((route) =>
           statusClasses.map((status) => ({ labels: { route, status }, value: byRoute[route].statuses[status] })),
         ),
     ),
@@ -33,17 +33,17 @@ export function httpFamilies({ requests, connections, limit, tokens, sessions }:
         help: "From a request's headers to the end of its answer.",
         labels: ['route'],
       },
-      () => routes.map((route) => ({ labels: { route }, value: byRoute[route].durationS.read() })),
+      () => routeKinds.map((route) => ({ labels: { route }, value: byRoute[route].durationS.read() })),
     ),
     gauge({ name: 'klatch_http_connections', help: 'Open connections of the HTTP interface.' }, () =>
-      one(connections()),
+      singleSample(connections()),
     ),
     counter(
       {
         name: 'klatch_connections_dropped_total',
         help: 'Connections that were closed at once, since clients hold three quarters of the files that the process may open.',
       },
-      () => one(limit.dropped),
+      () => singleSample(limit.dropped),
     ),
     counter(
       {
@@ -54,11 +54,11 @@ export function httpFamilies({ requests, connections, limit, tokens, sessions }:
       () => byLabel('code', errors),
     ),
     counter({ name: 'klatch_unknown_tokens_total', help: 'Requests with a token that does not exist.' }, () =>
-      one(tokens.counts.unknown),
+      singleSample(tokens.counts.unknown),
     ),
     counter(
       { name: 'klatch_unknown_session_tokens_total', help: 'Session tokens of clients and bots that do not exist.' },
-      () => one(sessions.counts.unknown),
+      () => singleSample(sessions.counts.unknown),
     ),
   ];
 }

@@ -1,5 +1,5 @@
 import type { MessageLog } from '../storage/messages/message-log.ts';
-import { byLabel, counter, gauge, histogram, one, type Family } from './family.ts';
+import { byLabel, counter, gauge, histogram, singleSample, type Family } from './family.ts';
 
 /** Posts on their way into the log. */
 export function intakeFamilies(log: MessageLog): Family[] {
@@ -13,26 +13,28 @@ export function intakeFamilies(log: MessageLog): Family[] {
       },
       () => byLabel('outcome', { new: counts.posted, repeat: counts.repeats }),
     ),
-    counter({ name: 'klatch_intake_commits_total', help: 'Commits of posts.' }, () => one(counts.commits)),
+    counter({ name: 'klatch_intake_commits_total', help: 'Commits of posts.' }, () => singleSample(counts.commits)),
     counter(
       {
         name: 'klatch_intake_failed_commits_total',
         help: 'Attempts to commit posts that failed, among them those that were repeated.',
       },
-      () => one(counts.failedCommits),
+      () => singleSample(counts.failedCommits),
     ),
     histogram({ name: 'klatch_intake_commit_posts', help: 'Posts that were committed together.' }, () =>
-      one(counts.batchPosts.read()),
+      singleSample(counts.batchPosts.read()),
     ),
     histogram({ name: 'klatch_intake_commit_duration_seconds', help: 'How long a commit of posts took.' }, () =>
-      one(counts.commitS.read()),
+      singleSample(counts.commitS.read()),
     ),
-    gauge({ name: 'klatch_intake_queue_posts', help: 'Posts that wait for their commit.' }, () => one(log.depth)),
+    gauge({ name: 'klatch_intake_queue_posts', help: 'Posts that wait for their commit.' }, () =>
+      singleSample(log.depth),
+    ),
     gauge({ name: 'klatch_intake_queue_bytes', help: 'Memory of the posts that wait for their commit.' }, () =>
-      one(log.depthBytes),
+      singleSample(log.depthBytes),
     ),
     gauge({ name: 'klatch_intake_blocked_posts', help: 'Waiting posts whose group somebody holds locked.' }, () =>
-      one(log.blockedPosts),
+      singleSample(log.blockedPosts),
     ),
   ];
 }

@@ -1,6 +1,6 @@
 import type { Live } from '../live/live.ts';
 import { transports } from '../model/transport.ts';
-import { byLabel, counter, gauge, one, type Family, type Sample } from './family.ts';
+import { byLabel, counter, gauge, singleSample, type Family, type Sample } from './family.ts';
 
 /** Live clients: how many there are, what they are sent, and why they are gone. */
 export function liveFamilies(live: Live): Family[] {
@@ -17,7 +17,7 @@ export function liveFamilies(live: Live): Family[] {
         help: 'Bytes that wait until clients read them.',
         labels: ['transport'],
       },
-      () => waitingBytes(live),
+      () => sendQueueBytesByTransport(live),
     ),
     counter(
       {
@@ -48,7 +48,7 @@ export function liveFamilies(live: Live): Family[] {
       () => byLabel('transport', counts.framesOut),
     ),
     gauge({ name: 'klatch_live_feeds', help: 'Conversations that somebody follows through this process.' }, () =>
-      one(feeds.size),
+      singleSample(feeds.size),
     ),
     counter(
       {
@@ -61,7 +61,7 @@ export function liveFamilies(live: Live): Family[] {
   ];
 }
 
-function waitingBytes({ sessions }: Live): Sample<number>[] {
+function sendQueueBytesByTransport({ sessions }: Live): Sample<number>[] {
   const rows = sessions.tally();
   return transports.map((kind) => ({
     labels: { transport: kind },

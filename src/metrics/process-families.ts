@@ -1,7 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises';
-import { descriptorLimit } from '../connection-limit.ts';
+import { parseDescriptorLimit } from '../connection-limit.ts';
 import type { EventLoopDelay } from './event-loop-delay.ts';
-import { counter, gauge, histogram, one, type Family, type Sample } from './family.ts';
+import { counter, gauge, histogram, singleSample, type Family, type Sample } from './family.ts';
 
 /** What is known of any Node.js process, under the names that everybody's dashboards use. */
 export function processFamilies(eventLoop: EventLoopDelay): Family[] {
@@ -9,45 +9,45 @@ export function processFamilies(eventLoop: EventLoopDelay): Family[] {
   return [
     histogram(
       { name: 'klatch_event_loop_delay_seconds', help: 'How late the event loop came to a timer that was due.' },
-      () => one(eventLoop.delayS.read()),
+      () => singleSample(eventLoop.delayS.read()),
     ),
     counter(
       { name: 'process_cpu_seconds_total', help: 'CPU time of the process, user and system, without PostgreSQL.' },
       () => {
         const { user, system } = process.cpuUsage();
-        return one((user + system) / 1e6);
+        return singleSample((user + system) / 1e6);
       },
     ),
     gauge({ name: 'process_start_time_seconds', help: 'When the process was started, in seconds since 1970.' }, () =>
-      one(startedAtS),
+      singleSample(startedAtS),
     ),
     gauge({ name: 'process_resident_memory_bytes', help: 'Memory of the process, without PostgreSQL.' }, () =>
-      one(process.memoryUsage.rss()),
+      singleSample(process.memoryUsage.rss()),
     ),
-    gauge({ name: 'process_open_fds', help: 'Open files and sockets (on Linux).' }, openFiles),
-    gauge({ name: 'process_max_fds', help: 'Files and sockets that may be open (on Linux).' }, maxFiles),
+    gauge({ name: 'process_open_fds', help: 'Open files and sockets (on Linux).' }, openFileCount),
+    gauge({ name: 'process_max_fds', help: 'Files and sockets that may be open (on Linux).' }, openFileLimit),
     gauge({ name: 'nodejs_heap_size_used_bytes', help: 'Memory that objects of the program take.' }, () =>
-      one(process.memoryUsage().heapUsed),
+      singleSample(process.memoryUsage().heapUsed),
     ),
     gauge({ name: 'nodejs_external_memory_bytes', help: 'Memory of buffers and other things outside the heap.' }, () =>
-      one(process.memoryUsage().external),
+      singleSample(process.memoryUsage().external),
     ),
   ];
 }
 
-async function openFiles(): Promise<readonly Sample<number>[]> {
+async function openFileCount(): Promise<readonly Sample<number>[]> {
   try {
-    return one((await readdir('/proc/self/fd')).length);
+    return singleSample((await readdir('/proc/self/fd')).length);
   } catch {
     // Another system than Linux, or /proc is not there: not known.
     return [];
   }
 }
 
-async function maxFiles(): Promise<readonly Sample<number>[]> {
+async function openFileLimit(): Promise<readonly Sample<number>[]> {
   try {
-    const limit = descriptorLimit(await readFile('/proc/self/limits', 'utf8'));
-    return limit === null ? [] : one(limit);
+    const limit = parseDescriptorLimit(await readFile('/proc/self/limits', 'utf8'));
+    return limit === null ? [] : singleSample(limit);
   } catch {
     return [];
   }

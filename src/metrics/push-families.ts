@@ -1,7 +1,7 @@
 import { deviceKinds, type DeviceKind } from '../model/device.ts';
 import { pushOutcomes, type PushCounts } from '../push/push-counts.ts';
 import type { PushQueue } from '../push/queue.ts';
-import type { PendingCount } from '../storage/push/push-devices.ts';
+import type { PendingPushCount } from '../storage/push/push-devices.ts';
 import { counter, gauge, histogram, type Family, type Sample } from './family.ts';
 
 /** Pushes by vendor: of all processes what waits, of this one everything else. */
@@ -23,10 +23,10 @@ export function pushFamilies(push: PushQueue): Family[] {
         help: 'Age of what has waited longest to be pushed, of all processes; 0 when nothing waits.',
         labels,
       },
-      () => pendingByVendor(push, (row) => (row?.oldestMs ?? 0) / 1_000),
+      () => pendingByVendor(push, (row) => (row?.oldestAgeMs ?? 0) / 1_000),
     ),
     gauge({ name: 'klatch_pushes_in_flight', help: 'Pushes that have no answer yet.', labels }, () =>
-      byVendor((kind) => push.inFlight(kind)),
+      byVendor((kind) => push.inFlightOf(kind)),
     ),
     counter(
       {
@@ -64,8 +64,8 @@ function byVendor<Value>(valueOf: (kind: DeviceKind) => Value): readonly Sample<
 
 /** Nothing while the database has not told. */
 async function pendingByVendor(
-  { pending }: PushQueue,
-  valueOf: (row: PendingCount | undefined) => number,
+  { pendingCounts: pending }: PushQueue,
+  valueOf: (row: PendingPushCount | undefined) => number,
 ): Promise<readonly Sample<number>[]> {
   const rows = await pending.read();
   return rows === null ? [] : byVendor((vendor) => valueOf(rows.find(({ kind }) => kind === vendor)));

@@ -1,11 +1,11 @@
-import type { Activations } from '../operations/core/activations.ts';
-import { byLabel, counter, one, type Family } from './family.ts';
+import type { ActivationCodes } from '../operations/core/activation-codes.ts';
+import { byLabel, counter, singleSample, type Family } from './family.ts';
 
 /** How people come in, and who tries to. */
-export function signInFamilies({ metrics }: Activations): Family[] {
+export function signInFamilies({ metrics }: ActivationCodes): Family[] {
   return [
     counter({ name: 'klatch_activations_started_total', help: 'Proofs of an address that were begun.' }, () =>
-      one(metrics.started),
+      singleSample(metrics.started),
     ),
     counter(
       {
@@ -24,7 +24,7 @@ export function signInFamilies({ metrics }: Activations): Family[] {
       () => byLabel('outcome', metrics.codes),
     ),
     counter({ name: 'klatch_code_failures_total', help: 'Codes that were typed and were not the right ones.' }, () =>
-      one(metrics.codeFailures),
+      singleSample(metrics.incorrectCodeAttempts),
     ),
     counter(
       {

@@ -3,7 +3,7 @@ export const deviceKinds = ['google', 'apple', 'web'] as const;
 export type DeviceKind = (typeof deviceKinds)[number];
 
 /** What tokens of devices are sealed for. */
-export const DEVICE_TOKEN = 'device-token';
+export const DEVICE_TOKEN_SEAL_PURPOSE = 'device-token';
 
 /** A browser's subscription as its own `PushSubscription.toJSON()` has it. */
 export interface WebSubscription {

@@ -10,6 +10,6 @@ export function newHookSecret(): string {
 }
 
 /** The key of a `whsec_` secret. A KeyObject: signing with the bytes makes one each time, six times as slow. */
-export function secretKey(secret: string): KeyObject {
+export function hookSecretKey(secret: string): KeyObject {
   return createSecretKey(secret.slice(PREFIX.length), 'base64');
 }

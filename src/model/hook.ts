@@ -16,12 +16,12 @@ export const hookEvents = [
 ] as const;
 export type HookEvent = (typeof hookEvents)[number];
 
-type Transitions = Readonly<Partial<Record<HookEvent, HookState | 'removed'>>>;
+type NextStateByEvent = Readonly<Partial<Record<HookEvent, HookState | 'removed'>>>;
 
 /** What every hook that may send has in common. */
-const sending: Transitions = { 'answered 410': 'removed', pause: 'paused', delete: 'removed' };
+const unpausedTransitions: NextStateByEvent = { 'answered 410': 'removed', pause: 'paused', delete: 'removed' };
 /** What ends the failures of a hook. */
-const forgetting: Transitions = {
+const recoveryTransitions: NextStateByEvent = {
   delivered: 'active',
   resume: 'active',
   'redeliver from': 'active',
@@ -33,10 +33,10 @@ const forgetting: Transitions = {
  * leaves it as it is. No code looks into this table: states are derived (`hookState`), and
  * `test/delivery/transitions.test.ts` puts a real hook through every cell; `docs/reverse-webhooks.md` shows it.
  */
-export const hookTransitions: Readonly<Record<HookState | 'removed', Transitions>> = {
-  active: { ...sending, failed: 'failing' },
-  failing: { ...sending, ...forgetting, 'failing for three days': 'parked' },
-  parked: { ...sending, ...forgetting },
+export const hookTransitions: Readonly<Record<HookState | 'removed', NextStateByEvent>> = {
+  active: { ...unpausedTransitions, failed: 'failing' },
+  failing: { ...unpausedTransitions, ...recoveryTransitions, 'failing for three days': 'parked' },
+  parked: { ...unpausedTransitions, ...recoveryTransitions },
   // What was on its way when it was paused still counts, and changes nothing about that.
   paused: { resume: 'active', delete: 'removed' },
   // Only one that its target's 410 removed can be restored.
@@ -62,17 +62,17 @@ export function hookState(health: HookHealth, nowMs: number, parkAfterMs: number
 }
 
 /** What a state says of a hook's counters; null where either will do. */
-export interface HookFacts {
+export interface HookStateCriteria {
   readonly paused: boolean;
   readonly failed: boolean | null;
   /** Failing for `parkAfterMs` or longer. */
-  readonly long: boolean | null;
+  readonly longFailing: boolean | null;
 }
 
 /** `hookState` the other way round, for finding the hooks of a state among many: exactly these facts make it. */
-export const hookFacts: Readonly<Record<HookState, HookFacts>> = {
-  paused: { paused: true, failed: null, long: null },
-  active: { paused: false, failed: false, long: null },
-  failing: { paused: false, failed: true, long: false },
-  parked: { paused: false, failed: true, long: true },
+export const criteriaByHookState: Readonly<Record<HookState, HookStateCriteria>> = {
+  paused: { paused: true, failed: null, longFailing: null },
+  active: { paused: false, failed: false, longFailing: null },
+  failing: { paused: false, failed: true, longFailing: false },
+  parked: { paused: false, failed: true, longFailing: true },
 };

@@ -5,8 +5,8 @@ export const addressKinds = ['email', 'phone'] as const;
 export type AddressKind = (typeof addressKinds)[number];
 
 /** What sends codes to such addresses: the gateway to telephones, a mail server. */
-export const activationProviders = ['gate', 'email'] as const;
-export type ActivationProvider = (typeof activationProviders)[number];
+export const activationProviderNames = ['gate', 'email'] as const;
+export type ActivationProviderName = (typeof activationProviderNames)[number];
 
 /** An address in the one spelling that it is stored and looked up in. */
 export interface ProofAddress {
@@ -15,14 +15,14 @@ export interface ProofAddress {
   readonly address: string;
 }
 
-const MAX_EMAIL = 254;
-const MAX_LOCAL = 64;
+const MAX_EMAIL_LENGTH = 254;
+const MAX_LOCAL_PART_LENGTH = 64;
 /** RFC 5321's dot-string. Quoted local parts, comments and lists have no place where mail is sent to. */
-const LOCAL = /^[a-z0-9!#$%&'*+/=?^_`{|}~-]+(?:\.[a-z0-9!#$%&'*+/=?^_`{|}~-]+)*$/;
-const DOMAIN = /^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
+const LOCAL_PART = /^[a-z0-9!#$%&'*+/=?^_`{|}~-]+(?:\.[a-z0-9!#$%&'*+/=?^_`{|}~-]+)*$/;
+const DOMAIN_PATTERN = /^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 /** What people write between the digits of a number. */
-const SEPARATORS = /[\s().\-/\u2010-\u2015]/g;
-const E164 = /^\+[1-9][0-9]{6,14}$/;
+const PHONE_SEPARATORS = /[\s().\-/\u2010-\u2015]/g;
+const E164_PATTERN = /^\+[1-9][0-9]{6,14}$/;
 
 /** Reads an address as people write it; for anything else a sentence that says what is wrong. */
 export function parseProofAddress(text: string): ProofAddress | string {
@@ -35,13 +35,17 @@ function parseEmail(text: string): ProofAddress | string {
   const local = text.slice(0, at).toLowerCase();
   const domain = domainToASCII(text.slice(at + 1));
   const address = `${local}@${domain}`;
-  const isWhole = LOCAL.test(local) && DOMAIN.test(domain) && local.length <= MAX_LOCAL && address.length <= MAX_EMAIL;
+  const isWhole =
+    LOCAL_PART.test(local) &&
+    DOMAIN_PATTERN.test(domain) &&
+    local.length <= MAX_LOCAL_PART_LENGTH &&
+    address.length <= MAX_EMAIL_LENGTH;
   return isWhole ? { kind: 'email', address } : 'this is not an e-mail address such as alice@example.org';
 }
 
 function parsePhone(text: string): ProofAddress | string {
-  const address = text.replace(SEPARATORS, '');
-  if (E164.test(address)) return { kind: 'phone', address };
+  const address = text.replace(PHONE_SEPARATORS, '');
+  if (E164_PATTERN.test(address)) return { kind: 'phone', address };
   return (
     'give an e-mail address such as alice@example.org, or a telephone number with + and the code of its country, ' +
     'such as +49 170 1234567'

@@ -1,7 +1,7 @@
 /** When failed deliveries to webhooks and failed pushes are tried again (`delivery.retry`, `push.retry`). */
 export interface RetryPolicy {
   /** Delays before each retry, in ms; the last one applies to all later retries. At least one. */
-  readonly retryMs: readonly number[];
+  readonly retryDelaysMs: readonly number[];
   /** The receiver's `Retry-After` counts up to this, in ms. */
   readonly retryAfterMaxMs: number;
 }
@@ -14,16 +14,16 @@ const JITTER = 0.2;
  * longer, never shorter. `random` is in [0, 1).
  */
 export function retryDelayMs(
-  { retryMs, retryAfterMaxMs }: RetryPolicy,
+  { retryDelaysMs, retryAfterMaxMs }: RetryPolicy,
   failure: { failures: number; retryAfterMs: number | null },
   random: number,
 ): number {
-  const step = retryMs[Math.min(failure.failures, retryMs.length) - 1] ?? retryAfterMaxMs;
+  const step = retryDelaysMs[Math.min(failure.failures, retryDelaysMs.length) - 1] ?? retryAfterMaxMs;
   const jittered = step * (1 - JITTER + 2 * JITTER * random);
   return Math.round(Math.max(jittered, Math.min(failure.retryAfterMs ?? 0, retryAfterMaxMs)));
 }
 
 /** No delay is longer than this, in ms. */
-export function longestDelayMs({ retryMs, retryAfterMaxMs }: RetryPolicy): number {
-  return Math.max(retryAfterMaxMs, ...retryMs.map((ms) => ms * (1 + JITTER)));
+export function longestDelayMs({ retryDelaysMs, retryAfterMaxMs }: RetryPolicy): number {
+  return Math.max(retryAfterMaxMs, ...retryDelaysMs.map((ms) => ms * (1 + JITTER)));
 }

@@ -20,16 +20,16 @@ export function sourceKey(address: string): SourceKey {
   if (parsed.range() === 'rfc6052') {
     return ipaddr.fromByteArray(parsed.toByteArray().slice(12)).toString() as SourceKey;
   }
-  return network(parsed.parts, PARTS_OF_64);
+  return networkKey(parsed.parts, PARTS_OF_64);
 }
 
 /** The key of the /48 around an IPv6 source, which is what providers assign to a site; an IPv4 source as it is. */
 export function siteKey(source: SourceKey): SourceKey {
   const [address, bits] = source.split('/');
-  return bits === '64' ? network(ipaddr.IPv6.parse(address!).parts, PARTS_OF_48) : source;
+  return bits === '64' ? networkKey(ipaddr.IPv6.parse(address!).parts, PARTS_OF_48) : source;
 }
 
-function network(parts: readonly number[], count: number): SourceKey {
+function networkKey(parts: readonly number[], count: number): SourceKey {
   const prefix = parts.slice(0, count).map((part) => part.toString(16));
   return `${prefix.join(':')}::/${count * 16}` as SourceKey;
 }

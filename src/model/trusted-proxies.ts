@@ -3,15 +3,15 @@ import ipaddr from 'ipaddr.js';
 import { BoundedCache } from './bounded-cache.ts';
 import { sourceKey, type SourceKey } from './source-key.ts';
 
-type Range = readonly [ipaddr.IPv4 | ipaddr.IPv6, number];
+type CidrRange = readonly [ipaddr.IPv4 | ipaddr.IPv6, number];
 
 /** Addresses whose source is remembered: to parse an address takes longer than to parse a small post. */
-const ADDRESSES = 10_000;
+const MAX_CACHED_ADDRESSES = 10_000;
 
 /** Whose `X-Forwarded-For` is believed (`http.trusted-proxies`). Nothing else reads that header. */
 export class TrustedProxies {
-  readonly #ranges: readonly Range[];
-  readonly #sources = new BoundedCache<string, SourceKey>(ADDRESSES);
+  readonly #ranges: readonly CidrRange[];
+  readonly #sources = new BoundedCache<string, SourceKey>(MAX_CACHED_ADDRESSES);
 
   /** Addresses and CIDR ranges. */
   constructor(proxies: readonly string[]) {

@@ -5,7 +5,7 @@ import { listOwnDevices, registerDevice, removeDevice } from './accounts/devices
 import { changeProfile, findAccount, showProfile } from './accounts/profile.ts';
 import { pushStatus } from './accounts/push-status.ts';
 import { testPush } from './accounts/push-test.ts';
-import { inviteUser } from './accounts/sign-in-links.ts';
+import { createSignInLink } from './accounts/sign-in-links.ts';
 import { activateUser, deactivateUser, updateUser } from './accounts/user-changes.ts';
 import { createUser, listUsers } from './accounts/users.ts';
 import { signUp } from './auth/auth-sign-up.ts';
@@ -20,7 +20,7 @@ import { rotateToken, showToken } from './groups/group-token.ts';
 import { createGroup, editGroup, groupInfo, listAllGroups } from './groups/groups.ts';
 import { previewInvite } from './groups/invite-preview.ts';
 import { createInvite, listGroupInvites, revokeInvite } from './groups/invites.ts';
-import { findGroups, joinGroup } from './groups/join-group.ts';
+import { findJoinableGroups, joinGroup } from './groups/join-group.ts';
 import { addMember, listGroupMembers, removeMember } from './groups/members.ts';
 import { updateNotifications } from './groups/notification-settings.ts';
 import { openPrivateConversation } from './groups/private-conversations.ts';
@@ -28,7 +28,7 @@ import { createHook } from './hooks/hook-create.ts';
 import { hookLog } from './hooks/hook-delivery-log.ts';
 import { hookInfo, listAllHooks, listGroupHooks } from './hooks/hook-list.ts';
 import { pingHook } from './hooks/hook-ping.ts';
-import { redeliverHook, skipHook } from './hooks/hook-redeliver.ts';
+import { redeliverHook, discardHookBacklog } from './hooks/hook-redeliver.ts';
 import { restoreRemovedHook } from './hooks/hook-restore.ts';
 import { removeGroupHook, updateHook } from './hooks/hook-update.ts';
 import { deleteMessage, editMessage } from './messages/edit-message.ts';
@@ -38,8 +38,8 @@ import { markRead, sendTyping } from './messages/read-state.ts';
 import { searchMessages } from './messages/search.ts';
 import { syncChanges } from './messages/sync.ts';
 import { checkFiles } from './server/files-check.ts';
-import { linkFile, listOwnFiles, removeOwnFile } from './server/files.ts';
-import { authenticateLive, foregroundLive, listPresence, pingLive, subscribeLive } from './server/live.ts';
+import { createTemporaryFileLink, listOwnFiles, removeUnattachedFile } from './server/files.ts';
+import { authenticateLive, setLiveForeground, listPresence, pingLive, subscribeLive } from './server/live.ts';
 import { serverStatus } from './server/server-status.ts';
 
 /** Every operation by name. An edge that serves operations serves all of these. */
@@ -47,7 +47,7 @@ export function operationTable(): ReadonlyMap<string, Operation> {
   // By noun, in the order in which the documents list them; a noun with many operations takes several rows.
   const all = [
     [startSignIn, verifySignIn, signUp],
-    [createUser, listUsers, inviteUser, updateUser, deactivateUser, activateUser],
+    [createUser, listUsers, createSignInLink, updateUser, deactivateUser, activateUser],
     [listOwnSessions, endOwnSession, endOtherSessions],
     [showProfile, changeProfile],
     [findAccount],
@@ -57,17 +57,17 @@ export function operationTable(): ReadonlyMap<string, Operation> {
     [createToken, listTokens, revokeToken],
     [createGroup, editGroup, groupInfo, listAllGroups, archiveGroup, unarchiveGroup],
     [listGroupMembers, addMember, removeMember, setRole, transferGroup, leaveGroup],
-    [findGroups, joinGroup, showToken, rotateToken],
+    [findJoinableGroups, joinGroup, showToken, rotateToken],
     [createInvite, listGroupInvites, revokeInvite, previewInvite],
     [openPrivateConversation],
     [listOwnConversations, showOwnConversation],
     [updateNotifications],
     [createHook, listGroupHooks, listAllHooks, hookInfo, hookLog, updateHook, pingHook],
-    [redeliverHook, skipHook, removeGroupHook, restoreRemovedHook],
+    [redeliverHook, discardHookBacklog, removeGroupHook, restoreRemovedHook],
     [sendMessage, messageHistory, editMessage, deleteMessage, markRead, sendTyping, searchMessages],
-    [authenticateLive, subscribeLive, foregroundLive, pingLive],
+    [authenticateLive, subscribeLive, setLiveForeground, pingLive],
     [listPresence],
-    [linkFile, listOwnFiles, removeOwnFile, checkFiles],
+    [createTemporaryFileLink, listOwnFiles, removeUnattachedFile, checkFiles],
     [syncChanges],
     [pushStatus, testPush],
     [serverStatus],

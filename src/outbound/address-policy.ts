@@ -5,7 +5,7 @@ import { MachineNetwork } from './machine-network.ts';
 import { OWN_RULE, type Address, type OwnAddresses } from './own-addresses.ts';
 import type { PublicHosts } from './public-hosts.ts';
 
-type Range<A extends Address> = readonly [A, number];
+type CidrRange<A extends Address> = readonly [A, number];
 
 /** An entry of `delivery.allow` that cannot be read; the message is a sentence for the administrator. */
 export class AddressPolicyError extends Error {
@@ -71,8 +71,8 @@ interface OwnNetwork {
  * addresses that carry an IPv4 address (`::a.b.c.d`, NAT64, 6to4, Teredo, ISATAP) need an IPv6 entry of their own.
  */
 export class AddressPolicy {
-  readonly #allowed4: Range<ipaddr.IPv4>[] = [];
-  readonly #allowed6: Range<ipaddr.IPv6>[] = [];
+  readonly #allowed4: CidrRange<ipaddr.IPv4>[] = [];
+  readonly #allowed6: CidrRange<ipaddr.IPv6>[] = [];
   readonly #allowedHosts = new Set<string>();
   readonly #allowedSuffixes: string[] = [];
   readonly #machine: OwnAddresses;
@@ -146,7 +146,7 @@ export class AddressPolicy {
   }
 
   /** A range inside ::ffff:0:0/96 is kept as the IPv4 range it means; a wider one (`::/0`) covers no mapped address. */
-  #addRange([address, prefix]: Range<Address>): void {
+  #addRange([address, prefix]: CidrRange<Address>): void {
     if (address.kind() === 'ipv4') {
       this.#allowed4.push([address as ipaddr.IPv4, prefix]);
       return;
@@ -200,12 +200,12 @@ function ruleOf(address: Address): string | null {
   return ((parts[0] ?? 0) & 0xe000) === 0x2000 ? null : 'reserved';
 }
 
-function matches(address: Address, [range, prefix]: Range<Address>): boolean {
+function matches(address: Address, [range, prefix]: CidrRange<Address>): boolean {
   return address.kind() === range.kind() && address.match(range, prefix);
 }
 
 /** `10.1.0.0/16`, `fd00::/8` or one address; null for anything else. Only full spellings: `10.1/16` is too easy to misread. */
-function parseRange(text: string): Range<Address> | null {
+function parseRange(text: string): CidrRange<Address> | null {
   const [address = '', prefix, ...more] = text.split('/');
   const family = isIP(address);
   if (family === 0 || address.includes('%') || more.length > 0) return null;

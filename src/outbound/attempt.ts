@@ -95,7 +95,7 @@ export class AttemptInFlight implements AssignableHandler {
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller;
     if (!this.#isSettled && this.#mayWrite()) {
-      this.#isReused = this.#connection?.beginRequest() ?? false;
+      this.#isReused = this.#connection?.beginRequestDetectingReuse() ?? false;
       this.#bytesReadBefore = this.#connection?.bytesRead ?? 0;
     } else {
       controller.abort(new Error('not sent'));

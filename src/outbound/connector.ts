@@ -6,7 +6,7 @@ import { categoryOf, codeOf, ConnectFailure } from './failure.ts';
 import type { DnsResolver } from './dns-resolver.ts';
 
 /** Where a connection goes: the parts of a normalised URL (IPv6 addresses without brackets; port empty for the default). */
-export interface Target {
+export interface OriginParts {
   readonly protocol: string;
   readonly hostname: string;
   readonly port: string;
@@ -48,7 +48,7 @@ export class Connector {
    * its own is not fatal.
    * @throws ConnectFailure always that, with the category to report.
    */
-  async open(target: Target): Promise<Socket> {
+  async open(target: OriginParts): Promise<Socket> {
     const addresses = await this.#allowedAddresses(target.hostname);
     const deadline = performance.now() + this.#options.connectTimeoutMs;
     let failure: ConnectFailure | null = null;
@@ -93,7 +93,7 @@ export class Connector {
     }
   }
 
-  #openOne(target: Target, address: string, timeoutMs: number): Promise<Socket | ConnectFailure> {
+  #openOne(target: OriginParts, address: string, timeoutMs: number): Promise<Socket | ConnectFailure> {
     return new Promise((resolve) => {
       const isSecure = target.protocol === 'https:';
       const socket = isSecure ? this.#startTls(target, address) : connectTcp(endpointOf(target, address));
@@ -120,7 +120,7 @@ export class Connector {
     });
   }
 
-  #startTls(target: Target, address: string): Socket {
+  #startTls(target: OriginParts, address: string): Socket {
     // One context for all connections: with `ca` a new one takes 14 ms (measured), in which nothing else runs.
     // A receiver with TLS 1.2 could have us shake hands for as long as an attempt lasts. It is of use for client
     // certificates only, and we have none.
@@ -138,7 +138,7 @@ export class Connector {
   }
 }
 
-function endpointOf(target: Target, address: string): { host: string; port: number } {
+function endpointOf(target: OriginParts, address: string): { host: string; port: number } {
   const defaultPort = target.protocol === 'https:' ? 443 : 80;
   return { host: address, port: target.port === '' ? defaultPort : Number(target.port) };
 }

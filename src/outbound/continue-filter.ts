@@ -1,10 +1,10 @@
 import type { Socket } from 'node:net';
 
-const START_LENGTH = 'HTTP/1.1 100'.length;
-const STATUS_AT = 'HTTP/1.1 '.length;
-const ONE = '1'.charCodeAt(0);
-const MAX_RESPONSE_BYTES = 16 * 1024;
-const MAX_RESPONSES = 16;
+const STATUS_PREFIX_LENGTH = 'HTTP/1.1 100'.length;
+const STATUS_CODE_OFFSET = 'HTTP/1.1 '.length;
+const DIGIT_ONE = '1'.charCodeAt(0);
+const MAX_CONTINUE_BYTES = 16 * 1024;
+const MAX_CONTINUE_RESPONSES = 16;
 
 /**
  * Takes `100 Continue` answers out of what is read from a socket.
@@ -17,43 +17,47 @@ const MAX_RESPONSES = 16;
 export class ContinueFilter {
   readonly #read: () => Buffer | null;
   #buffered: Buffer | null = null;
-  #skipped = 0;
-  #isAwaiting = false;
+  #skippedCount = 0;
+  #isAwaitingResponse = false;
 
   /** Replaces the `read` of this one socket. */
   constructor(socket: Socket) {
     const read = socket.read.bind(socket);
     this.#read = read;
-    socket.read = (size?: number): unknown => (this.#isAwaiting ? this.#next() : read(size));
+    socket.read = (size?: number): unknown => (this.#isAwaitingResponse ? this.#readFiltered() : read(size));
   }
 
   /** A request is about to be written: the next bytes are the start of an answer. */
   begin(): void {
-    this.#isAwaiting = true;
+    this.#isAwaitingResponse = true;
     this.#buffered = null;
-    this.#skipped = 0;
+    this.#skippedCount = 0;
   }
 
-  #next(): Buffer | null {
+  #readFiltered(): Buffer | null {
     for (let chunk = this.#read(); chunk !== null; chunk = this.#read()) {
-      const data = this.#skip(this.#buffered === null ? chunk : Buffer.concat([this.#buffered, chunk]));
+      const data = this.#skipContinues(this.#buffered === null ? chunk : Buffer.concat([this.#buffered, chunk]));
       const isIncomplete =
-        startsLikeContinue(data) && data.length < MAX_RESPONSE_BYTES && this.#skipped < MAX_RESPONSES;
+        startsLikeContinue(data) && data.length < MAX_CONTINUE_BYTES && this.#skippedCount < MAX_CONTINUE_RESPONSES;
       this.#buffered = isIncomplete ? data : null;
       if (isIncomplete) continue;
-      this.#isAwaiting = false;
+      this.#isAwaitingResponse = false;
       return data;
     }
     return null;
   }
 
-  #skip(data: Buffer): Buffer {
+  #skipContinues(data: Buffer): Buffer {
     let remaining = data;
-    while (remaining.length > START_LENGTH && startsLikeContinue(remaining) && this.#skipped < MAX_RESPONSES) {
+    while (
+      remaining.length > STATUS_PREFIX_LENGTH &&
+      startsLikeContinue(remaining) &&
+      this.#skippedCount < MAX_CONTINUE_RESPONSES
+    ) {
       const end = remaining.indexOf('\r\n\r\n');
       if (end < 0) break;
       remaining = remaining.subarray(end + 4);
-      this.#skipped += 1;
+      this.#skippedCount += 1;
     }
     return remaining;
   }
@@ -62,7 +66,7 @@ export class ContinueFilter {
 /** Also true while there are too few bytes to tell. */
 function startsLikeContinue(data: Buffer): boolean {
   // Nearly every answer has another class of status, which one byte tells.
-  if (data.length > STATUS_AT && data[STATUS_AT] !== ONE) return false;
-  const start = data.toString('latin1', 0, START_LENGTH);
+  if (data.length > STATUS_CODE_OFFSET && data[STATUS_CODE_OFFSET] !== DIGIT_ONE) return false;
+  const start = data.toString('latin1', 0, STATUS_PREFIX_LENGTH);
   return 'HTTP/1.1 100'.startsWith(start) || 'HTTP/1.0 100'.startsWith(start);
 }

@@ -1,5 +1,5 @@
 import { lookup as lookupWithLibuv } from 'node:dns/promises';
-import { DURATIONS_S, Histogram } from '../histogram.ts';
+import { DURATION_BOUNDS_S, Histogram } from '../histogram.ts';
 
 /** One address of a host name, as the resolver gave it. */
 interface ResolvedAddress {
@@ -19,7 +19,7 @@ export interface DnsResolverOptions {
   /** Look-ups inside the resolver at once: each holds a thread of libuv's pool until the resolver returns. */
   readonly concurrency: number;
   /** Names remembered, and callers waiting at once. */
-  readonly maxEntries?: number;
+  readonly maxCachedAndWaiting?: number;
   /** Default: getaddrinfo, so that /etc/hosts and nsswitch.conf count. */
   readonly resolve?: ResolveName;
   /** A monotonic clock in milliseconds. */
@@ -50,27 +50,27 @@ interface DnsLookupCounts {
   readonly durationS: Histogram;
 }
 
-type Outcome = readonly ResolvedAddress[] | DnsLookupError;
+type LookupOutcome = readonly ResolvedAddress[] | DnsLookupError;
 
 interface Waiter {
-  readonly settle: (outcome: Outcome) => void;
+  readonly settle: (outcome: LookupOutcome) => void;
 }
 
 /** What is known of a name before it is looked up: its last look-up was slow, it was quick and found something, or neither. */
-type History = 'slow' | 'proven' | 'unknown';
+type LookupHistory = 'slow' | 'proven' | 'unknown';
 
 /** One look-up of one name, shared by everyone who asks for it meanwhile. */
 interface PendingLookup {
   readonly host: string;
-  readonly history: History;
+  readonly history: LookupHistory;
   readonly waiters: Set<Waiter>;
   started: boolean;
 }
 
-interface Entry {
-  readonly outcome: Outcome;
+interface CachedLookup {
+  readonly outcome: LookupOutcome;
   readonly expiresAt: number;
-  readonly history: History;
+  readonly history: LookupHistory;
 }
 
 /** A name whose last look-up took longer is slow. */
@@ -94,18 +94,18 @@ export class DnsResolver {
     failed: 0,
     cached: 0,
     timeouts: 0,
-    durationS: new Histogram(DURATIONS_S),
+    durationS: new Histogram(DURATION_BOUNDS_S),
   };
   readonly #options: Required<DnsResolverOptions>;
-  readonly #cache = new Map<string, Entry>();
+  readonly #cache = new Map<string, CachedLookup>();
   readonly #lookups = new Map<string, PendingLookup>();
   readonly #queue = new Set<PendingLookup>();
-  readonly #running: { [history in History]: number } = { slow: 0, proven: 0, unknown: 0 };
+  readonly #running: { [history in LookupHistory]: number } = { slow: 0, proven: 0, unknown: 0 };
   #waiting = 0;
 
   constructor(options: DnsResolverOptions) {
     this.#options = {
-      maxEntries: 1000,
+      maxCachedAndWaiting: 1000,
       resolve: (host) => lookupWithLibuv(host, { all: true }),
       now: () => performance.now(),
       ...options,
@@ -123,14 +123,14 @@ export class DnsResolver {
       this.counts.cached += 1;
       return asPromise(known.outcome);
     }
-    if (this.#waiting >= this.#options.maxEntries) {
+    if (this.#waiting >= this.#options.maxCachedAndWaiting) {
       this.counts.timeouts += 1;
       return Promise.reject(new DnsLookupError('EBUSY'));
     }
     return this.#wait(this.#lookupFor(name, known?.history ?? 'unknown'));
   }
 
-  #lookupFor(host: string, history: History): PendingLookup {
+  #lookupFor(host: string, history: LookupHistory): PendingLookup {
     const existing = this.#lookups.get(host);
     if (existing !== undefined) return existing;
     const pending: PendingLookup = { host, history, waiters: new Set(), started: false };
@@ -142,7 +142,7 @@ export class DnsResolver {
 
   #wait(pending: PendingLookup): Promise<readonly ResolvedAddress[]> {
     return new Promise((resolve, reject) => {
-      const settle = (outcome: Outcome): void => {
+      const settle = (outcome: LookupOutcome): void => {
         clearTimeout(timer);
         this.#waiting -= 1;
         pending.waiters.delete(waiter);
@@ -177,7 +177,7 @@ export class DnsResolver {
     }
   }
 
-  #hasCapacity(history: History): boolean {
+  #hasCapacity(history: LookupHistory): boolean {
     const { concurrency } = this.#options;
     const { slow, proven, unknown } = this.#running;
     if (slow + proven + unknown >= concurrency) return false;
@@ -198,7 +198,7 @@ export class DnsResolver {
     this.#startNext();
   }
 
-  async #resolve(host: string): Promise<Outcome> {
+  async #resolve(host: string): Promise<LookupOutcome> {
     try {
       const addresses = await this.#options.resolve(host);
       if (addresses.length === 0) return new DnsLookupError('ENODATA');
@@ -210,13 +210,13 @@ export class DnsResolver {
   }
 
   /** Beyond its time the outcome is not used, and still says what kind of name it is. */
-  #remember(host: string, outcome: Outcome, slow: boolean): void {
-    const { cacheMs, failureCacheMs, maxEntries, now } = this.#options;
+  #remember(host: string, outcome: LookupOutcome, slow: boolean): void {
+    const { cacheMs, failureCacheMs, maxCachedAndWaiting, now } = this.#options;
     this.#cache.delete(host);
     const isFailure = outcome instanceof DnsLookupError;
     const expiresAt = now() + (isFailure ? failureCacheMs : cacheMs);
     this.#cache.set(host, { outcome, expiresAt, history: slow ? 'slow' : isFailure ? 'unknown' : 'proven' });
-    if (this.#cache.size <= maxEntries) return;
+    if (this.#cache.size <= maxCachedAndWaiting) return;
     // Maps keep insertion order, and an entry is put in anew when it is renewed: the first is the oldest.
     for (const oldest of this.#cache.keys()) {
       this.#cache.delete(oldest);
@@ -225,6 +225,6 @@ export class DnsResolver {
   }
 }
 
-function asPromise(outcome: Outcome): Promise<readonly ResolvedAddress[]> {
+function asPromise(outcome: LookupOutcome): Promise<readonly ResolvedAddress[]> {
   return outcome instanceof DnsLookupError ? Promise.reject(outcome) : Promise.resolve(outcome);
 }

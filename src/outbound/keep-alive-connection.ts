@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import { Client, type Dispatcher } from 'undici';
 import { ContinueFilter } from './continue-filter.ts';
-import type { Connector, Target } from './connector.ts';
+import type { Connector, OriginParts } from './connector.ts';
 
 /** What a handler that goes through {@link KeepAliveConnection} must offer besides undici's own calls. */
 export interface AssignableHandler extends Dispatcher.DispatchHandler {
@@ -65,7 +65,7 @@ export class KeepAliveConnection extends Client {
   readonly #idle: IdleConnections;
   #socket: Socket | null = null;
   #continueFilter: ContinueFilter | null = null;
-  #requests = 0;
+  #requestsOnSocket = 0;
   #openedAt = 0;
 
   /** @param options those of undici's `Client`; `connect` is replaced */
@@ -98,10 +98,10 @@ export class KeepAliveConnection extends Client {
   }
 
   /** Counts a request that is about to be written; true when the socket carried one before. */
-  beginRequest(): boolean {
+  beginRequestDetectingReuse(): boolean {
     this.#continueFilter?.begin();
-    this.#requests += 1;
-    return this.#requests > 1;
+    this.#requestsOnSocket += 1;
+    return this.#requestsOnSocket > 1;
   }
 
   /**
@@ -118,7 +118,7 @@ export class KeepAliveConnection extends Client {
     this.#socket?.destroy();
   }
 
-  async #open(connector: Connector, target: Target, callback: OpenCallback): Promise<void> {
+  async #open(connector: Connector, target: OriginParts, callback: OpenCallback): Promise<void> {
     let socket: Socket;
     try {
       socket = await connector.open(target);
@@ -128,7 +128,7 @@ export class KeepAliveConnection extends Client {
     }
     this.#socket = socket;
     this.#continueFilter = new ContinueFilter(socket);
-    this.#requests = 0;
+    this.#requestsOnSocket = 0;
     this.#openedAt = performance.now();
     socket.once('close', () => {
       if (this.#socket === socket) this.#idle.delete(this);

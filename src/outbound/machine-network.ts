@@ -29,7 +29,7 @@ const NO_GATEWAY = '0'.repeat(32);
 /** RTF_GATEWAY and RTF_REJECT of the kernel: the route leads elsewhere, or nowhere. */
 const NOT_ON_LINK = 0x2 | 0x200;
 
-type Prefix = readonly [ipaddr.IPv6, number];
+type Ipv6Prefix = readonly [ipaddr.IPv6, number];
 
 /**
  * The addresses of this machine's interfaces, and the IPv6 prefixes that it reaches without a router. Services that are
@@ -38,8 +38,8 @@ type Prefix = readonly [ipaddr.IPv6, number];
 export class MachineNetwork implements OwnAddresses {
   readonly #read: () => MachineNetworkFacts;
   readonly #now: () => number;
-  #own: ReadonlySet<string> = new Set();
-  #links: readonly Prefix[] = [];
+  #ownAddresses: ReadonlySet<string> = new Set();
+  #linkPrefixes: readonly Ipv6Prefix[] = [];
   #readAt = Number.NEGATIVE_INFINITY;
 
   constructor({ read = readFacts, now = () => performance.now() }: MachineNetworkOptions = {}) {
@@ -49,16 +49,16 @@ export class MachineNetwork implements OwnAddresses {
 
   ruleOf(address: Address): string | null {
     this.#refresh();
-    if (this.#own.has(address.toNormalizedString())) return OWN_RULE;
+    if (this.#ownAddresses.has(address.toNormalizedString())) return OWN_RULE;
     if (address.kind() !== 'ipv6') return null;
-    return this.#links.some((link) => (address as ipaddr.IPv6).match(...link)) ? 'on-link IPv6' : null;
+    return this.#linkPrefixes.some((link) => (address as ipaddr.IPv6).match(...link)) ? 'on-link IPv6' : null;
   }
 
   #refresh(): void {
     if (this.#now() - this.#readAt < REFRESH_MS) return;
     const { interfaces, routes } = this.#read();
-    this.#own = new Set(interfaces.map(({ address }) => parse(address).toNormalizedString()));
-    this.#links = [...interfaces.flatMap(({ cidr }) => prefixOf(cidr)), ...linksIn(routes)].filter(
+    this.#ownAddresses = new Set(interfaces.map(({ address }) => parse(address).toNormalizedString()));
+    this.#linkPrefixes = [...interfaces.flatMap(({ cidr }) => prefixOf(cidr)), ...linkPrefixesIn(routes)].filter(
       ([, length]) => length >= WIDEST_LINK_PREFIX,
     );
     this.#readAt = this.#now();
@@ -91,15 +91,15 @@ function readRoutes(): string {
   }
 }
 
-function prefixOf(cidr: string | null): Prefix[] {
+function prefixOf(cidr: string | null): Ipv6Prefix[] {
   if (cidr === null || !cidr.includes(':')) return [];
   const [address = '', length] = cidr.split('/');
   return [[parse(address) as ipaddr.IPv6, Number(length)]];
 }
 
 /** Columns: destination, length, source, length, next hop, metric, references, uses, flags, interface. */
-function linksIn(routes: string): Prefix[] {
-  return routes.split('\n').flatMap((line): Prefix[] => {
+function linkPrefixesIn(routes: string): Ipv6Prefix[] {
+  return routes.split('\n').flatMap((line): Ipv6Prefix[] => {
     const [destination, length, , , nextHop, , , , flags] = line.trim().split(/\s+/);
     if (destination?.length !== 32 || nextHop !== NO_GATEWAY || (parseInt(flags ?? '', 16) & NOT_ON_LINK) !== 0) {
       return [];

@@ -23,7 +23,7 @@ export interface PublicHostsOptions {
 /** Addresses older than this are looked up again, in the background. */
 const REFRESH_MS = 60_000;
 /** The same after a look-up that failed. */
-const RETRY_MS = 10_000;
+const FAILURE_REFRESH_MS = 10_000;
 
 /**
  * The addresses that `http.base-uri` and `public-endpoints` resolve to. Behind a proxy or an address translation they
@@ -65,7 +65,7 @@ export class PublicHosts implements OwnAddresses {
     if (this.#refreshing === null && now() >= this.#refreshAt) {
       const names = [...this.#hosts].filter((host) => isIP(host) === 0);
       this.#refreshing = Promise.all(names.map((host) => this.#resolve(host))).then(() => {
-        this.#refreshAt = now() + (this.#failing.size > 0 ? RETRY_MS : REFRESH_MS);
+        this.#refreshAt = now() + (this.#failing.size > 0 ? FAILURE_REFRESH_MS : REFRESH_MS);
         this.#refreshing = null;
       });
     }

@@ -3,13 +3,13 @@ import type { AccountId } from '../model/ids.ts';
 import { isSlow, slowLimit } from '../outbound/slow-receivers.ts';
 
 /** The part of all pushes in flight that one account may have. */
-const ACCOUNT_SHARE = 1 / 8;
+const ACCOUNT_IN_FLIGHT_SHARE = 1 / 8;
 /** An account stays slow for so long after its last slow push. */
 const SLOW_TTL_MS = 5 * 60_000;
 /** Slow accounts that are remembered; those that were slow longest ago are forgotten. */
-const MAX_SLOW = 10_000;
+const MAX_SLOW_ACCOUNTS = 10_000;
 /** Accounts whose pushes wait that are remembered. One that is forgotten asks again too early, which costs a claim. */
-const MAX_WAITING = 10_000;
+const MAX_WAITING_ACCOUNTS = 10_000;
 /** What a push is expected to take where none has been answered. */
 const EXPECTED_DURATION_MS = 250;
 /** The bounds of a wait: a row that is put back costs a claim and a settlement. */
@@ -28,36 +28,40 @@ export interface EndedPush {
  * account is slow after a slow push, and slow accounts share half of the places.
  */
 export class AccountLimiter {
-  readonly #perAccount: number;
-  readonly #maxSlow: number;
+  readonly #maxPerAccount: number;
+  readonly #maxSlowInFlight: number;
   readonly #now: () => number;
   readonly #active = new Map<AccountId, number>();
   /** Of slow accounts: how long their last slow push took. */
-  readonly #slow: BoundedCache<AccountId, number>;
+  readonly #lastSlowMsByAccount: BoundedCache<AccountId, number>;
   /** The last turn that a waiting push was given, by account. */
-  readonly #nextAttempts = new BoundedCache<AccountId, number>(MAX_WAITING);
+  readonly #nextAttemptMsByAccount = new BoundedCache<AccountId, number>(MAX_WAITING_ACCOUNTS);
   /** The same for all slow accounts. */
   #slowNextAttemptMs = 0;
-  #slowActive = 0;
+  #slowInFlight = 0;
 
   /**
    * @param inFlight pushes that may be in flight in all.
    * @param now milliseconds that only go forward; tests set their own.
    */
   constructor(inFlight: number, now: () => number = () => performance.now()) {
-    this.#perAccount = Math.max(1, Math.floor(inFlight * ACCOUNT_SHARE));
-    this.#maxSlow = slowLimit(inFlight);
+    this.#maxPerAccount = Math.max(1, Math.floor(inFlight * ACCOUNT_IN_FLIGHT_SHARE));
+    this.#maxSlowInFlight = slowLimit(inFlight);
     this.#now = now;
-    this.#slow = new BoundedCache(MAX_SLOW, { ttl: SLOW_TTL_MS, ttlResolution: 0, perf: { now } });
+    this.#lastSlowMsByAccount = new BoundedCache(MAX_SLOW_ACCOUNTS, {
+      ttl: SLOW_TTL_MS,
+      ttlResolution: 0,
+      perf: { now },
+    });
   }
 
   /** Takes a place for a push, to be given back with the function that it returns; null when there is none. */
   take(account: AccountId): ((ended: EndedPush) => void) | null {
-    const slow = this.#slow.has(account);
+    const slow = this.#lastSlowMsByAccount.has(account);
     const active = this.#active.get(account) ?? 0;
-    if (active >= this.#perAccount || (slow && this.#slowActive >= this.#maxSlow)) return null;
+    if (active >= this.#maxPerAccount || (slow && this.#slowInFlight >= this.#maxSlowInFlight)) return null;
     this.#active.set(account, active + 1);
-    if (slow) this.#slowActive += 1;
+    if (slow) this.#slowInFlight += 1;
     return (ended) => this.#release(account, slow, ended);
   }
 
@@ -65,30 +69,33 @@ export class AccountLimiter {
    * In how many ms a push that got no place is to be tried again. Each call gives the next turn, at the pace of the
    * account's pushes: a thousand waiting rows do not all come back at once.
    */
-  waitMs(account: AccountId): number {
-    const lastMs = this.#slow.get(account);
-    const attemptMs = this.#nextAttempts.get(account) ?? 0;
-    const accountAttemptMs = this.#scheduleNext(attemptMs, (lastMs ?? EXPECTED_DURATION_MS) / this.#perAccount);
-    this.#nextAttempts.set(account, accountAttemptMs);
-    if (lastMs === undefined) return this.#delayUntil(accountAttemptMs);
-    this.#slowNextAttemptMs = this.#scheduleNext(this.#slowNextAttemptMs, lastMs / this.#maxSlow);
-    return this.#delayUntil(Math.max(accountAttemptMs, this.#slowNextAttemptMs));
+  scheduleRetryMs(account: AccountId): number {
+    const lastMs = this.#lastSlowMsByAccount.get(account);
+    const attemptMs = this.#nextAttemptMsByAccount.get(account) ?? 0;
+    const accountAttemptMs = this.#computeNextAttemptMs(
+      attemptMs,
+      (lastMs ?? EXPECTED_DURATION_MS) / this.#maxPerAccount,
+    );
+    this.#nextAttemptMsByAccount.set(account, accountAttemptMs);
+    if (lastMs === undefined) return this.#delayUntilMs(accountAttemptMs);
+    this.#slowNextAttemptMs = this.#computeNextAttemptMs(this.#slowNextAttemptMs, lastMs / this.#maxSlowInFlight);
+    return this.#delayUntilMs(Math.max(accountAttemptMs, this.#slowNextAttemptMs));
   }
 
   #release(account: AccountId, wasSlow: boolean, ended: EndedPush): void {
     const active = this.#active.get(account)! - 1;
     if (active === 0) this.#active.delete(account);
     else this.#active.set(account, active);
-    if (wasSlow) this.#slowActive -= 1;
-    if (isSlow(ended)) this.#slow.set(account, ended.durationMs);
+    if (wasSlow) this.#slowInFlight -= 1;
+    if (isSlow(ended)) this.#lastSlowMsByAccount.set(account, ended.durationMs);
   }
 
-  #scheduleNext(lastAttemptMs: number, stepMs: number): number {
+  #computeNextAttemptMs(lastAttemptMs: number, stepMs: number): number {
     const nowMs = this.#now();
     return Math.min(Math.max(lastAttemptMs, nowMs) + stepMs, nowMs + MAX_WAIT_MS);
   }
 
-  #delayUntil(attemptMs: number): number {
+  #delayUntilMs(attemptMs: number): number {
     return Math.max(MIN_WAIT_MS, attemptMs - this.#now());
   }
 }

@@ -11,45 +11,45 @@ const MAX_RETRY_AFTER_MS = 3_600_000;
 export class CircuitBreaker {
   readonly #minBackoffMs: number;
   readonly #now: () => number;
-  #failures = 0;
-  #openedMs = -Infinity;
-  #untilMs = -Infinity;
+  #failuresInRow = 0;
+  #backoffStartedMs = -Infinity;
+  #backoffUntilMs = -Infinity;
 
-  constructor(retryMs: readonly number[], now: () => number = () => performance.now()) {
-    this.#minBackoffMs = Math.min(MIN_BACKOFF_MS, retryMs[0] ?? MIN_BACKOFF_MS);
+  constructor(retryDelaysMs: readonly number[], now: () => number = () => performance.now()) {
+    this.#minBackoffMs = Math.min(MIN_BACKOFF_MS, retryDelaysMs[0] ?? MIN_BACKOFF_MS);
     this.#now = now;
   }
 
   /** How many pushes may be under way at once right now. */
-  get permits(): number {
-    if (this.#failures === 0) return Infinity;
-    return this.remainingMs > 0 ? 0 : 1;
+  get allowedInFlight(): number {
+    if (this.#failuresInRow === 0) return Infinity;
+    return this.remainingBackoffMs > 0 ? 0 : 1;
   }
 
   /** How much longer the vendor is left alone; 0: not. */
-  get remainingMs(): number {
-    return this.#failures === 0 ? 0 : Math.max(0, this.#untilMs - this.#now());
+  get remainingBackoffMs(): number {
+    return this.#failuresInRow === 0 ? 0 : Math.max(0, this.#backoffUntilMs - this.#now());
   }
 
   /** The vendor answered something that is about one push. True: it had a problem before. */
   recordSuccess(): boolean {
-    const hadProblem = this.#failures > 0;
-    this.#failures = 0;
+    const hadProblem = this.#failuresInRow > 0;
+    this.#failuresInRow = 0;
     return hadProblem;
   }
 
   /** A push that was sent at `sentMs` met a problem of the vendor as a whole. True: this is the first of them. */
   recordFailure(sentMs: number, retryAfterMs: number | null): boolean {
     const now = this.#now();
-    const isFirst = this.#failures === 0;
-    if (isFirst || sentMs >= this.#openedMs) {
-      const remainingMs = Math.min(this.#minBackoffMs * 2 ** Math.min(this.#failures, 20), MAX_BACKOFF_MS);
-      this.#failures += 1;
-      this.#openedMs = now;
-      this.#untilMs = now + remainingMs;
+    const isFirst = this.#failuresInRow === 0;
+    if (isFirst || sentMs >= this.#backoffStartedMs) {
+      const remainingBackoffMs = Math.min(this.#minBackoffMs * 2 ** Math.min(this.#failuresInRow, 20), MAX_BACKOFF_MS);
+      this.#failuresInRow += 1;
+      this.#backoffStartedMs = now;
+      this.#backoffUntilMs = now + remainingBackoffMs;
     }
     const retryAfterBoundMs = Math.min(retryAfterMs ?? 0, MAX_RETRY_AFTER_MS);
-    this.#untilMs = Math.max(this.#untilMs, now + retryAfterBoundMs);
+    this.#backoffUntilMs = Math.max(this.#backoffUntilMs, now + retryAfterBoundMs);
     return isFirst;
   }
 }

@@ -1,14 +1,14 @@
 import { BoundedCache } from '../model/bounded-cache.ts';
-import { DEVICE_TOKEN } from '../model/device.ts';
+import { DEVICE_TOKEN_SEAL_PURPOSE } from '../model/device.ts';
 import type { Sealer } from '../storage/db/sealed.ts';
 
 /** Some 10 MB where all are browsers', which are longest. */
-const MAX_OPENED = 20_000;
+const MAX_CACHED_TOKENS = 20_000;
 
 /** What vendors know devices by, as it is kept and as it is sent. Those that were opened last are remembered. */
-export class DeviceTokens {
+export class DeviceTokenCache {
   readonly #sealer: Sealer;
-  readonly #opened = new BoundedCache<string, string>(MAX_OPENED);
+  readonly #tokenBySealed = new BoundedCache<string, string>(MAX_CACHED_TOKENS);
 
   constructor(sealer: Sealer) {
     this.#sealer = sealer;
@@ -16,10 +16,10 @@ export class DeviceTokens {
 
   /** Throws WrongSecretError as the sealer does. */
   open(sealed: string): string {
-    const known = this.#opened.get(sealed);
+    const known = this.#tokenBySealed.get(sealed);
     if (known !== undefined) return known;
-    const token = this.#sealer.open(DEVICE_TOKEN, sealed);
-    this.#opened.set(sealed, token);
+    const token = this.#sealer.open(DEVICE_TOKEN_SEAL_PURPOSE, sealed);
+    this.#tokenBySealed.set(sealed, token);
     return token;
   }
 }

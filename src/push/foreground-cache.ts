@@ -1,7 +1,7 @@
 import type { AccountId } from '../model/ids.ts';
 
 /** The accounts are collected anew when they are older: collecting thousands for each batch of pushes would be dear. */
-const FRESH_MS = 250;
+const CACHE_TTL_MS = 250;
 
 /** Who is in the foreground, for questions one by one. */
 export class ForegroundCache {
@@ -15,7 +15,7 @@ export class ForegroundCache {
 
   has(account: AccountId): boolean {
     const nowMs = performance.now();
-    if (nowMs - this.#collectedMs >= FRESH_MS) {
+    if (nowMs - this.#collectedMs >= CACHE_TTL_MS) {
       this.#accounts = new Set(this.#collect());
       this.#collectedMs = nowMs;
     }

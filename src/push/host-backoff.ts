@@ -7,16 +7,16 @@ const MIN_BACKOFF_MS = 10_000;
 const MAX_BACKOFF_MS = 10 * 60_000;
 const MAX_HOSTS = 1_000;
 
-interface HostState {
+interface HostFailureState {
   readonly failures: number;
   /** When the last failure was noted that counted. */
   readonly failedMs: number;
-  readonly untilMs: number;
+  readonly backoffUntilMs: number;
 }
 
 /** Hosts that do not answer rest, so that nobody's dead one takes the turns of the others. */
 export class HostBackoff {
-  readonly #hosts = new BoundedCache<string, HostState>(MAX_HOSTS);
+  readonly #hosts = new BoundedCache<string, HostFailureState>(MAX_HOSTS);
   readonly #now: () => number;
 
   /** `now`: milliseconds that only go forward, for tests. */
@@ -25,8 +25,8 @@ export class HostBackoff {
   }
 
   /** Milliseconds that a host still rests; 0: it may be asked. */
-  remainingMs(origin: string): number {
-    return Math.max(0, Math.ceil((this.#hosts.get(origin)?.untilMs ?? 0) - this.#now()));
+  remainingBackoffMs(origin: string): number {
+    return Math.max(0, Math.ceil((this.#hosts.get(origin)?.backoffUntilMs ?? 0) - this.#now()));
   }
 
   /** Notes whether a host answered, whatever its answer was, to what began at `startedMs`. */
@@ -41,6 +41,10 @@ export class HostBackoff {
     const failures = (previous?.failures ?? 0) + 1;
     const failedMs = this.#now();
     const backoffMs = Math.min(MAX_BACKOFF_MS, MIN_BACKOFF_MS * 2 ** (failures - FAILURE_THRESHOLD));
-    this.#hosts.set(origin, { failures, failedMs, untilMs: failures < FAILURE_THRESHOLD ? 0 : failedMs + backoffMs });
+    this.#hosts.set(origin, {
+      failures,
+      failedMs,
+      backoffUntilMs: failures < FAILURE_THRESHOLD ? 0 : failedMs + backoffMs,
+    });
   }
 }

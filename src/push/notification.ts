@@ -1,7 +1,7 @@
 import type { PushContent } from '../config/config.ts';
 import {
-  OTHERS_CHARACTERS,
-  SHOWN_MESSAGES,
+  OLDER_MESSAGE_CHARACTERS,
+  MAX_SHOWN_MESSAGES,
   type ShownMessage,
   type NotifiedContent,
 } from '../storage/push/push-content.ts';
@@ -38,9 +38,9 @@ export function buildNotification(
  * Whether something of it is for the device's owner: who has chosen mentions alone since the row was made is told of
  * those. What was cut, or is further back, may have one.
  */
-export function isWanted({ claim: { level, nick }, messages }: NotifiedContent): boolean {
-  if (level !== 'mentions' || messages.length >= SHOWN_MESSAGES) return true;
-  return messages.some(({ text, mentions }) => text.length >= OTHERS_CHARACTERS || mentions.includes(nick));
+export function isWantedByOwner({ claim: { level, nick }, messages }: NotifiedContent): boolean {
+  if (level !== 'mentions' || messages.length >= MAX_SHOWN_MESSAGES) return true;
+  return messages.some(({ text, mentions }) => text.length >= OLDER_MESSAGE_CHARACTERS || mentions.includes(nick));
 }
 
 function renderText(

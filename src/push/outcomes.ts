@@ -6,7 +6,7 @@ import type { PushOutcome } from './vendors/vendor.ts';
 const MAX_RETRY_AFTER_MS = 3_600_000;
 
 /** A failure that is to be repeated. */
-export type Failed = Extract<PushOutcome, { outcome: 'failed' }>;
+export type FailedOutcome = Extract<PushOutcome, { outcome: 'failed' }>;
 
 export const delivered: PushOutcome = { outcome: 'delivered' };
 
@@ -24,24 +24,24 @@ export function refused(category: string, code: number | null): PushOutcome {
 export function failed(
   category: string,
   more: { code?: number | null; retryAfterMs?: number | null; vendorWide?: boolean } = {},
-): Failed {
+): FailedOutcome {
   const { code = null, retryAfterMs = null, vendorWide = false } = more;
   return { outcome: 'failed', category, code, retryAfterMs, vendorWide };
 }
 
 /** What happened on the way to a vendor as a whole: no answer, no connection. */
-export function transportFailure(error: unknown): Failed {
+export function transportFailure(error: unknown): FailedOutcome {
   const { name = '' } = error as { name?: string };
   const isLate = name === 'TimeoutError' || name === 'AbortError';
   return failed(isLate ? 'timeout' : categoryOf(error as Error), { vendorWide: true });
 }
 
 /** A `Retry-After` header in milliseconds, bounded; null where there is none that can be read. */
-export function retryAfterOf(value: string | readonly string[] | undefined): number | null {
-  return boundRetry(parseRetryAfter(value, Date.now()));
+export function parseRetryAfterMs(value: string | readonly string[] | undefined): number | null {
+  return boundRetryAfter(parseRetryAfter(value, Date.now()));
 }
 
 /** What a vendor asks to be waited for, as far as that is honoured. */
-export function boundRetry(ms: number | null): number | null {
+export function boundRetryAfter(ms: number | null): number | null {
   return ms === null ? null : Math.min(ms, MAX_RETRY_AFTER_MS);
 }

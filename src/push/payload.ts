@@ -1,4 +1,4 @@
-import { truncateJson } from './truncate.ts';
+import { truncateToJsonBytes } from './truncate.ts';
 import type { PushNotification } from './vendors/vendor.ts';
 
 /** What a note may show of its title, in bytes of JSON: the text is what the room is for. */
@@ -19,14 +19,16 @@ export function buildPayload(
   maxBytes: number,
   render: (text: PayloadText) => object,
 ): string {
-  const title = truncateJson(notification.title, MAX_TITLE_BYTES);
+  const title = truncateToJsonBytes(notification.title, MAX_TITLE_BYTES);
   const whole = { title, text: notification.text?.toWellFormed() ?? null };
   if (whole.text === null || whole.text.length <= maxBytes) {
     const payload = JSON.stringify(render(whole));
     if (whole.text === null || Buffer.byteLength(payload) <= maxBytes) return payload;
   }
   const overheadBytes = Buffer.byteLength(JSON.stringify(render({ title, text: '' })));
-  return JSON.stringify(render({ title, text: truncateJson(whole.text, Math.max(0, maxBytes - overheadBytes)) }));
+  return JSON.stringify(
+    render({ title, text: truncateToJsonBytes(whole.text, Math.max(0, maxBytes - overheadBytes)) }),
+  );
 }
 
 /** What the messages of one conversation replace one another by. */

@@ -2,19 +2,19 @@ import { setTimeout as wait } from 'node:timers/promises';
 import type { Bus, EphemeralEvent } from '../bus/bus.ts';
 import type { Log } from '../log.ts';
 import type { Pool } from '../storage/db/pool.ts';
-import { cancelRead, type ReadPosition } from '../storage/push/push-settlement.ts';
+import { cancelReadPushes, type ReadReceipt } from '../storage/push/push-settlement.ts';
 
 /** Between a word and the statement, so that what is read meanwhile is one with it. */
 const DEBOUNCE_MS = 200;
 /** Read positions that wait; of more the claim of the row takes note when it is about to be sent. */
-const MAX_QUEUED = 5_000;
+const MAX_QUEUED_POSITIONS = 5_000;
 
 /** What withdrawing works with. */
 interface PushCancellationDeps {
   readonly pool: Pool;
   readonly bus: Bus;
   /** Whether anybody has a device, as far as that is known. */
-  readonly hasDevices: () => boolean;
+  readonly hasAnyDevice: () => boolean;
   readonly log: Log;
 }
 
@@ -25,7 +25,7 @@ interface PushCancellationDeps {
 export class PushCancellation {
   readonly #deps: PushCancellationDeps;
   readonly #stopping = new AbortController();
-  #queue = new Map<string, ReadPosition>();
+  #queue = new Map<string, ReadReceipt>();
   #wake: () => void = () => {};
   #running: Promise<void> | null = null;
   #unsubscribe: () => void = () => {};
@@ -48,7 +48,7 @@ export class PushCancellation {
   }
 
   #enqueue(signal: EphemeralEvent): void {
-    if (signal.kind !== 'read' || !this.#deps.hasDevices() || this.#queue.size >= MAX_QUEUED) return;
+    if (signal.kind !== 'read' || !this.#deps.hasAnyDevice() || this.#queue.size >= MAX_QUEUED_POSITIONS) return;
     const { conversationId, accountId, seq } = signal;
     const key = `${conversationId}:${accountId}`;
     if ((this.#queue.get(key)?.seq ?? 0) < seq) this.#queue.set(key, { conversationId, accountId, seq });
@@ -65,7 +65,7 @@ export class PushCancellation {
         const positions = [...this.#queue.values()];
         this.#queue = new Map();
         await pool
-          .run((sql) => cancelRead(sql, positions))
+          .run((sql) => cancelReadPushes(sql, positions))
           .catch((error: unknown) => log.debug('pushes that were read could not be withdrawn early', { error }));
       }
     } catch (error) {

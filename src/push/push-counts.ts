@@ -1,4 +1,4 @@
-import { DURATIONS_S, Histogram } from '../histogram.ts';
+import { DURATION_BOUNDS_S, Histogram } from '../histogram.ts';
 import type { LastError } from './vendor-report.ts';
 import type { PushOutcome } from './vendors/vendor.ts';
 
@@ -19,7 +19,7 @@ export interface PushCounts {
 export function newPushCounts(): PushCounts {
   return {
     outcomes: { delivered: 0, failed: 0, unregistered: 0, refused: 0 },
-    durationS: new Histogram(DURATIONS_S),
+    durationS: new Histogram(DURATION_BOUNDS_S),
     removed: 0,
     expired: 0,
     lastError: null,

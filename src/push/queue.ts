@@ -4,32 +4,32 @@ import type { Log } from '../log.ts';
 import { deviceKinds, type DeviceKind } from '../model/device.ts';
 import type { AccountId } from '../model/ids.ts';
 import type { Database } from '../storage/database.ts';
-import { countPending, type PendingCount } from '../storage/push/push-devices.ts';
+import { countPendingPushes, type PendingPushCount } from '../storage/push/push-devices.ts';
 import { expirePushes } from '../storage/push/push-settlement.ts';
 import type { Sealer } from '../storage/db/sealed.ts';
-import { DeviceTokens } from './device-tokens.ts';
-import { DeviceCheck } from './device-check.ts';
-import { FanOut } from './fan-out.ts';
+import { DeviceTokenCache } from './device-tokens.ts';
+import { AnyDeviceCheck } from './any-device-check.ts';
+import { PushFanOut } from './fan-out.ts';
 import { ForegroundCache } from './foreground-cache.ts';
-import { PendingReport } from './pending-report.ts';
+import { PendingCountsCache } from './pending-counts-cache.ts';
 import { newPushCounts, type PushCounts } from './push-counts.ts';
 import type { TestedDevice, VendorReport } from './vendor-report.ts';
-import { sendTests } from './test-push.ts';
+import { sendTestPushes } from './test-push.ts';
 import type { PushVendors } from './vendors/vendor.ts';
 import { VendorQueue } from './vendor-queue.ts';
-import { withTimeout } from './with-timeout.ts';
+import { waitAtMost } from './wait-at-most.ts';
 import { PushCancellation } from './push-cancellation.ts';
 
 /** What is given up is looked for in such steps of `push.ttl`, but within these bounds. */
-const EXPIRY_SHARE = 0.1;
-const EXPIRY_MIN_MS = 1_000;
-const EXPIRY_MAX_MS = 60_000;
-const EXPIRY_ROWS = 1_000;
+const EXPIRY_INTERVAL_SHARE = 0.1;
+const MIN_EXPIRY_INTERVAL_MS = 1_000;
+const MAX_EXPIRY_INTERVAL_MS = 60_000;
+const MAX_EXPIRED_ROWS = 1_000;
 /** What drivers that were told to close may still take. */
-const CLOSE_MS = 2_000;
+const VENDOR_CLOSE_TIMEOUT_MS = 2_000;
 
 /** What the queue works with. */
-export interface PushDeps {
+export interface PushQueueDeps {
   readonly database: Pick<Database, 'general'>;
   readonly bus: Bus;
   readonly sealer: Sealer;
@@ -40,77 +40,88 @@ export interface PushDeps {
   /** Who has a live connection in the foreground, as far as this node knows. */
   readonly foreground: () => Iterable<AccountId>;
   /** Whoever is in the foreground so long after a message, in ms, was there when it came. */
-  readonly presenceSettledMs: number;
+  readonly maxPresenceStalenessMs: number;
   /** Posts that wait to be written: while there are any, pushes keep out of their way. */
   readonly postsWaiting: () => number;
   readonly log: Log;
 }
 
 /**
- * The durable queue of pushes: new messages become rows (`FanOut`), and each vendor's rows are sent by a queue of its
+ * The durable queue of pushes: new messages become rows (`PushFanOut`), and each vendor's rows are sent by a queue of its
  * own (`VendorQueue`). Everything goes on from the database, however the process ends, and several nodes share it.
  */
 export class PushQueue {
   /** What waits, for those who ask often. */
-  readonly pending: PendingReport;
-  readonly #deps: PushDeps;
-  readonly #tokens: DeviceTokens;
-  readonly #deviceCheck: DeviceCheck;
-  readonly #fanOut: FanOut;
+  readonly pendingCounts: PendingCountsCache;
+  readonly #deps: PushQueueDeps;
+  readonly #tokens: DeviceTokenCache;
+  readonly #anyDeviceCheck: AnyDeviceCheck;
+  readonly #fanOut: PushFanOut;
   readonly #cancellation: PushCancellation;
-  readonly #queues: ReadonlyMap<DeviceKind, VendorQueue>;
+  readonly #vendorQueues: ReadonlyMap<DeviceKind, VendorQueue>;
   /** Of vendors that are not configured: nothing but what is given up. */
-  readonly #idleCounts = new Map(deviceKinds.map((kind) => [kind, newPushCounts()]));
-  #expiring: NodeJS.Timeout | null = null;
-  #expiry: Promise<void> = Promise.resolve();
+  readonly #unconfiguredVendorCounts = new Map(deviceKinds.map((kind) => [kind, newPushCounts()]));
+  #expiryTimer: NodeJS.Timeout | null = null;
+  #runningExpiry: Promise<void> = Promise.resolve();
 
-  constructor(deps: PushDeps) {
+  constructor(deps: PushQueueDeps) {
     this.#deps = deps;
-    const { database, bus, config, projectName, vendors, presenceSettledMs, log } = deps;
+    const { database, bus, config, projectName, vendors, maxPresenceStalenessMs, log } = deps;
     const pool = database.general;
-    this.#tokens = new DeviceTokens(deps.sealer);
+    this.#tokens = new DeviceTokenCache(deps.sealer);
     const foreground = new ForegroundCache(deps.foreground);
-    this.pending = new PendingReport(pool, log);
-    this.#deviceCheck = new DeviceCheck(pool);
+    this.pendingCounts = new PendingCountsCache(pool, log);
+    this.#anyDeviceCheck = new AnyDeviceCheck(pool);
     const isForeground = (account: AccountId): boolean => foreground.has(account);
-    const queueDeps = { pool, tokens: this.#tokens, config, projectName, isForeground, presenceSettledMs, log };
-    this.#queues = new Map([...vendors].map(([kind, vendor]) => [kind, new VendorQueue(vendor, queueDeps)]));
-    this.#fanOut = new FanOut({
+    const queueDeps = { pool, tokens: this.#tokens, config, projectName, isForeground, maxPresenceStalenessMs, log };
+    this.#vendorQueues = new Map([...vendors].map(([kind, vendor]) => [kind, new VendorQueue(vendor, queueDeps)]));
+    this.#fanOut = new PushFanOut({
       ...deps,
       pool,
-      kinds: [...vendors.keys()],
-      deviceCheck: this.#deviceCheck,
-      onRows: () => this.#wakeAll(),
+      deviceKinds: [...vendors.keys()],
+      anyDeviceCheck: this.#anyDeviceCheck,
+      onPendingRows: () => this.#wakeVendorQueues(),
     });
-    this.#cancellation = new PushCancellation({ pool, bus, hasDevices: () => this.#deviceCheck.hasAny, log });
+    this.#cancellation = new PushCancellation({
+      pool,
+      bus,
+      hasAnyDevice: () => this.#anyDeviceCheck.hasAnyDevice,
+      log,
+    });
   }
 
   /** Begins to work. Where no vendor is configured it gives up what waits from earlier, and nothing else. */
   start(): void {
-    if (this.#expiring !== null) return;
-    const everyMs = Math.min(Math.max(this.#deps.config.ttlMs * EXPIRY_SHARE, EXPIRY_MIN_MS), EXPIRY_MAX_MS);
-    this.#expiring = setInterval(() => {
-      this.#expiry = this.#expiry.then(() => this.#expire());
+    if (this.#expiryTimer !== null) return;
+    const everyMs = Math.min(
+      Math.max(this.#deps.config.ttlMs * EXPIRY_INTERVAL_SHARE, MIN_EXPIRY_INTERVAL_MS),
+      MAX_EXPIRY_INTERVAL_MS,
+    );
+    this.#expiryTimer = setInterval(() => {
+      this.#runningExpiry = this.#runningExpiry.then(() => this.#expirePending());
     }, everyMs);
-    if (this.#queues.size === 0) return;
-    for (const queue of this.#queues.values()) queue.start();
+    if (this.#vendorQueues.size === 0) return;
+    for (const queue of this.#vendorQueues.values()) queue.start();
     this.#cancellation.start();
     this.#fanOut.start();
   }
 
   /** Takes nothing new and waits up to `withinMs` for what is under way; the rest is found by the next start. */
   async stop(withinMs: number): Promise<void> {
-    if (this.#expiring !== null) clearInterval(this.#expiring);
-    const queues = [...this.#queues.values()].map((queue) => queue.stop());
-    const stopping = Promise.all([this.#fanOut.stop(), this.#cancellation.stop(), this.#expiry, ...queues]);
-    await withTimeout(stopping, withinMs);
-    await withTimeout(Promise.all([...this.#deps.vendors.values()].map((vendor) => vendor.stop())), CLOSE_MS);
-    await withTimeout(stopping, CLOSE_MS);
+    if (this.#expiryTimer !== null) clearInterval(this.#expiryTimer);
+    const queues = [...this.#vendorQueues.values()].map((queue) => queue.stop());
+    const stopping = Promise.all([this.#fanOut.stop(), this.#cancellation.stop(), this.#runningExpiry, ...queues]);
+    await waitAtMost(stopping, withinMs);
+    await waitAtMost(
+      Promise.all([...this.#deps.vendors.values()].map((vendor) => vendor.stop())),
+      VENDOR_CLOSE_TIMEOUT_MS,
+    );
+    await waitAtMost(stopping, VENDOR_CLOSE_TIMEOUT_MS);
   }
 
   /** Somebody registered a device: where there was none before, the queue begins to look. */
-  deviceRegistered(): void {
-    this.#deviceCheck.onRegistered();
+  onDeviceRegistered(): void {
+    this.#anyDeviceCheck.onDeviceRegistered();
   }
 
   /** What was counted of each vendor since the start. */
@@ -119,28 +130,28 @@ export class PushQueue {
   }
 
   /** Pushes of a vendor that have no answer yet. */
-  inFlight(kind: DeviceKind): number {
-    return this.#queues.get(kind)?.inFlight ?? 0;
+  inFlightOf(kind: DeviceKind): number {
+    return this.#vendorQueues.get(kind)?.inFlight ?? 0;
   }
 
   /** How each vendor is doing, in the order of `deviceKinds`. Never rejects: what the database does not tell is null. */
   async status(): Promise<readonly VendorReport[]> {
     const { database, log } = this.#deps;
-    const pending = await database.general.run(countPending).catch((error: unknown) => {
+    const pendingCounts = await database.general.run(countPendingPushes).catch((error: unknown) => {
       log.debug('the pushes that wait cannot be counted', { error });
       return null;
     });
-    return deviceKinds.map((kind) => this.#report(kind, pending));
+    return deviceKinds.map((kind) => this.#reportOf(kind, pendingCounts));
   }
 
   /**
    * Sends a push to each of an account's devices at once, past the queue, and says by device what became of it. A device
    * that its vendor does not know any more is removed as always. Rejects when the database is away.
    */
-  sendTest(accountId: AccountId): Promise<readonly TestedDevice[]> {
+  sendTestPushes(accountId: AccountId): Promise<readonly TestedDevice[]> {
     const { database, config, projectName, vendors, log } = this.#deps;
     const { ttlMs, timeoutMs } = config;
-    return sendTests(accountId, {
+    return sendTestPushes(accountId, {
       pool: database.general,
       tokens: this.#tokens,
       vendors,
@@ -152,13 +163,13 @@ export class PushQueue {
   }
 
   #countsOf(kind: DeviceKind): PushCounts {
-    return this.#queues.get(kind)?.counts ?? this.#idleCounts.get(kind)!;
+    return this.#vendorQueues.get(kind)?.counts ?? this.#unconfiguredVendorCounts.get(kind)!;
   }
 
-  #report(kind: DeviceKind, pending: readonly PendingCount[] | null): VendorReport {
-    const queue = this.#queues.get(kind);
-    const row = pending?.find((each) => each.kind === kind);
-    const noRows = pending === null ? null : 0;
+  #reportOf(kind: DeviceKind, pendingCounts: readonly PendingPushCount[] | null): VendorReport {
+    const queue = this.#vendorQueues.get(kind);
+    const row = pendingCounts?.find((each) => each.kind === kind);
+    const noRows = pendingCounts === null ? null : 0;
     const { outcomes, removed, expired, lastError } = this.#countsOf(kind);
     const backoffMs = queue?.backoffMs ?? 0;
     return {
@@ -167,26 +178,26 @@ export class PushQueue {
       problem: queue?.vendor.problem ?? null,
       pending: row?.pending ?? noRows,
       due: row?.due ?? noRows,
-      oldestPendingMs: row?.oldestMs ?? null,
-      inFlight: this.inFlight(kind),
+      oldestPendingMs: row?.oldestAgeMs ?? null,
+      inFlight: this.inFlightOf(kind),
       sent: outcomes.delivered,
       failed: outcomes.failed,
       removed,
       refused: outcomes.refused,
       expired,
       lastError,
-      restsUntil: backoffMs > 0 ? new Date(Date.now() + backoffMs) : null,
+      backoffUntil: backoffMs > 0 ? new Date(Date.now() + backoffMs) : null,
     };
   }
 
-  #wakeAll(): void {
-    for (const queue of this.#queues.values()) queue.wake();
+  #wakeVendorQueues(): void {
+    for (const queue of this.#vendorQueues.values()) queue.wake();
   }
 
-  async #expire(): Promise<void> {
+  async #expirePending(): Promise<void> {
     const { database, config, log } = this.#deps;
     try {
-      const query = { afterMs: config.ttlMs, limit: EXPIRY_ROWS };
+      const query = { maxAgeMs: config.ttlMs, limit: MAX_EXPIRED_ROWS };
       for (const { kind, count } of await database.general.run((sql) => expirePushes(sql, query))) {
         this.#countsOf(kind).expired += count;
         log.warn('pushes were given up, since their time is over', { vendor: kind, pushes: count });

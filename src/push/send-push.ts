@@ -1,15 +1,15 @@
 import type { Log } from '../log.ts';
 import { WrongSecretError } from '../storage/db/sealed.ts';
-import type { DeviceTokens } from './device-tokens.ts';
+import type { DeviceTokenCache } from './device-tokens.ts';
 import { failed, refused } from './outcomes.ts';
 import type { PushNotification, PushOutcome, PushVendor } from './vendors/vendor.ts';
 
 /** What a driver may take beyond `push.timeout` before it is not waited for any more. */
-export const GRACE_MS = 5_000;
+export const SEND_GRACE_MS = 5_000;
 
 /** What sending works with. */
 export interface SendDeps {
-  readonly tokens: DeviceTokens;
+  readonly tokens: DeviceTokenCache;
   readonly timeoutMs: number;
   readonly log: Log;
 }
@@ -27,7 +27,7 @@ export function sendPush(
   { tokens, timeoutMs, log }: SendDeps,
 ): Promise<PushOutcome> {
   return new Promise((resolve) => {
-    const timer = setTimeout(() => resolve(failed('timeout')), timeoutMs + GRACE_MS);
+    const timer = setTimeout(() => resolve(failed('timeout')), timeoutMs + SEND_GRACE_MS);
     const conclude = (outcome: PushOutcome): void => {
       clearTimeout(timer);
       resolve(outcome);

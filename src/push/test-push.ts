@@ -1,14 +1,14 @@
 import type { AccountId, ConversationId, Seq } from '../model/ids.ts';
 import type { Pool } from '../storage/db/pool.ts';
-import { listReachable, removeUnknown, type ReachableDevice } from '../storage/push/push-devices.ts';
+import { listReachableDevices, removeUnregisteredDevice, type ReachableDevice } from '../storage/push/push-devices.ts';
 import { failed } from './outcomes.ts';
 import type { TestedDevice } from './vendor-report.ts';
 import { sendPush, type SendDeps } from './send-push.ts';
 import type { PushNotification, PushOutcome, PushVendors } from './vendors/vendor.ts';
 
 /** As many as `limits.devices-per-user` may be set to. */
-const MAX_DEVICES = 1_000;
-const TEXT = 'This is a test. It was sent because an administrator asked for it.';
+const MAX_TESTED_DEVICES = 1_000;
+const TEST_TEXT = 'This is a test. It was sent because an administrator asked for it.';
 
 /** What a test works with. */
 interface TestPushDeps extends SendDeps {
@@ -19,32 +19,32 @@ interface TestPushDeps extends SendDeps {
 }
 
 /** Sends one push to each of an account's devices, all at once, and says what became of each. */
-export async function sendTests(accountId: AccountId, deps: TestPushDeps): Promise<readonly TestedDevice[]> {
-  const devices = await deps.pool.run((sql) => listReachable(sql, accountId, MAX_DEVICES));
+export async function sendTestPushes(accountId: AccountId, deps: TestPushDeps): Promise<readonly TestedDevice[]> {
+  const devices = await deps.pool.run((sql) => listReachableDevices(sql, accountId, MAX_TESTED_DEVICES));
   return Promise.all(
     devices.map(async (device) => {
-      const outcome = await sendTest(device, deps);
+      const outcome = await sendTestPush(device, deps);
       if (outcome.outcome === 'unregistered') await removeUnregistered(device, outcome, deps);
       return { deviceId: device.id, kind: device.kind, label: device.label, outcome };
     }),
   );
 }
 
-function sendTest(device: ReachableDevice, deps: TestPushDeps): Promise<PushOutcome> {
+function sendTestPush(device: ReachableDevice, deps: TestPushDeps): Promise<PushOutcome> {
   const vendor = deps.vendors.get(device.kind);
   if (vendor === undefined) return Promise.resolve(failed('not_configured', { vendorWide: true }));
   if (vendor.problem !== null) return Promise.resolve(failed('unusable', { vendorWide: true }));
-  return sendPush(vendor, { target: device, notification: testNote(deps) }, deps);
+  return sendPush(vendor, { target: device, notification: buildTestNotification(deps) }, deps);
 }
 
 /** About no conversation: no group has the number 0. */
-function testNote({ projectName, ttlMs }: TestPushDeps): PushNotification {
+function buildTestNotification({ projectName, ttlMs }: TestPushDeps): PushNotification {
   return {
     conversationId: 0 as ConversationId,
     firstSeq: 0 as Seq,
     lastSeq: 0 as Seq,
     title: projectName,
-    text: TEXT,
+    text: TEST_TEXT,
     unread: null,
     urgent: true,
     expiresAt: new Date(Date.now() + ttlMs),
@@ -56,6 +56,6 @@ async function removeUnregistered(
   reason: { category: string; code: number | null },
   { pool, log }: TestPushDeps,
 ): Promise<void> {
-  if (!(await pool.run((sql) => removeUnknown(sql, device, reason)))) return;
+  if (!(await pool.run((sql) => removeUnregisteredDevice(sql, device, reason)))) return;
   log.info('removed devices that their push service does not know', { vendor: device.kind, devices: 1 });
 }

@@ -3,52 +3,52 @@ import type { Log } from '../log.ts';
 import type { AccountId } from '../model/ids.ts';
 import { DatabaseUnavailableError, CommitUnknownError } from '../storage/db/database-error.ts';
 import type { Pool } from '../storage/db/pool.ts';
-import { claimDue, nextDueMs, type PushClaim } from '../storage/push/push-claims.ts';
+import { claimDuePushes, nextDueMs, type PushClaim } from '../storage/push/push-claims.ts';
 import { settlePushes, type PushSettlement, type PushDisposition } from '../storage/push/push-settlement.ts';
 import { readNotifiedContent, type NotifiedContent } from '../storage/push/push-content.ts';
 import { AccountLimiter, type EndedPush } from './account-limiter.ts';
 import { retryDelayMs } from '../model/retry-policy.ts';
 import { CircuitBreaker } from './circuit-breaker.ts';
-import type { DeviceTokens } from './device-tokens.ts';
+import type { DeviceTokenCache } from './device-tokens.ts';
 import { WorkerLoop } from './worker-loop.ts';
-import { isWanted, buildNotification } from './notification.ts';
+import { isWantedByOwner, buildNotification } from './notification.ts';
 import { countOutcome, newPushCounts, type PushCounts } from './push-counts.ts';
-import { GRACE_MS, sendPush } from './send-push.ts';
+import { SEND_GRACE_MS, sendPush } from './send-push.ts';
 import type { PushOutcome, PushVendor } from './vendors/vendor.ts';
 
 /** Somebody in the foreground sees what is written; whether they still are there is looked at this often. */
-export const HOLD_MS = 60_000;
+export const FOREGROUND_HOLD_MS = 60_000;
 /** Beyond the time that a push may take: what was claimed and not settled by then is taken by somebody else. */
-const CLAIM_MARGIN_MS = GRACE_MS + 5_000;
+const CLAIM_MARGIN_MS = SEND_GRACE_MS + 5_000;
 /** Rows of another node that died, and words that were lost, are found within this. */
 const POLL_MS = 15_000;
 /** Rows that another node is taking are looked at again after this. */
 const CONTENDED_RETRY_MS = 50;
-const DATABASE_RETRY_MS = 2_000;
+const DATABASE_RETRY_DELAY_MS = 2_000;
 /** So often what became of pushes is noted again where that fails, but for a database that is away. */
 const MAX_SETTLE_FAILURES = 5;
 /** New rows are taken when so large a share of what may be under way is free: by ones they would cost a statement each. */
-const FREE_SHARE = 0.4;
+const MIN_FREE_SHARE = 0.4;
 /** Rows that are taken at once: each with up to 13 KB of texts, where no two are of one conversation. */
-const MAX_CLAIMED = 500;
+const MAX_CLAIMED_ROWS = 500;
 /** And while nothing is under way: the sooner they are there, the sooner the first is sent (15 ms, of a thousand devices). */
-const FIRST_CLAIMED = 100;
+const MAX_IDLE_CLAIMED_ROWS = 100;
 /** What became of pushes is noted together with what comes within this, while others are under way. */
 const SETTLE_DELAY_MS = 20;
 /** Rows are asked for in so many statements at once: while one is answered, what another brought is sent. */
-const CLAIM_LOOPS = 2;
+const CLAIM_LOOP_COUNT = 2;
 /** Where more has not been noted, nothing new is taken. */
 const MAX_UNSETTLED = 2_000;
 
 /** What a vendor's queue works with. */
 interface VendorQueueDeps {
   readonly pool: Pool;
-  readonly tokens: DeviceTokens;
+  readonly tokens: DeviceTokenCache;
   readonly config: PushConfig;
   readonly projectName: string;
   readonly isForeground: (account: AccountId) => boolean;
   /** Whoever is in the foreground so long after a message was there when it came. */
-  readonly presenceSettledMs: number;
+  readonly maxPresenceStalenessMs: number;
   readonly log: Log;
 }
 
@@ -63,21 +63,21 @@ export class VendorQueue {
   #inFlight = 0;
   #unsettled: PushSettlement[] = [];
   #settleFailures = 0;
-  #endSettleDelay: () => void = () => {};
+  #endSettleDelayEarly: () => void = () => {};
   /** The last settlement failed. */
   #hasSettleFailed = false;
   /** When the database is asked for rows at the latest. */
   #nextPollMs = 0;
   /** There may be rows that the look under way did not find. */
-  #isNotified = false;
-  #stopping = false;
+  #wasWokenSinceClaim = false;
+  #isStopping = false;
   #isDatabaseUnavailable = false;
   /** One asks for rows while another sends what it got. */
   readonly #claimLoops: readonly WorkerLoop[];
   /** Rows that were asked for. */
-  #requested = 0;
+  #requestedRows = 0;
   /** The last look found as many as it asked for. */
-  #hasMore = false;
+  #hasMoreDue = false;
   /** Beside the taking, so that neither waits for the other's statement. */
   readonly #settleLoop: WorkerLoop;
   #running: Promise<unknown> | null = null;
@@ -85,12 +85,16 @@ export class VendorQueue {
   constructor(vendor: PushVendor, deps: VendorQueueDeps) {
     this.#vendor = vendor;
     this.#deps = deps;
-    this.#breaker = new CircuitBreaker(deps.config.retryMs);
-    this.#accountLimiter = vendor.kind === 'web' ? new AccountLimiter(deps.config.inFlight) : null;
-    const failing = { retryMs: DATABASE_RETRY_MS, onFailure: (error: unknown) => this.#reportUnavailable(error) };
-    const claimOptions = { ...failing, step: () => this.#claim(), isDone: () => this.#stopping };
-    this.#claimLoops = Array.from({ length: CLAIM_LOOPS }, () => new WorkerLoop(claimOptions));
-    this.#settleLoop = new WorkerLoop({ ...failing, step: () => this.#settle(), isDone: () => this.#isSettled });
+    this.#breaker = new CircuitBreaker(deps.config.retryDelaysMs);
+    this.#accountLimiter = vendor.kind === 'web' ? new AccountLimiter(deps.config.maxInFlightPerVendor) : null;
+    const failing = { retryMs: DATABASE_RETRY_DELAY_MS, onFailure: (error: unknown) => this.#reportUnavailable(error) };
+    const claimOptions = { ...failing, step: () => this.#claim(), isDone: () => this.#isStopping };
+    this.#claimLoops = Array.from({ length: CLAIM_LOOP_COUNT }, () => new WorkerLoop(claimOptions));
+    this.#settleLoop = new WorkerLoop({
+      ...failing,
+      step: () => this.#settle(),
+      isDone: () => this.#isStoppedAndSettled,
+    });
   }
 
   get vendor(): PushVendor {
@@ -104,7 +108,7 @@ export class VendorQueue {
 
   /** How much longer nothing is sent, since the vendor as a whole has a problem; 0: it is sent. */
   get backoffMs(): number {
-    return this.#breaker.remainingMs;
+    return this.#breaker.remainingBackoffMs;
   }
 
   /** Does nothing while the vendor says that it cannot send. */
@@ -115,15 +119,15 @@ export class VendorQueue {
 
   /** Takes nothing new; resolves when everything under way is settled, or cannot be since the database is away. */
   async stop(): Promise<void> {
-    this.#stopping = true;
-    for (const loop of [...this.#claimLoops, this.#settleLoop]) loop.recheck();
+    this.#isStopping = true;
+    for (const loop of [...this.#claimLoops, this.#settleLoop]) loop.recheckDone();
     await this.#running;
   }
 
   /** There are new rows. */
   wake(): void {
     this.#nextPollMs = 0;
-    this.#isNotified = true;
+    this.#wasWokenSinceClaim = true;
     this.#wakeClaimLoops();
   }
 
@@ -132,60 +136,60 @@ export class VendorQueue {
   }
 
   /** Whether it was stopped and nothing is left to do; what a database that is away did not hear of comes again. */
-  get #isSettled(): boolean {
-    if (!this.#stopping || this.#inFlight > 0 || this.#requested > 0) return false;
+  get #isStoppedAndSettled(): boolean {
+    if (!this.#isStopping || this.#inFlight > 0 || this.#requestedRows > 0) return false;
     return this.#unsettled.length === 0 || this.#hasSettleFailed;
   }
 
-  get #untilPollMs(): number {
+  get #msUntilNextClaim(): number {
     // An answer wakes it, or the end of another look or of a settlement; before that there is no place for more.
-    const isBusy = this.#inFlight > 0 || this.#requested > 0 || this.#unsettled.length > 0;
-    if (isBusy && this.#capacity === 0) return POLL_MS;
-    return Math.max(this.#nextPollMs - performance.now(), this.#breaker.remainingMs, 0);
+    const isBusy = this.#inFlight > 0 || this.#requestedRows > 0 || this.#unsettled.length > 0;
+    if (isBusy && this.#claimableSlots === 0) return POLL_MS;
+    return Math.max(this.#nextPollMs - performance.now(), this.#breaker.remainingBackoffMs, 0);
   }
 
   /** How many may be taken now: none while it would be few. */
-  get #capacity(): number {
-    const { inFlight } = this.#deps.config;
-    const capacity = Math.min(inFlight, this.#breaker.permits) - this.#inFlight - this.#requested;
+  get #claimableSlots(): number {
+    const { maxInFlightPerVendor: inFlight } = this.#deps.config;
+    const capacity = Math.min(inFlight, this.#breaker.allowedInFlight) - this.#inFlight - this.#requestedRows;
     if (capacity <= 0 || this.#unsettled.length >= MAX_UNSETTLED) return 0;
-    return this.#inFlight + this.#requested > 0 && capacity < inFlight * FREE_SHARE ? 0 : capacity;
+    return this.#inFlight + this.#requestedRows > 0 && capacity < inFlight * MIN_FREE_SHARE ? 0 : capacity;
   }
 
   async #claim(): Promise<number> {
-    const isIdle = this.#inFlight + this.#requested === 0;
-    const limit = Math.min(this.#capacity, isIdle ? FIRST_CLAIMED : MAX_CLAIMED);
-    if (limit === 0 || performance.now() < this.#nextPollMs) return this.#untilPollMs;
+    const isIdle = this.#inFlight + this.#requestedRows === 0;
+    const limit = Math.min(this.#claimableSlots, isIdle ? MAX_IDLE_CLAIMED_ROWS : MAX_CLAIMED_ROWS);
+    if (limit === 0 || performance.now() < this.#nextPollMs) return this.#msUntilNextClaim;
     // Whoever is at it finds all that there is, and looks again where there is a word meanwhile.
-    if (this.#requested > 0 && !this.#hasMore) return POLL_MS;
-    this.#requested += limit;
+    if (this.#requestedRows > 0 && !this.#hasMoreDue) return POLL_MS;
+    this.#requestedRows += limit;
     try {
       await this.#claimRows(limit);
     } finally {
-      this.#requested -= limit;
+      this.#requestedRows -= limit;
       // Until then there might have been something to settle.
-      if (this.#stopping) this.#settleLoop.recheck();
+      if (this.#isStopping) this.#settleLoop.recheckDone();
     }
     // While the vendor has these another one may ask for more.
-    if (this.#hasMore) this.#wakeClaimLoops();
-    return this.#untilPollMs;
+    if (this.#hasMoreDue) this.#wakeClaimLoops();
+    return this.#msUntilNextClaim;
   }
 
   async #claimRows(limit: number): Promise<void> {
     const { pool, config } = this.#deps;
     const { kind } = this.#vendor;
-    this.#isNotified = false;
+    this.#wasWokenSinceClaim = false;
     const claimed = await pool.run(async (sql) => {
-      const claims = await claimDue(sql, kind, { limit, forMs: config.timeoutMs + CLAIM_MARGIN_MS });
+      const claims = await claimDuePushes(sql, kind, { limit, forMs: config.timeoutMs + CLAIM_MARGIN_MS });
       const subjects = await readNotifiedContent(sql, claims);
       return { claims, subjects, dueMs: claims.length < limit ? await nextDueMs(sql, kind) : 0 };
     });
-    this.#hasMore = claimed.claims.length === limit;
+    this.#hasMoreDue = claimed.claims.length === limit;
     // Due and not to be had: another node is at it.
     const leastMs = claimed.claims.length === 0 ? CONTENDED_RETRY_MS : 0;
     const untilMs = Math.min(Math.max(claimed.dueMs ?? POLL_MS, leastMs), POLL_MS);
     // What was made known meanwhile may not have been there yet.
-    if (!this.#isNotified) this.#nextPollMs = performance.now() + untilMs;
+    if (!this.#wasWokenSinceClaim) this.#nextPollMs = performance.now() + untilMs;
     this.#isDatabaseUnavailable = false;
     for (const [index, claim] of claimed.claims.entries()) this.#dispatch(claim, claimed.subjects[index] ?? null);
   }
@@ -197,7 +201,7 @@ export class VendorQueue {
     const { accountId } = subject!.claim;
     const release = this.#accountLimiter.take(accountId);
     if (release !== null) void this.#send(subject!, release);
-    else this.#addSettlement({ verdict: 'held', waitMs: this.#accountLimiter.waitMs(accountId), claim });
+    else this.#addSettlement({ verdict: 'held', waitMs: this.#accountLimiter.scheduleRetryMs(accountId), claim });
   }
 
   #addSettlement(settlement: PushSettlement): void {
@@ -207,12 +211,12 @@ export class VendorQueue {
 
   /** What becomes of a row that is not to be sent; null: it is. */
   #verdictBeforeSend(subject: NotifiedContent | null): PushDisposition | null {
-    if (subject === null || !isWanted(subject)) return { verdict: 'done' };
-    const { isForeground, presenceSettledMs, config } = this.#deps;
+    if (subject === null || !isWantedByOwner(subject)) return { verdict: 'done' };
+    const { isForeground, maxPresenceStalenessMs, config } = this.#deps;
     const { claim, ageMs } = subject;
     const isInForeground = isForeground(claim.accountId);
     // Held since its newest message was written, and there still: it was seen.
-    if (isInForeground && ageMs >= Math.min(presenceSettledMs, config.ttlMs)) return { verdict: 'done' };
+    if (isInForeground && ageMs >= Math.min(maxPresenceStalenessMs, config.ttlMs)) return { verdict: 'done' };
     if (ageMs >= config.ttlMs) {
       this.counts.expired += 1;
       return { verdict: 'expired', category: 'expired', code: null };
@@ -220,7 +224,10 @@ export class VendorQueue {
     if (!isInForeground) return null;
     return {
       verdict: 'held',
-      waitMs: ageMs < HOLD_MS ? HOLD_MS - ageMs : Math.min(HOLD_MS, presenceSettledMs - ageMs),
+      waitMs:
+        ageMs < FOREGROUND_HOLD_MS
+          ? FOREGROUND_HOLD_MS - ageMs
+          : Math.min(FOREGROUND_HOLD_MS, maxPresenceStalenessMs - ageMs),
     };
   }
 
@@ -237,8 +244,8 @@ export class VendorQueue {
     release({ category: 'category' in outcome ? outcome.category : null, durationMs });
     countOutcome(this.counts, outcome, durationMs);
     this.#addSettlement({ ...this.#verdictFor(outcome, claim, sentMs), claim });
-    if (this.#inFlight === 0) this.#endSettleDelay();
-    if (this.#capacity > 0 || this.#inFlight === 0) this.#wakeClaimLoops();
+    if (this.#inFlight === 0) this.#endSettleDelayEarly();
+    if (this.#claimableSlots > 0 || this.#inFlight === 0) this.#wakeClaimLoops();
   }
 
   #verdictFor(outcome: PushOutcome, claim: PushClaim, sentMs: number): PushDisposition {
@@ -249,7 +256,7 @@ export class VendorQueue {
     if (outcome.outcome === 'delivered') return { verdict: 'done' };
     const { category, code } = outcome;
     if (outcome.outcome === 'refused') return { verdict: 'rejected', category, code };
-    return { verdict: 'removed', category, code, waitMs: this.#waitMs(claim, null) };
+    return { verdict: 'removed', category, code, waitMs: this.#retryDelayMs(claim, null) };
   }
 
   #verdictForFailure(
@@ -260,29 +267,29 @@ export class VendorQueue {
     const { category, code, retryAfterMs } = failure;
     const vendor = this.#vendor.kind;
     // Cut by our own stop: the next start sends it.
-    if (this.#stopping) return { verdict: 'held', waitMs: 0 };
-    if (!failure.vendorWide) return { verdict: 'again', waitMs: this.#waitMs(claim, retryAfterMs) };
+    if (this.#isStopping) return { verdict: 'held', waitMs: 0 };
+    if (!failure.vendorWide) return { verdict: 'again', waitMs: this.#retryDelayMs(claim, retryAfterMs) };
     if (this.#breaker.recordFailure(sentMs, retryAfterMs)) {
       this.#deps.log.warn('a push service has a problem, and pushes wait for it', { vendor, category, code });
     }
-    return { verdict: 'held', waitMs: this.#breaker.remainingMs };
+    return { verdict: 'held', waitMs: this.#breaker.remainingBackoffMs };
   }
 
-  #waitMs({ attempts }: PushClaim, retryAfterMs: number | null): number {
-    const { retryMs, ttlMs } = this.#deps.config;
-    const policy = { retryMs, retryAfterMaxMs: ttlMs };
+  #retryDelayMs({ attempts }: PushClaim, retryAfterMs: number | null): number {
+    const { retryDelaysMs, ttlMs } = this.#deps.config;
+    const policy = { retryDelaysMs, retryAfterMaxMs: ttlMs };
     return retryDelayMs(policy, { failures: attempts + 1, retryAfterMs }, Math.random());
   }
 
   async #settle(): Promise<number> {
-    if (this.#unsettled.length > 0 && this.#inFlight > 0) await this.#waitForMore();
+    if (this.#unsettled.length > 0 && this.#inFlight > 0) await this.#awaitMoreSettlements();
     const settlements = this.#unsettled;
     if (settlements.length === 0) return POLL_MS;
     const { pool, config } = this.#deps;
     this.#unsettled = [];
     const removed = await pool
       .run((sql) => settlePushes(sql, settlements, config.ttlMs))
-      .catch((error: unknown) => this.#requeue(settlements, error));
+      .catch((error: unknown) => this.#requeueSettlements(settlements, error));
     this.#settleFailures = 0;
     this.#hasSettleFailed = false;
     this.#isDatabaseUnavailable = false;
@@ -294,16 +301,16 @@ export class VendorQueue {
   }
 
   /** Until GATHER_MS are over, or nothing is under way any more. */
-  async #waitForMore(): Promise<void> {
+  async #awaitMoreSettlements(): Promise<void> {
     const delay = Promise.withResolvers<void>();
     const timer = setTimeout(delay.resolve, SETTLE_DELAY_MS);
-    this.#endSettleDelay = delay.resolve;
+    this.#endSettleDelayEarly = delay.resolve;
     await delay.promise;
     clearTimeout(timer);
   }
 
   /** They are tried again; if it is not the database's being away, a few times, for they come again by themselves. */
-  #requeue(settlements: readonly PushSettlement[], error: unknown): never {
+  #requeueSettlements(settlements: readonly PushSettlement[], error: unknown): never {
     this.#hasSettleFailed = true;
     const isDatabaseUnavailable = error instanceof DatabaseUnavailableError || error instanceof CommitUnknownError;
     this.#settleFailures += isDatabaseUnavailable ? 0 : 1;

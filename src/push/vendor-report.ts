@@ -33,7 +33,7 @@ export interface VendorReport {
   readonly expired: number;
   readonly lastError: LastError | null;
   /** Until when nothing is sent because the vendor as a whole has a problem; null: it is sent. */
-  readonly restsUntil: Date | null;
+  readonly backoffUntil: Date | null;
 }
 
 /** What became of a push that somebody asked for to see whether it arrives. */

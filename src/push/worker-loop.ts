@@ -41,7 +41,7 @@ export class WorkerLoop {
   }
 
   /** It may be over: it looks at once, even where it rests after a failure. */
-  recheck(): void {
+  recheckDone(): void {
     this.#isWoken = true;
     this.#wake(true);
   }

@@ -1,5 +1,5 @@
 import type { ConnectionTarget, Transaction } from './db/connection.ts';
-import { BACKUP_SESSION } from './db/migrate.ts';
+import { BACKUP_SESSION_NAME } from './db/migrate.ts';
 import { listMigrations } from './db/migration-files.ts';
 import { readOnly } from './db/read-only.ts';
 import { findSchemaMismatch, readAppliedMigrations, type SchemaMismatch } from './db/schema-compatibility.ts';
@@ -35,13 +35,13 @@ export interface DatabaseReport {
   /** Locks that have not been granted, of this database; a lock that waits for a moment only is among them. */
   readonly waitingLocks: number;
   /** Processes of the sessions that hold them up, at most ten. */
-  readonly blockers: readonly number[];
+  readonly blockerPids: readonly number[];
 }
 
 /** Old rows cannot be removed while a transaction that might see them is open. */
 export const LONG_TRANSACTION_S = 300;
 
-type Row = Omit<DatabaseReport, 'schema' | 'schemaMismatch' | 'secretFits' | 'clockAheadMs'>;
+type ReportedColumns = Omit<DatabaseReport, 'schema' | 'schemaMismatch' | 'secretFits' | 'clockAheadMs'>;
 
 /**
  * Looks at a database over a connection of its own, in a transaction that can change nothing. Rejects with
@@ -52,7 +52,7 @@ export async function reportDatabase(
   options: { sealer: Sealer; timeoutMs: number; longTransactionS?: number },
 ): Promise<DatabaseReport> {
   return readOnly(target, options.timeoutMs, async (tx) => {
-    const row = await readRow(tx, options.longTransactionS ?? LONG_TRANSACTION_S);
+    const row = await readReportedColumns(tx, options.longTransactionS ?? LONG_TRANSACTION_S);
     const applied = row.versionNumber < 110_000 ? [] : await readAppliedMigrations(tx);
     const schema = applied.at(-1)?.version ?? 0;
     return {
@@ -65,8 +65,8 @@ export async function reportDatabase(
   });
 }
 
-async function readRow(tx: Transaction, longTransactionS: number): Promise<Row> {
-  const [row] = await tx<Row[]>`
+async function readReportedColumns(tx: Transaction, longTransactionS: number): Promise<ReportedColumns> {
+  const [row] = await tx<ReportedColumns[]>`
     with waiting as (
       select pid from pg_locks
       where not granted and database = (select oid from pg_database where datname = current_database())
@@ -91,12 +91,12 @@ async function readRow(tx: Transaction, longTransactionS: number): Promise<Row> 
         as "connectionsOfKlatch",
       (select count(*)::int from pg_stat_activity
         where datname = current_database() and xact_start < now() - ${longTransactionS} * interval '1 second'
-          and application_name is distinct from ${`klatch ${BACKUP_SESSION}`})
+          and application_name is distinct from ${`klatch ${BACKUP_SESSION_NAME}`})
         as "longTransactions",
       (select count(*)::int from waiting) as "waitingLocks",
       to_json(array(
         select distinct blocker from waiting, unnest(pg_blocking_pids(pid)) as blocker order by blocker limit 10
-      )) as blockers`;
+      )) as "blockerPids"`;
   return row!;
 }
 

@@ -1,14 +1,14 @@
 import type { PostgresqlConfig } from '../config/config.ts';
 import type { Log } from '../log.ts';
 import type { ConnectionTarget } from './db/connection.ts';
-import { Pool, type ConnectionUse } from './db/pool.ts';
+import { Pool, type PoolMetrics } from './db/pool.ts';
 import { SettlementWriter } from './hooks/settlement-writer.ts';
 
 /** The uses of the database that have connections of their own. */
 const poolNames = ['intake', 'settle', 'lease', 'live', 'search', 'general'] as const;
 type PoolName = (typeof poolNames)[number];
 
-const SEARCHES_WAITING = 50;
+const MAX_WAITING_SEARCHES = 50;
 
 /** The connections, apart for each use: they share a server and nothing else. */
 export class Database {
@@ -27,14 +27,20 @@ export class Database {
   readonly target: ConnectionTarget;
 
   constructor(target: ConnectionTarget, config: PostgresqlConfig, log: Log) {
-    const { poolSize, poolQueue: waiting, queryTimeoutMs: timeoutMs, flushTimeoutMs } = config;
+    const { generalPoolSize, poolQueue: waiting, databaseCallTimeoutMs: timeoutMs, flushTimeoutMs } = config;
     this.target = target;
-    this.intake = new Pool(target, { name: 'intake', size: 1, waiting, timeoutMs: flushTimeoutMs, genericPlans: true });
+    this.intake = new Pool(target, {
+      name: 'intake',
+      size: 1,
+      maxWaiting: waiting,
+      timeoutMs: flushTimeoutMs,
+      forceGenericPlans: true,
+    });
     this.settle = new SettlementWriter(target, { timeoutMs, log });
-    this.lease = new Pool(target, { name: 'lease', size: 1, waiting: 8, timeoutMs: 2_500 });
-    this.live = new Pool(target, { name: 'live', size: 2, waiting, timeoutMs });
-    this.search = new Pool(target, { name: 'search', size: 2, waiting: SEARCHES_WAITING, timeoutMs });
-    this.general = new Pool(target, { name: 'general', size: poolSize, waiting, timeoutMs });
+    this.lease = new Pool(target, { name: 'lease', size: 1, maxWaiting: 8, timeoutMs: 2_500 });
+    this.live = new Pool(target, { name: 'live', size: 2, maxWaiting: waiting, timeoutMs });
+    this.search = new Pool(target, { name: 'search', size: 2, maxWaiting: MAX_WAITING_SEARCHES, timeoutMs });
+    this.general = new Pool(target, { name: 'general', size: generalPoolSize, maxWaiting: waiting, timeoutMs });
   }
 
   /** One round trip within `timeoutMs`; rejects when the database is away. */
@@ -43,7 +49,7 @@ export class Database {
   }
 
   /** All of them by name. */
-  get pools(): readonly (readonly [name: PoolName, pool: ConnectionUse])[] {
+  get pools(): readonly (readonly [name: PoolName, pool: PoolMetrics])[] {
     return poolNames.map((name) => [name, this[name]]);
   }
 

@@ -5,15 +5,15 @@ import { Database } from './database.ts';
 import { startEmbedded, type EmbeddedOptions } from './embedded/embedded.ts';
 import { EmbeddedSupervisor } from './embedded/supervisor.ts';
 import { migrate } from './db/migrate.ts';
-import { checkCanary, type Sealer } from './db/sealed.ts';
-import { readServerVersion, requireFsync } from './db/server-version.ts';
+import { createOrCheckCanary, type Sealer } from './db/sealed.ts';
+import { readSupportedVersion, requireFsync } from './db/server-version.ts';
 
 const PING_MS = 1_000;
 
 export interface OpenDatabase {
   readonly database: Database;
   /** The migrations that were applied by this opening. */
-  readonly applied: readonly string[];
+  readonly appliedMigrations: readonly string[];
   /** For people: "PostgreSQL 18.4, embedded". */
   readonly version: string;
   stop(): Promise<void>;
@@ -42,15 +42,15 @@ export async function openDatabase(config: Config, options: OpenDatabaseOptions)
   onConnecting?.(database);
   try {
     // Before the migrations, which an older server would refuse with a syntax error.
-    const version = await database.general.run(readServerVersion);
-    if (!config.postgresql.unsafe) await database.general.run(requireFsync);
+    const version = await database.general.run(readSupportedVersion);
+    if (!config.postgresql.allowFsyncOff) await database.general.run(requireFsync);
     const applied = await migrate(database.intake, { onWaiting: (reason) => log.warn('waiting', { reason }) });
     for (const name of applied) log.info('the database schema was brought up to date', { migration: name });
-    if (sealer !== null) await database.general.run((sql) => checkCanary(sql, sealer));
+    if (sealer !== null) await database.general.run((sql) => createOrCheckCanary(sql, sealer));
     const stopSupervised = supervise(database);
     return {
       database,
-      applied,
+      appliedMigrations: applied,
       version: `PostgreSQL ${version}${config.postgresql.embedded ? ', embedded' : ''}`,
       stop: async () => {
         await database.stop();
@@ -69,14 +69,14 @@ export function externalTarget({ postgresql }: Config): ConnectionTarget {
   return { ...postgresql, database: postgresql.db };
 }
 
-interface EmbeddedTarget {
+interface OpenedEmbeddedServer {
   readonly target: ConnectionTarget;
   readonly stopServer: () => Promise<void>;
   /** Watches over the server from now on; returns how to stop both. */
   readonly supervise: (database: Database) => () => Promise<void>;
 }
 
-async function openEmbedded(config: Config, log: Log, isCancelled: () => boolean): Promise<EmbeddedTarget> {
+async function openEmbedded(config: Config, log: Log, isCancelled: () => boolean): Promise<OpenedEmbeddedServer> {
   const options: EmbeddedOptions = {
     dataDir: config.dataDir,
     binDir: config.postgresql.binDir,

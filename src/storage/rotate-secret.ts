@@ -1,6 +1,6 @@
-import { DEVICE_TOKEN } from '../model/device.ts';
+import { DEVICE_TOKEN_SEAL_PURPOSE } from '../model/device.ts';
 import type { Transaction } from './db/connection.ts';
-import { ADVISORY_LOCK } from './db/migrate.ts';
+import { SCHEMA_LOCK_KEY } from './db/migrate.ts';
 import type { Pool } from './db/pool.ts';
 import { CANARY_NAME, WrongSecretError, type Sealer } from './db/sealed.ts';
 
@@ -22,19 +22,19 @@ interface SealedColumn {
 export const SEALED_COLUMNS: readonly SealedColumn[] = [
   { table: 'integration', id: 'conversation_id', column: 'token_sealed', purpose: 'integration-token' },
   { table: 'group_invite', id: 'id', column: 'token_sealed', purpose: 'group-invite' },
-  { table: 'device', id: 'id', column: 'token_sealed', purpose: DEVICE_TOKEN },
+  { table: 'device', id: 'id', column: 'token_sealed', purpose: DEVICE_TOKEN_SEAL_PURPOSE },
   { table: 'reverse_hook', id: 'id', column: 'secret_sealed', purpose: 'hook-secret' },
   { table: 'reverse_hook', id: 'id', column: 'old_secret_sealed', purpose: 'hook-secret' },
 ];
 
 /** Secrets to open with and to seal with. */
-interface SecretRotation {
+interface OldAndNewSealer {
   readonly from: Sealer;
   readonly to: Sealer;
 }
 
 /** Rows in memory at a time. */
-const BATCH = 500;
+const BATCH_ROWS = 500;
 /** 100,000 hooks took 17 s on a busy machine of two cores; a slow disk may take much longer. */
 const TIMEOUT_MS = 30 * 60_000;
 
@@ -44,17 +44,17 @@ const TIMEOUT_MS = 30 * 60_000;
  * One transaction: an end at any moment leaves all as it was. Rejects with WrongSecretError for a value that neither
  * opens, and with DatabaseInUseError while a server has its session.
  */
-export async function rotateServerSecret(pool: Pool, secrets: SecretRotation): Promise<ReadonlyMap<string, number>> {
+export async function rotateServerSecret(pool: Pool, secrets: OldAndNewSealer): Promise<ReadonlyMap<string, number>> {
   return pool.transaction(async (tx) => {
     await excludeServers(tx);
     // First, because it tells a wrong secret before anything is written.
     await rotateCanary(tx, secrets);
-    const moved = new Map<string, number>();
+    const resealed = new Map<string, number>();
     for (const column of SEALED_COLUMNS) {
       const count = await rotateColumn(tx, column, secrets);
-      moved.set(column.purpose, (moved.get(column.purpose) ?? 0) + count);
+      resealed.set(column.purpose, (resealed.get(column.purpose) ?? 0) + count);
     }
-    return moved;
+    return resealed;
   }, TIMEOUT_MS);
 }
 
@@ -63,7 +63,7 @@ export async function rotateServerSecret(pool: Pool, secrets: SecretRotation): P
  * runs has a session for its leases; who starts waits for the lock of migrations, and then finds the new canary.
  */
 export async function excludeServers(tx: Transaction): Promise<void> {
-  await tx`select pg_advisory_xact_lock(${ADVISORY_LOCK})`;
+  await tx`select pg_advisory_xact_lock(${SCHEMA_LOCK_KEY})`;
   const [row] = await tx<{ count: number }[]>`
     select count(*) as count from pg_stat_activity
     where datname = current_database() and application_name = 'klatch lease'`;
@@ -73,52 +73,55 @@ export async function excludeServers(tx: Transaction): Promise<void> {
   );
 }
 
-async function rotateCanary(tx: Transaction, secrets: SecretRotation): Promise<void> {
+async function rotateCanary(tx: Transaction, secrets: OldAndNewSealer): Promise<void> {
   const [row] = await tx<{ value: string }[]>`select value from setting where name = ${CANARY_NAME} for update`;
   // A database that no server has used yet.
   if (row === undefined) return;
   const what = 'neither the old secret that was given nor the one in server.conf opens this database';
-  const sealed = move({ purpose: CANARY_NAME, sealed: row.value, what }, secrets);
+  const sealed = reseal({ purpose: CANARY_NAME, sealed: row.value, what }, secrets);
   if (sealed !== null) await tx`update setting set value = ${sealed} where name = ${CANARY_NAME}`;
 }
 
-async function rotateColumn(tx: Transaction, place: SealedColumn, secrets: SecretRotation): Promise<number> {
-  const { table, id, column, purpose } = place;
+async function rotateColumn(tx: Transaction, sealedColumn: SealedColumn, secrets: OldAndNewSealer): Promise<number> {
+  const { table, id, column, purpose } = sealedColumn;
   let count = 0;
   for (let after = 0; ;) {
     const rows = await tx<{ id: number; sealed: string }[]>`
       select ${tx(id)} as id, ${tx(column)} as sealed from ${tx(table)}
       where ${tx(id)} > ${after} and ${tx(column)} is not null
-      order by ${tx(id)} limit ${BATCH} for no key update`;
-    const moved = rows.flatMap((row) => {
+      order by ${tx(id)} limit ${BATCH_ROWS} for no key update`;
+    const resealed = rows.flatMap((row) => {
       const what = `${column} of ${table} with ${id} ${row.id} opens neither with the old secret nor with the new one`;
-      const sealed = move({ purpose, sealed: row.sealed, what }, secrets);
+      const sealed = reseal({ purpose, sealed: row.sealed, what }, secrets);
       return sealed === null ? [] : [{ id: row.id, sealed }];
     });
     const last = rows.at(-1)?.id ?? after;
-    if (moved.length > 0) {
+    if (resealed.length > 0) {
       // The range keeps the planner from reading the whole table once for each batch.
       await tx`
         update ${tx(table)} as t set ${tx(column)} = v.sealed
-        from unnest(${moved.map((each) => each.id)}::bigint[], ${moved.map((each) => each.sealed)}::text[]) as v (id, sealed)
+        from unnest(${resealed.map((each) => each.id)}::bigint[], ${resealed.map((each) => each.sealed)}::text[]) as v (id, sealed)
         where ${tx(`t.${id}`)} = v.id and ${tx(`t.${id}`)} > ${after} and ${tx(`t.${id}`)} <= ${last}`;
     }
-    count += moved.length;
-    if (rows.length < BATCH) return count;
+    count += resealed.length;
+    if (rows.length < BATCH_ROWS) return count;
     after = last;
   }
 }
 
 /** The value sealed anew; null where the new secret opens it already. `what` is said of one that neither opens. */
-function move(value: { purpose: string; sealed: string; what: string }, { from, to }: SecretRotation): string | null {
+function reseal(
+  value: { purpose: string; sealed: string; what: string },
+  { from, to }: OldAndNewSealer,
+): string | null {
   const { purpose, sealed, what } = value;
-  if (opens(to, purpose, sealed) !== null) return null;
-  const plain = opens(from, purpose, sealed);
+  if (tryOpen(to, purpose, sealed) !== null) return null;
+  const plain = tryOpen(from, purpose, sealed);
   if (plain === null) throw new WrongSecretError(`${what}; nothing was changed`);
   return to.seal(purpose, plain);
 }
 
-function opens(sealer: Sealer, purpose: string, sealed: string): string | null {
+function tryOpen(sealer: Sealer, purpose: string, sealed: string): string | null {
   try {
     return sealer.open(purpose, sealed);
   } catch (error) {

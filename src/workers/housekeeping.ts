@@ -1,6 +1,6 @@
 import { schedule, type ScheduledTask } from 'node-cron';
 import { renewJobLock, takeJobLock } from '../storage/retention/job-locks.ts';
-import { ensureAttemptPartitions, removeExpired, type Removed } from '../storage/retention/retention.ts';
+import { ensureAttemptPartitions, removeExpired, type RemovedCounts } from '../storage/retention/retention.ts';
 import { removeExpiredSignIns, type ExpiredSignIns } from '../storage/retention/sign-in-expiry.ts';
 import type { Services } from '../operations/core/services.ts';
 
@@ -46,7 +46,7 @@ export class Housekeeping {
   }
 
   /** One round of cleaning up; null when another node does it or has just done it, or when it failed. */
-  async runOnce(): Promise<(Removed & ExpiredSignIns) | null> {
+  async runOnce(): Promise<(RemovedCounts & ExpiredSignIns) | null> {
     const { database, config, node, log } = this.#services;
     const pool = database.general;
     try {

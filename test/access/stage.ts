@@ -8,7 +8,7 @@ import { Situation } from './situation.ts';
 
 /** Bounds of abuse are tested elsewhere; here they would keep what is tested from being reached. */
 const WIDE: NonNullable<ConfigChanges['limits']> = {
-  unknownTokenRate: 1_000_000,
+  unknownTokenRatePerSource: 1_000_000,
   sessionBurst: 1_000_000,
   hookRegistrationsPerMinute: 10_000,
   hookChangesPerMinute: 10_000,
@@ -17,8 +17,8 @@ const WIDE: NonNullable<ConfigChanges['limits']> = {
   groupsPerUser: 100_000,
   invitesPerGroup: 10_000,
   codesPerHour: 100_000,
-  codesPerIp: 100_000,
-  codesPerAddress: 100_000,
+  codesPerIpPerHour: 100_000,
+  codesPerAddressPerDay: 100_000,
 };
 
 /** A server with all that its operations reach for: a receiver of deliveries, and an activation gate. */
@@ -45,7 +45,7 @@ export class Stage {
         // So that each call can come from an address of its own.
         http: { trustedProxies: ['127.0.0.1'], requestTimeoutMs: 60_000 },
         // Many are at the same rows at once; who waits longest is not what is tested.
-        postgresql: { lockTimeoutMs: 60_000, queryTimeoutMs: 60_000 },
+        postgresql: { lockTimeoutMs: 60_000, databaseCallTimeoutMs: 60_000 },
         log: { level: 'debug' },
       },
       log === undefined ? {} : { log },

@@ -3,7 +3,7 @@ import { createServer, type AddressInfo } from 'node:net';
 import { createServer as createTlsServer } from 'node:tls';
 import { afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import type { SMTPServerOptions } from 'smtp-server';
-import { Email, parseSender, type EmailOptions } from '../../src/activation/email.ts';
+import { EmailCodeProvider, parseSender, type EmailOptions } from '../../src/activation/email.ts';
 import type { SmtpConfig } from '../../src/config/config.ts';
 import { DEFAULT_EMAIL_TEMPLATE } from '../../src/config/email-template.ts';
 import { selfSigned } from '../outbound/fixture.ts';
@@ -27,12 +27,12 @@ async function mailServer(options: SMTPServerOptions = {}): Promise<TestMailServ
   servers.push(server);
   return server;
 }
-const email = (config: SmtpConfig, more: Partial<EmailOptions> = {}): Email =>
-  new Email(config, {
+const email = (config: SmtpConfig, more: Partial<EmailOptions> = {}): EmailCodeProvider =>
+  new EmailCodeProvider(config, {
     emailTemplate: DEFAULT_EMAIL_TEMPLATE,
     projectName: 'Klatch of Ünit',
-    probeMs: 20_000,
-    sendMs: 20_000,
+    probeTimeoutMs: 20_000,
+    sendTimeoutMs: 20_000,
     ...more,
   });
 
@@ -153,7 +153,7 @@ describe('a mail server', () => {
       await once(server, 'listening');
       const config = { ...(await mailServer()).config(), port: (server.address() as AddressInfo).port };
       const startedAt = performance.now();
-      const hasty = email(config, { probeMs: 1_000, sendMs: 1_500 });
+      const hasty = email(config, { probeTimeoutMs: 1_000, sendTimeoutMs: 1_500 });
       await expect(hasty.probe()).rejects.toMatchObject({ failure: 'timeout' });
       await expect(hasty.send(CODE)).rejects.toMatchObject({ failure: 'timeout' });
       expect(performance.now() - startedAt).toBeLessThan(within(12_000));

@@ -51,8 +51,8 @@ const roomsOf: Readonly<Record<string, Readonly<Record<string, readonly string[]
     'send.ts': ['core', 'group'],
     setup: ['core'],
     'serve.ts': ['core', 'setup'],
-    'user-admission.ts': ['core'],
-    'user.ts': ['core', 'group', 'user-admission.ts'],
+    'user-change-commands.ts': ['core'],
+    'user.ts': ['core', 'group', 'user-change-commands.ts'],
     'commands.ts': [
       'core',
       'api.ts',

@@ -11,7 +11,13 @@ import { Program, root, runKlatch } from './program.ts';
 
 /** The command line in this process, since a process of its own for each page would take half of a minute. */
 function contextOf(output: PassThrough, errors: PassThrough): CommandContext {
-  return { env: {}, programDir: '/nowhere/bin', input: process.stdin, output, errors } as unknown as CommandContext;
+  return {
+    env: {},
+    programDir: '/nowhere/bin',
+    input: process.stdin,
+    output,
+    errorOutput: errors,
+  } as unknown as CommandContext;
 }
 
 const program = await createProgram(contextOf(new PassThrough(), new PassThrough()));

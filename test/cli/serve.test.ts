@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import { ADVISORY_LOCK as MIGRATION_LOCK } from '../../src/storage/db/migrate.ts';
+import { SCHEMA_LOCK_KEY as MIGRATION_LOCK } from '../../src/storage/db/migrate.ts';
 import { eventually } from '../support/eventually.ts';
 import { createTestDatabase, waitingForLock, waitingSessions, type TestDatabase } from '../support/database.ts';
 import { within } from '../run/machine-speed.ts';

@@ -13,10 +13,10 @@ describe('the configuration file', () => {
     const fromEnv = folder.write('env.conf', '');
     const flag = folder.write('flag.conf', '');
     const env = { KLATCH_CONFIG: fromEnv };
-    expect(findConfigFile({ flag, env, programDir })).toBe(flag);
+    expect(findConfigFile({ configOption: flag, env, programDir })).toBe(flag);
     expect(findConfigFile({ env, programDir })).toBe(fromEnv);
     expect(findConfigFile({ env: { KLATCH_CONFIG: '' }, programDir })).toBe(beside);
-    expect(findConfigFile({ flag: undefined, env: {}, programDir })).toBe(beside);
+    expect(findConfigFile({ configOption: undefined, env: {}, programDir })).toBe(beside);
   });
 
   test('that was named has to be there: no other is read in its place', () => {
@@ -24,9 +24,9 @@ describe('the configuration file', () => {
     folder.write('conf/server.conf', '');
     const programDir = join(folder.path, 'bin');
     const missing = join(folder.path, 'missing.conf');
-    const find = (options: { flag?: string; env?: Record<string, string> }) => () =>
+    const find = (options: { configOption?: string; env?: Record<string, string> }) => () =>
       findConfigFile({ env: {}, programDir, ...options });
-    expect(find({ flag: missing })).toThrow(ConfigNotFoundError);
+    expect(find({ configOption: missing })).toThrow(ConfigNotFoundError);
     expect(find({ env: { KLATCH_CONFIG: missing } })).toThrow(
       `There is no configuration file. Looked for:\n  ${missing}\n"klatch setup" makes one.`,
     );
@@ -47,7 +47,7 @@ describe('the configuration file', () => {
   test('beneath something that is no folder is not there', () => {
     using folder = new Folder();
     const file = folder.write('plain', '');
-    expect(() => findConfigFile({ flag: join(file, 'server.conf'), env: {}, programDir: '/' })).toThrow(
+    expect(() => findConfigFile({ configOption: join(file, 'server.conf'), env: {}, programDir: '/' })).toThrow(
       ConfigNotFoundError,
     );
   });
@@ -57,7 +57,7 @@ describe('the configuration file', () => {
     const file = folder.write('closed/server.conf', '');
     chmodSync(join(folder.path, 'closed'), 0o000);
     try {
-      expect(findConfigFile({ flag: file, env: {}, programDir: '/' })).toBe(file);
+      expect(findConfigFile({ configOption: file, env: {}, programDir: '/' })).toBe(file);
     } finally {
       chmodSync(join(folder.path, 'closed'), 0o700);
     }

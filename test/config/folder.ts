@@ -2,7 +2,7 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:f
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 
-/** 43 characters of no meaning, as `createSecret` makes them. */
+/** 43 characters of no meaning, as `createServerSecret` makes them. */
 export const SECRET = 'mT4vX0cQ9uLr2YwKz7BnEjHs5PdGfA1oIiRtNqVkWxE';
 
 /** The least that loads. */

@@ -27,9 +27,9 @@ describe('a configuration that loads', () => {
       port: 5432,
       password: '',
     });
-    expect(config.postgresql).toMatchObject({ db: 'klatch', user: 'klatch', poolSize: 8, poolQueue: 1000 });
+    expect(config.postgresql).toMatchObject({ db: 'klatch', user: 'klatch', generalPoolSize: 8, poolQueue: 1000 });
     expect(config.limits).toMatchObject({ textCodePoints: 40_000, intakePosts: 5000, intakeBytes: 67_108_864 });
-    expect(config.limits).toMatchObject({ tokenRate: 100, tokenBurst: 1000, tokenQueueTimeoutMs: 5000, hops: 3 });
+    expect(config.limits).toMatchObject({ tokenRate: 100, tokenBurst: 1000, tokenQueueTimeoutMs: 5000, hopLimit: 3 });
     expect(config.limits).toMatchObject({
       hooksPerGroup: 100,
       hookRegistrationsPerMinute: 10,
@@ -37,12 +37,12 @@ describe('a configuration that loads', () => {
     });
     expect(config.delivery).toMatchObject({
       allow: [],
-      inFlight: 256,
+      maxInFlight: 256,
       perHost: 16,
       dnsConcurrency: 8,
       parkAfterMs: 259_200_000,
     });
-    expect(config.delivery.retryMs).toEqual([5000, 30_000, 120_000, 600_000, 1_800_000, 3_600_000]);
+    expect(config.delivery.retryDelaysMs).toEqual([5000, 30_000, 120_000, 600_000, 1_800_000, 3_600_000]);
     expect(config.retention).toMatchObject({ deliveryLogMs: 604_800_000, deliveryLogRows: 10_000 });
     expect(config.retention).toMatchObject({ idempotencyKeysMs: 86_400_000, removedHooksMs: 2_592_000_000 });
     expect(config).toMatchObject({ activation: null, googlePush: { keys: [] }, serverKeys: [] });
@@ -150,7 +150,7 @@ describe('a configuration that loads', () => {
 
   test('takes an object with positions for keys as a list, as the specification has it', () => {
     const { config, root } = load(`${MINIMAL}delivery.retry { 10 = 3s, 0 = 1s, 2 = 2s, last = 9s }`);
-    expect(config.delivery.retryMs).toEqual([1000, 2000, 3000]);
+    expect(config.delivery.retryDelaysMs).toEqual([1000, 2000, 3000]);
     expect(describeConfig(root).find(({ key }) => key === 'delivery.retry')?.value).toEqual(['1s', '2s', '3s']);
     expect(() => load(`${MINIMAL}delivery.retry { last = 9s }`)).toThrow(/delivery\.retry: expected a list/);
   });

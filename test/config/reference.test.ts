@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { renderConfiguration } from '../../scripts/docs.ts';
 import { readReference } from '../../scripts/reference-document.ts';
 import { listAssets, readAsset } from '../../src/assets.ts';
-import { valueRule } from '../../src/config/value-types.ts';
+import { valueRuleText } from '../../src/config/value-types.ts';
 import { scanLines } from '../../src/config/line-scanner.ts';
 import { settingEntries } from '../../src/config/schema.ts';
 import library from 'web-push';
@@ -34,7 +34,7 @@ describe('reference.conf', () => {
 
   test.each(settingEntries())('explains %s, and names its bounds as they are', (key, { kind }) => {
     const found = keys.find((each) => each.key === key)!;
-    expect(found.value).toBe(valueRule(kind));
+    expect(found.value).toBe(valueRuleText(kind));
     expect(found.explanation.length).toBeGreaterThan(20);
     expect(found.explanation).toMatch(/[.]$/);
   });

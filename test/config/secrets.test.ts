@@ -25,7 +25,7 @@ const SECRETIVE = /(secret|password|token|key|private)$/;
 const HARMLESS = ['services.aws.s3.access-key'];
 
 /** By their names; of a file with a secret in it the path may be shown. Not by what the schema says about them. */
-const secrets = leaves.filter(({ name, kind }) => SECRETIVE.test(name) && !kind.path && !HARMLESS.includes(name));
+const secrets = leaves.filter(({ name, kind }) => SECRETIVE.test(name) && !kind.isPath && !HARMLESS.includes(name));
 
 /** HOCON that gives a leaf this text. */
 function assignment(name: string, text: string): string {

@@ -1,10 +1,10 @@
 import { createECDH } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
 import { readAsset } from '../../src/assets.ts';
-import { quote } from '../../src/config/edit.ts';
+import { toHoconLiteral } from '../../src/config/edit.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { ConfigError } from '../../src/config/problem.ts';
-import { applyAnswers, checkAnswer, createSecret } from '../../src/config/setup.ts';
+import { applyAnswers, checkAnswer, createServerSecret } from '../../src/config/setup.ts';
 import type { SetupAnswers } from '../../src/config/setup.ts';
 import { createWebPushKeys } from '../../src/config/web-push-keys.ts';
 import { Folder, SECRET } from './folder.ts';
@@ -168,7 +168,7 @@ describe('the template with answers', () => {
 describe('an existing file', () => {
   test('keeps every answer that it has, and they are named', () => {
     const old = `secret = "${SECRET}" # mine\nhttp { port = 80 }\nservices.postgresql { host = old, password = "x" }\n`;
-    const { text, set, kept } = apply(old, { ...ANSWERS, secret: createSecret(), port: 9999, interface: '::' });
+    const { text, set, kept } = apply(old, { ...ANSWERS, secret: createServerSecret(), port: 9999, interface: '::' });
     expect(kept).toEqual(['secret', 'http.port', 'services.postgresql.host', 'services.postgresql.password']);
     expect(set).toEqual([
       'http.interface',
@@ -305,12 +305,12 @@ describe('an answer that the server would refuse', () => {
 });
 
 test('a new secret is accepted and new each time', () => {
-  expect(checkAnswer('secret', createSecret())).toBeNull();
-  expect(createSecret()).not.toBe(createSecret());
+  expect(checkAnswer('secret', createServerSecret())).toBeNull();
+  expect(createServerSecret()).not.toBe(createServerSecret());
 });
 
 test('quoted text holds no character that cannot be seen', () => {
-  expect(quote('a\u2028b\u0085c\ufeffd\u007f"')).toBe('"a\\u2028b\\u0085c\\ufeffd\\u007f\\""');
+  expect(toHoconLiteral('a\u2028b\u0085c\ufeffd\u007f"')).toBe('"a\\u2028b\\u0085c\\ufeffd\\u007f\\""');
 });
 
 describe('keys of web push', () => {

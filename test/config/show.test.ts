@@ -84,7 +84,7 @@ describe('the effective configuration', () => {
       return Object.entries(fields).map(([name, field]) => [`${key}[].${name}`, field.kind]);
     });
     const sounding = leaves.filter(
-      ([key, { path }]) => !path && /(?:^|[.-])(?:secret|password|private|token|key)$/.test(key),
+      ([key, { isPath: path }]) => !path && /(?:^|[.-])(?:secret|password|private|token|key)$/.test(key),
     );
     expect(leaves.filter(([, { hidden }]) => hidden).map(([key]) => key)).toEqual(SECRETS);
     expect(sounding.map(([key]) => key).filter((key) => !SECRETS.includes(key))).toEqual([

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { loadConfig } from '../../src/config/load.ts';
-import { collectConfiguration } from '../../src/doctor/configuration.ts';
+import { checkConfiguration } from '../../src/doctor/configuration.ts';
 import { Folder, MINIMAL } from './folder.ts';
 import { withoutPositions } from './load.ts';
 
@@ -21,7 +21,7 @@ function warned(text: string, env: Record<string, string> = {}): string[] {
   using folder = new Folder();
   const file = folder.write('server.conf', `${MINIMAL}${text}\n`);
   const { warnings } = loadConfig(file, { env });
-  const { config, verdicts } = collectConfiguration(file, env);
+  const { config, verdicts } = checkConfiguration(file, env);
   expect(config).not.toBeNull();
   const found = verdicts.filter(({ level }) => level === 'warning').map((verdict) => verdict.found);
   expect(found).toEqual(expect.arrayContaining([...warnings]));

@@ -9,7 +9,7 @@ let hook: TestHook;
 
 beforeAll(async () => {
   const limits = { hookRegistrationsPerMinute: 100_000 };
-  server = await TestServer.start({ limits, delivery: { retryMs: [20] } });
+  server = await TestServer.start({ limits, delivery: { retryDelaysMs: [20] } });
 });
 afterAll(() => server.stop());
 beforeEach(async () => {

@@ -14,7 +14,7 @@ let hook: TestHook;
 
 beforeAll(async () => {
   const limits = { hookRegistrationsPerMinute: 100_000 };
-  server = await TestServer.start({ limits, delivery: { retryMs: [3_600_000] } });
+  server = await TestServer.start({ limits, delivery: { retryDelaysMs: [3_600_000] } });
 });
 afterAll(() => server.stop());
 beforeEach(async () => {

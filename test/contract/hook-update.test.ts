@@ -12,8 +12,8 @@ let hook: TestHook;
 
 beforeAll(async () => {
   const limits = { hookRegistrationsPerMinute: 100_000, hookChangesPerMinute: 30 };
-  const postgresql = { lockTimeoutMs: 60_000, queryTimeoutMs: 60_000 };
-  server = await TestServer.start({ limits, delivery: { retryMs: [3_600_000] }, postgresql });
+  const postgresql = { lockTimeoutMs: 60_000, databaseCallTimeoutMs: 60_000 };
+  server = await TestServer.start({ limits, delivery: { retryDelaysMs: [3_600_000] }, postgresql });
 });
 afterAll(() => server.stop());
 beforeEach(async () => {

@@ -46,7 +46,7 @@ const sockets = new Set<Socket>();
 const hooks: TestHook[] = [];
 
 beforeAll(async () => {
-  const delivery = { retryMs: [5] };
+  const delivery = { retryDelaysMs: [5] };
   const limits = { hookRegistrationsPerMinute: 1_000 };
   const metrics = { enabled: true, port: 0 };
   server = await TestServer.start({ limits, delivery, metrics, log: { level: 'debug' } }, { log: recordingLog() });

@@ -8,7 +8,10 @@ import { TestKeys } from '../support/server-keys.ts';
 const MALFORMED = { message: 'Malformed outgoing hook uri' };
 const TAKEN = { message: 'Webhooks with provided uri is already registered' };
 const keys = new TestKeys(1);
-const PATIENT = { postgresql: { lockTimeoutMs: 60_000, queryTimeoutMs: 60_000 }, http: { requestTimeoutMs: 60_000 } };
+const PATIENT = {
+  postgresql: { lockTimeoutMs: 60_000, databaseCallTimeoutMs: 60_000 },
+  http: { requestTimeoutMs: 60_000 },
+};
 const MANY = { limits: { hookRegistrationsPerMinute: 100_000 }, ...PATIENT };
 
 let server: TestServer;

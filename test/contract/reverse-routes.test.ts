@@ -13,7 +13,7 @@ let group: TestGroup;
 beforeAll(async () => {
   server = await TestServer.start({
     limits: { hookRegistrationsPerMinute: 100_000 },
-    postgresql: { lockTimeoutMs: 60_000, queryTimeoutMs: 60_000 },
+    postgresql: { lockTimeoutMs: 60_000, databaseCallTimeoutMs: 60_000 },
     http: { requestTimeoutMs: 60_000 },
   });
   group = await server.createGroup();

@@ -6,7 +6,7 @@ import { chmod, chown, lstat, mkdir, mkdtemp, readdir, rm, symlink, writeFile } 
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { DataDirError, DataDirLock, DataDirLockedError, findHolder } from '../../src/data-dir/lock.ts';
+import { DataDirError, DataDirLock, DataDirLockedError, findLockHolder } from '../../src/data-dir/lock.ts';
 import { describeUser } from '../../src/data-dir/passwd.ts';
 
 const MODULE = new URL('../../src/data-dir/lock.ts', import.meta.url).href;
@@ -104,14 +104,14 @@ describe('DataDirLock', () => {
   });
 
   test('who holds it is known from outside, by pid and user, and nobody is once it is free', async () => {
-    await expect(findHolder(root)).resolves.toBeNull();
+    await expect(findLockHolder(root)).resolves.toBeNull();
     const child = await startHolder(root);
-    await expect(findHolder(root)).resolves.toEqual({ pid: child.pid, uid: process.geteuid!() });
+    await expect(findLockHolder(root)).resolves.toEqual({ pid: child.pid, uid: process.geteuid!() });
     await kill(child);
-    await expect(findHolder(root)).resolves.toBeNull();
+    await expect(findLockHolder(root)).resolves.toBeNull();
     // Looking made nothing and took nothing.
     await (await DataDirLock.acquire(root)).release();
-    await expect(findHolder(join(root, 'missing'))).resolves.toBeNull();
+    await expect(findLockHolder(join(root, 'missing'))).resolves.toBeNull();
     await expect(readdir(root)).resolves.toEqual(['klatch.lock']);
   });
 

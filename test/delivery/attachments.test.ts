@@ -17,7 +17,7 @@ let alice: TestPerson;
 let group: TestGroup;
 
 beforeAll(async () => {
-  server = await TestServer.start({ delivery: { retryMs: [RETRY_MS] } });
+  server = await TestServer.start({ delivery: { retryDelaysMs: [RETRY_MS] } });
   receiver = await Receiver.start();
   alice = await createPerson(server, 'alice');
 });

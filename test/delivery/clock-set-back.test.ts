@@ -33,7 +33,7 @@ function setClock(offsetMs: number): void {
 test('requests that wait for their time are not kept waiting longer, each time that the clock is set back', async () => {
   const pool = database.open().general;
   const taken: number[] = [];
-  const retryPolicy = { retryMs: [2 * HOUR_MS], retryAfterMaxMs: 2 * HOUR_MS };
+  const retryPolicy = { retryDelaysMs: [2 * HOUR_MS], retryAfterMaxMs: 2 * HOUR_MS };
   for (const round of [1, 2]) {
     const times = [50, 100, 150].map((ms) => new Date(Date.now() + ms));
     await database.query(async (sql) => {

@@ -42,8 +42,8 @@ const QUIET: LeaseEvents = {
   onGained: () => {},
   onLost: () => {},
   onHandover: (partitions) => new Map(partitions.map((partition) => [partition, Promise.resolve()])),
-  busyLanes: () => new Map(),
-  onChanged: () => {},
+  busyLanesByPartition: () => new Map(),
+  notifyPeers: () => {},
   onIncompatibleSchema: () => {},
 };
 

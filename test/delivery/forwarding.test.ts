@@ -10,7 +10,7 @@ describe('forwarding to reverse webhooks', () => {
   let server: TestServer;
   const receivers: Receiver[] = [];
   beforeAll(async () => {
-    const delivery = { retryMs: FAST_RETRIES, responseTimeoutMs: 200, perHost: 4 };
+    const delivery = { retryDelaysMs: FAST_RETRIES, responseTimeoutMs: 200, perHost: 4 };
     server = await TestServer.start({ delivery, limits: { hookRegistrationsPerMinute: 1_000, tokenRate: 10_000 } });
   });
   afterAll(() => server.stop());

@@ -12,7 +12,7 @@ afterEach(() => lane.stop());
 
 describe('a receiver that fails and succeeds in turn', () => {
   test('does not have its failing messages repeated without a wait', async () => {
-    lane = await LaneFixture.start({ delivery: { retryMs: [FIRST_WAIT_MS] } });
+    lane = await LaneFixture.start({ delivery: { retryDelaysMs: [FIRST_WAIT_MS] } });
     const times: number[] = [];
     await lane.register({ order: 'none' }, async () => {
       if (times.push(performance.now()) % 8 !== 0) return 500;

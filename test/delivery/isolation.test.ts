@@ -8,7 +8,7 @@ describe('a hook in trouble', () => {
   const receivers: Receiver[] = [];
   beforeEach(async () => {
     server = await TestServer.start({
-      delivery: { retryMs: [50, 5_000] },
+      delivery: { retryDelaysMs: [50, 5_000] },
       limits: { hookRegistrationsPerMinute: 1_000, tokenRate: 10_000 },
     });
   });

@@ -45,7 +45,7 @@ test('a word that comes in the last moment of a run is not slept through', async
     client: { post },
     settler: { settle: async () => true, trigger: () => {} },
     leases: { epochOf: () => 1 },
-    retryPolicy: { retryMs: [1_000], retryAfterMaxMs: 3_600_000 },
+    retryPolicy: { retryDelaysMs: [1_000], retryAfterMaxMs: 3_600_000 },
     counts: new DeliveryCounts(),
     slowHooks: new SlowHooks(),
     failureLog: new FailureLogThrottle(silentLog()),

@@ -16,7 +16,7 @@ beforeEach(async () => {
   proxy = await DatabaseProxy.start(database.target);
   // Rarely enough that what cannot be settled in the meantime does not stop the lane by itself.
   receiver = await Receiver.start(() => 500);
-  server = await TestServer.start({ postgresql: proxy.address, delivery: { retryMs: [2_000] } }, { database });
+  server = await TestServer.start({ postgresql: proxy.address, delivery: { retryDelaysMs: [2_000] } }, { database });
 });
 afterEach(async () => {
   await server.stop();

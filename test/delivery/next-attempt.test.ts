@@ -2,7 +2,7 @@ import { afterEach, describe, expect, jest, test } from '@jest/globals';
 import { dueIn, NextAttempt } from '../../src/delivery/next-attempt.ts';
 
 const MINUTE_MS = 60_000;
-const policy = { retryMs: [5_000, 60 * MINUTE_MS], retryAfterMaxMs: 60 * MINUTE_MS };
+const policy = { retryDelaysMs: [5_000, 60 * MINUTE_MS], retryAfterMaxMs: 60 * MINUTE_MS };
 
 describe('the next attempt', () => {
   afterEach(() => void jest.restoreAllMocks());

@@ -54,7 +54,7 @@ describe('servers on one database', () => {
 
   async function start(): Promise<TestServer> {
     const changes = {
-      delivery: { retryMs: [30, 60], perHost },
+      delivery: { retryDelaysMs: [30, 60], perHost },
       limits: { hookRegistrationsPerMinute: 1_000, tokenRate: 10_000, tokenBurst: 10_000 },
     };
     const server = await TestServer.start(changes, { database });

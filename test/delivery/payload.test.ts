@@ -1,10 +1,10 @@
 import { describe, expect, test } from '@jest/globals';
 import { deliveryBody, deliveryId } from '../../src/delivery/payload.ts';
 import type { ConversationId, HookId, Seq } from '../../src/model/ids.ts';
-import type { LogMessage } from '../../src/storage/hooks/lanes.ts';
+import type { DeliveryMessage } from '../../src/storage/hooks/lanes.ts';
 
 const group = 7 as ConversationId;
-const message: LogMessage = {
+const message: DeliveryMessage = {
   seq: 42 as Seq,
   text: 'disk full',
   hops: 0,
@@ -18,7 +18,7 @@ const message: LogMessage = {
   senderKind: 'user',
 };
 // oxlint-disable-next-line typescript/no-explicit-any
-const bodyOf = (change: Partial<LogMessage>): any =>
+const bodyOf = (change: Partial<DeliveryMessage>): any =>
   JSON.parse(deliveryBody(group, { ...message, ...change }, (conversation, { id }) => `${conversation}/${id}`));
 
 describe('the body of a delivery', () => {

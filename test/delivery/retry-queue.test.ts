@@ -5,7 +5,7 @@ import type { LaneRow } from '../../src/storage/hooks/lanes.ts';
 import type { Pool } from '../../src/storage/db/pool.ts';
 import type { DueRetries } from '../../src/storage/hooks/retries.ts';
 
-const retryPolicy = { retryMs: [3_600_000], retryAfterMaxMs: 3_600_000 };
+const retryPolicy = { retryDelaysMs: [3_600_000], retryAfterMaxMs: 3_600_000 };
 const row = { id: 1, retries: 1, retryAt: new Date() } as unknown as LaneRow;
 const written = async (): Promise<boolean> => true;
 

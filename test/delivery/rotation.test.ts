@@ -21,7 +21,7 @@ describe.each(VERIFIERS)('the verifier of %s', (_name, Verifier) => {
   let first: string;
 
   beforeAll(async () => {
-    server = await TestServer.start({ delivery: { retryMs: [50] } });
+    server = await TestServer.start({ delivery: { retryDelaysMs: [50] } });
   });
   afterAll(() => server.stop());
   beforeEach(async () => {

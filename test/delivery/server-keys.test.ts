@@ -130,7 +130,7 @@ describe('without server keys', () => {
 
     const errors: [string, unknown][] = [];
     const log = recording(errors);
-    server = await TestServer.start({ delivery: { retryMs: [HOUR_MS] } }, { database, log });
+    server = await TestServer.start({ delivery: { retryDelaysMs: [HOUR_MS] } }, { database, log });
     try {
       expect(errors).toEqual([[expect.stringMatching(/^hooks ask for v1a/), expect.objectContaining({ hooks: 2 })]]);
       const at = (hook: Hook): Hook => ({ ...hook, url: hook.url.replace(/^http:\/\/[^/]+/, server.url) });

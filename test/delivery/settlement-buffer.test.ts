@@ -12,7 +12,7 @@ describe('a lane whose settlements are not written', () => {
   let group: TestGroup;
   let hook: number;
   beforeEach(async () => {
-    server = await TestServer.start({ delivery: { retryMs: [50, 5_000] } });
+    server = await TestServer.start({ delivery: { retryDelaysMs: [50, 5_000] } });
     receiver = await Receiver.start();
     group = await server.createGroup();
     hook = await register(group, '/held');

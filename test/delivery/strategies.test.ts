@@ -2,10 +2,10 @@ import { expect, test } from '@jest/globals';
 import type { DeliveryStrategy, StrategyDeps } from '../../src/delivery/delivery-strategy.ts';
 import { ProgressTracker } from '../../src/delivery/progress-tracker.ts';
 import { SlowStart } from '../../src/delivery/slow-start.ts';
-import { MAX_COMPLETED_AHEAD } from '../../src/delivery/in-flight-window.ts';
+import { MAX_COMPLETED_AHEAD } from '../../src/delivery/unordered-in-flight-window.ts';
 import type { NextRequest } from '../../src/delivery/request-builder.ts';
 import type { AttemptResult } from '../../src/delivery/attempt-result.ts';
-import type { NotSent } from '../../src/delivery/sender.ts';
+import type { WithoutResult } from '../../src/delivery/sender.ts';
 import { OrderedStrategy } from '../../src/delivery/ordered-strategy.ts';
 import { UnorderedStrategy } from '../../src/delivery/unordered-strategy.ts';
 import type { Seq } from '../../src/model/ids.ts';
@@ -20,7 +20,7 @@ interface Open<T> {
 /** A course whose reads and sends end when the test says so. */
 class ControlledStrategy {
   readonly reads: Open<NextRequest>[] = [];
-  readonly sends: Open<AttemptResult | NotSent>[] = [];
+  readonly sends: Open<AttemptResult | WithoutResult>[] = [];
   readonly settled: Settlement[] = [];
   readonly strategy: DeliveryStrategy;
   isActive = true;
@@ -34,7 +34,7 @@ class ControlledStrategy {
     const settlementBuffer = { isFull: false, add: (settlement: Settlement) => this.settled.push(settlement) };
     const deps = {
       batch: 1,
-      retryPolicy: { retryMs: [1_000], retryAfterMaxMs: 0 },
+      retryPolicy: { retryDelaysMs: [1_000], retryAfterMaxMs: 0 },
       limiter: { acquire: async () => 'quick', release: () => {} },
       requests: {
         next: (after: number) => new Promise((end) => this.reads.push({ seq: after + 1, end })),
@@ -55,7 +55,7 @@ class ControlledStrategy {
       counts: { add: () => {} },
       isActive: () => this.isActive,
       head: () => head,
-      lowerHead: () => {},
+      lowerHeadIfUnchanged: () => {},
     };
     this.strategy = new strategy(deps as unknown as StrategyDeps);
   }
@@ -67,7 +67,7 @@ class ControlledStrategy {
     await turn();
   }
 
-  async end(seq: number, what: NotSent | 'delivered'): Promise<void> {
+  async end(seq: number, what: WithoutResult | 'delivered'): Promise<void> {
     const at = this.sends.findIndex((send) => send.seq === seq);
     const outcome = { delivered: true, code: 200, category: null, durationMs: 1 };
     const sent = { request: { first: seq, last: seq }, outcome, at: new Date(), epoch: 1 };

@@ -16,7 +16,7 @@ let hook: number;
 beforeAll(async () => {
   server = await TestServer.start({
     // Nothing is repeated by itself: a test says when something happens.
-    delivery: { retryMs: [3_600_000] },
+    delivery: { retryDelaysMs: [3_600_000] },
     limits: { hookRegistrationsPerMinute: 1_000, hookChangesPerMinute: 1_000 },
   });
 });

@@ -123,7 +123,7 @@ describe('a hook with order none', () => {
 
   test('does not wait for the hour of each when the target is back', async () => {
     await lane.stop();
-    lane = await LaneFixture.start({ delivery: { retryMs: [50, 50, 50, 3_600_000] } });
+    lane = await LaneFixture.start({ delivery: { retryDelaysMs: [50, 50, 50, 3_600_000] } });
     let down = true;
     await lane.register({ order: 'none' }, () => (down ? 503 : 200));
     await lane.post(1, 5);
@@ -221,7 +221,7 @@ describe('a hook with order none', () => {
 
   test('lets those that fail by themselves have their own times, though others are taken between them', async () => {
     await lane.stop();
-    lane = await LaneFixture.start({ delivery: { retryMs: [3_600_000] } });
+    lane = await LaneFixture.start({ delivery: { retryDelaysMs: [3_600_000] } });
     await lane.register({ order: 'none' }, (arrival) => (seqs(arrival)[0]! <= 3 ? 500 : 200));
     await lane.post(1, 3);
     await lane.rowWhere(({ failures }) => failures === 3);
@@ -253,7 +253,7 @@ describe('a hook with order none', () => {
 
   test('becomes strict with nothing lost while a request hangs before one that failed', async () => {
     await lane.stop();
-    lane = await LaneFixture.start({ delivery: { retryMs: [3_600_000] } });
+    lane = await LaneFixture.start({ delivery: { retryDelaysMs: [3_600_000] } });
     const held = Promise.withResolvers<number>();
     let failing = true;
     await lane.register({ order: 'none' }, (arrival) => {

@@ -144,7 +144,7 @@ test('two people, a machine and a server that is killed: nothing is missed or re
   expectTranscript('terminal of bob', `$ klatch chat --profile bob\n${bob.screen}`);
   expectTranscript('third terminal', third.join('\n'));
 
-  const written = await klatch(['chat', 'write', 'Lobby', 'Back in five minutes']);
+  const written = await klatch(['chat', 'send', 'Lobby', 'Back in five minutes']);
   const follow = new Program([process.execPath, main, 'chat', 'follow', '--profile', 'bob'], {
     env: env(),
     cwd: folder,
@@ -159,7 +159,7 @@ test('two people, a machine and a server that is killed: nothing is missed or re
   expectTranscript('scripts', scripts.join('\n'));
 
   await writeFile(join(folder, 'report.pdf'), Buffer.alloc(12_345, '%'));
-  const sent = await klatch(['chat', 'write', 'Lobby', 'The report', '--file', 'report.pdf']);
+  const sent = await klatch(['chat', 'send', 'Lobby', 'The report', '--file', 'report.pdf']);
   const read = await klatch(['chat', 'read', 'Lobby', '--last', '1', '--profile', 'bob']);
   const id = /\[report\.pdf .*\] (\S+)$/m.exec(read.stdout)![1]!;
   const options = ['--output', 'copy.pdf', '--profile', 'bob', '--server', httpUrl];

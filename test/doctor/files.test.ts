@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { Config, S3Config } from '../../src/config/config.ts';
-import { collectFiles } from '../../src/doctor/files.ts';
+import { checkFileStore } from '../../src/doctor/files.ts';
 import { S3Server } from '../files/s3-server.ts';
 import { testServer } from '../support/database.ts';
 import { testConfig } from '../support/config.ts';
@@ -22,17 +22,17 @@ const withFiles = (location: string, s3: S3Config | null = null): Config =>
 describe('doctor looks at where files are kept', () => {
   test('a folder that can be written, or made, is well, and nothing is made', async () => {
     const location = join(parent, 'files');
-    expect(await collectFiles(withFiles(location), null)).toMatchObject({ level: 'ok' });
+    expect(await checkFileStore(withFiles(location), null)).toMatchObject({ level: 'ok' });
     expect(await readdir(parent)).toEqual([]);
     await mkdir(location);
-    expect(await collectFiles(withFiles(location), process.getuid!())).toMatchObject({ level: 'ok' });
+    expect(await checkFileStore(withFiles(location), process.getuid!())).toMatchObject({ level: 'ok' });
     expect(await readdir(location)).toEqual([]);
   });
 
   test('a folder below the data directory is well before the first start, which makes that', async () => {
     const dataDir = join(parent, 'above', 'data');
     const at = (location: string) =>
-      collectFiles(testConfig(testServer('unused'), dataDir, { files: { location, s3: null } }), null);
+      checkFileStore(testConfig(testServer('unused'), dataDir, { files: { location, s3: null } }), null);
     for (const location of [join(dataDir, 'files'), dataDir, join(parent, 'above', 'files')]) {
       expect(await at(location)).toMatchObject({
         level: 'ok',
@@ -48,19 +48,19 @@ describe('doctor looks at where files are kept', () => {
   test('a folder of somebody else, on a disk that is not mounted, or none at all is an error', async () => {
     const location = join(parent, 'files');
     await mkdir(location);
-    const foreign = await collectFiles(withFiles(location), 54_321);
+    const foreign = await checkFileStore(withFiles(location), 54_321);
     expect(foreign).toMatchObject({ level: 'error', found: expect.stringMatching(/runs as uid 54321$/) });
-    const away = await collectFiles(withFiles(join(parent, 'not', 'mounted')), null);
+    const away = await checkFileStore(withFiles(join(parent, 'not', 'mounted')), null);
     expect(away).toMatchObject({ level: 'error', found: expect.stringMatching(/neither is the folder above it$/) });
     await writeFile(join(parent, 'file'), '');
-    expect(await collectFiles(withFiles(join(parent, 'file')), null)).toMatchObject({ level: 'error' });
+    expect(await checkFileStore(withFiles(join(parent, 'file')), null)).toMatchObject({ level: 'error' });
   });
 
   test('a bucket answers, or says what is wrong by the key of the configuration', async () => {
     const server = await S3Server.start();
     try {
-      expect(await collectFiles(withFiles(parent, server.config()), null)).toMatchObject({ level: 'ok' });
-      const wrong = await collectFiles(withFiles(parent, server.config({ secretKey: 'hunter2' })), null);
+      expect(await checkFileStore(withFiles(parent, server.config()), null)).toMatchObject({ level: 'ok' });
+      const wrong = await checkFileStore(withFiles(parent, server.config({ secretKey: 'hunter2' })), null);
       expect(wrong).toMatchObject({ level: 'error', found: expect.stringMatching(/services\.aws\.s3\.secret-key/) });
       expect(JSON.stringify(wrong)).not.toContain('hunter2');
     } finally {

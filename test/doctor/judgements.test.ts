@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
-import { CLOCK_AHEAD_ERROR_MS, CLOCK_AHEAD_WARNING_MS, evaluateClock } from '../../src/doctor/clock.ts';
-import { riskySettings } from '../../src/doctor/risky-settings.ts';
+import { CLOCK_OFFSET_ERROR_MS, CLOCK_OFFSET_WARNING_MS, evaluateClock } from '../../src/doctor/clock.ts';
+import { findRiskySettings } from '../../src/doctor/risky-settings.ts';
 import { evaluateDatabase } from '../../src/doctor/database.ts';
 import {
   FREE_BYTES_ERROR,
@@ -8,10 +8,10 @@ import {
   FREE_FILES_ERROR,
   FREE_FILES_WARNING,
   formatBytes,
-  evaluateSpace,
+  evaluateFreeSpace,
 } from '../../src/doctor/disk.ts';
 import { evaluateHooks, evaluateServerKeys } from '../../src/doctor/hooks.ts';
-import { CALLERS, evaluateOpenFiles, neededFiles } from '../../src/doctor/open-files.ts';
+import { EXPECTED_CALLERS, evaluateOpenFiles, neededFileDescriptors } from '../../src/doctor/open-files.ts';
 import { evaluateLastFailure } from '../../src/doctor/last-failure.ts';
 import { findPushProblems, evaluatePush } from '../../src/doctor/push.ts';
 import type { CheckResult } from '../../src/doctor/finding.ts';
@@ -36,21 +36,21 @@ describe('room on the disk', () => {
   const room = {
     path: '/data',
     device: 1,
-    bytes: 100 * FREE_BYTES_WARNING,
+    totalBytes: 100 * FREE_BYTES_WARNING,
     freeBytes: 50 * FREE_BYTES_WARNING,
     freeFiles: 1e6,
   };
 
   test('is fine, scarce and too little by bytes', () => {
-    expect(evaluateSpace(room).level).toBe('ok');
-    expect(evaluateSpace({ ...room, freeBytes: FREE_BYTES_WARNING - 1 }).level).toBe('warning');
-    expect(evaluateSpace({ ...room, freeBytes: FREE_BYTES_ERROR - 1 }).level).toBe('error');
+    expect(evaluateFreeSpace(room).level).toBe('ok');
+    expect(evaluateFreeSpace({ ...room, freeBytes: FREE_BYTES_WARNING - 1 }).level).toBe('warning');
+    expect(evaluateFreeSpace({ ...room, freeBytes: FREE_BYTES_ERROR - 1 }).level).toBe('error');
   });
 
   test('is fine, scarce and too little by files, where the file system counts them', () => {
-    expect(evaluateSpace({ ...room, freeFiles: FREE_FILES_WARNING - 1 }).level).toBe('warning');
-    expect(evaluateSpace({ ...room, freeFiles: FREE_FILES_ERROR - 1 }).level).toBe('error');
-    expect(evaluateSpace({ ...room, freeFiles: null })).toMatchObject({
+    expect(evaluateFreeSpace({ ...room, freeFiles: FREE_FILES_WARNING - 1 }).level).toBe('warning');
+    expect(evaluateFreeSpace({ ...room, freeFiles: FREE_FILES_ERROR - 1 }).level).toBe('error');
+    expect(evaluateFreeSpace({ ...room, freeFiles: null })).toMatchObject({
       level: 'ok',
       found: '/data: 200 GiB free (50 %)',
     });
@@ -77,11 +77,11 @@ describe('the clock', () => {
 
   test('is compared with the database, ahead and behind', () => {
     expect(evaluateClock(now, 40).found).toMatch(/agrees within 0\.1 s$/);
-    expect(evaluateClock(now, CLOCK_AHEAD_WARNING_MS)).toMatchObject({
+    expect(evaluateClock(now, CLOCK_OFFSET_WARNING_MS)).toMatchObject({
       level: 'warning',
       found: "the database's clock is 2.0 s ahead of this machine's",
     });
-    expect(evaluateClock(now, -CLOCK_AHEAD_ERROR_MS)).toMatchObject({
+    expect(evaluateClock(now, -CLOCK_OFFSET_ERROR_MS)).toMatchObject({
       level: 'error',
       found: "the database's clock is 60.0 s behind this machine's",
     });
@@ -93,19 +93,19 @@ describe('the clock', () => {
 });
 
 describe('open files', () => {
-  const needed = neededFiles(configOf());
+  const needed = neededFileDescriptors(configOf());
 
   test('are needed for each configured connection', () => {
-    expect(neededFiles(configOf({ delivery: { inFlight: 1_256 } }))).toBe(needed + 1_000);
-    expect(neededFiles(configOf({ postgresql: { poolSize: 104 } }))).toBe(needed + 100);
+    expect(neededFileDescriptors(configOf({ delivery: { maxInFlight: 1_256 } }))).toBe(needed + 1_000);
+    expect(neededFileDescriptors(configOf({ postgresql: { generalPoolSize: 104 } }))).toBe(needed + 100);
   });
 
   test('are too few, scarce, nearly used up, or enough', () => {
     const judge = (limit: number, open: number | null = null): CheckResult =>
       evaluateOpenFiles({ limit, open, needed, connections: 20_000 });
     expect(judge(needed - 1).level).toBe('error');
-    expect(judge(needed + CALLERS - 1).level).toBe('warning');
-    expect(judge(needed + CALLERS).level).toBe('ok');
+    expect(judge(needed + EXPECTED_CALLERS - 1).level).toBe('warning');
+    expect(judge(needed + EXPECTED_CALLERS).level).toBe('ok');
     expect(judge(50_000, 40_001).level).toBe('warning');
     expect(judge(Number.POSITIVE_INFINITY, 1)).toMatchObject({
       level: 'ok',
@@ -131,11 +131,11 @@ describe('the database', () => {
     clockAheadMs: 0,
     longTransactions: 0,
     waitingLocks: 0,
-    blockers: [],
+    blockerPids: [],
   };
   const another = { kind: 'other', found: 'another made it', remedy: 'use that' } as const;
   const judge = (changes: Partial<DatabaseReport>, serverRuns = false) =>
-    evaluateDatabase({ ...good, ...changes }, { config: configOf(), newest: 1, serverRuns });
+    evaluateDatabase({ ...good, ...changes }, { config: configOf(), newestSchema: 1, serverRuns });
 
   test('is told in one line when nothing is wrong', () => {
     const found = 'PostgreSQL 18.4 answers, schema 1, 6 of 37 connections taken';
@@ -159,7 +159,7 @@ describe('the database', () => {
   test.each([
     ['full of others', { connectionsTaken: 36 }, /needs 12 connections; of 37 others have 31$/],
     ['kept from clearing away', { longTransactions: 1 }, /^1 transaction open for longer than 5 min$/],
-    ['locked', { waitingLocks: 2, blockers: [7, 8] }, /^2 locks waited for, held up by pid 7, 8 of PostgreSQL$/],
+    ['locked', { waitingLocks: 2, blockerPids: [7, 8] }, /^2 locks waited for, held up by pid 7, 8 of PostgreSQL$/],
   ])('is worth a warning when it is %s', (_, changes, found) => {
     const [first, second] = judge(changes);
     expect(first!.level).toBe('ok');
@@ -167,14 +167,14 @@ describe('the database', () => {
   });
 
   test('behind the program matters only beside a server that runs: a start brings it up to date', () => {
-    const behind = { config: configOf(), newest: 2 };
+    const behind = { config: configOf(), newestSchema: 2 };
     expect(evaluateDatabase(good, { ...behind, serverRuns: false })).toHaveLength(1);
     expect(evaluateDatabase(good, { ...behind, serverRuns: true })[1]).toMatchObject({ level: 'warning' });
   });
 });
 
 describe('dangerous values', () => {
-  const found = (changes: ConfigChanges) => riskySettings(configOf(changes)).map((each) => each.found);
+  const found = (changes: ConfigChanges) => findRiskySettings(configOf(changes)).map((each) => each.found);
   const https = { baseUri: 'https://chat.example.org' };
 
   test('are none in the configuration that setup makes', () => {
@@ -294,17 +294,17 @@ describe('a last run that failed', () => {
   const port = { level: 'error', found: 'another program listens on 127.0.0.1:9090', todo: 'Stop it.' } as const;
   const secret = { level: 'error', found: 'secret differs', todo: 'Put it back.' } as const;
   const judge = (exitCode: number, reason: string, causes: Partial<Parameters<typeof evaluateLastFailure>[1]> = {}) =>
-    evaluateLastFailure({ found: 'it failed', exitCode, reason }, { ports: [], database: [], ...causes });
+    evaluateLastFailure({ found: 'it failed', exitCode, reason }, { takenPorts: [], databaseBlockers: [], ...causes });
 
   test('is an error while its cause is there, or cannot be ruled out', () => {
-    expect(judge(73, port.found, { ports: [port] })).toMatchObject({ level: 'error', todo: port.todo });
+    expect(judge(73, port.found, { takenPorts: [port] })).toMatchObject({ level: 'error', todo: port.todo });
     expect(judge(73, '/data cannot be made or reached')).toMatchObject({ level: 'error' });
-    expect(judge(77, 'secret differs', { database: [secret] })).toMatchObject({
+    expect(judge(77, 'secret differs', { databaseBlockers: [secret] })).toMatchObject({
       level: 'error',
       todo: expect.stringContaining('old value of `secret`'),
     });
-    expect(judge(77, 'secret differs', { database: null }).level).toBe('error');
-    expect(judge(76, 'schema 9', { database: null })).toMatchObject({
+    expect(judge(77, 'secret differs', { databaseBlockers: null }).level).toBe('error');
+    expect(judge(76, 'schema 9', { databaseBlockers: null })).toMatchObject({
       level: 'error',
       todo: expect.stringContaining('newer Klatch'),
     });
@@ -327,8 +327,10 @@ describe('the server', () => {
     expect(evaluateServer(answer, parts)).toMatchObject([{ level: 'ok' }]);
     expect(evaluateServer({ ...answer, version: '0.9.0' }, parts)).toMatchObject([{ level: 'warning' }]);
     expect(evaluateServer({ ...answer, ready: false }, parts)).toMatchObject([{ level: 'error' }]);
-    const silence = { level: 'skipped', found: 'was stopped', todo: null } as const;
-    expect(evaluateServer({ silence, isUnlocked: true, failure: null }, parts)).toEqual([silence]);
+    const unreachableResult = { level: 'skipped', found: 'was stopped', todo: null } as const;
+    expect(evaluateServer({ unreachableResult, isDataDirUnlocked: true, failure: null }, parts)).toEqual([
+      unreachableResult,
+    ]);
   });
 
   test('has not read what was written into the configuration after its start', () => {

@@ -2,11 +2,11 @@ import { mkdir, mkdtemp, rm, unlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, jest, test } from '@jest/globals';
-import { checkFiles, type FileFinding } from '../../src/files/check-store.ts';
+import { checkStorePage, type FileFinding } from '../../src/files/check-store.ts';
 import { LocalStore } from '../../src/files/local-store.ts';
 import type { FileStore } from '../../src/files/store.ts';
 import type { AccountId } from '../../src/model/ids.ts';
-import { deleteRow, findFile, finishUpload } from '../../src/storage/files/files.ts';
+import { deleteFileRow, findFile, finishUpload } from '../../src/storage/files/files.ts';
 import type { Pool } from '../../src/storage/db/pool.ts';
 import { makeGroups, makeMembers } from '../storage/fixture.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
@@ -36,7 +36,7 @@ beforeEach(async () => {
   });
   location = await mkdtemp(join(tmpdir(), 'klatch-check-'));
   store = new LocalStore(location);
-  await store.check();
+  await store.checkUsable();
   rows = new StoredRows(pool, store, owner);
 });
 
@@ -47,7 +47,7 @@ async function check(repair: boolean, of: FileStore = store): Promise<{ findings
   const findings: FileFinding[] = [];
   const looked = [0, 0];
   for (let after: string | null = null; ;) {
-    const page = await checkFiles({ pool, store: of }, { after, repair });
+    const page = await checkStorePage({ pool, store: of }, { after, repair });
     findings.push(...page.findings);
     looked[0]! += page.files;
     looked[1]! += page.uploads;
@@ -123,8 +123,8 @@ describe('the check of files', () => {
       const page = await list(after);
       await store.finish(ended, { received: 4, state: {} });
       await pool.transaction((tx) => finishUpload(tx, ended, { size: 4, type: 'text/plain' }));
-      await store.abort(removed, null);
-      await pool.transaction((tx) => deleteRow(tx, removed));
+      await store.abortAndRemove(removed, null);
+      await pool.transaction((tx) => deleteFileRow(tx, removed));
       return page;
     });
     const { findings, looked } = await check(false);
@@ -144,9 +144,9 @@ describe('the check of files', () => {
   test('does not mark everything as lost where the store is empty, as one is that is not mounted', async () => {
     const id = await rows.stored('one');
     await rm(join(location, id.slice(0, 2)), { recursive: true });
-    const page = await checkFiles({ pool, store }, { after: null, repair: true });
+    const page = await checkStorePage({ pool, store }, { after: null, repair: true });
     expect(page.findings).toEqual([{ problem: 'lost', file: id, bytes: null, repaired: false }]);
-    expect(page.isEmpty).toBe(true);
+    expect(page.hasSkippedMarkingLost).toBe(true);
     expect(await stateOf(id)).toBe('stored');
   });
 

@@ -5,16 +5,16 @@ import { join } from 'node:path';
 import { PassThrough, Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { SYNC_BYTES } from '../../src/files/append-to-file.ts';
-import { BUFFERED_BYTES } from '../../src/files/chunk-buffer.ts';
+import { SYNC_INTERVAL_BYTES } from '../../src/files/append-to-file.ts';
+import { DEFAULT_MAX_BUFFERED_BYTES } from '../../src/files/chunk-buffer.ts';
 import { toStoreError } from '../../src/files/local-errors.ts';
 import { LocalStore } from '../../src/files/local-store.ts';
 import {
   NotInStoreError,
-  STORE_PAGE,
+  STORE_PAGE_SIZE,
   StoreUnavailableError,
   StoreFullError,
-  type Progress,
+  type UploadProgress,
 } from '../../src/files/store.ts';
 import { newKey, NOTHING, storeFile } from './store-fixture.ts';
 
@@ -56,7 +56,7 @@ describe('a local store', () => {
 
   test('keeps a file without a byte', async () => {
     const key = newKey();
-    await store.begin(key);
+    await store.beginUpload(key);
     await store.finish(key, NOTHING);
     await store.finish(key, NOTHING);
     expect(await store.size(key)).toBe(0);
@@ -67,7 +67,7 @@ describe('a local store', () => {
     const key = newKey();
     const chunks = [
       ...Array.from({ length: 5_000 }, (_, index) => Buffer.from(`${index},`)),
-      randomBytes(BUFFERED_BYTES * 2 + 1),
+      randomBytes(DEFAULT_MAX_BUFFERED_BYTES * 2 + 1),
     ];
     await storeFile(store, key, Readable.from(chunks));
     expect((await readFile(join(location, key.slice(0, 2), key))).equals(Buffer.concat(chunks))).toBe(true);
@@ -76,22 +76,22 @@ describe('a local store', () => {
   test('is told how far an upload is safe while it goes on', async () => {
     const key = newKey();
     const source = new PassThrough();
-    const told = Promise.withResolvers<Progress>();
-    await store.begin(key);
+    const told = Promise.withResolvers<UploadProgress>();
+    await store.beginUpload(key);
     const appending = store.append(key, NOTHING, { bytes: source, onProgress: told.resolve });
     const chunk = randomBytes(1024 * 1024);
-    for (let sent = 0; sent <= SYNC_BYTES; sent += chunk.length) {
+    for (let sent = 0; sent <= SYNC_INTERVAL_BYTES; sent += chunk.length) {
       if (!source.write(chunk)) await new Promise((resolve) => source.once('drain', resolve));
     }
     const { received } = await told.promise;
-    expect(received).toBeGreaterThanOrEqual(SYNC_BYTES);
+    expect(received).toBeGreaterThanOrEqual(SYNC_INTERVAL_BYTES);
     source.end();
-    expect((await appending).received).toBe(SYNC_BYTES + chunk.length);
+    expect((await appending).received).toBe(SYNC_INTERVAL_BYTES + chunk.length);
   });
 
   test('goes on from where the row says, over what is beyond it', async () => {
     const key = newKey();
-    const state = await store.begin(key);
+    const state = await store.beginUpload(key);
     await store.append(key, NOTHING, { bytes: Readable.from([Buffer.from('hello wrong')]), onProgress: () => {} });
     const progress = await store.append(
       key,
@@ -105,7 +105,7 @@ describe('a local store', () => {
 
   test('cuts off at the end what the row does not count', async () => {
     const key = newKey();
-    const state = await store.begin(key);
+    const state = await store.beginUpload(key);
     await store.append(key, NOTHING, { bytes: Readable.from([Buffer.from('hello wrong')]), onProgress: () => {} });
     await store.finish(key, { received: 5, state });
     expect((await buffer(await store.read(key, null))).toString()).toBe('hello');
@@ -115,7 +115,7 @@ describe('a local store', () => {
     const key = newKey();
     const source = new PassThrough();
     let safe = 0;
-    await store.begin(key);
+    await store.beginUpload(key);
     const appending = store.append(key, NOTHING, {
       bytes: source,
       onProgress: ({ received }) => (safe = received),
@@ -133,13 +133,13 @@ describe('a local store', () => {
     source.destroy(new Error('gone before'));
     await new Promise((resolve) => source.once('close', resolve));
     const key = newKey();
-    await store.begin(key);
+    await store.beginUpload(key);
     await expect(store.append(key, NOTHING, { bytes: source, onProgress: () => {} })).rejects.toThrow('gone before');
   });
 
   test('refuses to go on with an upload that has lost what was safe', async () => {
     const key = newKey();
-    const state = await store.begin(key);
+    const state = await store.beginUpload(key);
     const further = { bytes: Readable.from([Buffer.from('x')]), onProgress: () => {} };
     await expect(store.append(key, { received: 3, state }, further)).rejects.toBeInstanceOf(NotInStoreError);
     await writeFile(join(location, 'uploads', key), 'ab');
@@ -152,24 +152,24 @@ describe('a local store', () => {
     const progress = await storeFile(store, ended, 'whole');
     await store.finish(ended, progress);
     expect(await store.size(ended)).toBe(5);
-    await store.begin(begun);
+    await store.beginUpload(begun);
     await store.append(begun, NOTHING, { bytes: Readable.from([Buffer.from('x')]), onProgress: () => {} });
-    for (const key of [ended, begun, never, begun]) await store.abort(key, null);
+    for (const key of [ended, begun, never, begun]) await store.abortAndRemove(key, null);
     expect(await store.list(null)).toEqual({ files: [], next: null });
     expect(await store.listUploads(null)).toEqual({ files: [], next: null });
   });
 
   test('says of a file that is not there that it is not', async () => {
     const key = newKey();
-    await store.check();
+    await store.checkUsable();
     await expect(store.read(key, null)).rejects.toBeInstanceOf(NotInStoreError);
     expect(await store.size(key)).toBeNull();
     await store.remove(key);
   });
 
   test('lists everything in pages by key, and passes over what is not ours', async () => {
-    await store.check();
-    const keys = Array.from({ length: STORE_PAGE + 300 }, newKey).sort();
+    await store.checkUsable();
+    const keys = Array.from({ length: STORE_PAGE_SIZE + 300 }, newKey).sort();
     for (const key of keys) await mkdir(join(location, key.slice(0, 2)), { recursive: true });
     await Promise.all(keys.map((key) => writeFile(join(location, key.slice(0, 2), key), 'x')));
     await writeFile(join(location, 'lost+found.txt'), 'x');
@@ -177,7 +177,7 @@ describe('a local store', () => {
     await writeFile(join(location, keys[0]!.slice(0, 2), 'notes.txt'), 'x');
     const first = await store.list(null);
     const second = await store.list(first.next);
-    expect(first.files.length).toBe(STORE_PAGE);
+    expect(first.files.length).toBe(STORE_PAGE_SIZE);
     expect([...first.files, ...second.files].map(({ key }) => key)).toEqual(keys);
     expect(second.next).toBeNull();
   });
@@ -188,13 +188,13 @@ describe('a local store never', () => {
     for (const key of ['', '..', '../../../../etc/passwd', `${newKey()}/x`, `/${newKey().slice(1)}`, `${newKey()}\n`]) {
       await expect(store.read(key, null)).rejects.toBeInstanceOf(TypeError);
       await expect(store.remove(key)).rejects.toBeInstanceOf(TypeError);
-      await expect(store.begin(key)).rejects.toBeInstanceOf(TypeError);
+      await expect(store.beginUpload(key)).rejects.toBeInstanceOf(TypeError);
       await expect(store.finish(key, NOTHING)).rejects.toBeInstanceOf(TypeError);
     }
   });
 
   test('follows a symbolic link', async () => {
-    await store.check();
+    await store.checkUsable();
     const outside = join(parent, 'outside');
     await writeFile(outside, 'not yours');
     const [read, written, folder] = [newKey(), newKey(), newKey()];
@@ -219,9 +219,9 @@ describe('a local store never', () => {
 
   test('makes the folder above its own, or takes a missing one for an empty one', async () => {
     const astray = new LocalStore(join(parent, 'not', 'mounted'));
-    await expect(astray.check()).rejects.toThrow(/is its file system mounted\? \(ENOENT\)/);
+    await expect(astray.checkUsable()).rejects.toThrow(/is its file system mounted\? \(ENOENT\)/);
     for (const call of [
-      () => astray.begin(newKey()),
+      () => astray.beginUpload(newKey()),
       () => astray.read(newKey(), null),
       () => astray.size(newKey()),
       () => astray.remove(newKey()),
@@ -234,7 +234,7 @@ describe('a local store never', () => {
 
   test('works with a file in the place of its folder', async () => {
     await writeFile(location, '');
-    await expect(store.check()).rejects.toBeInstanceOf(StoreUnavailableError);
+    await expect(store.checkUsable()).rejects.toBeInstanceOf(StoreUnavailableError);
   });
 
   test('leaves a source that it does not take destroyed, or unheard', async () => {

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { KlatchError } from '../../src/errors.ts';
 import { PART_MEMORY_BYTES, PartBufferPool } from '../../src/files/part-buffer-pool.ts';
 import { S3Store } from '../../src/files/s3/s3-store.ts';
-import { StoreUnavailableError, type Progress } from '../../src/files/store.ts';
+import { StoreUnavailableError, type UploadProgress } from '../../src/files/store.ts';
 import { S3Server } from './s3-server.ts';
 import { newKey, S3_TEST_BOUNDS } from './store-fixture.ts';
 
@@ -68,7 +68,7 @@ describe('uploads that trickle into a bucket', () => {
     store = new S3Store(server.config({}), {
       maxFileBytes: 10_000 * TWO,
       bounds: S3_TEST_BOUNDS,
-      reservationWaitMs: 12_000,
+      reservationTimeoutMs: 12_000,
     });
   });
   afterAll(async () => {
@@ -80,7 +80,7 @@ describe('uploads that trickle into a bucket', () => {
     const trickling = [await trickle(), await trickle()];
     const key = newKey();
     const bytes = randomBytes(600 * KIB);
-    const begun = { received: 0, state: await store.begin(key) };
+    const begun = { received: 0, state: await store.beginUpload(key) };
     const source = { bytes: Readable.from([bytes]), onProgress: () => {}, isLast: true };
     await store.finish(key, await store.append(key, begun, source));
     expect((await buffer(await store.read(key, null))).equals(bytes)).toBe(true);
@@ -101,7 +101,7 @@ describe('uploads that trickle into a bucket', () => {
   /** An upload of which 300 KiB came; nothing more comes, and it holds a place. */
   async function trickle() {
     const key = newKey();
-    let progress: Progress = { received: 0, state: await store.begin(key) };
+    let progress: UploadProgress = { received: 0, state: await store.beginUpload(key) };
     const source = new PassThrough({ highWaterMark: 1 });
     const appending = store.append(key, progress, { bytes: source, onProgress: (reached) => (progress = reached) });
     const ended = appending.then(

@@ -4,7 +4,7 @@ import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import type { S3Config } from '../../src/config/config.ts';
-import { S3Signing } from '../../src/files/s3/s3-signing.ts';
+import { S3RequestSigner } from '../../src/files/s3/s3-signing.ts';
 import { S3Store } from '../../src/files/s3/s3-store.ts';
 import { BUCKET, KEYS, S3Server } from './s3-server.ts';
 import { refuseSignature } from './s3-signature.ts';
@@ -61,7 +61,7 @@ describe('a bucket that is a host', () => {
   test('is asked by its name, in no request by a path, and takes every signature', async () => {
     const [small, large, dropped] = [newKey(), newKey(), newKey()];
     const [few, many] = [randomBytes(1_000), randomBytes(PART + 1_000)];
-    await store.check();
+    await store.checkUsable();
     await storeFile(store, small, few);
     await storeFile(store, large, many);
     expect((await buffer(await store.read(small, null))).equals(few)).toBe(true);
@@ -69,11 +69,11 @@ describe('a bucket that is a host', () => {
       (await buffer(await store.read(large, { start: PART - 1, end: PART }))).equals(many.subarray(PART - 1, PART + 1)),
     ).toBe(true);
     expect((await store.list(null)).files.map(({ key }) => key).sort()).toEqual([small, large].sort());
-    const begun = { received: 0, state: await store.begin(dropped) };
+    const begun = { received: 0, state: await store.beginUpload(dropped) };
     const source = { bytes: Readable.from([randomBytes(PART + 1)]), onProgress: () => {} };
     const { state } = await store.append(dropped, begun, source);
     expect((await store.listUploads(null)).files.map(({ key }) => key)).toEqual([dropped]);
-    await store.abort(dropped, state);
+    await store.abortAndRemove(dropped, state);
     for (const key of [small, large]) await store.remove(key);
     expect((await store.list(null)).files).toEqual([]);
     const { port } = new URL(server.config().endpoint);
@@ -85,7 +85,7 @@ describe('a bucket that is a host', () => {
   test('gives a file to whoever has its signed address, and not for another bucket', async () => {
     const key = newKey();
     await storeFile(store, key, 'a picture');
-    const address = new URL((await store.link(key, { forMs: 60_000, headers: {} }))!);
+    const address = new URL((await store.downloadUrl(key, { forMs: 60_000, headers: {} }))!);
     expect([address.hostname, address.pathname]).toEqual([`${BUCKET}.${DOMAIN}`, `/${key}`]);
     const answer = await fetch(address);
     expect([answer.status, await answer.text()]).toEqual([200, 'a picture']);
@@ -122,7 +122,7 @@ describe('the address of a bucket', () => {
   test.each(addresses)('%s is what is signed', async (_, changes, host, path) => {
     const s3: S3Config = { ...config(), endpoint: 'https://s3.amazonaws.com', ...changes };
     const keys = { ...KEYS, region: s3.region };
-    const signing = new S3Signing(s3);
+    const signing = new S3RequestSigner(s3);
     const key = newKey();
     const { url, headers } = await signing.sign({ method: 'GET', key, query: { 'list-type': '2' } });
     const { host: asked, pathname, search } = new URL(url);

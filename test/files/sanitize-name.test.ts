@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { sanitizeName } from '../../src/files/sanitize-name.ts';
+import { sanitizeFileName } from '../../src/files/sanitize-name.ts';
 import { within } from '../run/machine-speed.ts';
 
 test.each([
@@ -24,27 +24,27 @@ test.each([
   ['console.txt', 'console.txt'],
   ['half \ud800 pair.txt', 'half _ pair.txt'],
 ])('the name %j becomes %j', (given, name) => {
-  expect(sanitizeName(given)).toBe(name);
+  expect(sanitizeFileName(given)).toBe(name);
 });
 
 test('a long name is cut to 255 bytes between two characters and keeps its ending', () => {
-  expect(sanitizeName(`${'x'.repeat(10_000)}.tar`)).toBe(`${'x'.repeat(251)}.tar`);
-  const wide = sanitizeName(`${'ä😀'.repeat(5_000)}.jpeg`);
+  expect(sanitizeFileName(`${'x'.repeat(10_000)}.tar`)).toBe(`${'x'.repeat(251)}.tar`);
+  const wide = sanitizeFileName(`${'ä😀'.repeat(5_000)}.jpeg`);
   expect(Buffer.byteLength(wide)).toBeGreaterThan(245);
   expect(Buffer.byteLength(wide)).toBeLessThanOrEqual(255);
   expect(wide).toMatch(/^(?:ä😀)+ä?\.jpeg$/u);
-  expect(Buffer.byteLength(sanitizeName(`a.${'b'.repeat(400)}`))).toBe(255);
+  expect(Buffer.byteLength(sanitizeFileName(`a.${'b'.repeat(400)}`))).toBe(255);
 });
 
 test('no name takes long to clean', () => {
   const hostile = [`${'. '.repeat(5_000)}a`, `a${'. '.repeat(5_000)}a`, ' '.repeat(10_000), `${'a/'.repeat(5_000)}b`];
   const begun = performance.now();
-  for (let n = 0; n < 50; n += 1) for (const name of hostile) sanitizeName(name);
+  for (let n = 0; n < 50; n += 1) for (const name of hostile) sanitizeFileName(name);
   // A few ms; with a pattern that looks from each of its dots on it was seconds.
   expect(performance.now() - begun).toBeLessThan(within(2_000));
 });
 
 test('a clean name stays what it is', () => {
   const names = ['con', 'x'.repeat(300), `${'. '.repeat(200)}a`, `${'a. '.repeat(100)}.txt`, '\ud83d'.repeat(300)];
-  for (const name of names) expect(sanitizeName(sanitizeName(name))).toBe(sanitizeName(name));
+  for (const name of names) expect(sanitizeFileName(sanitizeFileName(name))).toBe(sanitizeFileName(name));
 });

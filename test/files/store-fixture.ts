@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { Readable } from 'node:stream';
 import type { S3Bounds } from '../../src/files/s3/s3-client.ts';
-import type { FileKey, FileStore, Progress } from '../../src/files/store.ts';
+import type { FileKey, FileStore, UploadProgress } from '../../src/files/store.ts';
 
 /** Where an upload begins. */
-export const NOTHING: Progress = { received: 0, state: {} };
+export const NOTHING: UploadProgress = { received: 0, state: {} };
 
 /** As the server makes them. */
 export function newKey(): FileKey {
@@ -16,9 +16,9 @@ export async function storeFile(
   store: FileStore,
   key: FileKey,
   content: string | Buffer | Readable,
-): Promise<Progress> {
+): Promise<UploadProgress> {
   const bytes = content instanceof Readable ? content : Readable.from([Buffer.from(content)]);
-  const state = await store.begin(key);
+  const state = await store.beginUpload(key);
   const progress = await store.append(key, { received: 0, state }, { bytes, onProgress: () => {}, isLast: true });
   await store.finish(key, progress);
   return progress;

@@ -1,11 +1,11 @@
 import type { AccountId } from '../../src/model/ids.ts';
-import { finishUpload, insertUpload, noteProgress } from '../../src/storage/files/files.ts';
+import { finishUpload, insertUpload, recordUploadProgress } from '../../src/storage/files/files.ts';
 import type { Pool } from '../../src/storage/db/pool.ts';
 import type { FileKey, FileStore } from '../../src/files/store.ts';
 import { Readable } from 'node:stream';
 import { newKey, storeFile } from './store-fixture.ts';
 
-const LIMITS = { accountBytes: 1e12, allBytes: 1e12, unfinished: 1_000 };
+const LIMITS = { accountBytes: 1e12, allBytes: 1e12, maxUnfinished: 1_000 };
 
 /** Files with their rows, as the server leaves them. */
 export class StoredRows {
@@ -31,11 +31,11 @@ export class StoredRows {
   /** An upload that is half-way. */
   async uploading(content: string): Promise<FileKey> {
     const id = await this.announced(1_000);
-    const state = await this.#store.begin(id);
+    const state = await this.#store.beginUpload(id);
     const bytes = Readable.from([Buffer.from(content)]);
     const progress = await this.#store.append(id, { received: 0, state }, { bytes, onProgress: () => {} });
     const { received, state: upload } = progress;
-    await this.#pool.run((sql) => noteProgress(sql, id, { from: 0, to: received, received, upload }));
+    await this.#pool.run((sql) => recordUploadProgress(sql, id, { from: 0, to: received, received, upload }));
     return id;
   }
 

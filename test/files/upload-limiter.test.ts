@@ -4,16 +4,16 @@ import { UploadLimiter } from '../../src/files/upload-limiter.ts';
 import type { AccountId } from '../../src/model/ids.ts';
 
 const [ANNA, BERTA, CARLA, DORA] = [1, 2, 3, 4] as AccountId[];
-const brought = (total: number): UploadStream => ({ total }) as UploadStream;
+const brought = (total: number): UploadStream => ({ receivedBytes: total }) as UploadStream;
 const GIB = 1024 ** 3;
 
 test('the upload that brought the least in its time ends, however old it is', async () => {
   const places = new UploadLimiter({ total: 3, perOwner: 1 });
   const [old, slow, young] = [await places.take(ANNA!), await places.take(BERTA!), await places.take(CARLA!)];
-  old.measure(brought(100 * GIB));
-  young.measure(brought(100 * GIB));
+  old.measureSpeedOf(brought(100 * GIB));
+  young.measureSpeedOf(brought(100 * GIB));
   const taking = places.take(DORA!);
-  expect([old, slow, young].map(({ isEnding }) => isEnding)).toEqual([false, true, false]);
+  expect([old, slow, young].map(({ isEvicted: isEnding }) => isEnding)).toEqual([false, true, false]);
   expect(slow.signal.reason).toMatchObject({ code: 'too_many_uploads' });
   places.release(slow);
   await taking;

@@ -32,8 +32,8 @@ afterEach(async () => {
 function flowing(changes: Partial<UploadStreamOptions> = {}): UploadStream {
   const inflow = new UploadStream(source, {
     maxBytes: 100_000,
-    onExcess: () => new Error('too long'),
-    reserve: null,
+    createExcessError: () => new Error('too long'),
+    reserveQuota: null,
     bounds: QUICK,
     ...changes,
   });
@@ -62,7 +62,7 @@ describe('what comes from a client', () => {
     const inflow = flowing();
     client.end('hello');
     expect(await read(inflow)).toEqual(['hello', null]);
-    expect([inflow.total, inflow.head.toString()]).toEqual([5, 'hello']);
+    expect([inflow.receivedBytes, inflow.head.toString()]).toEqual([5, 'hello']);
   });
 
   test('fails when nothing comes for too long, and leaves the connection to be answered', async () => {
@@ -108,7 +108,7 @@ describe('what comes from a client', () => {
 
   test('is not to blame while room for it is asked for', async () => {
     const asked = Promise.withResolvers<void>();
-    const inflow = flowing({ reserve: () => asked.promise });
+    const inflow = flowing({ reserveQuota: () => asked.promise });
     client.end('hello');
     const done = read(inflow);
     setTimeout(() => asked.resolve(), 1_300);
@@ -123,7 +123,7 @@ describe('what comes from a client', () => {
   });
 
   test('fails where there is no room', async () => {
-    const inflow = flowing({ reserve: (total) => Promise.reject(new Error(`no room for ${total}`)) });
+    const inflow = flowing({ reserveQuota: (total) => Promise.reject(new Error(`no room for ${total}`)) });
     client.write('hello');
     expect(await read(inflow)).toEqual(['', new Error('no room for 5')]);
   });
@@ -141,6 +141,6 @@ describe('what comes from a client', () => {
     const inflow = flowing({ maxBytes: 100_000 });
     client.end(Buffer.alloc(50_000, 'x'));
     await read(inflow);
-    expect([inflow.head.length, inflow.total]).toEqual([4_100, 50_000]);
+    expect([inflow.head.length, inflow.receivedBytes]).toEqual([4_100, 50_000]);
   });
 });

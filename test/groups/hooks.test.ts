@@ -12,7 +12,7 @@ let group: number;
 let status = 200;
 beforeAll(async () => {
   const limits = { hooksPerGroup: 3, hookRegistrationsPerMinute: 6, hookChangesPerMinute: 8 };
-  server = await TestServer.start({ limits, delivery: { retryMs: [50] } });
+  server = await TestServer.start({ limits, delivery: { retryDelaysMs: [50] } });
   people = await createPeople(server, 'alice', 'bob', 'carol', 'dave', 'root');
 });
 afterAll(() => server.stop());

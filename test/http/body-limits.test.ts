@@ -22,7 +22,7 @@ let person: TestPerson;
 beforeAll(async () => {
   server = await TestServer.start({
     http: { trustedProxies: ['127.0.0.1'] },
-    limits: { hookRegistrationsPerMinute: 1_000, hookChangesPerMinute: 1_000, parseTimeMs: 250 },
+    limits: { hookRegistrationsPerMinute: 1_000, hookChangesPerMinute: 1_000, sourceParseMsPerSecond: 250 },
   });
   group = await server.createGroup();
   person = await createPerson(server, 'anna', { admin: true });

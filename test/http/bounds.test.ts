@@ -73,7 +73,7 @@ describe('answers about unknown tokens', () => {
   ];
 
   test('are slowed for a source that asks for many, on every route together', async () => {
-    await start({ limits: { unknownTokenRate: 1 } });
+    await start({ limits: { unknownTokenRatePerSource: 1 } });
     // A burst of five is free; the last of these waits for four seconds, and whoever comes late does not shorten that.
     const all = Array.from({ length: 9 }, (_, i) => request(server.port, { path: paths[i % 3]! }));
     const [responses, ms] = await timed(Promise.all(all));
@@ -82,7 +82,7 @@ describe('answers about unknown tokens', () => {
   });
 
   test('do not slow a valid token of the same source', async () => {
-    const group = await start({ limits: { unknownTokenRate: 1 } });
+    const group = await start({ limits: { unknownTokenRatePerSource: 1 } });
     // A burst of five is free; the last of these waits for four seconds.
     const unknown = Promise.all(Array.from({ length: 9 }, () => request(server.port, { path: paths[0]! })));
     const first = await Promise.race([post(group, 'x').then(({ status }) => status), unknown]);
@@ -91,7 +91,7 @@ describe('answers about unknown tokens', () => {
   });
 
   test('are counted by what a trusted proxy says, and by nobody else’s word', async () => {
-    await start({ limits: { unknownTokenRate: 1 }, http: { trustedProxies: ['127.0.0.1'] } });
+    await start({ limits: { unknownTokenRatePerSource: 1 }, http: { trustedProxies: ['127.0.0.1'] } });
     const from = (client: string): Promise<unknown> =>
       request(server.port, { path: paths[0]!, headers: { 'x-forwarded-for': client } });
     // A burst of five is free; the last of these waits for four seconds.
@@ -100,7 +100,7 @@ describe('answers about unknown tokens', () => {
     expect(await Promise.race([other, same])).toBe('other');
     expect((await same)[1]).toBeGreaterThan(3_500);
 
-    await start({ limits: { unknownTokenRate: 1 } });
+    await start({ limits: { unknownTokenRatePerSource: 1 } });
     const [, claimed] = await timed(Promise.all(Array.from({ length: 9 }, (_, i) => from(`192.0.2.${i}`))));
     expect(claimed).toBeGreaterThan(3_500);
   });
@@ -109,7 +109,7 @@ describe('answers about unknown tokens', () => {
     ['a token in the path', 'POST', paths[0]!],
     ['an invitation', 'GET', `/v1/groups/invites/${'x'.repeat(43)}`],
   ])('are counted for the whole network of one IPv6 customer: %s', async (_what, method, path) => {
-    await start({ limits: { unknownTokenRate: 1 }, http: { trustedProxies: ['127.0.0.1'] } });
+    await start({ limits: { unknownTokenRatePerSource: 1 }, http: { trustedProxies: ['127.0.0.1'] } });
     const from = (client: string): Promise<unknown> =>
       request(server.port, { method, path, headers: { 'x-forwarded-for': client } });
     // A burst of five is free; the last of these waits for four seconds.

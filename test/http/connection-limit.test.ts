@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import type { RequestListener } from 'node:http';
 import { afterEach, expect, test } from '@jest/globals';
-import { clientConnections, ConnectionLimit, descriptorLimit } from '../../src/connection-limit.ts';
+import { maxClientConnections, ConnectionLimit, parseDescriptorLimit } from '../../src/connection-limit.ts';
 import { HttpListener } from '../../src/http/listener.ts';
 import { eventually } from '../support/eventually.ts';
 import { recordingLog } from '../support/recording-log.ts';
@@ -53,8 +53,8 @@ test('connections of all listeners together are bounded, and refused ones are lo
 test('the bound leaves a quarter of the descriptors of the process for all that is no client', () => {
   const limits = (text: string): string =>
     `Limit   Soft Limit  Hard Limit  Units\nMax open files            ${text}    files`;
-  expect(descriptorLimit(limits('300        4096'))).toBe(300);
-  expect(descriptorLimit(limits('unlimited  unlimited'))).toBe(null);
-  const own = descriptorLimit(readFileSync('/proc/self/limits', 'utf8'));
-  expect(clientConnections()).toBe(own === null ? null : Math.floor((own * 3) / 4));
+  expect(parseDescriptorLimit(limits('300        4096'))).toBe(300);
+  expect(parseDescriptorLimit(limits('unlimited  unlimited'))).toBe(null);
+  const own = parseDescriptorLimit(readFileSync('/proc/self/limits', 'utf8'));
+  expect(maxClientConnections()).toBe(own === null ? null : Math.floor((own * 3) / 4));
 });

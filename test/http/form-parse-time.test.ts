@@ -13,7 +13,7 @@ let group: TestGroup;
 beforeAll(async () => {
   server = await TestServer.start({
     http: { trustedProxies: ['127.0.0.1'] },
-    limits: { parseTimeMs: PARSE_MS, tokenQueueTimeoutMs: 0 },
+    limits: { sourceParseMsPerSecond: PARSE_MS, tokenQueueTimeoutMs: 0 },
   });
   group = await server.createGroup();
 });

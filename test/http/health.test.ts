@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { silentLog } from '../../src/log.ts';
 import { Server } from '../../src/server.ts';
-import { ADVISORY_LOCK as MIGRATION_LOCK } from '../../src/storage/db/migrate.ts';
+import { SCHEMA_LOCK_KEY as MIGRATION_LOCK } from '../../src/storage/db/migrate.ts';
 import { testConfig } from '../support/config.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';

@@ -14,7 +14,11 @@ const lines: string[] = [];
 let server: TestServer;
 let alice: TestPerson;
 beforeAll(async () => {
-  const changes = { log: { level: 'debug' }, limits: { unknownTokenRate: 10 }, metrics: { enabled: true } } as const;
+  const changes = {
+    log: { level: 'debug' },
+    limits: { unknownTokenRatePerSource: 10 },
+    metrics: { enabled: true },
+  } as const;
   server = await TestServer.start(changes, { log: recordingLog(lines) });
   alice = await createPerson(server, 'alice');
 });
@@ -171,7 +175,10 @@ describe("an invitation's link", () => {
 });
 
 test('an address that tries links is answered more and more slowly, and others are not', async () => {
-  const slow = await TestServer.start({ limits: { unknownTokenRate: 10 }, http: { trustedProxies: ['127.0.0.1'] } });
+  const slow = await TestServer.start({
+    limits: { unknownTokenRatePerSource: 10 },
+    http: { trustedProxies: ['127.0.0.1'] },
+  });
   try {
     const openInvite = (source: string): Promise<WireResponse> =>
       request(slow.port, {

@@ -63,11 +63,11 @@ async function receive(req: IncomingMessage): Promise<Outcome> {
       maxFileBytes: MAX_FILE,
       maxFiles: 3,
       // Only tests about it wait for it.
-      fieldTimeoutMs: 240_000,
-      measure: (work) => work(),
-      onUpload: () => (uploads += 1),
+      nonFileTimeoutMs: 240_000,
+      measureParsing: (work) => work(),
+      onFirstFile: () => (uploads += 1),
       store: (file) => store(file),
-      discard: async (id) => void storedFiles.delete(id),
+      discardFile: async (id) => void storedFiles.delete(id),
       ...changes,
     },
   );
@@ -195,7 +195,7 @@ describe('a form', () => {
   });
 
   test('whose parser says nothing at its end is given up in time, and nothing of it stays', async () => {
-    changes = { fieldTimeoutMs: 200 };
+    changes = { nonFileTimeoutMs: 200 };
     jest.spyOn(Busboy.prototype, 'end').mockImplementation(function (this: InstanceType<typeof Busboy>) {
       return this;
     });
@@ -238,7 +238,7 @@ describe('a form', () => {
   });
 
   test('that does not go on behind a file is given up in time, however slow the store was', async () => {
-    changes = { fieldTimeoutMs: 200 };
+    changes = { nonFileTimeoutMs: 200 };
     const quick = store;
     // Longer than the rest of a form may take: that is not its sender's fault.
     store = async (upload: FormFile) => {

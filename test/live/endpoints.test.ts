@@ -175,7 +175,7 @@ describe('requests', () => {
 
   test('come from where trusted proxies say that they do', async () => {
     live = await LiveFixture.start({
-      live: { unauthenticatedConnections: 8 },
+      live: { maxUnauthenticatedConnections: 8 },
       http: { trustedProxies: ['127.0.0.0/8'] },
       metrics: { enabled: true },
     });
@@ -191,7 +191,7 @@ describe('requests', () => {
 
   test('count for the whole network of one IPv6 customer', async () => {
     live = await LiveFixture.start({
-      live: { unauthenticatedConnections: 8 },
+      live: { maxUnauthenticatedConnections: 8 },
       http: { trustedProxies: ['127.0.0.0/8'] },
     });
     const from = (address: string): Promise<LiveClient> =>
@@ -203,7 +203,7 @@ describe('requests', () => {
   });
 
   test('are not believed about where they come from without a trusted proxy', async () => {
-    live = await LiveFixture.start({ live: { unauthenticatedConnections: 4 } });
+    live = await LiveFixture.start({ live: { maxUnauthenticatedConnections: 4 } });
     await live.connect(live.urls[0], { headers: { 'x-forwarded-for': '203.0.113.7' } });
     await expect(live.connect(live.urls[0], { headers: { 'x-forwarded-for': '203.0.113.8' } })).rejects.toThrow('503');
   });

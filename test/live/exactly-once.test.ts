@@ -99,7 +99,7 @@ test('nothing is missed or repeated while messages are posted and edited and con
 test('many clients that come back at once after many messages share what is read', async () => {
   const live = await LiveFixture.start({
     limits: { tokenBurst: 10_000, tokenRate: 10_000 },
-    live: { connectionsPerUser: 1_000 },
+    live: { maxConnectionsPerUser: 1_000 },
     metrics: { enabled: true },
   });
   stops.push(() => live.stop());

@@ -105,7 +105,7 @@ describe.each([
   });
 
   test('guessing tokens is slowed, counted, and ends', async () => {
-    live = await LiveFixture.start({ limits: { unknownTokenRate: 2 }, metrics: { enabled: true } });
+    live = await LiveFixture.start({ limits: { unknownTokenRatePerSource: 2 }, metrics: { enabled: true } });
     const client = await connect();
     const startedAt = performance.now();
     for (let n = 0; n < 5; n += 1) {
@@ -266,7 +266,7 @@ describe('what no client sends', () => {
 describe('bounds on connections', () => {
   test('two thousand connections without a word leave room for those who say who they are, and are gone in time', async () => {
     live = await LiveFixture.start({
-      live: { unauthenticatedConnections: 400, authTimeoutMs: 2_000 },
+      live: { maxUnauthenticatedConnections: 400, authTimeoutMs: 2_000 },
       metrics: { enabled: true },
     });
     const silent = Array.from({ length: 2_000 }, (_, n) => {
@@ -284,7 +284,7 @@ describe('bounds on connections', () => {
   });
 
   test('so many connections in all, and of one account', async () => {
-    live = await LiveFixture.start({ live: { connections: 3, connectionsPerUser: 2 } });
+    live = await LiveFixture.start({ live: { maxConnections: 3, maxConnectionsPerUser: 2 } });
     await live.signIn(live.urls[0]);
     await live.signIn(live.urls[2]);
     const third = await live.connect(live.urls[1]);

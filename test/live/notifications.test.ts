@@ -53,7 +53,7 @@ describe('the end of a session', () => {
 test('a request that waits when its administrator is demoted is judged by the new role', async () => {
   await live.stop();
   // Locks are held for as long as the test needs.
-  live = await LiveFixture.start({ postgresql: { lockTimeoutMs: 120_000, queryTimeoutMs: 120_000 } });
+  live = await LiveFixture.start({ postgresql: { lockTimeoutMs: 120_000, databaseCallTimeoutMs: 120_000 } });
   const [root, other] = [
     await createPerson(live.server, 'root', { admin: true }),
     await createPerson(live.server, 'other', { admin: true }),

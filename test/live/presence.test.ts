@@ -1,12 +1,12 @@
 import { describe, expect, jest, test } from '@jest/globals';
 import { LocalBus, type EphemeralEvent } from '../../src/bus/bus.ts';
-import { presenceSettledMs, Presence } from '../../src/live/presence.ts';
+import { maxPresenceStalenessMs, Presence } from '../../src/live/presence.ts';
 import type { AccountId } from '../../src/model/ids.ts';
 
 test('who is believed to be there is certain only after nobody would be believed any more who is not', () => {
   // What other nodes say is believed for three minutes; a dead connection is found after two heartbeats.
-  expect(presenceSettledMs(25_000)).toBeGreaterThan(3 * 60_000);
-  expect(presenceSettledMs(10 * 60_000)).toBeGreaterThan(2 * 10 * 60_000 + 5_000);
+  expect(maxPresenceStalenessMs(25_000)).toBeGreaterThan(3 * 60_000);
+  expect(maxPresenceStalenessMs(10 * 60_000)).toBeGreaterThan(2 * 10 * 60_000 + 5_000);
 });
 
 test('a node that stops tells the others at once who has left it', () => {
@@ -37,7 +37,7 @@ test('a node that stops tells the others at once who has left it', () => {
     { kind: 'presence', accountId: alice, online: true },
     { kind: 'presence', accountId: alice, online: false },
   ]);
-  expect(presence.accounts()).toEqual([]);
+  expect(presence.onlineAccounts()).toEqual([]);
 });
 
 test.each([19, 1_000, 50_000])('each of %d accounts is told of again within a minute, again and again', (count) => {
@@ -123,7 +123,7 @@ class TwoNodes {
 
 describe('two nodes agree on who is there', () => {
   const alice = 1 as AccountId;
-  const onlineOn = ({ nodes }: TwoNodes): AccountId[][] => nodes.map(({ presence }) => presence.accounts());
+  const onlineOn = ({ nodes }: TwoNodes): AccountId[][] => nodes.map(({ presence }) => presence.onlineAccounts());
 
   test('while somebody comes to both and leaves one after the other, and each change is told once', () => {
     const cluster = new TwoNodes();

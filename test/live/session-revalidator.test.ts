@@ -35,11 +35,11 @@ test('an answer that was long on its way does not bring back what an account was
     isOpen: true,
     updateAccount: ({ role }: FoundSession) => roles.push(role),
   } as unknown as Session;
-  const sessions = { all: [session], of: () => [session] } as unknown as LiveSessions;
+  const sessions = { all: [session], ofAccount: () => [session] } as unknown as LiveSessions;
   const bus = new LocalBus();
   const revalidator = new SessionRevalidator({ bus, pool: { run } as Pool, sessions, log: silentLog() });
   revalidator.start();
-  const all = revalidator.checkAll();
+  const all = revalidator.revalidateAll();
   await firstQuery.promise;
   await server.database.query((sql) => sql`update account set role = 'user' where id = ${id}`);
   bus.publish('accountsChanged', [id as AccountId]);

@@ -10,7 +10,7 @@ import type { Subscriber } from '../../src/live/subscriber.ts';
 import { silentLog } from '../../src/log.ts';
 import type { AccountId, ConversationId, Rev, Seq } from '../../src/model/ids.ts';
 import type { ConversationHead } from '../../src/storage/groups/conversation-heads.ts';
-import { listFollowed } from '../../src/storage/groups/conversation-heads.ts';
+import { listConversationHeads } from '../../src/storage/groups/conversation-heads.ts';
 import type { Pool } from '../../src/storage/db/pool.ts';
 import type { TestDatabase } from '../support/database.ts';
 import type { StoredGroup } from '../storage/fixture.ts';
@@ -116,8 +116,8 @@ export class SubscriptionHarness {
     this.members = new DelayedPool(database);
     const [bus, log] = [this.bus, silentLog()];
     // No look mends what these tests are about.
-    this.feeds = new FeedRegistry({ bus, pool: this.changes.pool, counts: this.counts, log, pollMs: POLL_MS });
-    const sessions = { of: (id: AccountId) => this.#clients.filter(({ accountId }) => accountId === id) };
+    this.feeds = new FeedRegistry({ bus, pool: this.changes.pool, counts: this.counts, log, pollIntervalMs: POLL_MS });
+    const sessions = { ofAccount: (id: AccountId) => this.#clients.filter(({ accountId }) => accountId === id) };
     const all = sessions as unknown as LiveSessions;
     this.#memberships = new MembershipSync({ bus, pool: this.members.pool, sessions: all, log });
     this.feeds.start();
@@ -140,11 +140,11 @@ export class SubscriptionHarness {
     this.#clients.push(client);
     const has = new Map<ConversationId, Rev>(known === undefined ? [] : [[this.#group.id, known as Rev]]);
     await client.subscriptions.load({ since: has, default: 'now' }, async (): Promise<readonly ConversationHead[]> => {
-      const heads = await this.#database.query((sql) => listFollowed(sql, accountId, 10));
+      const heads = await this.#database.query((sql) => listConversationHeads(sql, accountId, 10));
       await whileListing();
       return heads;
     });
-    for (const id of client.subscriptions.start()) this.#memberships.recheck(id, accountId);
+    for (const id of client.subscriptions.startAndTakeChanged()) this.#memberships.recheck(id, accountId);
     return client;
   }
 

@@ -18,7 +18,7 @@ afterEach(async () => {
 });
 
 async function start(changes: ConfigChanges = {}): Promise<TestGroup> {
-  const delivery = { retryMs: [30], allow: ['loopback', '*.invalid'], ...changes.delivery };
+  const delivery = { retryDelaysMs: [30], allow: ['loopback', '*.invalid'], ...changes.delivery };
   server = await TestServer.start({ metrics: { enabled: true }, ...changes, delivery });
   return server.createGroup('Group with a title');
 }
@@ -157,7 +157,7 @@ describe('requests', () => {
   });
 
   test('that wait for a connection of a pool count with their waits', async () => {
-    const group = await start({ postgresql: { poolSize: 1 } });
+    const group = await start({ postgresql: { generalPoolSize: 1 } });
     await Promise.all(Array.from({ length: 20 }, () => fetch(`${group.webhook}/reverse`)));
     // The server's own workers take this one connection too, so that one of them may wait at this moment.
     const found = await until((now) => now.value('klatch_pool_waiting_calls', { pool: 'general' }) === 0);
@@ -198,7 +198,7 @@ describe('deliveries', () => {
   });
 
   test('under way and waiting for their turn are shown while they last', async () => {
-    const group = await start({ delivery: { inFlight: 1 } });
+    const group = await start({ delivery: { maxInFlight: 1 } });
     const gate = Promise.withResolvers<number>();
     const receiver = await receive(() => gate.promise);
     for (const path of ['/a', '/b', '/c']) await register(group, receiver.url(path));
@@ -213,7 +213,7 @@ describe('deliveries', () => {
   test('count look-ups of names, what was remembered of them, and failures by their category', async () => {
     // The server looks up its own names as well, and these need no look-up.
     const addresses = { http: { baseUri: 'http://192.0.2.1' }, publicEndpoints: [] };
-    const group = await start({ ...addresses, delivery: { retryMs: [30, 60_000] } });
+    const group = await start({ ...addresses, delivery: { retryDelaysMs: [30, 60_000] } });
     const port = await freePort();
     await register(group, `http://localhost:${port}/`);
     await register(group, 'http://nowhere.invalid/');
@@ -231,7 +231,7 @@ describe('deliveries', () => {
   });
 
   test('that fail show their hook as failing, with something pending, and for how long', async () => {
-    const group = await start({ delivery: { retryMs: [60_000] } });
+    const group = await start({ delivery: { retryDelaysMs: [60_000] } });
     const [failing, well] = [await receive(() => 500), await receive()];
     for (const receiver of [failing, well]) await register(group, receiver.url());
     await postJson(group.webhook, { text: 'x' });
@@ -254,7 +254,7 @@ describe('deliveries', () => {
 });
 
 test('nothing in the exposition names a group, a token, a target or a text, whatever happened', async () => {
-  const group = await start({ delivery: { retryMs: [30, 60_000] } });
+  const group = await start({ delivery: { retryDelaysMs: [30, 60_000] } });
   const receiver = await receive(() => 500);
   await register(group, receiver.url('/private-path?secret=query'));
   await register(group, 'http://user-host.invalid/private-path');

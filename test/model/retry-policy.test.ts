@@ -4,7 +4,7 @@ import { longestDelayMs, retryDelayMs } from '../../src/model/retry-policy.ts';
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 const policy = {
-  retryMs: [5_000, 30_000, 2 * MINUTE_MS, 10 * MINUTE_MS, 30 * MINUTE_MS, HOUR_MS],
+  retryDelaysMs: [5_000, 30_000, 2 * MINUTE_MS, 10 * MINUTE_MS, 30 * MINUTE_MS, HOUR_MS],
   retryAfterMaxMs: HOUR_MS,
 };
 const middle = 0.5;

@@ -1,9 +1,9 @@
 import { describe, expect, test } from '@jest/globals';
-import { titleSchema } from '../../src/operations/core/schemas.ts';
+import { nameOrTitleSchema } from '../../src/operations/core/schemas.ts';
 
 describe('a name of a person or group', () => {
   test.each(['Alice', 'Привет', '☃', 'ㅎㅏㄴ', '⠓', 'a'.repeat(200)])('may be %s', (name) => {
-    expect(titleSchema.parse(` ${name} `)).toBe(name);
+    expect(nameOrTitleSchema.parse(` ${name} `)).toBe(name);
   });
 
   test.each([
@@ -16,6 +16,6 @@ describe('a name of a person or group', () => {
     ['a control character', 'a\u0007b'],
     ['more than 200 characters', 'a'.repeat(201)],
   ])('is not %s', (_, name) => {
-    expect(titleSchema.safeParse(name).success).toBe(false);
+    expect(nameOrTitleSchema.safeParse(name).success).toBe(false);
   });
 });

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { LocalBus } from '../../src/bus/bus.ts';
-import { TokenCache } from '../../src/operations/core/access.ts';
+import { IntegrationTokenCache } from '../../src/operations/core/access.ts';
 import { SessionCache } from '../../src/operations/core/session-cache.ts';
 import type { Database } from '../../src/storage/database.ts';
 import type { Pool } from '../../src/storage/db/pool.ts';
@@ -58,7 +58,7 @@ test('a look-up that is older than the revocation of its token is not remembered
   const bus = new LocalBus();
   const pool = new SlowPool(database.general);
   const { limits } = testConfig(server.database.target, '/nowhere');
-  const tokens = new TokenCache(pool, bus, limits);
+  const tokens = new IntegrationTokenCache(pool, bus, limits);
 
   const lookUp = tokens.find(token);
   await pool.held();
@@ -77,7 +77,7 @@ test('a look-up that is older than the revocation of its token is not remembered
 test('a look-up that no revocation crosses is remembered', async () => {
   const { token } = await server.createGroup();
   const pool = new SlowPool(database.general);
-  const tokens = new TokenCache(pool, new LocalBus(), testConfig(server.database.target, '/nowhere').limits);
+  const tokens = new IntegrationTokenCache(pool, new LocalBus(), testConfig(server.database.target, '/nowhere').limits);
   const lookUp = tokens.find(token);
   await pool.held();
   pool.release();

@@ -133,7 +133,7 @@ describe('in a bucket that it shares with s3cmd', () => {
   test('a folder gets into it by the line in docs/files.md, and its files back', async () => {
     const location = join(home, 'files');
     const folder = new LocalStore(location);
-    await folder.check();
+    await folder.checkUsable();
     const files = new Map(Array.from({ length: 3 }, (_, index) => [newKey(), randomBytes(1_000 * (index + 1))]));
     for (const [key, bytes] of files) await storeFile(folder, key, bytes);
     await folder.stop();

@@ -8,21 +8,21 @@ describe('a host that does not answer', () => {
     const fail = (): number => {
       nowMs += 1;
       rests.record('https://a.example', false, nowMs);
-      return rests.remainingMs('https://a.example');
+      return rests.remainingBackoffMs('https://a.example');
     };
     expect([fail(), fail(), fail(), fail()]).toEqual([0, 0, 0, 0]);
     expect([fail(), fail(), fail()]).toEqual([10_000, 20_000, 40_000]);
     for (let n = 0; n < 20; n += 1) fail();
-    expect(rests.remainingMs('https://a.example')).toBe(600_000);
-    expect(rests.remainingMs('https://b.example')).toBe(0);
+    expect(rests.remainingBackoffMs('https://a.example')).toBe(600_000);
+    expect(rests.remainingBackoffMs('https://b.example')).toBe(0);
     nowMs += 600_000;
-    expect(rests.remainingMs('https://a.example')).toBe(0);
+    expect(rests.remainingBackoffMs('https://a.example')).toBe(0);
   });
 
   test('rests no longer for what was under way when it began to rest', () => {
     let nowMs = 1_000;
     const rests = new HostBackoff(() => nowMs);
-    const left = (): number => rests.remainingMs('https://a.example');
+    const left = (): number => rests.remainingBackoffMs('https://a.example');
     // As many as are sent to one host at once.
     for (let n = 0; n < 32; n += 1) rests.record('https://a.example', false, 900);
     expect(left()).toBe(10_000);
@@ -35,8 +35,8 @@ describe('a host that does not answer', () => {
     const rests = new HostBackoff(() => 0);
     for (let n = 1; n <= 9; n += 1) rests.record('https://a.example', false, n);
     rests.record('https://a.example', true, 0);
-    expect(rests.remainingMs('https://a.example')).toBe(0);
+    expect(rests.remainingBackoffMs('https://a.example')).toBe(0);
     rests.record('https://a.example', false, 10);
-    expect(rests.remainingMs('https://a.example')).toBe(0);
+    expect(rests.remainingBackoffMs('https://a.example')).toBe(0);
   });
 });

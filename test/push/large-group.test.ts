@@ -42,14 +42,14 @@ async function fill(): Promise<void> {
 test('a crowd is told in one turn while everybody is in the foreground', async () => {
   const [group] = await database.query((sql) => sql<{ id: ConversationId }[]>`select id from conversation`);
   const foreground = Array.from({ length: PEOPLE }, (_, index) => (index + 1) as AccountId);
-  const rules = { kinds: deviceKinds, foreground, holdMs: 60_000, withinMs: DAY_MS };
-  const own = database.open({ poolSize: 1 });
+  const rules = { kinds: deviceKinds, foreground, foregroundDelayMs: 60_000, maxAgeMs: DAY_MS };
+  const own = database.open({ generalPoolSize: 1 });
   // From a session's sixth turn on PostgreSQL has one plan for whatever is asked; here at once.
   await own.general.run((sql) => sql`set plan_cache_mode = force_generic_plan`);
   // Devices and those in the foreground, held against each other one by one, are more pairs than a turn has the time for.
   const turn = await fanOut(own.general, [group!.id], rules);
   await own.stop();
-  expect(turn).toEqual({ rows: expect.any(Number), again: [] });
+  expect(turn).toEqual({ rows: expect.any(Number), conversationsWithMore: [] });
   const [told] = await database.query(
     (sql) => sql<{ all: number; mentions: number; held: number }[]>`
     select count(*) filter (where s.level is null)::int as all, count(s.level)::int as mentions,

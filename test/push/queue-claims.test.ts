@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import { silentLog } from '../../src/log.ts';
 import type { AccountId, DeviceId, Seq } from '../../src/model/ids.ts';
-import { DeviceTokens } from '../../src/push/device-tokens.ts';
+import { DeviceTokenCache } from '../../src/push/device-tokens.ts';
 import { VendorQueue } from '../../src/push/vendor-queue.ts';
 import type { Pool } from '../../src/storage/db/pool.ts';
 import { Sealer } from '../../src/storage/db/sealed.ts';
@@ -102,11 +102,11 @@ function gatedQueue() {
   };
   const queue = new VendorQueue(new HttpVendor('web', () => stage.service('web').url(''), 5_000), {
     pool: { run } as Pool,
-    tokens: new DeviceTokens(new Sealer(SECRET)),
+    tokens: new DeviceTokenCache(new Sealer(SECRET)),
     config: testConfig(stage.database.target, '/nowhere').push,
     projectName: 'Klatch under test',
     isForeground: () => false,
-    presenceSettledMs: 60_000,
+    maxPresenceStalenessMs: 60_000,
     log: silentLog(),
   });
   return { queue, looked: looked.promise, goOn: () => goOn.resolve() };

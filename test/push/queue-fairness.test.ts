@@ -41,7 +41,7 @@ describe('web push', () => {
   test('to silent hosts of one account keeps nobody else waiting, and all of it is sent in the end', async () => {
     const silent = await devices(alice, 20);
     const { release } = silence(silent);
-    stage.start({ inFlight: 16, timeoutMs: TIMEOUT_MS });
+    stage.start({ maxInFlightPerVendor: 16, timeoutMs: TIMEOUT_MS });
     await stage.post('first');
     // An eighth of 16.
     await eventually(
@@ -63,7 +63,7 @@ describe('web push', () => {
   test('that waits for a place of its account counts as no failure', async () => {
     const silent = await devices(alice, 3);
     const { release } = silence(silent);
-    stage.start({ inFlight: 8, timeoutMs: TIMEOUT_MS });
+    stage.start({ maxInFlightPerVendor: 8, timeoutMs: TIMEOUT_MS });
     await stage.post('first');
     // Two rows were claimed, put back and claimed again; the third is being sent.
     const rows = await eventually(
@@ -82,7 +82,7 @@ describe('web push', () => {
     for (let n = 0; n < 8; n += 1) await stage.device(alice, 'google');
     const hanging = Promise.withResolvers<void>();
     stage.service('google').answer = () => hanging.promise.then(() => 200);
-    stage.start({ inFlight: 8, timeoutMs: TIMEOUT_MS });
+    stage.start({ maxInFlightPerVendor: 8, timeoutMs: TIMEOUT_MS });
     await stage.post('first');
     await stage.service('google').received(8);
     hanging.resolve();

@@ -168,7 +168,7 @@ describe('somebody in the foreground', () => {
   test('who only was believed to be there, as of a node that died, is told when that is known', async () => {
     await stage.device(alice);
     stage.foreground.add(alice);
-    const before = stage.start({}, { presenceSettledMs: 185_000 });
+    const before = stage.start({}, { maxPresenceStalenessMs: 185_000 });
     await stage.post('hello');
     await stage.waits(1);
     await before.stop(1_000);
@@ -176,7 +176,7 @@ describe('somebody in the foreground', () => {
       await sql`update message set sent_at = sent_at - interval '100 seconds'`;
       await sql`update push_pending set next_at = now()`;
     });
-    const queue = stage.start({}, { presenceSettledMs: 185_000 });
+    const queue = stage.start({}, { maxPresenceStalenessMs: 185_000 });
     const [row] = await eventually(
       () => stage.pending(),
       ([first]) => first === undefined || first.dueInS > 30,

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import type { AccountId } from '../../src/model/ids.ts';
-import { claimDue } from '../../src/storage/push/push-claims.ts';
+import { claimDuePushes } from '../../src/storage/push/push-claims.ts';
 import { settlePushes } from '../../src/storage/push/push-settlement.ts';
 import { readNotifiedContent } from '../../src/storage/push/push-content.ts';
 import { DatabaseProxy } from '../support/database-proxy.ts';
@@ -25,7 +25,7 @@ describe('several nodes', () => {
   test('share what there is, and send nothing twice', async () => {
     const nicks = Array.from({ length: 200 }, (_, index) => `member${index}`);
     for (const account of await stage.members(...nicks)) await stage.device(account);
-    for (let node = 0; node < 3; node += 1) stage.start({ inFlight: 20 });
+    for (let node = 0; node < 3; node += 1) stage.start({ maxInFlightPerVendor: 20 });
     await Promise.all(Array.from({ length: 50 }, (_, index) => stage.post(`message ${index}`)));
     await stage.settled(50);
     // A push for each device and gather: none about what an earlier one was about.
@@ -53,8 +53,8 @@ describe('several nodes', () => {
     await queue.stop(1_000);
     await stage.database.query((sql) => sql`update push_pending set next_at = now()`);
     const { general } = stage.pools;
-    const take = (forMs: number): ReturnType<typeof claimDue> =>
-      general.run((sql) => claimDue(sql, 'web', { limit: 10, forMs }));
+    const take = (forMs: number): ReturnType<typeof claimDuePushes> =>
+      general.run((sql) => claimDuePushes(sql, 'web', { limit: 10, forMs }));
     const [first] = await take(0);
     expect(await general.run((sql) => readNotifiedContent(sql, [first!]))).toMatchObject([
       { messages: [{ text: 'hello' }] },

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import type { AccountId, Seq } from '../../src/model/ids.ts';
-import { expirePushes, settlePushes, cancelRead } from '../../src/storage/push/push-settlement.ts';
-import { claimDue } from '../../src/storage/push/push-claims.ts';
+import { expirePushes, settlePushes, cancelReadPushes } from '../../src/storage/push/push-settlement.ts';
+import { claimDuePushes } from '../../src/storage/push/push-claims.ts';
 import { fanOut } from '../../src/storage/push/push-fan-out.ts';
 import type { Database } from '../../src/storage/database.ts';
 import { holdOpen, isWaiting, until } from '../storage/fixture.ts';
@@ -11,7 +11,7 @@ import { PushStage } from './stage.ts';
 // leave the ones that stand for something newer.
 
 // Longer than any test: a lock time-out would end the waits that are staged here.
-const PATIENT = { lockTimeoutMs: 600_000, flushTimeoutMs: 600_000, queryTimeoutMs: 600_000 };
+const PATIENT = { lockTimeoutMs: 600_000, flushTimeoutMs: 600_000, databaseCallTimeoutMs: 600_000 };
 const HOUR_MS = 3_600_000;
 
 let stage: PushStage;
@@ -30,7 +30,7 @@ afterAll(() => stage.close());
 
 /** Makes rows of what was posted so far, as the queue does it. */
 async function makeRows(): Promise<void> {
-  const rules = { kinds: ['web', 'apple'], foreground: [], holdMs: 0, withinMs: HOUR_MS } as const;
+  const rules = { kinds: ['web', 'apple'], foreground: [], foregroundDelayMs: 0, maxAgeMs: HOUR_MS } as const;
   await fanOut(stage.pools.general, [stage.group.id], rules);
 }
 
@@ -40,7 +40,7 @@ async function standing(): Promise<[number, number][]> {
 }
 
 const withdraw = (accountId: AccountId, seq: number): Promise<number> =>
-  patient.general.run((sql) => cancelRead(sql, [{ conversationId: stage.group.id, accountId, seq: seq as Seq }]));
+  patient.general.run((sql) => cancelReadPushes(sql, [{ conversationId: stage.group.id, accountId, seq: seq as Seq }]));
 
 describe('a read position', () => {
   test('withdraws what was read, and leaves a row that stands for something newer too', async () => {
@@ -89,7 +89,7 @@ describe('a read position', () => {
 });
 
 describe('the end of the time of a push', () => {
-  const expire = () => patient.general.run((sql) => expirePushes(sql, { afterMs: HOUR_MS, limit: 10 }));
+  const expire = () => patient.general.run((sql) => expirePushes(sql, { maxAgeMs: HOUR_MS, limit: 10 }));
   const age = (seqs: readonly number[]): Promise<unknown> =>
     stage.database.query(
       (sql) => sql`update message set sent_at = sent_at - interval '2 hours' where seq = any(${[...seqs]}::int[])`,
@@ -122,7 +122,7 @@ describe('the end of the time of a push', () => {
     await makeRows();
     await stage.database.query((sql) => sql`update push_pending set created_at = now() - interval '2 hours'`);
     await age([1]);
-    await patient.general.run((sql) => claimDue(sql, 'web', { limit: 1, forMs: HOUR_MS }));
+    await patient.general.run((sql) => claimDuePushes(sql, 'web', { limit: 1, forMs: HOUR_MS }));
     expect(await expire()).toEqual([]);
     expect(await standing()).toEqual([[1, 1]]);
   });
@@ -133,7 +133,7 @@ describe('what a push service answered', () => {
     await stage.device(alice);
     await stage.post('one');
     await makeRows();
-    const take = () => patient.general.run((sql) => claimDue(sql, 'web', { limit: 1, forMs: HOUR_MS }));
+    const take = () => patient.general.run((sql) => claimDuePushes(sql, 'web', { limit: 1, forMs: HOUR_MS }));
     const [first] = await take();
     await stage.database.query((sql) => sql`update push_pending set claimed_until = now()`);
     const [second] = await take();
@@ -149,12 +149,12 @@ describe('what a push service answered', () => {
     await stage.device(alice);
     await stage.post('one');
     await makeRows();
-    const [claim] = await patient.general.run((sql) => claimDue(sql, 'web', { limit: 1, forMs: HOUR_MS }));
+    const [claim] = await patient.general.run((sql) => claimDuePushes(sql, 'web', { limit: 1, forMs: HOUR_MS }));
     await stage.post('two');
     await makeRows();
     await patient.general.run((sql) => settlePushes(sql, [{ verdict: 'done', claim: claim! }], HOUR_MS));
     expect(await standing()).toEqual([[2, 2]]);
-    expect(await patient.general.run((sql) => claimDue(sql, 'web', { limit: 1, forMs: HOUR_MS }))).toMatchObject([
+    expect(await patient.general.run((sql) => claimDuePushes(sql, 'web', { limit: 1, forMs: HOUR_MS }))).toMatchObject([
       { firstSeq: 2, lastSeq: 2 },
     ]);
   });

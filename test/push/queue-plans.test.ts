@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { deviceKinds } from '../../src/model/device.ts';
 import type { AccountId, ConversationId, Seq } from '../../src/model/ids.ts';
-import { claimDue, nextDueMs } from '../../src/storage/push/push-claims.ts';
+import { claimDuePushes, nextDueMs } from '../../src/storage/push/push-claims.ts';
 import { fanOut } from '../../src/storage/push/push-fan-out.ts';
-import { expirePushes, settlePushes, cancelRead } from '../../src/storage/push/push-settlement.ts';
+import { expirePushes, settlePushes, cancelReadPushes } from '../../src/storage/push/push-settlement.ts';
 import { readNotifiedContent } from '../../src/storage/push/push-content.ts';
 import type { Pool } from '../../src/storage/db/pool.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
@@ -67,7 +67,7 @@ async function scanned(): Promise<Map<string, number>> {
 /** Does something on sessions of its own, whose counts are there when they have ended. */
 async function scansOf(work: (pool: Pool) => Promise<void>): Promise<Map<string, number>> {
   const before = await scanned();
-  const own = database.open({ poolSize: 1 });
+  const own = database.open({ generalPoolSize: 1 });
   await own.general.run((sql) => sql`select`);
   await work(own.general);
   await own.general.run((sql) => sql`select pg_stat_force_next_flush()`);
@@ -79,11 +79,11 @@ async function scansOf(work: (pool: Pool) => Promise<void>): Promise<Map<string,
 
 test('among 100,000 conversations nothing on the way of a push reads a large table through', async () => {
   const ids = Array.from({ length: 100 }, (_, index) => (index * 997 + 1) as ConversationId);
-  const rules = { kinds: deviceKinds, foreground: [5 as AccountId], holdMs: 60_000, withinMs: DAY_MS };
+  const rules = { kinds: deviceKinds, foreground: [5 as AccountId], foregroundDelayMs: 60_000, maxAgeMs: DAY_MS };
   expect(
     await scansOf(async (pool) => {
-      expect(await fanOut(pool, ids, rules)).toEqual({ rows: expect.any(Number), again: [] });
-      const taken = await pool.run((sql) => claimDue(sql, 'web', { limit: 100, forMs: 60_000 }));
+      expect(await fanOut(pool, ids, rules)).toEqual({ rows: expect.any(Number), conversationsWithMore: [] });
+      const taken = await pool.run((sql) => claimDuePushes(sql, 'web', { limit: 100, forMs: 60_000 }));
       expect(taken).toHaveLength(100);
       const subjects = await pool.run((sql) => readNotifiedContent(sql, taken));
       expect(subjects.filter((subject) => subject !== null).length).toBeGreaterThan(90);
@@ -93,8 +93,8 @@ test('among 100,000 conversations nothing on the way of a push reads a large tab
       );
       await pool.run((sql) => settlePushes(sql, settlements, DAY_MS));
       const positions = ids.map((conversationId) => ({ conversationId, accountId: 5 as AccountId, seq: 1 as Seq }));
-      await pool.run((sql) => cancelRead(sql, positions));
-      await pool.run((sql) => expirePushes(sql, { afterMs: DAY_MS, limit: 1_000 }));
+      await pool.run((sql) => cancelReadPushes(sql, positions));
+      await pool.run((sql) => expirePushes(sql, { maxAgeMs: DAY_MS, limit: 1_000 }));
     }),
   ).toEqual(new Map());
 });

@@ -52,7 +52,7 @@ describe('the vendors', () => {
       return 200;
     };
     stage.service('apple').answer = () => 503;
-    const queue = stage.start({ inFlight: 2, timeoutMs: 60_000 });
+    const queue = stage.start({ maxInFlightPerVendor: 2, timeoutMs: 60_000 });
     await stage.post('hello');
     await stage.service('google').received(2);
     const apple = await eventually(
@@ -75,7 +75,7 @@ describe('the vendors', () => {
     hanging.resolve();
     await stage.settled(1);
     expect(new Set(stage.got('apple').map(({ token }) => token)).size).toBe(5);
-    expect(await reportOf(queue, 'apple')).toMatchObject({ pending: 0, sent: 5, restsUntil: null });
+    expect(await reportOf(queue, 'apple')).toMatchObject({ pending: 0, sent: 5, backoffUntil: null });
     expect(await reportOf(queue, 'google')).toMatchObject({ pending: 0, sent: 5, failed: 0 });
   });
 
@@ -295,7 +295,10 @@ describe('a vendor that says', () => {
       return { outcome: 'failed', category: 'timeout', code: null, retryAfterMs: null, vendorWide: true };
     };
     const recovered = (): string[] => lines.filter((line) => line.includes('works again'));
-    const queue = stage.start({ retryMs: [60_000] }, { vendors: new Map([['web', web]]), log: recordingLog(lines) });
+    const queue = stage.start(
+      { retryDelaysMs: [60_000] },
+      { vendors: new Map([['web', web]]), log: recordingLog(lines) },
+    );
     await stage.post('hello');
     await eventually(
       () => reportOf(queue, 'web'),
@@ -346,7 +349,7 @@ describe('a test push', () => {
       ]),
     );
     const queue = stage.start({}, { vendors });
-    expect(await queue.sendTest(alice)).toEqual([
+    expect(await queue.sendTestPushes(alice)).toEqual([
       { deviceId: phone.id, kind: 'google', label: `google of ${alice}`, outcome: { outcome: 'delivered' } },
       {
         deviceId: laptop.id,
@@ -363,6 +366,6 @@ describe('a test push', () => {
     ]);
     expect(stage.got('google')[0]!.note).toMatchObject({ conversationId: 0, title: 'Klatch under test', urgent: true });
     expect(await stage.logged()).toMatchObject([{ event: 'removed' }]);
-    expect((await queue.sendTest(alice)).map(({ deviceId }) => deviceId)).toEqual([phone.id, tablet.id]);
+    expect((await queue.sendTestPushes(alice)).map(({ deviceId }) => deviceId)).toEqual([phone.id, tablet.id]);
   });
 });

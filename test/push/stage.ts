@@ -3,7 +3,7 @@ import type { PushConfig } from '../../src/config/config.ts';
 import { silentLog } from '../../src/log.ts';
 import { deviceKinds, type DeviceKind, type NotificationLevel } from '../../src/model/device.ts';
 import type { AccountId, ConversationId, DeviceId, Seq } from '../../src/model/ids.ts';
-import { PushQueue, type PushDeps } from '../../src/push/queue.ts';
+import { PushQueue, type PushQueueDeps } from '../../src/push/queue.ts';
 import type { PushVendor } from '../../src/push/vendors/vendor.ts';
 import type { Database } from '../../src/storage/database.ts';
 import { MessageLog } from '../../src/storage/messages/message-log.ts';
@@ -82,9 +82,9 @@ export class PushStage {
   }
 
   /** A queue that is started, with short waits. */
-  start(config: Partial<PushConfig> = {}, changes: Partial<PushDeps> = {}, known = true): PushQueue {
+  start(config: Partial<PushConfig> = {}, changes: Partial<PushQueueDeps> = {}, known = true): PushQueue {
     const base = testConfig(this.database.target, '/nowhere').push;
-    const settings: PushConfig = { ...base, retryMs: [50], timeoutMs: 5_000, ...config };
+    const settings: PushConfig = { ...base, retryDelaysMs: [50], timeoutMs: 5_000, ...config };
     const vendors = deviceKinds.map((kind): [DeviceKind, PushVendor] => [
       kind,
       new HttpVendor(kind, () => this.service(kind).url(''), settings.timeoutMs),
@@ -97,14 +97,14 @@ export class PushStage {
       projectName: 'Klatch under test',
       vendors: new Map(vendors),
       foreground: () => this.foreground,
-      presenceSettledMs: 60_000,
+      maxPresenceStalenessMs: 60_000,
       postsWaiting: () => this.log.depth,
       log: silentLog(),
       ...changes,
     });
     this.#queues.push(queue);
     // As if a device had been registered here, which saves each test the first look.
-    if (known) queue.deviceRegistered();
+    if (known) queue.onDeviceRegistered();
     queue.start();
     return queue;
   }

@@ -29,7 +29,7 @@ function stage(retryMs: number) {
     },
     end: () => {
       isDone = true;
-      loop.recheck();
+      loop.recheckDone();
       return running;
     },
   };

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { reportDatabase } from '../../src/storage/database-report.ts';
-import { newestVersion } from '../../src/storage/db/migration-files.ts';
+import { newestSchemaVersion } from '../../src/storage/db/migration-files.ts';
 import { reportHooks } from '../../src/storage/hooks/hook-report.ts';
 import { readOnly } from '../../src/storage/db/read-only.ts';
-import { checkCanary, Sealer } from '../../src/storage/db/sealed.ts';
+import { createOrCheckCanary, Sealer } from '../../src/storage/db/sealed.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
 import { makeGroups, makeHook } from './fixture.ts';
@@ -29,12 +29,12 @@ describe('the report about a database', () => {
       // What the tests run with.
       fsync: 'off',
       fullPageWrites: 'off',
-      schema: newestVersion(),
+      schema: newestSchemaVersion(),
       schemaMismatch: null,
       secretFits: null,
       longTransactions: 0,
       waitingLocks: 0,
-      blockers: [],
+      blockerPids: [],
     });
   });
 
@@ -53,7 +53,7 @@ describe('the report about a database', () => {
   });
 
   test('tells whether the secret opens what is sealed in it', async () => {
-    await database.query(async (sql) => checkCanary(sql, sealer));
+    await database.query(async (sql) => createOrCheckCanary(sql, sealer));
     expect((await reportDatabase(database.target, options)).secretFits).toBe(true);
     const other = new Sealer('another secret for tests that is long enough too');
     expect((await reportDatabase(database.target, { ...options, sealer: other })).secretFits).toBe(false);
@@ -88,7 +88,7 @@ describe('the report about a database', () => {
         () => reportDatabase(database.target, { ...options, longTransactionS: 0 }),
         ({ waitingLocks }) => waitingLocks > 0,
       );
-      expect(report).toMatchObject({ waitingLocks: 1, blockers: [row!.pid] });
+      expect(report).toMatchObject({ waitingLocks: 1, blockerPids: [row!.pid] });
       expect(report.longTransactions).toBeGreaterThanOrEqual(1);
     });
     await waiting;
@@ -120,7 +120,7 @@ describe('the report about hooks', () => {
       { authority: 'a.example:8080', hooks: 2, ids: [expect.any(Number), expect.any(Number)] },
       { authority: '[fd00::1]', hooks: 1, ids: [expect.any(Number)] },
     ]);
-    expect(report.keySigned).toBe(1);
+    expect(report.keySignedHooks).toBe(1);
     expect(report.failing).toMatchObject({
       count: 1,
       hooks: [{ conversationId: id, authority: 'a.example:8080', category: 'status', code: 503 }],

@@ -115,8 +115,13 @@ export function keyedPost(group: StoredGroup, key: string, text: string): Post {
 }
 
 export function logOptions(changes: Partial<MessageLogOptions> = {}): MessageLogOptions {
-  const bounds = { maxPosts: 5_000, maxBytes: 64 * 1024 * 1024, flushPosts: 500, flushBytes: 4 * 1024 * 1024 };
-  return { ...bounds, waitMs: 5_000, onCommitted: () => {}, ...changes };
+  const bounds = {
+    maxQueuedPosts: 5_000,
+    maxQueuedBytes: 64 * 1024 * 1024,
+    maxFlushPosts: 500,
+    maxFlushBytes: 4 * 1024 * 1024,
+  };
+  return { ...bounds, maxQueueWaitMs: 5_000, onCommitted: () => {}, ...changes };
 }
 
 export interface StoredMessage {

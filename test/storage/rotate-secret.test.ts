@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { DatabaseInUseError, rotateServerSecret, SEALED_COLUMNS } from '../../src/storage/rotate-secret.ts';
-import { checkCanary, Sealer, WrongSecretError } from '../../src/storage/db/sealed.ts';
+import { createOrCheckCanary, Sealer, WrongSecretError } from '../../src/storage/db/sealed.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
 import { makeGroups } from './fixture.ts';
@@ -50,7 +50,7 @@ async function opened(sealer: Sealer): Promise<Record<string, (string | null)[]>
 async function fill(groups: number, hooks: number): Promise<void> {
   const [first] = await makeGroups(database, groups);
   await database.query(async (sql) => {
-    await checkCanary(sql, old);
+    await createOrCheckCanary(sql, old);
     const ids = await sql<{ id: number }[]>`select conversation_id as id from integration order by 1`;
     const tokens = ids.map((_, n) => old.seal('integration-token', `token ${n}`));
     await sql`
@@ -89,7 +89,7 @@ describe('reseal()', () => {
     expect([...again.values()]).toEqual([0, 0, 0, 0]);
     // With the new secret in place the old one is not asked for anything.
     expect([...(await rotateServerSecret(pool(), { from: other, to: next })).values()]).toEqual([0, 0, 0, 0]);
-    await database.query((sql) => checkCanary(sql, next));
+    await database.query((sql) => createOrCheckCanary(sql, next));
   });
 
   test('knows every sealed column of the schema', async () => {
@@ -157,6 +157,6 @@ describe('reseal()', () => {
 
   test('has nothing to do in a database that no server has used', async () => {
     expect([...(await rotateServerSecret(pool(), { from: old, to: next })).values()]).toEqual([0, 0, 0, 0]);
-    await database.query((sql) => checkCanary(sql, other));
+    await database.query((sql) => createOrCheckCanary(sql, other));
   });
 });

@@ -8,7 +8,7 @@ const DAY_MS = 24 * HOUR_MS;
 
 /** For tests in which many write the same rows at once: on a slow machine some wait for a lock longer than usual. */
 export const PATIENT = {
-  postgresql: { lockTimeoutMs: MINUTE_MS, queryTimeoutMs: MINUTE_MS, flushTimeoutMs: MINUTE_MS },
+  postgresql: { lockTimeoutMs: MINUTE_MS, databaseCallTimeoutMs: MINUTE_MS, flushTimeoutMs: MINUTE_MS },
   http: { requestTimeoutMs: MINUTE_MS },
 } as const;
 
@@ -30,9 +30,9 @@ export function testConfig(target: ConnectionTarget, dataDir: string, changes: C
       authTimeoutMs: 10_000,
       heartbeatMs: 25_000,
       sendQueueBytes: 4 * 1024 * 1024,
-      connections: 20_000,
-      connectionsPerUser: 50,
-      unauthenticatedConnections: 2_000,
+      maxConnections: 20_000,
+      maxConnectionsPerUser: 50,
+      maxUnauthenticatedConnections: 2_000,
       origins: [],
     },
     activation: null,
@@ -42,9 +42,9 @@ export function testConfig(target: ConnectionTarget, dataDir: string, changes: C
     push: {
       content: 'full',
       debounceMs: 20,
-      inFlight: 100,
+      maxInFlightPerVendor: 100,
       timeoutMs: 10_000,
-      retryMs: [5_000, 30_000, 2 * MINUTE_MS, 10 * MINUTE_MS, 30 * MINUTE_MS, HOUR_MS],
+      retryDelaysMs: [5_000, 30_000, 2 * MINUTE_MS, 10 * MINUTE_MS, 30 * MINUTE_MS, HOUR_MS],
       ttlMs: DAY_MS,
     },
     googlePush: {
@@ -83,14 +83,14 @@ export function testConfig(target: ConnectionTarget, dataDir: string, changes: C
       tokenBurst: 1_000,
       tokenQueueTimeoutMs: 5_000,
       unknownTokenTtlMs: 5_000,
-      unknownTokenCache: 10_000,
-      unknownTokenRate: 20,
+      unknownTokenCacheSize: 10_000,
+      unknownTokenRatePerSource: 20,
       // It is measured in real time: on a slow machine the requests of a test would be refused.
-      parseTimeMs: MINUTE_MS,
+      sourceParseMsPerSecond: MINUTE_MS,
       hooksPerGroup: 100,
       hookRegistrationsPerMinute: 10,
       hookChangesPerMinute: 60,
-      hops: 3,
+      hopLimit: 3,
       sessionRate: 50,
       sessionBurst: 500,
       sessionsPerUser: 100,
@@ -106,12 +106,12 @@ export function testConfig(target: ConnectionTarget, dataDir: string, changes: C
       concurrentUploadsPerUser: 8,
       attachmentsPerMessage: 10,
       codesPerHour: 200,
-      codesPerIp: 20,
-      codesPerAddress: 5,
+      codesPerIpPerHour: 20,
+      codesPerAddressPerDay: 5,
     },
     delivery: {
       allow: ['loopback'],
-      inFlight: 256,
+      maxInFlight: 256,
       perHost: 16,
       connectTimeoutMs: 5_000,
       headersTimeoutMs: 15_000,
@@ -121,7 +121,7 @@ export function testConfig(target: ConnectionTarget, dataDir: string, changes: C
       dnsCacheTtlMs: 30_000,
       dnsNegativeTtlMs: 5_000,
       dnsConcurrency: 8,
-      retryMs: [5_000, 30_000, 2 * MINUTE_MS, 10 * MINUTE_MS, 30 * MINUTE_MS, HOUR_MS],
+      retryDelaysMs: [5_000, 30_000, 2 * MINUTE_MS, 10 * MINUTE_MS, 30 * MINUTE_MS, HOUR_MS],
       retryAfterMaxMs: HOUR_MS,
       parkAfterMs: 3 * DAY_MS,
     },

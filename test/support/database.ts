@@ -27,12 +27,12 @@ export const postgresqlConfig: PostgresqlConfig = {
   user: '',
   password: '',
   // The server of the tests does not wait for the disk.
-  unsafe: true,
-  poolSize: 4,
+  allowFsyncOff: true,
+  generalPoolSize: 4,
   poolQueue: 1_000,
   // Long enough for a machine that stands still for a moment; a test about a time-out sets its own.
   connectTimeoutMs: 20_000,
-  queryTimeoutMs: 5_000,
+  databaseCallTimeoutMs: 5_000,
   flushTimeoutMs: 20_000,
   lockTimeoutMs: 1_000,
 };
@@ -59,7 +59,7 @@ async function makeTemplate(admin: Sql): Promise<void> {
   const [found] = await admin`select from pg_database where datname = ${TEMPLATE}`;
   if (found !== undefined) return;
   await admin.unsafe(`create database ${TEMPLATE}_new`);
-  const pool = new Pool(testServer(`${TEMPLATE}_new`), { name: 'migrate', size: 1, waiting: 1, timeoutMs: 60_000 });
+  const pool = new Pool(testServer(`${TEMPLATE}_new`), { name: 'migrate', size: 1, maxWaiting: 1, timeoutMs: 60_000 });
   await migrate(pool);
   pool.stop();
   // A session ends a moment after its socket; PostgreSQL waits up to 5 s for it before it refuses to rename.

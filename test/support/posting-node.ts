@@ -23,11 +23,11 @@ export interface PostingPlan {
 const { name, target, templates, callers, keyed } = JSON.parse(process.argv[2]!) as PostingPlan;
 const database = new Database(target, postgresqlConfig, silentLog());
 const log = new MessageLog(database.intake, {
-  maxPosts: 5_000,
-  maxBytes: 1024 * 1024,
-  flushPosts: 500,
-  flushBytes: 1024 * 1024,
-  waitMs: 5_000,
+  maxQueuedPosts: 5_000,
+  maxQueuedBytes: 1024 * 1024,
+  maxFlushPosts: 500,
+  maxFlushBytes: 1024 * 1024,
+  maxQueueWaitMs: 5_000,
   onCommitted: () => {},
 });
 

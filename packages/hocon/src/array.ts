@@ -1,11 +1,11 @@
-import { indexKeys } from './concatenation.ts';
+import { sortedIndexKeys } from './concatenation.ts';
 import type { ArrayValue, Value } from './value.ts';
 
 /** An array, or an object whose keys are positions, as files of properties have it; null for anything else. */
 export function asArray(value: Value): ArrayValue | null {
   if (value.kind === 'array') return value;
   if (value.kind !== 'object') return null;
-  const keys = indexKeys(value.entries.keys());
+  const keys = sortedIndexKeys(value.entries.keys());
   if (keys.length === 0) return null;
   return { kind: 'array', origin: value.origin, items: keys.map((key) => value.entries.get(key)!) };
 }

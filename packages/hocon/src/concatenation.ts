@@ -8,16 +8,16 @@ import type { Origin } from './value.ts';
  */
 interface IsolatedLayers {
   readonly kind: 'isolated';
-  readonly layers: readonly Layer[];
+  readonly layers: readonly ObjectLayer[];
 }
 
-export type Layer = ObjectNode | IsolatedLayers;
+export type ObjectLayer = ObjectNode | IsolatedLayers;
 
 /** An object known by the literals it is merged from, a later one over an earlier one; its fields are not resolved. */
-export interface Layers {
+export interface LayeredObject {
   readonly kind: 'layers';
   readonly origin: Origin;
-  readonly layers: readonly Layer[];
+  readonly layers: readonly ObjectLayer[];
 }
 
 /** The definitions of one key within isolated layers. */
@@ -29,55 +29,59 @@ interface IsolatedDefinitions {
 export type Definition = Node | IsolatedDefinitions;
 
 /** An array whose items are not resolved yet. */
-export interface Items extends Omit<ListNode, 'items'> {
+export interface UnresolvedArray extends Omit<ListNode, 'items'> {
   readonly items: readonly Definition[];
 }
 
 /** A value whose kind is known while what it holds may not be resolved yet. */
-export type Head = Scalar | Items | Layers;
+export type ShallowValue = Scalar | UnresolvedArray | LayeredObject;
 
 /** A value in a concatenation; a null head is an optional substitution without a value. */
-interface Piece {
-  readonly space: string;
+interface ResolvedPart {
+  readonly spaceBefore: string;
   readonly origin: Origin;
-  readonly head: Head | null;
+  readonly head: ShallowValue | null;
 }
 
 /** Joins values that stand side by side; null if none of them is there. Mixed kinds are an error at the odd one. */
-export function join(origin: Origin, pieces: readonly Piece[]): Head | null {
+export function joinPieces(origin: Origin, pieces: readonly ResolvedPart[]): ShallowValue | null {
   const heads = pieces.map((piece) => piece.head).filter((head) => head !== null);
   const first = heads[0];
   if (first === undefined) return null;
-  for (const { head, origin } of pieces) if (head !== null) checkJoin(first, head, origin);
+  for (const { head, origin } of pieces) if (head !== null) requireJoinable(first, head, origin);
   if (first.kind === 'layers') {
     return { kind: 'layers', origin, layers: heads.flatMap((head) => (head.kind === 'layers' ? head.layers : [])) };
   }
   if (first.kind === 'items') {
     return { kind: 'items', origin, items: heads.flatMap((head) => (head.kind === 'items' ? head.items : [])) };
   }
-  return { kind: 'string', origin, text: pieces.map(({ space, head }) => space + textOf(head)).join('') };
+  return {
+    kind: 'string',
+    origin,
+    text: pieces.map(({ spaceBefore, head }) => spaceBefore + concatenationText(head)).join(''),
+  };
 }
 
 /**
  * The keys of an object that stand for positions in an array, in ascending order: the specification reads such an object
  * as an array where an array is needed. Other keys do not count; without any such key the object stays an object.
  */
-export function indexKeys(keys: Iterable<string>): string[] {
+export function sortedIndexKeys(keys: Iterable<string>): string[] {
   return [...keys].filter((key) => /^\d{1,9}$/.test(key)).sort((a, b) => Number(a) - Number(b));
 }
 
 /** Fails at `origin` unless the two can stand side by side. */
-export function checkJoin(first: Head | Node, other: Head | Node, origin: Origin): void {
-  if (family(first) === family(other)) return;
+export function requireJoinable(first: ShallowValue | Node, other: ShallowValue | Node, origin: Origin): void {
+  if (joinFamily(first) === joinFamily(other)) return;
   if (mayBeArray(first) && mayBeArray(other)) return;
   fail(
     origin,
-    `Cannot join ${kindName(first)} and ${kindName(other)}: only text with text, arrays with arrays and objects with objects can stand side by side.`,
+    `Cannot join ${kindWithArticle(first)} and ${kindWithArticle(other)}: only text with text, arrays with arrays and objects with objects can stand side by side.`,
   );
 }
 
 /** The text of a scalar in a concatenation; nothing for what is not there. */
-export function textOf(head: Head | Node | null): string {
+export function concatenationText(head: ShallowValue | Node | null): string {
   if (head === null) return '';
   if (head.kind === 'string' || head.kind === 'number') return head.text;
   if (head.kind === 'boolean') return String(head.value);
@@ -85,18 +89,18 @@ export function textOf(head: Head | Node | null): string {
 }
 
 /** The kind of a value with its article, for a sentence. */
-export function kindName({ kind }: Head | Node): string {
+export function kindWithArticle({ kind }: ShallowValue | Node): string {
   if (kind === 'items' || kind === 'append') return 'an array';
   if (kind === 'layers' || kind === 'fields') return 'an object';
   return kind === 'null' ? 'null' : `a ${kind}`;
 }
 
 /** Whether a value is an array, or an object literal with the keys of one. */
-function mayBeArray(value: Head | Node): boolean {
-  return value.kind === 'items' || (value.kind === 'fields' && indexKeys(value.fields.keys()).length > 0);
+function mayBeArray(value: ShallowValue | Node): boolean {
+  return value.kind === 'items' || (value.kind === 'fields' && sortedIndexKeys(value.fields.keys()).length > 0);
 }
 
-function family({ kind }: Head | Node): string {
+function joinFamily({ kind }: ShallowValue | Node): string {
   if (kind === 'items') return 'array';
   return kind === 'layers' || kind === 'fields' ? 'object' : 'text';
 }

@@ -2,7 +2,7 @@ import { fail, type Sentence } from './error.ts';
 import type { Origin } from './value.ts';
 
 /** The characters that unquoted text may not hold, besides white space and `//`. */
-const RESERVED = '$"{}[]:=,+#`^?!@*&\\';
+const FORBIDDEN_UNQUOTED = '$"{}[]:=,+#`^?!@*&\\';
 
 const ESCAPES: ReadonlyMap<string, string> = new Map([
   ['"', '"'],
@@ -34,7 +34,7 @@ export class Cursor {
   }
 
   /** Whether the text goes on with this. */
-  at(token: string): boolean {
+  isAt(token: string): boolean {
     return this.text.startsWith(token, this.offset);
   }
 
@@ -57,14 +57,14 @@ export class Cursor {
 
   /** Throws a problem about what stands at an offset: `Found 'it' …`. */
   failFound(rest: Sentence, offset = this.offset): never {
-    const found = this.#found(offset);
+    const found = this.#describeTokenAt(offset);
     this.fail((quote) => {
       const what = found.startsWith('the end of') ? found : `'${quote(found)}'`;
       return `Found ${what}${typeof rest === 'string' ? rest : rest(quote)}`;
     }, offset);
   }
 
-  #found(offset: number): string {
+  #describeTokenAt(offset: number): string {
     if (offset >= this.text.length) return 'the end of the file';
     const char = this.text.charAt(offset);
     if (char === '\n' || this.text.startsWith('\r\n', offset)) return 'the end of the line';
@@ -74,25 +74,25 @@ export class Cursor {
   }
 
   /** Skips white space up to the end of the line and returns it. */
-  skipSpace(): string {
+  skipSpaceInLine(): string {
     const start = this.offset;
     while (this.char !== '\n' && isSpace(this.text.charCodeAt(this.offset))) this.offset++;
     return this.text.slice(start, this.offset);
   }
 
   /** Skips white space, comments and line ends; tells whether a line ended. */
-  skipBlank(): boolean {
+  skipBlankAcrossLines(): boolean {
     let newline = false;
     for (;;) {
-      this.skipSpace();
-      if (this.at('#') || this.at('//')) this.offset = this.#lineEnd();
+      this.skipSpaceInLine();
+      if (this.isAt('#') || this.isAt('//')) this.offset = this.#lineEnd();
       else if (this.char === '\n') newline = ++this.offset > 0;
       else return newline;
     }
   }
 
   /** Reads unquoted text up to a character that may not stand in it; empty if there is none. */
-  unquoted(): string {
+  readUnquoted(): string {
     const start = this.offset;
     this.offset = this.#wordEnd();
     const word = this.text.slice(start, this.offset);
@@ -106,8 +106,8 @@ export class Cursor {
   }
 
   /** Reads a text in quotes or in triple quotes; the offset is at the first quote. */
-  quoted(): string {
-    if (this.at('"""')) return this.#tripleQuoted();
+  readQuoted(): string {
+    if (this.isAt('"""')) return this.#readTripleQuoted();
     const open = this.offset++;
     let result = '';
     for (;;) {
@@ -115,7 +115,7 @@ export class Cursor {
       while (this.char !== '"' && this.char !== '\\' && this.text.charCodeAt(this.offset) >= 0x20) this.offset++;
       result += this.text.slice(start, this.offset);
       if (this.char === '"') break;
-      if (this.char === '\\') result += this.#escape();
+      if (this.char === '\\') result += this.#readEscape();
       else this.#failInQuotes(open);
     }
     this.offset++;
@@ -124,17 +124,17 @@ export class Cursor {
 
   #failInQuotes(open: number): never {
     if (this.char === '') this.fail('This quote is never closed: the file ends before another ".', open);
-    if (this.char === '\n' || this.at('\r\n')) {
+    if (this.char === '\n' || this.isAt('\r\n')) {
       this.fail(
         'This quote is not closed before its line ends; close it, or put """ around text of several lines.',
         open,
       );
     }
-    const code = codeName(this.text.charCodeAt(this.offset));
+    const code = hexCode(this.text.charCodeAt(this.offset));
     this.fail(`Found the control character U+${code} in quoted text; write it as \\u${code}.`);
   }
 
-  #tripleQuoted(): string {
+  #readTripleQuoted(): string {
     const open = this.offset;
     let close = this.text.indexOf('"""', open + 3);
     if (close < 0) this.fail('This """ is never closed: the file ends before another """.', open);
@@ -144,7 +144,7 @@ export class Cursor {
     return this.text.slice(open + 3, close);
   }
 
-  #escape(): string {
+  #readEscape(): string {
     const start = this.offset;
     const escaped = this.text.charAt(start + 1);
     const plain = ESCAPES.get(escaped);
@@ -157,20 +157,20 @@ export class Cursor {
         start,
       );
     }
-    const unit = this.#hex(start);
+    const unit = this.#readHexUnit(start);
     if (unit < 0xd800 || unit > 0xdfff) return String.fromCharCode(unit);
-    const low = unit < 0xdc00 && this.at('\\u') ? this.#lowSurrogate() : 0;
+    const low = unit < 0xdc00 && this.isAt('\\u') ? this.#readLowSurrogate() : 0;
     if (low < 0xdc00 || low > 0xdfff)
-      this.fail((quote) => `Found \\u${quote(codeName(unit))}, one half of a surrogate pair without the other.`, start);
+      this.fail((quote) => `Found \\u${quote(hexCode(unit))}, one half of a surrogate pair without the other.`, start);
     return String.fromCharCode(unit, low);
   }
 
-  #lowSurrogate(): number {
+  #readLowSurrogate(): number {
     this.offset += 2;
-    return this.#hex(this.offset - 2);
+    return this.#readHexUnit(this.offset - 2);
   }
 
-  #hex(start: number): number {
+  #readHexUnit(start: number): number {
     const digits = this.text.slice(this.offset, this.offset + 4);
     if (!/^[0-9a-fA-F]{4}$/.test(digits)) this.fail('Expected four hexadecimal digits after \\u.', start);
     this.offset += 4;
@@ -187,13 +187,13 @@ export class Cursor {
     for (; end < this.text.length; end++) {
       const char = this.text.charAt(end);
       if (isSpace(this.text.charCodeAt(end)) || (char === '/' && this.text[end + 1] === '/')) break;
-      if (RESERVED.includes(char) && !(char === '+' && this.#inExponent(start, end))) break;
+      if (FORBIDDEN_UNQUOTED.includes(char) && !(char === '+' && this.#isInExponent(start, end))) break;
     }
     return end;
   }
 
   /** `1e+5` is a number though `+` may not stand in unquoted text. */
-  #inExponent(start: number, plus: number): boolean {
+  #isInExponent(start: number, plus: number): boolean {
     const digit = /\d/.test(this.text.charAt(plus + 1));
     return digit && /^-?\d[\d.]*[eE]$/.test(this.text.slice(start, plus));
   }
@@ -205,6 +205,6 @@ function isSpace(code: number): boolean {
   return /\s/.test(String.fromCharCode(code));
 }
 
-function codeName(code: number): string {
+function hexCode(code: number): string {
   return code.toString(16).toUpperCase().padStart(4, '0');
 }

@@ -13,12 +13,13 @@ export interface Problem {
 }
 
 /** What stands in the place of text that is withheld. */
-const WITHHELD = '…';
+const WITHHELD_PLACEHOLDER = '…';
 
 /** The sentence on one line; text of the file is shown only where `isShown` says so. */
 export function renderSentence(sentence: Sentence, isShown: (text: string) => boolean): string {
-  const rendered = typeof sentence === 'string' ? sentence : sentence((text) => (isShown(text) ? text : WITHHELD));
-  return onOneLine(rendered);
+  const rendered =
+    typeof sentence === 'string' ? sentence : sentence((text) => (isShown(text) ? text : WITHHELD_PLACEHOLDER));
+  return toBoundedLine(rendered);
 }
 
 /** What loading throws; the message has one `file:line:column: sentence` per line and withholds nothing. */
@@ -27,7 +28,7 @@ export class HoconError extends Error {
   readonly problems: readonly Problem[];
 
   constructor(problems: readonly Problem[]) {
-    super(problems.map(describe).join('\n'));
+    super(problems.map(describeProblem).join('\n'));
     this.problems = problems;
   }
 }
@@ -37,12 +38,12 @@ export function fail(origin: Origin, sentence: Sentence): never {
   throw new HoconError([{ origin, sentence }]);
 }
 
-function describe({ origin, sentence }: Problem): string {
+function describeProblem({ origin, sentence }: Problem): string {
   return `${origin.file}:${origin.line}:${origin.column}: ${renderSentence(sentence, () => true)}`;
 }
 
 /** A key or a file name may hold line ends, terminal control codes, or be as long as the file. */
-function onOneLine(sentence: string): string {
+function toBoundedLine(sentence: string): string {
   const short = sentence.length > 1000 ? `${sentence.slice(0, 1000)}….` : sentence;
   return short.replace(
     /[\p{Cc}\p{Zl}\p{Zp}]/gu,

@@ -11,7 +11,7 @@ interface TextFile {
   readonly identity: string;
 }
 
-const REASONS: ReadonlyMap<string, string> = new Map([
+const REASON_BY_ERRNO: ReadonlyMap<string, string> = new Map([
   ['EACCES', 'permission is denied'],
   ['ELOOP', 'its symbolic links lead in a circle'],
   ['ENAMETOOLONG', 'the name is too long'],
@@ -24,23 +24,23 @@ export function readTextFile(path: string, maxBytes: number, origin: Origin): Te
     // Without O_NONBLOCK, opening a named pipe waits for a writer for ever.
     descriptor = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY);
   } catch (error) {
-    const code = codeOf(error);
+    const code = errorCodeOf(error);
     if (code === 'ENOENT' || code === 'ENOTDIR') return null;
-    return fail(origin, `Cannot read ${path}: ${REASONS.get(code) ?? 'it cannot be opened'} (${code}).`);
+    return fail(origin, `Cannot read ${path}: ${REASON_BY_ERRNO.get(code) ?? 'it cannot be opened'} (${code}).`);
   }
   try {
     const stat = fstatSync(descriptor);
     if (!stat.isFile())
       fail(origin, `Cannot read ${path}: it is ${stat.isDirectory() ? 'a folder' : 'not a regular file'}.`);
-    const bytes = readAll(descriptor, path, maxBytes, origin);
-    return { text: decode(bytes, path), bytes: bytes.length, identity: `${stat.dev}:${stat.ino}` };
+    const bytes = readAllBounded(descriptor, path, maxBytes, origin);
+    return { text: decodeUtf8OrFail(bytes, path), bytes: bytes.length, identity: `${stat.dev}:${stat.ino}` };
   } finally {
     closeSync(descriptor);
   }
 }
 
 /** The size that a file says it has may be wrong (`/proc`), so that what is read is counted. */
-function readAll(descriptor: number, path: string, maxBytes: number, origin: Origin): Buffer {
+function readAllBounded(descriptor: number, path: string, maxBytes: number, origin: Origin): Buffer {
   const chunks: Buffer[] = [];
   for (let total = 0; ;) {
     const chunk = Buffer.alloc(Math.min(65_536, maxBytes - total + 1));
@@ -53,7 +53,7 @@ function readAll(descriptor: number, path: string, maxBytes: number, origin: Ori
   }
 }
 
-function decode(bytes: Buffer, path: string): string {
+function decodeUtf8OrFail(bytes: Buffer, path: string): string {
   if (isUtf8(bytes)) return bytes.toString('utf8');
   // A line end is never part of another character, so lines can be checked one by one.
   let line = 1;
@@ -70,7 +70,7 @@ function decode(bytes: Buffer, path: string): string {
 }
 
 /** Not by `instanceof`: an error of another realm (a test's, a worker's) is one too. */
-function codeOf(error: unknown): string {
+function errorCodeOf(error: unknown): string {
   const code = typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined;
   return typeof code === 'string' ? code : String(error);
 }

@@ -1,37 +1,38 @@
 import type { Cursor } from './cursor.ts';
 
 /** Where white space stands inside a key, and the path of keys up to there. */
-export interface Gap {
+export interface SpaceInKey {
   readonly offset: number;
   readonly keys: readonly string[];
 }
 
 /** A key that was read, and where it ends. */
-interface ReadKey {
+interface ParsedKey {
   readonly keys: readonly string[];
   readonly end: number;
-  readonly gap: Gap | null;
+  readonly spaceInKey: SpaceInKey | null;
 }
 
-const MERGE_MARK = /(?:<{7}|\|{7}|={7}|>{7})(?![<|=>])/y;
-const FIELD = /(?:"[^"\n]*"|[\w.-]+)[ \t]*(?:[=:{]|\+=)/y;
+const MERGE_CONFLICT_MARK = /(?:<{7}|\|{7}|={7}|>{7})(?![<|=>])/y;
+const FIELD_START = /(?:"[^"\n]*"|[\w.-]+)[ \t]*(?:[=:{]|\+=)/y;
 
 /** Fails at syntax that people bring from elsewhere and that would be reported at another place, or not at all. */
 export function refuseForeignSyntax(cursor: Cursor): void {
   const { text, offset } = cursor;
   const comment = text.startsWith('/*', offset) ? offset : text.startsWith('/*', offset - 1) ? offset - 1 : null;
   if (comment !== null) cursor.fail('Found /*, which begins no comment; begin each line of it with # or //.', comment);
-  if (matches(MERGE_MARK, text, offset) && (offset === 0 || text[offset - 1] === '\n')) {
+  if (matchesAt(MERGE_CONFLICT_MARK, text, offset) && (offset === 0 || text[offset - 1] === '\n')) {
     cursor.fail('Found a mark of an unfinished merge; keep one of the two versions and remove the marks.');
   }
 }
 
 /** Fails where neither =, :, += nor { comes behind a key: at the word that a forgotten = leaves there. */
-export function failWithoutSeparator(cursor: Cursor, { keys, end, gap }: ReadKey, newline: boolean): never {
+export function failWithoutSeparator(cursor: Cursor, { keys, end, spaceInKey }: ParsedKey, newline: boolean): never {
   refuseForeignSyntax(cursor);
-  if (gap?.keys[0] === '-') cursor.fail('Found an item behind a dash; a list is written as [a, b].', gap.offset);
-  const at = gap?.offset ?? (newline ? end : cursor.offset);
-  const key = (gap?.keys ?? keys).join('.');
+  if (spaceInKey?.keys[0] === '-')
+    cursor.fail('Found an item behind a dash; a list is written as [a, b].', spaceInKey.offset);
+  const at = spaceInKey?.offset ?? (newline ? end : cursor.offset);
+  const key = (spaceInKey?.keys ?? keys).join('.');
   return cursor.failFound((quote) => ` after the key '${quote(key)}'; expected =, :, += or {.`, at);
 }
 
@@ -39,17 +40,20 @@ export function failWithoutSeparator(cursor: Cursor, { keys, end, gap }: ReadKey
  * Fails where no value comes behind the separator that ends at `start`, and the next line is a field of its own: else
  * that field would be taken for the value and be what the message is about.
  */
-export function requireValue(cursor: Cursor, { keys, gap }: ReadKey, start: number): void {
+export function requireValue(cursor: Cursor, { keys, spaceInKey }: ParsedKey, start: number): void {
   const { text, offset, char } = cursor;
   refuseForeignSyntax(cursor);
-  if (char !== '' && !'}],'.includes(char) && !matches(FIELD, text, offset)) return;
-  if (gap !== null) {
-    cursor.failFound((quote) => ` after the key '${quote(gap.keys.join('.'))}'; expected =, :, += or {.`, gap.offset);
+  if (char !== '' && !'}],'.includes(char) && !matchesAt(FIELD_START, text, offset)) return;
+  if (spaceInKey !== null) {
+    cursor.failFound(
+      (quote) => ` after the key '${quote(spaceInKey.keys.join('.'))}'; expected =, :, += or {.`,
+      spaceInKey.offset,
+    );
   }
   cursor.offset = start;
-  cursor.skipSpace();
-  const comment = cursor.at('#') ? '#' : cursor.at('//') ? '//' : null;
-  const isIndented = text[start - 1] === ':' && matches(FIELD, text, offset);
+  cursor.skipSpaceInLine();
+  const comment = cursor.isAt('#') ? '#' : cursor.isAt('//') ? '//' : null;
+  const isIndented = text[start - 1] === ':' && matchesAt(FIELD_START, text, offset);
   const hint =
     (comment === null ? '' : ` Text that holds ${comment} needs double quotes.`) +
     (isIndented ? ' A section is written in braces, not by indentation.' : '');
@@ -57,13 +61,13 @@ export function requireValue(cursor: Cursor, { keys, gap }: ReadKey, start: numb
 }
 
 /** The offset behind the last character that is no white space. */
-export function endBefore({ text, offset }: Cursor): number {
+export function offsetBeforeSpace({ text, offset }: Cursor): number {
   let end = offset;
   while (end > 0 && text.charAt(end - 1).trim() === '') end--;
   return end;
 }
 
-function matches(pattern: RegExp, text: string, offset: number): boolean {
+function matchesAt(pattern: RegExp, text: string, offset: number): boolean {
   pattern.lastIndex = offset;
   return pattern.test(text);
 }

@@ -24,9 +24,12 @@ export function includeProblem(name: string): Sentence | null {
  * (then only absolute names mean anything: the answer is null). A name without a suffix stands for its `.json` and
  * its `.conf` file, in this order.
  */
-export function includePaths(name: string, includingPath: string | null): { exact: string; guesses: string[] } | null {
+export function includePaths(
+  name: string,
+  includingPath: string | null,
+): { exact: string; suffixedCandidates: string[] } | null {
   if (includingPath === null && !isAbsolute(name)) return null;
   const exact = isAbsolute(name) || includingPath === null ? name : join(dirname(includingPath), name);
   const complete = extname(name) === '.conf' || extname(name) === '.json';
-  return { exact, guesses: complete ? [] : [`${exact}.json`, `${exact}.conf`] };
+  return { exact, suffixedCandidates: complete ? [] : [`${exact}.json`, `${exact}.conf`] };
 }

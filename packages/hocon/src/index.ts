@@ -5,7 +5,7 @@ export { HoconError, renderSentence } from './error.ts';
 export type { Problem, Sentence } from './error.ts';
 export { loadHocon } from './load.ts';
 export type { LoadOptions, Source } from './load.ts';
-export type { Oddity, OddityKind } from './oddity.ts';
+export type { HoconWarning, HoconWarningKind } from './warning.ts';
 export { valueAt } from './path.ts';
 export { durationMs, sizeBytes } from './units.ts';
 export type {

@@ -1,9 +1,9 @@
 import { fail } from './error.ts';
 import { readTextFile } from './file.ts';
 import { includePaths, type IncludeRequest } from './include.ts';
-import type { ObjectNode, Scope } from './node.ts';
-import type { Oddity } from './oddity.ts';
-import { parseInto, type Position } from './parser.ts';
+import type { ObjectNode, LookupScope } from './node.ts';
+import type { HoconWarning } from './warning.ts';
+import { parseInto, type ObjectPosition } from './parser.ts';
 import { resolve } from './resolver.ts';
 import type { ObjectValue, Origin } from './value.ts';
 
@@ -25,7 +25,7 @@ export interface LoadOptions {
   /** Called with the path and the text of every file that is read, an included one too, before it is parsed. */
   readonly onFile?: (path: string, text: string) => void;
   /** Called for what is valid and hardly meant. */
-  readonly onOddity?: (oddity: Oddity) => void;
+  readonly onWarning?: (warning: HoconWarning) => void;
 }
 
 /**
@@ -35,41 +35,41 @@ export interface LoadOptions {
  */
 export function loadHocon(sources: readonly Source[], options: LoadOptions): ObjectValue {
   const { env, maxDepth = 200, maxBytes = 2 ** 20, maxIncludes = 100, maxNodes = 1_000_000 } = options;
-  const { onFile = () => {}, onOddity = () => {} } = options;
+  const { onFile = () => {}, onWarning = () => {} } = options;
   const origin: Origin = { file: 'configuration', line: 1, column: 1 };
   const root: ObjectNode = { kind: 'fields', origin, fields: new Map() };
-  const reader = new Reader(root, { maxDepth, maxBytes, maxIncludes, onFile, onOddity });
+  const reader = new SourceReader(root, { maxDepth, maxBytes, maxIncludes, onFile, onWarning });
   for (const source of sources) reader.read(source);
   return resolve(root, { env, maxDepth, maxNodes });
 }
 
-interface ReadBounds {
+interface SourceReaderOptions {
   readonly maxDepth: number;
   readonly maxBytes: number;
   readonly maxIncludes: number;
   readonly onFile: (path: string, text: string) => void;
-  readonly onOddity: (oddity: Oddity) => void;
+  readonly onWarning: (warning: HoconWarning) => void;
 }
 
 /** A file that is being read: what it is, where it is, and where its substitutions are looked up. */
-interface Reading {
+interface IncludeFrame {
   readonly file: string;
   readonly path: string | null;
   readonly identity: string | null;
-  readonly scopes: readonly Scope[];
-  readonly by: Reading | null;
+  readonly scopes: readonly LookupScope[];
+  readonly includedBy: IncludeFrame | null;
 }
 
 /** Reads sources and what they include into one document, within common bounds. */
-class Reader {
+class SourceReader {
   readonly #root: ObjectNode;
-  readonly #bounds: ReadBounds;
-  #bytes = 0;
-  #includes = 0;
+  readonly #options: SourceReaderOptions;
+  #totalBytes = 0;
+  #includeCount = 0;
 
-  constructor(root: ObjectNode, bounds: ReadBounds) {
+  constructor(root: ObjectNode, options: SourceReaderOptions) {
     this.#root = root;
-    this.#bounds = bounds;
+    this.#options = options;
   }
 
   read(source: Source): void {
@@ -79,84 +79,100 @@ class Reader {
     if ('path' in source) {
       const { path } = source;
       const { origin } = this.#root;
-      const file = readTextFile(path, this.#bounds.maxBytes - this.#bytes, origin);
+      const file = readTextFile(path, this.#options.maxBytes - this.#totalBytes, origin);
       if (file === null) return fail(origin, `Cannot read ${path}: there is no such file (ENOENT).`);
-      this.#bounds.onFile(path, file.text);
-      this.#parse(file.text, file.bytes, this.#root, position, {
+      this.#options.onFile(path, file.text);
+      this.#parseText(file.text, file.bytes, this.#root, position, {
         file: path,
         path,
         identity: file.identity,
         scopes,
-        by: null,
+        includedBy: null,
       });
     } else {
       const { name, text } = source;
-      const reading = { file: name, path: null, identity: null, scopes, by: null };
-      this.#parse(text, Buffer.byteLength(text), this.#root, position, reading);
+      const frame = { file: name, path: null, identity: null, scopes, includedBy: null };
+      this.#parseText(text, Buffer.byteLength(text), this.#root, position, frame);
     }
   }
 
-  #parse(text: string, bytes: number, target: ObjectNode, position: Position, reading: Reading): void {
-    this.#bytes += bytes;
-    if (this.#bytes > this.#bounds.maxBytes) {
-      fail(
-        { file: reading.file, line: 1, column: 1 },
-        `The configuration exceeds ${this.#bounds.maxBytes} bytes here.`,
-      );
+  #parseText(text: string, bytes: number, target: ObjectNode, position: ObjectPosition, frame: IncludeFrame): void {
+    this.#totalBytes += bytes;
+    if (this.#totalBytes > this.#options.maxBytes) {
+      fail({ file: frame.file, line: 1, column: 1 }, `The configuration exceeds ${this.#options.maxBytes} bytes here.`);
     }
-    const include = (request: IncludeRequest, into: ObjectNode, at: Position): void =>
-      this.#include(request, into, at, reading);
+    const include = (request: IncludeRequest, into: ObjectNode, at: ObjectPosition): void =>
+      this.#processInclude(request, into, at, frame);
     parseInto(target, position, text, {
-      file: reading.file,
-      scopes: reading.scopes,
-      maxDepth: this.#bounds.maxDepth,
+      file: frame.file,
+      scopes: frame.scopes,
+      maxDepth: this.#options.maxDepth,
       include,
-      onOddity: this.#bounds.onOddity,
+      onWarning: this.#options.onWarning,
     });
   }
 
-  #include(request: IncludeRequest, target: ObjectNode, position: Position, by: Reading): void {
-    const paths = includePaths(request.name, by.path);
+  #processInclude(
+    request: IncludeRequest,
+    target: ObjectNode,
+    position: ObjectPosition,
+    includedBy: IncludeFrame,
+  ): void {
+    const paths = includePaths(request.name, includedBy.path);
     if (paths === null) {
       return fail(
         request.origin,
         (quote) => `'${quote(request.name)}' is relative, but this text has no folder; write an absolute path.`,
       );
     }
-    const guessed = paths.guesses.filter((path) => this.#includeFile(path, request, target, position, by));
-    if (guessed.length > 0 || this.#includeFile(paths.exact, request, target, position, by)) return;
-    this.#bounds.onOddity({ kind: 'missing-include', origin: request.origin, path: position.path });
+    const guessed = paths.suffixedCandidates.filter((path) =>
+      this.#includeFile(path, request, target, position, includedBy),
+    );
+    if (guessed.length > 0 || this.#includeFile(paths.exact, request, target, position, includedBy)) return;
+    this.#options.onWarning({ kind: 'missing-include', origin: request.origin, path: position.path });
     if (request.required) {
       fail(
         request.origin,
-        `Cannot read ${[...paths.guesses, paths.exact].join(' or ')}: there is no such file, and it is required.`,
+        `Cannot read ${[...paths.suffixedCandidates, paths.exact].join(' or ')}: there is no such file, and it is required.`,
       );
     }
   }
 
   /** Reads the file in, or returns false if there is none. */
-  #includeFile(path: string, request: IncludeRequest, target: ObjectNode, position: Position, by: Reading): boolean {
-    const file = readTextFile(path, this.#bounds.maxBytes - this.#bytes, request.origin);
+  #includeFile(
+    path: string,
+    request: IncludeRequest,
+    target: ObjectNode,
+    position: ObjectPosition,
+    includedBy: IncludeFrame,
+  ): boolean {
+    const file = readTextFile(path, this.#options.maxBytes - this.#totalBytes, request.origin);
     if (file === null) return false;
-    this.#bounds.onFile(path, file.text);
-    for (let outer: Reading | null = by; outer !== null; outer = outer.by) {
+    this.#options.onFile(path, file.text);
+    for (let outer: IncludeFrame | null = includedBy; outer !== null; outer = outer.includedBy) {
       if (outer.identity === file.identity)
-        fail(request.origin, `${path} would include itself: ${chain(path, by, outer)}.`);
+        fail(request.origin, `${path} would include itself: ${includeChain(path, includedBy, outer)}.`);
     }
-    if (++this.#includes > this.#bounds.maxIncludes) {
-      fail(request.origin, `More than ${this.#bounds.maxIncludes} files are included.`);
+    if (++this.#includeCount > this.#options.maxIncludes) {
+      fail(request.origin, `More than ${this.#options.maxIncludes} files are included.`);
     }
-    const [scope] = by.scopes;
+    const [scope] = includedBy.scopes;
     const here = scope?.root === position.root && scope.path.length === position.path.length;
-    const scopes = here ? by.scopes : [position, ...by.scopes];
-    this.#parse(file.text, file.bytes, target, position, { file: path, path, identity: file.identity, scopes, by });
+    const scopes = here ? includedBy.scopes : [position, ...includedBy.scopes];
+    this.#parseText(file.text, file.bytes, target, position, {
+      file: path,
+      path,
+      identity: file.identity,
+      scopes,
+      includedBy,
+    });
     return true;
   }
 }
 
-function chain(path: string, by: Reading, until: Reading): string {
+function includeChain(path: string, includedBy: IncludeFrame, until: IncludeFrame): string {
   const files = [path];
-  for (let reading: Reading | null = by; reading !== null; reading = reading === until ? null : reading.by)
-    files.unshift(reading.file);
+  for (let frame: IncludeFrame | null = includedBy; frame !== null; frame = frame === until ? null : frame.includedBy)
+    files.unshift(frame.file);
   return files.join(' includes ');
 }

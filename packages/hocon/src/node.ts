@@ -18,7 +18,7 @@ export interface ListNode {
 }
 
 /** A place that paths are looked up from: the document, or an included file's place in it. */
-export interface Scope {
+export interface LookupScope {
   readonly root: ObjectNode;
   readonly path: readonly string[];
 }
@@ -29,12 +29,12 @@ export interface Substitution {
   readonly origin: Origin;
   readonly path: readonly string[];
   readonly optional: boolean;
-  readonly scopes: readonly Scope[];
+  readonly scopes: readonly LookupScope[];
 }
 
 /** One of several values that stand side by side, and the white space before it. */
-export interface Part {
-  readonly space: string;
+export interface ConcatenationPart {
+  readonly spaceBefore: string;
   readonly node: Node;
 }
 
@@ -42,33 +42,33 @@ export interface Part {
 export interface Concatenation {
   readonly kind: 'concatenation';
   readonly origin: Origin;
-  readonly parts: readonly Part[];
+  readonly parts: readonly ConcatenationPart[];
 }
 
 /** `key += item` */
-interface Append {
+interface AppendNode {
   readonly kind: 'append';
   readonly origin: Origin;
   readonly item: Node;
 }
 
 /** What the parser makes and the resolver turns into values. */
-export type Node = Scalar | ObjectNode | ListNode | Substitution | Concatenation | Append;
+export type Node = Scalar | ObjectNode | ListNode | Substitution | Concatenation | AppendNode;
 
 /** Adds a definition below a path of keys; `origin` is where the key stands. */
-export function assign(target: ObjectNode, path: readonly string[], origin: Origin, node: Node): void {
+export function addDefinition(target: ObjectNode, path: readonly string[], origin: Origin, node: Node): void {
   let value = node;
   for (const key of path.slice(1).reverse()) value = { kind: 'fields', origin, fields: new Map([[key, [value]]]) };
-  if (path[0] !== undefined) define(target, path[0], value);
+  if (path[0] !== undefined) defineKey(target, path[0], value);
 }
 
-function define(target: ObjectNode, key: string, node: Node): void {
+function defineKey(target: ObjectNode, key: string, node: Node): void {
   const stack = target.fields.get(key);
   const top = stack?.at(-1);
   if (top?.kind === 'fields' && node.kind === 'fields') {
     top.origin = node.origin;
-    for (const [name, nodes] of node.fields) for (const child of nodes) define(top, name, child);
-  } else if (stack !== undefined && needsEarlier(node)) {
+    for (const [name, nodes] of node.fields) for (const child of nodes) defineKey(top, name, child);
+  } else if (stack !== undefined && dependsOnEarlier(node)) {
     stack.push(node);
   } else {
     target.fields.set(key, [node]);
@@ -76,7 +76,7 @@ function define(target: ObjectNode, key: string, node: Node): void {
 }
 
 /** Whether an earlier definition of the same key can still show: text, numbers and plain arrays hide it for good. */
-function needsEarlier(node: Node): boolean {
+function dependsOnEarlier(node: Node): boolean {
   return (
     node.kind === 'fields' || node.kind === 'substitution' || node.kind === 'concatenation' || node.kind === 'append'
   );

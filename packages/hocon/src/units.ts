@@ -1,9 +1,9 @@
 import type { Value } from './value.ts';
 
 /** A number, then letters that name a unit; the HOCON specification's "units format". */
-const MEASURE = /^([+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)\s*(\p{L}*)$/u;
+const NUMBER_WITH_UNIT = /^([+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)\s*(\p{L}*)$/u;
 
-const DURATIONS: ReadonlyMap<string, number> = new Map(
+const MS_PER_DURATION_UNIT: ReadonlyMap<string, number> = new Map(
   (
     [
       ['ns nano nanos nanosecond nanoseconds', 1e-6],
@@ -18,10 +18,10 @@ const DURATIONS: ReadonlyMap<string, number> = new Map(
   ).flatMap(([names, factor]) => names.split(' ').map((name) => [name, factor])),
 );
 
-const SIZES: ReadonlyMap<string, number> = new Map([
+const BYTES_PER_SIZE_UNIT: ReadonlyMap<string, number> = new Map([
   ...['B', 'b', 'byte', 'bytes'].map((name): [string, number] => [name, 1]),
-  ...['kilo', 'mega', 'giga', 'tera', 'peta', 'exa', 'zetta', 'yotta'].flatMap(powersOfTen),
-  ...['kibi', 'mebi', 'gibi', 'tebi', 'pebi', 'exbi', 'zebi', 'yobi'].flatMap(powersOfTwo),
+  ...['kilo', 'mega', 'giga', 'tera', 'peta', 'exa', 'zetta', 'yotta'].flatMap(decimalUnitFactors),
+  ...['kibi', 'mebi', 'gibi', 'tebi', 'pebi', 'exbi', 'zebi', 'yobi'].flatMap(binaryUnitFactors),
 ]);
 
 /**
@@ -29,7 +29,7 @@ const SIZES: ReadonlyMap<string, number> = new Map([
  * Units are the HOCON specification's, case-sensitive, and weeks. May be negative.
  */
 export function durationMs(value: Value): number | null {
-  const ms = measure(value, DURATIONS);
+  const ms = parseWithUnit(value, MS_PER_DURATION_UNIT);
   // 2.3 s is 2299.9999999999995 ms in binary floating point.
   return ms === null ? null : Math.round(ms * 1e6) / 1e6;
 }
@@ -39,26 +39,26 @@ export function durationMs(value: Value): number | null {
  * 1000 bytes, `K`, `k`, `Ki` and `KiB` are 1024; `KB` is read as `kB`. May be negative.
  */
 export function sizeBytes(value: Value): number | null {
-  const bytes = measure(value, SIZES);
+  const bytes = parseWithUnit(value, BYTES_PER_SIZE_UNIT);
   return bytes === null ? null : Math.round(bytes);
 }
 
-function measure(value: Value, units: ReadonlyMap<string, number>): number | null {
+function parseWithUnit(value: Value, units: ReadonlyMap<string, number>): number | null {
   if (value.kind === 'number') return value.number;
-  const match = value.kind === 'string' ? MEASURE.exec(value.text.trim()) : null;
+  const match = value.kind === 'string' ? NUMBER_WITH_UNIT.exec(value.text.trim()) : null;
   if (match === null) return null;
   const factor = match[2] === '' ? 1 : units.get(match[2] ?? '');
   const result = factor === undefined ? Number.NaN : Number(match[1]) * factor;
   return Number.isFinite(result) ? result : null;
 }
 
-function powersOfTen(prefix: string, index: number): [string, number][] {
+function decimalUnitFactors(prefix: string, index: number): [string, number][] {
   const initial = prefix.charAt(0).toUpperCase();
   const names = [`${initial}B`, `${prefix}byte`, `${prefix}bytes`, ...(index === 0 ? ['kB'] : [])];
   return names.map((name) => [name, 1000 ** (index + 1)]);
 }
 
-function powersOfTwo(prefix: string, index: number): [string, number][] {
+function binaryUnitFactors(prefix: string, index: number): [string, number][] {
   const initial = prefix.charAt(0).toUpperCase();
   const names = [initial, initial.toLowerCase(), `${initial}i`, `${initial}iB`, `${prefix}byte`, `${prefix}bytes`];
   return names.map((name) => [name, 1024 ** (index + 1)]);

@@ -3,7 +3,7 @@ import type { Operation } from '../../operations/core/operation.ts';
 import { toSafeJson } from '../../../client/terminal/safe-text.ts';
 import { print, type CommandContext } from './context.ts';
 import { callServer } from './control-client.ts';
-import { dataDirOf } from './data-dir.ts';
+import { configuredDataDir } from './data-dir.ts';
 import { configFlag } from './options.ts';
 
 /** What a command asks the running server, and how it shows the answer to a person. */
@@ -30,13 +30,13 @@ export async function callPrintReturn<Input, Output>(
   call: ServerCall<Input, Output>,
 ): Promise<Output> {
   const { operation, input, json, lines } = call;
-  const dataDir = dataDirOf(context, configFlag(command));
+  const dataDir = configuredDataDir(context, configFlag(command));
   const result = await callServer({ dataDir, operation, input });
   print(context, ...(json === true ? [toSafeJson(result, 2)] : lines(result)));
   return result;
 }
 
 /** The end of a list that goes on: how to see the rest. */
-export function moreLines(next: string | number | null, option = '--after'): string[] {
+export function nextPageHint(next: string | number | null, option = '--after'): string[] {
   return next === null ? [] : ['', `There are more: repeat the command with ${option} ${next}`];
 }

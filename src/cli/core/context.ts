@@ -1,6 +1,6 @@
 import type { Environment } from '../../config/tree.ts';
 import { toSafeJson } from '../../../client/terminal/safe-text.ts';
-import type { LocalPlaces } from '../../storage/provision/clusters.ts';
+import type { ClusterLocations } from '../../storage/provision/clusters.ts';
 
 /** What a command sees of the process it runs in. */
 export interface CommandContext {
@@ -8,10 +8,10 @@ export interface CommandContext {
   /** Folder of the program as `findConfigFile` wants it: `<dir>/bin`. */
   readonly programDir: string;
   /** Where PostgreSQL servers of this machine are looked for; the system's places where nothing else is said. */
-  readonly localPlaces?: LocalPlaces;
+  readonly localPlaces?: ClusterLocations;
   readonly input: NodeJS.ReadStream;
   readonly output: NodeJS.WriteStream;
-  readonly errors: NodeJS.WriteStream;
+  readonly errorOutput: NodeJS.WriteStream;
 }
 
 /** Prints lines for whoever reads the command's result. */
@@ -21,7 +21,7 @@ export function print(context: CommandContext, ...lines: readonly string[]): voi
 
 /** Prints lines about what went wrong or goes on. */
 export function printError(context: CommandContext, ...lines: readonly string[]): void {
-  for (const line of lines) context.errors.write(`${line}\n`);
+  for (const line of lines) context.errorOutput.write(`${line}\n`);
 }
 
 /** Prints a result as JSON for programs; others' text in it is harmless on a terminal too. */

@@ -12,7 +12,7 @@ const MAX_ANSWER_BYTES = 1024 * 1024;
 /** The server hangs up on a longer line. */
 const MAX_REQUEST_BYTES = 1024 * 1024;
 /** The server's words for "try again later", which are no verdict on the operation. */
-const AWAY = new Set(['database_unavailable', 'overloaded', 'stopping']);
+const UNAVAILABLE_CODES = new Set(['database_unavailable', 'overloaded', 'stopping']);
 
 const answerSchema = z.union([
   z.object({ error: z.object({ message: z.string(), data: z.object({ code: z.string() }).optional() }) }),
@@ -48,57 +48,60 @@ export async function callServer<Input, Output>(call: ControlCall<Input, Output>
   }
   let line: string;
   try {
-    line = await exchange(findControlSocket(dataDir), request, timeoutMs);
+    line = await exchangeLines(findControlSocket(dataDir), request, timeoutMs);
   } catch (error) {
-    throw explain(error, dataDir);
+    throw explainCallFailure(error, dataDir);
   }
   const answer = answerSchema.parse(JSON.parse(line));
-  if ('error' in answer) throw refused(answer.error);
+  if ('error' in answer) throw operationError(answer.error);
   const result = operation.output.safeParse(answer.result);
   if (result.success) return result.data;
   throw new OtherVersionError(dataDir, { cause: result.error });
 }
 
 /** One line there, one line back. */
-async function exchange(path: string, request: string, timeoutMs: number): Promise<string> {
+async function exchangeLines(path: string, request: string, timeoutMs: number): Promise<string> {
   const socket = connect(path);
-  const timer = setTimeout(() => socket.destroy(silent(`did not answer within ${timeoutMs / 1000} s`)), timeoutMs);
+  const timer = setTimeout(
+    () => socket.destroy(noAnswerError(`did not answer within ${timeoutMs / 1000} s`)),
+    timeoutMs,
+  );
   try {
     socket.write(`${request}\n`);
-    return await firstLine(socket);
+    return await readFirstLine(socket);
   } finally {
     clearTimeout(timer);
     socket.destroy();
   }
 }
 
-async function firstLine(socket: Socket): Promise<string> {
+async function readFirstLine(socket: Socket): Promise<string> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   return new Promise((resolve, reject) => {
     socket.once('error', reject);
-    socket.once('close', () => reject(silent('ended the connection without an answer')));
+    socket.once('close', () => reject(noAnswerError('ended the connection without an answer')));
     socket.on('data', (chunk: Buffer) => {
       const end = chunk.indexOf('\n');
       chunks.push(end === -1 ? chunk : chunk.subarray(0, end));
       bytes += chunk.length;
       if (end !== -1) resolve(Buffer.concat(chunks).toString('utf8'));
-      else if (bytes > MAX_ANSWER_BYTES) socket.destroy(silent('sent an answer that is too long'));
+      else if (bytes > MAX_ANSWER_BYTES) socket.destroy(noAnswerError('sent an answer that is too long'));
     });
   });
 }
 
 /** The server is there and yet gives no answer. */
-function silent(what: string): CommandError {
+function noAnswerError(what: string): CommandError {
   return new CommandError(exitCodes.unavailable, what);
 }
 
-function refused({ message, data }: { message: string; data?: { code: string } | undefined }): CommandError {
-  const exitCode = AWAY.has(data?.code ?? '') ? exitCodes.unavailable : exitCodes.operationFailed;
+function operationError({ message, data }: { message: string; data?: { code: string } | undefined }): CommandError {
+  const exitCode = UNAVAILABLE_CODES.has(data?.code ?? '') ? exitCodes.unavailable : exitCodes.operationFailed;
   return new CommandError(exitCode, message);
 }
 
-function explain(error: unknown, dataDir: string): unknown {
+function explainCallFailure(error: unknown, dataDir: string): unknown {
   if (error instanceof CommandError) {
     return new CommandError(error.exitCode, `the Klatch with the data directory ${dataDir} ${error.message}`);
   }

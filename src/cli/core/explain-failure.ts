@@ -35,7 +35,7 @@ export function explainFailure(error: unknown): Failure {
   if (error instanceof CommandError) return { exitCode: error.exitCode, text: error.message };
   if (error instanceof ChatCommandError) return { exitCode: exitCodes[error.reason], text: error.message };
   const exitCode = expectedExitCode(error);
-  if (exitCode !== null) return { exitCode, text: `${(error as Error).message}${hint(error)}` };
+  if (exitCode !== null) return { exitCode, text: `${(error as Error).message}${failureHint(error)}` };
   if (isSystemError(error)) return { exitCode: exitCodes.cannotCreate, text: `The system refused: ${error.message}` };
   const { at } = describeError(error);
   const what = error instanceof Error ? `${error.name}: ${error.message}` : `${typeof error} thrown`;
@@ -44,7 +44,7 @@ export function explainFailure(error: unknown): Failure {
 }
 
 /** What to do about it, where the error itself, which is for programs too, does not say. */
-function hint(error: unknown): string {
+function failureHint(error: unknown): string {
   if (!(error instanceof DatabaseUnavailableError)) return '';
   return '. Check that PostgreSQL runs and that services.postgresql in server.conf leads to it.';
 }

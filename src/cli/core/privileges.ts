@@ -5,7 +5,7 @@ import { exitCodes } from './exit-codes.ts';
 import { CommandError } from './failure.ts';
 
 /** The folder of the configuration that belongs to the service of the package. */
-const SERVICE_FOLDER = '/etc/klatch';
+const SERVICE_CONFIG_FOLDER = '/etc/klatch';
 
 /**
  * Refuses to be the service by hand: a server that root starts would leave files that the service, which runs as the
@@ -13,12 +13,13 @@ const SERVICE_FOLDER = '/etc/klatch';
  */
 export function refuseRoot(file: string, uid: number | undefined): void {
   // The name counts as well as what is behind it: either may be a link.
-  if (uid !== 0 || ![resolve(file), resolved(file)].some((path) => dirname(path) === SERVICE_FOLDER)) return;
+  if (uid !== 0 || ![resolve(file), realPathIfAny(file)].some((path) => dirname(path) === SERVICE_CONFIG_FOLDER))
+    return;
   const what = `the server does not run as root with ${file}, which belongs to the service`;
   throw new CommandError(exitCodes.notPermitted, `${what}. Start the service: sudo service klatch start`);
 }
 
-function resolved(file: string): string {
+function realPathIfAny(file: string): string {
   try {
     return realpathSync(file);
   } catch {
@@ -28,7 +29,7 @@ function resolved(file: string): string {
 }
 
 /** What becoming another user takes; `process` has it. */
-interface Identity {
+interface ProcessIdentity {
   geteuid?: () => number;
   setgroups?: (groups: number[]) => void;
   setgid?: (gid: number) => void;
@@ -40,7 +41,7 @@ interface Identity {
  * server has to be able to write. Does nothing for others, or where the directory is root's or not there. To be called
  * after everything that takes root was read, and before the directory is touched.
  */
-export function dropPrivileges(dataDir: string, identity: Identity = process): void {
+export function dropPrivileges(dataDir: string, identity: ProcessIdentity = process): void {
   const owner = targetOwner(dataDir, identity);
   if (owner === null) return;
   identity.setgroups?.([owner.gid]);
@@ -49,12 +50,12 @@ export function dropPrivileges(dataDir: string, identity: Identity = process): v
 }
 
 /** Whom `dropPrivileges` makes of this process; null: it changes nothing. */
-export function targetOwner(dataDir: string, identity: Identity = process): Owner | null {
-  return identity.geteuid?.() === 0 ? ownerOf(dataDir) : null;
+export function targetOwner(dataDir: string, identity: ProcessIdentity = process): Owner | null {
+  return identity.geteuid?.() === 0 ? nonRootOwnerOf(dataDir) : null;
 }
 
 /** Who a data directory belongs to, if that is not root: the user that the server runs as. */
-export function ownerOf(dataDir: string): Owner | null {
+export function nonRootOwnerOf(dataDir: string): Owner | null {
   const stat = statSync(dataDir, { throwIfNoEntry: false });
   return stat === undefined || stat.uid === 0 ? null : { uid: stat.uid, gid: stat.gid };
 }

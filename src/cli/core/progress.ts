@@ -5,7 +5,7 @@ import { exitCodes } from './exit-codes.ts';
 import { CommandError } from './failure.ts';
 import { StopSignals } from './stop-signals.ts';
 
-const SHOW_MS = 200;
+const PROGRESS_INTERVAL_MS = 200;
 const KIB = 1024;
 const MIB = 1024 * KIB;
 
@@ -25,7 +25,7 @@ export async function runInterruptibly<T>(
   const controller = new AbortController();
   let by: NodeJS.Signals | null = null;
   const signals = new StopSignals(() => process.exit(exitCodes.internal));
-  void signals.asked.then((signal) => {
+  void signals.firstSignal.then((signal) => {
     by = signal;
     controller.abort(new InterruptedError(`ended by ${signal}`));
   });
@@ -33,7 +33,7 @@ export async function runInterruptibly<T>(
   try {
     return await work(controller.signal);
   } catch (error) {
-    if (by !== null) endBy(context, by, signals);
+    if (by !== null) killBySignal(context, by, signals);
     if (error instanceof BackupError)
       throw new CommandError(exitCodes.operationFailed, error.message, { cause: error });
     throw error;
@@ -42,7 +42,7 @@ export async function runInterruptibly<T>(
   }
 }
 
-function endBy(context: CommandContext, signal: NodeJS.Signals, signals: StopSignals): void {
+function killBySignal(context: CommandContext, signal: NodeJS.Signals, signals: StopSignals): void {
   printError(context, `klatch: ended by ${signal}; nothing was left behind`);
   signals.stop();
   process.kill(process.pid, signal);
@@ -60,21 +60,21 @@ export class ProgressLine {
 
   readonly show = ({ table, rows, bytes }: CopyProgress): void => {
     const now = performance.now();
-    if (!this.#context.errors.isTTY || now - this.#shownAtMs < SHOW_MS) return;
+    if (!this.#context.errorOutput.isTTY || now - this.#shownAtMs < PROGRESS_INTERVAL_MS) return;
     this.#shownAtMs = now;
     this.#isShown = true;
-    this.#context.errors.write(`\r\u001b[K${table}: ${describeAmount(rows, bytes)}`);
+    this.#context.errorOutput.write(`\r\u001b[K${table}: ${describeRowsAndBytes(rows, bytes)}`);
   };
 
   /** Takes the line away. */
   clear(): void {
-    if (this.#isShown) this.#context.errors.write('\r\u001b[K');
+    if (this.#isShown) this.#context.errorOutput.write('\r\u001b[K');
     this.#isShown = false;
   }
 }
 
 /** For instance "12,345 rows, 1.2 MiB". */
-export function describeAmount(rows: number, bytes: number): string {
+export function describeRowsAndBytes(rows: number, bytes: number): string {
   const size = bytes < MIB ? `${(bytes / KIB).toFixed(1)} KiB` : `${(bytes / MIB).toFixed(1)} MiB`;
   return `${describeRows(rows)}, ${size}`;
 }

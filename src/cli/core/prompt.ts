@@ -18,9 +18,9 @@ interface Question {
 
 /** Asks a person at a terminal. `stop` has to be called, also after a failure. */
 export class Prompt {
-  readonly #lines: Interface;
+  readonly #readline: Interface;
   readonly #output: NodeJS.WritableStream;
-  readonly #ended = new AbortController();
+  readonly #inputEnded = new AbortController();
   #muted = false;
 
   constructor(input: NodeJS.ReadableStream, output: NodeJS.WritableStream & { isTTY?: boolean }) {
@@ -31,9 +31,9 @@ export class Prompt {
         done();
       },
     });
-    this.#lines = createInterface({ input, output: echo, terminal: output.isTTY === true });
+    this.#readline = createInterface({ input, output: echo, terminal: output.isTTY === true });
     // Ctrl-D and Ctrl-C: a question that is open would wait for ever.
-    this.#lines.once('close', () => this.#ended.abort());
+    this.#readline.once('close', () => this.#inputEnded.abort());
   }
 
   /** The first answer that passes the check. Rejects with CommandError when the person leaves or tries too often. */
@@ -55,17 +55,17 @@ export class Prompt {
   }
 
   stop(): void {
-    this.#lines.close();
+    this.#readline.close();
   }
 
   async #question(shown: string, hidden: boolean): Promise<string> {
     try {
-      const answer = this.#lines.question(shown, { signal: this.#ended.signal });
+      const answer = this.#readline.question(shown, { signal: this.#inputEnded.signal });
       // After the question itself was written.
       this.#muted = hidden;
       return hidden ? await answer : (await answer).trim();
     } catch (error) {
-      if (!this.#ended.signal.aborted) throw error;
+      if (!this.#inputEnded.signal.aborted) throw error;
       throw new CommandError(exitCodes.usage, 'left without an answer; nothing was written', { cause: error });
     } finally {
       if (hidden) this.#output.write('\n');

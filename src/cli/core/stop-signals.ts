@@ -4,7 +4,7 @@ import { isatty } from 'node:tty';
  * Ctrl-C reaches the whole process group, and npm hands its own copy on to its child as well: what comes this soon
  * after the first signal is the same request, not a second one.
  */
-const SAME_REQUEST_MS = 1_000;
+const SAME_REQUEST_WINDOW_MS = 1_000;
 const SIGNALS = ['SIGTERM', 'SIGINT'] as const;
 
 /**
@@ -14,43 +14,43 @@ const SIGNALS = ['SIGTERM', 'SIGINT'] as const;
  */
 export class StopSignals {
   /** Resolves with the first signal. */
-  readonly asked: Promise<NodeJS.Signals>;
-  readonly #onAgain: (signal: NodeJS.Signals) => void;
-  #answer: (signal: NodeJS.Signals) => void = () => {};
-  #firstAtMs: number | null = null;
+  readonly firstSignal: Promise<NodeJS.Signals>;
+  readonly #onLaterSignal: (signal: NodeJS.Signals) => void;
+  #resolveFirstSignal: (signal: NodeJS.Signals) => void = () => {};
+  #firstSignalAtMs: number | null = null;
   // Once the terminal has gone, nobody can tell any more that there was one.
   readonly #hasTerminal = [0, 1, 2].some((descriptor) => isatty(descriptor));
 
-  /** `onAgain` is called for every request after the first. */
-  constructor(onAgain: (signal: NodeJS.Signals) => void) {
-    this.#onAgain = onAgain;
-    this.asked = new Promise((resolve) => {
-      this.#answer = resolve;
+  /** `onLaterSignal` is called for every request after the first. */
+  constructor(onLaterSignal: (signal: NodeJS.Signals) => void) {
+    this.#onLaterSignal = onLaterSignal;
+    this.firstSignal = new Promise((resolve) => {
+      this.#resolveFirstSignal = resolve;
     });
   }
 
   start(): void {
-    for (const signal of SIGNALS) process.on(signal, this.#take);
-    process.on('SIGHUP', this.#hangUp);
+    for (const signal of SIGNALS) process.on(signal, this.#onSignal);
+    process.on('SIGHUP', this.#onHangUp);
   }
 
   /** From now on signals do what they do by default. */
   stop(): void {
-    for (const signal of SIGNALS) process.off(signal, this.#take);
-    process.off('SIGHUP', this.#hangUp);
+    for (const signal of SIGNALS) process.off(signal, this.#onSignal);
+    process.off('SIGHUP', this.#onHangUp);
   }
 
-  readonly #hangUp = (signal: NodeJS.Signals): void => {
-    if (this.#hasTerminal) this.#take(signal);
+  readonly #onHangUp = (signal: NodeJS.Signals): void => {
+    if (this.#hasTerminal) this.#onSignal(signal);
   };
 
-  readonly #take = (signal: NodeJS.Signals): void => {
+  readonly #onSignal = (signal: NodeJS.Signals): void => {
     const nowMs = performance.now();
-    if (this.#firstAtMs === null) {
-      this.#firstAtMs = nowMs;
-      this.#answer(signal);
-    } else if (nowMs - this.#firstAtMs > SAME_REQUEST_MS) {
-      this.#onAgain(signal);
+    if (this.#firstSignalAtMs === null) {
+      this.#firstSignalAtMs = nowMs;
+      this.#resolveFirstSignal(signal);
+    } else if (nowMs - this.#firstSignalAtMs > SAME_REQUEST_WINDOW_MS) {
+      this.#onLaterSignal(signal);
     }
   };
 }

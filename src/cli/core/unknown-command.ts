@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { editDistance } from '../../config/edit-distance.ts';
 
 /** A name that is further from every command than this is no slip of the fingers. */
-const MAX_DISTANCE = 2;
+const MAX_EDIT_DISTANCE = 2;
 
 /**
  * Makes every command that has commands refuse a name that none of them has, also where help is asked for: the help of
@@ -14,32 +14,33 @@ export function refuseUnknownCommands(command: Command): void {
   command.on('beforeHelp', () => {
     const [first, second] = command.args;
     const name = first === 'help' ? second : first;
-    if (name !== undefined && !name.startsWith('-') && !namesOf(command).includes(name)) refuseCommand(command, name);
+    if (name !== undefined && !name.startsWith('-') && !subcommandNames(command).includes(name))
+      refuseCommand(command, name);
   });
   for (const each of command.commands) refuseUnknownCommands(each);
 }
 
 /** Ends the command line with the name that was not understood and, if there is one, the command with nearly that name. */
 export function refuseCommand(command: Command, name: string): never {
-  const path = [...pathOf(command), name].join(' ');
-  const near = nearest(name, namesOf(command));
+  const path = [...commandWords(command), name].join(' ');
+  const near = nearestName(name, subcommandNames(command));
   const suggestion = near === null ? '' : `\n(Did you mean ${near}?)`;
   return command.error(`error: there is no command ${path}${suggestion}`, { code: 'klatch.command' });
 }
 
 /** The words from the program to the command, without the program's own name. */
-function pathOf(command: Command): string[] {
-  return command.parent === null ? [] : [...pathOf(command.parent), command.name()];
+function commandWords(command: Command): string[] {
+  return command.parent === null ? [] : [...commandWords(command.parent), command.name()];
 }
 
-function namesOf(command: Command): string[] {
+function subcommandNames(command: Command): string[] {
   return command.commands.flatMap((each) => [each.name(), ...each.aliases()]);
 }
 
-function nearest(name: string, names: readonly string[]): string | null {
+function nearestName(name: string, names: readonly string[]): string | null {
   const known = names.map((each) => ({ each, distance: editDistance(name, each) }));
   const [first] = known.toSorted((a, b) => a.distance - b.distance);
   // Half of the letters may differ at most: "fly" is not meant to be "key".
-  const isNear = first !== undefined && first.distance <= Math.min(MAX_DISTANCE, name.length / 2);
+  const isNear = first !== undefined && first.distance <= Math.min(MAX_EDIT_DISTANCE, name.length / 2);
   return isNear ? first.each : null;
 }

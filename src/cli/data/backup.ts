@@ -6,15 +6,15 @@ import { loadConfig, type LoadedConfig } from '../../config/load.ts';
 import { findConfigFile } from '../../config/tree.ts';
 import type { BackupManifest } from '../../storage/backup/format.ts';
 import { PartialFile } from '../../storage/backup/partial-file.ts';
-import { connectForReading } from '../../storage/backup/connect.ts';
+import { acquireDatabaseForReading } from '../../storage/backup/connect.ts';
 import { writeBackup, type ConfigurationFiles, type WrittenBackup } from '../../storage/backup/write.ts';
 import { readVersion } from '../../version.ts';
 import { toSafeJson } from '../../../client/terminal/safe-text.ts';
 import { print, printError, type CommandContext } from '../core/context.ts';
 import { exitCodes } from '../core/exit-codes.ts';
 import { CommandError } from '../core/failure.ts';
-import { describeAmount, ProgressLine, runInterruptibly } from '../core/progress.ts';
-import { nameAsRoot } from './backup-naming.ts';
+import { describeRowsAndBytes, ProgressLine, runInterruptibly } from '../core/progress.ts';
+import { renameAsRoot } from './backup-rename.ts';
 import { configFlag, withExamples, withJson } from '../core/options.ts';
 import { dropPrivileges, targetOwner } from '../core/privileges.ts';
 
@@ -44,10 +44,12 @@ async function backup(
   context: CommandContext,
   { file, flag, options }: { file: string; flag: string | undefined; options: BackupOptions },
 ): Promise<void> {
-  const configFile = findConfigFile({ flag, env: context.env, programDir: context.programDir });
+  const configFile = findConfigFile({ configOption: flag, env: context.env, programDir: context.programDir });
   const loaded = loadConfig(configFile, { env: context.env });
   const path = file === '-' ? null : resolve(file);
-  const written = await runInterruptibly(context, (signal) => write(context, { loaded, path, options, signal }));
+  const written = await runInterruptibly(context, (signal) =>
+    writeToTarget(context, { loaded, path, options, signal }),
+  );
   // Standard output is the backup.
   const tell = path === null ? printError : print;
   const report = { file: path, ...written.header, rows: written.manifest.rows };
@@ -55,7 +57,7 @@ async function backup(
   else tell(context, ...reportLines(written, path ?? 'standard output'));
 }
 
-interface Task {
+interface BackupTask {
   readonly loaded: LoadedConfig;
   /** Null: standard output. */
   readonly path: string | null;
@@ -63,18 +65,18 @@ interface Task {
   readonly signal: AbortSignal;
 }
 
-async function write(context: CommandContext, task: Task): Promise<WrittenBackup> {
+async function writeToTarget(context: CommandContext, task: BackupTask): Promise<WrittenBackup> {
   const { loaded, path, options, signal } = task;
   const configuration = readConfiguration(context, loaded, options);
   // Before the database is looked for: a name that is taken is told at once.
-  const file = path === null ? null : await createFile(path, { loaded, overwrite: options.force === true });
+  const file = path === null ? null : await createPartialFile(path, { loaded, overwrite: options.force === true });
   dropPrivileges(loaded.config.dataDir);
   const progress = new ProgressLine(context);
   try {
-    const database = await connectForReading(loaded.config, () => {});
+    const database = await acquireDatabaseForReading(loaded.config, () => {});
     try {
-      beNice();
-      const written = await writeBackup(database.target, file?.stream() ?? standardOutput(context), {
+      lowerPriority();
+      const written = await writeBackup(database.target, file?.stream() ?? outputWithoutErrorHandler(context), {
         configuration,
         version: readVersion(),
         onProgress: progress.show,
@@ -96,21 +98,24 @@ async function write(context: CommandContext, task: Task): Promise<WrittenBackup
 }
 
 /** In a folder of root's the name stays root's business, although the rest of the work is done by the owner. */
-async function createFile(
+async function createPartialFile(
   path: string,
   { loaded, overwrite }: { loaded: LoadedConfig; overwrite: boolean },
 ): Promise<PartialFile> {
   if (targetOwner(loaded.config.dataDir) === null) return PartialFile.create(path, { overwrite });
-  return PartialFile.create(path, { overwrite, naming: (descriptor) => nameAsRoot(descriptor, { path, overwrite }) });
+  return PartialFile.create(path, {
+    overwrite,
+    createFinalizer: (descriptor) => renameAsRoot(descriptor, { path, overwrite }),
+  });
 }
 
 /** Without the rule for other commands, that a reader who has seen enough is no failure. */
-function standardOutput({ output }: CommandContext): NodeJS.WriteStream {
+function outputWithoutErrorHandler({ output }: CommandContext): NodeJS.WriteStream {
   return output.removeAllListeners('error');
 }
 
 /** The server comes first; only now, since a database that we started would have inherited it. */
-function beNice(): void {
+function lowerPriority(): void {
   setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
 }
 
@@ -130,7 +135,7 @@ function readConfiguration(context: CommandContext, loaded: LoadedConfig, option
 function reportLines({ header, manifest }: WrittenBackup, where: string): string[] {
   const { missing } = header.configuration;
   return [
-    `Wrote ${totalOf(manifest)} before compression to ${where}.`,
+    `Wrote ${describeTotals(manifest)} before compression to ${where}.`,
     ...(missing.length === 0
       ? ['It holds the secrets of the configuration: keep it as safe as server.conf.']
       : ['Not in it, keep these elsewhere (or give --with-secrets):', ...missing.map((each) => `  ${each}`)]),
@@ -138,8 +143,8 @@ function reportLines({ header, manifest }: WrittenBackup, where: string): string
 }
 
 /** All rows and bytes. */
-export function totalOf({ rows, parts }: BackupManifest): string {
+export function describeTotals({ rows, parts }: BackupManifest): string {
   const total = Object.values(rows).reduce((sum, count) => sum + count, 0);
   const bytes = parts.reduce((sum, part) => sum + part.bytes, 0);
-  return describeAmount(total, bytes);
+  return describeRowsAndBytes(total, bytes);
 }

@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import type { Config } from '../../config/config.ts';
 import { loadConfig } from '../../config/load.ts';
 import { findConfigFile } from '../../config/tree.ts';
-import { removeOldClusters, upgradeCluster, type Upgraded } from '../../storage/backup/upgrade-cluster.ts';
+import { removeOldClusters, upgradeCluster, type UpgradeResult } from '../../storage/backup/upgrade-cluster.ts';
 import { readVersion } from '../../version.ts';
 import { type CommandContext, print, printError, printJson } from '../core/context.ts';
 import { exitCodes } from '../core/exit-codes.ts';
@@ -17,7 +17,7 @@ interface UpgradeFlags {
   readonly json?: boolean;
 }
 
-export function addDatabase(program: Command, context: CommandContext): void {
+export function addDatabaseUpgrade(program: Command, context: CommandContext): void {
   const database = program.command('db').description('look after the embedded database');
   withExamples(database, ['klatch db upgrade']);
   const command = database
@@ -28,7 +28,7 @@ export function addDatabase(program: Command, context: CommandContext): void {
     .option('--old-bin-dir <dir>', "the programs of the old version (default: bin-dir, or the system's)")
     .option('--remove-old', 'remove the old files of this and earlier upgrades')
     .action(async (flags: UpgradeFlags, self: Command) => {
-      const file = findConfigFile({ flag: configFlag(self), env: context.env, programDir: context.programDir });
+      const file = findConfigFile({ configOption: configFlag(self), env: context.env, programDir: context.programDir });
       const { config } = loadConfig(file, { env: context.env });
       if (!config.postgresql.embedded) {
         const sentence = 'the database is not embedded: upgrade that server by its own means, or move with a backup';
@@ -57,18 +57,18 @@ async function upgrade(context: CommandContext, config: Config, flags: UpgradeFl
     return [done, flags.removeOld === true ? await removeOldClusters(config.dataDir) : []] as const;
   }).finally(() => progress.clear());
   if (flags.json === true) printJson(context, { ...upgraded, removed });
-  else print(context, ...lines(upgraded, removed));
+  else print(context, ...upgradeLines(upgraded, removed));
   const { binDir } = config.postgresql;
   if (upgraded.kind === 'upgraded' && binDir !== null) {
     printError(context, `If services.postgresql.bin-dir (${binDir}) names PostgreSQL ${upgraded.from}, change it now.`);
   }
 }
 
-function lines(upgraded: Upgraded, removed: readonly string[]): string[] {
-  return [...describe(upgraded), ...removed.map((folder) => `Removed ${folder}.`)];
+function upgradeLines(upgraded: UpgradeResult, removed: readonly string[]): string[] {
+  return [...describeUpgrade(upgraded), ...removed.map((folder) => `Removed ${folder}.`)];
 }
 
-function describe(upgraded: Upgraded): string[] {
+function describeUpgrade(upgraded: UpgradeResult): string[] {
   const { kind, major } = upgraded;
   if (kind === 'current') {
     return [`Nothing to do: the database files are of PostgreSQL ${major}, and nothing newer is installed.`];

@@ -2,14 +2,14 @@ import type { Command } from 'commander';
 import { checkFiles } from '../../operations/server/files-check.ts';
 import { type CommandContext, print, printJson } from '../core/context.ts';
 import { callServer } from '../core/control-client.ts';
-import { dataDirOf } from '../core/data-dir.ts';
+import { configuredDataDir } from '../core/data-dir.ts';
 import { exitCodes } from '../core/exit-codes.ts';
 import { CommandError } from '../core/failure.ts';
 import { formatTable } from '../../../client/terminal/table.ts';
 import { configFlag, withExamples, withJson } from '../core/options.ts';
 
-type Page = Awaited<ReturnType<(typeof checkFiles)['run']>>;
-type Finding = Page['found'][number];
+type CheckPage = Awaited<ReturnType<(typeof checkFiles)['run']>>;
+type FileProblem = CheckPage['found'][number];
 
 interface CheckOptions {
   readonly repair?: boolean;
@@ -19,9 +19,9 @@ interface CheckOptions {
 /** What is shown one by one; beyond it the counts tell. */
 const MAX_SHOWN = 10_000;
 /** A page removes up to a thousand files from a store that may be slow. */
-const PAGE_MS = 10 * 60_000;
+const PAGE_TIMEOUT_MS = 10 * 60_000;
 
-const WORDS: Readonly<Record<Finding['problem'], string>> = {
+const PROBLEM_LABELS: Readonly<Record<FileProblem['problem'], string>> = {
   stray: 'file without a row',
   lost: 'row without its file',
   size: 'file of another length',
@@ -37,30 +37,34 @@ export function addFiles(program: Command, context: CommandContext): void {
     .command('check')
     .description('compare the database with the store of files; ends with 1 when something does not fit and stays so')
     .option('--repair', 'remove what has no row, mark what is lost, and count anew')
-    .action((options: CheckOptions, self: Command) => check(context, configFlag(self), options));
+    .action((options: CheckOptions, self: Command) => checkStoredFiles(context, configFlag(self), options));
   withExamples(withJson(command), ['klatch files check', 'klatch files check --repair --json']);
 }
 
 /** What all pages found together. */
-interface Result {
+interface CheckTotals {
   store: string;
   files: number;
   uploads: number;
-  readonly found: Finding[];
+  readonly found: FileProblem[];
   problems: number;
   repaired: number;
   isEmpty: boolean;
 }
 
-async function check(context: CommandContext, flag: string | undefined, options: CheckOptions): Promise<void> {
+async function checkStoredFiles(
+  context: CommandContext,
+  flag: string | undefined,
+  options: CheckOptions,
+): Promise<void> {
   const { repair = false, json } = options;
-  const result = await checkAll(dataDirOf(context, flag), repair);
+  const result = await checkAllPages(configuredDataDir(context, flag), repair);
   const { store, files, uploads, found, problems, repaired, isEmpty } = result;
   const left = problems - repaired;
   if (json === true) {
     printJson(context, { ok: left === 0, store, files, uploads, problems, repaired, found });
   } else {
-    print(context, ...lines(result));
+    print(context, ...checkLines(result));
   }
   if (isEmpty) {
     const sentence = `${store} has no file at all, so that lost ones were not marked: is it the right one, and there?`;
@@ -71,11 +75,11 @@ async function check(context: CommandContext, flag: string | undefined, options:
   throw new CommandError(exitCodes.operationFailed, `${left} problem${left === 1 ? '' : 's'} left${advice}`);
 }
 
-async function checkAll(dataDir: string, repair: boolean): Promise<Result> {
-  const result: Result = { store: '', files: 0, uploads: 0, found: [], problems: 0, repaired: 0, isEmpty: false };
+async function checkAllPages(dataDir: string, repair: boolean): Promise<CheckTotals> {
+  const result: CheckTotals = { store: '', files: 0, uploads: 0, found: [], problems: 0, repaired: 0, isEmpty: false };
   for (let after: string | null = null; ;) {
     const input = { repair, after };
-    const page: Page = await callServer({ dataDir, operation: checkFiles, input, timeoutMs: PAGE_MS });
+    const page: CheckPage = await callServer({ dataDir, operation: checkFiles, input, timeoutMs: PAGE_TIMEOUT_MS });
     result.store = page.store;
     result.files += page.files;
     result.uploads += page.uploads;
@@ -88,11 +92,11 @@ async function checkAll(dataDir: string, repair: boolean): Promise<Result> {
   }
 }
 
-function lines({ store, files, uploads, found, problems, repaired }: Result): string[] {
+function checkLines({ store, files, uploads, found, problems, repaired }: CheckTotals): string[] {
   const looked = `Looked at ${counted(files, 'file')} and ${counted(uploads, 'upload')} in ${store}.`;
   if (problems === 0) return [looked, 'Everything fits.'];
   const rows = found.map(({ problem, file, bytes, repaired: isRepaired }) => [
-    WORDS[problem],
+    PROBLEM_LABELS[problem],
     file ?? '-',
     bytes ?? '-',
     isRepaired ? 'repaired' : 'stays',

@@ -3,18 +3,18 @@ import { dirname, isAbsolute, relative, resolve } from 'node:path';
 import type { Command } from 'commander';
 import type { ServerKeyFiles } from '../../config/config.ts';
 import type { Owner } from '../../config/durable-file.ts';
-import { quote } from '../../config/edit.ts';
+import { toHoconLiteral } from '../../config/edit.ts';
 import { findConfigFile } from '../../config/tree.ts';
 import { ConfigNotFoundError, NotConfiguredError } from '../../config/problem.ts';
 import {
   checkServerKeys,
   createServerKeys,
-  describePublicFile,
+  describePublicKeyFile,
   isReadableByOthers,
-  serverKeyFiles,
+  serverKeyPaths,
 } from '../../config/server-key-files.ts';
-import { SIGNING_KEYS } from '../../model/server-key.ts';
-import { ownerOf } from '../core/privileges.ts';
+import { MAX_SIGNING_KEYS } from '../../model/server-key.ts';
+import { nonRootOwnerOf } from '../core/privileges.ts';
 import { type CommandContext, print, printError, printJson } from '../core/context.ts';
 import { readDataDir, readSetting } from '../core/data-dir.ts';
 import { exitCodes } from '../core/exit-codes.ts';
@@ -23,7 +23,7 @@ import { formatFields, formatTable } from '../../../client/terminal/table.ts';
 import { configFlag, withExamples, withJson } from '../core/options.ts';
 import { addRotateServerSecret } from './rotate-secret.ts';
 
-const SETTING = 'modules.security.server-keys';
+const SERVER_KEYS_SETTING = 'modules.security.server-keys';
 
 interface GenerateOptions {
   readonly dir?: string;
@@ -51,16 +51,16 @@ export function addKeys(program: Command, context: CommandContext): void {
 }
 
 function generateKeys(context: CommandContext, flag: string | undefined, { dir, json }: GenerateOptions): void {
-  const files = serverKeyFiles(resolve(dir ?? dirname(findFile(context, flag))));
-  const file = findFileIfAny(context, flag);
-  refuseTaken(files);
+  const files = serverKeyPaths(resolve(dir ?? dirname(findConfigOf(context, flag))));
+  const file = findConfigIfAny(context, flag);
+  refuseExistingFiles(files);
   // Before anything is written: what cannot be read here could not be completed either.
-  const others = file === null ? [] : answeredPairs(context, file);
-  const owner = serverUser(context, file);
+  const others = file === null ? [] : configuredPairsOrNone(context, file);
+  const owner = serverOwnerIfRoot(context, file);
   createServerKeys(dirname(files.private), owner === null ? {} : { owner });
-  const shown = describePublicFile(files.public);
+  const shown = describePublicKeyFile(files.public);
   if (shown === null) throw new CommandError(exitCodes.cannotCreate, `${files.public} cannot be read back`);
-  const setting = settingText(file, [files, ...others]);
+  const setting = renderSetting(file, [files, ...others]);
   if (json === true) {
     printJson(context, { ...shown, files, setting });
     return;
@@ -70,31 +70,31 @@ function generateKeys(context: CommandContext, flag: string | undefined, { dir, 
     ['private file', files.private],
     ['public file', files.public],
   ]);
-  print(context, 'Made a pair of server keys.', ...fields, '', advise(file, others.length > 0), '', setting);
+  print(context, 'Made a pair of server keys.', ...fields, '', signingAdvice(file, others.length > 0), '', setting);
 }
 
 /** The lines hold a full path, which means another key inside the braces of a section: only the end is outside for sure. */
-function advise(file: string | null, replaces: boolean): string {
+function signingAdvice(file: string | null, replaces: boolean): string {
   const old = replaces ? ' There they replace the list of before, which can be deleted.' : '';
   const place = `at the end of ${file ?? 'server.conf'}, outside all braces`;
   return `To sign with it, put these lines ${place}, and restart the server.${old}`;
 }
 
-function refuseTaken(files: ServerKeyFiles): void {
+function refuseExistingFiles(files: ServerKeyFiles): void {
   const [taken] = [files.private, files.public].filter((path) => existsSync(path));
   if (taken === undefined) return;
   const advice = 'give --dir a folder of its own for the new pair';
   throw new CommandError(exitCodes.cannotCreate, `${taken} is there already, and nothing was written: ${advice}`);
 }
 
-function findFile({ env, programDir }: CommandContext, flag: string | undefined): string {
-  return findConfigFile({ flag, env, programDir });
+function findConfigOf({ env, programDir }: CommandContext, flag: string | undefined): string {
+  return findConfigFile({ configOption: flag, env, programDir });
 }
 
 /** Null where nobody named a configuration and there is none. */
-function findFileIfAny(context: CommandContext, flag: string | undefined): string | null {
+function findConfigIfAny(context: CommandContext, flag: string | undefined): string | null {
   try {
-    return findFile(context, flag);
+    return findConfigOf(context, flag);
   } catch (error) {
     if (flag === undefined && error instanceof ConfigNotFoundError) return null;
     throw error;
@@ -102,17 +102,17 @@ function findFileIfAny(context: CommandContext, flag: string | undefined): strin
 }
 
 /** As root, the private key has to belong to whom the server runs as. */
-function serverUser({ env }: CommandContext, file: string | null): Owner | null {
-  return process.geteuid?.() !== 0 || file === null ? null : ownerOf(readDataDir(file, env));
+function serverOwnerIfRoot({ env }: CommandContext, file: string | null): Owner | null {
+  return process.geteuid?.() !== 0 || file === null ? null : nonRootOwnerOf(readDataDir(file, env));
 }
 
 function configuredPairs({ env }: CommandContext, file: string): ServerKeyFiles[] {
-  const pairs = readSetting(file, env, SETTING) ?? [];
+  const pairs = readSetting(file, env, SERVER_KEYS_SETTING) ?? [];
   return pairs.map((pair) => ({ public: pair.public.path, private: pair.private.path }));
 }
 
 /** The same, and none where the list still holds its placeholder: the new pair is to take its place. */
-function answeredPairs(context: CommandContext, file: string): ServerKeyFiles[] {
+function configuredPairsOrNone(context: CommandContext, file: string): ServerKeyFiles[] {
   try {
     return configuredPairs(context, file);
   } catch (error) {
@@ -122,14 +122,14 @@ function answeredPairs(context: CommandContext, file: string): ServerKeyFiles[] 
 }
 
 /** The new pair before those that are configured, so that it signs and receivers that know an old one are not lost. */
-function settingText(file: string | null, pairs: readonly ServerKeyFiles[]): string {
-  const shown = (path: string): string => quote(file === null ? path : fromFolderOf(file, path));
+function renderSetting(file: string | null, pairs: readonly ServerKeyFiles[]): string {
+  const shown = (path: string): string => toHoconLiteral(file === null ? path : relativeToConfig(file, path));
   const lines = pairs.map((pair) => `  { public = ${shown(pair.public)}, private = ${shown(pair.private)} }`);
-  return [`${SETTING} = [`, ...lines, ']'].join('\n');
+  return [`${SERVER_KEYS_SETTING} = [`, ...lines, ']'].join('\n');
 }
 
 /** Below the configuration's folder a relative path, so that the folder can be moved as a whole. */
-function fromFolderOf(file: string, path: string): string {
+function relativeToConfig(file: string, path: string): string {
   const below = relative(dirname(resolve(file)), path);
   return below.startsWith('..') || isAbsolute(below) ? path : below;
 }
@@ -144,31 +144,31 @@ interface ListedKey {
 }
 
 function listKeys(context: CommandContext, flag: string | undefined, { json }: { json?: boolean }): void {
-  const file = findFile(context, flag);
-  const keys = configuredPairs(context, file).map(inspect);
+  const file = findConfigOf(context, flag);
+  const keys = configuredPairs(context, file).map(inspectKeyPair);
   if (json === true) printJson(context, { file, keys });
   else if (keys.length === 0) print(context, 'There are no server keys: "klatch keys generate" makes a pair.');
   else print(context, ...keyLines(keys));
   const found = keys.flatMap(({ problems }) => problems);
   for (const warning of keys.flatMap(({ warnings }) => warnings)) printError(context, `warning: ${warning}`);
   if (found.length === 0) return;
-  const what = `as this user the server could not start with these keys (${SETTING} in ${file})`;
+  const what = `as this user the server could not start with these keys (${SERVER_KEYS_SETTING} in ${file})`;
   throw new CommandError(exitCodes.notConfigured, [what, ...(json === true ? [] : found)].join('\n'));
 }
 
-function inspect(files: ServerKeyFiles, index: number): ListedKey {
-  const shown = describePublicFile(files.public);
+function inspectKeyPair(files: ServerKeyFiles, index: number): ListedKey {
+  const shown = describePublicKeyFile(files.public);
   const problems = checkServerKeys(files).map(({ sentence }) => sentence);
   const isOpen = isReadableByOthers(files.private);
   const warnings = isOpen ? [`${files.private} can be read by every user of this machine: chmod o-r`] : [];
-  const signs = index < SIGNING_KEYS && problems.length === 0;
+  const signs = index < MAX_SIGNING_KEYS && problems.length === 0;
   return { id: shown?.id ?? null, public: shown?.public ?? null, files, signs, problems, warnings };
 }
 
 function keyLines(keys: readonly ListedKey[]): string[] {
   const use = ({ signs, problems }: ListedKey): string => {
     if (problems.length > 0) return 'broken';
-    return signs ? 'signs' : `only shown (${SIGNING_KEYS} sign)`;
+    return signs ? 'signs' : `only shown (${MAX_SIGNING_KEYS} sign)`;
   };
   const rows = keys.map((key) => [use(key), key.id ?? '-', key.public ?? '-', key.files.private]);
   return formatTable(['use', 'id', 'public key', 'private file'], rows);

@@ -4,7 +4,7 @@ import { loadConfig } from '../../config/load.ts';
 import { findConfigFile } from '../../config/tree.ts';
 import { silentLog } from '../../log.ts';
 import { DataDirLock } from '../../data-dir/lock.ts';
-import { newestVersion } from '../../storage/db/migration-files.ts';
+import { newestSchemaVersion } from '../../storage/db/migration-files.ts';
 import { openDatabase } from '../../storage/open-database.ts';
 import { Sealer } from '../../storage/db/sealed.ts';
 import { type CommandContext, print, printError, printJson } from '../core/context.ts';
@@ -16,9 +16,9 @@ export function addMigrate(program: Command, context: CommandContext): void {
     .command('migrate')
     .description('bring the database to the schema of this program; the server must not run (it does this by itself)')
     .action(async ({ json }: { json?: boolean }, self: Command) => {
-      const file = findConfigFile({ flag: configFlag(self), env: context.env, programDir: context.programDir });
+      const file = findConfigFile({ configOption: configFlag(self), env: context.env, programDir: context.programDir });
       const applied = await migrateDatabase(context, loadConfig(file, { env: context.env }).config);
-      const version = newestVersion();
+      const version = newestSchemaVersion();
       if (json === true) printJson(context, { version, applied });
       else if (applied.length === 0) print(context, `Nothing to do: the database is at schema ${version}.`);
       else print(context, ...applied.map((name) => `applied ${name}`), `The database is at schema ${version}.`);
@@ -40,7 +40,7 @@ async function migrateDatabase(context: CommandContext, config: Config): Promise
   try {
     const opened = await openDatabase(config, { sealer: new Sealer(config.secret), log });
     await opened.stop();
-    return opened.applied;
+    return opened.appliedMigrations;
   } finally {
     await lock.release();
   }

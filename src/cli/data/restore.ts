@@ -4,19 +4,19 @@ import { resolve } from 'node:path';
 import { addAbortSignal, Readable } from 'node:stream';
 import type { Command } from 'commander';
 import type { Config } from '../../config/config.ts';
-import { placeConfiguration } from '../../config/export.ts';
+import { writeConfigurationFiles } from '../../config/export.ts';
 import { loadConfig } from '../../config/load.ts';
 import { findConfigFile } from '../../config/tree.ts';
 import { BackupError, type BackupHeader } from '../../storage/backup/format.ts';
-import { checkBackupSchema, loadDatabase, type Loaded } from '../../storage/backup/load.ts';
-import { connectForLoading } from '../../storage/backup/connect.ts';
+import { checkBackupSchema, loadDatabase, type DatabaseLoadResult } from '../../storage/backup/load.ts';
+import { acquireDatabaseForLoading } from '../../storage/backup/connect.ts';
 import { readBackup, type ReadBackupResult } from '../../storage/backup/read.ts';
 import { Sealer } from '../../storage/db/sealed.ts';
-import { totalOf } from './backup.ts';
+import { describeTotals } from './backup.ts';
 import { type CommandContext, print, printJson } from '../core/context.ts';
 import { exitCodes } from '../core/exit-codes.ts';
 import { CommandError } from '../core/failure.ts';
-import { oneLine } from '../../../client/terminal/safe-text.ts';
+import { replaceControlCharacters } from '../../../client/terminal/safe-text.ts';
 import { formatFields, formatTable } from '../../../client/terminal/table.ts';
 import { describeRows, ProgressLine, runInterruptibly } from '../core/progress.ts';
 import { configFlag, withExamples, withJson } from '../core/options.ts';
@@ -38,7 +38,7 @@ export function addRestore(program: Command, context: CommandContext): void {
     .option('--check', 'only read it to its end, and say whether it is whole and what is in it')
     .option('--config-to <dir>', 'only write the configuration that is in it into a folder; nothing is overwritten')
     .action(async (file: string, options: RestoreOptions, self: Command) => {
-      if (options.check === true) await check(context, file, options);
+      if (options.check === true) await checkBackup(context, file, options);
       else if (options.configTo !== undefined) await restoreConfiguration(context, file, options);
       else await restoreDatabase(context, { file, flag: configFlag(self), options });
     });
@@ -50,12 +50,12 @@ export function addRestore(program: Command, context: CommandContext): void {
   ]);
 }
 
-function open({ input }: CommandContext, file: string, signal: AbortSignal): Readable {
+function openStream({ input }: CommandContext, file: string, signal: AbortSignal): Readable {
   return addAbortSignal(signal, file === '-' ? input : createReadStream(file));
 }
 
-async function check(context: CommandContext, file: string, { json }: RestoreOptions): Promise<void> {
-  const read = await runInterruptibly(context, (signal) => readBackup(open(context, file, signal), {}));
+async function checkBackup(context: CommandContext, file: string, { json }: RestoreOptions): Promise<void> {
+  const read = await runInterruptibly(context, (signal) => readBackup(openStream(context, file, signal), {}));
   const { header, manifest } = read;
   if (json === true) printJson(context, { ...header, rows: manifest.rows });
   else print(context, ...contentLines(read));
@@ -68,7 +68,7 @@ function contentLines({ header, manifest }: ReadBackupResult): string[] {
     ...formatFields([
       ['taken', header.taken_at],
       ['by', `Klatch ${header.klatch}, schema ${header.schema}, PostgreSQL ${header.postgresql}`],
-      ['holds', `${totalOf(manifest)} before compression`],
+      ['holds', `${describeTotals(manifest)} before compression`],
       ['configuration', `${kept} (${configuration.secrets ? 'with' : 'without'} secrets)`],
       ...(configuration.missing.length === 0 ? [] : [['to be supplied', configuration.missing.join(', ')] as const]),
     ]),
@@ -100,10 +100,12 @@ async function restoreConfiguration(context: CommandContext, file: string, optio
   const folder = resolve(options.configTo!);
   const contents = new Map<string, Buffer>();
   const { header } = await runInterruptibly(context, (signal) =>
-    readBackup(open(context, file, signal), { configuration: (name, content) => void contents.set(name, content) }),
+    readBackup(openStream(context, file, signal), {
+      configuration: (name, content) => void contents.set(name, content),
+    }),
   );
   const { files, missing } = header.configuration;
-  const { placed, existing } = placeConfiguration(
+  const { placed, existing } = writeConfigurationFiles(
     files.map((each) => ({ ...each, content: contents.get(each.name)! })),
     folder,
   );
@@ -122,11 +124,11 @@ function placedLines(
   const strangers = placed.filter(({ from }) => from !== null);
   return [
     'Wrote:',
-    ...placed.map(({ file }) => oneLine(`  ${file}`)),
+    ...placed.map(({ file }) => replaceControlCharacters(`  ${file}`)),
     ...(strangers.length === 0 ? [] : ['These stood elsewhere, move them there or change server.conf:']),
-    ...strangers.map(({ file, from }) => oneLine(`  ${file} was ${from}`)),
+    ...strangers.map(({ file, from }) => replaceControlCharacters(`  ${file} was ${from}`)),
     ...(missing.length === 0 ? [] : ['To be supplied, since the backup was made without secrets:']),
-    ...missing.map((each) => oneLine(`  ${each}`)),
+    ...missing.map((each) => replaceControlCharacters(`  ${each}`)),
   ];
 }
 
@@ -134,14 +136,17 @@ async function restoreDatabase(
   context: CommandContext,
   { file, flag, options }: { file: string; flag: string | undefined; options: RestoreOptions },
 ): Promise<void> {
-  const configFile = findConfigFile({ flag, env: context.env, programDir: context.programDir });
+  const configFile = findConfigFile({ configOption: flag, env: context.env, programDir: context.programDir });
   const { config } = loadConfig(configFile, { env: context.env });
-  const { loaded, header } = await runInterruptibly(context, (signal) => load(context, { config, file, signal }));
+  const { loaded, header } = await runInterruptibly(context, (signal) =>
+    loadBackupFile(context, { config, file, signal }),
+  );
   if (options.json === true) {
-    printJson(context, { rows: loaded.rows, migrated: loaded.migrated, taken_at: header.taken_at });
+    printJson(context, { rows: loaded.rows, migrated: loaded.appliedMigrations, taken_at: header.taken_at });
     return;
   }
-  const upgraded = loaded.migrated.length === 0 ? [] : [`Brought it up to date: ${loaded.migrated.join(', ')}.`];
+  const upgraded =
+    loaded.appliedMigrations.length === 0 ? [] : [`Brought it up to date: ${loaded.appliedMigrations.join(', ')}.`];
   print(
     context,
     `Loaded ${describeRows(loaded.rows)} as of ${header.taken_at}.`,
@@ -151,14 +156,14 @@ async function restoreDatabase(
 }
 
 /** A backup to be read from its beginning, more than once unless it is a pipe; opened while this process may still be root. */
-interface Source {
+interface BackupSource {
   readonly isPipe: boolean;
   read(): Readable;
   close(): Promise<void>;
 }
 
-async function openSource(context: CommandContext, file: string, signal: AbortSignal): Promise<Source> {
-  if (file === '-') return { isPipe: true, read: () => open(context, file, signal), close: async () => {} };
+async function openSource(context: CommandContext, file: string, signal: AbortSignal): Promise<BackupSource> {
+  if (file === '-') return { isPipe: true, read: () => openStream(context, file, signal), close: async () => {} };
   const handle = await openFile(file);
   const isPipe = (await handle.stat()).isFIFO();
   return {
@@ -178,34 +183,34 @@ async function* chunksOf(handle: FileHandle, from: number | null): AsyncGenerato
   }
 }
 
-interface Task {
+interface RestoreTask {
   readonly config: Config;
   readonly file: string;
   readonly signal: AbortSignal;
 }
 
-async function load(
+async function loadBackupFile(
   context: CommandContext,
-  { config, file, signal }: Task,
-): Promise<{ loaded: Loaded; header: BackupHeader }> {
+  { config, file, signal }: RestoreTask,
+): Promise<{ loaded: DatabaseLoadResult; header: BackupHeader }> {
   const source = await openSource(context, file, signal);
   try {
     // A file is read twice: what is wrong with it is told as that, before anything is done. A pipe can be read but once,
     // and is checked while it is loaded.
     if (!source.isPipe) await readBackup(source.read(), { header: (header) => checkBackupSchema(header) });
     dropPrivileges(config.dataDir);
-    return await loadFrom(context, source, { config, signal });
+    return await loadFromSource(context, source, { config, signal });
   } finally {
     await source.close();
   }
 }
 
-async function loadFrom(
+async function loadFromSource(
   context: CommandContext,
-  source: Source,
-  { config, signal }: Omit<Task, 'file'>,
-): Promise<{ loaded: Loaded; header: BackupHeader }> {
-  const database = await connectForLoading(config, () => {});
+  source: BackupSource,
+  { config, signal }: Omit<RestoreTask, 'file'>,
+): Promise<{ loaded: DatabaseLoadResult; header: BackupHeader }> {
+  const database = await acquireDatabaseForLoading(config, () => {});
   const progress = new ProgressLine(context);
   try {
     let header: BackupHeader | null = null;

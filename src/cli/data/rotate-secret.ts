@@ -5,7 +5,7 @@ import type { Config } from '../../config/config.ts';
 import { loadConfig } from '../../config/load.ts';
 import { findConfigFile } from '../../config/tree.ts';
 import { silentLog } from '../../log.ts';
-import { DEVICE_TOKEN } from '../../model/device.ts';
+import { DEVICE_TOKEN_SEAL_PURPOSE } from '../../model/device.ts';
 import { DataDirLock } from '../../data-dir/lock.ts';
 import { openDatabase } from '../../storage/open-database.ts';
 import { rotateServerSecret } from '../../storage/rotate-secret.ts';
@@ -33,10 +33,10 @@ export function addRotateServerSecret(keys: Command, context: CommandContext): v
     )
     .option('--old-secret-file <file>', 'a file that holds the old secret; - is standard input (default: ask for it)')
     .action(async (options: RotateSecretOptions, self: Command) => {
-      const file = findConfigFile({ flag: configFlag(self), env: context.env, programDir: context.programDir });
+      const file = findConfigFile({ configOption: configFlag(self), env: context.env, programDir: context.programDir });
       const { config } = loadConfig(file, { env: context.env });
       const moved = await rotateDatabaseSecret(config, await readOldSecret(context, options.oldSecretFile));
-      report(context, moved, options);
+      reportRotation(context, moved, options);
     });
   withExamples(withJson(command), [
     'klatch keys rotate-secret --old-secret-file /root/old-secret',
@@ -69,11 +69,11 @@ async function readOldSecret(context: CommandContext, file: string | undefined):
     if (secret === '') throw new Error('there is no secret in it');
     return secret;
   } catch (error) {
-    throw new CommandError(exitCodes.usage, `--old-secret-file: ${unreadable(file, error)}`, { cause: error });
+    throw new CommandError(exitCodes.usage, `--old-secret-file: ${unreadableReason(file, error)}`, { cause: error });
   }
 }
 
-function unreadable(file: string, error: unknown): string {
+function unreadableReason(file: string, error: unknown): string {
   const { code, message } = error as NodeJS.ErrnoException;
   if (code === 'ENOENT') return `${file} does not exist`;
   if (code === 'EISDIR') return `${file} is a folder`;
@@ -95,7 +95,7 @@ async function readBounded(stream: Readable): Promise<string> {
     .replace(/\r?\n$/, '');
 }
 
-async function askOldSecret({ input, errors }: CommandContext): Promise<string> {
+async function askOldSecret({ input, errorOutput: errors }: CommandContext): Promise<string> {
   if (!input.isTTY || !errors.isTTY) {
     const sentence =
       'nobody can be asked for the old secret here: give --old-secret-file FILE, or - for standard input';
@@ -109,11 +109,15 @@ async function askOldSecret({ input, errors }: CommandContext): Promise<string> 
   }
 }
 
-function report(context: CommandContext, moved: ReadonlyMap<string, number>, { json }: RotateSecretOptions): void {
+function reportRotation(
+  context: CommandContext,
+  moved: ReadonlyMap<string, number>,
+  { json }: RotateSecretOptions,
+): void {
   const tokens = moved.get('integration-token') ?? 0;
   const hookSecrets = moved.get('hook-secret') ?? 0;
   const invitations = moved.get('group-invite') ?? 0;
-  const devices = moved.get(DEVICE_TOKEN) ?? 0;
+  const devices = moved.get(DEVICE_TOKEN_SEAL_PURPOSE) ?? 0;
   if (json === true) {
     const counts = { integration_tokens: tokens, hook_secrets: hookSecrets, invitations, devices };
     printJson(context, counts);

@@ -7,7 +7,7 @@ export interface DepartureOptions {
   readonly revokeInvites?: boolean;
 }
 
-export function withDeparture(command: Command): Command {
+export function withDepartureOptions(command: Command): Command {
   return command
     .option('--rotate-token', 'replace the integration token in the same call')
     .option('--revoke-invites', 'revoke all open invitations of the group in the same call');
@@ -22,10 +22,10 @@ export function departureInput({ rotateToken, revokeInvites }: DepartureOptions)
 }
 
 /** Part of an answer: commands that took nobody's rights have none of it. */
-type Departed = { readonly [Key in keyof RevokedAccess]?: RevokedAccess[Key] | undefined };
+type DepartureResult = { readonly [Key in keyof RevokedAccess]?: RevokedAccess[Key] | undefined };
 
 /** What ended with somebody's rights, and what the administrator has still to do. */
-export function departureLines(group: number, user: string, departure: Departed): string[] {
+export function departureLines(group: number, user: string, departure: DepartureResult): string[] {
   const { bots = [], invites_ended: ended = 0, invites_seen: seen = [], hooks = [], token } = departure;
   return [
     ...(bots.length === 0 ? [] : [`The same holds for the bots of ${user}: ${bots.join(', ')}.`]),

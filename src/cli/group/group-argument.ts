@@ -4,10 +4,10 @@ import type { CommandContext } from '../core/context.ts';
 import { callAndPrint } from '../core/call.ts';
 
 /** How a group is named on the command line. */
-export const GROUP = 'the number of a group, or its title where no other group has the same';
+export const GROUP_ARGUMENT_HELP = 'the number of a group, or its title where no other group has the same';
 
 /** The action of a command whose only input is a group. */
-export function onGroup<Output>(
+export function groupAction<Output>(
   context: CommandContext,
   operation: Operation<{ group: string | number }, Output>,
   lines: (result: Output) => string[],

@@ -2,8 +2,8 @@ import { Option, type Command } from 'commander';
 import { addMember, removeMember } from '../../operations/groups/members.ts';
 import { groupRoleSchema } from '../../operations/core/schemas.ts';
 import type { CommandContext } from '../core/context.ts';
-import { departureInput, departureLines, withDeparture, type DepartureOptions } from './departure-lines.ts';
-import { GROUP } from './group-argument.ts';
+import { departureInput, departureLines, withDepartureOptions, type DepartureOptions } from './departure-lines.ts';
+import { GROUP_ARGUMENT_HELP } from './group-argument.ts';
 import { withExamples, withJson } from '../core/options.ts';
 import { callAndPrint } from '../core/call.ts';
 
@@ -16,11 +16,11 @@ interface AddOptions extends DepartureOptions {
   readonly json?: boolean;
 }
 
-export function addMembers(group: Command, context: CommandContext): void {
+export function addMemberCommands(group: Command, context: CommandContext): void {
   const add = group
     .command('add-member')
     .description('make an account a member of a group, or give a member another role')
-    .argument('<group>', GROUP)
+    .argument('<group>', GROUP_ARGUMENT_HELP)
     .argument('<user>', 'the nick of the account')
     .addOption(
       new Option('--role <role>', 'what the member may do (default: member, or the role that the member has)').choices(
@@ -35,7 +35,7 @@ export function addMembers(group: Command, context: CommandContext): void {
         lines: addedLines,
       }),
     );
-  withExamples(withJson(withDeparture(add)), [
+  withExamples(withJson(withDepartureOptions(add)), [
     'klatch group add-member Operations alice',
     'klatch group add-member Operations alice --role admin',
     'klatch group add-member Operations alice --role member --rotate-token',
@@ -43,7 +43,7 @@ export function addMembers(group: Command, context: CommandContext): void {
   const remove = group
     .command('remove-member')
     .description("end a membership, with those of the member's bots; what they have written stays")
-    .argument('<group>', GROUP)
+    .argument('<group>', GROUP_ARGUMENT_HELP)
     .argument('<user>', 'the nick of the account')
     .action((name: string, user: string, { json, ...options }: DepartureOptions & { json?: boolean }, self: Command) =>
       callAndPrint(context, self, {
@@ -53,7 +53,7 @@ export function addMembers(group: Command, context: CommandContext): void {
         lines: removedLines,
       }),
     );
-  withExamples(withJson(withDeparture(remove)), [
+  withExamples(withJson(withDepartureOptions(remove)), [
     'klatch group remove-member Operations alice',
     'klatch group remove-member Operations alice --rotate-token --revoke-invites',
   ]);

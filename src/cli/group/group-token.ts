@@ -1,26 +1,26 @@
 import type { Command } from 'commander';
 import { rotateToken, showToken } from '../../operations/groups/group-token.ts';
 import type { CommandContext } from '../core/context.ts';
-import { GROUP, onGroup } from './group-argument.ts';
+import { GROUP_ARGUMENT_HELP, groupAction } from './group-argument.ts';
 import { formatFields } from '../../../client/terminal/table.ts';
 import { withExamples, withJson } from '../core/options.ts';
 
 type Token = Awaited<ReturnType<(typeof showToken)['run']>>;
 
-export function addToken(group: Command, context: CommandContext): void {
+export function addTokenCommands(group: Command, context: CommandContext): void {
   const token = group.command('token').description('show or replace the integration token of a group');
   withExamples(token, ['klatch group token show Operations', 'klatch group token rotate Operations']);
   const show = token
     .command('show')
     .description('print the integration token of a group: whoever has it can post')
-    .argument('<group>', GROUP)
-    .action(onGroup(context, showToken, tokenLines));
+    .argument('<group>', GROUP_ARGUMENT_HELP)
+    .action(groupAction(context, showToken, tokenLines));
   withExamples(withJson(show), ['klatch group token show Operations']);
   const rotate = token
     .command('rotate')
     .description('replace the integration token of a group; the old URL stops working at once')
-    .argument('<group>', GROUP)
-    .action(onGroup(context, rotateToken, rotatedLines));
+    .argument('<group>', GROUP_ARGUMENT_HELP)
+    .action(groupAction(context, rotateToken, rotatedLines));
   withExamples(withJson(rotate), ['klatch group token rotate Operations']);
 }
 

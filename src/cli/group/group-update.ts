@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { transferGroup } from '../../operations/groups/group-roles.ts';
 import { editGroup } from '../../operations/groups/groups.ts';
 import type { CommandContext } from '../core/context.ts';
-import { GROUP } from './group-argument.ts';
+import { GROUP_ARGUMENT_HELP } from './group-argument.ts';
 import { withExamples, withJson } from '../core/options.ts';
 import { callAndPrint } from '../core/call.ts';
 
@@ -20,7 +20,7 @@ export function addUpdate(group: Command, context: CommandContext): void {
   const command = group
     .command('update')
     .description('rename or describe a group, or say whether anybody may find and join it')
-    .argument('<group>', GROUP)
+    .argument('<group>', GROUP_ARGUMENT_HELP)
     .option('--title <title>', 'its new name: 1 to 200 characters')
     .option('--about <text>', 'what it is for: up to 2,000 characters; "" for nothing')
     .option('--public', 'let anybody of the installation find and join it')
@@ -48,7 +48,7 @@ export function addTransfer(group: Command, context: CommandContext): void {
   const command = group
     .command('transfer')
     .description('make a member the owner of a group; the owner until now becomes an admin')
-    .argument('<group>', GROUP)
+    .argument('<group>', GROUP_ARGUMENT_HELP)
     .argument('<user>', 'the nick of the member')
     .action((name: string, user: string, { json }: { json?: boolean }, self: Command) =>
       callAndPrint(context, self, {

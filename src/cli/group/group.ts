@@ -2,13 +2,13 @@ import type { Command } from 'commander';
 import { archiveGroup, unarchiveGroup } from '../../operations/groups/archive.ts';
 import { createGroup, groupInfo, listAllGroups } from '../../operations/groups/groups.ts';
 import type { CommandContext } from '../core/context.ts';
-import { GROUP, onGroup } from './group-argument.ts';
-import { addMembers } from './group-member.ts';
-import { addToken } from './group-token.ts';
+import { GROUP_ARGUMENT_HELP, groupAction } from './group-argument.ts';
+import { addMemberCommands } from './group-member.ts';
+import { addTokenCommands } from './group-token.ts';
 import { addTransfer, addUpdate } from './group-update.ts';
 import { formatFields, formatTable } from '../../../client/terminal/table.ts';
 import { withExamples, withJson, withPages, type PageOptions } from '../core/options.ts';
-import { callAndPrint, moreLines } from '../core/call.ts';
+import { callAndPrint, nextPageHint } from '../core/call.ts';
 
 type GroupInfo = Awaited<ReturnType<(typeof groupInfo)['run']>>;
 type GroupList = Awaited<ReturnType<(typeof listAllGroups)['run']>>;
@@ -33,11 +33,11 @@ export function addGroup(program: Command, context: CommandContext): void {
   addInfo(group, context);
   addList(group, context);
   addUpdate(group, context);
-  addMembers(group, context);
+  addMemberCommands(group, context);
   addTransfer(group, context);
   addArchive(group, context);
   addUnarchive(group, context);
-  addToken(group, context);
+  addTokenCommands(group, context);
 }
 
 function addCreate(group: Command, context: CommandContext): void {
@@ -49,7 +49,7 @@ function addCreate(group: Command, context: CommandContext): void {
     .option('--owner <nick>', 'the account that owns the group (default: nobody)')
     .option('--public', 'let anybody of the installation find and join it')
     .action((title: string, { json, ...options }: CreateOptions, self: Command) =>
-      callAndPrint(context, self, { operation: createGroup, input: { title, ...options }, json, lines: info }),
+      callAndPrint(context, self, { operation: createGroup, input: { title, ...options }, json, lines: groupLines }),
     );
   withExamples(withJson(command), [
     'klatch group create Operations --about "What happens on our servers" --owner alice',
@@ -60,8 +60,8 @@ function addInfo(group: Command, context: CommandContext): void {
   const command = group
     .command('info')
     .description('show a group, its webhook URL, and its reverse webhooks with their state')
-    .argument('<group>', GROUP)
-    .action(onGroup(context, groupInfo, info));
+    .argument('<group>', GROUP_ARGUMENT_HELP)
+    .action(groupAction(context, groupInfo, groupLines));
   withExamples(withJson(command), ['klatch group info Operations', 'klatch group info 1 --json']);
 }
 
@@ -88,15 +88,15 @@ function listLines({ groups, next }: GroupList): string[] {
     archived ? 'yes' : 'no',
     title,
   ]);
-  return [...formatTable(['GROUP', 'MEMBERS', 'HOOKS', 'MESSAGES', 'ARCHIVED', 'TITLE'], rows), ...moreLines(next)];
+  return [...formatTable(['GROUP', 'MEMBERS', 'HOOKS', 'MESSAGES', 'ARCHIVED', 'TITLE'], rows), ...nextPageHint(next)];
 }
 
 function addArchive(group: Command, context: CommandContext): void {
   const command = group
     .command('archive')
     .description('close a group: posts are answered 410; what was posted before is still forwarded')
-    .argument('<group>', GROUP)
-    .action(onGroup(context, archiveGroup, archiveLines));
+    .argument('<group>', GROUP_ARGUMENT_HELP)
+    .action(groupAction(context, archiveGroup, archiveLines));
   withExamples(withJson(command), ['klatch group archive Operations']);
 }
 
@@ -104,8 +104,8 @@ function addUnarchive(group: Command, context: CommandContext): void {
   const command = group
     .command('unarchive')
     .description('open an archived group again, with its token, members and reverse webhooks as they were')
-    .argument('<group>', GROUP)
-    .action(onGroup(context, unarchiveGroup, archiveLines));
+    .argument('<group>', GROUP_ARGUMENT_HELP)
+    .action(groupAction(context, unarchiveGroup, archiveLines));
   withExamples(withJson(command), ['klatch group unarchive Operations']);
 }
 
@@ -115,7 +115,7 @@ function archiveLines({ group, archived, changed }: Archive): string[] {
   return [`Group ${group} is archived: posts are answered 410 until \`klatch group unarchive ${group}\`.`];
 }
 
-function info({ hooks = [], created_at, ...group }: GroupInfo): string[] {
+function groupLines({ hooks = [], created_at, ...group }: GroupInfo): string[] {
   const fields = formatFields([
     ['id', group.id],
     ['title', group.title],

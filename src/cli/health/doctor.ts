@@ -11,29 +11,29 @@ import {
   type Level,
   type CheckResult,
 } from '../../doctor/finding.ts';
-import { START } from '../../doctor/last-failure.ts';
+import { START_ADVICE } from '../../doctor/last-failure.ts';
 import type { ServerAnswer, ServerUnreachable } from '../../doctor/server.ts';
 import { serverStatus } from '../../operations/server/server-status.ts';
 import { readVersion } from '../../version.ts';
-import { offlineSentence, isUnlocked, type OfflineStatus } from './offline-status.ts';
+import { offlineSentence, isDataDirUnlocked, type OfflineStatus } from './offline-status.ts';
 import { type CommandContext, print, printJson } from '../core/context.ts';
 import { callServer, OtherVersionError } from '../core/control-client.ts';
 import { readDataDir } from '../core/data-dir.ts';
 import { exitCodes } from '../core/exit-codes.ts';
 import { findOfflineStatus } from './find-offline-status.ts';
 import { CommandError } from '../core/failure.ts';
-import { oneLine } from '../../../client/terminal/safe-text.ts';
+import { replaceControlCharacters } from '../../../client/terminal/safe-text.ts';
 import { configFlag, withExamples, withJson } from '../core/options.ts';
 
-const ASK_MS = 5_000;
-const WORDS: Readonly<Record<Level, string>> = { ok: 'ok', warning: 'warning', error: 'ERROR', skipped: '-' };
+const STATUS_TIMEOUT_MS = 5_000;
+const LEVEL_LABELS: Readonly<Record<Level, string>> = { ok: 'ok', warning: 'warning', error: 'ERROR', skipped: '-' };
 
 export function addDoctor(program: Command, context: CommandContext): void {
   const command = program
     .command('doctor')
     .description('look at everything the server depends on, running or not, and say what to do; it changes nothing')
     .action(async ({ json }: { json?: boolean }, self: Command) => {
-      const file = findConfigFile({ flag: configFlag(self), env: context.env, programDir: context.programDir });
+      const file = findConfigFile({ configOption: configFlag(self), env: context.env, programDir: context.programDir });
       const { env } = context;
       const findings = await runChecks({
         file,
@@ -45,7 +45,7 @@ export function addDoctor(program: Command, context: CommandContext): void {
       const errors = findings.filter(({ level }) => level === 'error').length;
       const warnings = findings.filter(({ level }) => level === 'warning').length;
       if (json === true) printJson(context, { ok: errors === 0, errors, warnings, findings });
-      else print(context, ...findingLines(findings), '', summary(errors, warnings));
+      else print(context, ...findingLines(findings), '', countsSummary(errors, warnings));
       if (errors > 0) throw new CommandError(exitCodes.operationFailed, `doctor found ${counted(errors, 'error')}`);
     });
   withExamples(withJson(command), ['klatch doctor', 'klatch doctor --json']);
@@ -63,32 +63,36 @@ function findDataDir(file: string, env: CommandContext['env']): string | null {
 
 async function askServer(dataDir: string): Promise<ServerAnswer> {
   try {
-    const status = await callServer({ dataDir, operation: serverStatus, input: {}, timeoutMs: ASK_MS });
+    const status = await callServer({ dataDir, operation: serverStatus, input: {}, timeoutMs: STATUS_TIMEOUT_MS });
     const { version, pid, ready, started_at } = status;
     return { version, pid, ready, startedAt: new Date(started_at) };
   } catch (error) {
     if (!(error instanceof CommandError)) throw error;
     if (error.exitCode !== exitCodes.unavailable || error instanceof OtherVersionError) {
-      const silence = failed(error.message, 'The rest of these findings holds all the same.');
-      return { silence, isUnlocked: false, failure: null };
+      const unreachableResult = failed(error.message, 'The rest of these findings holds all the same.');
+      return { unreachableResult, isDataDirUnlocked: false, failure: null };
     }
-    return judgeAbsence(await findOfflineStatus(dataDir));
+    return describeUnreachable(await findOfflineStatus(dataDir));
   }
 }
 
 /** A server that nobody has started, or that was stopped, is no fault. */
-function judgeAbsence(offline: OfflineStatus): ServerUnreachable {
+function describeUnreachable(offline: OfflineStatus): ServerUnreachable {
   const { state, lastRun } = offline;
   const found = offlineSentence(offline);
   const failure =
     state === 'failed' && lastRun !== null ? { found, exitCode: lastRun.exit_code, reason: lastRun.reason } : null;
-  return { silence: judgeState(offline, found), isUnlocked: isUnlocked(offline), failure };
+  return {
+    unreachableResult: evaluateOfflineState(offline, found),
+    isDataDirUnlocked: isDataDirUnlocked(offline),
+    failure,
+  };
 }
 
-function judgeState({ state }: OfflineStatus, found: string): CheckResult {
+function evaluateOfflineState({ state }: OfflineStatus, found: string): CheckResult {
   if (state === 'stopped' || state === 'never started') return skipped(found);
   if (state === 'unresponsive') return failed(found, 'Look into the log of the server; if it hangs, restart it.');
-  if (state === 'killed') return warning(found, START);
+  if (state === 'killed') return warning(found, START_ADVICE);
   if (state === 'failed') return warning(found, 'Put right what is said here, then start it.');
   if (state === 'locked') return warning(found, 'Start the server when that process has ended.');
   return warning(found, 'Wait with "klatch ready --wait 60"; if it stays, look into the log of the server.');
@@ -96,16 +100,16 @@ function judgeState({ state }: OfflineStatus, found: string): CheckResult {
 
 /** One line a finding, and beneath it what is to be done. */
 function findingLines(findings: readonly Finding[]): string[] {
-  const levels = Math.max(...Object.values(WORDS).map((word) => word.length));
+  const levels = Math.max(...Object.values(LEVEL_LABELS).map((word) => word.length));
   const names = Math.max(...findings.map(({ check }) => check.length));
   return findings.flatMap(({ check, level, found, todo }) => {
-    const head = `${WORDS[level].padEnd(levels)}  ${check.padEnd(names)}  `;
-    const advice = todo === null ? [] : [`${' '.repeat(head.length)}-> ${oneLine(todo)}`];
-    return [`${head}${oneLine(found)}`, ...advice];
+    const head = `${LEVEL_LABELS[level].padEnd(levels)}  ${check.padEnd(names)}  `;
+    const advice = todo === null ? [] : [`${' '.repeat(head.length)}-> ${replaceControlCharacters(todo)}`];
+    return [`${head}${replaceControlCharacters(found)}`, ...advice];
   });
 }
 
-function summary(errors: number, warnings: number): string {
+function countsSummary(errors: number, warnings: number): string {
   if (errors === 0 && warnings === 0) return 'Nothing is wrong.';
   return `${errors === 0 ? 'No errors' : counted(errors, 'error')}, ${counted(warnings, 'warning')}.`;
 }

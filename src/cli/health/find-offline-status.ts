@@ -1,23 +1,23 @@
-import { findHolder } from '../../data-dir/lock.ts';
+import { findLockHolder } from '../../data-dir/lock.ts';
 import { readLastRun, type LastRun } from '../../data-dir/server-state.ts';
 import type { OfflineStatus, OfflineState } from './offline-status.ts';
 
 /** Looks at who holds the data directory and what its last server left behind. */
 export async function findOfflineStatus(dataDir: string): Promise<OfflineStatus> {
-  const holder = await findHolder(dataDir).catch(() => null);
+  const holder = await findLockHolder(dataDir).catch(() => null);
   const lastRun = readLastRun(dataDir);
-  if (holder !== null) return { state: stateOfHolder(holder.pid, lastRun), pid: holder.pid, lastRun };
-  return { state: stateOfNobody(lastRun), pid: null, lastRun };
+  if (holder !== null) return { state: stateWithHolder(holder.pid, lastRun), pid: holder.pid, lastRun };
+  return { state: stateWithoutHolder(lastRun), pid: null, lastRun };
 }
 
-function stateOfHolder(pid: number | null, lastRun: LastRun | null): OfflineState {
+function stateWithHolder(pid: number | null, lastRun: LastRun | null): OfflineState {
   if (pid !== null && lastRun?.pid !== pid) return 'locked';
   if (lastRun?.state === 'starting') return 'starting';
   // `stopped` is written a moment before the directory is free.
   return lastRun === null || lastRun.state === 'ready' ? 'unresponsive' : 'stopping';
 }
 
-function stateOfNobody(lastRun: LastRun | null): OfflineState {
+function stateWithoutHolder(lastRun: LastRun | null): OfflineState {
   if (lastRun === null) return 'never started';
   return lastRun.state === 'stopped' || lastRun.state === 'failed' ? lastRun.state : 'killed';
 }

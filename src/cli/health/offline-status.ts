@@ -27,7 +27,7 @@ export interface OfflineStatus {
 }
 
 /** Whether nothing has the data directory, so that a server can be started on it. */
-export function isUnlocked({ state }: OfflineStatus): boolean {
+export function isDataDirUnlocked({ state }: OfflineStatus): boolean {
   return ['stopped', 'failed', 'killed', 'never started'].includes(state);
 }
 
@@ -39,33 +39,33 @@ export async function findStartBlockers(file: string, env: Environment): Promise
 }
 
 /** What would keep it from starting now; nothing is looked for where a process has the directory already. */
-export async function startBlockersOf(
+export async function findBlockersIfUnlocked(
   offline: OfflineStatus,
   file: string,
   env: Environment,
 ): Promise<readonly Finding[]> {
-  return isUnlocked(offline) ? findStartBlockers(file, env) : [];
+  return isDataDirUnlocked(offline) ? findStartBlockers(file, env) : [];
 }
 
 /** The absence in one sentence without a full stop. */
 export function offlineSentence({ state, pid, lastRun }: OfflineStatus): string {
   const process = pid === null ? '' : ` (pid ${pid})`;
-  const since = lastRun === null ? '' : ` for ${ago(new Date(lastRun.since))}`;
+  const since = lastRun === null ? '' : ` for ${ageOf(new Date(lastRun.since))}`;
   if (state === 'starting') return `starting${process}${since}: it opens its database or brings it up to date`;
   if (state === 'stopping') return `stopping${process}${since}: it finishes what is in hand`;
   if (state === 'unresponsive') return `runs${process} and does not answer on its control socket`;
   if (state === 'locked') return `does not run: another process${process} uses its data directory`;
   if (lastRun === null) return 'does not run: none has been started with this data directory';
-  return `does not run: ${endOf(lastRun, state)}`;
+  return `does not run: ${describeRunEnd(lastRun, state)}`;
 }
 
-function endOf({ since, reason, exit_code, lastSeenAt }: LastRun, state: OfflineState): string {
-  if (state === 'killed') return `it was killed, or its machine stopped; last seen alive ${ago(lastSeenAt)} ago`;
-  const at = `${ago(new Date(since))} ago`;
+function describeRunEnd({ since, reason, exit_code, lastSeenAt }: LastRun, state: OfflineState): string {
+  if (state === 'killed') return `it was killed, or its machine stopped; last seen alive ${ageOf(lastSeenAt)} ago`;
+  const at = `${ageOf(new Date(since))} ago`;
   if (state === 'stopped') return `it was stopped ${at}${reason === null ? '' : ` by ${reason}`}`;
   return `it failed ${at}${exit_code === null ? '' : ` with exit status ${exit_code}`}${reason === null ? '' : `: ${reason}`}`;
 }
 
-function ago(date: Date): string {
+function ageOf(date: Date): string {
   return formatDuration(Date.now() - date.getTime());
 }

@@ -1,14 +1,14 @@
 import type { z } from 'zod';
 import type { pushStatus } from '../../operations/accounts/push-status.ts';
 import type { testPush } from '../../operations/accounts/push-test.ts';
-import { oneLine } from '../../../client/terminal/safe-text.ts';
+import { replaceControlCharacters } from '../../../client/terminal/safe-text.ts';
 import { formatDuration, formatTable } from '../../../client/terminal/table.ts';
 
 export type PushStatus = z.infer<typeof pushStatus.output>;
 type PushTest = z.infer<typeof testPush.output>;
-type Vendor = PushStatus['vendors'][number];
+type PushVendorStatus = PushStatus['vendors'][number];
 
-const CONTENT = {
+const CONTENT_PHRASES = {
   full: 'who wrote what',
   sender: 'who wrote, not what',
   none: 'that there is something',
@@ -19,7 +19,7 @@ export function pushStatusLines({ content, vendors, events }: PushStatus): strin
   const heading = ['VENDOR', 'STATE', 'DEVICES', 'PENDING', 'OLDEST', 'IN FLIGHT', 'SENT', 'FAILED', 'GIVEN UP'];
   const rows = vendors.map((vendor) => [
     vendor.kind,
-    stateOf(vendor),
+    vendorState(vendor),
     vendor.devices ?? '-',
     vendor.pending ?? '-',
     vendor.oldest_pending_ms === null ? '-' : formatDuration(vendor.oldest_pending_ms),
@@ -29,10 +29,10 @@ export function pushStatusLines({ content, vendors, events }: PushStatus): strin
     vendor.removed + vendor.refused + vendor.expired,
   ]);
   const lines = [
-    `A push says ${CONTENT[content]} (push.content = ${content}).`,
+    `A push says ${CONTENT_PHRASES[content]} (push.content = ${content}).`,
     '',
     ...formatTable(heading, rows),
-    ...vendors.flatMap(wordsOf),
+    ...vendors.flatMap(vendorRemarks),
   ];
   if (events === null) return [...lines, '', 'The database is away: what waits and what went wrong is not known.'];
   if (events.length === 0) return lines;
@@ -41,29 +41,36 @@ export function pushStatusLines({ content, vendors, events }: PushStatus): strin
     user,
     kind,
     event,
-    because(category, code),
+    categoryWithCode(category, code),
   ]);
   return [...lines, '', ...formatTable(['AT', 'USER', 'VENDOR', 'EVENT', 'WHY'], last)];
 }
 
-function stateOf({ configured, problem, rests_until: restsUntil }: Vendor): string {
+function vendorState({ configured, problem, rests_until: restsUntil }: PushVendorStatus): string {
   if (!configured) return 'not configured';
   if (problem !== null) return 'cannot send';
   return restsUntil === null ? 'sends' : 'rests';
 }
 
-function wordsOf({ kind, configured, problem, devices, rests_until: until, last_error: last }: Vendor): string[] {
+function vendorRemarks({
+  kind,
+  configured,
+  problem,
+  devices,
+  rests_until: until,
+  last_error: last,
+}: PushVendorStatus): string[] {
   const said: string[] = [];
   if (!configured && devices !== null && devices > 0)
     said.push('devices are registered, and nothing is configured for them');
   if (problem !== null) said.push(problem);
   if (until !== null) said.push(`nothing is sent until ${until}`);
-  if (last !== null) said.push(`the last error, at ${last.at}: ${because(last.category, last.code)}`);
-  return said.map((words) => oneLine(`  ${kind}: ${words}`));
+  if (last !== null) said.push(`the last error, at ${last.at}: ${categoryWithCode(last.category, last.code)}`);
+  return said.map((words) => replaceControlCharacters(`  ${kind}: ${words}`));
 }
 
 /** `status 503`, `timeout`. */
-function because(category: string, code: number | null): string {
+function categoryWithCode(category: string, code: number | null): string {
   return code === null ? category : `${category} ${code}`;
 }
 
@@ -74,7 +81,7 @@ export function pushTestLines({ user, devices }: PushTest): string[] {
     device,
     kind,
     outcome,
-    category === null ? '-' : because(category, code),
+    category === null ? '-' : categoryWithCode(category, code),
     label ?? '-',
   ]);
   const unregistered = devices.some(({ outcome }) => outcome === 'unregistered');

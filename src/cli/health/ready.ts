@@ -12,17 +12,17 @@ import { exitCodeMeanings, exitCodes, type ExitCode } from '../core/exit-codes.t
 import { findOfflineStatus } from './find-offline-status.ts';
 import { CommandError } from '../core/failure.ts';
 import { configFlag, wholeNumber, withExamples } from '../core/options.ts';
-import { offlineError, askStatus, notReady } from './status.ts';
+import { offlineError, askStatus, databaseDownError } from './status.ts';
 import type { Status } from './status-lines.ts';
 
 const POLL_MS = 200;
 const MAX_WAIT_S = 3_600;
 const MAX_PID = 4_194_304;
 /** A process that has ended is there until its parent has asked how; one that nobody asks after is gone all the same. */
-const ZOMBIE_MS = 2_000;
+const ZOMBIE_GRACE_MS = 2_000;
 
 /** What is waited for. */
-interface Wait {
+interface ReadinessWait {
   readonly context: CommandContext;
   /** The configuration that the server was started with. */
   readonly file: string;
@@ -41,7 +41,7 @@ export function addReady(program: Command, context: CommandContext): void {
     .option('--wait <seconds>', 'wait up to this long for it, or until it has failed', wholeNumber(0, MAX_WAIT_S), 0)
     .option('--pid <pid>', 'the process that was started: no other one counts', wholeNumber(1, MAX_PID))
     .action(async ({ wait: seconds, pid }: { wait: number; pid?: number }, self: Command) => {
-      const file = findConfigFile({ flag: configFlag(self), env: context.env, programDir: context.programDir });
+      const file = findConfigFile({ configOption: configFlag(self), env: context.env, programDir: context.programDir });
       const dataDir = readDataDir(file, context.env);
       await waitUntilReady({ context, file, dataDir, waitMs: seconds * 1_000, pid: pid ?? null });
     });
@@ -49,13 +49,13 @@ export function addReady(program: Command, context: CommandContext): void {
 }
 
 /** Asks until the server is ready; rejects as soon as it has failed, and with the last reason when the time is over. */
-async function waitUntilReady(asked: Wait): Promise<void> {
-  const deadline = performance.now() + asked.waitMs;
-  const started = asked.pid === null ? null : new StartedProcess(asked.pid);
+async function waitUntilReady(awaited: ReadinessWait): Promise<void> {
+  const deadline = performance.now() + awaited.waitMs;
+  const started = awaited.pid === null ? null : new StartedProcess(awaited.pid);
   for (;;) {
     // Before the answer of the server is asked for: who is gone now has said its last word.
     const isGone = started?.isGone() ?? false;
-    const reason = await whyNotReady(asked, isGone);
+    const reason = await whyNotReady(awaited, isGone);
     if (reason === null) return;
     if (isGone || hasFailed(reason) || performance.now() >= deadline) throw reason;
     await wait(POLL_MS);
@@ -68,18 +68,18 @@ class StartFailure extends CommandError {}
 const hasFailed = (reason: CommandError): boolean => reason instanceof StartFailure;
 
 /** Null when it is ready; rejects with what no waiting mends. */
-async function whyNotReady(asked: Wait, isGone: boolean): Promise<CommandError | null> {
-  const answer = await askWithPatience(asked.dataDir);
-  if (answer instanceof CommandError) return isGone ? explainEnd(asked) : answer;
+async function whyNotReady(awaited: ReadinessWait, isGone: boolean): Promise<CommandError | null> {
+  const answer = await askStatusOrOtherVersion(awaited.dataDir);
+  if (answer instanceof CommandError) return isGone ? explainProcessEnd(awaited) : answer;
   if ('version' in answer) {
-    if (asked.pid === null || answer.pid === asked.pid) return answer.ready ? null : notReady();
-    return isGone ? explainEnd(asked, answer.pid) : anotherRuns(asked, answer.pid);
+    if (awaited.pid === null || answer.pid === awaited.pid) return answer.ready ? null : databaseDownError();
+    return isGone ? explainProcessEnd(awaited, answer.pid) : otherProcessError(awaited, answer.pid);
   }
-  if (isGone) return explainEnd(asked, answer.pid);
-  return failureOf(asked, answer) ?? offlineError(asked.dataDir, answer);
+  if (isGone) return explainProcessEnd(awaited, answer.pid);
+  return failureSinceWaiting(awaited, answer) ?? offlineError(awaited.dataDir, answer);
 }
 
-async function askWithPatience(dataDir: string): Promise<Status | OfflineStatus | CommandError> {
+async function askStatusOrOtherVersion(dataDir: string): Promise<Status | OfflineStatus | CommandError> {
   try {
     return await askStatus(dataDir);
   } catch (error) {
@@ -90,17 +90,17 @@ async function askWithPatience(dataDir: string): Promise<Status | OfflineStatus 
 }
 
 /** A run that has failed since we began to wait. One that is older says nothing about the start that is waited for. */
-function failureOf({ pid }: Wait, { state, lastRun }: OfflineStatus): StartFailure | null {
+function failureSinceWaiting({ pid }: ReadinessWait, { state, lastRun }: OfflineStatus): StartFailure | null {
   if (pid !== null || state !== 'failed' || Date.parse(lastRun!.since) < performance.timeOrigin) return null;
-  return failed(lastRun!);
+  return startFailureOf(lastRun!);
 }
 
 /** Why the process that was waited for is gone; `holder` has the data directory now. */
-async function explainEnd(asked: Wait, holder: number | null = null): Promise<CommandError> {
-  const { context, file, dataDir, pid } = asked;
+async function explainProcessEnd(awaited: ReadinessWait, holder: number | null = null): Promise<CommandError> {
+  const { context, file, dataDir, pid } = awaited;
   const { lastRun } = await findOfflineStatus(dataDir);
   if (lastRun !== null && lastRun.pid === pid && lastRun.start_id === startIdOf(context.env)) {
-    if (lastRun.state === 'failed') return explainedForRoot(asked, failed(lastRun));
+    if (lastRun.state === 'failed') return withPortHolders(awaited, startFailureOf(lastRun));
     if (lastRun.state === 'stopped') {
       const by = lastRun.reason === null ? '' : ` by ${lastRun.reason}`;
       return new StartFailure(exitCodes.unavailable, `the server was stopped${by} before it was ready`);
@@ -108,34 +108,34 @@ async function explainEnd(asked: Wait, holder: number | null = null): Promise<Co
     return new StartFailure(exitCodes.unavailable, 'the server was killed before it was ready');
   }
   // It has not come as far as to a record.
-  if (holder !== null) return anotherRuns(asked, holder);
+  if (holder !== null) return otherProcessError(awaited, holder);
   const blockers = await findStartBlockers(file, context.env);
-  if (blockers.length > 0) return blockedBy(blockers);
+  if (blockers.length > 0) return blockedStartFailure(blockers);
   return new StartFailure(exitCodes.unavailable, 'the server has ended without a word; its log may say more');
 }
 
-function failed({ reason, exit_code }: LastRun): StartFailure {
+function startFailureOf({ reason, exit_code }: LastRun): StartFailure {
   const exitCode = exit_code !== null && exit_code in exitCodeMeanings ? exit_code : exitCodes.unavailable;
   const text = reason ?? 'the server has failed; its log says more';
   return new StartFailure(exitCode as ExitCode, text);
 }
 
 /** The server knows the user of a port that is taken; root, who waits for it, can be told the program. */
-async function explainedForRoot({ context, file }: Wait, failure: StartFailure): Promise<StartFailure> {
+async function withPortHolders({ context, file }: ReadinessWait, failure: StartFailure): Promise<StartFailure> {
   if (failure.exitCode !== exitCodes.cannotCreate || process.geteuid?.() !== 0) return failure;
   const blockers = await findStartBlockers(file, context.env);
   const ports = blockers.filter(({ check }) => check === 'server');
   return ports.length === 0 ? failure : new StartFailure(failure.exitCode, findingLines(ports).join('\n'));
 }
 
-function anotherRuns({ dataDir, pid }: Wait, holder: number | null): CommandError {
+function otherProcessError({ dataDir, pid }: ReadinessWait, holder: number | null): CommandError {
   const who = holder === null ? 'another process' : `another process (pid ${holder})`;
   const what = `the data directory ${dataDir} is in use by ${who}, not by the one that was started (pid ${pid})`;
   return new CommandError(exitCodes.dataDirInUse, what);
 }
 
 /** The status is the server's own for a configuration that is not complete; what else it was, its log says. */
-function blockedBy(blockers: readonly Finding[]): StartFailure {
+function blockedStartFailure(blockers: readonly Finding[]): StartFailure {
   const isConfiguration = blockers.every(({ check }) => check === 'configuration');
   const exitCode = isConfiguration ? exitCodes.notConfigured : exitCodes.unavailable;
   return new StartFailure(exitCode, findingLines(blockers).join('\n'));
@@ -162,7 +162,7 @@ class StartedProcess {
     if (state === null) return true;
     if (state !== 'Z') return false;
     this.#zombieSinceMs ??= performance.now();
-    return performance.now() - this.#zombieSinceMs >= ZOMBIE_MS;
+    return performance.now() - this.#zombieSinceMs >= ZOMBIE_GRACE_MS;
   }
 
   /** The kernel's letter for it; null: there is none. */

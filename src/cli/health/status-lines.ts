@@ -3,7 +3,7 @@ import type { Finding } from '../../doctor/finding.ts';
 import type { serverStatus } from '../../operations/server/server-status.ts';
 import { offlineSentence, type OfflineStatus } from './offline-status.ts';
 import { errorSentence } from '../hook/hook-format.ts';
-import { oneLine } from '../../../client/terminal/safe-text.ts';
+import { replaceControlCharacters } from '../../../client/terminal/safe-text.ts';
 import { formatDuration, formatFields } from '../../../client/terminal/table.ts';
 
 export type Status = z.infer<typeof serverStatus.output>;
@@ -11,7 +11,7 @@ type Deliveries = NonNullable<Status['deliveries']>;
 type LastError = Deliveries['last_errors'][number];
 
 /** Older than this, a report is worth a word: the database did not answer when it was to be read anew. */
-const FRESH_MS = 15_000;
+const MAX_UNMARKED_AGE_MS = 15_000;
 
 /** A server that answers, on one screen. */
 export function statusLines(status: Status): string[] {
@@ -26,20 +26,20 @@ export function statusLines(status: Status): string[] {
     ['database', `${database}, ${ready ? 'answers' : 'does not answer'}`],
     ['waiting posts', status.waiting_posts],
     ['in flight', inFlight === 1 ? '1 delivery' : `${inFlight} deliveries`],
-    ['hooks', deliveries === null ? null : hookCounts(deliveries)],
-    ['pending', deliveries === null ? null : pending(deliveries)],
+    ['hooks', deliveries === null ? null : describeHookCounts(deliveries)],
+    ['pending', deliveries === null ? null : describePending(deliveries)],
   ]);
   const errors = (deliveries?.last_errors ?? []).map((each) => `  ${errorLine(each)}`);
   return errors.length === 0 ? lines : [...lines, 'last errors:', ...errors];
 }
 
-function hookCounts({ hooks, age_ms }: Deliveries): string {
+function describeHookCounts({ hooks, age_ms }: Deliveries): string {
   const counts = Object.entries(hooks).map(([state, count]) => `${count} ${state}`);
-  const age = age_ms > FRESH_MS ? ` (as of ${formatDuration(age_ms)} ago)` : '';
+  const age = age_ms > MAX_UNMARKED_AGE_MS ? ` (as of ${formatDuration(age_ms)} ago)` : '';
   return `${counts.join(', ')}${age}`;
 }
 
-function pending({ pending_hooks, oldest_pending_at }: Deliveries): string {
+function describePending({ pending_hooks, oldest_pending_at }: Deliveries): string {
   if (pending_hooks === 0) return 'nothing';
   const who = pending_hooks === 1 ? '1 hook has' : `${pending_hooks} hooks have`;
   if (oldest_pending_at === null) return `${who} messages to deliver, paused`;
@@ -48,7 +48,7 @@ function pending({ pending_hooks, oldest_pending_at }: Deliveries): string {
 
 function errorLine({ at, hook, group, host, category, code }: LastError): string {
   const what = errorSentence({ category, code });
-  return oneLine(`${at}  hook ${hook} of group ${group} to ${host}: ${what}`);
+  return replaceControlCharacters(`${at}  hook ${hook} of group ${group} to ${host}: ${what}`);
 }
 
 /** A server that does not answer, and what is in the way of starting it. */
@@ -61,7 +61,10 @@ export function offlineLines(offline: OfflineStatus, blockers: readonly Finding[
     ...(lastRun !== null && ended ? [['last run', lastRunSentence(offline)] as const] : []),
   ]);
   if (blockers.length === 0) return lines;
-  const told = blockers.flatMap(({ found, todo }) => [`  ${oneLine(found)}`, ...(todo ? [`  -> ${todo}`] : [])]);
+  const told = blockers.flatMap(({ found, todo }) => [
+    `  ${replaceControlCharacters(found)}`,
+    ...(todo ? [`  -> ${todo}`] : []),
+  ]);
   return [...lines, 'in the way of a start:', ...told];
 }
 

@@ -3,17 +3,17 @@ import { findConfigFile } from '../../config/tree.ts';
 import { startCommand, thisInstallation } from '../../installation.ts';
 import { serverStatus } from '../../operations/server/server-status.ts';
 import { toSafeJson } from '../../../client/terminal/safe-text.ts';
-import { offlineSentence, startBlockersOf, type OfflineStatus } from './offline-status.ts';
+import { offlineSentence, findBlockersIfUnlocked, type OfflineStatus } from './offline-status.ts';
 import { print, type CommandContext } from '../core/context.ts';
 import { callServer, OtherVersionError } from '../core/control-client.ts';
-import { dataDirOf } from '../core/data-dir.ts';
+import { configuredDataDir } from '../core/data-dir.ts';
 import { exitCodes } from '../core/exit-codes.ts';
 import { CommandError } from '../core/failure.ts';
 import { configFlag, withExamples, withJson } from '../core/options.ts';
 import type { LastRun } from '../../data-dir/server-state.ts';
 import { offlineLines, statusLines, type Status } from './status-lines.ts';
 
-const ASK_MS = 3_000;
+const STATUS_TIMEOUT_MS = 3_000;
 
 export function addStatus(program: Command, context: CommandContext): void {
   const command = program
@@ -26,18 +26,18 @@ export function addStatus(program: Command, context: CommandContext): void {
 }
 
 async function showStatus(context: CommandContext, flag: string | undefined, json: boolean): Promise<void> {
-  const dataDir = dataDirOf(context, flag);
+  const dataDir = configuredDataDir(context, flag);
   const asked = await askStatus(dataDir);
   if ('version' in asked) {
     const state = asked.ready ? 'ready' : 'database away';
     print(context, ...(json ? [toSafeJson({ state, ...asked }, 2)] : statusLines(asked)));
-    if (!asked.ready) throw notReady();
+    if (!asked.ready) throw databaseDownError();
     return;
   }
-  const file = findConfigFile({ flag, env: context.env, programDir: context.programDir });
-  const blockers = await startBlockersOf(asked, file, context.env);
+  const file = findConfigFile({ configOption: flag, env: context.env, programDir: context.programDir });
+  const blockers = await findBlockersIfUnlocked(asked, file, context.env);
   const { state, pid, lastRun } = asked;
-  const found = { state, ready: false, data_dir: dataDir, pid, last_run: presentRun(lastRun), blockers };
+  const found = { state, ready: false, data_dir: dataDir, pid, last_run: lastRunAsJson(lastRun), blockers };
   print(context, ...(json ? [toSafeJson(found, 2)] : offlineLines(asked, blockers)));
   throw offlineError(dataDir, asked);
 }
@@ -45,7 +45,7 @@ async function showStatus(context: CommandContext, flag: string | undefined, jso
 /** What the server says, or why it says nothing. Rejects where it may not be asked, and where it answers strangely. */
 export async function askStatus(dataDir: string): Promise<Status | OfflineStatus> {
   try {
-    return await callServer({ dataDir, operation: serverStatus, input: {}, timeoutMs: ASK_MS });
+    return await callServer({ dataDir, operation: serverStatus, input: {}, timeoutMs: STATUS_TIMEOUT_MS });
   } catch (error) {
     const isAway = error instanceof CommandError && error.exitCode === exitCodes.unavailable;
     if (!isAway || error instanceof OtherVersionError) throw error;
@@ -55,14 +55,14 @@ export async function askStatus(dataDir: string): Promise<Status | OfflineStatus
   }
 }
 
-function presentRun(lastRun: LastRun | null): object | null {
+function lastRunAsJson(lastRun: LastRun | null): object | null {
   if (lastRun === null) return null;
   const { lastSeenAt, ...stored } = lastRun;
   return { ...stored, last_seen_at: lastSeenAt.toISOString() };
 }
 
 /** The server answers and its database does not. */
-export function notReady(): CommandError {
+export function databaseDownError(): CommandError {
   return new CommandError(exitCodes.unavailable, 'the server runs, but its database does not answer');
 }
 
@@ -70,13 +70,13 @@ export function notReady(): CommandError {
 export function offlineError(dataDir: string, offline: OfflineStatus): CommandError {
   const where = `the Klatch with the data directory ${dataDir}`;
   if (['starting', 'stopping', 'unresponsive'].includes(offline.state)) {
-    return new CommandError(exitCodes.unavailable, `${where} is not ready: it ${describe(offline)}`);
+    return new CommandError(exitCodes.unavailable, `${where} is not ready: it ${describeOffline(offline)}`);
   }
   const sentence = `no Klatch runs with the data directory ${dataDir}: start it with \`${startCommand(thisInstallation())}\``;
   return new CommandError(exitCodes.unavailable, sentence);
 }
 
-function describe(offline: OfflineStatus): string {
+function describeOffline(offline: OfflineStatus): string {
   const sentence = offlineSentence(offline);
   return offline.state === 'unresponsive' ? sentence : `is ${sentence}`;
 }

@@ -4,7 +4,7 @@ import { pingHook } from '../../operations/hooks/hook-ping.ts';
 import type { CommandContext } from '../core/context.ts';
 import { exitCodes } from '../core/exit-codes.ts';
 import { CommandError } from '../core/failure.ts';
-import { errorSentence, hookNumber, messagesAre } from './hook-format.ts';
+import { errorSentence, hookNumberArgument, messageCountWithVerb } from './hook-format.ts';
 import { formatFields } from '../../../client/terminal/table.ts';
 import { withExamples, withJson } from '../core/options.ts';
 import { callAndPrint, callPrintReturn } from '../core/call.ts';
@@ -13,7 +13,7 @@ type Updated = Awaited<ReturnType<(typeof updateHook)['run']>>;
 type Pinged = Awaited<ReturnType<(typeof pingHook)['run']>>;
 
 /** The action of a command that changes one thing of a hook. */
-function onUpdate(
+function updateAction(
   context: CommandContext,
   change: { paused: boolean } | { rotate_secret: true },
   lines: (result: Updated) => string[],
@@ -26,10 +26,10 @@ export function addPause(hook: Command, context: CommandContext): void {
   const command = hook
     .command('pause')
     .description('hold a reverse webhook back: no attempt starts any more, messages wait')
-    .addArgument(hookNumber())
+    .addArgument(hookNumberArgument())
     .action(
-      onUpdate(context, { paused: true }, ({ id, group, pending }) => [
-        `Reverse webhook ${id} of group ${group} is paused; ${messagesAre(pending)} waiting.`,
+      updateAction(context, { paused: true }, ({ id, group, pending }) => [
+        `Reverse webhook ${id} of group ${group} is paused; ${messageCountWithVerb(pending)} waiting.`,
       ]),
     );
   withExamples(withJson(command), ['klatch hook pause 5']);
@@ -39,10 +39,10 @@ export function addResume(hook: Command, context: CommandContext): void {
   const command = hook
     .command('resume')
     .description('let a paused reverse webhook go on, or try a failing one at once; its failures are forgotten')
-    .addArgument(hookNumber())
+    .addArgument(hookNumberArgument())
     .action(
-      onUpdate(context, { paused: false }, ({ id, group, pending }) => [
-        `Reverse webhook ${id} of group ${group} goes on at once; ${messagesAre(pending)} pending.`,
+      updateAction(context, { paused: false }, ({ id, group, pending }) => [
+        `Reverse webhook ${id} of group ${group} goes on at once; ${messageCountWithVerb(pending)} pending.`,
       ]),
     );
   withExamples(withJson(command), ['klatch hook resume 5']);
@@ -52,8 +52,8 @@ export function addRotateSecret(hook: Command, context: CommandContext): void {
   const command = hook
     .command('rotate-secret')
     .description('give a reverse webhook a new secret and show it; the old one signs beside it for 24 hours')
-    .addArgument(hookNumber())
-    .action(onUpdate(context, { rotate_secret: true }, rotatedLines));
+    .addArgument(hookNumberArgument())
+    .action(updateAction(context, { rotate_secret: true }, rotatedLines));
   withExamples(withJson(command), ['klatch hook rotate-secret 5']);
 }
 
@@ -73,7 +73,7 @@ export function addPing(hook: Command, context: CommandContext): void {
   const command = hook
     .command('ping')
     .description('send a signed ping to the target of a reverse webhook now, whatever its state, and tell the answer')
-    .addArgument(hookNumber())
+    .addArgument(hookNumberArgument())
     .action(async (id: number, { json }: { json?: boolean }, self: Command) => {
       const result = await callPrintReturn(context, self, {
         operation: pingHook,
@@ -96,7 +96,7 @@ export function addRemove(hook: Command, context: CommandContext): void {
   const command = hook
     .command('remove')
     .description('remove a reverse webhook for good, as its group can')
-    .addArgument(hookNumber())
+    .addArgument(hookNumberArgument())
     .action((id: number, { json }: { json?: boolean }, self: Command) =>
       callAndPrint(context, self, {
         operation: removeGroupHook,

@@ -5,7 +5,7 @@ import { wholeNumber } from '../core/options.ts';
 const MAX_INT32 = 2_147_483_647;
 
 /** How a hook is named on the command line. */
-export function hookNumber(): Argument {
+export function hookNumberArgument(): Argument {
   return new Argument('<hook>', 'the number of a reverse webhook').argParser(wholeNumber(1, MAX_INT32));
 }
 
@@ -15,7 +15,7 @@ interface DeliveryError {
   readonly code: number | null;
 }
 
-const SENTENCES: Readonly<Record<string, string>> = {
+const CATEGORY_SENTENCES: Readonly<Record<string, string>> = {
   timeout: 'the target did not answer in time',
   refused: 'the target refused the connection or cannot be reached',
   tls: 'no TLS connection could be made',
@@ -28,11 +28,11 @@ const SENTENCES: Readonly<Record<string, string>> = {
 /** Why a delivery failed, for a person. */
 export function errorSentence({ category, code }: DeliveryError): string {
   if (category === 'status') return code === null ? 'the target answered with an error' : `the target answered ${code}`;
-  return SENTENCES[category ?? ''] ?? `the delivery failed${category === null ? '' : `: ${category}`}`;
+  return CATEGORY_SENTENCES[category ?? ''] ?? `the delivery failed${category === null ? '' : `: ${category}`}`;
 }
 
 /** A number of messages with its verb: `1 message is`, `12 messages are`. */
-export function messagesAre(count: number): string {
+export function messageCountWithVerb(count: number): string {
   return count === 1 ? '1 message is' : `${count} messages are`;
 }
 

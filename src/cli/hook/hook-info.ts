@@ -13,17 +13,17 @@ export function hookLines(hook: HookInfo): string[] {
     ['url', hook.url],
     ['description', hook.description],
     ['created', hook.created_at],
-    ...settings(hook),
+    ...settingFields(hook),
     ['state', hook.state],
-    ...removal(hook),
-    ...progress(hook, nowMs),
+    ...removalFields(hook),
+    ...progressFields(hook, nowMs),
   ]);
   return [...fields, '', ...attemptLines(hook)];
 }
 
 type Field = readonly [string, string | number | null];
 
-function settings(hook: HookInfo): Field[] {
+function settingFields(hook: HookInfo): Field[] {
   const rotation: Field[] = hook.old_secret_until === null ? [] : [['old secret until', hook.old_secret_until]];
   return [
     ['order', hook.order],
@@ -34,7 +34,7 @@ function settings(hook: HookInfo): Field[] {
   ];
 }
 
-function removal({ removed }: HookInfo): Field[] {
+function removalFields({ removed }: HookInfo): Field[] {
   if (removed === null) return [];
   const by = removed.by === 'target' ? 'by a 410 of its target' : 'by its group or an administrator';
   return [
@@ -43,7 +43,7 @@ function removal({ removed }: HookInfo): Field[] {
   ];
 }
 
-function progress(hook: HookInfo, nowMs: number): Field[] {
+function progressFields(hook: HookInfo, nowMs: number): Field[] {
   const since = (moment: string | null): string | null => (moment === null ? null : `${moment}, ${ago(moment, nowMs)}`);
   const error = hook.last_error;
   return [
@@ -56,7 +56,7 @@ function progress(hook: HookInfo, nowMs: number): Field[] {
     ['next attempt', hook.next_attempt_at],
     ['last success', since(hook.last_success_at)],
     ['last error', error === null ? null : `${errorSentence(error)}, ${ago(error.at, nowMs)}`],
-    ['error details', error === null ? null : `${error.at}, ${verdict(error)}`],
+    ['error details', error === null ? null : `${error.at}, ${categoryWithCode(error)}`],
   ];
 }
 
@@ -67,13 +67,13 @@ function attemptLines({ attempts }: HookInfo): string[] {
     attempt.seq === attempt.last_seq ? attempt.message_id : `${attempt.message_id}-${attempt.last_seq}`,
     attempt.attempt,
     attempt.outcome,
-    verdict(attempt),
+    categoryWithCode(attempt),
     `${attempt.duration_ms} ms`,
   ]);
   return formatTable(['AT', 'MESSAGE', 'ATTEMPT', 'OUTCOME', 'RESULT', 'TOOK'], rows);
 }
 
 /** Category and status code as the API has them. */
-function verdict({ category, code }: { category: string | null; code: number | null }): string {
+function categoryWithCode({ category, code }: { category: string | null; code: number | null }): string {
   return [category, code].filter((part) => part !== null).join(' ') || '-';
 }

@@ -1,17 +1,17 @@
 import type { Command } from 'commander';
-import { hookLog, MAX_LOG_PAGE } from '../../operations/hooks/hook-delivery-log.ts';
-import { redeliverHook, skipHook } from '../../operations/hooks/hook-redeliver.ts';
+import { hookLog, MAX_LOG_PAGE_SIZE } from '../../operations/hooks/hook-delivery-log.ts';
+import { redeliverHook, discardHookBacklog } from '../../operations/hooks/hook-redeliver.ts';
 import { parseTimestamp } from '../../operations/core/timestamp.ts';
 import type { CommandContext } from '../core/context.ts';
 import { exitCodes } from '../core/exit-codes.ts';
 import { CommandError } from '../core/failure.ts';
-import { ago, errorSentence, hookNumber, messagesAre } from './hook-format.ts';
+import { ago, errorSentence, hookNumberArgument, messageCountWithVerb } from './hook-format.ts';
 import { formatTable } from '../../../client/terminal/table.ts';
 import { wholeNumber, withExamples, withJson } from '../core/options.ts';
-import { callAndPrint, moreLines } from '../core/call.ts';
+import { callAndPrint, nextPageHint } from '../core/call.ts';
 
-type Log = Awaited<ReturnType<(typeof hookLog)['run']>>;
-type LoggedAttempt = Log['attempts'][number];
+type DeliveryLogPage = Awaited<ReturnType<(typeof hookLog)['run']>>;
+type LoggedAttempt = DeliveryLogPage['attempts'][number];
 type Redelivered = Awaited<ReturnType<(typeof redeliverHook)['run']>>;
 
 interface LogOptions {
@@ -20,15 +20,20 @@ interface LogOptions {
   readonly json?: boolean;
 }
 
-const SHOWN = 20;
+const DEFAULT_LOG_LIMIT = 20;
 
 export function addLog(hook: Command, context: CommandContext): void {
   const command = hook
     .command('log')
     .description('show what was sent to a reverse webhook and what became of it, newest first')
-    .addArgument(hookNumber())
+    .addArgument(hookNumberArgument())
     .option('--before <place>', 'go on before this place, as the end of the page before names it, or before a time')
-    .option('--limit <count>', `show at most this many, up to ${MAX_LOG_PAGE}`, wholeNumber(1, MAX_LOG_PAGE), SHOWN)
+    .option(
+      '--limit <count>',
+      `show at most this many, up to ${MAX_LOG_PAGE_SIZE}`,
+      wholeNumber(1, MAX_LOG_PAGE_SIZE),
+      DEFAULT_LOG_LIMIT,
+    )
     .action((id: number, { before, limit, json }: LogOptions, self: Command) =>
       callAndPrint(context, self, { operation: hookLog, input: { hook: id, before, limit }, json, lines: logLines }),
     );
@@ -38,24 +43,24 @@ export function addLog(hook: Command, context: CommandContext): void {
   ]);
 }
 
-function logLines({ attempts, next }: Log): string[] {
+function logLines({ attempts, next }: DeliveryLogPage): string[] {
   if (attempts.length === 0) return ['The delivery log has no attempts of it.'];
   const nowMs = Date.now();
   const rows = attempts.map((attempt) => [
     ago(attempt.at, nowMs),
-    messages(attempt),
+    messageRange(attempt),
     attempt.attempt,
     `${attempt.duration_ms} ms`,
-    result(attempt),
+    describeResult(attempt),
   ]);
-  return [...formatTable(['WHEN', 'MESSAGE', 'ATTEMPT', 'TOOK', 'RESULT'], rows), ...moreLines(next, '--before')];
+  return [...formatTable(['WHEN', 'MESSAGE', 'ATTEMPT', 'TOOK', 'RESULT'], rows), ...nextPageHint(next, '--before')];
 }
 
-function messages({ message_id: id, seq, last_seq: last }: LoggedAttempt): string {
+function messageRange({ message_id: id, seq, last_seq: last }: LoggedAttempt): string {
   return seq === last ? id : `${id}-${last}`;
 }
 
-function result(attempt: LoggedAttempt): string {
+function describeResult(attempt: LoggedAttempt): string {
   const { outcome, code, seq, last_seq: last } = attempt;
   if (outcome === 'delivered') return `delivered, the target answered ${code}`;
   if (outcome === 'skipped') return `dropped on request${seq === last ? '' : `, from ${seq} to ${last}`}`;
@@ -74,7 +79,7 @@ export function addRedeliver(hook: Command, context: CommandContext): void {
   const command = hook
     .command('redeliver')
     .description('send messages of a reverse webhook again; never those from before its registration')
-    .addArgument(hookNumber())
+    .addArgument(hookNumberArgument())
     .option(
       '--from <place>',
       'all from this message on (7:42), from a time on (2026-11-20T08:00:00Z), or of the last 1h',
@@ -84,7 +89,7 @@ export function addRedeliver(hook: Command, context: CommandContext): void {
       if ((from === undefined) === (only === undefined)) {
         throw new CommandError(exitCodes.usage, 'give one of --from and --only');
       }
-      const what = from === undefined ? { only: only!.split(',') } : { from: placeOf(from, Date.now()) };
+      const what = from === undefined ? { only: only!.split(',') } : { from: parseStartPlace(from, Date.now()) };
       const lines = from === undefined ? onlyLines : fromLines;
       return callAndPrint(context, self, { operation: redeliverHook, input: { hook: id, ...what }, json, lines });
     });
@@ -98,7 +103,7 @@ export function addRedeliver(hook: Command, context: CommandContext): void {
 const UNITS_MS: Readonly<Record<string, number>> = { s: 1_000, min: 60_000, h: 3_600_000, d: 86_400_000 };
 
 /** An age, such as 30min, as the time that it was. The server knows no ages, so that its error would leave them out. */
-function placeOf(text: string, nowMs: number): string {
+function parseStartPlace(text: string, nowMs: number): string {
   const [, count, unit] = /^(\d{1,6}) ?(s|min|h|d)$/.exec(text) ?? [];
   if (unit !== undefined) return new Date(nowMs - Number(count) * UNITS_MS[unit]!).toISOString();
   if (/^\d+:\d+$/.test(text) || parseTimestamp(text) !== null) return text;
@@ -111,28 +116,28 @@ function placeOf(text: string, nowMs: number): string {
 function fromLines({ id, group, from, pending }: Redelivered): string[] {
   if (from === null) return [`Group ${group} has no message so late: nothing is sent again.`];
   return [
-    `Reverse webhook ${id} of group ${group} sends everything from ${from} on again; ${messagesAre(pending)} pending.`,
+    `Reverse webhook ${id} of group ${group} sends everything from ${from} on again; ${messageCountWithVerb(pending)} pending.`,
   ];
 }
 
 function onlyLines({ id, group, pending }: Redelivered): string[] {
-  return [`Reverse webhook ${id} of group ${group} sends them again; ${messagesAre(pending)} pending.`];
+  return [`Reverse webhook ${id} of group ${group} sends them again; ${messageCountWithVerb(pending)} pending.`];
 }
 
-export function addSkip(hook: Command, context: CommandContext): void {
+export function addDiscardBacklog(hook: Command, context: CommandContext): void {
   const command = hook
     .command('discard-backlog')
     .description('drop everything that a reverse webhook has still to deliver; it goes on with the next message')
-    .addArgument(hookNumber())
+    .addArgument(hookNumberArgument())
     .action((id: number, { json }: { json?: boolean }, self: Command) =>
       callAndPrint(context, self, {
-        operation: skipHook,
+        operation: discardHookBacklog,
         input: { hook: id },
         json,
         lines: ({ group, skipped }) => [
           skipped === 0
             ? `Reverse webhook ${id} of group ${group} has nothing to drop.`
-            : `${messagesAre(skipped)} dropped: reverse webhook ${id} of group ${group} goes on with the next one.`,
+            : `${messageCountWithVerb(skipped)} dropped: reverse webhook ${id} of group ${group} goes on with the next one.`,
         ],
       }),
     );

@@ -2,14 +2,14 @@ import { Option, type Command } from 'commander';
 import { hookInfo, listAllHooks, listGroupHooks } from '../../operations/hooks/hook-list.ts';
 import { restoreRemovedHook } from '../../operations/hooks/hook-restore.ts';
 import type { CommandContext } from '../core/context.ts';
-import { GROUP } from '../group/group-argument.ts';
+import { GROUP_ARGUMENT_HELP } from '../group/group-argument.ts';
 import { hookLines } from './hook-info.ts';
-import { addLog, addRedeliver, addSkip } from './hook-log.ts';
+import { addLog, addRedeliver, addDiscardBacklog } from './hook-log.ts';
 import { addPause, addPing, addRemove, addResume, addRotateSecret } from './hook-control.ts';
-import { ago, errorSentence, hookNumber } from './hook-format.ts';
+import { ago, errorSentence, hookNumberArgument } from './hook-format.ts';
 import { formatDuration, formatTable } from '../../../client/terminal/table.ts';
 import { withExamples, withJson, withPages, type PageOptions } from '../core/options.ts';
-import { callAndPrint, moreLines } from '../core/call.ts';
+import { callAndPrint, nextPageHint } from '../core/call.ts';
 
 type HookList = Awaited<ReturnType<(typeof listAllHooks)['run']>>;
 type ListedHook = HookList['hooks'][number];
@@ -21,7 +21,7 @@ interface ListOptions extends PageOptions {
   readonly json?: boolean;
 }
 
-const STATES: readonly ListedHook['state'][] = ['active', 'failing', 'parked', 'paused', 'removed'];
+const HOOK_STATES: readonly ListedHook['state'][] = ['active', 'failing', 'parked', 'paused', 'removed'];
 
 export function addHook(program: Command, context: CommandContext): void {
   const hook = program.command('hook').description('look after the reverse webhooks of all groups');
@@ -38,7 +38,7 @@ export function addHook(program: Command, context: CommandContext): void {
   addResume(hook, context);
   addPing(hook, context);
   addRedeliver(hook, context);
-  addSkip(hook, context);
+  addDiscardBacklog(hook, context);
   addRotateSecret(hook, context);
   addRemove(hook, context);
   addRestore(hook, context);
@@ -48,10 +48,10 @@ function addList(hook: Command, context: CommandContext): void {
   const command = hook
     .command('list')
     .description('list the reverse webhooks of all groups by number, with their state and what waits for them')
-    .option('--group <group>', `only those of this group: ${GROUP}`)
+    .option('--group <group>', `only those of this group: ${GROUP_ARGUMENT_HELP}`)
     .addOption(
       new Option('--state <state>', 'only those in this state (removed ones are listed with "removed" alone)').choices(
-        STATES,
+        HOOK_STATES,
       ),
     )
     .action(({ after, limit, group, state, json }: ListOptions, self: Command) => {
@@ -79,14 +79,14 @@ function listLines({ hooks, next }: HookList): string[] {
     hook.last_error === null ? '-' : `${errorSentence(hook.last_error)}, ${ago(hook.last_error.at, nowMs)}`,
   ]);
   const heading = ['HOOK', 'GROUP', 'STATE', 'PENDING', 'OLDEST', 'HOST', 'LAST ERROR'];
-  return [...formatTable(heading, rows), ...moreLines(next)];
+  return [...formatTable(heading, rows), ...nextPageHint(next)];
 }
 
 function addInfo(hook: Command, context: CommandContext): void {
   const command = hook
     .command('info')
     .description('show everything about a reverse webhook but its secret: target, state, errors, last attempts')
-    .addArgument(hookNumber())
+    .addArgument(hookNumberArgument())
     .action((id: number, { json }: { json?: boolean }, self: Command) =>
       callAndPrint(context, self, { operation: hookInfo, input: { hook: id }, json, lines: hookLines }),
     );
@@ -97,7 +97,7 @@ function addRestore(hook: Command, context: CommandContext): void {
   const command = hook
     .command('restore')
     .description('bring back a reverse webhook that a 410 of its target removed, and send what it has missed')
-    .addArgument(hookNumber())
+    .addArgument(hookNumberArgument())
     .action((id: number, { json }: { json?: boolean }, self: Command) =>
       callAndPrint(context, self, { operation: restoreRemovedHook, input: { hook: id }, json, lines: restoredLines }),
     );

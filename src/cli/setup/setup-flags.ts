@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { quote, type ConfigText } from '../../config/edit.ts';
+import { toHoconLiteral, type ConfigText } from '../../config/edit.ts';
 import type { SettingKey } from '../../config/schema.ts';
-import { checkAnswer, findContradiction, isEmbedded, namedKeys } from '../../config/setup.ts';
+import { checkAnswer, findContradiction, isEmbedded, answeredDatabaseKeys } from '../../config/setup.ts';
 import type { Answers } from './configure.ts';
 import type { CommandContext } from '../core/context.ts';
 import { exitCodes } from '../core/exit-codes.ts';
@@ -32,7 +32,7 @@ export interface SetupOptions {
 }
 
 /** Options that hold one value of one key. */
-const KEYS = [
+const SINGLE_VALUE_OPTIONS = [
   ['--base-uri', 'http.base-uri', 'baseUri'],
   ['--project-name', 'project-name', 'projectName'],
   ['--data-dir', 'data-dir', 'dataDir'],
@@ -48,7 +48,7 @@ const KEYS = [
 
 /** The answers that the options give, the database's apart. Throws CommandError for what the server would refuse. */
 export function readAnswers(options: SetupOptions): Answers {
-  for (const [name, key, option] of KEYS) {
+  for (const [name, key, option] of SINGLE_VALUE_OPTIONS) {
     const value = options[option];
     const problem = value === undefined ? null : checkAnswer(key, value);
     if (problem !== null) throw new CommandError(exitCodes.usage, `${name}: ${problem}`);
@@ -68,7 +68,7 @@ export function readAnswers(options: SetupOptions): Answers {
 }
 
 /** What the options say of the database. Throws CommandError for a password file that cannot be read. */
-export function readDatabase({ env }: CommandContext, options: SetupOptions): DatabaseFlags {
+export function readDatabaseFlags({ env }: CommandContext, options: SetupOptions): DatabaseFlags {
   const { embedded = false, localDatabase = false, cluster, dbHost, dbPort, dbName, dbUser, dbPasswordFile } = options;
   if (embedded) return { embedded };
   const password = dbPasswordFile === undefined ? env['KLATCH_DB_PASSWORD'] : readPassword(dbPasswordFile);
@@ -90,21 +90,21 @@ export function readDatabase({ env }: CommandContext, options: SetupOptions): Da
  */
 export function refuseContradictions(source: ConfigText, options: SetupOptions, database: DatabaseFlags): void {
   const lines = [
-    ...KEYS.flatMap(([name, key, option]) => {
+    ...SINGLE_VALUE_OPTIONS.flatMap(([name, key, option]) => {
       const value = options[option];
       if (value === undefined) return [];
-      const literal = quote(option === 'dataDir' ? resolve(value) : value);
-      return contradiction(source, key, { name, literal, typed: value });
+      const literal = toHoconLiteral(option === 'dataDir' ? resolve(value) : value);
+      return contradictionLines(source, key, { name, literal, typed: value });
     }),
     ...(options.allow === undefined
       ? []
-      : contradiction(source, 'delivery.allow', {
+      : contradictionLines(source, 'delivery.allow', {
           name: '--allow',
-          literal: `[${options.allow.map(quote).join(', ')}]`,
+          literal: `[${options.allow.map(toHoconLiteral).join(', ')}]`,
           typed: options.allow.join(', '),
         })),
     ...passwordContradiction(source, options, database),
-    ...placeContradictions(source, options),
+    ...databaseKindContradictions(source, options),
   ];
   if (lines.length === 0) return;
   const head = `nothing was written: ${source.file} has other answers than these options, and setup never changes one:`;
@@ -112,7 +112,7 @@ export function refuseContradictions(source: ConfigText, options: SetupOptions, 
   throw new CommandError(exitCodes.operationFailed, [head, ...lines, end].join('\n'));
 }
 
-function contradiction(
+function contradictionLines(
   source: ConfigText,
   key: SettingKey,
   given: { name: string; literal: string; typed: string },
@@ -128,18 +128,24 @@ function contradiction(
 /** Only a file counts as asked for: the variable may be set for another reason. */
 function passwordContradiction(source: ConfigText, options: SetupOptions, { password }: DatabaseFlags): string[] {
   if (options.dbPasswordFile === undefined || password === undefined) return [];
-  const given = { name: '--db-password-file', literal: quote(password), typed: '' };
-  return contradiction(source, 'services.postgresql.password', given);
+  const given = { name: '--db-password-file', literal: toHoconLiteral(password), typed: '' };
+  return contradictionLines(source, 'services.postgresql.password', given);
 }
 
 /** A file that names a database is not moved to another kind of it: the server would start on an empty one. */
-function placeContradictions(source: ConfigText, options: SetupOptions): string[] {
+function databaseKindContradictions(source: ConfigText, options: SetupOptions): string[] {
   const { embedded = false } = options;
   const place = ['localDatabase', 'cluster', 'dbHost', 'dbPort', 'dbName', 'dbUser'] as const;
   if (embedded) {
     return [
-      ...contradiction(source, 'services.postgresql.embedded', { name: '--embedded', literal: 'true', typed: 'true' }),
-      ...namedKeys(source).map((key) => `  ${key} is set: a database is named already, and --embedded means another`),
+      ...contradictionLines(source, 'services.postgresql.embedded', {
+        name: '--embedded',
+        literal: 'true',
+        typed: 'true',
+      }),
+      ...answeredDatabaseKeys(source).map(
+        (key) => `  ${key} is set: a database is named already, and --embedded means another`,
+      ),
     ];
   }
   if (!isEmbedded(source) || place.every((option) => options[option] === undefined)) return [];

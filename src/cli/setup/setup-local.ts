@@ -5,16 +5,25 @@ import { readTree } from '../../config/tree.ts';
 import type { SettingKey } from '../../config/schema.ts';
 import { isEmbedded, type DatabaseAnswer } from '../../config/setup.ts';
 import { valueAt } from '../../../packages/hocon/src/index.ts';
-import { isSupported, readVersion, type ServerVersion } from '../../storage/provision/administrator.ts';
-import { clusterLabel, findClusters, SYSTEM_PLACES, type LocalCluster } from '../../storage/provision/clusters.ts';
+import { isSupported, readClusterVersion, type ServerVersion } from '../../storage/provision/administrator.ts';
+import {
+  clusterLabel,
+  findClusters,
+  SYSTEM_CLUSTER_LOCATIONS,
+  type LocalCluster,
+} from '../../storage/provision/clusters.ts';
 import { LocalDatabaseError } from '../../storage/provision/local-error.ts';
-import { provision, requireSupported, type ProvisionedDatabase } from '../../storage/provision/provision.ts';
+import {
+  provisionDatabase,
+  requireSupportedServer,
+  type ProvisionedDatabase,
+} from '../../storage/provision/provision.ts';
 import type { CommandContext } from '../core/context.ts';
 import { exitCodes } from '../core/exit-codes.ts';
 import { CommandError } from '../core/failure.ts';
 import { databaseDefaults, type DatabaseFlags } from './setup-questions.ts';
 
-const PASSWORD = 'services.postgresql.password';
+const PASSWORD_SETTING = 'services.postgresql.password';
 
 /** A server of this machine that could be asked, or why not, as a sentence. */
 export interface ExaminedCluster {
@@ -25,7 +34,7 @@ export interface ExaminedCluster {
 
 /** The PostgreSQL servers of this machine; each is asked, all at once. */
 export async function examineClusters(
-  { localPlaces = SYSTEM_PLACES }: Pick<CommandContext, 'localPlaces'>,
+  { localPlaces = SYSTEM_CLUSTER_LOCATIONS }: Pick<CommandContext, 'localPlaces'>,
   socketDir: string | undefined,
 ): Promise<readonly ExaminedCluster[]> {
   const all = findClusters({ ...localPlaces, ...(socketDir !== undefined && { socketDir }) });
@@ -35,10 +44,10 @@ export async function examineClusters(
 }
 
 async function examineCluster(cluster: LocalCluster): Promise<ExaminedCluster> {
-  if (!mayAdminister(cluster)) return { cluster, server: null, problem: needsRoot(cluster) };
+  if (!mayAdminister(cluster)) return { cluster, server: null, problem: needsRootSentence(cluster) };
   try {
-    const server = await readVersion(cluster);
-    requireSupported(cluster, server);
+    const server = await readClusterVersion(cluster);
+    requireSupportedServer(cluster, server);
     return { cluster, server, problem: null };
   } catch (error) {
     if (!(error instanceof LocalDatabaseError)) throw error;
@@ -52,7 +61,7 @@ function mayAdminister({ ownerUid }: LocalCluster): boolean {
   return uid === 0 || ownerUid === null || uid === ownerUid;
 }
 
-function needsRoot(cluster: LocalCluster): string {
+function needsRootSentence(cluster: LocalCluster): string {
   return (
     `A role and a database are made in PostgreSQL ${clusterLabel(cluster)} as its administrator, which needs root: ` +
     'repeat this command with sudo.'
@@ -60,7 +69,9 @@ function needsRoot(cluster: LocalCluster): string {
 }
 
 /** The servers that can be used. */
-export function usable(examined: readonly ExaminedCluster[]): readonly (ExaminedCluster & { server: ServerVersion })[] {
+export function usableClusters(
+  examined: readonly ExaminedCluster[],
+): readonly (ExaminedCluster & { server: ServerVersion })[] {
   return examined.filter((each): each is ExaminedCluster & { server: ServerVersion } => {
     return each.server !== null && isSupported(each.server);
   });
@@ -74,7 +85,7 @@ export function chooseCluster(
   const meant = examined.filter(({ cluster: each }) => {
     return (cluster === undefined || each.name === cluster) && (port === undefined || each.port === port);
   });
-  const good = usable(meant);
+  const good = usableClusters(meant);
   if (good.length === 1) return good[0]!.cluster;
   if (good.length > 1) {
     const lines = good.map(({ cluster: each, server }) => {
@@ -90,10 +101,10 @@ export function chooseCluster(
     throw new CommandError(lacksRoot ? exitCodes.notPermitted : exitCodes.unavailable, problems.join('\n'));
   }
   const wanted = [...(cluster === undefined ? [] : [cluster]), ...(port === undefined ? [] : [`on port ${port}`])];
-  throw new CommandError(exitCodes.unavailable, noneFound(examined, wanted.join(' ')));
+  throw new CommandError(exitCodes.unavailable, noClusterSentence(examined, wanted.join(' ')));
 }
 
-function noneFound(examined: readonly ExaminedCluster[], wanted: string): string {
+function noClusterSentence(examined: readonly ExaminedCluster[], wanted: string): string {
   if (examined.length > 0) {
     const there = examined.map(({ cluster }) => clusterLabel(cluster)).join(', ');
     return `There is no PostgreSQL server ${wanted} on this machine; there is ${there}. A port in server.conf counts too.`;
@@ -120,17 +131,17 @@ export async function makeLocalDatabase(
   env: CommandContext['env'],
 ): Promise<LocalDatabase> {
   const { cluster, flags, serverUid } = wanted;
-  const db = fileAnswer(source, 'services.postgresql.db', env) ?? flags.db ?? databaseDefaults.db;
-  const user = fileAnswer(source, 'services.postgresql.user', env) ?? flags.user ?? databaseDefaults.user;
-  const host = localHost(source, cluster, env);
-  const password = fileAnswer(source, PASSWORD, env) ?? (flags.password || null);
+  const db = existingAnswer(source, 'services.postgresql.db', env) ?? flags.db ?? databaseDefaults.db;
+  const user = existingAnswer(source, 'services.postgresql.user', env) ?? flags.user ?? databaseDefaults.user;
+  const host = existingLocalHost(source, cluster, env);
+  const password = existingAnswer(source, PASSWORD_SETTING, env) ?? (flags.password || null);
   if (password === '' && host?.startsWith('/') !== true) {
-    const message = `${source.file} has an empty ${PASSWORD}, with which nobody is let in over TCP: remove that line, then repeat this command.`;
+    const message = `${source.file} has an empty ${PASSWORD_SETTING}, with which nobody is let in over TCP: remove that line, then repeat this command.`;
     throw new CommandError(exitCodes.operationFailed, message);
   }
-  const secret = fileAnswer(source, 'secret', env);
+  const secret = existingAnswer(source, 'secret', env);
   try {
-    const made = await provision(cluster, { database: db, user, password, secret, serverUid, host });
+    const made = await provisionDatabase(cluster, { database: db, user, password, secret, serverUid, host });
     const answer = { host: made.host, port: made.port, db, user, password: made.password };
     return { answer, made: { ...made, label: clusterLabel(cluster), user, db } };
   } catch (error) {
@@ -141,25 +152,25 @@ export async function makeLocalDatabase(
 }
 
 /** The port that the file names already, which chooses the server. */
-export function filePort(source: ConfigText, env: CommandContext['env']): number | undefined {
-  const port = fileAnswer(source, 'services.postgresql.port', env);
+export function configuredDatabasePort(source: ConfigText, env: CommandContext['env']): number | undefined {
+  const port = existingAnswer(source, 'services.postgresql.port', env);
   return port === null ? undefined : Number(port);
 }
 
 /** Throws CommandError where the file's database is not one of this machine. */
-function localHost(source: ConfigText, { socketDir }: LocalCluster, env: CommandContext['env']): string | null {
+function existingLocalHost(source: ConfigText, { socketDir }: LocalCluster, env: CommandContext['env']): string | null {
   if (isEmbedded(source)) {
     const message = `${source.file} has services.postgresql.embedded = true already. Nothing was changed.`;
     throw new CommandError(exitCodes.operationFailed, message);
   }
-  const host = fileAnswer(source, 'services.postgresql.host', env);
+  const host = existingAnswer(source, 'services.postgresql.host', env);
   if (host === null || ['localhost', '127.0.0.1', '::1', socketDir].includes(host)) return host;
   const message = `${source.file} names the database server ${host} already, which is not PostgreSQL on this machine. Nothing was changed.`;
   throw new CommandError(exitCodes.operationFailed, message);
 }
 
 /** What the file says of a key, with the environment's part in it; null: nothing yet. */
-function fileAnswer(source: ConfigText, key: SettingKey, env: CommandContext['env']): string | null {
+function existingAnswer(source: ConfigText, key: SettingKey, env: CommandContext['env']): string | null {
   if (keyState(source, key) === 'open') return null;
   const { file } = source;
   const value = valueAt(

@@ -25,10 +25,10 @@ export interface DatabaseFlags {
 }
 
 /** Answers without which there is no working configuration. */
-export type Missing = 'base-uri' | 'database' | 'password';
+export type MissingAnswer = 'base-uri' | 'database' | 'password';
 
 /** How each of them is given where nobody can be asked. */
-export const howToGive: Readonly<Record<Missing, string>> = {
+export const missingAnswerAdvice: Readonly<Record<MissingAnswer, string>> = {
   'base-uri': '--base-uri URL: the public address of the HTTP interface, such as https://chat.example.org',
   database:
     '--local-database (as root) for one in PostgreSQL on this machine, --embedded for a private PostgreSQL in the data ' +
@@ -47,8 +47,8 @@ export interface DatabaseOffers {
 }
 
 /** What neither the flags nor the configuration answer. */
-export function findMissing(source: ConfigText, answers: Answers, database: DatabaseFlags): readonly Missing[] {
-  const missing: Missing[] = [];
+export function findMissing(source: ConfigText, answers: Answers, database: DatabaseFlags): readonly MissingAnswer[] {
+  const missing: MissingAnswer[] = [];
   if (answers.baseUri === undefined && isOpen(source, 'http.base-uri')) missing.push('base-uri');
   const choice = databaseChoice(source, database);
   if (choice === 'open') missing.push('database');
@@ -57,7 +57,7 @@ export function findMissing(source: ConfigText, answers: Answers, database: Data
 }
 
 /** Everything that people have to answer, by flags or at the prompt. */
-export interface Given {
+export interface GivenAnswers {
   readonly answers: Answers;
   readonly database: DatabaseFlags;
 }
@@ -65,26 +65,26 @@ export interface Given {
 /** Asks for what is missing. `offers` is asked for only when there is a choice of databases. */
 export async function askMissing(
   source: ConfigText,
-  given: Given & { readonly missing: readonly Missing[]; readonly offers: () => Promise<DatabaseOffers> },
+  given: GivenAnswers & { readonly missing: readonly MissingAnswer[]; readonly offers: () => Promise<DatabaseOffers> },
   prompt: Prompt,
-): Promise<Given> {
+): Promise<GivenAnswers> {
   let { answers, database } = given;
   if (given.missing.includes('base-uri')) {
     const defaultValue = `http://127.0.0.1:${answers.port ?? 9090}`;
     const text = 'Public address of the HTTP interface';
-    answers = { ...answers, baseUri: await askFor(prompt, 'http.base-uri', { text, defaultValue }) };
+    answers = { ...answers, baseUri: await askForSetting(prompt, 'http.base-uri', { text, defaultValue }) };
   }
   if (given.missing.includes('database'))
     database = { ...database, ...(await askDatabase(prompt, await given.offers(), database)) };
   if (databaseChoice(source, database) === 'external' && needsPassword(source, database)) {
     const text = 'Database password (not shown)';
-    database = { ...database, password: await askFor(prompt, `${POSTGRESQL}.password`, { text, hidden: true }) };
+    database = { ...database, password: await askForSetting(prompt, `${POSTGRESQL}.password`, { text, hidden: true }) };
   }
   return { answers, database };
 }
 
 /** The answers with what the flags say of the database; nothing of it where the configuration says it all. */
-export function withDatabase(source: ConfigText, { answers, database: flags }: Given): Answers {
+export function answersWithDatabase(source: ConfigText, { answers, database: flags }: GivenAnswers): Answers {
   if (flags.embedded) return { ...answers, database: { embedded: true } };
   const { embedded: _, local: __, cluster: ___, ...given } = flags;
   const fillsPassword = databaseChoice(source, flags) === 'external' && isOpen(source, `${POSTGRESQL}.password`);
@@ -109,11 +109,11 @@ function databaseChoice(source: ConfigText, flags: DatabaseFlags): 'embedded' | 
   if (value !== null) return ['true', 'yes', 'on'].includes(scalarText(value) ?? '') ? 'embedded' : 'external';
   if (keys.some((name) => !isOpen(source, `${POSTGRESQL}.${name}`))) return 'external';
   if (flags.embedded) return 'embedded';
-  return choosesServer(flags) ? 'external' : 'open';
+  return namesExternalServer(flags) ? 'external' : 'open';
 }
 
 /** A name alone fits a database on this machine as well; with a password it is one that exists. */
-function choosesServer(flags: DatabaseFlags): boolean {
+function namesExternalServer(flags: DatabaseFlags): boolean {
   return flags.host !== undefined || (flags.password !== undefined && namesDatabase(flags));
 }
 
@@ -139,24 +139,26 @@ async function askDatabase(prompt: Prompt, offers: DatabaseOffers, flags: Databa
       ? null
       : `answer with a number from 1 to ${choices.length}`;
   const chosen = choices[Number(await prompt.ask({ text: 'Number', defaultValue: '1', check })) - 1]!.answer;
-  return chosen ?? askServer(prompt, flags);
+  return chosen ?? askExternalDatabase(prompt, flags);
 }
 
 /** What the flags say is not asked. */
-async function askServer(prompt: Prompt, flags: DatabaseFlags): Promise<DatabaseFlags> {
+async function askExternalDatabase(prompt: Prompt, flags: DatabaseFlags): Promise<DatabaseFlags> {
   const defaults = databaseDefaults;
   const host =
-    flags.host ?? (await askFor(prompt, `${POSTGRESQL}.host`, { text: 'Database host', defaultValue: defaults.host }));
+    flags.host ??
+    (await askForSetting(prompt, `${POSTGRESQL}.host`, { text: 'Database host', defaultValue: defaults.host }));
   const asPort = { text: 'Database port', defaultValue: String(defaults.port) };
-  const port = flags.port ?? Number(await askFor(prompt, `${POSTGRESQL}.port`, asPort));
+  const port = flags.port ?? Number(await askForSetting(prompt, `${POSTGRESQL}.port`, asPort));
   const db =
-    flags.db ?? (await askFor(prompt, `${POSTGRESQL}.db`, { text: 'Database name', defaultValue: defaults.db }));
+    flags.db ?? (await askForSetting(prompt, `${POSTGRESQL}.db`, { text: 'Database name', defaultValue: defaults.db }));
   const user =
-    flags.user ?? (await askFor(prompt, `${POSTGRESQL}.user`, { text: 'Database user', defaultValue: defaults.user }));
+    flags.user ??
+    (await askForSetting(prompt, `${POSTGRESQL}.user`, { text: 'Database user', defaultValue: defaults.user }));
   return { embedded: false, host, port, db, user };
 }
 
-async function askFor(
+async function askForSetting(
   prompt: Prompt,
   key: SettingKey,
   question: { text: string; defaultValue?: string; hidden?: boolean },

@@ -2,11 +2,11 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { readAsset } from '../../assets.ts';
 import { loadConfig } from '../../config/load.ts';
-import { readTree, REFERENCE } from '../../config/tree.ts';
+import { readTree, REFERENCE_NAME } from '../../config/tree.ts';
 import type { SettingKey } from '../../config/schema.ts';
 import { describeConfig, formatConfig } from '../../config/show.ts';
 import { thisInstallation, type Installation } from '../../installation.ts';
-import { SYSTEM_CONFIG, type Configured } from './configure.ts';
+import { SYSTEM_CONFIG, type ConfigureResult } from './configure.ts';
 import { type CommandContext, print, printError, printJson } from '../core/context.ts';
 import type { LocalDatabase } from './setup-local.ts';
 
@@ -14,9 +14,9 @@ import type { LocalDatabase } from './setup-local.ts';
 const SERVICE_FILES = ['/etc/init.d/klatch', '/lib/systemd/system/klatch.service'];
 
 /** Tells what was done and what comes next. Throws for whatever is still missing or wrong in the file. */
-export function report(
+export function reportSetup(
   context: CommandContext,
-  done: Configured,
+  done: ConfigureResult,
   { json, local }: { json: boolean | undefined; local: LocalDatabase | null },
 ): void {
   const { file, set, kept, keysMadeIn } = done;
@@ -24,7 +24,7 @@ export function report(
     const { password: _, ...database } = local?.made ?? { password: '' };
     printJson(context, { ...done, ...(local !== null && { database }), next: nextStep(context, file) });
   } else {
-    const settings = describeConfig(readReport(file, context));
+    const settings = describeConfig(readEffectiveTree(file, context));
     const lines = (keys: readonly SettingKey[]): string =>
       formatConfig(settings.filter(({ key }) => keys.includes(key)))
         .replace(/^/gm, '  ')
@@ -39,18 +39,18 @@ export function report(
   if (json !== true) print(context, `Next: ${nextStep(context, file)}`);
 }
 
-const ROLE = { made: 'Made', kept: 'Kept', 'new password': 'Gave a new password to' } as const;
+const ROLE_VERBS = { made: 'Made', kept: 'Kept', 'new password': 'Gave a new password to' } as const;
 
 function localLines({ made }: LocalDatabase): string[] {
   const { label, version, user, db, role, database, host, port } = made;
   return [
-    `${ROLE[role]} the role "${user}" and ${database} the database "${db}" in PostgreSQL ${version} (${label});`,
+    `${ROLE_VERBS[role]} the role "${user}" and ${database} the database "${db}" in PostgreSQL ${version} (${label});`,
     `a login over ${host.startsWith('/') ? host : `${host}:${port}`} works.`,
   ];
 }
 
 /** What the machine has; looked up where it is left out. */
-interface Surroundings {
+interface HostFacts {
   readonly installation?: Installation;
   readonly isService?: boolean;
 }
@@ -59,10 +59,10 @@ interface Surroundings {
 export function nextStep(
   { programDir }: Pick<CommandContext, 'programDir'>,
   file: string,
-  surroundings: Surroundings = {},
+  hostFacts: HostFacts = {},
 ): string {
-  const { kind, command } = surroundings.installation ?? thisInstallation();
-  const isService = surroundings.isService ?? SERVICE_FILES.some((path) => existsSync(path));
+  const { kind, command } = hostFacts.installation ?? thisInstallation();
+  const isService = hostFacts.isService ?? SERVICE_FILES.some((path) => existsSync(path));
   if (file === SYSTEM_CONFIG && isService) return 'start the server: sudo service klatch start';
   const found = file === SYSTEM_CONFIG || file === join(programDir, '../conf/server.conf');
   const flag = found ? '' : ` --config ${shellWord(file)}`;
@@ -74,6 +74,6 @@ function shellWord(text: string): string {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
 }
 
-function readReport(file: string, { env }: CommandContext): ReturnType<typeof readTree> {
-  return readTree([{ name: REFERENCE, text: readAsset('config/reference.conf') }, { path: file }], env);
+function readEffectiveTree(file: string, { env }: CommandContext): ReturnType<typeof readTree> {
+  return readTree([{ name: REFERENCE_NAME, text: readAsset('config/reference.conf') }, { path: file }], env);
 }

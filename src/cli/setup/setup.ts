@@ -6,33 +6,40 @@ import { EmbeddedError } from '../../storage/embedded/embedded-error.ts';
 import { findPrograms } from '../../storage/embedded/programs.ts';
 import { clusterLabel } from '../../storage/provision/clusters.ts';
 import { thisInstallation } from '../../installation.ts';
-import { configure, nearestFolder, readConfigText, serverUser, SYSTEM_CONFIG, type Answers } from './configure.ts';
+import {
+  configure,
+  nearestExistingFolder,
+  readConfigText,
+  serverOwnerIfRoot,
+  SYSTEM_CONFIG,
+  type Answers,
+} from './configure.ts';
 import { printError, type CommandContext } from '../core/context.ts';
 import { exitCodes } from '../core/exit-codes.ts';
 import { CommandError } from '../core/failure.ts';
 import { configFlag, withExamples, withJson } from '../core/options.ts';
 import { Prompt } from '../core/prompt.ts';
-import { readAnswers, readDatabase, refuseContradictions, type SetupOptions } from './setup-flags.ts';
+import { readAnswers, readDatabaseFlags, refuseContradictions, type SetupOptions } from './setup-flags.ts';
 import {
   chooseCluster,
   examineClusters,
-  filePort,
+  configuredDatabasePort,
   makeLocalDatabase,
-  usable,
+  usableClusters,
   type LocalDatabase,
 } from './setup-local.ts';
 import {
   askMissing,
   findMissing,
-  howToGive,
-  withDatabase,
+  missingAnswerAdvice,
+  answersWithDatabase,
   type DatabaseOffers,
-  type Given,
-  type Missing,
+  type GivenAnswers,
+  type MissingAnswer,
 } from './setup-questions.ts';
-import { report } from './setup-report.ts';
+import { reportSetup } from './setup-report.ts';
 
-const BIN_DIR = 'services.postgresql.bin-dir';
+const BIN_DIR_SETTING = 'services.postgresql.bin-dir';
 
 export function addSetup(program: Command, context: CommandContext): void {
   const command = program
@@ -57,7 +64,7 @@ export function addSetup(program: Command, context: CommandContext): void {
       '--web-push-subject <address>',
       "whom browsers' push services may write to: mailto: or https:// (default: the base-uri where that is https)",
     )
-    .option('--allow <range>', 'what hooks may reach beyond public addresses; may be repeated', collect)
+    .option('--allow <range>', 'what hooks may reach beyond public addresses; may be repeated', appendValue)
     .action(async (options: SetupOptions, self: Command) => setup(context, configFlag(self), options));
   const local = ['localDatabase', 'cluster', 'socketDir'];
   const conflicts: Readonly<Record<string, readonly string[]>> = {
@@ -73,32 +80,32 @@ export function addSetup(program: Command, context: CommandContext): void {
   ]);
 }
 
-const collect = (value: string, before: readonly string[] = []): readonly string[] => [...before, value];
+const appendValue = (value: string, before: readonly string[] = []): readonly string[] => [...before, value];
 
 async function setup(context: CommandContext, flag: string | undefined, options: SetupOptions): Promise<void> {
-  const file = targetFile(context, flag);
+  const file = chooseConfigFile(context, flag);
   requireReadable(file);
   const source = readConfigText(file);
   const asked = {
-    answers: { ...defaults(context, source), ...readAnswers(options) },
-    database: readDatabase(context, options),
+    answers: { ...archiveDefaults(context, source), ...readAnswers(options) },
+    database: readDatabaseFlags(context, options),
   };
   refuseContradictions(source, options, asked.database);
   const missing = findMissing(source, asked.answers, asked.database);
   // Before anything is asked or made.
   if (!existsSync(file) || missing.length > 0 || asked.database.local === true) requireWritable(file);
-  const given = missing.length === 0 ? asked : await complete(context, source, { given: asked, missing, options });
-  const local = given.database.local === true ? await makeLocal(context, source, { given, options }) : null;
-  if (given.database.embedded && keyState(source, BIN_DIR) === 'open') await warnOfMissingPrograms(context);
-  const all = local === null ? withDatabase(source, given) : { ...given.answers, database: local.answer };
-  report(context, configure(file, all, context), { json: options.json, local });
+  const given = missing.length === 0 ? asked : await askForMissing(context, source, { given: asked, missing, options });
+  const local = given.database.local === true ? await makeChosenDatabase(context, source, { given, options }) : null;
+  if (given.database.embedded && keyState(source, BIN_DIR_SETTING) === 'open') await warnOfMissingPrograms(context);
+  const all = local === null ? answersWithDatabase(source, given) : { ...given.answers, database: local.answer };
+  reportSetup(context, configure(file, all, context), { json: options.json, local });
 }
 
 /** Where the server will look for it: the named file, the one that is there, else the place that fits the program. */
-function targetFile({ env, programDir }: CommandContext, flag: string | undefined): string {
+function chooseConfigFile({ env, programDir }: CommandContext, flag: string | undefined): string {
   const named = flag ?? env['KLATCH_CONFIG'];
   if (named !== undefined && named !== '') return resolve(named);
-  const beside = fileBeside(programDir);
+  const beside = configBesideProgram(programDir);
   if (isArchive() || existsSync(beside)) return beside;
   return existsSync(dirname(beside)) && !existsSync(SYSTEM_CONFIG) ? beside : SYSTEM_CONFIG;
 }
@@ -110,7 +117,7 @@ function requireReadable(file: string): void {
 /** It is replaced by a new file beside it. */
 function requireWritable(file: string): void {
   const path = existsSync(file) ? realpathSync(file) : file;
-  requireAccess(file, nearestFolder(dirname(path)), constants.W_OK | constants.X_OK);
+  requireAccess(file, nearestExistingFolder(dirname(path)), constants.W_OK | constants.X_OK);
 }
 
 /** Throws CommandError; what does not exist is no obstacle. */
@@ -126,32 +133,32 @@ function requireAccess(file: string, path: string, mode: number): void {
   }
 }
 
-const fileBeside = (programDir: string): string => join(programDir, '../conf/server.conf');
+const configBesideProgram = (programDir: string): string => join(programDir, '../conf/server.conf');
 const isArchive = (): boolean => thisInstallation().kind === 'archive';
 
 /** An unpacked archive keeps its data beside its configuration: any user can run it, and it can be moved as a whole. */
-function defaults({ programDir }: CommandContext, source: ConfigText): Answers {
-  const isOwn = isArchive() && source.file === fileBeside(programDir);
+function archiveDefaults({ programDir }: CommandContext, source: ConfigText): Answers {
+  const isOwn = isArchive() && source.file === configBesideProgram(programDir);
   return isOwn && keyState(source, 'data-dir') === 'open' ? { dataDir: '../data' } : {};
 }
 
-interface Asked {
-  readonly given: Given;
-  readonly missing: readonly Missing[];
+interface SetupInput {
+  readonly given: GivenAnswers;
+  readonly missing: readonly MissingAnswer[];
   readonly options: SetupOptions;
 }
 
 /** The answers with those that a person at the terminal adds. Throws CommandError where nobody can be asked. */
-async function complete(context: CommandContext, source: ConfigText, asked: Asked): Promise<Given> {
+async function askForMissing(context: CommandContext, source: ConfigText, asked: SetupInput): Promise<GivenAnswers> {
   const { given, missing, options } = asked;
-  if (!context.input.isTTY || !context.errors.isTTY) {
-    const lines = missing.map((name) => `  ${howToGive[name]}`);
+  if (!context.input.isTTY || !context.errorOutput.isTTY) {
+    const lines = missing.map((name) => `  ${missingAnswerAdvice[name]}`);
     throw new CommandError(exitCodes.usage, ['nothing was written, these answers are missing:', ...lines].join('\n'));
   }
   // Questions go to standard error: the result on standard output may be on its way into a file.
-  const prompt = new Prompt(context.input, context.errors);
+  const prompt = new Prompt(context.input, context.errorOutput);
   try {
-    const offers = (): Promise<DatabaseOffers> => findOffers(context, options);
+    const offers = (): Promise<DatabaseOffers> => findDatabaseOffers(context, options);
     return await askMissing(source, { ...given, missing, offers }, prompt);
   } finally {
     // Before anything is made: while it runs, Ctrl-C is a key like any other.
@@ -159,12 +166,12 @@ async function complete(context: CommandContext, source: ConfigText, asked: Aske
   }
 }
 
-async function findOffers(context: CommandContext, { socketDir }: SetupOptions): Promise<DatabaseOffers> {
+async function findDatabaseOffers(context: CommandContext, { socketDir }: SetupOptions): Promise<DatabaseOffers> {
   // One after the other: while it connects as another user no file may be looked at.
   const examined = await examineClusters(context, socketDir);
   const programs = await findAnyPrograms();
   return {
-    local: usable(examined).map(({ cluster, server }) => ({
+    local: usableClusters(examined).map(({ cluster, server }) => ({
       cluster,
       text: `PostgreSQL ${server.version} on this machine (${clusterLabel(cluster)}): a role and a database are made in it`,
     })),
@@ -194,14 +201,14 @@ async function warnOfMissingPrograms(context: CommandContext): Promise<void> {
   if (typeof programs === 'string') printError(context, `warning: ${programs}`);
 }
 
-async function makeLocal(
+async function makeChosenDatabase(
   context: CommandContext,
   source: ConfigText,
-  { given: { answers, database: flags }, options }: Omit<Asked, 'missing'>,
+  { given: { answers, database: flags }, options }: Omit<SetupInput, 'missing'>,
 ): Promise<LocalDatabase> {
   const examined = await examineClusters(context, options.socketDir);
-  const port = flags.port ?? filePort(source, context.env);
+  const port = flags.port ?? configuredDatabasePort(source, context.env);
   const cluster = chooseCluster(examined, { cluster: flags.cluster, port });
-  const serverUid = serverUser(source, answers, context.env)?.uid ?? null;
+  const serverUid = serverOwnerIfRoot(source, answers, context.env)?.uid ?? null;
   return makeLocalDatabase(source, { cluster, flags, serverUid }, context.env);
 }

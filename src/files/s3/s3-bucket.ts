@@ -10,11 +10,11 @@ import {
   type FileKey,
   type StoredObject,
 } from '../store.ts';
-import { elementsOf, escapeXml, textOf } from './xml.ts';
+import { elementContents, escapeXml, firstElementText } from './xml.ts';
 
 /** Tails are apart from the files: a file's key has no "/". */
-const TAILS = 'uploads/';
-const PAGE = '1000';
+const REMAINDERS_PREFIX = 'uploads/';
+const PAGE_SIZE = '1000';
 
 /** A page of keys, whoever's they are; `next` null: that was all. */
 interface ObjectPage {
@@ -30,12 +30,12 @@ interface FoundUpload {
 }
 
 /** The object that holds a tail of an upload; each has a name of its own. */
-export function tailKey(key: FileKey, name: string): string {
-  return `${tailsOf(key)}${name}`;
+export function remainderKey(key: FileKey, name: string): string {
+  return `${remainderKeyPrefix(key)}${name}`;
 }
 
-function tailsOf(key: FileKey): string {
-  return `${TAILS}${key}.`;
+function remainderKeyPrefix(key: FileKey): string {
+  return `${REMAINDERS_PREFIX}${key}.`;
 }
 
 /** What S3 can do, a request or two each. */
@@ -47,21 +47,26 @@ export class S3Bucket {
   }
 
   async check(): Promise<void> {
-    await this.#client.getText({ method: 'GET', key: null, query: { 'list-type': '2', 'max-keys': '1' } });
+    await this.#client.requestDocument({ method: 'GET', key: null, query: { 'list-type': '2', 'max-keys': '1' } });
   }
 
   async put(key: string, body: Buffer): Promise<void> {
-    await this.#client.execute({ method: 'PUT', key, body, headers: { 'content-type': 'application/octet-stream' } });
+    await this.#client.requestHeaders({
+      method: 'PUT',
+      key,
+      body,
+      headers: { 'content-type': 'application/octet-stream' },
+    });
   }
 
   async remove(key: string): Promise<void> {
-    await this.#ignoreNotFound(this.#client.execute({ method: 'DELETE', key }));
+    await this.#ignoreNotFound(this.#client.requestHeaders({ method: 'DELETE', key }));
   }
 
   /** Null: there is none. */
   async size(key: string): Promise<number | null> {
     try {
-      const headers = await this.#client.execute({ method: 'HEAD', key });
+      const headers = await this.#client.requestHeaders({ method: 'HEAD', key });
       return Number(headers['content-length']);
     } catch (error) {
       if (error instanceof NotInStoreError) return null;
@@ -71,11 +76,11 @@ export class S3Bucket {
 
   async read(key: string, range: ByteRange | null): Promise<Readable> {
     const headers: Record<string, string> = range === null ? {} : { range: `bytes=${range.start}-${range.end}` };
-    const { status, body } = await this.#client.send({ method: 'GET', key, headers, isRead: true });
+    const { status, body } = await this.#client.send({ method: 'GET', key, headers, isDownload: true });
     const out = new PassThrough();
     const isPartial = range === null || status === 206;
     // What is given up by us needs no words; an error that nobody hears would end the process.
-    body.on('error', (cause) => (isPartial ? out.destroy(this.#client.transferFailed(cause)) : undefined));
+    body.on('error', (cause) => (isPartial ? out.destroy(this.#client.toTransferError(cause)) : undefined));
     if (!isPartial) {
       body.destroy();
       throw new StoreUnavailableError(`${this.#client.description} does not give parts of files`);
@@ -87,117 +92,124 @@ export class S3Bucket {
 
   /** The bytes of an upload's tail. */
   async readRemainder(key: FileKey, name: string, bytes: number): Promise<Buffer> {
-    const read = await buffer(await this.read(tailKey(key, name), { start: 0, end: bytes - 1 }));
+    const read = await buffer(await this.read(remainderKey(key, name), { start: 0, end: bytes - 1 }));
     if (read.length === bytes) return read;
     throw new NotInStoreError(`${this.#client.description} has lost a part of this upload`);
   }
 
   /** Removes the tails of an upload but one, as many as a page holds: more are left of no crash. */
-  async removeTails(key: FileKey, except: string | null): Promise<void> {
-    const { objects } = await this.#list(null, tailsOf(key));
-    const kept = except === null ? null : tailKey(key, except);
+  async removeRemainders(key: FileKey, except: string | null): Promise<void> {
+    const { objects } = await this.#requestObjectPage(null, remainderKeyPrefix(key));
+    const kept = except === null ? null : remainderKey(key, except);
     for (const object of objects) if (object.key !== kept) await this.remove(object.key);
   }
 
   async beginUpload(key: FileKey): Promise<string> {
     const headers = { 'content-type': 'application/octet-stream' };
-    const document = await this.#client.getText({ method: 'POST', key, query: { uploads: '' }, headers });
-    const uploadId = textOf(document, 'UploadId');
-    if (uploadId === null || uploadId === '') throw this.#unexpectedResponse();
+    const document = await this.#client.requestDocument({ method: 'POST', key, query: { uploads: '' }, headers });
+    const uploadId = firstElementText(document, 'UploadId');
+    if (uploadId === null || uploadId === '') throw this.#unexpectedResponseError();
     return uploadId;
   }
 
   /** Parts are numbered from 1 on. Resolves to what the store calls it. */
   async putPart(key: FileKey, { uploadId, part }: { uploadId: string; part: number }, body: Buffer): Promise<string> {
     const query = { partNumber: String(part), uploadId };
-    const { etag } = await this.#client.execute({ method: 'PUT', key, query, body });
-    if (typeof etag !== 'string') throw this.#unexpectedResponse();
+    const { etag } = await this.#client.requestHeaders({ method: 'PUT', key, query, body });
+    if (typeof etag !== 'string') throw this.#unexpectedResponseError();
     return etag;
   }
 
   /** Rejects with NotInStoreError when the store does not know the upload, any more too. */
-  async complete(key: FileKey, uploadId: string, etags: readonly string[]): Promise<void> {
+  async completeUpload(key: FileKey, uploadId: string, etags: readonly string[]): Promise<void> {
     const parts = etags.map(
       (etag, index) => `<Part><PartNumber>${index + 1}</PartNumber><ETag>${escapeXml(etag)}</ETag></Part>`,
     );
     const xml = `<CompleteMultipartUpload xmlns="http://s3.amazonaws.com/doc/2006-03-01/">${parts.join('')}</CompleteMultipartUpload>`;
     const headers = { 'content-type': 'application/xml' };
     const body = Buffer.from(xml);
-    const document = await this.#client.getText({ method: 'POST', key, query: { uploadId }, headers, body });
+    const document = await this.#client.requestDocument({ method: 'POST', key, query: { uploadId }, headers, body });
     // It takes long, so the store begins with a 200 and says in the document how it went.
-    if (elementsOf(document, 'Error').length > 0)
+    if (elementContents(document, 'Error').length > 0)
       throw toStoreError(this.#client.description, parseErrorResponse(200, document));
   }
 
   async abortUpload(key: string, uploadId: string): Promise<void> {
-    await this.#ignoreNotFound(this.#client.execute({ method: 'DELETE', key, query: { uploadId } }));
+    await this.#ignoreNotFound(this.#client.requestHeaders({ method: 'DELETE', key, query: { uploadId } }));
   }
 
   /** Files behind a key. */
   async list(after: string | null): Promise<ObjectPage> {
-    const { objects, last, isTruncated } = await this.#list(after, '');
+    const { objects, last, isTruncated } = await this.#requestObjectPage(after, '');
     return { files: objects.filter(({ key }) => isFileKey(key)), next: isTruncated ? last : null };
   }
 
   /** Tails behind one; the keys are those of their files, each once. */
-  async listTails(after: string | null): Promise<ObjectPage> {
-    const { objects, last, isTruncated } = await this.#list(after === null ? null : `${TAILS}${after}`, TAILS);
-    const named = objects.map((object) => ({ ...object, key: object.key.slice(TAILS.length).split('.', 1)[0]! }));
+  async listRemainders(after: string | null): Promise<ObjectPage> {
+    const { objects, last, isTruncated } = await this.#requestObjectPage(
+      after === null ? null : `${REMAINDERS_PREFIX}${after}`,
+      REMAINDERS_PREFIX,
+    );
+    const named = objects.map((object) => ({
+      ...object,
+      key: object.key.slice(REMAINDERS_PREFIX.length).split('.', 1)[0]!,
+    }));
     const files = new Map(named.filter(({ key }) => isFileKey(key)).map((object) => [object.key, object]));
-    return { files: [...files.values()], next: isTruncated ? last!.slice(TAILS.length) : null };
+    return { files: [...files.values()], next: isTruncated ? last!.slice(REMAINDERS_PREFIX.length) : null };
   }
 
   /** Uploads that were begun and not ended. Some stores tell of those alone whose whole key is given. */
   async uploadsOf(key: FileKey): Promise<readonly FoundUpload[]> {
-    const { uploads } = await this.#uploads({ prefix: key });
+    const { uploads } = await this.#requestUploadPage({ prefix: key });
     return uploads.filter((upload) => upload.key === key);
   }
 
   /** A page of all of them behind a marker. */
   async listUploads(marker: string | null): Promise<{ uploads: readonly FoundUpload[]; next: string | null }> {
-    if (marker === null) return this.#uploads({});
+    if (marker === null) return this.#requestUploadPage({});
     const [key = '', uploadId = ''] = JSON.parse(marker) as string[];
-    return this.#uploads({ 'key-marker': key, 'upload-id-marker': uploadId });
+    return this.#requestUploadPage({ 'key-marker': key, 'upload-id-marker': uploadId });
   }
 
-  async #list(
+  async #requestObjectPage(
     after: string | null,
     prefix: string,
   ): Promise<{ objects: StoredObject[]; last: string | null; isTruncated: boolean }> {
-    const query: Record<string, string> = { 'list-type': '2', 'max-keys': PAGE };
+    const query: Record<string, string> = { 'list-type': '2', 'max-keys': PAGE_SIZE };
     if (prefix !== '') query['prefix'] = prefix;
     if (after !== null) query['start-after'] = after;
-    const document = await this.#client.getText({ method: 'GET', key: null, query });
-    const objects = elementsOf(document, 'Contents').map((entry) => ({
-      key: textOf(entry, 'Key') ?? '',
-      size: Number(textOf(entry, 'Size')),
-      modifiedAt: new Date(textOf(entry, 'LastModified') ?? ''),
+    const document = await this.#client.requestDocument({ method: 'GET', key: null, query });
+    const objects = elementContents(document, 'Contents').map((entry) => ({
+      key: firstElementText(entry, 'Key') ?? '',
+      size: Number(firstElementText(entry, 'Size')),
+      modifiedAt: new Date(firstElementText(entry, 'LastModified') ?? ''),
     }));
-    if (objects.some(({ key, size }) => key === '' || !Number.isSafeInteger(size))) throw this.#unexpectedResponse();
+    if (objects.some(({ key, size }) => key === '' || !Number.isSafeInteger(size)))
+      throw this.#unexpectedResponseError();
     const last = objects.at(-1)?.key ?? null;
     // A page that does not get on would be asked for again and again.
-    const isTruncated = textOf(document, 'IsTruncated') === 'true';
-    if (isTruncated && (last === null || (after !== null && last <= after))) throw this.#unexpectedResponse();
+    const isTruncated = firstElementText(document, 'IsTruncated') === 'true';
+    if (isTruncated && (last === null || (after !== null && last <= after))) throw this.#unexpectedResponseError();
     return { objects, last, isTruncated };
   }
 
-  async #uploads(
+  async #requestUploadPage(
     query: Readonly<Record<string, string>>,
   ): Promise<{ uploads: readonly FoundUpload[]; next: string | null }> {
-    const request = { method: 'GET', key: null, query: { uploads: '', 'max-uploads': PAGE, ...query } } as const;
-    const document = await this.#client.getText(request);
-    const uploads = elementsOf(document, 'Upload').map((entry) => ({
-      key: textOf(entry, 'Key') ?? '',
-      uploadId: textOf(entry, 'UploadId') ?? '',
-      startedAt: new Date(textOf(entry, 'Initiated') ?? ''),
+    const request = { method: 'GET', key: null, query: { uploads: '', 'max-uploads': PAGE_SIZE, ...query } } as const;
+    const document = await this.#client.requestDocument(request);
+    const uploads = elementContents(document, 'Upload').map((entry) => ({
+      key: firstElementText(entry, 'Key') ?? '',
+      uploadId: firstElementText(entry, 'UploadId') ?? '',
+      startedAt: new Date(firstElementText(entry, 'Initiated') ?? ''),
     }));
-    if (textOf(document, 'IsTruncated') !== 'true') return { uploads, next: null };
+    if (firstElementText(document, 'IsTruncated') !== 'true') return { uploads, next: null };
     const next = JSON.stringify([
-      textOf(document, 'NextKeyMarker') ?? '',
-      textOf(document, 'NextUploadIdMarker') ?? '',
+      firstElementText(document, 'NextKeyMarker') ?? '',
+      firstElementText(document, 'NextUploadIdMarker') ?? '',
     ]);
     const asked = JSON.stringify([query['key-marker'] ?? '', query['upload-id-marker'] ?? '']);
-    if (next === asked) throw this.#unexpectedResponse();
+    if (next === asked) throw this.#unexpectedResponseError();
     return { uploads, next };
   }
 
@@ -209,7 +221,7 @@ export class S3Bucket {
     }
   }
 
-  #unexpectedResponse(): StoreUnavailableError {
+  #unexpectedResponseError(): StoreUnavailableError {
     return new StoreUnavailableError(
       `${this.#client.description}: what answers is no S3 store that is understood; look at services.aws.s3.endpoint`,
     );

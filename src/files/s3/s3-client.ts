@@ -9,7 +9,7 @@ import {
   unreachableError,
   type S3ErrorResponse,
 } from './s3-errors.ts';
-import { S3Signing, type S3Request } from './s3-signing.ts';
+import { S3RequestSigner, type S3Request } from './s3-signing.ts';
 import { StoreUnavailableError } from '../store.ts';
 
 /** The bounds of each request. */
@@ -23,7 +23,7 @@ export interface S3Bounds {
   readonly retryDelaysMs: readonly number[];
 }
 
-const S3_BOUNDS: S3Bounds = {
+const DEFAULT_S3_BOUNDS: S3Bounds = {
   connectTimeoutMs: 5_000,
   responseTimeoutMs: 20_000,
   idleTimeoutMs: 30_000,
@@ -33,11 +33,11 @@ const S3_BOUNDS: S3Bounds = {
 /** A line slower than this, in bytes a second, is taken for one that hangs. */
 const MIN_BYTES_PER_SECOND = 64 * 1024;
 /** Downloads take one each for as long as their reader takes; they keep nothing else from the store. */
-const READ_CONNECTIONS = 1_000;
-const CONNECTIONS = 64;
+const MAX_DOWNLOAD_CONNECTIONS = 1_000;
+const MAX_CONNECTIONS = 64;
 const MAX_HEADER_BYTES = 16 * 1024;
 /** A page of a thousand keys takes about 400 KiB. */
-const DOCUMENT_BYTES = 8 * 1024 * 1024;
+const MAX_DOCUMENT_BYTES = 8 * 1024 * 1024;
 
 /** An answer that is a success. */
 interface S3Response {
@@ -52,15 +52,15 @@ interface S3Response {
  */
 export class S3Client {
   readonly description: string;
-  readonly #signing: S3Signing;
+  readonly #signing: S3RequestSigner;
   readonly #bounds: S3Bounds;
   readonly #agent: Agent;
-  readonly #readAgent: Agent;
+  readonly #downloadAgent: Agent;
   readonly #stopping = new AbortController();
 
-  constructor(config: S3Config, bounds: S3Bounds = S3_BOUNDS) {
+  constructor(config: S3Config, bounds: S3Bounds = DEFAULT_S3_BOUNDS) {
     this.description = `the bucket ${config.bucket}`;
-    this.#signing = new S3Signing(config);
+    this.#signing = new S3RequestSigner(config);
     this.#bounds = bounds;
     const options = {
       pipelining: 1,
@@ -70,8 +70,8 @@ export class S3Client {
       // By a clock of our own, which counts the wait for a connection as well.
       headersTimeout: 0,
     };
-    this.#agent = new Agent({ ...options, connections: CONNECTIONS });
-    this.#readAgent = new Agent({ ...options, connections: READ_CONNECTIONS });
+    this.#agent = new Agent({ ...options, connections: MAX_CONNECTIONS });
+    this.#downloadAgent = new Agent({ ...options, connections: MAX_DOWNLOAD_CONNECTIONS });
   }
 
   /** Sends a request whose answer's body is the caller's to read, or to destroy. */
@@ -87,30 +87,30 @@ export class S3Client {
   }
 
   /** Sends a request and reads the answer's document. */
-  async getText(request: S3Request): Promise<string> {
+  async requestDocument(request: S3Request): Promise<string> {
     const { body } = await this.send(request);
     return this.#readDocument(body);
   }
 
   /** Sends a request whose answer says nothing but that it is done; resolves to its headers. */
-  async execute(request: S3Request): Promise<S3Response['headers']> {
+  async requestHeaders(request: S3Request): Promise<S3Response['headers']> {
     const { headers, body } = await this.send(request);
     await this.#readDocument(body);
     return headers;
   }
 
-  link(key: string, options: { forMs: number; headers: Readonly<Record<string, string>> }): Promise<string> {
-    return this.#signing.link(key, options);
+  signDownloadUrl(key: string, options: { forMs: number; headers: Readonly<Record<string, string>> }): Promise<string> {
+    return this.#signing.signDownloadUrl(key, options);
   }
 
   /** What a failure in the middle of an answer is for the store. */
-  transferFailed(cause: unknown): StoreUnavailableError {
+  toTransferError(cause: unknown): StoreUnavailableError {
     return unreachableError(this.description, this.#signing.host, cause);
   }
 
   async stop(): Promise<void> {
     this.#stopping.abort();
-    await Promise.all([this.#agent.destroy(), this.#readAgent.destroy()]);
+    await Promise.all([this.#agent.destroy(), this.#downloadAgent.destroy()]);
   }
 
   async #attempt(request: S3Request): Promise<S3Response | { failure: Error; isRetryable: boolean }> {
@@ -120,14 +120,14 @@ export class S3Client {
       if (status >= 200 && status < 300) return { status, headers, body };
       errorResponse = parseErrorResponse(status, await readText(body, MAX_ERROR_BYTES));
     } catch (cause) {
-      return { failure: this.transferFailed(cause), isRetryable: !this.#stopping.signal.aborted };
+      return { failure: this.toTransferError(cause), isRetryable: !this.#stopping.signal.aborted };
     }
     return { failure: toStoreError(this.description, errorResponse), isRetryable: isRetryable(errorResponse) };
   }
 
   /** Signed anew for each attempt: a signature is good for some minutes. */
   async #send(request: S3Request): Promise<Dispatcher.ResponseData> {
-    const { method, body, isRead } = request;
+    const { method, body, isDownload } = request;
     const { url, headers } = await this.#signing.sign(request);
     const transferMs = ((body?.length ?? 0) / MIN_BYTES_PER_SECOND) * 1_000;
     const deadline = new AbortController();
@@ -138,7 +138,7 @@ export class S3Client {
         method,
         headers,
         body: body ?? null,
-        dispatcher: isRead === true ? this.#readAgent : this.#agent,
+        dispatcher: isDownload === true ? this.#downloadAgent : this.#agent,
         signal: deadline.signal,
       });
     } finally {
@@ -148,9 +148,9 @@ export class S3Client {
 
   async #readDocument(body: Dispatcher.ResponseData['body']): Promise<string> {
     try {
-      return await readText(body, DOCUMENT_BYTES);
+      return await readText(body, MAX_DOCUMENT_BYTES);
     } catch (cause) {
-      throw this.transferFailed(cause);
+      throw this.toTransferError(cause);
     }
   }
 

@@ -1,5 +1,5 @@
 import { NotInStoreError, StoreUnavailableError, StoreFullError } from '../store.ts';
-import { textOf } from './xml.ts';
+import { firstElementText } from './xml.ts';
 
 /** An answer of the store that is no success. */
 export interface S3ErrorResponse {
@@ -16,7 +16,7 @@ const RETRYABLE_CODES = new Set([
   'ServiceUnavailable',
   'OperationAborted',
 ]);
-const FULL = new Set([
+const STORE_FULL_CODES = new Set([
   'QuotaExceeded',
   'XMinioStorageFull',
   'XMinioAdminBucketQuotaExceeded',
@@ -25,19 +25,19 @@ const FULL = new Set([
 ]);
 const NOT_FOUND_CODES = new Set(['NoSuchKey', 'NoSuchUpload', 'NotFound']);
 
-const KEY = 'services.aws.s3';
+const CONFIG_KEY = 'services.aws.s3';
 /** What is to be done about it, by the key of the configuration. Never the key's value. */
-const SENTENCES: Readonly<Record<string, string>> = {
-  NoSuchBucket: `${KEY}.default-bucket: there is no such bucket; make it, or name another one`,
-  InvalidBucketName: `${KEY}.default-bucket: the store takes this for no name of a bucket`,
-  InvalidAccessKeyId: `${KEY}.access-key: the store does not know this access key`,
-  SignatureDoesNotMatch: `${KEY}.secret-key: it does not belong to the access key`,
-  AuthorizationHeaderMalformed: `${KEY}.region: the bucket is in another region`,
-  AuthorizationQueryParametersError: `${KEY}.region: the bucket is in another region`,
-  PermanentRedirect: `${KEY}.endpoint, ${KEY}.region: the bucket is in another region`,
-  TemporaryRedirect: `${KEY}.endpoint, ${KEY}.region: the bucket is in another region`,
-  AccessDenied: `${KEY}.access-key: its user may not do this with the bucket (list, read, write and delete are needed)`,
-  AllAccessDisabled: `${KEY}.access-key: the store has closed this bucket`,
+const SENTENCE_BY_CODE: Readonly<Record<string, string>> = {
+  NoSuchBucket: `${CONFIG_KEY}.default-bucket: there is no such bucket; make it, or name another one`,
+  InvalidBucketName: `${CONFIG_KEY}.default-bucket: the store takes this for no name of a bucket`,
+  InvalidAccessKeyId: `${CONFIG_KEY}.access-key: the store does not know this access key`,
+  SignatureDoesNotMatch: `${CONFIG_KEY}.secret-key: it does not belong to the access key`,
+  AuthorizationHeaderMalformed: `${CONFIG_KEY}.region: the bucket is in another region`,
+  AuthorizationQueryParametersError: `${CONFIG_KEY}.region: the bucket is in another region`,
+  PermanentRedirect: `${CONFIG_KEY}.endpoint, ${CONFIG_KEY}.region: the bucket is in another region`,
+  TemporaryRedirect: `${CONFIG_KEY}.endpoint, ${CONFIG_KEY}.region: the bucket is in another region`,
+  AccessDenied: `${CONFIG_KEY}.access-key: its user may not do this with the bucket (list, read, write and delete are needed)`,
+  AllAccessDisabled: `${CONFIG_KEY}.access-key: the store has closed this bucket`,
   RequestTimeTooSkewed:
     'the clock of this machine and the one of the store differ by more than the store takes; set them',
   RequestExpired: 'the clock of this machine and the one of the store differ by more than the store takes; set them',
@@ -48,13 +48,13 @@ export const MAX_ERROR_BYTES = 64 * 1024;
 
 /** Reads an error document. A code that could hold anything else is left out. */
 export function parseErrorResponse(status: number, document: string): S3ErrorResponse {
-  const code = textOf(document, 'Code');
+  const code = firstElementText(document, 'Code');
   return { status, code: code !== null && /^[A-Za-z0-9.]{1,64}$/.test(code) ? code : null };
 }
 
 /** Whether a repeat may mend it. */
 export function isRetryable({ status, code }: S3ErrorResponse): boolean {
-  if (code !== null && (FULL.has(code) || SENTENCES[code] !== undefined)) return false;
+  if (code !== null && (STORE_FULL_CODES.has(code) || SENTENCE_BY_CODE[code] !== undefined)) return false;
   return RETRYABLE_STATUSES.has(status) || (code !== null && RETRYABLE_CODES.has(code));
 }
 
@@ -62,17 +62,18 @@ export function isRetryable({ status, code }: S3ErrorResponse): boolean {
 export function toStoreError(description: string, response: S3ErrorResponse): Error {
   const { status, code } = response;
   const label = code === null ? String(status) : `${status} ${code}`;
-  if (code !== null && FULL.has(code)) return new StoreFullError(`${description} is full (${label})`);
+  if (code !== null && STORE_FULL_CODES.has(code)) return new StoreFullError(`${description} is full (${label})`);
   if (status === 507) return new StoreFullError(`${description} is full (${label})`);
-  const sentence = code === null ? undefined : SENTENCES[code];
+  const sentence = code === null ? undefined : SENTENCE_BY_CODE[code];
   if (sentence !== undefined) return new StoreUnavailableError(`${description}: ${sentence} (${label})`);
   if ((code !== null && NOT_FOUND_CODES.has(code)) || (status === 404 && code === null)) {
     return new NotInStoreError(`${description} does not have this file`);
   }
   // An answer to HEAD has no document.
-  if (status === 403) return new StoreUnavailableError(`${description}: ${SENTENCES['AccessDenied']} (${label})`);
+  if (status === 403)
+    return new StoreUnavailableError(`${description}: ${SENTENCE_BY_CODE['AccessDenied']} (${label})`);
   if (status === 301 || status === 307) {
-    return new StoreUnavailableError(`${description}: ${SENTENCES['PermanentRedirect']} (${label})`);
+    return new StoreUnavailableError(`${description}: ${SENTENCE_BY_CODE['PermanentRedirect']} (${label})`);
   }
   return new StoreUnavailableError(`${description} answered ${label}`);
 }
@@ -81,7 +82,10 @@ export function toStoreError(description: string, response: S3ErrorResponse): Er
 export function unreachableError(description: string, host: string, cause: unknown): StoreUnavailableError {
   const { code, name } = cause as { code?: unknown; name?: unknown };
   const label = typeof code === 'string' ? code : String(name);
-  return new StoreUnavailableError(`${description} cannot be reached at ${host} (${label}): look at ${KEY}.endpoint`, {
-    cause,
-  });
+  return new StoreUnavailableError(
+    `${description} cannot be reached at ${host} (${label}): look at ${CONFIG_KEY}.endpoint`,
+    {
+      cause,
+    },
+  );
 }

@@ -2,11 +2,11 @@ import { AwsV4Signer } from 'aws4fetch';
 import type { S3Config } from '../../config/config.ts';
 
 /** SHA-256 of no bytes. */
-const EMPTY_HASH = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855';
+const EMPTY_BODY_SHA256 = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855';
 /** The store's own bound: a week. */
-const MAX_LINK_S = 604_800;
+const MAX_DOWNLOAD_URL_S = 604_800;
 /** What a signed address can make the store say, by the header. */
-const RESPONSE_HEADERS = ['content-type', 'content-disposition', 'cache-control'] as const;
+const OVERRIDABLE_RESPONSE_HEADERS = ['content-type', 'content-disposition', 'cache-control'] as const;
 const GENERAL_ENDPOINT = 's3.amazonaws.com';
 
 /** A request to the bucket, or to a key in it. */
@@ -18,33 +18,33 @@ export interface S3Request {
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: Buffer;
   /** Its answer is read as fast as somebody takes it. */
-  readonly isRead?: boolean;
+  readonly isDownload?: boolean;
 }
 
 /**
  * Signs requests (Signature Version 4) with aws4fetch's signer; they are sent by undici, which takes buffers and gives
  * streams. The body's hash is signed as well, so that what was damaged on its way is refused.
  */
-export class S3Signing {
+export class S3RequestSigner {
   readonly #config: S3Config;
-  readonly #base: URL;
+  readonly #baseUrl: URL;
   /** Derived keys by day, as the signer keeps them; made anew now and then, so that it does not grow for ever. */
-  #cache = new Map<string, ArrayBuffer>();
+  #signingKeyCache = new Map<string, ArrayBuffer>();
 
   constructor(config: S3Config) {
     this.#config = config;
-    this.#base = baseOf(config);
+    this.#baseUrl = baseUrlOf(config);
   }
 
   /** For people: no path, no key. */
   get host(): string {
-    return this.#base.host;
+    return this.#baseUrl.host;
   }
 
   async sign(request: S3Request): Promise<{ url: string; headers: Record<string, string> }> {
     const { method, key, query = {}, headers = {}, body } = request;
-    const hash = body === undefined ? EMPTY_HASH : await hashOf(body);
-    const signer = this.#signer({
+    const hash = body === undefined ? EMPTY_BODY_SHA256 : await sha256Hex(body);
+    const signer = this.#createSigner({
       method,
       url: this.#url(key, query),
       headers: { ...headers, 'x-amz-content-sha256': hash },
@@ -54,36 +54,41 @@ export class S3Signing {
   }
 
   /** An address that gives the file to whoever has it. Headers that the store cannot be made to say are left out. */
-  async link(
+  async signDownloadUrl(
     key: string,
     { forMs, headers }: { forMs: number; headers: Readonly<Record<string, string>> },
   ): Promise<string> {
     const query: Record<string, string> = {};
     for (const [name, value] of Object.entries(headers)) {
-      const known = RESPONSE_HEADERS.find((header) => header === name.toLowerCase());
+      const known = OVERRIDABLE_RESPONSE_HEADERS.find((header) => header === name.toLowerCase());
       if (known !== undefined) query[`response-${known}`] = value;
     }
-    query['X-Amz-Expires'] = String(Math.min(MAX_LINK_S, Math.max(1, Math.ceil(forMs / 1_000))));
-    const signer = this.#signer({ method: 'GET', url: this.#url(key, query), signQuery: true });
+    query['X-Amz-Expires'] = String(Math.min(MAX_DOWNLOAD_URL_S, Math.max(1, Math.ceil(forMs / 1_000))));
+    const signer = this.#createSigner({ method: 'GET', url: this.#url(key, query), signQuery: true });
     return this.#withEncodedSpaces((await signer.sign()).url);
   }
 
-  #signer(what: { method: string; url: string; headers?: Record<string, string>; signQuery?: boolean }): AwsV4Signer {
+  #createSigner(what: {
+    method: string;
+    url: string;
+    headers?: Record<string, string>;
+    signQuery?: boolean;
+  }): AwsV4Signer {
     const { accessKey, secretKey, region } = this.#config;
-    if (this.#cache.size > 10) this.#cache = new Map();
+    if (this.#signingKeyCache.size > 10) this.#signingKeyCache = new Map();
     return new AwsV4Signer({
       ...what,
       accessKeyId: accessKey,
       secretAccessKey: secretKey,
       service: 's3',
       region,
-      cache: this.#cache,
+      cache: this.#signingKeyCache,
     });
   }
 
   #url(key: string | null, query: Readonly<Record<string, string>>): string {
     const { bucket, pathStyle } = this.#config;
-    const url = new URL(this.#base);
+    const url = new URL(this.#baseUrl);
     const path = [...(pathStyle ? [bucket] : []), ...(key === null ? [] : [key])].join('/');
     url.pathname = `${url.pathname.replace(/\/$/, '')}/${path}`;
     for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value);
@@ -96,7 +101,7 @@ export class S3Signing {
   }
 }
 
-function baseOf({ endpoint, region, bucket, pathStyle }: S3Config): URL {
+function baseUrlOf({ endpoint, region, bucket, pathStyle }: S3Config): URL {
   const base = new URL(endpoint);
   // Amazon's general address knows the first region only.
   if (base.hostname === GENERAL_ENDPOINT && region !== 'us-east-1') base.hostname = `s3.${region}.amazonaws.com`;
@@ -105,6 +110,6 @@ function baseOf({ endpoint, region, bucket, pathStyle }: S3Config): URL {
 }
 
 /** In libuv's threads: a part takes some milliseconds. */
-async function hashOf(body: Buffer): Promise<string> {
+async function sha256Hex(body: Buffer): Promise<string> {
   return Buffer.from(await crypto.subtle.digest('SHA-256', body as Buffer<ArrayBuffer>)).toString('hex');
 }

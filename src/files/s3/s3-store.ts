@@ -4,7 +4,7 @@ import { PartBufferPool } from '../part-buffer-pool.ts';
 import { appendToS3 } from './s3-append.ts';
 import { S3Bucket } from './s3-bucket.ts';
 import { S3Client, type S3Bounds } from './s3-client.ts';
-import { newState, partBytesFor, readProgress, readState, type S3State } from './s3-state.ts';
+import { newUploadState, partBytesFor, parseProgress, parseUploadState, type S3UploadState } from './s3-state.ts';
 import {
   checkFileKey,
   NotInStoreError,
@@ -12,13 +12,13 @@ import {
   type ByteRange,
   type FileKey,
   type FileStore,
-  type Progress,
+  type UploadProgress,
   type StoredPage,
   type UploadState,
 } from '../store.ts';
 
 /** Uploads of one file that are given up at once; more are left of no crash. */
-const MAX_DROPPED = 100;
+const MAX_ABORTED_UPLOADS = 100;
 
 /** Files as objects of a bucket, by their keys; an upload is one request, or several parts of which the store makes one. */
 export class S3Store implements FileStore {
@@ -27,46 +27,46 @@ export class S3Store implements FileStore {
   readonly #bucket: S3Bucket;
   readonly #partBytes: number;
   readonly #partBuffers: PartBufferPool;
-  readonly #redirects: boolean;
+  readonly #redirectsDownloads: boolean;
 
-  constructor(config: S3Config, options: { maxFileBytes: number; bounds?: S3Bounds; reservationWaitMs?: number }) {
+  constructor(config: S3Config, options: { maxFileBytes: number; bounds?: S3Bounds; reservationTimeoutMs?: number }) {
     this.#client = new S3Client(config, options.bounds);
     this.description = this.#client.description;
     this.#bucket = new S3Bucket(this.#client);
     this.#partBytes = partBytesFor(options.maxFileBytes);
-    this.#partBuffers = new PartBufferPool(this.#partBytes, options.reservationWaitMs);
-    this.#redirects = config.downloads === 'redirect';
+    this.#partBuffers = new PartBufferPool(this.#partBytes, options.reservationTimeoutMs);
+    this.#redirectsDownloads = config.downloads === 'redirect';
   }
 
-  check(): Promise<void> {
+  checkUsable(): Promise<void> {
     return this.#bucket.check();
   }
 
-  async begin(key: FileKey): Promise<UploadState> {
+  async beginUpload(key: FileKey): Promise<UploadState> {
     checkFileKey(key);
-    return { ...newState(this.#partBytes) };
+    return { ...newUploadState(this.#partBytes) };
   }
 
-  async append(key: FileKey, progress: Progress, source: AppendSource): Promise<Progress> {
+  async append(key: FileKey, progress: UploadProgress, source: AppendSource): Promise<UploadProgress> {
     checkFileKey(key);
-    const state = readProgress(progress);
+    const state = parseProgress(progress);
     if (state.isComplete) throw new NotInStoreError('the upload has had its last bytes');
     return appendToS3({ bucket: this.#bucket, partBuffers: this.#partBuffers, key }, state, source);
   }
 
-  async finish(key: FileKey, progress: Progress): Promise<void> {
+  async finish(key: FileKey, progress: UploadProgress): Promise<void> {
     checkFileKey(key);
-    const state = readProgress(progress);
+    const state = parseProgress(progress);
     try {
       await this.#finish(key, state);
     } catch (error) {
       // The store forgets an upload that it has ended.
       if (!(error instanceof NotInStoreError) || (await this.size(key)) !== progress.received) throw error;
     }
-    if (state.hasRemainder) await this.#bucket.removeTails(key, null);
+    if (state.hasRemainder) await this.#bucket.removeRemainders(key, null);
   }
 
-  async abort(key: FileKey, state: UploadState | null): Promise<void> {
+  async abortAndRemove(key: FileKey, state: UploadState | null): Promise<void> {
     checkFileKey(key);
     const known = state === null ? null : this.#uploadIdOf(state);
     if (known !== null) await this.#bucket.abortUpload(key, known);
@@ -78,8 +78,8 @@ export class S3Store implements FileStore {
     checkFileKey(key);
     // Of one that was begun just before the process died nobody has noted the name.
     const found = await this.#bucket.uploadsOf(key);
-    for (const { uploadId } of found.slice(0, MAX_DROPPED)) await this.#bucket.abortUpload(key, uploadId);
-    await this.#bucket.removeTails(key, null);
+    for (const { uploadId } of found.slice(0, MAX_ABORTED_UPLOADS)) await this.#bucket.abortUpload(key, uploadId);
+    await this.#bucket.removeRemainders(key, null);
   }
 
   async read(key: FileKey, range: ByteRange | null): Promise<Readable> {
@@ -87,12 +87,12 @@ export class S3Store implements FileStore {
     return this.#bucket.read(key, range);
   }
 
-  async link(
+  async downloadUrl(
     key: FileKey,
     options: { forMs: number; headers: Readonly<Record<string, string>> },
   ): Promise<string | null> {
     checkFileKey(key);
-    return this.#redirects ? this.#client.link(key, options) : null;
+    return this.#redirectsDownloads ? this.#client.signDownloadUrl(key, options) : null;
   }
 
   async remove(key: FileKey): Promise<void> {
@@ -112,7 +112,7 @@ export class S3Store implements FileStore {
   /** First the tails, then what the store itself calls uploads, of which it tells no size. */
   async listUploads(after: string | null): Promise<StoredPage> {
     if (after === null || after.startsWith('t')) {
-      const { files, next } = await this.#bucket.listTails(after === null ? null : after.slice(1));
+      const { files, next } = await this.#bucket.listRemainders(after === null ? null : after.slice(1));
       return { files, next: next === null ? 'u' : `t${next}` };
     }
     const marker = after.slice(1);
@@ -125,7 +125,7 @@ export class S3Store implements FileStore {
     return this.#client.stop();
   }
 
-  async #finish(key: FileKey, state: S3State): Promise<void> {
+  async #finish(key: FileKey, state: S3UploadState): Promise<void> {
     const { uploadId, isComplete, remainder, etags } = state;
     if (isComplete && uploadId === null) {
       // Put as a whole already; that it is there is all that is left to be seen.
@@ -134,7 +134,7 @@ export class S3Store implements FileStore {
     }
     if (isComplete || remainder === 0) {
       // An upload without parts cannot be ended: an empty file is put.
-      if (uploadId !== null && etags.length > 0) return this.#bucket.complete(key, uploadId, etags);
+      if (uploadId !== null && etags.length > 0) return this.#bucket.completeUpload(key, uploadId, etags);
       await this.#bucket.put(key, Buffer.alloc(0));
       if (uploadId !== null) await this.#bucket.abortUpload(key, uploadId);
       return;
@@ -147,19 +147,22 @@ export class S3Store implements FileStore {
     }
   }
 
-  async #finishWithRemainder(key: FileKey, { uploadId, etags, remainder, remainderName }: S3State): Promise<void> {
+  async #finishWithRemainder(
+    key: FileKey,
+    { uploadId, etags, remainder, remainderName }: S3UploadState,
+  ): Promise<void> {
     const body = await this.#bucket.readRemainder(key, remainderName!, remainder);
     if (uploadId === null) {
       await this.#bucket.put(key, body);
       return;
     }
     const last = await this.#bucket.putPart(key, { uploadId, part: etags.length + 1 }, body);
-    await this.#bucket.complete(key, uploadId, [...etags, last]);
+    await this.#bucket.completeUpload(key, uploadId, [...etags, last]);
   }
 
   #uploadIdOf(state: UploadState): string | null {
     try {
-      return readState(state).uploadId;
+      return parseUploadState(state).uploadId;
     } catch (error) {
       // Of another store, or never begun: there is nothing of it here.
       if (error instanceof NotInStoreError) return null;

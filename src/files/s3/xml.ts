@@ -3,16 +3,16 @@
  * declares is not looked at, so that there are no entities to be expanded, and answers are bounded before they come here.
  */
 
-const ENTITIES: Readonly<Record<string, string>> = { lt: '<', gt: '>', amp: '&', quot: '"', apos: "'" };
+const XML_ENTITIES: Readonly<Record<string, string>> = { lt: '<', gt: '>', amp: '&', quot: '"', apos: "'" };
 
 /** The content of each element of this name, in order; an element within one of its own name is not expected. */
-export function elementsOf(xml: string, name: string): string[] {
+export function elementContents(xml: string, name: string): string[] {
   const found: string[] = [];
   let from = 0;
   for (;;) {
     const opened = findOpeningTag(xml, name, from);
     if (opened === null) return found;
-    if (opened.isEmpty) {
+    if (opened.isSelfClosing) {
       found.push('');
       from = opened.end;
       continue;
@@ -25,9 +25,9 @@ export function elementsOf(xml: string, name: string): string[] {
 }
 
 /** The text of the first element of this name; null: there is none. */
-export function textOf(xml: string, name: string): string | null {
-  const [first] = elementsOf(xml, name);
-  return first === undefined ? null : decode(first);
+export function firstElementText(xml: string, name: string): string | null {
+  const [first] = elementContents(xml, name);
+  return first === undefined ? null : decodeCharacterReferences(first);
 }
 
 /** For a text that is put into a document. */
@@ -35,7 +35,7 @@ export function escapeXml(text: string): string {
   return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
 }
 
-function findOpeningTag(xml: string, name: string, from: number): { end: number; isEmpty: boolean } | null {
+function findOpeningTag(xml: string, name: string, from: number): { end: number; isSelfClosing: boolean } | null {
   let at = from;
   for (;;) {
     at = xml.indexOf(`<${name}`, at);
@@ -44,15 +44,15 @@ function findOpeningTag(xml: string, name: string, from: number): { end: number;
     const close = xml.indexOf('>', afterName);
     if (close === -1) return null;
     // A longer name that begins the same is another one.
-    if (/[\s/>]/.test(xml[afterName]!)) return { end: close + 1, isEmpty: xml[close - 1] === '/' };
+    if (/[\s/>]/.test(xml[afterName]!)) return { end: close + 1, isSelfClosing: xml[close - 1] === '/' };
     at = afterName;
   }
 }
 
 /** What is no character reference stays as it is. */
-function decode(text: string): string {
+function decodeCharacterReferences(text: string): string {
   return text.replace(/&(?:#x([0-9a-f]{1,6})|#([0-9]{1,7})|([a-z]{2,4}));/gi, (whole, hex, decimal, name) => {
-    if (name !== undefined) return ENTITIES[name as string] ?? whole;
+    if (name !== undefined) return XML_ENTITIES[name as string] ?? whole;
     const code = hex === undefined ? Number(decimal) : Number.parseInt(hex as string, 16);
     return code <= 0x10ffff ? String.fromCodePoint(code) : whole;
   });

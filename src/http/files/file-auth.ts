@@ -1,20 +1,20 @@
 import type { Request } from 'express';
 import { KlatchError } from '../../errors.ts';
-import { verifyFileLink, type LinkReader } from '../../files/signed-link.ts';
+import { verifyFileLink, type FileLinkReader } from '../../files/signed-link.ts';
 import { isFileKey } from '../../files/store.ts';
 import type { Scope } from '../../model/scopes.ts';
 import { requireAccount, type Caller } from '../../operations/core/caller.ts';
-import { translateReadErrors } from '../../operations/core/database-errors.ts';
+import { translateLostRead } from '../../operations/core/database-errors.ts';
 import { authorizeCaller } from '../../operations/core/call-operation.ts';
 import type { Services } from '../../operations/core/services.ts';
-import { findInConversation, findReadable, type StoredFile } from '../../storage/files/files.ts';
+import { findConversationFile, findReadableFile, type FileRow } from '../../storage/files/files.ts';
 import type { Authenticator } from '../authenticator.ts';
 
 /** A file that the request may have, and who counts for it. */
 export interface AuthorizedFile {
-  readonly file: StoredFile;
+  readonly file: FileRow;
   /** `a<account>` or `g<conversation>`. */
-  readonly reader: string;
+  readonly readerKey: string;
 }
 
 /** Who calls, by their session. Throws `unauthenticated`, `missing_scope` and `rate_limited`. */
@@ -25,20 +25,23 @@ export async function authenticateForFiles(authenticator: Authenticator, req: Re
 }
 
 /** The file that a session asks for. Throws `file_not_found`, whether there is none or it is not for its account. */
-export async function authorizeBySession(
+export async function authorizeFileBySession(
   services: Services,
   authenticator: Authenticator,
   req: Request,
 ): Promise<AuthorizedFile> {
   const { accountId } = requireAccount(await authenticateForFiles(authenticator, req, 'messages:read'));
-  return { file: await findFile(services, fileIdOf(req), { kind: 'account', id: accountId }), reader: `a${accountId}` };
+  return {
+    file: await findFile(services, fileIdOf(req), { kind: 'account', id: accountId }),
+    readerKey: `a${accountId}`,
+  };
 }
 
 /**
  * The file that a signed address gives. With a session that comes along it has to be that one's: who was sent somebody
  * else's address does not read by it. Throws `invalid_link` and `file_not_found`.
  */
-export async function authorizeByLink(
+export async function authorizeFileByLink(
   services: Services,
   authenticator: Authenticator,
   req: Request,
@@ -53,13 +56,13 @@ export async function authorizeByLink(
     if (caller.accountId !== reader.id) throw new KlatchError('invalid_link');
   }
   const key = `${reader.kind === 'account' ? 'a' : 'g'}${reader.id}`;
-  return { file: await findFile(services, id, reader), reader: key };
+  return { file: await findFile(services, id, reader), readerKey: key };
 }
 
-async function findFile({ database }: Services, id: string, reader: LinkReader): Promise<StoredFile> {
-  const file = await translateReadErrors(
+async function findFile({ database }: Services, id: string, reader: FileLinkReader): Promise<FileRow> {
+  const file = await translateLostRead(
     database.general.run((sql) =>
-      reader.kind === 'account' ? findReadable(sql, id, reader.id) : findInConversation(sql, id, reader.id),
+      reader.kind === 'account' ? findReadableFile(sql, id, reader.id) : findConversationFile(sql, id, reader.id),
     ),
   );
   if (file === null) throw new KlatchError('file_not_found');

@@ -2,17 +2,17 @@ import type { ServerResponse } from 'node:http';
 import type { Readable } from 'node:stream';
 import type { Request, Response } from 'express';
 import { KlatchError } from '../../errors.ts';
-import { pipeAndRelease } from '../../files/pipe-and-release.ts';
+import { pipeAndFreeChunks } from '../../files/pipe-and-free-chunks.ts';
 import { KeyedLimiter } from '../../files/keyed-limiter.ts';
 import { NotInStoreError, type ByteRange } from '../../files/store.ts';
 import type { Services } from '../../operations/core/services.ts';
-import type { StoredFile } from '../../storage/files/files.ts';
-import { cancelDeadline } from '../deadline.ts';
+import type { FileRow } from '../../storage/files/files.ts';
+import { exemptFromDeadline } from '../deadline.ts';
 import type { AuthorizedFile } from './file-auth.ts';
-import { fileHeaders, matchesTag, rangeOf, etagOf } from './file-headers.ts';
+import { fileHeaders, matchesEtag, parseByteRange, etagOf } from './file-headers.ts';
 
 /** Downloads under way: each holds an open file and what its client has not read yet. */
-const MAX_DOWNLOADS = 1_000;
+const MAX_CONCURRENT_DOWNLOADS = 1_000;
 /** The same of one account, or of the receivers of one group. */
 const MAX_DOWNLOADS_PER_READER = 64;
 /** The bucket's own addresses, where clients are sent there: as long as it takes to begin. */
@@ -21,20 +21,21 @@ const REDIRECT_TTL_MS = 5 * 60_000;
 /** Gives files to those who may have them, a bounded number at once. */
 export class Downloads {
   readonly #services: Services;
-  readonly #slots = new KeyedLimiter<string>({ total: MAX_DOWNLOADS, perKey: MAX_DOWNLOADS_PER_READER });
+  readonly #slots = new KeyedLimiter<string>({ total: MAX_CONCURRENT_DOWNLOADS, perKey: MAX_DOWNLOADS_PER_READER });
 
   constructor(services: Services) {
     this.#services = services;
   }
 
   /** Answers with the file, a part of it, or that the client has it. Throws `invalid_range` and `rate_limited`. */
-  async send(req: Request, res: Response, { file, reader }: AuthorizedFile): Promise<void> {
+  async send(req: Request, res: Response, { file, readerKey: reader }: AuthorizedFile): Promise<void> {
     const headers = fileHeaders(file);
-    if (matchesTag(req.headers['if-none-match'], file.id)) {
+    if (matchesEtag(req.headers['if-none-match'], file.id)) {
       res.writeHead(304, headers).end();
       return;
     }
-    const range = req.method === 'GET' && rangeApplies(req, file) ? rangeOf(req.headers.range, file.size) : 'whole';
+    const range =
+      req.method === 'GET' && rangeApplies(req, file) ? parseByteRange(req.headers.range, file.size) : 'whole';
     if (range === 'none') {
       res.setHeader('content-range', `bytes */${file.size}`);
       throw new KlatchError('invalid_range');
@@ -57,11 +58,11 @@ export class Downloads {
   async #sendFile(
     req: Request,
     res: Response,
-    content: { file: StoredFile; range: ByteRange | 'whole'; headers: Record<string, string> },
+    content: { file: FileRow; range: ByteRange | 'whole'; headers: Record<string, string> },
   ): Promise<void> {
     const { file, range, headers } = content;
     const { fileStore } = this.#services;
-    const redirectUrl = await fileStore.link(file.id, { forMs: REDIRECT_TTL_MS, headers });
+    const redirectUrl = await fileStore.downloadUrl(file.id, { forMs: REDIRECT_TTL_MS, headers });
     if (redirectUrl !== null) {
       res
         .writeHead(302, { location: redirectUrl, 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' })
@@ -79,7 +80,7 @@ export class Downloads {
       return;
     }
     const rangeHeader = part === null ? {} : { 'content-range': `bytes ${part.start}-${part.end}/${file.size}` };
-    cancelDeadline(req);
+    exemptFromDeadline(req);
     res.writeHead(part === null ? 200 : 206, { ...headers, ...rangeHeader, 'content-length': length });
     await this.#stream(bytes, res, length);
   }
@@ -89,7 +90,7 @@ export class Downloads {
     const { counts } = this.#services.uploads;
     bytes.on('data', (chunk: Buffer) => (counts.bytesSent += chunk.length));
     try {
-      await pipeAndRelease(bytes, res, length);
+      await pipeAndFreeChunks(bytes, res, length);
     } catch (error) {
       // Its client left, or the store failed or has another length: the answer has begun, so that only its end can tell.
       this.#services.log.debug('a download ended before its time', { error });
@@ -105,7 +106,7 @@ export class Downloads {
 }
 
 /** If-Range: the part is wanted only of the file that the client knows, else all of it. */
-function rangeApplies(req: Request, file: StoredFile): boolean {
+function rangeApplies(req: Request, file: FileRow): boolean {
   const condition = req.headers['if-range'];
   return condition === undefined || (typeof condition === 'string' && condition.trim() === etagOf(file.id));
 }

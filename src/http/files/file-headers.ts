@@ -1,13 +1,13 @@
 import type { ByteRange } from '../../files/store.ts';
 import { isSafeImage } from '../../files/media-type.ts';
-import type { StoredFile } from '../../storage/files/files.ts';
+import type { FileRow } from '../../storage/files/files.ts';
 
 /** What a browser must know of an answer with a file; `id` never stands for other bytes. */
-export function fileHeaders(file: Pick<StoredFile, 'id' | 'name' | 'type'>): Record<string, string> {
+export function fileHeaders(file: Pick<FileRow, 'id' | 'name' | 'type'>): Record<string, string> {
   const isInline = isSafeImage(file.type);
   return {
     'content-type': file.type === 'text/plain' ? 'text/plain; charset=utf-8' : file.type,
-    'content-disposition': `${isInline ? 'inline' : 'attachment'}; ${nameParameters(file.name)}`,
+    'content-disposition': `${isInline ? 'inline' : 'attachment'}; ${filenameParameters(file.name)}`,
     etag: etagOf(file.id),
     // Kept by the client alone, which asks each time whether it may still have it.
     'cache-control': 'private, no-cache',
@@ -23,7 +23,7 @@ export function etagOf(id: string): string {
 }
 
 /** RFC 6266: the name in ASCII for old clients, and as it is for the others. */
-function nameParameters(name: string): string {
+function filenameParameters(name: string): string {
   const ascii = name.replaceAll(/[^\x20-\x7e]|["\\%]/g, '_');
   const encoded = encodeURIComponent(name).replaceAll(
     /['()*!]/g,
@@ -33,7 +33,7 @@ function nameParameters(name: string): string {
 }
 
 /** Whether a client that has these tags has the file (RFC 9110, weak comparison). */
-export function matchesTag(header: string | undefined, id: string): boolean {
+export function matchesEtag(header: string | undefined, id: string): boolean {
   if (header === undefined) return false;
   return header.trim() === '*' || header.split(',').some((tag) => tag.trim().replace(/^W\//, '') === etagOf(id));
 }
@@ -42,7 +42,7 @@ export function matchesTag(header: string | undefined, id: string): boolean {
  * The bytes that a Range header asks for. `whole`: all of them, since it asks for nothing, for several parts, or in a way
  * that nobody understands; `none`: for bytes that the file does not have.
  */
-export function rangeOf(header: string | undefined, size: number): ByteRange | 'whole' | 'none' {
+export function parseByteRange(header: string | undefined, size: number): ByteRange | 'whole' | 'none' {
   const parts = /^bytes=[ \t]*(\d*)[ \t]*-[ \t]*(\d*)[ \t]*$/i.exec(header ?? '');
   if (parts === null) return 'whole';
   const [, first, last] = parts as unknown as [string, string, string];

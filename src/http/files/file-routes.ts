@@ -1,25 +1,31 @@
 import { Router, type Request, type RequestHandler, type Response } from 'express';
 import { SourceAbortedError } from '../../files/upload-stream.ts';
 import type { Services } from '../../operations/core/services.ts';
-import { challenge, type Authenticator } from '../authenticator.ts';
-import { authorizeByLink, authorizeBySession } from './file-auth.ts';
+import { setAuthChallenge, type Authenticator } from '../authenticator.ts';
+import { authorizeFileByLink, authorizeFileBySession } from './file-auth.ts';
 import { drainBody } from './file-body.ts';
 import { Downloads } from './file-download.ts';
 import { uploadFile } from './file-upload.ts';
 import { sendMethodNotAllowed, renderError } from '../responses.ts';
-import { Tus, tusHeaders } from './tus.ts';
+import { Tus, exposedTusHeaders } from './tus.ts';
 
 type FileHandler = (req: Request, res: Response) => Promise<void>;
 
 /** What pages of other origins may read of answers about files, beside what every page may. */
-export const exposedFileHeaders = [...tusHeaders, 'ETag', 'Content-Range', 'Content-Disposition', 'Accept-Ranges'];
+export const exposedFileHeaders = [
+  ...exposedTusHeaders,
+  'ETag',
+  'Content-Range',
+  'Content-Disposition',
+  'Accept-Ranges',
+];
 
 /** Everything below `/v1/files`: storing a file, resumable uploads, and files for who may read them. */
 export function fileRoutes(services: Services, authenticator: Authenticator): Router {
   const tus = new Tus(services, authenticator);
   const downloads = new Downloads(services);
   const withErrors = (handler: FileHandler): RequestHandler => withErrorResponse(services, handler);
-  const download = (authorize: typeof authorizeBySession): RequestHandler =>
+  const download = (authorize: typeof authorizeFileBySession): RequestHandler =>
     withErrors(async (req, res) => {
       if (req.method !== 'GET' && req.method !== 'HEAD') sendMethodNotAllowed(req, res, ['GET', 'HEAD']);
       else await downloads.send(req, res, await authorize(services, authenticator, req));
@@ -33,8 +39,8 @@ export function fileRoutes(services: Services, authenticator: Authenticator): Ro
   router.all('/', store);
   router.all('/uploads', resumable);
   router.all('/uploads/:id', resumable);
-  router.all('/:id', download(authorizeBySession));
-  router.all('/:id/:name', download(authorizeByLink));
+  router.all('/:id', download(authorizeFileBySession));
+  router.all('/:id/:name', download(authorizeFileByLink));
   return router;
 }
 
@@ -48,7 +54,7 @@ function withErrorResponse({ log }: Services, handler: FileHandler): RequestHand
         res.destroy();
         return;
       }
-      challenge(req, res, error);
+      setAuthChallenge(req, res, error);
       renderError(res, error, { log });
     }
     drainBody(req);

@@ -3,7 +3,7 @@ import { KlatchError } from '../../errors.ts';
 import type { UploadStatus } from '../../files/resumable-uploads.ts';
 import { isFileKey } from '../../files/store.ts';
 import type { AccountId } from '../../model/ids.ts';
-import { translateReadErrors } from '../../operations/core/database-errors.ts';
+import { translateLostRead } from '../../operations/core/database-errors.ts';
 import { requireAccount } from '../../operations/core/caller.ts';
 import type { Services } from '../../operations/core/services.ts';
 import type { Authenticator } from '../authenticator.ts';
@@ -12,12 +12,12 @@ import { announcedBytes, acceptUploadBody } from './file-body.ts';
 import { mediaType } from '../json-body.ts';
 import { sendMethodNotAllowed } from '../responses.ts';
 
-const VERSION = '1.0.0';
-const PART_TYPE = 'application/offset+octet-stream';
-const NUMBER = /^\d{1,15}$/;
+const TUS_VERSION = '1.0.0';
+const PART_MEDIA_TYPE = 'application/offset+octet-stream';
+const BYTE_COUNT_PATTERN = /^\d{1,15}$/;
 
 /** What pages of other origins may read of the answers. */
-export const tusHeaders = [
+export const exposedTusHeaders = [
   'Tus-Resumable',
   'Tus-Version',
   'Tus-Extension',
@@ -49,9 +49,9 @@ export class Tus {
   async serve(req: Request, res: Response): Promise<void> {
     const id = req.params['id'] as string | undefined;
     const allowed = id === undefined ? ['POST'] : ['HEAD', 'PATCH', 'DELETE'];
-    res.setHeader('tus-resumable', VERSION);
+    res.setHeader('tus-resumable', TUS_VERSION);
     if (req.method === 'OPTIONS') {
-      res.setHeader('tus-version', VERSION);
+      res.setHeader('tus-version', TUS_VERSION);
       res.setHeader('tus-extension', 'creation,creation-with-upload,expiration,termination');
       res.setHeader('tus-max-size', String(this.#services.config.limits.fileBytes));
     }
@@ -59,20 +59,20 @@ export class Tus {
       sendMethodNotAllowed(req, res, allowed);
       return;
     }
-    if (req.headers['tus-resumable'] !== VERSION) {
-      res.setHeader('tus-version', VERSION);
+    if (req.headers['tus-resumable'] !== TUS_VERSION) {
+      res.setHeader('tus-version', TUS_VERSION);
       throw new KlatchError('unsupported_tus_version');
     }
     const { accountId } = requireAccount(await authenticateForFiles(this.#authenticator, req, 'messages:write'));
     if (id === undefined) await this.#create(req, res, accountId);
     else if (!isFileKey(id)) throw new KlatchError('file_not_found');
-    else await this.#continue(req, res, { id, accountId });
+    else await this.#serveExistingUpload(req, res, { id, accountId });
   }
 
   async #create(req: Request, res: Response, accountId: AccountId): Promise<void> {
     const size = numericHeader(req, 'upload-length');
-    const name = fileName(req.headers['upload-metadata']);
-    const hasPart = mediaType(req.headers['content-type']) === PART_TYPE;
+    const name = fileNameFromMetadata(req.headers['upload-metadata']);
+    const hasPart = mediaType(req.headers['content-type']) === PART_MEDIA_TYPE;
     const bytes = announcedBytes(req);
     if (hasPart && bytes !== null && bytes > size) {
       throw new KlatchError('too_large', { sentence: `More bytes come than the ${size} that were announced` });
@@ -86,17 +86,17 @@ export class Tus {
         status = await uploads.append(status.id, accountId, part);
       } catch (error) {
         // Its client never hears where it is.
-        await this.#services.uploads.discardFile(status.id);
+        await this.#services.uploads.discardIfUnattached(status.id);
         throw error;
       }
     }
     // Relative, so that it is right behind any proxy.
     res.setHeader('location', req.path.endsWith('/') ? status.id : `uploads/${status.id}`);
     if (hasPart) res.setHeader('upload-offset', status.offset);
-    sendStatus(res, 201, status);
+    sendUploadStatus(res, 201, status);
   }
 
-  async #continue(req: Request, res: Response, key: { id: string; accountId: AccountId }): Promise<void> {
+  async #serveExistingUpload(req: Request, res: Response, key: { id: string; accountId: AccountId }): Promise<void> {
     const { id, accountId } = key;
     const uploads = this.#services.resumableUploads;
     if (req.method === 'DELETE') {
@@ -105,18 +105,20 @@ export class Tus {
       return;
     }
     const status =
-      req.method === 'HEAD' ? await translateReadErrors(uploads.find(id, accountId)) : await this.#patch(req, res, key);
+      req.method === 'HEAD'
+        ? await translateLostRead(uploads.getStatus(id, accountId))
+        : await this.#patch(req, res, key);
     res.setHeader('upload-offset', status.offset);
     if (req.method === 'HEAD') {
       res.setHeader('upload-length', status.size);
       res.setHeader('upload-metadata', `filename ${Buffer.from(status.name).toString('base64')}`);
     }
-    sendStatus(res, req.method === 'HEAD' ? 200 : 204, status);
+    sendUploadStatus(res, req.method === 'HEAD' ? 200 : 204, status);
   }
 
   async #patch(req: Request, res: Response, key: { id: string; accountId: AccountId }): Promise<UploadStatus> {
-    if (mediaType(req.headers['content-type']) !== PART_TYPE) {
-      throw new KlatchError('unsupported_media', { sentence: `A part of an upload is sent as ${PART_TYPE}` });
+    if (mediaType(req.headers['content-type']) !== PART_MEDIA_TYPE) {
+      throw new KlatchError('unsupported_media', { sentence: `A part of an upload is sent as ${PART_MEDIA_TYPE}` });
     }
     const offset = numericHeader(req, 'upload-offset');
     const part = { offset, announcedBytes: announcedBytes(req), bytes: () => acceptUploadBody(req, res) };
@@ -124,20 +126,20 @@ export class Tus {
   }
 }
 
-function sendStatus(res: Response, status: number, { expiresAt }: UploadStatus): void {
+function sendUploadStatus(res: Response, status: number, { expiresAt }: UploadStatus): void {
   if (expiresAt !== null) res.setHeader('upload-expires', expiresAt.toUTCString());
   res.writeHead(status, { 'cache-control': 'no-store', ...(status === 201 ? { 'content-length': 0 } : {}) }).end();
 }
 
 function numericHeader(req: Request, header: 'upload-length' | 'upload-offset'): number {
   const text = req.headers[header];
-  if (typeof text === 'string' && NUMBER.test(text)) return Number(text);
+  if (typeof text === 'string' && BYTE_COUNT_PATTERN.test(text)) return Number(text);
   const name = header === 'upload-length' ? 'Upload-Length' : 'Upload-Offset';
   throw new KlatchError('invalid_input', { sentence: `The header ${name} is a number of bytes, and is missing here` });
 }
 
 /** `filename` (or `name`) of the metadata: pairs of a key and base64, with commas between. */
-function fileName(header: string | string[] | undefined): string {
+function fileNameFromMetadata(header: string | string[] | undefined): string {
   const text = typeof header === 'string' ? header : '';
   const pairs = new Map(
     text.split(',').map((pair) => {

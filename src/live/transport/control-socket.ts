@@ -7,7 +7,7 @@ import { serveRpc } from '../json-rpc.ts';
 
 const MAX_LINE_BYTES = 1024 * 1024;
 const MAX_CONNECTIONS = 64;
-const IDLE_MS = 60_000;
+const IDLE_TIMEOUT_MS = 60_000;
 
 /**
  * The administrator's way in: a Unix socket that carries one JSON-RPC text per line. Whoever may open the socket is the
@@ -56,7 +56,7 @@ export class ControlSocket {
 
   #accept(socket: Socket): void {
     this.#sockets.add(socket);
-    socket.setTimeout(IDLE_MS, () => socket.destroy());
+    socket.setTimeout(IDLE_TIMEOUT_MS, () => socket.destroy());
     socket.on('error', (error) => this.#log.debug('a control connection broke', { error }));
     socket.once('close', () => this.#sockets.delete(socket));
     void this.#serveLines(socket).catch((error: unknown) => {

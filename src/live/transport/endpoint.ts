@@ -15,7 +15,7 @@ import { TcpConnection } from './tcp-connection.ts';
 import type { WebSocketUpgrades } from './websocket-upgrades.ts';
 
 /** How often Node looks for handshakes that took too long. */
-const TIMEOUT_CHECK_MS = 1_000;
+const TIMEOUT_CHECK_INTERVAL_MS = 1_000;
 
 /** What listeners hand their connections to. */
 interface EndpointDeps {
@@ -29,20 +29,20 @@ interface EndpointDeps {
 /** One listener of `endpoints`: WebSocket or lines, with TLS or without. */
 export class Endpoint {
   readonly #endpoint: EndpointConfig;
-  readonly #name: string;
+  readonly #configKey: string;
   readonly #deps: EndpointDeps;
   readonly #server: Server;
   /** Connections that are not sessions yet, by the client's address and port. */
-  readonly #handshaking = new Map<string, { readonly socket: Socket; readonly source: SourceKey }>();
+  readonly #handshakesByAddress = new Map<string, { readonly socket: Socket; readonly source: SourceKey }>();
   #port = 0;
 
   constructor(endpoint: EndpointConfig, tls: EndpointTls | null, deps: EndpointDeps & { name: string }) {
     this.#endpoint = endpoint;
-    this.#name = deps.name;
+    this.#configKey = deps.name;
     this.#deps = deps;
     const servers: Readonly<Record<Transport, () => Server>> = {
-      websocket: () => this.#webSocketServer(tls),
-      tcp: () => this.#tcpServer(tls),
+      websocket: () => this.#createWebSocketListener(tls),
+      tcp: () => this.#createTcpListener(tls),
     };
     this.#server = servers[endpoint.type]();
   }
@@ -61,22 +61,22 @@ export class Endpoint {
   /** Rejects with ListenError. */
   async start(): Promise<void> {
     const { interface: host, port } = this.#endpoint;
-    this.#port = await listen(this.#server, { host, port, keys: this.#name, limit: this.#deps.limit });
+    this.#port = await listen(this.#server, { host, port, keys: this.#configKey, limit: this.#deps.limit });
   }
 
   /** Takes no more connections; resolves when the last one is over. */
   async stop(): Promise<void> {
     if (!this.#server.listening) return;
     const closed = new Promise((resolve) => this.#server.close(resolve));
-    for (const { socket } of this.#handshaking.values()) socket.destroy();
+    for (const { socket } of this.#handshakesByAddress.values()) socket.destroy();
     await closed;
   }
 
-  #tcpServer(tls: EndpointTls | null): Server {
+  #createTcpListener(tls: EndpointTls | null): Server {
     const { authTimeoutMs } = this.#deps.config.live;
     if (tls === null)
       return createTcpServer({ allowHalfOpen: true, noDelay: true }, (socket) => this.#acceptTcp(socket));
-    const options = { ...tls.files, allowHalfOpen: true, noDelay: true, handshakeTimeout: authTimeoutMs };
+    const options = { ...tls.pem, allowHalfOpen: true, noDelay: true, handshakeTimeout: authTimeoutMs };
     const server = createTlsServer(options, (socket) => this.#acceptTcp(socket));
     // A handshake that takes too long is told and left open.
     server.on('tlsClientError', (_error, socket) => socket.destroy());
@@ -84,16 +84,16 @@ export class Endpoint {
     return server;
   }
 
-  #webSocketServer(tls: EndpointTls | null): Server {
+  #createWebSocketListener(tls: EndpointTls | null): Server {
     const { live, http } = this.#deps.config;
     const options = {
-      connectionsCheckingInterval: TIMEOUT_CHECK_MS,
+      connectionsCheckingInterval: TIMEOUT_CHECK_INTERVAL_MS,
       requestTimeout: live.authTimeoutMs,
       headersTimeout: live.authTimeoutMs,
       maxHeaderSize: http.maxHeaderBytes,
       noDelay: true,
     };
-    const secure = { ...options, ...tls?.files, handshakeTimeout: live.authTimeoutMs };
+    const secure = { ...options, ...tls?.pem, handshakeTimeout: live.authTimeoutMs };
     const server =
       tls === null
         ? createHttpServer(options, respondUpgradeRequired)
@@ -136,14 +136,14 @@ export class Endpoint {
       return;
     }
     const name = addressKey(socket);
-    this.#handshaking.set(name, { socket, source });
+    this.#handshakesByAddress.set(name, { socket, source });
     socket.once('close', () => this.#onHandshakeEnd(name));
   }
 
-  #onHandshakeEnd(name: string): void {
-    const handshake = this.#handshaking.get(name);
+  #onHandshakeEnd(address: string): void {
+    const handshake = this.#handshakesByAddress.get(address);
     if (handshake === undefined) return;
-    this.#handshaking.delete(name);
+    this.#handshakesByAddress.delete(address);
     const { quotas } = this.#deps.sessions;
     quotas.releaseUnauthenticated(handshake.source);
     quotas.release();

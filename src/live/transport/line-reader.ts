@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer';
 
 const LF = 0x0a;
 const CR = 0x0d;
-const FIRST_BYTES = 512;
+const INITIAL_BUFFER_BYTES = 512;
 const TOO_LARGE = { problem: 'too_large' } as const;
 
 /** What a chunk brought: a line, or why there is none. */
@@ -14,58 +14,59 @@ type LineEvent = { readonly text: string } | { readonly problem: 'too_large' | '
  */
 export class LineReader {
   /** The longest line from now on. */
-  maxBytes: number;
-  #partial: Buffer | null = null;
-  #length = 0;
+  maxLineBytes: number;
+  #partialLine: Buffer | null = null;
+  #partialBytes = 0;
 
-  constructor(maxBytes: number) {
-    this.maxBytes = maxBytes;
+  constructor(maxLineBytes: number) {
+    this.maxLineBytes = maxLineBytes;
   }
 
   /** Takes a chunk and gives the lines that it ended, one after the other; a problem is the last thing. */
   *push(chunk: Buffer): Generator<LineEvent> {
     let start = 0;
     for (let end = chunk.indexOf(LF); end !== -1; end = chunk.indexOf(LF, start)) {
-      const event = this.#totalLength(end - start) > this.maxBytes + 1 ? TOO_LARGE : this.#readLine(chunk, start, end);
+      const event =
+        this.#totalLength(end - start) > this.maxLineBytes + 1 ? TOO_LARGE : this.#readLine(chunk, start, end);
       yield event;
       if ('problem' in event) return;
       start = end + 1;
     }
     // One byte more than a line may have: it could be the CR before its end.
-    if (this.#totalLength(chunk.length - start) > this.maxBytes + 1) yield TOO_LARGE;
+    if (this.#totalLength(chunk.length - start) > this.maxLineBytes + 1) yield TOO_LARGE;
     else if (start < chunk.length) this.#append(chunk.subarray(start));
   }
 
   #totalLength(more: number): number {
-    return this.#length + more;
+    return this.#partialBytes + more;
   }
 
   /** The line that ends at `end`. */
   #readLine(chunk: Buffer, start: number, end: number): LineEvent {
     const line = this.#joinLine(chunk.subarray(start, end));
-    if (line.length > this.maxBytes) return TOO_LARGE;
+    if (line.length > this.maxLineBytes) return TOO_LARGE;
     return isUtf8(line) ? { text: line.toString('utf8') } : { problem: 'invalid_json' };
   }
 
   #joinLine(last: Buffer): Buffer {
     let line = last;
-    if (this.#length > 0) {
+    if (this.#partialBytes > 0) {
       this.#append(last);
-      line = this.#partial!.subarray(0, this.#length);
-      this.#partial = null;
-      this.#length = 0;
+      line = this.#partialLine!.subarray(0, this.#partialBytes);
+      this.#partialLine = null;
+      this.#partialBytes = 0;
     }
     return line.at(-1) === CR ? line.subarray(0, -1) : line;
   }
 
   #append(part: Buffer): void {
-    const length = this.#length + part.length;
-    if (this.#partial === null || this.#partial.length < length) {
-      const larger = Buffer.allocUnsafeSlow(Math.max(FIRST_BYTES, 2 * this.#length, length));
-      this.#partial?.copy(larger, 0, 0, this.#length);
-      this.#partial = larger;
+    const length = this.#partialBytes + part.length;
+    if (this.#partialLine === null || this.#partialLine.length < length) {
+      const larger = Buffer.allocUnsafeSlow(Math.max(INITIAL_BUFFER_BYTES, 2 * this.#partialBytes, length));
+      this.#partialLine?.copy(larger, 0, 0, this.#partialBytes);
+      this.#partialLine = larger;
     }
-    part.copy(this.#partial, this.#length);
-    this.#length = length;
+    part.copy(this.#partialLine, this.#partialBytes);
+    this.#partialBytes = length;
   }
 }

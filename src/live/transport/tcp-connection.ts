@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
 import type { SourceKey } from '../../model/source-key.ts';
-import { closeCodes, sessionEndedText, type CloseReason } from '../close-codes.ts';
+import { closeCodes, sessionEndedNotification, type CloseReason } from '../close-codes.ts';
 import type { LiveConnection, ConnectionListener } from './live-connection.ts';
 import { LineReader } from './line-reader.ts';
 import type { EncodedFrames } from '../encoded-frames.ts';
@@ -13,15 +13,15 @@ export class TcpConnection implements LiveConnection {
   readonly kind = 'tcp';
   readonly source: SourceKey;
   readonly #socket: Socket;
-  readonly #lines: LineReader;
+  readonly #lineReader: LineReader;
   #listener: ConnectionListener | null = null;
-  #code = 0;
+  #closeCode = 0;
   #isOpen = true;
 
   constructor(socket: Socket, options: { source: SourceKey; maxFrameBytes: number }) {
     this.source = options.source;
     this.#socket = socket;
-    this.#lines = new LineReader(options.maxFrameBytes);
+    this.#lineReader = new LineReader(options.maxFrameBytes);
     socket.setNoDelay(true);
     // The end of it says 'close' as well.
     socket.on('error', ignoreError);
@@ -30,7 +30,7 @@ export class TcpConnection implements LiveConnection {
   /** Says why on a socket that becomes no connection, and ends it. */
   static refuse(socket: Socket, reason: CloseReason): void {
     socket.on('error', ignoreError);
-    socket.end(`${sessionEndedText(reason)}\n`, () => socket.destroy());
+    socket.end(`${sessionEndedNotification(reason)}\n`, () => socket.destroy());
   }
 
   /** From now on what arrives is told. */
@@ -40,7 +40,7 @@ export class TcpConnection implements LiveConnection {
     this.#socket.on('end', () => listener.onEnd());
     this.#socket.on('close', () => {
       this.#isOpen = false;
-      listener.onClose(this.#code);
+      listener.onClose(this.#closeCode);
     });
   }
 
@@ -61,7 +61,7 @@ export class TcpConnection implements LiveConnection {
   }
 
   setMaxFrameBytes(maxBytes: number): void {
-    this.#lines.maxBytes = maxBytes;
+    this.#lineReader.maxLineBytes = maxBytes;
   }
 
   send(text: string): void {
@@ -91,8 +91,8 @@ export class TcpConnection implements LiveConnection {
   close(reason: CloseReason): void {
     if (!this.#isOpen) return;
     this.#isOpen = false;
-    this.#code = closeCodes[reason];
-    this.#socket.end(`${sessionEndedText(reason)}\n`);
+    this.#closeCode = closeCodes[reason];
+    this.#socket.end(`${sessionEndedNotification(reason)}\n`);
     // What still arrives is read past, so that the last line is not lost with a reset.
     this.#socket.resume();
   }
@@ -103,7 +103,7 @@ export class TcpConnection implements LiveConnection {
 
   #onData(chunk: Buffer): void {
     if (!this.#isOpen) return;
-    for (const event of this.#lines.push(chunk)) {
+    for (const event of this.#lineReader.push(chunk)) {
       if ('problem' in event) this.#listener!.onProtocolError(event.problem);
       else this.#listener!.onText(event.text);
       if (!this.#isOpen) return;

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import { WebSocket } from 'ws';
 import type { SourceKey } from '../../model/source-key.ts';
-import { closeCodes, closeMessages, sessionEndedText, type CloseReason } from '../close-codes.ts';
+import { closeCodes, closeMessages, sessionEndedNotification, type CloseReason } from '../close-codes.ts';
 import type { LiveConnection, ConnectionListener } from './live-connection.ts';
 import type { EncodedFrames } from '../encoded-frames.ts';
 import { drained } from './tcp-connection.ts';
@@ -61,7 +61,7 @@ export class WebSocketConnection implements LiveConnection {
   readonly #client: ClientSocket;
   readonly #socket: Socket;
   #listener: ConnectionListener | null = null;
-  #code = 0;
+  #closeCode = 0;
 
   constructor(client: ClientSocket, socket: Socket, source: SourceKey) {
     this.source = source;
@@ -121,9 +121,9 @@ export class WebSocketConnection implements LiveConnection {
 
   close(reason: CloseReason): void {
     if (!this.#isOpen) return;
-    this.#code = closeCodes[reason];
-    this.#client.send(sessionEndedText(reason));
-    this.#client.close(this.#code, closeMessages[reason]);
+    this.#closeCode = closeCodes[reason];
+    this.#client.send(sessionEndedNotification(reason));
+    this.#client.close(this.#closeCode, closeMessages[reason]);
     // The client's half of the closing handshake must be read.
     this.#client.resume();
   }
@@ -150,7 +150,7 @@ export class WebSocketConnection implements LiveConnection {
   }
 
   onClose(): void {
-    this.#listener?.onClose(this.#code);
+    this.#listener?.onClose(this.#closeCode);
   }
 
   get #isOpen(): boolean {

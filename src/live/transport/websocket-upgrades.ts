@@ -26,13 +26,13 @@ export class WebSocketUpgrades {
   readonly #sessions: LiveSessions;
   readonly #proxies: TrustedProxies;
   readonly #server: WebSocketServer;
-  readonly #origins: ReadonlySet<string>;
-  #stopping = false;
+  readonly #allowedOrigins: ReadonlySet<string>;
+  #isStopping = false;
 
   constructor(config: Config, sessions: LiveSessions, proxies: TrustedProxies) {
     this.#sessions = sessions;
     this.#proxies = proxies;
-    this.#origins = new Set([new URL(config.http.baseUri).origin, ...config.live.origins]);
+    this.#allowedOrigins = new Set([new URL(config.http.baseUri).origin, ...config.live.origins]);
     // The types do not know all of the library's bounds, nor that it takes a class of ours.
     const options: Record<string, unknown> = {
       noServer: true,
@@ -48,7 +48,7 @@ export class WebSocketUpgrades {
 
   /** Refuses everything from now on. */
   stop(): void {
-    this.#stopping = true;
+    this.#isStopping = true;
   }
 
   /** Takes over a request's socket. */
@@ -56,7 +56,7 @@ export class WebSocketUpgrades {
     socket.on('error', ignoreError);
     const address = this.#proxies.clientAddress(request);
     const source = sourceKey(address);
-    const rejection = this.#rejection(request, source, this.#proxies.has(address));
+    const rejection = this.#acquireOrReject(request, source, this.#proxies.has(address));
     if (rejection !== null) {
       this.#sessions.counts.rejected[rejection] += 1;
       rejectUpgrade(socket, rejection);
@@ -77,10 +77,10 @@ export class WebSocketUpgrades {
     }
   }
 
-  #rejection(request: IncomingMessage, source: SourceKey, isProxy: boolean): ConnectionRejection | null {
-    if (this.#stopping) return 'stopping';
+  #acquireOrReject(request: IncomingMessage, source: SourceKey, isProxy: boolean): ConnectionRejection | null {
+    if (this.#isStopping) return 'stopping';
     const { origin } = request.headers;
-    if (origin !== undefined && !this.#origins.has('*') && !this.#origins.has(origin)) return 'origin';
+    if (origin !== undefined && !this.#allowedOrigins.has('*') && !this.#allowedOrigins.has(origin)) return 'origin';
     return this.#sessions.quotas.acquire(source, isProxy);
   }
 }

@@ -4,7 +4,7 @@ import { lockActiveAccount } from '../../storage/accounts/accounts.ts';
 import { countBlocks, deleteBlock, insertBlock, listBlocks } from '../../storage/accounts/blocks.ts';
 import { findTargetAccount } from '../../storage/groups/members.ts';
 import { userNotFound, requireActiveAccount, userReference } from '../core/account-reference.ts';
-import { translateReadErrors } from '../core/database-errors.ts';
+import { translateLostRead } from '../core/database-errors.ts';
 import { requireAccount } from '../core/caller.ts';
 import { defineOperation } from '../core/operation.ts';
 import { limitSchema, pageOf } from '../core/page.ts';
@@ -73,7 +73,7 @@ export const listOwnBlocks = defineOperation({
   errors: [],
   run: async ({ database }, { after, limit }, caller) => {
     const { accountId } = requireAccount(caller);
-    const rows = await translateReadErrors(
+    const rows = await translateLostRead(
       database.general.run((sql) => listBlocks(sql, { accountId, after, limit: limit + 1 })),
     );
     const { page, next } = pageOf(rows, limit, ({ id }) => id);

@@ -7,19 +7,19 @@ import { countSessions, endSession, listSessions } from '../../storage/accounts/
 import { insertSession } from '../../storage/accounts/sessions.ts';
 import { userReference } from '../core/account-reference.ts';
 import { requireOwnBot } from './bots.ts';
-import { translateReadErrors } from '../core/database-errors.ts';
+import { translateLostRead } from '../core/database-errors.ts';
 import { requireAccount } from '../core/caller.ts';
 import { defineOperation } from '../core/operation.ts';
 import { limitSchema, pageOf } from '../core/page.ts';
-import { withSessionRevocation } from '../auth/session-revocation.ts';
+import { withUnknownCommitInvalidation } from '../auth/session-revocation.ts';
 import { listedSessionSchema, serializeSession } from '../auth/session-list.ts';
 import { newSessionToken } from '../core/session-cache.ts';
 import { labelSchema } from '../auth/sign-in.ts';
 
 /** Tokens of one bot: enough for a program in many places, and a bound. */
-const MAX_TOKENS = 100;
-const MIN_VALID_S = 60;
-const MAX_VALID_S = 10 * 366 * 24 * 60 * 60;
+const MAX_TOKENS_PER_BOT = 100;
+const MIN_TOKEN_LIFETIME_S = 60;
+const MAX_TOKEN_LIFETIME_S = 10 * 366 * 24 * 60 * 60;
 
 const botTokenSchema = listedSessionSchema.omit({ scopes: true }).extend({ scopes: z.array(z.enum(scopes)) });
 
@@ -33,7 +33,7 @@ export const createToken = defineOperation({
     /** What people call it. */
     label: labelSchema,
     /** Not given: until it is revoked. */
-    expires_in_s: z.int().min(MIN_VALID_S).max(MAX_VALID_S).optional(),
+    expires_in_s: z.int().min(MIN_TOKEN_LIFETIME_S).max(MAX_TOKEN_LIFETIME_S).optional(),
   }),
   output: z.object({
     id: z.int(),
@@ -46,10 +46,10 @@ export const createToken = defineOperation({
   who: 'person',
   scope: null,
   errors: ['quota_exceeded', 'not_found'],
-  run: async ({ database }, { bot, scopes: wanted, label, expires_in_s: validS }, caller) => {
+  run: async ({ database }, { bot, scopes: wanted, label, expires_in_s: lifetimeS }, caller) => {
     const { accountId: ownerId } = requireAccount(caller);
     const own = scopes.filter((scope) => wanted.includes(scope));
-    const expiresAt = validS === undefined ? null : new Date(Date.now() + validS * 1_000);
+    const expiresAt = lifetimeS === undefined ? null : new Date(Date.now() + lifetimeS * 1_000);
     const { token, hash: tokenHash } = newSessionToken('bot');
     return database.general.transaction(async (tx) => {
       const { id: accountId, nick } = await requireOwnBot(tx, ownerId, bot);
@@ -57,8 +57,8 @@ export const createToken = defineOperation({
       if ((await lockActiveAccount(tx, accountId)) === null) {
         throw new KlatchError('not_found', { sentence: `You have no bot ${bot}` });
       }
-      if ((await countSessions(tx, accountId)) >= MAX_TOKENS) {
-        const sentence = `A bot has at most ${MAX_TOKENS} tokens: revoke one first`;
+      if ((await countSessions(tx, accountId)) >= MAX_TOKENS_PER_BOT) {
+        const sentence = `A bot has at most ${MAX_TOKENS_PER_BOT} tokens: revoke one first`;
         throw new KlatchError('quota_exceeded', { sentence });
       }
       const id = await insertSession(tx, { accountId, tokenHash, label, scopes: own, expiresAt });
@@ -77,7 +77,7 @@ export const listTokens = defineOperation({
   errors: ['not_found'],
   run: async ({ database }, { bot, after, limit }, caller) => {
     const { accountId: ownerId } = requireAccount(caller);
-    const rows = await translateReadErrors(
+    const rows = await translateLostRead(
       database.general.run(async (sql) => {
         const { id: accountId } = await requireOwnBot(sql, ownerId, bot);
         return listSessions(sql, { accountId, after, limit: limit + 1 });
@@ -98,7 +98,7 @@ export const revokeToken = defineOperation({
   errors: ['not_found'],
   run: async ({ database, bus }, { bot, token }, caller) => {
     const { accountId: ownerId } = requireAccount(caller);
-    const nick = await withSessionRevocation({ bus }, (revokesSessionsOf) =>
+    const nick = await withUnknownCommitInvalidation({ bus }, (revokesSessionsOf) =>
       database.general.run(async (sql) => {
         const own = await requireOwnBot(sql, ownerId, bot);
         revokesSessionsOf(own.id);

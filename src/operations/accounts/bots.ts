@@ -2,18 +2,18 @@ import * as z from 'zod';
 import { KlatchError } from '../../errors.ts';
 import type { AccountId } from '../../model/ids.ts';
 import { lockActiveAccount } from '../../storage/accounts/accounts.ts';
-import { countBots, findOwnBot, insertBot, listBots } from '../../storage/accounts/bots.ts';
+import { countBotsTowardLimit, findActiveOwnBot, insertBot, listBots } from '../../storage/accounts/bots.ts';
 import type { Sql, Transaction } from '../../storage/db/connection.ts';
-import { violates } from '../../storage/db/database-error.ts';
-import { setDeactivated } from '../../storage/accounts/profiles.ts';
+import { violatesUnique } from '../../storage/db/database-error.ts';
+import { setDeactivatedWithBots } from '../../storage/accounts/profiles.ts';
 import { endSessions } from '../../storage/accounts/session-list.ts';
 import { userReference } from '../core/account-reference.ts';
-import { translateReadErrors } from '../core/database-errors.ts';
+import { translateLostRead } from '../core/database-errors.ts';
 import { requireAccount } from '../core/caller.ts';
 import { defineOperation } from '../core/operation.ts';
 import { limitSchema, pageOf } from '../core/page.ts';
-import { withSessionRevocation } from '../auth/session-revocation.ts';
-import { nickSchema, titleSchema } from '../core/schemas.ts';
+import { withUnknownCommitInvalidation } from '../auth/session-revocation.ts';
+import { nickSchema, nameOrTitleSchema } from '../core/schemas.ts';
 
 /** A bot that the caller owns. Throws `not_found` for others' as for none. */
 export async function requireOwnBot(
@@ -21,7 +21,7 @@ export async function requireOwnBot(
   ownerId: AccountId,
   bot: string | number,
 ): Promise<{ id: AccountId; nick: string }> {
-  const found = await findOwnBot(sql, ownerId, bot);
+  const found = await findActiveOwnBot(sql, ownerId, bot);
   if (found === null) throw new KlatchError('not_found', { sentence: `You have no bot ${bot}` });
   return found;
 }
@@ -29,7 +29,7 @@ export async function requireOwnBot(
 export const createBot = defineOperation({
   name: 'bots.create',
   summary: 'Make a bot, which belongs to the caller and acts with tokens (tokens.create).',
-  input: z.strictObject({ nick: nickSchema, name: titleSchema.optional() }),
+  input: z.strictObject({ nick: nickSchema, name: nameOrTitleSchema.optional() }),
   output: z.object({ id: z.int(), nick: z.string(), name: z.string() }),
   who: 'person',
   scope: null,
@@ -40,14 +40,14 @@ export const createBot = defineOperation({
     try {
       return await database.general.transaction(async (tx) => {
         if ((await lockActiveAccount(tx, ownerId)) === null) throw new KlatchError('unauthenticated');
-        if ((await countBots(tx, ownerId)) >= most) {
+        if ((await countBotsTowardLimit(tx, ownerId)) >= most) {
           const sentence = `A person has at most ${most} bots (limits.bots-per-user); removed ones count for a day`;
           throw new KlatchError('quota_exceeded', { sentence });
         }
         return { id: await insertBot(tx, { ownerId, nick, name }), nick, name };
       });
     } catch (error) {
-      if (violates(error, 'account_nick_key')) throw new KlatchError('nick_taken', { cause: error });
+      if (violatesUnique(error, 'account_nick_key')) throw new KlatchError('nick_taken', { cause: error });
       throw error;
     }
   },
@@ -68,7 +68,7 @@ export const listOwnBots = defineOperation({
   errors: [],
   run: async ({ database }, { after, limit }, caller) => {
     const { accountId: ownerId } = requireAccount(caller);
-    const rows = await translateReadErrors(
+    const rows = await translateLostRead(
       database.general.run((sql) => listBots(sql, { ownerId, after, limit: limit + 1 })),
     );
     const { page, next } = pageOf(rows, limit, ({ id }) => id);
@@ -86,11 +86,11 @@ export const removeBot = defineOperation({
   errors: ['not_found'],
   run: async ({ database, bus }, { bot }, caller) => {
     const { accountId: ownerId } = requireAccount(caller);
-    const { id, nick, ended } = await withSessionRevocation({ bus }, (revokesSessionsOf) =>
+    const { id, nick, ended } = await withUnknownCommitInvalidation({ bus }, (revokesSessionsOf) =>
       database.general.transaction(async (tx) => {
         const own = await requireOwnBot(tx, ownerId, bot);
         revokesSessionsOf(own.id);
-        await setDeactivated(tx, own.id, true);
+        await setDeactivatedWithBots(tx, own.id, true);
         return { ...own, ended: await endSessions(tx, [own.id]) };
       }),
     );

@@ -1,19 +1,19 @@
 import { createHash, ECDH } from 'node:crypto';
 import type { Config } from '../../config/config.ts';
-import { configuredApps, configuredKinds, PUSH_KEYS } from '../../config/push-apps.ts';
+import { configuredAppIds, configuredDeviceKinds, PUSH_SETTING_KEYS } from '../../config/push-apps.ts';
 import { KlatchError } from '../../errors.ts';
 import type { DeviceKind, WebSubscription } from '../../model/device.ts';
 import type { AddressPolicy } from '../../outbound/address-policy.ts';
 
-const MAX_GOOGLE = 4_096;
-const GOOGLE_TOKEN = /^[\x21-\x7e]+$/;
+const MAX_GOOGLE_TOKEN_LENGTH = 4_096;
+const GOOGLE_TOKEN_PATTERN = /^[\x21-\x7e]+$/;
 /** Apple calls its length variable; 32 bytes today. */
-const APPLE_TOKEN = /^(?:[0-9a-fA-F]{2}){32,100}$/;
-const MAX_ENDPOINT = 2_048;
+const APPLE_TOKEN_PATTERN = /^(?:[0-9a-fA-F]{2}){32,100}$/;
+const MAX_ENDPOINT_LENGTH = 2_048;
 /** Of 65 and of 16 bytes; some libraries fill the last group up. */
 const PUBLIC_KEY_PATTERN = /^[A-Za-z0-9_-]{87}=?$/;
 const AUTH_SECRET_PATTERN = /^[A-Za-z0-9_-]{22}(?:==)?$/;
-const UNCOMPRESSED = 4;
+const UNCOMPRESSED_POINT_PREFIX = 4;
 
 /** What a vendor knows a device by. */
 interface DeviceToken {
@@ -52,27 +52,29 @@ export function parseDeviceToken({ kind, token, subscription }: DeviceTokenInput
  * Throws `invalid_input` where nothing is pushed to such devices, or not for this app: the sentence names the key of
  * the configuration, so that the administrator can be told.
  */
-export function requireConfigured(config: Config, kind: DeviceKind, app: string | null): void {
-  if (!configuredKinds(config).includes(kind)) {
+export function requirePushConfigured(config: Config, kind: DeviceKind, app: string | null): void {
+  if (!configuredDeviceKinds(config).includes(kind)) {
     throw invalid(
-      `kind: devices of the kind ${kind} are told nothing here, since ${PUSH_KEYS[kind]} is not configured`,
+      `kind: devices of the kind ${kind} are told nothing here, since ${PUSH_SETTING_KEYS[kind]} is not configured`,
     );
   }
   if (app === null) return;
   if (kind === 'web') throw invalid('app: is for the kinds google and apple');
-  if (configuredApps(config, kind).includes(app)) return;
+  if (configuredAppIds(config, kind).includes(app)) return;
   const what = kind === 'google' ? 'project-id' : 'bundle-id';
-  throw invalid(`app: nothing in ${PUSH_KEYS[kind]} has this ${what}; /v1/about lists those that there are`);
+  throw invalid(`app: nothing in ${PUSH_SETTING_KEYS[kind]} has this ${what}; /v1/about lists those that there are`);
 }
 
 function parseGoogleToken(token: string): string {
-  if (token.length <= MAX_GOOGLE && GOOGLE_TOKEN.test(token)) return token;
-  throw invalid(`token: is no registration token of Firebase (visible ASCII, at most ${MAX_GOOGLE} characters)`);
+  if (token.length <= MAX_GOOGLE_TOKEN_LENGTH && GOOGLE_TOKEN_PATTERN.test(token)) return token;
+  throw invalid(
+    `token: is no registration token of Firebase (visible ASCII, at most ${MAX_GOOGLE_TOKEN_LENGTH} characters)`,
+  );
 }
 
 /** Small letters, since both spellings are one device. */
 function parseAppleToken(token: string): string {
-  if (APPLE_TOKEN.test(token)) return token.toLowerCase();
+  if (APPLE_TOKEN_PATTERN.test(token)) return token.toLowerCase();
   throw invalid('token: is no device token of Apple (64 to 200 hexadecimal digits)');
 }
 
@@ -92,8 +94,8 @@ function parseEndpoint(text: string, policy: AddressPolicy): string {
   if (url.username !== '' || url.password !== '' || url.href.includes('#')) {
     throw invalidEndpoint('must hold no credentials and no fragment');
   }
-  if (url.port === '0' || url.href.length > MAX_ENDPOINT) {
-    throw invalidEndpoint(`has the port 0, or more than ${MAX_ENDPOINT} characters`);
+  if (url.port === '0' || url.href.length > MAX_ENDPOINT_LENGTH) {
+    throw invalidEndpoint(`has the port 0, or more than ${MAX_ENDPOINT_LENGTH} characters`);
   }
   const rule = policy.violatedRuleOfHost(url.hostname);
   if (rule !== null) {
@@ -111,7 +113,7 @@ function parseEndpoint(text: string, policy: AddressPolicy): string {
 /** A point of P-256, uncompressed (RFC 8291): what is none could not be encrypted for. */
 function parsePublicKey(text: string): string {
   const bytes = Buffer.from(text, 'base64url');
-  if (PUBLIC_KEY_PATTERN.test(text) && bytes[0] === UNCOMPRESSED && isOnCurve(bytes))
+  if (PUBLIC_KEY_PATTERN.test(text) && bytes[0] === UNCOMPRESSED_POINT_PREFIX && isOnCurve(bytes))
     return bytes.toString('base64url');
   throw invalid('subscription.keys.p256dh: is no public key of P-256 in base64url (65 bytes, uncompressed)');
 }

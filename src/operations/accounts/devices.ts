@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { KlatchError } from '../../errors.ts';
-import { DEVICE_TOKEN, deviceKinds } from '../../model/device.ts';
+import { DEVICE_TOKEN_SEAL_PURPOSE, deviceKinds } from '../../model/device.ts';
 import { lockActiveAccount } from '../../storage/accounts/accounts.ts';
 import type { Transaction } from '../../storage/db/connection.ts';
 import { CommitUnknownError } from '../../storage/db/database-error.ts';
@@ -8,24 +8,24 @@ import {
   deleteDevice,
   deleteSurplusDevices,
   lockSession,
-  insertDevice,
+  upsertDevice,
   listDevices,
   type Device,
   type NewDevice,
 } from '../../storage/accounts/devices.ts';
-import { translateReadErrors, unknownOutcome } from '../core/database-errors.ts';
-import { parseDeviceToken, requireConfigured } from './device-token.ts';
+import { translateLostRead, translateCommitUnknown } from '../core/database-errors.ts';
+import { parseDeviceToken, requirePushConfigured } from './device-token.ts';
 import { requireAccount } from '../core/caller.ts';
 import { defineOperation } from '../core/operation.ts';
 import { limitSchema, pageOf } from '../core/page.ts';
 import { labelSchema } from '../auth/sign-in.ts';
 
 /** Before it is looked at closely; each kind has a bound of its own. */
-const MAX_TOKEN = 8_192;
-const MAX_KEY = 200;
-const MAX_APP = 200;
+const MAX_TOKEN_LENGTH = 8_192;
+const MAX_SUBSCRIPTION_KEY_LENGTH = 200;
+const MAX_APP_ID_LENGTH = 200;
 /** Somebody else may register the same phone at the same moment, and again; not for ever. */
-const MAX_ATTEMPTS = 3;
+const MAX_INSERT_ATTEMPTS = 3;
 
 const deviceSchema = z.object({
   id: z.int(),
@@ -50,16 +50,19 @@ export const registerDevice = defineOperation({
   input: z.strictObject({
     kind: z.enum(deviceKinds),
     /** Of google its registration token, of apple its device token in hexadecimal. */
-    token: z.string().max(MAX_TOKEN).optional(),
+    token: z.string().max(MAX_TOKEN_LENGTH).optional(),
     /** Of web, as the browser's own `PushSubscription.toJSON()` has it; what else that holds is passed over. */
     subscription: z
       .object({
-        endpoint: z.string().max(MAX_TOKEN),
-        keys: z.object({ p256dh: z.string().max(MAX_KEY), auth: z.string().max(MAX_KEY) }),
+        endpoint: z.string().max(MAX_TOKEN_LENGTH),
+        keys: z.object({
+          p256dh: z.string().max(MAX_SUBSCRIPTION_KEY_LENGTH),
+          auth: z.string().max(MAX_SUBSCRIPTION_KEY_LENGTH),
+        }),
       })
       .optional(),
     /** Google's project or Apple's bundle that the token is of, one of those in `/v1/about`; the first one if left out. */
-    app: z.string().min(1).max(MAX_APP).optional(),
+    app: z.string().min(1).max(MAX_APP_ID_LENGTH).optional(),
     /** What you call it. */
     label: labelSchema.optional(),
   }),
@@ -73,19 +76,19 @@ export const registerDevice = defineOperation({
     caller,
   ) => {
     const { accountId, sessionId } = requireAccount(caller);
-    requireConfigured(config, kind, app);
+    requirePushConfigured(config, kind, app);
     const parsed = parseDeviceToken({ kind, token, subscription }, policy);
-    const tokenSealed = sealer.seal(DEVICE_TOKEN, parsed.token);
+    const tokenSealed = sealer.seal(DEVICE_TOKEN_SEAL_PURPOSE, parsed.token);
     const device = { accountId, sessionId, kind, tokenHash: parsed.hash, tokenSealed, app, label };
     const keep = config.limits.devicesPerUser;
     try {
       const registered = await database.general.transaction((tx) => register(tx, device, keep));
-      push.deviceRegistered();
+      push.onDeviceRegistered();
       return serializeDevice(registered);
     } catch (error) {
       // It may be there.
-      if (error instanceof CommitUnknownError) push.deviceRegistered();
-      throw unknownOutcome(error, 'This device may have been registered; registering it again is safe');
+      if (error instanceof CommitUnknownError) push.onDeviceRegistered();
+      throw translateCommitUnknown(error, 'This device may have been registered; registering it again is safe');
     }
   },
 });
@@ -96,8 +99,8 @@ async function register(tx: Transaction, device: NewDevice, keep: number): Promi
   // What is remembered of a session may be a minute old.
   const isActive = (await lockActiveAccount(tx, accountId)) !== null && (await lockSession(tx, sessionId));
   if (!isActive) throw new KlatchError('unauthenticated');
-  for (let n = 0; n < MAX_ATTEMPTS; n += 1) {
-    const registered = await insertDevice(tx, device);
+  for (let n = 0; n < MAX_INSERT_ATTEMPTS; n += 1) {
+    const registered = await upsertDevice(tx, device);
     if (registered === null) continue;
     await deleteSurplusDevices(tx, accountId, keep);
     return registered;
@@ -120,7 +123,7 @@ export const listOwnDevices = defineOperation({
   errors: [],
   run: async ({ database }, { after, limit }, caller) => {
     const { accountId, sessionId } = requireAccount(caller);
-    const rows = await translateReadErrors(
+    const rows = await translateLostRead(
       database.general.run((sql) => listDevices(sql, { accountId, after, limit: limit + 1 })),
     );
     const { page, next } = pageOf(rows, limit, ({ id }) => id);

@@ -1,13 +1,13 @@
 import * as z from 'zod';
 import { KlatchError } from '../../errors.ts';
 import { addressKinds } from '../../model/proof-address.ts';
-import { violates } from '../../storage/db/database-error.ts';
+import { violatesUnique } from '../../storage/db/database-error.ts';
 import { findProfile, listAddresses, updateProfile, type Profile } from '../../storage/accounts/profiles.ts';
 import { userNotFound, userReference } from '../core/account-reference.ts';
-import { translateReadErrors } from '../core/database-errors.ts';
+import { translateLostRead } from '../core/database-errors.ts';
 import { requireAccount } from '../core/caller.ts';
 import { defineOperation } from '../core/operation.ts';
-import { aboutSchema, installationRoleSchema, nickSchema, titleSchema } from '../core/schemas.ts';
+import { aboutSchema, installationRoleSchema, nickSchema, nameOrTitleSchema } from '../core/schemas.ts';
 
 /** An account as others see it. */
 export const profileSchema = z.object({
@@ -39,7 +39,7 @@ export const showProfile = defineOperation({
   errors: [],
   run: async ({ database }, _input, caller) => {
     const { accountId } = requireAccount(caller);
-    return translateReadErrors(
+    return translateLostRead(
       database.general.run(async (sql) => {
         const profile = await findProfile(sql, { id: accountId });
         // Deactivated in this very moment.
@@ -56,7 +56,7 @@ export const changeProfile = defineOperation({
   input: z
     .strictObject({
       nick: nickSchema.optional(),
-      name: titleSchema.optional(),
+      name: nameOrTitleSchema.optional(),
       /** Null: nothing. */
       about: aboutSchema.nullable().optional(),
     })
@@ -73,7 +73,7 @@ export const changeProfile = defineOperation({
       bus.publish('accountsChanged', [accountId]);
       return serializeProfile(profile);
     } catch (error) {
-      if (violates(error, 'account_nick_key')) throw new KlatchError('nick_taken', { cause: error });
+      if (violatesUnique(error, 'account_nick_key')) throw new KlatchError('nick_taken', { cause: error });
       throw error;
     }
   },
@@ -89,7 +89,7 @@ export const findAccount = defineOperation({
   errors: ['not_found'],
   run: async ({ database }, { user }) => {
     const request = typeof user === 'number' ? { id: user as Profile['id'] } : { nick: user };
-    const profile = await translateReadErrors(database.general.run((sql) => findProfile(sql, request)));
+    const profile = await translateLostRead(database.general.run((sql) => findProfile(sql, request)));
     if (profile === null) throw userNotFound(user);
     return serializeProfile(profile);
   },

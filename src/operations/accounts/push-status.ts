@@ -2,7 +2,12 @@ import * as z from 'zod';
 import { deviceKinds } from '../../model/device.ts';
 import type { VendorReport } from '../../push/vendor-report.ts';
 import { DatabaseUnavailableError, CommitUnknownError } from '../../storage/db/database-error.ts';
-import { countDevices, listPushEvents, type DeviceCount, type PushEvent } from '../../storage/push/device-report.ts';
+import {
+  countDevicesByApp,
+  listPushFailures,
+  type DeviceCount,
+  type PushFailureRecord,
+} from '../../storage/push/device-report.ts';
 import { defineOperation } from '../core/operation.ts';
 import type { Services } from '../core/services.ts';
 
@@ -68,7 +73,7 @@ export const pushStatus = defineOperation({
   errors: [],
   run: async (services, { events }) => {
     const { push, config } = services;
-    const [reports, stored] = await Promise.all([push.status(), readDatabase(services, events)]);
+    const [reports, stored] = await Promise.all([push.status(), readStoredPushStatus(services, events)]);
     return {
       content: config.push.content,
       vendors: reports.map((report) => serializeVendor(report, stored?.devices ?? null)),
@@ -78,13 +83,13 @@ export const pushStatus = defineOperation({
 });
 
 /** Null while the database is away: how the vendors are doing is known all the same. */
-async function readDatabase(
+async function readStoredPushStatus(
   { database }: Services,
   limit: number,
-): Promise<{ devices: readonly DeviceCount[]; events: readonly PushEvent[] } | null> {
+): Promise<{ devices: readonly DeviceCount[]; events: readonly PushFailureRecord[] } | null> {
   try {
     return await database.general.run(
-      async (sql) => ({ devices: await countDevices(sql), events: await listPushEvents(sql, limit) }),
+      async (sql) => ({ devices: await countDevicesByApp(sql), events: await listPushFailures(sql, limit) }),
       QUERY_TIMEOUT_MS,
     );
   } catch (error) {
@@ -111,6 +116,6 @@ function serializeVendor(report: VendorReport, devices: readonly DeviceCount[] |
     refused: report.refused,
     expired: report.expired,
     last_error: lastError === null ? null : { ...lastError, at: lastError.at.toISOString() },
-    rests_until: report.restsUntil?.toISOString() ?? null,
+    rests_until: report.backoffUntil?.toISOString() ?? null,
   };
 }

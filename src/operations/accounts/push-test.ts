@@ -2,10 +2,10 @@ import * as z from 'zod';
 import { deviceKinds } from '../../model/device.ts';
 import type { TestedDevice } from '../../push/vendor-report.ts';
 import { requireActiveAccount, userReference } from '../core/account-reference.ts';
-import { translateReadErrors } from '../core/database-errors.ts';
+import { translateLostRead } from '../core/database-errors.ts';
 import { defineOperation } from '../core/operation.ts';
 
-const testedSchema = z.object({
+const testedDeviceSchema = z.object({
   device: z.int(),
   kind: z.enum(deviceKinds),
   label: z.string().nullable(),
@@ -24,17 +24,17 @@ export const testPush = defineOperation({
   name: 'push.test',
   summary: "Send a push to each of somebody's devices now, and say what became of each.",
   input: z.strictObject({ user: userReference }),
-  output: z.object({ user: z.string(), id: z.int(), devices: z.array(testedSchema) }),
+  output: z.object({ user: z.string(), id: z.int(), devices: z.array(testedDeviceSchema) }),
   who: 'administrator',
   scope: null,
   errors: ['not_found'],
   run: async ({ database, push }, { user }) => {
-    const { id, nick } = await translateReadErrors(database.general.run((sql) => requireActiveAccount(sql, user)));
-    return { user: nick, id, devices: (await push.sendTest(id)).map(serializeTestedDevice) };
+    const { id, nick } = await translateLostRead(database.general.run((sql) => requireActiveAccount(sql, user)));
+    return { user: nick, id, devices: (await push.sendTestPushes(id)).map(serializeTestedDevice) };
   },
 });
 
-function serializeTestedDevice({ deviceId, kind, label, outcome }: TestedDevice): z.infer<typeof testedSchema> {
+function serializeTestedDevice({ deviceId, kind, label, outcome }: TestedDevice): z.infer<typeof testedDeviceSchema> {
   const why = outcome.outcome === 'delivered' ? { category: null, code: null } : outcome;
   return { device: deviceId, kind, label, outcome: outcome.outcome, category: why.category, code: why.code };
 }

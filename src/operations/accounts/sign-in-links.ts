@@ -9,7 +9,7 @@ import { nickSchema } from '../core/schemas.ts';
 
 const LINK_TTL_MS = 24 * 60 * 60_000;
 
-export const inviteUser = defineOperation({
+export const createSignInLink = defineOperation({
   name: 'accounts.invite',
   summary: 'Make a link that signs a person in, once and within 24 hours. A new one ends the one before.',
   input: z.strictObject({ user: nickSchema }),

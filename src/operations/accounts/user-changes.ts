@@ -4,20 +4,20 @@ import type { AccountId } from '../../model/ids.ts';
 import { parseProofAddress } from '../../model/proof-address.ts';
 import { findAddressHolder, replaceAddress } from '../../storage/accounts/addresses.ts';
 import type { Transaction } from '../../storage/db/connection.ts';
-import { CommitUnknownError, violates } from '../../storage/db/database-error.ts';
+import { CommitUnknownError, violatesUnique } from '../../storage/db/database-error.ts';
 import { findTargetAccount, type TargetAccount } from '../../storage/groups/members.ts';
-import { setDeactivated, updateProfile } from '../../storage/accounts/profiles.ts';
+import { setDeactivatedWithBots, updateProfile } from '../../storage/accounts/profiles.ts';
 import { endSessions } from '../../storage/accounts/session-list.ts';
 import { deleteSignInLinks } from '../../storage/accounts/sign-in-links.ts';
 import { userNotFound, requireActiveAccount } from '../core/account-reference.ts';
 import { defineOperation } from '../core/operation.ts';
 import { serializeProfile, profileSchema } from './profile.ts';
 import type { Services } from '../core/services.ts';
-import { nickSchema, titleSchema } from '../core/schemas.ts';
+import { nickSchema, nameOrTitleSchema } from '../core/schemas.ts';
 
 const ADDRESS_TAKEN = 'address: it belongs to another account';
 
-const stateSchema = z.object({ user: z.string(), id: z.int(), deactivated: z.boolean() });
+const deactivationStateSchema = z.object({ user: z.string(), id: z.int(), deactivated: z.boolean() });
 
 export const updateUser = defineOperation({
   name: 'accounts.update',
@@ -26,7 +26,7 @@ export const updateUser = defineOperation({
   input: z
     .strictObject({
       user: nickSchema,
-      name: titleSchema.optional(),
+      name: nameOrTitleSchema.optional(),
       admin: z.boolean().optional(),
       /** An e-mail address or telephone number: it takes the place of the one of its kind. */
       address: z.string().min(1).max(320).optional(),
@@ -43,7 +43,7 @@ export const updateUser = defineOperation({
     const proof = address === undefined ? null : parseProofAddress(address);
     if (typeof proof === 'string') throw new KlatchError('invalid_input', { sentence: `address: ${proof}` });
     const role = admin === undefined ? undefined : admin ? ('admin' as const) : ('user' as const);
-    return changeAccounts(services, async (tx) => {
+    return withAccountChangeEvents(services, async (tx) => {
       const { id } = await requireActiveAccount(tx, user);
       const profile = await updateProfile(tx, id, { name, role });
       if (profile === null) throw userNotFound(user);
@@ -57,7 +57,7 @@ export const updateUser = defineOperation({
         }
         await replaceAddress(tx, id, proof);
       }
-      return { result: serializeProfile(profile), changed: [id] };
+      return { result: serializeProfile(profile), changedAccounts: [id] };
     });
   },
 });
@@ -67,18 +67,18 @@ export const deactivateUser = defineOperation({
   summary:
     'Take an account out of use, and the bots that it owns: their sessions and tokens end, what they have written stays.',
   input: z.strictObject({ user: nickSchema }),
-  output: stateSchema,
+  output: deactivationStateSchema,
   who: 'administrator',
   scope: null,
   errors: ['not_found'],
   run: (services, { user }) =>
-    changeAccounts(services, async (tx) => {
-      const { id, nick } = await requireAccount(tx, user);
+    withAccountChangeEvents(services, async (tx) => {
+      const { id, nick } = await requireAccountByNick(tx, user);
       // Who signs in at this moment holds the account's lock: this waits, and then finds the session.
-      const changed = await setDeactivated(tx, id, true);
-      const ended = await endSessions(tx, [id, ...changed]);
+      const changedAccounts = await setDeactivatedWithBots(tx, id, true);
+      const endedSessions = await endSessions(tx, [id, ...changedAccounts]);
       await deleteSignInLinks(tx, id);
-      return { result: { user: nick, id, deactivated: true }, changed, ended };
+      return { result: { user: nick, id, deactivated: true }, changedAccounts, endedSessions };
     }),
 });
 
@@ -86,39 +86,39 @@ export const activateUser = defineOperation({
   name: 'accounts.activate',
   summary: 'Take an account back into use. Its bots stay as they are: each is activated by its own nick.',
   input: z.strictObject({ user: nickSchema }),
-  output: stateSchema,
+  output: deactivationStateSchema,
   who: 'administrator',
   scope: null,
   errors: ['not_found'],
   run: (services, { user }) =>
-    changeAccounts(services, async (tx) => {
-      const { id, nick } = await requireAccount(tx, user);
-      const changed = await setDeactivated(tx, id, false);
-      return { result: { user: nick, id, deactivated: false }, changed };
+    withAccountChangeEvents(services, async (tx) => {
+      const { id, nick } = await requireAccountByNick(tx, user);
+      const changedAccounts = await setDeactivatedWithBots(tx, id, false);
+      return { result: { user: nick, id, deactivated: false }, changedAccounts };
     }),
 });
 
-interface AccountChange<T> {
+interface AccountChangeResult<T> {
   readonly result: T;
-  readonly changed: readonly AccountId[];
-  readonly ended?: Awaited<ReturnType<typeof endSessions>>;
+  readonly changedAccounts: readonly AccountId[];
+  readonly endedSessions?: Awaited<ReturnType<typeof endSessions>>;
 }
 
 /** One transaction, after which everybody hears of it; also where its answer was lost, for it may have been done. */
-async function changeAccounts<T>(
+async function withAccountChangeEvents<T>(
   { database, bus }: Services,
-  work: (tx: Transaction) => Promise<AccountChange<T>>,
+  work: (tx: Transaction) => Promise<AccountChangeResult<T>>,
 ): Promise<T> {
-  const publish = ({ changed, ended = [] }: Omit<AccountChange<T>, 'result'>): void => {
-    if (ended.length > 0) bus.publish('sessionsEnded', ended);
-    if (changed.length > 0) bus.publish('accountsChanged', changed);
+  const publish = ({ changedAccounts, endedSessions = [] }: Omit<AccountChangeResult<T>, 'result'>): void => {
+    if (endedSessions.length > 0) bus.publish('sessionsEnded', endedSessions);
+    if (changedAccounts.length > 0) bus.publish('accountsChanged', changedAccounts);
   };
-  let made: AccountChange<T> | null = null;
+  let made: AccountChangeResult<T> | null = null;
   try {
     made = await database.general.transaction(async (tx) => (made = await work(tx)));
   } catch (error) {
     if (error instanceof CommitUnknownError && made !== null) publish(made);
-    if (violates(error, 'account_address_pkey')) {
+    if (violatesUnique(error, 'account_address_pkey')) {
       throw new KlatchError('invalid_input', { sentence: ADDRESS_TAKEN, cause: error });
     }
     throw error;
@@ -128,7 +128,7 @@ async function changeAccounts<T>(
 }
 
 /** The account of a nick, a deactivated one too. Throws `not_found`. */
-async function requireAccount(tx: Transaction, user: string): Promise<TargetAccount> {
+async function requireAccountByNick(tx: Transaction, user: string): Promise<TargetAccount> {
   const found = await findTargetAccount(tx, user);
   if (found === null) throw userNotFound(user);
   return found;

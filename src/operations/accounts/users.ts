@@ -1,18 +1,18 @@
 import * as z from 'zod';
 import { KlatchError } from '../../errors.ts';
 import { insertAccount, listAccounts } from '../../storage/accounts/accounts.ts';
-import { violates } from '../../storage/db/database-error.ts';
+import { violatesUnique } from '../../storage/db/database-error.ts';
 import { resolveGroup } from '../core/access.ts';
-import { translateReadErrors } from '../core/database-errors.ts';
+import { translateLostRead } from '../core/database-errors.ts';
 import { defineOperation } from '../core/operation.ts';
 import { limitSchema, pageOf } from '../core/page.ts';
 import { groupReference, groupRoleSchema, installationRoleSchema } from '../core/schemas.ts';
-import { nickSchema, titleSchema } from '../core/schemas.ts';
+import { nickSchema, nameOrTitleSchema } from '../core/schemas.ts';
 
 export const createUser = defineOperation({
   name: 'accounts.create',
   summary: 'Create an account for a person.',
-  input: z.strictObject({ nick: nickSchema, name: titleSchema.optional(), admin: z.boolean().default(false) }),
+  input: z.strictObject({ nick: nickSchema, name: nameOrTitleSchema.optional(), admin: z.boolean().default(false) }),
   output: z.object({ id: z.int(), nick: z.string(), name: z.string(), role: z.enum(['admin', 'user']) }),
   who: 'administrator',
   scope: null,
@@ -23,7 +23,7 @@ export const createUser = defineOperation({
       const id = await database.general.run((sql) => insertAccount(sql, { kind: 'user', nick, name, role }));
       return { id, nick, name, role };
     } catch (error) {
-      if (violates(error, 'account_nick_key')) throw new KlatchError('nick_taken', { cause: error });
+      if (violatesUnique(error, 'account_nick_key')) throw new KlatchError('nick_taken', { cause: error });
       throw error;
     }
   },
@@ -61,7 +61,7 @@ export const listUsers = defineOperation({
   run: async ({ database }, { after, limit, role = null, group }) => {
     const conversationId = group === undefined ? null : await resolveGroup(database.general, group);
     const page = { after: after.toLowerCase(), limit: limit + 1, role, conversationId };
-    const rows = await translateReadErrors(database.general.run((sql) => listAccounts(sql, page)));
+    const rows = await translateLostRead(database.general.run((sql) => listAccounts(sql, page)));
     const { page: accounts, next } = pageOf(rows, limit, (account) => account.nick);
     const users = accounts.map(({ id, nick, name, role: ownRole, groups, groupRole, createdAt, deactivated }) => ({
       id,

@@ -1,14 +1,14 @@
 import * as z from 'zod';
 import { KlatchError } from '../../errors.ts';
 import { insertAccount } from '../../storage/accounts/accounts.ts';
-import { endVerified } from '../../storage/accounts/activations.ts';
+import { consumeVerifiedActivation } from '../../storage/accounts/activations.ts';
 import { findAddressHolder, insertAddress } from '../../storage/accounts/addresses.ts';
 import type { Transaction } from '../../storage/db/connection.ts';
-import { violates } from '../../storage/db/database-error.ts';
+import { violatesUnique } from '../../storage/db/database-error.ts';
 import { transactionSchema } from './auth-verify.ts';
 import { callerSource } from '../core/caller.ts';
 import { withEventsAfterCommit, type PendingEvents } from '../core/group-transaction.ts';
-import { acceptInvite, inviteSchema } from '../groups/join-group.ts';
+import { acceptInvite, inviteLinkOrTokenSchema } from '../groups/join-group.ts';
 import { defineOperation } from '../core/operation.ts';
 import type { Services } from '../core/services.ts';
 import {
@@ -16,13 +16,13 @@ import {
   hashOpaqueToken,
   labelSchema,
   openSession,
-  publishOpenedSession,
+  publishEndedSurplusSessions,
   signedInSchema,
   type OpenedSession,
 } from './sign-in.ts';
-import { nickSchema, titleSchema } from '../core/schemas.ts';
+import { nickSchema, nameOrTitleSchema } from '../core/schemas.ts';
 
-interface SignUp {
+interface SignUpRequest {
   readonly transactionHash: string;
   readonly nick: string;
   readonly name: string;
@@ -38,8 +38,8 @@ export const signUp = defineOperation({
     transaction: transactionSchema,
     nick: nickSchema,
     /** Not given: the nick. */
-    name: titleSchema.optional(),
-    invite: inviteSchema.optional(),
+    name: nameOrTitleSchema.optional(),
+    invite: inviteLinkOrTokenSchema.optional(),
     label: labelSchema.optional(),
   }),
   output: signedInSchema,
@@ -65,26 +65,26 @@ export const signUp = defineOperation({
     const request = { transactionHash: hashOpaqueToken(transaction), nick, name, label, invite };
     try {
       const opened = await withEventsAfterCommit(services, (tx, events) =>
-        createAccount(services, { tx, events }, request),
+        createAccountWithSession(services, { tx, events }, request),
       );
       activations.metrics.signedIn.sign_up += 1;
-      return publishOpenedSession(services, opened);
+      return publishEndedSurplusSessions(services, opened);
     } catch (error) {
-      if (violates(error, 'account_nick_key')) throw new KlatchError('nick_taken', { cause: error });
+      if (violatesUnique(error, 'account_nick_key')) throw new KlatchError('nick_taken', { cause: error });
       // Somebody proved the same address by another transaction, and was faster.
-      if (violates(error, 'account_address_pkey')) throw new KlatchError('activation_expired', { cause: error });
+      if (violatesUnique(error, 'account_address_pkey')) throw new KlatchError('activation_expired', { cause: error });
       throw error;
     }
   },
 });
 
 /** Account, address, session and membership are of one commit: where anything fails the transaction is good for another attempt. */
-async function createAccount(
+async function createAccountWithSession(
   services: Services,
   { tx, events }: { tx: Transaction; events: PendingEvents },
-  { transactionHash, nick, name, label, invite }: SignUp,
+  { transactionHash, nick, name, label, invite }: SignUpRequest,
 ): Promise<OpenedSession> {
-  const address = await endVerified(tx, transactionHash);
+  const address = await consumeVerifiedActivation(tx, transactionHash);
   if (address === null) throw new KlatchError('activation_expired');
   if ((await findAddressHolder(tx, address)) !== null) {
     throw new KlatchError('activation_expired', { sentence: 'This address has an account by now: sign in with it' });

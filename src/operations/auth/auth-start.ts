@@ -2,30 +2,35 @@ import * as z from 'zod';
 import type { CodeProvider } from '../../activation/provider.ts';
 import type { Config } from '../../config/config.ts';
 import { KlatchError } from '../../errors.ts';
-import { activationProviders, addressKinds, parseProofAddress, type ProofAddress } from '../../model/proof-address.ts';
 import {
-  countActivations,
-  deleteOldestUnsent,
+  activationProviderNames,
+  addressKinds,
+  parseProofAddress,
+  type ProofAddress,
+} from '../../model/proof-address.ts';
+import {
+  lockAndCountActivations,
+  deleteOldestUnsentActivation,
   insertActivation,
   type ActivationCounts,
 } from '../../storage/accounts/activations.ts';
 import { findAddressHolder } from '../../storage/accounts/addresses.ts';
 import type { Transaction } from '../../storage/db/connection.ts';
-import type { ActivationMetrics } from '../core/activations.ts';
+import type { ActivationMetrics } from '../core/activation-codes.ts';
 import { callerSource } from '../core/caller.ts';
-import { translateReadErrors } from '../core/database-errors.ts';
+import { translateLostRead } from '../core/database-errors.ts';
 import { requireInvite } from '../groups/invites.ts';
-import { inviteSchema } from '../groups/join-group.ts';
+import { inviteLinkOrTokenSchema } from '../groups/join-group.ts';
 import { defineOperation } from '../core/operation.ts';
 import type { Services } from '../core/services.ts';
 import { hashOpaqueToken, newOpaqueToken } from './sign-in.ts';
 
 /** How often a code may be typed, how long it is good for, and when another one may be asked for. */
-export const MAX_ATTEMPTS = 3;
+export const MAX_CODE_ATTEMPTS = 3;
 const CODE_TTL_MS = 24 * 60 * 60_000;
 const RESEND_INTERVAL_MS = 60_000;
 /** Activations without a code that are kept of an hour, for each code that may be sent: each is a row. */
-const UNSENT_PER_CODE = 100;
+const UNSENT_ACTIVATIONS_PER_CODE = 100;
 /** A /48 may begin as many as so many of its /64. */
 const SOURCES_PER_NETWORK = 4;
 /** An address is sent as many codes as so many sites may ask for. */
@@ -38,9 +43,9 @@ export const startSignIn = defineOperation({
   input: z.strictObject({
     /** An e-mail address, or a telephone number with + and the code of its country. */
     address: z.string().min(1).max(320),
-    provider: z.enum(activationProviders).optional(),
+    provider: z.enum(activationProviderNames).optional(),
     /** The link of an invitation into a group, or its token, where one is needed to sign up. */
-    invite: inviteSchema.optional(),
+    invite: inviteLinkOrTokenSchema.optional(),
   }),
   output: z.object({
     /** The name of this sign-in, for auth.verify and auth.sign-up; whoever has it and the code is in. */
@@ -60,27 +65,33 @@ export const startSignIn = defineOperation({
     const address = parseProofAddress(text);
     if (typeof address === 'string') throw new KlatchError('invalid_input', { sentence: `address: ${address}` });
     const provider = activations.choose(address.kind, name);
-    if (provider === null) throw unsupportedAddress(services, address, name);
-    if (invite !== undefined) await translateReadErrors(database.general.run((sql) => requireInvite(sql, invite)));
+    if (provider === null) throw unsupportedAddressError(services, address, name);
+    if (invite !== undefined) await translateLostRead(database.general.run((sql) => requireInvite(sql, invite)));
     const isInvited = invite !== undefined;
     await activations.requireHealthy(provider);
     const transaction = newOpaqueToken();
     const transactionHash = hashOpaqueToken(transaction);
     const { code, verifier } = activations.newCode(provider, transactionHash);
-    const hashes = activations.hasher.source(source);
+    const hashes = activations.hasher.hashSource(source);
     const started = await database.general.transaction(async (tx) => {
-      const counts = await countActivations(tx, address, hashes);
-      const budgets = budgetsOf(counts, config, isInvited);
-      enforceLimits(counts, { config, budgets, refused: activations.metrics.refused });
-      const { forAccount, isOverBudget, sendsCode } = await recipientOf(tx, address, budgets);
-      if (!sendsCode && counts.unsent >= config.limits.codesPerHour * UNSENT_PER_CODE) await deleteOldestUnsent(tx);
+      const counts = await lockAndCountActivations(tx, address, hashes);
+      const budgets = codeBudgetsOf(counts, config, isInvited);
+      enforceCodeLimits(counts, { config, budgets, refused: activations.metrics.refused });
+      const { forAccount, isOverBudget, sendsCode } = await decideCodeSending(tx, address, budgets);
+      if (!sendsCode && counts.unsent >= config.limits.codesPerHour * UNSENT_ACTIVATIONS_PER_CODE)
+        await deleteOldestUnsentActivation(tx);
       const identity = { transactionHash, provider: provider.name, ...hashes, forAccount };
       const fields = { ...identity, sendsCode, verifier: sendsCode ? verifier : null };
-      const times = await insertActivation(tx, { ...address, ...fields, attempts: MAX_ATTEMPTS, validMs: CODE_TTL_MS });
+      const times = await insertActivation(tx, {
+        ...address,
+        ...fields,
+        attempts: MAX_CODE_ATTEMPTS,
+        validMs: CODE_TTL_MS,
+      });
       return { sendsCode, isOverBudget, ...times };
     });
     activations.metrics.started += 1;
-    if (started.isOverBudget) activations.recordOverBudget();
+    if (started.isOverBudget) activations.recordHourlyBudgetExceeded();
     if (started.sendsCode)
       activations.sendInBackground(provider, transactionHash, { address: address.address, code, validMs: CODE_TTL_MS });
     return {
@@ -93,20 +104,20 @@ export const startSignIn = defineOperation({
 });
 
 /** Whether a code may still be sent in this hour, by whose the address is. */
-interface Budgets {
-  readonly accounts: boolean;
-  readonly newAddresses: boolean;
+interface CodeBudgets {
+  readonly hasAccountBudget: boolean;
+  readonly hasNewAddressBudget: boolean;
   /** Whether strangers get codes at all. */
   readonly maySignUp: boolean;
 }
 
 /** Strangers and accounts have a budget each, so that strangers cannot use up the codes that people sign in with. */
-function budgetsOf(counts: ActivationCounts, config: Config, isInvited: boolean): Budgets {
+function codeBudgetsOf(counts: ActivationCounts, config: Config, isInvited: boolean): CodeBudgets {
   const { registration, limits } = config;
   const maySignUp = registration === 'open' || (registration === 'invite' && isInvited);
   return {
-    accounts: counts.sentToAccounts < limits.codesPerHour,
-    newAddresses: counts.sentToStrangers < limits.codesPerHour,
+    hasAccountBudget: counts.sentToAccounts < limits.codesPerHour,
+    hasNewAddressBudget: counts.sentToStrangers < limits.codesPerHour,
     maySignUp,
   };
 }
@@ -115,15 +126,15 @@ function budgetsOf(counts: ActivationCounts, config: Config, isInvited: boolean)
  * Whose the address is, and whether a code is sent. Where the budget of its kind alone is used up, the answer says
  * nothing of it: an error would tell whether somebody has this address.
  */
-async function recipientOf(
+async function decideCodeSending(
   tx: Transaction,
   address: ProofAddress,
-  budgets: Budgets,
+  budgets: CodeBudgets,
 ): Promise<{ forAccount: boolean; isOverBudget: boolean; sendsCode: boolean }> {
   const holder = await findAddressHolder(tx, address);
   const forAccount = holder !== null;
   const isEligible = forAccount ? !holder.deactivated : budgets.maySignUp;
-  const isOverBudget = isEligible && !(forAccount ? budgets.accounts : budgets.newAddresses);
+  const isOverBudget = isEligible && !(forAccount ? budgets.hasAccountBudget : budgets.hasNewAddressBudget);
   return { forAccount, isOverBudget, sendsCode: isEligible && !isOverBudget };
 }
 
@@ -132,39 +143,39 @@ async function recipientOf(
  * no difference, or the limits would tell who has an account. A network that asks for somebody else's address shuts out
  * itself: waiting times and bounds of an address are counted by network.
  */
-function enforceLimits(
+function enforceCodeLimits(
   counts: ActivationCounts,
-  { config, budgets, refused }: { config: Config; budgets: Budgets; refused: ActivationMetrics['refused'] },
+  { config, budgets, refused }: { config: Config; budgets: CodeBudgets; refused: ActivationMetrics['refused'] },
 ): void {
-  const { codesPerIp, codesPerAddress } = config.limits;
+  const { codesPerIpPerHour, codesPerAddressPerDay } = config.limits;
   const reject = (reason: keyof ActivationMetrics['refused'], sentence: string): never => {
     refused[reason] += 1;
     throw new KlatchError('rate_limited', { sentence });
   };
-  if (counts.ofSource >= codesPerIp || counts.ofNetwork >= codesPerIp * SOURCES_PER_NETWORK) {
+  if (counts.ofSource >= codesPerIpPerHour || counts.ofNetwork >= codesPerIpPerHour * SOURCES_PER_NETWORK) {
     reject('source', 'Too many codes were asked for from your network in the last hour; please try again later');
   }
-  if (counts.sinceLastMs !== null && counts.sinceLastMs < RESEND_INTERVAL_MS) {
-    const seconds = Math.ceil((RESEND_INTERVAL_MS - counts.sinceLastMs) / 1000);
+  if (counts.sinceLastByNetworkMs !== null && counts.sinceLastByNetworkMs < RESEND_INTERVAL_MS) {
+    const seconds = Math.ceil((RESEND_INTERVAL_MS - counts.sinceLastByNetworkMs) / 1000);
     reject('resend', `A code was asked for this address a moment ago; another one can be sent in ${seconds} s`);
   }
-  if (counts.ofAddressByNetwork >= codesPerAddress) {
+  if (counts.ofAddressByNetwork >= codesPerAddressPerDay) {
     reject(
       'address',
-      `At most ${codesPerAddress} codes are sent to one address in 24 hours for one network; try again tomorrow`,
+      `At most ${codesPerAddressPerDay} codes are sent to one address in 24 hours for one network; try again tomorrow`,
     );
   }
-  if (counts.ofAddress >= codesPerAddress * NETWORKS_PER_ADDRESS) {
-    const sentence = `At most ${codesPerAddress * NETWORKS_PER_ADDRESS} codes are sent to one address in 24 hours; try again tomorrow`;
+  if (counts.ofAddress >= codesPerAddressPerDay * NETWORKS_PER_ADDRESS) {
+    const sentence = `At most ${codesPerAddressPerDay * NETWORKS_PER_ADDRESS} codes are sent to one address in 24 hours; try again tomorrow`;
     reject('address', sentence);
   }
-  if (!budgets.accounts && !(budgets.maySignUp && budgets.newAddresses)) {
+  if (!budgets.hasAccountBudget && !(budgets.maySignUp && budgets.hasNewAddressBudget)) {
     reject('installation', 'This server sends no more codes in this hour; please try again later');
   }
 }
 
 /** Says what this installation can serve; that is nothing about any address. */
-function unsupportedAddress(
+function unsupportedAddressError(
   { activations }: Services,
   { kind }: ProofAddress,
   name: CodeProvider['name'] | undefined,

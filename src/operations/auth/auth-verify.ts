@@ -1,29 +1,29 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import * as z from 'zod';
-import { CODE } from '../../activation/own-code.ts';
+import { CODE_PATTERN } from '../../activation/activation-code.ts';
 import { KlatchError } from '../../errors.ts';
 import {
-  endVerified,
+  consumeVerifiedActivation,
   findVerifier,
   refundAttempt,
   markVerified,
-  takeAttempt,
-  type Attempted,
+  consumeAttempt,
+  type ConsumedAttempt,
 } from '../../storage/accounts/activations.ts';
 import { findAddressHolder } from '../../storage/accounts/addresses.ts';
 import { consumeSignInLink } from '../../storage/accounts/sign-in-links.ts';
-import { MAX_ATTEMPTS } from './auth-start.ts';
+import { MAX_CODE_ATTEMPTS } from './auth-start.ts';
 import { callerSource } from '../core/caller.ts';
 import { defineOperation } from '../core/operation.ts';
 import type { Services } from '../core/services.ts';
-import { withSessionRevocation } from './session-revocation.ts';
+import { withUnknownCommitInvalidation } from './session-revocation.ts';
 import {
   accountDeactivated,
   hashOpaqueToken,
   labelSchema,
   parseLinkToken,
   openSession,
-  publishOpenedSession,
+  publishEndedSurplusSessions,
   signedInSchema,
   type SignedIn,
 } from './sign-in.ts';
@@ -35,7 +35,7 @@ const VERIFIER_WAIT_MS = 1_000;
 /** The name of a sign-in, as auth.start gave it. */
 export const transactionSchema = z.string().min(1).max(100);
 
-const signUpSchema = z.object({
+const signUpRequiredSchema = z.object({
   /** The address is proven and nobody's yet: auth.sign-up makes its account. */
   status: z.literal('sign_up'),
   transaction: z.string(),
@@ -47,7 +47,7 @@ export const verifySignIn = defineOperation({
   input: z
     .strictObject({
       transaction: transactionSchema.optional(),
-      code: z.string().trim().regex(CODE, 'a code has six digits').optional(),
+      code: z.string().trim().regex(CODE_PATTERN, 'a code has six digits').optional(),
       /** The whole link that an administrator made, or what is behind its #. */
       link: z.string().min(1).max(MAX_LINK_LENGTH).optional(),
       /** What the new session is called in the list of sessions. */
@@ -58,7 +58,7 @@ export const verifySignIn = defineOperation({
         link === undefined ? transaction !== undefined && code !== undefined : (transaction ?? code) === undefined,
       'give transaction and code, or link',
     ),
-  output: z.discriminatedUnion('status', [signedInSchema, signUpSchema]),
+  output: z.discriminatedUnion('status', [signedInSchema, signUpRequiredSchema]),
   who: 'anybody',
   scope: null,
   errors: ['activation_expired', 'invalid_code', 'forbidden', 'provider_unavailable', 'rate_limited'],
@@ -77,7 +77,7 @@ async function signInByLink(services: Services, link: string, label: string | un
     new KlatchError('activation_expired', { sentence: 'This sign-in link was used, is over, or never existed' });
   const token = parseLinkToken(link);
   if (token === null) throw expired();
-  const opened = await withSessionRevocation(services, (revokesSessionsOf) =>
+  const opened = await withUnknownCommitInvalidation(services, (revokesSessionsOf) =>
     database.general.transaction(async (tx) => {
       const accountId = await consumeSignInLink(tx, hashOpaqueToken(token));
       if (accountId === null) return null;
@@ -87,18 +87,18 @@ async function signInByLink(services: Services, link: string, label: string | un
   );
   if (opened === null) throw expired();
   activations.metrics.signedIn.link += 1;
-  return publishOpenedSession(services, opened);
+  return publishEndedSurplusSessions(services, opened);
 }
 
 async function signInByCode(
   services: Services,
   { transaction, code }: { transaction: string; code: string },
   label: string | undefined,
-): Promise<SignedIn | z.infer<typeof signUpSchema>> {
+): Promise<SignedIn | z.infer<typeof signUpRequiredSchema>> {
   const { database, config, activations } = services;
   const transactionHash = hashOpaqueToken(transaction);
   await requireCorrectCode(services, transactionHash, code);
-  const opened = await withSessionRevocation(services, (revokesSessionsOf) =>
+  const opened = await withUnknownCommitInvalidation(services, (revokesSessionsOf) =>
     database.general.transaction(async (tx) => {
       const address = await markVerified(tx, transactionHash);
       if (address === null) throw new KlatchError('activation_expired');
@@ -106,7 +106,7 @@ async function signInByCode(
       if (holder === null) return null;
       const { accountId } = holder;
       revokesSessionsOf(accountId);
-      await endVerified(tx, transactionHash);
+      await consumeVerifiedActivation(tx, transactionHash);
       const session = await openSession(tx, { accountId, label }, config.limits.sessionsPerUser);
       if (session === null) throw accountDeactivated();
       return session;
@@ -114,17 +114,17 @@ async function signInByCode(
   );
   if (opened === null) return { status: 'sign_up', transaction };
   activations.metrics.signedIn.code += 1;
-  return publishOpenedSession(services, opened);
+  return publishEndedSurplusSessions(services, opened);
 }
 
 /**
  * What the gate knows the code by. A telephone may ring before the gate's answer is written down here, so that who is
  * as quick as that waits; everybody does, or the time would tell whether there is a code.
  */
-async function gateVerifier(
+async function awaitProviderVerifier(
   { database }: Services,
   transactionHash: string,
-  { ageMs, verifier }: Attempted,
+  { ageMs, verifier }: ConsumedAttempt,
 ): Promise<string | null> {
   if (ageMs >= VERIFIER_WAIT_MS) return verifier;
   await wait(VERIFIER_WAIT_MS - Math.max(0, ageMs));
@@ -134,7 +134,7 @@ async function gateVerifier(
 /** Takes an attempt, then looks at the code. Throws `activation_expired`, `invalid_code`, `provider_unavailable`. */
 async function requireCorrectCode(services: Services, transactionHash: string, code: string): Promise<void> {
   const { database, activations } = services;
-  const attempted = await database.general.run((sql) => takeAttempt(sql, transactionHash));
+  const attempted = await database.general.run((sql) => consumeAttempt(sql, transactionHash));
   if (attempted === null) throw new KlatchError('activation_expired');
   const { kind, provider: name, attemptsLeft } = attempted;
   const provider = activations.choose(kind, name);
@@ -143,14 +143,16 @@ async function requireCorrectCode(services: Services, transactionHash: string, c
   let isCorrect: boolean;
   try {
     const verifier =
-      provider.judge === null ? attempted.verifier : await gateVerifier(services, transactionHash, attempted);
+      provider.verifyCode === null
+        ? attempted.verifier
+        : await awaitProviderVerifier(services, transactionHash, attempted);
     isCorrect = await activations.checkCode(provider, { transactionHash, verifier, code });
   } catch (error) {
-    await database.general.run((sql) => refundAttempt(sql, transactionHash, MAX_ATTEMPTS));
+    await database.general.run((sql) => refundAttempt(sql, transactionHash, MAX_CODE_ATTEMPTS));
     throw error;
   }
   if (isCorrect) return;
-  activations.metrics.codeFailures += 1;
+  activations.metrics.incorrectCodeAttempts += 1;
   const left = attemptsLeft === 0 ? 'this was the last attempt, begin again' : `attempts left: ${attemptsLeft}`;
   throw new KlatchError('invalid_code', { sentence: `This is not the code that was sent; ${left}` });
 }

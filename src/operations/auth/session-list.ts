@@ -3,11 +3,11 @@ import { KlatchError } from '../../errors.ts';
 import type { SessionId } from '../../model/ids.ts';
 import { scopes } from '../../model/scopes.ts';
 import { endSession, endSessions, listSessions, type ListedSession } from '../../storage/accounts/session-list.ts';
-import { translateReadErrors } from '../core/database-errors.ts';
+import { translateLostRead } from '../core/database-errors.ts';
 import { requireAccount } from '../core/caller.ts';
 import { defineOperation } from '../core/operation.ts';
 import { limitSchema, pageOf } from '../core/page.ts';
-import { withSessionRevocation } from './session-revocation.ts';
+import { withUnknownCommitInvalidation } from './session-revocation.ts';
 
 /** A session, or a bot's token, without what it is presented with. */
 export const listedSessionSchema = z.object({
@@ -46,7 +46,7 @@ export const listOwnSessions = defineOperation({
   errors: [],
   run: async ({ database }, { after, limit }, caller) => {
     const { accountId, sessionId } = requireAccount(caller);
-    const rows = await translateReadErrors(
+    const rows = await translateLostRead(
       database.general.run((sql) => listSessions(sql, { accountId, after, limit: limit + 1 })),
     );
     const { page, next } = pageOf(rows, limit, ({ id }) => id);
@@ -64,7 +64,7 @@ export const endOwnSession = defineOperation({
   errors: ['not_found'],
   run: async ({ database, bus }, { session }, caller) => {
     const { accountId } = requireAccount(caller);
-    const hasEnded = await withSessionRevocation({ bus }, (revokesSessionsOf) => {
+    const hasEnded = await withUnknownCommitInvalidation({ bus }, (revokesSessionsOf) => {
       revokesSessionsOf(accountId);
       return database.general.run((sql) => endSession(sql, accountId, session));
     });
@@ -86,7 +86,7 @@ export const endOtherSessions = defineOperation({
   errors: [],
   run: async ({ database, bus }, _input, caller) => {
     const { accountId, sessionId } = requireAccount(caller);
-    const ended = await withSessionRevocation({ bus }, (revokesSessionsOf) => {
+    const ended = await withUnknownCommitInvalidation({ bus }, (revokesSessionsOf) => {
       revokesSessionsOf(accountId);
       return database.general.run((sql) => endSessions(sql, [accountId], sessionId));
     });

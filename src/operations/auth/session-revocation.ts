@@ -6,7 +6,7 @@ import { CommitUnknownError } from '../../storage/db/database-error.ts';
  * Runs work that may end sessions; it names the accounts they are of. Where the answer of its commit is lost it may have
  * been done all the same, and a repeat would find nothing to end: everybody looks those accounts' sessions up again.
  */
-export async function withSessionRevocation<T>(
+export async function withUnknownCommitInvalidation<T>(
   { bus }: { readonly bus: Bus },
   work: (revokesSessionsOf: (accountId: AccountId) => void) => Promise<T>,
 ): Promise<T> {

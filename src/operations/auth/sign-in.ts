@@ -2,7 +2,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import * as z from 'zod';
 import { KlatchError } from '../../errors.ts';
 import type { AccountId, SessionId } from '../../model/ids.ts';
-import { lockActiveAccount, type NamedAccount } from '../../storage/accounts/accounts.ts';
+import { lockActiveAccount, type UserOrBotAccount } from '../../storage/accounts/accounts.ts';
 import type { Transaction } from '../../storage/db/connection.ts';
 import { endSurplusSessions, insertSession } from '../../storage/accounts/sessions.ts';
 import { installationRoleSchema } from '../core/schemas.ts';
@@ -10,7 +10,7 @@ import type { Services } from '../core/services.ts';
 import { newSessionToken } from '../core/session-cache.ts';
 
 const TOKEN_BYTES = 32;
-const LINK_PREFIX = 'kll_';
+const LINK_TOKEN_PREFIX = 'kll_';
 const LINK_TOKEN_PATTERN = /^kll_[A-Za-z0-9_-]{43}$/;
 /** What a session is called whose client gives it no name. */
 const DEFAULT_LABEL = 'a client';
@@ -54,7 +54,7 @@ export function hashOpaqueToken(name: string): string {
 
 /** The token of a new sign-in link. */
 export function newLinkToken(): string {
-  return LINK_PREFIX + newOpaqueToken();
+  return LINK_TOKEN_PREFIX + newOpaqueToken();
 }
 
 /** A sign-in link as people pass it on. The token is behind the #, which browsers send to no server and no log. */
@@ -92,7 +92,7 @@ export async function openSession(
 }
 
 /** Tells of the sessions that a new one ended. */
-export function publishOpenedSession(
+export function publishEndedSurplusSessions(
   { bus }: Pick<Services, 'bus'>,
   { response: answer, ended }: OpenedSession,
 ): SignedIn {
@@ -100,7 +100,7 @@ export function publishOpenedSession(
   return answer;
 }
 
-function serializeOwnAccount({ id, kind, nick, name, role }: NamedAccount): z.infer<typeof ownAccountSchema> {
+function serializeOwnAccount({ id, kind, nick, name, role }: UserOrBotAccount): z.infer<typeof ownAccountSchema> {
   return { id, kind, nick, name, role };
 }
 

@@ -4,14 +4,14 @@ import type { LimitsConfig } from '../../config/config.ts';
 import { KlatchError } from '../../errors.ts';
 import { BoundedCache } from '../../model/bounded-cache.ts';
 import type { ConversationId } from '../../model/ids.ts';
-import { findAccountByNick, type Account } from '../../storage/accounts/accounts.ts';
+import { findActiveAccountByNick, type Account } from '../../storage/accounts/accounts.ts';
 import type { Sql, Transaction } from '../../storage/db/connection.ts';
 import { findGroup, findGroupsByTitle } from '../../storage/groups/groups.ts';
 import { findHookDetails, type HookDetails } from '../../storage/hooks/hook-list.ts';
 import { findIntegration, type Integration, type NewToken } from '../../storage/groups/integrations.ts';
 import type { Pool } from '../../storage/db/pool.ts';
 import type { Sealer } from '../../storage/db/sealed.ts';
-import { translateReadErrors } from './database-errors.ts';
+import { translateLostRead } from './database-errors.ts';
 
 /** 256 random bits in base64url. Old installations' tokens may look different, so this is for making, not for judging. */
 const TOKEN_BYTES = 32;
@@ -42,7 +42,7 @@ function hashIntegrationToken(token: string): string {
  * From a token to the group that it belongs to: the only way in for webhooks. What it remembers is a hint: the statement
  * that writes a message decides by the database, so a rotation on another node holds at once.
  */
-export class TokenCache {
+export class IntegrationTokenCache {
   /** Requests with a token that is not known, for metrics. */
   readonly counts = { unknown: 0 };
   readonly #pool: Pick<Pool, 'run'>;
@@ -52,15 +52,15 @@ export class TokenCache {
   });
   readonly #unknown: BoundedCache<string, true>;
   readonly #lookups = new Map<string, Promise<Integration | null>>();
-  #revocations = 0;
+  #revocationGeneration = 0;
 
   constructor(pool: Pick<Pool, 'run'>, bus: Bus, limits: LimitsConfig) {
     this.#pool = pool;
-    this.#unknown = new BoundedCache(limits.unknownTokenCache, { ttl: limits.unknownTokenTtlMs });
+    this.#unknown = new BoundedCache(limits.unknownTokenCacheSize, { ttl: limits.unknownTokenTtlMs });
     bus.subscribe({
       tokensRevoked: (hashes) => this.#evict(new Set(hashes)),
       resync: () => {
-        this.#revocations += 1;
+        this.#revocationGeneration += 1;
         this.#cached.clear();
       },
     });
@@ -75,12 +75,12 @@ export class TokenCache {
   async find(token: string): Promise<Integration | null> {
     const cached = this.#cached.get(token);
     if (cached !== undefined) return cached;
-    if (!TOKEN_PATTERN.test(token) || this.#unknown.has(token)) return this.#notFound();
+    if (!TOKEN_PATTERN.test(token) || this.#unknown.has(token)) return this.#countUnknown();
     // Many posts with one token at once ask once.
     const lookup = this.#lookups.get(token) ?? this.#lookUp(token);
     this.#lookups.set(token, lookup);
     try {
-      return (await lookup) ?? this.#notFound();
+      return (await lookup) ?? this.#countUnknown();
     } finally {
       this.#lookups.delete(token);
     }
@@ -89,36 +89,37 @@ export class TokenCache {
   /** The same as the database knows it now, whatever is remembered of a valid token. */
   async revalidate(token: string): Promise<Integration | null> {
     // Not remembered here and not shared with others who ask: their question may be older than a revocation.
-    if (!TOKEN_PATTERN.test(token) || this.#unknown.has(token)) return this.#notFound();
+    if (!TOKEN_PATTERN.test(token) || this.#unknown.has(token)) return this.#countUnknown();
     const integration = await this.#query(token);
     if (integration === null) this.#unknown.set(token, true);
     if (integration === null || integration.archived) this.#cached.delete(token);
-    return integration ?? this.#notFound();
+    return integration ?? this.#countUnknown();
   }
 
-  #notFound(): null {
+  #countUnknown(): null {
     this.counts.unknown += 1;
     return null;
   }
 
   async #lookUp(token: string): Promise<Integration | null> {
-    const revocations = this.#revocations;
+    const revocationGeneration = this.#revocationGeneration;
     const integration = await this.#query(token);
     if (integration === null) this.#unknown.set(token, true);
     // An answer that was on its way while a token was revoked may be older than the revocation.
     // An archived group is not remembered, so that its return is noticed at once.
-    else if (revocations === this.#revocations && !integration.archived) this.#cached.set(token, integration);
+    else if (revocationGeneration === this.#revocationGeneration && !integration.archived)
+      this.#cached.set(token, integration);
     return integration;
   }
 
   async #query(token: string): Promise<Integration | null> {
-    return translateReadErrors(
+    return translateLostRead(
       this.#pool.run((sql) => findIntegration(sql, hashIntegrationToken(token)), LOOKUP_TIMEOUT_MS),
     );
   }
 
   #evict(hashes: ReadonlySet<string>): void {
-    this.#revocations += 1;
+    this.#revocationGeneration += 1;
     for (const [token, integration] of this.#cached.entries()) {
       if (hashes.has(integration.tokenHash)) this.#cached.delete(token);
     }
@@ -131,7 +132,7 @@ export class TokenCache {
  */
 export async function resolveGroup(pool: Pool, reference: string | number): Promise<ConversationId> {
   const number = typeof reference === 'number' ? reference : /^\d{1,15}$/.test(reference) ? Number(reference) : null;
-  const found = await translateReadErrors(
+  const found = await translateLostRead(
     pool.run(async (sql) => {
       if (number === null) return findGroupsByTitle(sql, String(reference));
       const group = await findGroup(sql, number as ConversationId);
@@ -148,7 +149,7 @@ export async function resolveGroup(pool: Pool, reference: string | number): Prom
 
 /** The administrator's account of a person or bot by its nick. Throws `not_found`. */
 export async function resolveAccount(sql: Sql | Transaction, nick: string): Promise<Account> {
-  const account = await findAccountByNick(sql, nick);
+  const account = await findActiveAccountByNick(sql, nick);
   if (account === null) {
     throw new KlatchError('not_found', { sentence: `There is no user with the nick ${nick}` });
   }

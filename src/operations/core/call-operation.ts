@@ -16,7 +16,8 @@ export async function callOperation(
   const source = callerSource(caller);
   const input = services.parseBudget.measure(source, () => checkInput(operation, caller, call.input));
   const { on, who } = operation;
-  const access = on === null ? null : await authorize(services, caller, { on, who, input: input as object });
+  const access =
+    on === null ? null : await authorize(services, caller, { on, requiredRole: who, input: input as object });
   return operation.run(services, input, caller, access);
 }
 

@@ -5,7 +5,7 @@ import type { Scope } from '../../model/scopes.ts';
 import type { SourceKey } from '../../model/source-key.ts';
 
 /** The administrator on the server's own machine, through the control socket. */
-interface SystemCaller {
+interface ControlSocketCaller {
   readonly kind: 'system';
 }
 
@@ -49,7 +49,7 @@ export interface SubscribedConversation {
 }
 
 /** Conversations that one connection follows. */
-export const MAX_SUBSCRIBED = 20_000;
+export const MAX_SUBSCRIBED_CONVERSATIONS = 20_000;
 
 /** What a connection follows. */
 export interface SubscribeResult {
@@ -61,9 +61,9 @@ export interface SubscribeResult {
 /** A live connection as operations see it; the connection itself is `live/session.ts`. */
 export interface LiveSession {
   /** From now on the connection acts as this caller. Throws `quota_exceeded` past the connections of one account. */
-  authenticated(caller: AccountCaller): void;
+  onAuthenticated(caller: AccountCaller): void;
   /** A token was presented that holds nothing: resolves when that may be told. */
-  rejected(): Promise<void>;
+  onTokenRejected(): Promise<void>;
   /**
    * Begins the stream of changes of all conversations that the caller is in, and of those that it comes into. Once for
    * a connection. Resolves with where each begins; the first change is sent after the answer.
@@ -74,7 +74,7 @@ export interface LiveSession {
 }
 
 /** Who calls an operation. */
-export type Caller = SystemCaller | AnonymousCaller | AccountCaller;
+export type Caller = ControlSocketCaller | AnonymousCaller | AccountCaller;
 
 /** Whether the caller may do what the installation's administrators may. */
 export function isAdministrator(caller: Caller): boolean {

@@ -5,7 +5,7 @@ import type { Sql } from '../../storage/db/connection.ts';
 import { findMembershipStatus, type MembershipStatus } from '../../storage/groups/members.ts';
 import { resolveGroup, resolveHook } from './access.ts';
 import { isAdministrator, type Caller } from './caller.ts';
-import { translateReadErrors } from './database-errors.ts';
+import { translateLostRead } from './database-errors.ts';
 import type { Services } from './services.ts';
 
 /** What an operation is about, as the key of its input names it. */
@@ -34,12 +34,12 @@ const REQUIRED_RANKS = { member: 1, 'group-admin': 2, 'group-owner': 3 } as cons
 export async function authorize(
   services: Services,
   caller: Caller,
-  request: { on: TargetKind; who: string; input: object },
+  request: { on: TargetKind; requiredRole: string; input: object },
 ): Promise<ConversationAccess> {
   const { on, input } = request;
   const { conversationId, hookId } = await resolveTarget(services, caller, { on, input });
   const accountId = caller.kind === 'account' ? caller.accountId : null;
-  const status = await translateReadErrors(
+  const status = await translateLostRead(
     services.database.general.run((sql) => findMembershipStatus(sql, { conversationId, accountId })),
   );
   return { conversationId, accountId, hookId, ...checkRole(status, caller, request) };
@@ -50,24 +50,24 @@ export async function authorize(
  * rare, seconds lie between `authorize` and the reading, and what is written after somebody was removed is not for them.
  * Throws what `authorize` throws.
  */
-export function readAuthorized<T>(
+export function readThenRecheckRole<T>(
   { database }: Services,
   request: {
     access: ConversationAccess;
     caller: Caller;
     on: 'conversation' | 'group';
-    who: keyof typeof REQUIRED_RANKS;
+    requiredRole: keyof typeof REQUIRED_RANKS;
   },
   read: (sql: Sql) => Promise<T>,
 ): Promise<T> {
-  const { access, caller, on, who } = request;
+  const { access, caller, on, requiredRole } = request;
   const { conversationId, accountId } = access;
-  return translateReadErrors(
+  return translateLostRead(
     database.general.run(async (sql) => {
       const found = await read(sql);
       checkRole(await findMembershipStatus(sql, { conversationId, accountId }), caller, {
         on,
-        who,
+        requiredRole,
         input: { [on]: conversationId },
       });
       return found;
@@ -79,7 +79,7 @@ export function readAuthorized<T>(
 function checkRole(
   status: MembershipStatus | null,
   caller: Caller,
-  { on, who, input }: { on: TargetKind; who: string; input: object },
+  { on, requiredRole, input }: { on: TargetKind; requiredRole: string; input: object },
 ): Pick<ConversationAccess, 'kind' | 'role' | 'archived'> {
   const notFound = (): KlatchError => new KlatchError('not_found', { sentence: NOT_FOUND_SENTENCES[on](input) });
   if (status === null) throw notFound();
@@ -90,7 +90,7 @@ function checkRole(
   if (role === null) throw notFound();
   if (kind === 'private' && on !== 'conversation') throw new KlatchError('not_a_group');
   const rank = isOverride ? ROLE_RANKS.administrator : ROLE_RANKS[role];
-  const required = REQUIRED_RANKS[who as keyof typeof REQUIRED_RANKS];
+  const required = REQUIRED_RANKS[requiredRole as keyof typeof REQUIRED_RANKS];
   if (rank < required) {
     const sentence = `Only ${required === REQUIRED_RANKS['group-owner'] ? 'the owner' : 'owners and admins'} of the group may do this`;
     throw new KlatchError('forbidden', { sentence });
@@ -115,7 +115,7 @@ async function resolveTarget(
 ): Promise<{ conversationId: ConversationId; hookId: HookId | null }> {
   const reference = (input as Record<TargetKind, string | number>)[on];
   if (on === 'hook') {
-    const hook = await translateReadErrors(database.general.run((sql) => resolveHook(sql, Number(reference))));
+    const hook = await translateLostRead(database.general.run((sql) => resolveHook(sql, Number(reference))));
     return { conversationId: hook.conversationId, hookId: hook.id };
   }
   // Titles are the administrator's: to others they would tell which groups there are.

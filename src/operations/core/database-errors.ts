@@ -28,12 +28,12 @@ export function publicError(error: unknown): KlatchError {
 }
 
 /** Makes `outcome_unknown` with a sentence out of a lost answer of the database, and leaves other errors alone. */
-export function unknownOutcome(error: unknown, sentence: string): unknown {
+export function translateCommitUnknown(error: unknown, sentence: string): unknown {
   return error instanceof CommitUnknownError ? new KlatchError('outcome_unknown', { sentence, cause: error }) : error;
 }
 
 /** Waits for work that only reads: when its database is lost, nothing was done. */
-export async function translateReadErrors<T>(work: Promise<T>): Promise<T> {
+export async function translateLostRead<T>(work: Promise<T>): Promise<T> {
   try {
     return await work;
   } catch (error) {

@@ -32,27 +32,27 @@ export type Authority = GroupRole | 'administrator';
 
 /** What a transaction changes of conversations, for those who have to hear of it once it is committed. */
 export class PendingEvents {
-  readonly #noticeAdded = new Set<ConversationId>();
-  readonly #members: Membership[] = [];
-  readonly #tokens: string[] = [];
+  readonly #conversationsWithNotice = new Set<ConversationId>();
+  readonly #changedMemberships: Membership[] = [];
+  readonly #revokedTokenHashes: string[] = [];
 
   noticeAdded(conversationId: ConversationId): void {
-    this.#noticeAdded.add(conversationId);
+    this.#conversationsWithNotice.add(conversationId);
   }
 
   memberChanged(membership: Membership): void {
-    this.#members.push(membership);
+    this.#changedMemberships.push(membership);
   }
 
   tokenRevoked(hash: string): void {
-    this.#tokens.push(hash);
+    this.#revokedTokenHashes.push(hash);
   }
 
   /** To be called behind the commit, and where its answer was lost: a change whose answer was lost may be one. */
   publish(bus: Bus): void {
-    if (this.#tokens.length > 0) bus.publish('tokensRevoked', this.#tokens);
-    if (this.#members.length > 0) bus.publish('membersChanged', this.#members);
-    if (this.#noticeAdded.size > 0) bus.publish('conversationsChanged', [...this.#noticeAdded]);
+    if (this.#revokedTokenHashes.length > 0) bus.publish('tokensRevoked', this.#revokedTokenHashes);
+    if (this.#changedMemberships.length > 0) bus.publish('membersChanged', this.#changedMemberships);
+    if (this.#conversationsWithNotice.size > 0) bus.publish('conversationsChanged', [...this.#conversationsWithNotice]);
   }
 }
 
@@ -98,16 +98,16 @@ export async function withEventsAfterCommit<T>(
  * Changes the group that an operation was given, beneath its head's lock. There the caller's role is looked up once more:
  * who was removed in between changes nothing, and gets `not_found` or `forbidden`. Throws what `work` throws.
  */
-export async function changeGroup<T>(
+export async function withLockedGroup<T>(
   services: Services,
-  request: { access: ConversationAccess; caller: Caller; who: 'member' | 'group-admin' | 'group-owner' },
+  request: { access: ConversationAccess; caller: Caller; requiredRole: 'member' | 'group-admin' | 'group-owner' },
   work: (group: LockedGroup & { readonly authority: Authority }) => Promise<T>,
 ): Promise<T> {
-  const { access, caller, who } = request;
+  const { access, caller, requiredRole } = request;
   const { conversationId, accountId } = access;
   return withEventsAfterCommit(services, async (tx, events) => {
     const group = await lockConversation(tx, { conversationId, actorId: accountId }, events);
-    return work({ ...group, authority: await lockAuthority(tx, { access, caller, who }) });
+    return work({ ...group, authority: await lockAuthority(tx, { access, caller, requiredRole }) });
   });
 }
 
@@ -120,14 +120,14 @@ const SUFFICIENT_ROLES: Readonly<Record<'member' | 'group-admin' | 'group-owner'
 /** What the caller may do in the place at this moment, and until the commit. Throws `not_found` and `forbidden`. */
 export async function lockAuthority(
   tx: Transaction,
-  request: { access: ConversationAccess; caller: Caller; who: 'member' | 'group-admin' | 'group-owner' },
+  request: { access: ConversationAccess; caller: Caller; requiredRole: 'member' | 'group-admin' | 'group-owner' },
 ): Promise<Authority> {
-  const { access, caller, who } = request;
+  const { access, caller, requiredRole } = request;
   const { conversationId, accountId } = access;
   if (isAdministrator(caller)) return 'administrator';
   const role = accountId === null ? null : await lockGroupRole(tx, { conversationId, accountId });
   if (role === null) throw groupNotFound(conversationId);
-  if (!SUFFICIENT_ROLES[who].includes(role)) throw new KlatchError('forbidden');
+  if (!SUFFICIENT_ROLES[requiredRole].includes(role)) throw new KlatchError('forbidden');
   return role;
 }
 

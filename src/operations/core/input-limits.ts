@@ -5,17 +5,29 @@ export interface BodyLimits extends JsonLimits {
   /** After decompression; `http.max-body-size` where that is less. */
   readonly bytes: number;
   /** Whether it may come compressed; then it may expand as far as `maxExpandedBytes` says. */
-  readonly compressed: boolean;
+  readonly allowsCompression: boolean;
 }
 
 const KIB = 1_024;
 const NO_LIMIT = Infinity;
 
 /** Operations that need no token: what one takes is a few short strings. */
-export const ANONYMOUS_LIMITS: BodyLimits = { bytes: 16 * KIB, compressed: false, depth: 8, values: 50, shapes: 50 };
+export const ANONYMOUS_LIMITS: BodyLimits = {
+  bytes: 16 * KIB,
+  allowsCompression: false,
+  depth: 8,
+  values: 50,
+  shapes: 50,
+};
 
 /** Operations with a token that say nothing else. The longest list that one of them takes has 100 items. */
-export const SESSION_LIMITS: BodyLimits = { bytes: 64 * KIB, compressed: true, depth: 8, values: 500, shapes: 500 };
+export const SESSION_LIMITS: BodyLimits = {
+  bytes: 64 * KIB,
+  allowsCompression: true,
+  depth: 8,
+  values: 500,
+  shapes: 500,
+};
 
 /** Operations that take the text of a message: as `limits.text` allows, each character an escape of twelve bytes. */
 export const MESSAGE_LIMITS: BodyLimits = { ...SESSION_LIMITS, bytes: NO_LIMIT };
@@ -24,16 +36,22 @@ export const MESSAGE_LIMITS: BodyLimits = { ...SESSION_LIMITS, bytes: NO_LIMIT }
  * Posts at `/v1/webhooks/<token>`: a GitHub push of 2,048 commits holds 43,000 values, an alert of Sentry is nested some
  * ten levels deep.
  */
-export const POST_LIMITS: BodyLimits = {
+export const WEBHOOK_POST_LIMITS: BodyLimits = {
   bytes: NO_LIMIT,
-  compressed: true,
+  allowsCompression: true,
   depth: 64,
   values: 60_000,
   shapes: 2_000,
 };
 
 /** What registers and changes a reverse webhook; the longest list has 100 message ids. */
-export const HOOK_LIMITS: BodyLimits = { bytes: NO_LIMIT, compressed: true, depth: 8, values: 500, shapes: 500 };
+export const REVERSE_HOOK_LIMITS: BodyLimits = {
+  bytes: NO_LIMIT,
+  allowsCompression: true,
+  depth: 8,
+  values: 500,
+  shapes: 500,
+};
 
 /** JSON-RPC texts, of which nobody knows the method yet: `live.subscribe` names up to 20,000 conversations. */
 export const FRAME_LIMITS: JsonLimits = { depth: 16, values: 25_000, shapes: 1_000 };
@@ -53,11 +71,11 @@ export function limitsOf(operation: { readonly who: string; readonly limits?: Bo
 }
 
 /** Texts repeat themselves; up to here nobody asks how much. */
-const FREE_EXPANSION = 64 * KIB;
+const FREE_EXPANDED_BYTES = 64 * KIB;
 /** JSON of machines expands 10 to 30 times, and a bomb of deflate 1,000 times. */
-const MAX_RATIO = 50;
+const MAX_COMPRESSION_RATIO = 50;
 
 /** As far as a compressed body may expand: its sender pays a fiftieth of what the server does. */
 export function maxExpandedBytes(sentBytes: number): number {
-  return Math.max(FREE_EXPANSION, sentBytes * MAX_RATIO);
+  return Math.max(FREE_EXPANDED_BYTES, sentBytes * MAX_COMPRESSION_RATIO);
 }

@@ -24,30 +24,30 @@ const DIGIT_0 = 0x30;
 const DIGIT_9 = 0x39;
 
 /** Counts hashes that differ. One table serves all texts: an entry of an earlier text has another round. */
-class DistinctHashes {
+class DistinctHashCounter {
   readonly #hashes = new Int32Array(2 * MAX_SHAPES);
-  readonly #rounds = new Uint32Array(2 * MAX_SHAPES);
-  #round = 0;
+  readonly #slotGenerations = new Uint32Array(2 * MAX_SHAPES);
+  #textGeneration = 0;
   count = 0;
 
   clear(): void {
-    this.#round += 1;
+    this.#textGeneration += 1;
     this.count = 0;
   }
 
   add(hash: number): void {
     let slot = (hash >>> 1) & (this.#hashes.length - 1);
-    while (this.#rounds[slot] === this.#round) {
+    while (this.#slotGenerations[slot] === this.#textGeneration) {
       if (this.#hashes[slot] === hash) return;
       slot = (slot + 1) & (this.#hashes.length - 1);
     }
     this.#hashes[slot] = hash;
-    this.#rounds[slot] = this.#round;
+    this.#slotGenerations[slot] = this.#textGeneration;
     this.count += 1;
   }
 }
 
-const shapes = new DistinctHashes();
+const shapes = new DistinctHashCounter();
 /** Random, so that nobody can choose keys whose hashes are equal. */
 const SEED = randomInt(0x7fffffff);
 

@@ -12,11 +12,11 @@ import type { Services } from './services.ts';
  * The others are members of the conversation that the operation is about, from this role on; administrators may do to
  * groups, and never to what is said in them, what their owners may.
  */
-export type Who =
+export type AllowedCallers =
   'anybody' | 'account' | 'person' | 'administrator' | 'system' | 'member' | 'group-admin' | 'group-owner';
 
 /** What every operation says about itself. */
-interface Definition<Input, Output> {
+interface OperationDefinition<Input, Output> {
   /** `noun.verb`, the name on the wire. */
   readonly name: string;
   /** One sentence for the documents. */
@@ -32,8 +32,8 @@ interface Definition<Input, Output> {
 }
 
 /** One verb of the product, defined once and served by every edge: what it takes, what it gives, who may call it. */
-export interface Operation<Input = unknown, Output = unknown> extends Definition<Input, Output> {
-  readonly who: Who;
+export interface Operation<Input = unknown, Output = unknown> extends OperationDefinition<Input, Output> {
+  readonly who: AllowedCallers;
   /** The key of the input that names what it is about; null: it is about no conversation. */
   readonly on: TargetKind | null;
   readonly run: (
@@ -45,26 +45,28 @@ export interface Operation<Input = unknown, Output = unknown> extends Definition
 }
 
 /** An operation that is about no conversation. */
-type PlainOperation<Input, Output> = Definition<Input, Output> & {
-  readonly who: Exclude<Who, 'member' | 'group-admin' | 'group-owner'>;
+type UntargetedOperation<Input, Output> = OperationDefinition<Input, Output> & {
+  readonly who: Exclude<AllowedCallers, 'member' | 'group-admin' | 'group-owner'>;
   readonly run: (services: Services, input: Input, caller: Caller) => Promise<Output>;
 };
 
 /** An operation about the conversation, group or hook that its input names. */
-type ConversationOperation<Input, Output> = Definition<Input, Output> & {
+type TargetedOperation<Input, Output> = OperationDefinition<Input, Output> & {
   readonly who: 'member' | 'group-admin' | 'group-owner';
   readonly on: TargetKind;
   readonly run: (services: Services, input: Input, caller: Caller, access: ConversationAccess) => Promise<Output>;
 };
 
 /** Types an operation's function by its schemas. */
-export function defineOperation<Input, Output>(operation: PlainOperation<Input, Output>): Operation<Input, Output> {
+export function defineOperation<Input, Output>(
+  operation: UntargetedOperation<Input, Output>,
+): Operation<Input, Output> {
   return { ...operation, on: null };
 }
 
 /** The same for one about a conversation: its function gets the place, which the caller may be in. */
-export function defineConversationOperation<Input, Output>(
-  operation: ConversationOperation<Input, Output>,
+export function defineTargetedOperation<Input, Output>(
+  operation: TargetedOperation<Input, Output>,
 ): Operation<Input, Output> {
   const run: Operation<Input, Output>['run'] = (services, input, caller, access) =>
     operation.run(services, input, caller, access!);

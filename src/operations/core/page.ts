@@ -1,9 +1,9 @@
 import * as z from 'zod';
 
-const MAX_PAGE = 1_000;
+const MAX_PAGE_SIZE = 1_000;
 
 /** How much of a list is wanted at once. */
-export const limitSchema = z.int().min(1).max(MAX_PAGE).default(100);
+export const limitSchema = z.int().min(1).max(MAX_PAGE_SIZE).default(100);
 
 /**
  * A page out of rows that were asked for with one more than `limit`; `next` is the key to go on after, null when this

@@ -3,28 +3,28 @@ import { BoundedCache } from '../../model/bounded-cache.ts';
 import type { SourceKey } from '../../model/source-key.ts';
 
 /** A second and the slot that is being filled, so that no second holds more than the budget. */
-const SLOTS = 11;
-const SLOT_MS = 100;
+const WINDOW_SLOTS = 11;
+const WINDOW_SLOT_MS = 100;
 /**
  * What one piece of work counts at most. No input within its limits takes a fifth of that: what was measured beyond it is
  * the operating system, which ran something else.
  */
 const MAX_CHARGE_MS = 50;
 /** Two MiB of memory at most. */
-const SOURCES = 10_000;
+const MAX_TRACKED_SOURCES = 10_000;
 /** Parsing of all sources that follows each other holds the event loop so long; then everything else has a turn. */
 const MAX_TURN_MS = 5;
 /** Bodies that wait for the next turn. */
-const MAX_WAITING = 1_000;
+const MAX_WAITING_PARSES = 1_000;
 
-interface Usage {
-  readonly slots: Float64Array;
+interface SourceUsage {
+  readonly usedMsBySlot: Float64Array;
   /** The number of the slot that was last counted in, since the start of the process. */
-  newest: number;
+  newestSlot: number;
 }
 
 /** How long a caller waits for time, and what it is refused with when it gets none. */
-interface WaitOptions {
+interface QueueWaitOptions {
   readonly maxMs: number;
   readonly refusal: () => Error;
 }
@@ -37,13 +37,13 @@ const ignore = (): void => {};
  */
 export class ParseBudget {
   readonly #budgetMs: number;
-  readonly #usages = new BoundedCache<SourceKey, Usage>(SOURCES);
-  readonly #waiting: (() => void)[] = [];
+  readonly #usageBySource = new BoundedCache<SourceKey, SourceUsage>(MAX_TRACKED_SOURCES);
+  readonly #waitingParses: (() => void)[] = [];
   /** The end of the line of each source that has callers who wait: resolves when the last of them has had its turn. */
-  readonly #queues = new Map<SourceKey, Promise<void>>();
+  readonly #queueTailBySource = new Map<SourceKey, Promise<void>>();
   /** Time that was just spent in parsing, less what was spent since then with something else. */
   #recentMs = 0;
-  #recentAtMs = 0;
+  #recentMeasuredAtMs = 0;
 
   /** `budgetMs`: how long parsing for one source may hold the event loop within any second (`limits.parse-time`). */
   constructor(budgetMs: number) {
@@ -53,7 +53,7 @@ export class ParseBudget {
   /** Whether the source has time left. Null is the server's own machine, which has no bound. */
   hasTimeLeft(source: SourceKey | null, nowMs = performance.now()): boolean {
     if (source === null) return true;
-    const usage = this.#usages.get(source);
+    const usage = this.#usageBySource.get(source);
     return usage === undefined || usedMs(usage, nowMs) < this.#budgetMs;
   }
 
@@ -65,20 +65,20 @@ export class ParseBudget {
     } finally {
       const endedMs = performance.now();
       if (source !== null) this.charge(source, endedMs - startedMs, endedMs);
-      this.#recentMs = Math.max(0, this.#recentMs - (startedMs - this.#recentAtMs)) + endedMs - startedMs;
-      this.#recentAtMs = endedMs;
+      this.#recentMs = Math.max(0, this.#recentMs - (startedMs - this.#recentMeasuredAtMs)) + endedMs - startedMs;
+      this.#recentMeasuredAtMs = endedMs;
     }
   }
 
   /** Counts time that the source has taken. */
   charge(source: SourceKey, ms: number, nowMs = performance.now()): void {
-    let usage = this.#usages.get(source);
+    let usage = this.#usageBySource.get(source);
     if (usage === undefined) {
-      usage = { slots: new Float64Array(SLOTS), newest: 0 };
-      this.#usages.set(source, usage);
+      usage = { usedMsBySlot: new Float64Array(WINDOW_SLOTS), newestSlot: 0 };
+      this.#usageBySource.set(source, usage);
     }
-    advance(usage, nowMs);
-    usage.slots[usage.newest % SLOTS]! += Math.min(ms, MAX_CHARGE_MS);
+    advanceWindow(usage, nowMs);
+    usage.usedMsBySlot[usage.newestSlot % WINDOW_SLOTS]! += Math.min(ms, MAX_CHARGE_MS);
   }
 
   /**
@@ -95,9 +95,9 @@ export class ParseBudget {
           reject(error);
         }
       };
-      if (this.#isTurnFree()) start();
-      else if (this.#waiting.length >= MAX_WAITING) reject(refusal());
-      else if (this.#waiting.push(start) === 1) setImmediate(() => this.#runTurn());
+      if (this.#hasTurnTimeLeft()) start();
+      else if (this.#waitingParses.length >= MAX_WAITING_PARSES) reject(refusal());
+      else if (this.#waitingParses.push(start) === 1) setImmediate(() => this.#runTurn());
     });
   }
 
@@ -106,19 +106,19 @@ export class ParseBudget {
    * is charged before the next looks at the time that is left, and each tenth of a second gives them a tenth of the
    * budget: a source that used up its second at once let others wait 56 ms (99th percentile) for an answer.
    */
-  runQueued<T>(source: SourceKey | null, options: WaitOptions, work: () => T | Promise<T>): Promise<T> {
+  runQueued<T>(source: SourceKey | null, options: QueueWaitOptions, work: () => T | Promise<T>): Promise<T> {
     const { maxMs, refusal } = options;
     if (source === null) return this.run(source, refusal, work);
-    const previous = this.#queues.get(source);
-    if (previous === undefined && this.#isTurnFree() && this.#hasTimeNow(source))
+    const previous = this.#queueTailBySource.get(source);
+    if (previous === undefined && this.#hasTurnTimeLeft() && this.#hasTimeLeftInSlot(source))
       return this.run(source, refusal, work);
     const result = this.#waitInQueue(source, { previous, untilMs: performance.now() + maxMs, refusal }).then(() =>
       this.run(source, refusal, work),
     );
     const last = result.then(ignore, ignore);
-    this.#queues.set(source, last);
+    this.#queueTailBySource.set(source, last);
     void last.then(() => {
-      if (this.#queues.get(source) === last) this.#queues.delete(source);
+      if (this.#queueTailBySource.get(source) === last) this.#queueTailBySource.delete(source);
     });
     return result;
   }
@@ -131,47 +131,49 @@ export class ParseBudget {
       await previous;
       if (performance.now() >= untilMs) throw refusal();
     }
-    while (!this.#hasTimeNow(source)) {
+    while (!this.#hasTimeLeftInSlot(source)) {
       if (performance.now() >= untilMs) throw refusal();
-      await wait(SLOT_MS / 4, undefined, { ref: false });
+      await wait(WINDOW_SLOT_MS / 4, undefined, { ref: false });
     }
   }
 
   /** Whether the source has time left in this second and in this slot. */
-  #hasTimeNow(source: SourceKey, nowMs = performance.now()): boolean {
+  #hasTimeLeftInSlot(source: SourceKey, nowMs = performance.now()): boolean {
     if (!this.hasTimeLeft(source, nowMs)) return false;
-    const usage = this.#usages.get(source);
-    return usage === undefined || usage.slots[usage.newest % SLOTS]! < this.#budgetMs / (SLOTS - 1);
+    const usage = this.#usageBySource.get(source);
+    return (
+      usage === undefined || usage.usedMsBySlot[usage.newestSlot % WINDOW_SLOTS]! < this.#budgetMs / (WINDOW_SLOTS - 1)
+    );
   }
 
   /** Whether work can be done at once. */
-  #isTurnFree(): boolean {
-    return this.#waiting.length === 0 && this.#recentParseMs() < MAX_TURN_MS;
+  #hasTurnTimeLeft(): boolean {
+    return this.#waitingParses.length === 0 && this.#recentParseMs() < MAX_TURN_MS;
   }
 
   #recentParseMs(): number {
-    return Math.max(0, this.#recentMs - (performance.now() - this.#recentAtMs));
+    return Math.max(0, this.#recentMs - (performance.now() - this.#recentMeasuredAtMs));
   }
 
   /** One at least, so that everything that waits has its turn in the end. */
   #runTurn(): void {
     const startedMs = performance.now();
-    do this.#waiting.shift()?.();
-    while (this.#waiting.length > 0 && performance.now() - startedMs < MAX_TURN_MS);
-    if (this.#waiting.length > 0) setImmediate(() => this.#runTurn());
+    do this.#waitingParses.shift()?.();
+    while (this.#waitingParses.length > 0 && performance.now() - startedMs < MAX_TURN_MS);
+    if (this.#waitingParses.length > 0) setImmediate(() => this.#runTurn());
   }
 }
 
-function usedMs(usage: Usage, nowMs: number): number {
-  advance(usage, nowMs);
-  return usage.slots.reduce((sum, ms) => sum + ms, 0);
+function usedMs(usage: SourceUsage, nowMs: number): number {
+  advanceWindow(usage, nowMs);
+  return usage.usedMsBySlot.reduce((sum, ms) => sum + ms, 0);
 }
 
 /** Empties the slots that have become more than a second old. */
-function advance(usage: Usage, nowMs: number): void {
-  const slot = Math.floor(nowMs / SLOT_MS);
-  const passed = Math.min(SLOTS, slot - usage.newest);
-  for (let step = 1; step <= passed; step += 1) usage.slots[(usage.newest + step) % SLOTS] = 0;
-  if (passed === SLOTS) usage.slots.fill(0);
-  usage.newest = Math.max(usage.newest, slot);
+function advanceWindow(usage: SourceUsage, nowMs: number): void {
+  const slot = Math.floor(nowMs / WINDOW_SLOT_MS);
+  const passed = Math.min(WINDOW_SLOTS, slot - usage.newestSlot);
+  for (let step = 1; step <= passed; step += 1) usage.usedMsBySlot[(usage.newestSlot + step) % WINDOW_SLOTS] = 0;
+  if (passed === WINDOW_SLOTS) usage.usedMsBySlot.fill(0);
+  usage.newestSlot = Math.max(usage.newestSlot, slot);
 }

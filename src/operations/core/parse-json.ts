@@ -20,7 +20,7 @@ export function parseJson(source: string, limits: JsonLimits, subject = 'input:'
 }
 
 /** The same; raw control characters inside strings, which shell scripts put there, are taken as they are meant. */
-export function parseLenientJson(source: string, limits: JsonLimits, subject?: string): ParsedJson {
+export function parseJsonRepairingControls(source: string, limits: JsonLimits, subject?: string): ParsedJson {
   // A text with control characters is repaired first: to parse it in vain would take as long once more.
   return parseJson(HAS_CONTROLS.test(source) ? repairControls(source) : source, limits, subject);
 }
@@ -29,7 +29,7 @@ export function parseLenientJson(source: string, limits: JsonLimits, subject?: s
 // oxlint-disable-next-line no-control-regex
 const HAS_CONTROLS = /[\u0000-\u001f]/;
 /** As many characters as a message may have at most. */
-const MAX_REPAIRED = 200_000;
+const MAX_REPAIRED_CONTROLS = 200_000;
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
@@ -44,7 +44,7 @@ const ESCAPES = Array.from({ length: SPACE }, (_, unit) => Buffer.from(`\\u${uni
 function repairControls(source: string): string {
   const bytes = Buffer.from(source);
   const offsets = controlsInStrings(bytes);
-  if (offsets.length === 0 || offsets.length > MAX_REPAIRED) return source;
+  if (offsets.length === 0 || offsets.length > MAX_REPAIRED_CONTROLS) return source;
   const repaired = Buffer.allocUnsafe(bytes.length + offsets.length * (ESCAPE_BYTES - 1));
   let from = 0;
   let length = 0;
@@ -66,7 +66,7 @@ function controlsInStrings(bytes: Buffer): number[] {
     else if (byte === BACKSLASH && isInString) at += 1;
     else if (byte < SPACE && isInString) {
       offsets.push(at);
-      if (offsets.length > MAX_REPAIRED) break;
+      if (offsets.length > MAX_REPAIRED_CONTROLS) break;
     }
   }
   return offsets;

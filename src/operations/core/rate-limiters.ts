@@ -3,24 +3,32 @@ import { ParseBudget } from './parse-budget.ts';
 import { RateLimiter } from './rate-limiter.ts';
 import type { Services } from './services.ts';
 
-const MAX_REGISTERING_GROUPS = 10_000;
-const MAX_CHANGING_GROUPS = 10_000;
-const MAX_SESSIONS = 100_000;
+const HOOK_REGISTRATION_LIMITER_KEYS = 10_000;
+const HOOK_CHANGE_LIMITER_KEYS = 10_000;
+const SESSION_LIMITER_KEYS = 100_000;
 /** Clients say every few seconds that somebody writes; more than one device may. */
 const TYPING_PER_SECOND = 1;
-const MAX_TYPING = 10_000;
+const TYPING_LIMITER_KEYS = 10_000;
 
 /** How often things may be done, and how long callers may be parsed. */
 export function createRateLimiters(
   limits: LimitsConfig,
-): Pick<Services, 'sessionLimiter' | 'typingLimiter' | 'parseBudget' | 'registrationLimiter' | 'hookChangeLimiter'> {
-  const { sessionRate, sessionBurst, hookRegistrationsPerMinute, hookChangesPerMinute, parseTimeMs } = limits;
+): Pick<
+  Services,
+  'sessionLimiter' | 'typingLimiter' | 'parseBudget' | 'hookRegistrationLimiter' | 'hookChangeLimiter'
+> {
+  const { sessionRate, sessionBurst, hookRegistrationsPerMinute, hookChangesPerMinute, sourceParseMsPerSecond } =
+    limits;
   return {
-    sessionLimiter: new RateLimiter({ perSecond: sessionRate, burst: sessionBurst, keys: MAX_SESSIONS }),
-    parseBudget: new ParseBudget(parseTimeMs),
-    typingLimiter: new RateLimiter({ perSecond: TYPING_PER_SECOND, burst: TYPING_PER_SECOND, keys: MAX_TYPING }),
-    registrationLimiter: perMinute(hookRegistrationsPerMinute, MAX_REGISTERING_GROUPS),
-    hookChangeLimiter: perMinute(hookChangesPerMinute, MAX_CHANGING_GROUPS),
+    sessionLimiter: new RateLimiter({ perSecond: sessionRate, burst: sessionBurst, keys: SESSION_LIMITER_KEYS }),
+    parseBudget: new ParseBudget(sourceParseMsPerSecond),
+    typingLimiter: new RateLimiter({
+      perSecond: TYPING_PER_SECOND,
+      burst: TYPING_PER_SECOND,
+      keys: TYPING_LIMITER_KEYS,
+    }),
+    hookRegistrationLimiter: perMinute(hookRegistrationsPerMinute, HOOK_REGISTRATION_LIMITER_KEYS),
+    hookChangeLimiter: perMinute(hookChangesPerMinute, HOOK_CHANGE_LIMITER_KEYS),
   };
 }
 

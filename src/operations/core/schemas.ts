@@ -34,7 +34,7 @@ export const nickSchema = z
   .transform((nick) => nick.toLowerCase());
 
 /** One line of text for people to read. */
-export const titleSchema = z
+export const nameOrTitleSchema = z
   .string()
   .trim()
   .min(1, 'must not be empty')

@@ -11,9 +11,9 @@ import type { Database } from '../../storage/database.ts';
 import type { PingTarget } from '../../storage/hooks/hook-control.ts';
 import type { MessageLog } from '../../storage/messages/message-log.ts';
 import type { Sealer } from '../../storage/db/sealed.ts';
-import type { TokenCache } from './access.ts';
-import type { Activations } from './activations.ts';
-import type { DeliveryReport } from './delivery-report.ts';
+import type { IntegrationTokenCache } from './access.ts';
+import type { ActivationCodes } from './activation-codes.ts';
+import type { DeliveryReportCache } from './delivery-report-cache.ts';
 import type { ParseBudget } from './parse-budget.ts';
 import type { NumberPair, RateLimiter } from './rate-limiter.ts';
 import type { SearchLimiter } from './search-limiter.ts';
@@ -29,21 +29,21 @@ export interface Services extends FileServices {
   /** Where it listens, as addresses that begin with a scheme. */
   readonly listeners: readonly string[];
   /** SHA-256 of the certificates that its endpoints show. */
-  readonly certificates: readonly string[];
+  readonly certificateFingerprints: readonly string[];
   /** Where the metrics are served; null when they are not. */
   readonly metricsUrl: string | null;
   readonly database: Database;
   /** "PostgreSQL 18.4, embedded": for people. */
   readonly databaseVersion: string;
   readonly sealer: Sealer;
-  /** In the order of the configuration; the first `SIGNING_KEYS` sign. */
+  /** In the order of the configuration; the first `MAX_SIGNING_KEYS` sign. */
   readonly serverKeys: readonly ServerKey[];
   readonly messageLog: MessageLog;
   readonly bus: Bus;
-  readonly tokens: TokenCache;
+  readonly tokens: IntegrationTokenCache;
   readonly sessions: SessionCache;
   /** The ways of proving an address, and what was counted of them. */
-  readonly activations: Activations;
+  readonly activations: ActivationCodes;
   /** Requests by session. */
   readonly sessionLimiter: RateLimiter<number>;
   /** The word that somebody is writing, by conversation and account. */
@@ -56,12 +56,12 @@ export interface Services extends FileServices {
   readonly push: PushQueue;
   readonly policy: AddressPolicy;
   /** Registrations of reverse webhooks by group. */
-  readonly registrationLimiter: RateLimiter<number>;
+  readonly hookRegistrationLimiter: RateLimiter<number>;
   /** Changes of reverse webhooks, and redeliveries, by group. */
   readonly hookChangeLimiter: RateLimiter<number>;
   /** Sends one ping; resolves, within 8 s, with what became of it, or null when too many are on their way. */
   readonly sendPing: (target: PingTarget) => Promise<Attempt | null>;
   readonly deliveriesInFlight: () => number;
-  readonly deliveryReport: DeliveryReport;
+  readonly deliveryReport: DeliveryReportCache;
   readonly log: Log;
 }

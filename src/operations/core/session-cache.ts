@@ -3,9 +3,9 @@ import type { Bus } from '../../bus/bus.ts';
 import { KlatchError } from '../../errors.ts';
 import { BoundedCache } from '../../model/bounded-cache.ts';
 import type { Pool } from '../../storage/db/pool.ts';
-import { findSession, type FoundSession } from '../../storage/accounts/sessions.ts';
+import { findAndTouchSession, type FoundSession } from '../../storage/accounts/sessions.ts';
 import type { AccountCaller, AnonymousCaller } from './caller.ts';
-import { translateReadErrors } from './database-errors.ts';
+import { translateLostRead } from './database-errors.ts';
 
 const TOKEN_BYTES = 32;
 const TOKEN_PATTERN = /^kl[sb]_[A-Za-z0-9_-]{43}$/;
@@ -13,10 +13,10 @@ const MAX_CACHED_SESSIONS = 50_000;
 /** A known session is looked up again after this, in case the word of its end was lost. */
 const CACHE_TTL_MS = 60_000;
 const MAX_UNKNOWN_TOKENS = 10_000;
-const UNKNOWN_TTL_MS = 5_000;
+const UNKNOWN_TOKEN_TTL_MS = 5_000;
 const LOOKUP_TIMEOUT_MS = 1_500;
 /** More ends than this within as many look-ups are of others. */
-const MAX_LOOKUPS = 3;
+const MAX_RACED_LOOKUPS = 3;
 
 /** A new token of a session, shown once: `kls_` for people, `klb_` for bots, then 256 random bits. */
 export function newSessionToken(kind: 'user' | 'bot'): { readonly token: string; readonly hash: string } {
@@ -39,8 +39,8 @@ export class SessionCache {
     ttl: CACHE_TTL_MS,
     ttlResolution: 1_000,
   });
-  readonly #unknown = new BoundedCache<string, true>(MAX_UNKNOWN_TOKENS, { ttl: UNKNOWN_TTL_MS });
-  #revocations = 0;
+  readonly #unknown = new BoundedCache<string, true>(MAX_UNKNOWN_TOKENS, { ttl: UNKNOWN_TOKEN_TTL_MS });
+  #revocationGeneration = 0;
 
   constructor(pool: Pick<Pool, 'run'>, bus: Bus) {
     this.#pool = pool;
@@ -69,20 +69,20 @@ export class SessionCache {
     const cached = this.#cached.get(hash);
     if (cached !== undefined) return isExpired(cached) ? null : cached;
     if (this.#unknown.has(hash)) return null;
-    let revocations = -1;
+    let revocationGeneration = -1;
     let session: FoundSession | null = null;
     // An answer that was on its way while a session ended may be older than its end: then it is asked for once more.
-    for (let n = 0; n < MAX_LOOKUPS && revocations !== this.#revocations; n += 1) {
-      revocations = this.#revocations;
-      session = await translateReadErrors(this.#pool.run((sql) => findSession(sql, hash), LOOKUP_TIMEOUT_MS));
+    for (let n = 0; n < MAX_RACED_LOOKUPS && revocationGeneration !== this.#revocationGeneration; n += 1) {
+      revocationGeneration = this.#revocationGeneration;
+      session = await translateLostRead(this.#pool.run((sql) => findAndTouchSession(sql, hash), LOOKUP_TIMEOUT_MS));
     }
     if (session === null) this.#unknown.set(hash, true);
-    else if (revocations === this.#revocations) this.#cached.set(hash, session);
+    else if (revocationGeneration === this.#revocationGeneration) this.#cached.set(hash, session);
     return session;
   }
 
   #evict(matches: (session: FoundSession) => boolean): void {
-    this.#revocations += 1;
+    this.#revocationGeneration += 1;
     for (const [hash, session] of this.#cached.entries()) if (matches(session)) this.#cached.delete(hash);
   }
 }

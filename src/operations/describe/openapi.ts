@@ -38,12 +38,12 @@ export function openApiDocument(
     paths: Object.fromEntries(paths) as object,
     components: {
       securitySchemes: { session: { type: 'http', scheme: 'bearer', description: "A session's or a bot's token." } },
-      schemas: { ...mapRefs(shapes), Problem: PROBLEM },
+      schemas: { ...toComponentRefs(shapes), Problem: ERROR_RESPONSE_SCHEMA },
     },
   };
 }
 
-const PROBLEM = {
+const ERROR_RESPONSE_SCHEMA = {
   type: 'object',
   properties: {
     message: { type: 'string', description: 'A sentence that a person can act on.' },
@@ -65,9 +65,9 @@ function pathItem(operation: Operation, description: OperationDescription): obje
     summary,
     description: description.who,
     security: who === 'anybody' ? [{}, signedIn] : [signedIn],
-    requestBody: { required: isInputNeeded, content: { 'application/json': { schema: mapRefs(input) } } },
+    requestBody: { required: isInputNeeded, content: { 'application/json': { schema: toComponentRefs(input) } } },
     responses: {
-      200: { description: 'Done.', content: { 'application/json': { schema: mapRefs(output) } } },
+      200: { description: 'Done.', content: { 'application/json': { schema: toComponentRefs(output) } } },
       ...errorResponses(description),
     },
   };
@@ -88,6 +88,6 @@ function errorResponses({ errors }: OperationDescription): Record<string, object
 }
 
 /** Where the shapes stand in an OpenAPI document. */
-function mapRefs<T>(schema: T): T {
+function toComponentRefs<T>(schema: T): T {
   return JSON.parse(JSON.stringify(schema).replaceAll('"#/$defs/', '"#/components/schemas/')) as T;
 }

@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { errorKinds, type ErrorCode } from '../../errors.ts';
 import { scopeMeanings } from '../../model/scopes.ts';
-import type { Operation, Who } from '../core/operation.ts';
+import type { Operation, AllowedCallers } from '../core/operation.ts';
 import { actorSchema, changeSchema, conversationSchema, messageSchema, noticeSchema } from '../core/serializers.ts';
 
 /** A JSON Schema (2020-12), as far as zod makes them. */
@@ -111,7 +111,7 @@ function describeCallers({ who, on, scope }: Operation): string {
   const target = on === 'conversation' ? 'conversation' : 'group';
   const above = on === 'conversation' ? '' : ', and administrators of the installation';
   const ofHook = on === 'hook' ? ' that the reverse webhook belongs to' : '';
-  const sentences: Readonly<Record<Who, string>> = {
+  const sentences: Readonly<Record<AllowedCallers, string>> = {
     anybody: 'Anybody, signed in or not.',
     account: `Every account; ${bots}.`,
     person: 'People, with a session of their own; no bots.',

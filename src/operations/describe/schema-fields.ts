@@ -1,7 +1,7 @@
 import type { JsonSchema } from './operation-docs.ts';
 
 /** One field of an input or output, for people to read. */
-interface Field {
+interface SchemaField {
   /** Its place: `text`, `users[].nick`. */
   readonly path: string;
   /** "whole number, 1 to 1000"; a shape with a name is its name in angle brackets. */
@@ -19,58 +19,58 @@ export function alternativesOf(schema: JsonSchema): readonly JsonSchema[] {
 }
 
 /** The fields of an object and of the objects in it, outer ones first. */
-export function fieldsOf(schema: JsonSchema, prefix = ''): readonly Field[] {
+export function fieldsOf(schema: JsonSchema, prefix = ''): readonly SchemaField[] {
   const required = new Set(schema.required);
   return Object.entries(schema.properties ?? {}).flatMap(([key, property]) => {
     const path = `${prefix}${key}`;
-    const field: Field = {
+    const field: SchemaField = {
       path,
-      type: typeOf(property),
+      type: describeType(property),
       required: required.has(key),
       defaultValue: property.default === undefined ? null : JSON.stringify(property.default),
       description: property.description ?? '',
     };
-    return [field, ...innerFields(property, path)];
+    return [field, ...nestedFields(property, path)];
   });
 }
 
 /** Of the object that a field is, or that is the item of its list; an alternative of null does not count. */
-function innerFields(schema: JsonSchema, path: string): readonly Field[] {
+function nestedFields(schema: JsonSchema, path: string): readonly SchemaField[] {
   if (schema.properties !== undefined) return fieldsOf(schema, `${path}.`);
-  if (schema.items !== undefined) return innerFields(schema.items, `${path}[]`);
-  return (schema.anyOf ?? schema.oneOf ?? []).flatMap((each) => innerFields(each, path));
+  if (schema.items !== undefined) return nestedFields(schema.items, `${path}[]`);
+  return (schema.anyOf ?? schema.oneOf ?? []).flatMap((each) => nestedFields(each, path));
 }
 
 /** What a value has to be, in words. */
-function typeOf(schema: JsonSchema): string {
+function describeType(schema: JsonSchema): string {
   if (schema.$ref !== undefined) return `<${schema.$ref.split('/').at(-1)!}>`;
   const alternatives = schema.anyOf ?? schema.oneOf;
-  if (alternatives !== undefined) return alternatives.map(typeOf).join(' or ');
+  if (alternatives !== undefined) return alternatives.map(describeType).join(' or ');
   if (schema.const !== undefined) return `\`${JSON.stringify(schema.const)}\``;
   if (schema.enum !== undefined) return `one of ${schema.enum.map((each) => `\`${String(each)}\``).join(', ')}`;
   const { type } = schema;
-  if (typeof type === 'object') return type.map((each) => typeOf({ ...schema, type: each })).join(' or ');
+  if (typeof type === 'object') return type.map((each) => describeType({ ...schema, type: each })).join(' or ');
   switch (type) {
     case 'integer':
     case 'number':
-      return `${type === 'integer' ? 'whole number' : 'number'}${range(lowerBound(schema), upperBound(schema))}`;
+      return `${type === 'integer' ? 'whole number' : 'number'}${describeRange(lowerBound(schema), upperBound(schema))}`;
     case 'string':
-      return `text${textRule(schema)}`;
+      return `text${describeTextConstraints(schema)}`;
     case 'boolean':
       return 'true or false';
     case 'null':
       return 'null';
     case 'array':
-      return `list of ${typeOf(schema.items ?? {})}${countRange(schema.minItems, schema.maxItems, 'items')}`;
+      return `list of ${describeType(schema.items ?? {})}${describeCountRange(schema.minItems, schema.maxItems, 'items')}`;
     case 'object':
-      return objectType(schema);
+      return describeObjectType(schema);
     default:
       return 'any value';
   }
 }
 
-function objectType({ additionalProperties: values }: JsonSchema): string {
-  return typeof values === 'object' ? `object of ${typeOf(values)} by name` : 'object';
+function describeObjectType({ additionalProperties: values }: JsonSchema): string {
+  return typeof values === 'object' ? `object of ${describeType(values)} by name` : 'object';
 }
 
 /** Bounds that only say "a number that JavaScript counts with" are none. */
@@ -83,19 +83,19 @@ function upperBound({ maximum }: JsonSchema): number | undefined {
   return maximum === Number.MAX_SAFE_INTEGER ? undefined : maximum;
 }
 
-function range(min: number | undefined, max: number | undefined): string {
+function describeRange(min: number | undefined, max: number | undefined): string {
   if (min === undefined) return max === undefined ? '' : `, at most ${max}`;
   return max === undefined ? `, ${min} or more` : `, ${min} to ${max}`;
 }
 
-function textRule(schema: JsonSchema): string {
+function describeTextConstraints(schema: JsonSchema): string {
   const { minLength, maxLength, format, pattern } = schema;
-  const length = countRange(minLength, maxLength, 'characters');
+  const length = describeCountRange(minLength, maxLength, 'characters');
   if (format !== undefined) return `, ${format}${length}`;
   return pattern === undefined ? length : `${length}, as \`${pattern}\``;
 }
 
-function countRange(min: number | undefined, max: number | undefined, what: string): string {
+function describeCountRange(min: number | undefined, max: number | undefined, what: string): string {
   if (max === undefined) return min === undefined || min === 0 ? '' : `, at least ${min} ${what}`;
   return min === undefined || min === 0 ? `, at most ${max} ${what}` : `, ${min} to ${max} ${what}`;
 }

@@ -1,8 +1,13 @@
 import * as z from 'zod';
 import { KlatchError } from '../../errors.ts';
 import type { AccountId } from '../../model/ids.ts';
-import { insertRemoval, listActingMembers, listHookIds, type ActingMember } from '../../storage/groups/departures.ts';
-import { deleteInvites, deleteInvitesOf, listInviteIds } from '../../storage/groups/invites.ts';
+import {
+  insertRemoval,
+  listAffectedMembers,
+  listHookIds,
+  type AffectedMember,
+} from '../../storage/groups/departures.ts';
+import { deleteInvitesCountingOpen, deleteInvitesCreatedBy, listOpenInviteIds } from '../../storage/groups/invites.ts';
 import { deleteMember, updateRole } from '../../storage/groups/members.ts';
 import type { Caller } from '../core/caller.ts';
 import type { LockedGroup, NoticeDetails } from '../core/group-transaction.ts';
@@ -40,19 +45,19 @@ interface RevocationOptions {
   readonly revoke_invites?: boolean | undefined;
 }
 
-interface AccessLoss {
+interface RevocationRequest {
   readonly account: { readonly id: AccountId; readonly nick: string };
   readonly request: RevocationOptions;
 }
 
 /** Throws `missing_scope` for the token of a bot that may change the group, and not its integration. */
-export function requireTokenScope(caller: Caller, request: RevocationOptions): void {
+export function requireTokenRotationScope(caller: Caller, request: RevocationOptions): void {
   if (request.rotate_token === true) authorizeCaller({ who: 'account', scope: 'hooks:manage' }, caller);
 }
 
 /** The account's memberships in the group and those of its bots, which all end with it. */
-export function actingMembers({ tx, conversationId }: LockedGroup, accountId: AccountId): Promise<ActingMember[]> {
-  return listActingMembers(tx, { conversationId, accountId });
+export function affectedMembers({ tx, conversationId }: LockedGroup, accountId: AccountId): Promise<AffectedMember[]> {
+  return listAffectedMembers(tx, { conversationId, accountId });
 }
 
 /**
@@ -62,10 +67,10 @@ export function actingMembers({ tx, conversationId }: LockedGroup, accountId: Ac
 export async function endMembership(
   services: Services,
   group: LockedGroup,
-  { account, request, kind }: AccessLoss & { kind: 'left' | 'removed' },
+  { account, request, kind }: RevocationRequest & { kind: 'left' | 'removed' },
 ): Promise<RevokedAccess> {
   const { tx, conversationId } = group;
-  const affected = await actingMembers(group, account.id);
+  const affected = await affectedMembers(group, account.id);
   const revoked = await revokeAccess(services, group, { account, request, affected }, async (accountId) => {
     await deleteMember(tx, { conversationId, accountId });
   });
@@ -81,10 +86,10 @@ export async function endMembership(
 export async function endAdminRole(
   services: Services,
   group: LockedGroup,
-  { account, request }: AccessLoss,
+  { account, request }: RevocationRequest,
 ): Promise<RevokedAccess> {
   const { tx, conversationId } = group;
-  const acting = await actingMembers(group, account.id);
+  const acting = await affectedMembers(group, account.id);
   const affected = acting.filter(({ id, role }) => id === account.id || role === 'admin');
   const revoked = await revokeAccess(services, group, { account, request, affected }, (accountId) =>
     updateRole(tx, { conversationId, accountId }, 'member'),
@@ -99,13 +104,13 @@ export async function endAdminRole(
 async function revokeAccess(
   services: Services,
   group: LockedGroup,
-  { account, request, affected }: AccessLoss & { affected: readonly ActingMember[] },
+  { account, request, affected }: RevocationRequest & { affected: readonly AffectedMember[] },
   change: (accountId: AccountId) => Promise<void>,
 ): Promise<RevokedAccess> {
   const { tx, conversationId } = group;
   const accountIds = affected.map(({ id }) => id);
-  let ended = await deleteInvitesOf(tx, { conversationId, accountIds });
-  if (request.revoke_invites === true) ended += await deleteInvites(tx, conversationId);
+  let ended = await deleteInvitesCreatedBy(tx, { conversationId, accountIds });
+  if (request.revoke_invites === true) ended += await deleteInvitesCountingOpen(tx, conversationId);
   for (const id of accountIds) {
     await change(id);
     group.memberChanged(id);
@@ -116,7 +121,7 @@ async function revokeAccess(
   return {
     bots: affected.flatMap(({ id, nick }) => (id === account.id ? [] : [nick])),
     invites_ended: ended,
-    invites_seen: hasSeen ? await listInviteIds(tx, conversationId) : [],
+    invites_seen: hasSeen ? await listOpenInviteIds(tx, conversationId) : [],
     hooks: hasSeen ? await listHookIds(tx, conversationId) : [],
     token: isRotated ? 'rotated' : hasSeen ? 'seen' : 'unseen',
   };
@@ -131,7 +136,7 @@ function knownSecrets({ token, invites_seen: seen }: RevokedAccess): NoticeDetai
 }
 
 /** Throws `forbidden` for a member that is neither owner nor admin and asks for what only they may do. */
-export function requireRevocationRights(affected: readonly ActingMember[], request: RevocationOptions): void {
+export function requireRevocationRights(affected: readonly AffectedMember[], request: RevocationOptions): void {
   if (affected[0]?.role !== 'member' || !hasOptions(request)) return;
   const sentence = 'Only owners and admins of the group may use rotate_token and revoke_invites';
   throw new KlatchError('forbidden', { sentence });

@@ -3,7 +3,12 @@ import { KlatchError } from '../../errors.ts';
 import type { AccountId } from '../../model/ids.ts';
 import type { GroupRole } from '../../model/roles.ts';
 import type { Transaction } from '../../storage/db/connection.ts';
-import { countMembers, insertMember, lockMemberships, type MembershipCounts } from '../../storage/groups/members.ts';
+import {
+  countMembers,
+  insertMember,
+  lockAndCountMemberships,
+  type MembershipCounts,
+} from '../../storage/groups/members.ts';
 import type { LockedGroup } from '../core/group-transaction.ts';
 import { userNotFound } from '../core/account-reference.ts';
 
@@ -21,7 +26,7 @@ export async function addToGroup(
     const sentence = `A group has at most ${limits.membersPerGroup} members (limits.members-per-group)`;
     throw new KlatchError('quota_exceeded', { sentence });
   }
-  requireQuota(limits, account.nick, { counts: await lockMembershipCounts(tx, account), requested });
+  requireMembershipQuota(limits, account.nick, { counts: await lockMembershipCounts(tx, account), requested });
   await insertMember(tx, { conversationId, accountId: account.id, role, readSeq: head.lastSeq, requested });
   group.memberChanged(account.id);
   await group.addNotice('joined', { account: account.id, nick: account.nick });
@@ -35,7 +40,7 @@ export async function lockMembershipCounts(
   tx: Transaction,
   account: { id: AccountId; nick: string },
 ): Promise<MembershipCounts> {
-  const conversations = await lockMemberships(tx, account.id);
+  const conversations = await lockAndCountMemberships(tx, account.id);
   if (conversations === null) throw userNotFound(account.nick);
   return conversations;
 }
@@ -44,10 +49,10 @@ export async function lockMembershipCounts(
  * Groups that others may add an account to, as a multiple of `limits.groups-per-user`. They have a bound of their own, so
  * that nobody can use up what the account may create and join. One owner cannot fill it: its own bound is smaller.
  */
-const ADDED_FACTOR = 10;
+const ADDED_BY_OTHERS_FACTOR = 10;
 
 /** Throws `quota_exceeded` for an account that is in as many conversations as it may be. */
-export function requireQuota(
+export function requireMembershipQuota(
   { groupsPerUser }: LimitsConfig,
   nick: string,
   { counts, requested }: { counts: MembershipCounts; requested: boolean },
@@ -57,7 +62,7 @@ export function requireQuota(
     const sentence = `${nick} is in ${counts.requested} groups and conversations already, as many as one may be in (limits.groups-per-user)`;
     throw new KlatchError('quota_exceeded', { sentence });
   }
-  if (counts.added < groupsPerUser * ADDED_FACTOR) return;
-  const sentence = `Others have added ${nick} to ${counts.added} groups already, as many as they may (${ADDED_FACTOR} times limits.groups-per-user): send an invitation instead`;
+  if (counts.added < groupsPerUser * ADDED_BY_OTHERS_FACTOR) return;
+  const sentence = `Others have added ${nick} to ${counts.added} groups already, as many as they may (${ADDED_BY_OTHERS_FACTOR} times limits.groups-per-user): send an invitation instead`;
   throw new KlatchError('quota_exceeded', { sentence });
 }

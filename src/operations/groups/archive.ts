@@ -1,9 +1,9 @@
 import * as z from 'zod';
 import { setArchived } from '../../storage/groups/groups.ts';
-import { findIntegrationHash } from '../../storage/groups/integrations.ts';
+import { findIntegrationTokenHash } from '../../storage/groups/integrations.ts';
 import type { Caller } from '../core/caller.ts';
-import { changeGroup } from '../core/group-transaction.ts';
-import { defineConversationOperation } from '../core/operation.ts';
+import { withLockedGroup } from '../core/group-transaction.ts';
+import { defineTargetedOperation } from '../core/operation.ts';
 import type { ConversationAccess } from '../core/conversation-access.ts';
 import { groupReference } from '../core/schemas.ts';
 import type { Services } from '../core/services.ts';
@@ -15,7 +15,7 @@ const archiveSchema = z.object({
   changed: z.boolean(),
 });
 
-export const archiveGroup = defineConversationOperation({
+export const archiveGroup = defineTargetedOperation({
   name: 'groups.archive',
   summary: 'Archive a group: posts are answered 410 from now on; what was posted before is still forwarded.',
   input: z.strictObject({ group: groupReference }),
@@ -24,10 +24,10 @@ export const archiveGroup = defineConversationOperation({
   on: 'group',
   scope: 'groups:write',
   errors: [],
-  run: (services, _input, caller, access) => archive(services, { caller, access, archived: true }),
+  run: (services, _input, caller, access) => setGroupArchived(services, { caller, access, archived: true }),
 });
 
-export const unarchiveGroup = defineConversationOperation({
+export const unarchiveGroup = defineTargetedOperation({
   name: 'groups.unarchive',
   summary: 'Take an archived group back: its token and its reverse webhooks work as before.',
   input: z.strictObject({ group: groupReference }),
@@ -36,19 +36,23 @@ export const unarchiveGroup = defineConversationOperation({
   on: 'group',
   scope: 'groups:write',
   errors: [],
-  run: (services, _input, caller, access) => archive(services, { caller, access, archived: false }),
+  run: (services, _input, caller, access) => setGroupArchived(services, { caller, access, archived: false }),
 });
 
-async function archive(
+async function setGroupArchived(
   services: Services,
   { caller, access, archived }: { caller: Caller; access: ConversationAccess; archived: boolean },
 ): Promise<z.infer<typeof archiveSchema>> {
-  const { changed, hash } = await changeGroup(services, { access, caller, who: 'group-owner' }, async (group) => {
-    const { tx, conversationId } = group;
-    const isChange = await setArchived(tx, conversationId, archived);
-    if (isChange) await group.addNotice(archived ? 'archived' : 'unarchived');
-    return { changed: isChange, hash: await findIntegrationHash(tx, conversationId) };
-  });
+  const { changed, hash } = await withLockedGroup(
+    services,
+    { access, caller, requiredRole: 'group-owner' },
+    async (group) => {
+      const { tx, conversationId } = group;
+      const isChange = await setArchived(tx, conversationId, archived);
+      if (isChange) await group.addNotice(archived ? 'archived' : 'unarchived');
+      return { changed: isChange, hash: await findIntegrationTokenHash(tx, conversationId) };
+    },
+  );
   // Every node asks the database anew about this token. Nothing depends on the word: the statement that writes a message
   // looks at the group itself, and an archived group is never remembered.
   if (hash !== null) services.bus.publish('tokensRevoked', [hash]);

@@ -2,9 +2,9 @@ import * as z from 'zod';
 import { KlatchError } from '../../errors.ts';
 import type { AccountId, ConversationId } from '../../model/ids.ts';
 import { listConversations, type OwnConversation } from '../../storage/groups/conversations.ts';
-import { translateReadErrors } from '../core/database-errors.ts';
+import { translateLostRead } from '../core/database-errors.ts';
 import { requireAccount } from '../core/caller.ts';
-import { defineOperation, defineConversationOperation } from '../core/operation.ts';
+import { defineOperation, defineTargetedOperation } from '../core/operation.ts';
 import { limitSchema, pageOf } from '../core/page.ts';
 import type { Services } from '../core/services.ts';
 import { conversationSchema, serializeActor, type SerializedConversation } from '../core/serializers.ts';
@@ -21,13 +21,13 @@ export const listOwnConversations = defineOperation({
   run: async ({ database }, { after, limit }, caller) => {
     const { accountId } = requireAccount(caller);
     const request = { accountId, after, limit: limit + 1 };
-    const rows = await translateReadErrors(database.general.run((sql) => listConversations(sql, request)));
+    const rows = await translateLostRead(database.general.run((sql) => listConversations(sql, request)));
     const { page, next } = pageOf(rows, limit, (conversation) => conversation.id);
     return { conversations: page.map(serializeConversation), next };
   },
 });
 
-export const showOwnConversation = defineConversationOperation({
+export const showOwnConversation = defineTargetedOperation({
   name: 'conversations.show',
   summary: 'Show a group or private conversation that you are in, with what is unread.',
   input: z.strictObject({ conversation: z.int().positive() }),
@@ -45,13 +45,13 @@ export async function showConversation(
   { database }: Services,
   request: { accountId: AccountId; only: ConversationId },
 ): Promise<SerializedConversation> {
-  const [found] = await translateReadErrors(database.general.run((sql) => listConversations(sql, request)));
+  const [found] = await translateLostRead(database.general.run((sql) => listConversations(sql, request)));
   if (found !== undefined) return serializeConversation(found);
   throw new KlatchError('not_found', { sentence: `You are in no conversation ${request.only}` });
 }
 
 function serializeConversation(conversation: OwnConversation): SerializedConversation {
-  const { lastSeq, readSeq, lastAt, peer, title } = conversation;
+  const { lastSeq, readSeq, lastMessageAt, peer, title } = conversation;
   return {
     id: conversation.id,
     kind: conversation.kind,
@@ -65,7 +65,7 @@ function serializeConversation(conversation: OwnConversation): SerializedConvers
     created_at: conversation.createdAt.toISOString(),
     last_seq: lastSeq,
     last_rev: conversation.lastRev,
-    last_at: lastAt?.toISOString() ?? null,
+    last_at: lastMessageAt?.toISOString() ?? null,
     read_seq: readSeq,
     unread: Math.max(0, lastSeq - readSeq),
     unread_mentions: conversation.unreadMentions,

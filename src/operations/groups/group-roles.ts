@@ -1,24 +1,24 @@
 import * as z from 'zod';
 import { KlatchError } from '../../errors.ts';
 import type { AccountId } from '../../model/ids.ts';
-import type { ActingMember } from '../../storage/groups/departures.ts';
+import type { AffectedMember } from '../../storage/groups/departures.ts';
 import { userReference } from '../core/account-reference.ts';
 import {
-  actingMembers,
+  affectedMembers,
   revocationOptions,
   revokedAccessSchema,
   endAdminRole,
   endMembership,
   requireRevocationRights,
   requireNoRevocationOptions,
-  requireTokenScope,
+  requireTokenRotationScope,
 } from './access-revocation.ts';
-import { changeGroup } from '../core/group-transaction.ts';
+import { withLockedGroup } from '../core/group-transaction.ts';
 import { changeRole, requireMember } from './members.ts';
-import { defineConversationOperation } from '../core/operation.ts';
+import { defineTargetedOperation } from '../core/operation.ts';
 import { groupReference, groupRoleSchema } from '../core/schemas.ts';
 
-export const setRole = defineConversationOperation({
+export const setRole = defineTargetedOperation({
   name: 'groups.set-role',
   summary: 'Make a member of a group an admin, or an admin a member.',
   input: z.strictObject({
@@ -35,8 +35,8 @@ export const setRole = defineConversationOperation({
   scope: 'groups:write',
   errors: ['last_owner'],
   run: async (services, { user, role, ...request }, caller, access) => {
-    requireTokenScope(caller, request);
-    return changeGroup(services, { access, caller, who: 'group-owner' }, async (group) => {
+    requireTokenRotationScope(caller, request);
+    return withLockedGroup(services, { access, caller, requiredRole: 'group-owner' }, async (group) => {
       const account = await requireMember(group, user);
       const done = { group: group.conversationId, user: account.nick, role };
       if (account.role === 'admin' && role === 'member') {
@@ -48,7 +48,7 @@ export const setRole = defineConversationOperation({
   },
 });
 
-export const transferGroup = defineConversationOperation({
+export const transferGroup = defineTargetedOperation({
   name: 'groups.transfer',
   summary: 'Hand a group over to another member, who becomes its owner; the owner until now becomes an admin.',
   input: z.strictObject({ group: groupReference, user: userReference }),
@@ -58,7 +58,7 @@ export const transferGroup = defineConversationOperation({
   scope: 'groups:write',
   errors: [],
   run: async (services, { user }, caller, access) =>
-    changeGroup(services, { access, caller, who: 'group-owner' }, async (group) => {
+    withLockedGroup(services, { access, caller, requiredRole: 'group-owner' }, async (group) => {
       const account = await requireMember(group, user);
       if (account.deactivated) {
         const sentence = `The account of ${account.nick} is deactivated: it cannot own a group`;
@@ -69,7 +69,7 @@ export const transferGroup = defineConversationOperation({
     }),
 });
 
-export const leaveGroup = defineConversationOperation({
+export const leaveGroup = defineTargetedOperation({
   name: 'groups.leave',
   summary: 'Leave a group; what you have written stays. Its owner hands it over or archives it first.',
   input: z.strictObject({ group: groupReference, ...revocationOptions }),
@@ -82,9 +82,9 @@ export const leaveGroup = defineConversationOperation({
     const { accountId, role } = access;
     if (caller.kind !== 'account' || accountId === null || role === 'administrator')
       throw new KlatchError('not_member');
-    requireTokenScope(caller, request);
-    return changeGroup(services, { access, caller, who: 'member' }, async (group) => {
-      const affected = await actingMembers(group, accountId);
+    requireTokenRotationScope(caller, request);
+    return withLockedGroup(services, { access, caller, requiredRole: 'member' }, async (group) => {
+      const affected = await affectedMembers(group, accountId);
       if (!group.head.archived) requireNoOwner(affected, accountId);
       requireRevocationRights(affected, request);
       const account = { id: accountId, nick: caller.nick };
@@ -95,7 +95,7 @@ export const leaveGroup = defineConversationOperation({
 });
 
 /** Throws `last_owner` where the account or one of its bots, which leaves with it, owns the group. */
-function requireNoOwner(affected: readonly ActingMember[], accountId: AccountId): void {
+function requireNoOwner(affected: readonly AffectedMember[], accountId: AccountId): void {
   const owner = affected.find(({ role }) => role === 'owner');
   if (owner === undefined) return;
   if (owner.id === accountId) throw new KlatchError('last_owner');

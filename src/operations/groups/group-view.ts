@@ -8,7 +8,7 @@ import { findSealedToken } from '../../storage/groups/integrations.ts';
 import { openIntegrationToken } from '../core/access.ts';
 import { isAdministrator, type Caller } from '../core/caller.ts';
 import { groupNotFound } from '../core/group-transaction.ts';
-import { hookSummarySchema, readGroupHooks } from '../hooks/hooks.ts';
+import { hookSummarySchema, readHookSummaries } from '../hooks/hooks.ts';
 import { groupRoleSchema } from '../core/schemas.ts';
 import type { Services } from '../core/services.ts';
 
@@ -44,14 +44,14 @@ export async function readGroupInfo(
   const group = await findGroup(sql, id);
   if (group === null) throw groupNotFound(id);
   const shown = { ...serializeGroup(group), role };
-  if (!seesIntegration(caller, role)) return shown;
+  if (!maySeeIntegration(caller, role)) return shown;
   const token = await readIntegrationToken(services, sql, id);
-  const hooks = await readGroupHooks(services, sql, id);
+  const hooks = await readHookSummaries(services, sql, id);
   return { ...shown, webhook: webhookUrl(services, token), hooks };
 }
 
 /** Members never, and no bot whose token is not for it. */
-function seesIntegration(caller: Caller, role: GroupRole | null): boolean {
+function maySeeIntegration(caller: Caller, role: GroupRole | null): boolean {
   if (isAdministrator(caller)) return true;
   if (caller.kind !== 'account' || (role !== 'owner' && role !== 'admin')) return false;
   return caller.scopes === null || caller.scopes.has('hooks:manage');

@@ -8,16 +8,21 @@ import { insertIntegration } from '../../storage/groups/integrations.ts';
 import { insertMember } from '../../storage/groups/members.ts';
 import { insertNotice } from '../../storage/messages/notices.ts';
 import { newIntegrationToken } from '../core/access.ts';
-import { lockMembershipCounts, requireQuota } from './add-member.ts';
+import { lockMembershipCounts, requireMembershipQuota } from './add-member.ts';
 import { requireActiveAccount } from '../core/account-reference.ts';
 import { isAdministrator, type Caller } from '../core/caller.ts';
-import { translateReadErrors, unknownOutcome } from '../core/database-errors.ts';
-import { changeGroup, withEventsAfterCommit, type PendingEvents, type LockedGroup } from '../core/group-transaction.ts';
+import { translateLostRead, translateCommitUnknown } from '../core/database-errors.ts';
+import {
+  withLockedGroup,
+  withEventsAfterCommit,
+  type PendingEvents,
+  type LockedGroup,
+} from '../core/group-transaction.ts';
 import { groupInfoSchema, groupSchema, serializeGroupSummary, serializeGroup, readGroupInfo } from './group-view.ts';
-import { defineOperation, defineConversationOperation } from '../core/operation.ts';
+import { defineOperation, defineTargetedOperation } from '../core/operation.ts';
 import { limitSchema, pageOf } from '../core/page.ts';
-import { readAuthorized } from '../core/conversation-access.ts';
-import { aboutSchema, groupReference, nickSchema, titleSchema } from '../core/schemas.ts';
+import { readThenRecheckRole } from '../core/conversation-access.ts';
+import { aboutSchema, groupReference, nickSchema, nameOrTitleSchema } from '../core/schemas.ts';
 import type { Services } from '../core/services.ts';
 
 /** A line of the list. Without `about`, which is long: a page of 1,000 has to fit into one answer. */
@@ -37,7 +42,7 @@ export const createGroup = defineOperation({
   name: 'groups.create',
   summary: 'Create a group with its integration token; who creates it owns it. Administrators may name another owner.',
   input: z.strictObject({
-    title: titleSchema,
+    title: nameOrTitleSchema,
     about: aboutSchema.optional(),
     public: z.boolean().optional(),
     owner: nickSchema.optional(),
@@ -55,7 +60,7 @@ export const createGroup = defineOperation({
     const described = { title, about: about || null, public: isPublic, actorId };
     const { id, ownerId } = await createInTransaction(services, caller, { ...described, named });
     const role = actorId !== null && ownerId === actorId ? ('owner' as const) : null;
-    return translateReadErrors(
+    return translateLostRead(
       services.database.general.run((sql) => readGroupInfo(services, sql, { id, caller, role })),
     );
   },
@@ -75,7 +80,7 @@ async function createInTransaction(
       return { id, ownerId: owner?.id ?? null };
     });
   } catch (error) {
-    throw unknownOutcome(error, 'The group may have been created: look at the list before you repeat it');
+    throw translateCommitUnknown(error, 'The group may have been created: look at the list before you repeat it');
   }
 }
 
@@ -87,7 +92,7 @@ async function insertWithIntegration(
   const { owner, actorId, title } = group;
   const requested = owner !== null && owner.id === actorId;
   if (owner !== null)
-    requireQuota(config.limits, owner.nick, { requested, counts: await lockMembershipCounts(tx, owner) });
+    requireMembershipQuota(config.limits, owner.nick, { requested, counts: await lockMembershipCounts(tx, owner) });
   const conversationId = await insertGroup(tx, group);
   const accountId = await insertAccount(tx, { kind: 'webhook', nick: null, name: 'Webhook', role: 'bot' });
   await insertIntegration(tx, { conversationId, accountId, token: newIntegrationToken(sealer) });
@@ -100,7 +105,7 @@ async function insertWithIntegration(
   return conversationId;
 }
 
-export const groupInfo = defineConversationOperation({
+export const groupInfo = defineTargetedOperation({
   name: 'groups.info',
   summary: 'Show a group; to its owner and admins with its webhook URL, and its reverse webhooks with their state.',
   input: z.strictObject({ group: groupReference }),
@@ -113,7 +118,7 @@ export const groupInfo = defineConversationOperation({
     const { conversationId: id } = access;
     const role = access.role === 'administrator' ? null : access.role;
     const who = role === 'member' ? ('member' as const) : ('group-admin' as const);
-    return readAuthorized(services, { access, caller, on: 'group', who }, (sql) =>
+    return readThenRecheckRole(services, { access, caller, on: 'group', requiredRole: who }, (sql) =>
       readGroupInfo(services, sql, { id, caller, role }),
     );
   },
@@ -132,7 +137,7 @@ export const listAllGroups = defineOperation({
   scope: null,
   errors: [],
   run: async ({ database }, { after, limit, archived }) => {
-    const rows = await translateReadErrors(
+    const rows = await translateLostRead(
       database.general.run((sql) => listGroups(sql, { after, limit: limit + 1, archived })),
     );
     const { page, next } = pageOf(rows, limit, (group) => group.id);
@@ -141,13 +146,13 @@ export const listAllGroups = defineOperation({
   },
 });
 
-export const editGroup = defineConversationOperation({
+export const editGroup = defineTargetedOperation({
   name: 'groups.update',
   summary: 'Rename or describe a group, or let anybody of the installation find and join it.',
   input: z
     .strictObject({
       group: groupReference,
-      title: titleSchema.optional(),
+      title: nameOrTitleSchema.optional(),
       about: aboutSchema.nullable().optional(),
       public: z.boolean().optional(),
     })
@@ -164,7 +169,7 @@ export const editGroup = defineConversationOperation({
   scope: 'groups:write',
   errors: [],
   run: async (services, { title, about, public: isPublic }, caller, access) =>
-    changeGroup(services, { access, caller, who: 'group-admin' }, async (group) => {
+    withLockedGroup(services, { access, caller, requiredRole: 'group-admin' }, async (group) => {
       const changes = { title, about: about === undefined ? undefined : about || null, public: isPublic };
       const changed = await updateGroup(group.tx, group.conversationId, changes);
       const now = serializeGroup((await findGroup(group.tx, group.conversationId))!);

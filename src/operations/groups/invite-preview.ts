@@ -1,14 +1,14 @@
 import * as z from 'zod';
 import { KlatchError } from '../../errors.ts';
 import { findGroup } from '../../storage/groups/groups.ts';
-import { translateReadErrors } from '../core/database-errors.ts';
+import { translateLostRead } from '../core/database-errors.ts';
 import { requireInvite } from './invites.ts';
-import { inviteSchema } from './join-group.ts';
+import { inviteLinkOrTokenSchema } from './join-group.ts';
 import { defineOperation } from '../core/operation.ts';
 import type { Services } from '../core/services.ts';
 
 /** What an invitation is to, for somebody who is not in yet. */
-const previewSchema = z.object({
+const invitePreviewSchema = z.object({
   group: z.object({ title: z.string(), about: z.string().nullable(), members: z.int() }),
   /** The name of who made it; null for the administrator's, and for a group that is not public. */
   invited_by: z.string().nullable(),
@@ -16,22 +16,22 @@ const previewSchema = z.object({
   expires_at: z.string().nullable(),
 });
 
-export type InvitePreview = z.infer<typeof previewSchema>;
+export type InvitePreview = z.infer<typeof invitePreviewSchema>;
 
 export const previewInvite = defineOperation({
   name: 'invites.preview',
   summary: 'Show to which group an invitation is, by its link or the token at the end of it.',
-  input: z.strictObject({ invite: inviteSchema }),
-  output: previewSchema,
+  input: z.strictObject({ invite: inviteLinkOrTokenSchema }),
+  output: invitePreviewSchema,
   who: 'anybody',
   scope: null,
   errors: ['invalid_invite'],
-  run: async (services, { invite }) => showInvite(services, invite),
+  run: async (services, { invite }) => readInvitePreview(services, invite),
 });
 
 /** To which group an invitation is. Throws `invalid_invite`, for an archived group's as well. */
-export async function showInvite({ database }: Services, linkOrToken: string): Promise<InvitePreview> {
-  return translateReadErrors(
+export async function readInvitePreview({ database }: Services, linkOrToken: string): Promise<InvitePreview> {
+  return translateLostRead(
     database.general.run(async (sql) => {
       const { conversationId, createdBy, expiresAt } = await requireInvite(sql, linkOrToken);
       const group = await findGroup(sql, conversationId);

@@ -2,18 +2,18 @@ import { createHash, randomBytes } from 'node:crypto';
 import * as z from 'zod';
 import { KlatchError } from '../../errors.ts';
 import {
-  countInvites,
-  deleteDeadInvites,
-  deleteInvite,
-  findInvite,
+  countOpenInvites,
+  deleteClosedInvites,
+  deleteOpenInvite,
+  findOpenInvite,
   insertInvite,
-  listInvites,
+  listOpenInvites,
   type Invite,
 } from '../../storage/groups/invites.ts';
 import type { Sealer } from '../../storage/db/sealed.ts';
-import { translateReadErrors, unknownOutcome } from '../core/database-errors.ts';
-import { changeGroup } from '../core/group-transaction.ts';
-import { defineConversationOperation } from '../core/operation.ts';
+import { translateLostRead, translateCommitUnknown } from '../core/database-errors.ts';
+import { withLockedGroup } from '../core/group-transaction.ts';
+import { defineTargetedOperation } from '../core/operation.ts';
 import { limitSchema, pageOf } from '../core/page.ts';
 import { groupReference } from '../core/schemas.ts';
 import type { Services } from '../core/services.ts';
@@ -56,14 +56,14 @@ export function inviteTokenOf(linkOrToken: string): string {
 }
 
 /** The open invitation of a token or link. Throws `invalid_invite` for any other. */
-export async function requireInvite(sql: Parameters<typeof findInvite>[0], linkOrToken: string): Promise<Invite> {
+export async function requireInvite(sql: Parameters<typeof findOpenInvite>[0], linkOrToken: string): Promise<Invite> {
   const token = inviteTokenOf(linkOrToken);
-  const invite = TOKEN_PATTERN.test(token) ? await findInvite(sql, hashInviteToken(token)) : null;
+  const invite = TOKEN_PATTERN.test(token) ? await findOpenInvite(sql, hashInviteToken(token)) : null;
   if (invite === null) throw new KlatchError('invalid_invite');
   return invite;
 }
 
-export const createInvite = defineConversationOperation({
+export const createInvite = defineTargetedOperation({
   name: 'invites.create',
   summary: 'Make an invitation into a group: whoever opens its link may join, until it is over or used up.',
   input: z.strictObject({
@@ -83,30 +83,30 @@ export const createInvite = defineConversationOperation({
   on: 'group',
   scope: 'groups:write',
   errors: ['quota_exceeded', 'group_archived'],
-  run: async (services, { valid_s: validS, max_uses: maxUses }, caller, access) => {
+  run: async (services, { valid_s: lifetimeS, max_uses: maxUses }, caller, access) => {
     const { sealer, config } = services;
     const { conversationId, accountId: createdBy } = access;
     const max = config.limits.invitesPerGroup;
     try {
-      return await changeGroup(services, { access, caller, who: 'group-admin' }, async ({ tx, head }) => {
+      return await withLockedGroup(services, { access, caller, requiredRole: 'group-admin' }, async ({ tx, head }) => {
         if (head.archived) throw new KlatchError('group_archived');
-        await deleteDeadInvites(tx, conversationId);
-        if ((await countInvites(tx, conversationId)) >= max) {
+        await deleteClosedInvites(tx, conversationId);
+        if ((await countOpenInvites(tx, conversationId)) >= max) {
           const sentence = `A group has at most ${max} open invitations (limits.invites-per-group): revoke one first`;
           throw new KlatchError('quota_exceeded', { sentence });
         }
         const token = newInviteToken(sealer);
-        const only = await insertInvite(tx, { conversationId, token, createdBy, validS, maxUses });
-        const [invite] = await listInvites(tx, { conversationId, only });
+        const only = await insertInvite(tx, { conversationId, token, createdBy, lifetimeS, maxUses });
+        const [invite] = await listOpenInvites(tx, { conversationId, only });
         return serializeInvite(services, invite!);
       });
     } catch (error) {
-      throw unknownOutcome(error, 'The invitation may have been made: look at the list before you repeat it');
+      throw translateCommitUnknown(error, 'The invitation may have been made: look at the list before you repeat it');
     }
   },
 });
 
-export const listGroupInvites = defineConversationOperation({
+export const listGroupInvites = defineTargetedOperation({
   name: 'invites.list',
   summary: 'List the open invitations of a group by number, with their links, a page at a time.',
   input: z.strictObject({ group: groupReference, after: z.int().min(0).default(0), limit: limitSchema }),
@@ -117,13 +117,13 @@ export const listGroupInvites = defineConversationOperation({
   errors: [],
   run: async (services, { after, limit }, _caller, { conversationId }) => {
     const request = { conversationId, after, limit: limit + 1 };
-    const rows = await translateReadErrors(services.database.general.run((sql) => listInvites(sql, request)));
+    const rows = await translateLostRead(services.database.general.run((sql) => listOpenInvites(sql, request)));
     const { page, next } = pageOf(rows, limit, (invite) => invite.id);
     return { invites: page.map((invite) => serializeInvite(services, invite)), next };
   },
 });
 
-export const revokeInvite = defineConversationOperation({
+export const revokeInvite = defineTargetedOperation({
   name: 'invites.revoke',
   summary: 'Revoke an invitation: its link opens nothing any more. Who has joined by it stays.',
   input: z.strictObject({ group: groupReference, invite: z.int().positive() }),
@@ -133,8 +133,8 @@ export const revokeInvite = defineConversationOperation({
   scope: 'groups:write',
   errors: ['invalid_invite'],
   run: async (services, { invite }, caller, access) =>
-    changeGroup(services, { access, caller, who: 'group-admin' }, async ({ tx, conversationId }) => {
-      if (await deleteInvite(tx, conversationId, invite)) return { group: conversationId, invite };
+    withLockedGroup(services, { access, caller, requiredRole: 'group-admin' }, async ({ tx, conversationId }) => {
+      if (await deleteOpenInvite(tx, conversationId, invite)) return { group: conversationId, invite };
       const sentence = `Group ${conversationId} has no open invitation ${invite}`;
       throw new KlatchError('invalid_invite', { sentence });
     }),

@@ -2,11 +2,11 @@ import * as z from 'zod';
 import { KlatchError } from '../../errors.ts';
 import type { AccountId, ConversationId } from '../../model/ids.ts';
 import type { Transaction } from '../../storage/db/connection.ts';
-import { findGroup, findPublicGroups } from '../../storage/groups/groups.ts';
+import { findGroup, searchPublicGroups } from '../../storage/groups/groups.ts';
 import { useInvite, type Invite } from '../../storage/groups/invites.ts';
 import { findGroupRole } from '../../storage/groups/members.ts';
 import { addToGroup } from './add-member.ts';
-import { translateReadErrors } from '../core/database-errors.ts';
+import { translateLostRead } from '../core/database-errors.ts';
 import { requireAccount, type AccountCaller } from '../core/caller.ts';
 import {
   groupNotFound,
@@ -21,7 +21,7 @@ import { limitSchema, pageOf } from '../core/page.ts';
 import type { Services } from '../core/services.ts';
 
 /** A link or the token at its end. */
-export const inviteSchema = z.string().min(1).max(2_048);
+export const inviteLinkOrTokenSchema = z.string().min(1).max(2_048);
 
 const publicGroupSchema = z.object({
   id: z.int(),
@@ -32,7 +32,7 @@ const publicGroupSchema = z.object({
   joined: z.boolean(),
 });
 
-export const findGroups = defineOperation({
+export const findJoinableGroups = defineOperation({
   name: 'groups.find',
   summary: 'Find public groups, which anybody may join, by what their title holds; a page at a time, by title.',
   input: z.strictObject({
@@ -47,7 +47,7 @@ export const findGroups = defineOperation({
   run: async ({ database }, { text = '', after, limit }, caller) => {
     const accountId = caller.kind === 'account' ? caller.accountId : null;
     const request = { text: text === '' ? null : text, after, limit: limit + 1, accountId };
-    const rows = await translateReadErrors(database.general.run((sql) => findPublicGroups(sql, request)));
+    const rows = await translateLostRead(database.general.run((sql) => searchPublicGroups(sql, request)));
     const { page, next } = pageOf(rows, limit, (group) => group.id);
     return { groups: [...page], next };
   },
@@ -57,7 +57,7 @@ export const joinGroup = defineOperation({
   name: 'groups.join',
   summary: 'Join a public group, or the group of an invitation: give its link, or the token at the end of it.',
   input: z
-    .strictObject({ group: z.int().positive().optional(), invite: inviteSchema.optional() })
+    .strictObject({ group: z.int().positive().optional(), invite: inviteLinkOrTokenSchema.optional() })
     .refine(
       ({ group, invite }) => (group === undefined) !== (invite === undefined),
       'give one of "group" and "invite"',
@@ -72,16 +72,16 @@ export const joinGroup = defineOperation({
   scope: 'groups:write',
   errors: ['not_found', 'invalid_invite', 'group_archived', 'quota_exceeded'],
   run: async (services, { group, invite: link }, caller) => {
-    const account = accountOf(requireAccount(caller));
+    const account = toJoiningAccount(requireAccount(caller));
     return withEventsAfterCommit(services, async (tx, events) => {
       if (link !== undefined) return acceptInvite(services, { tx, events }, { link, account });
       const where = { conversationId: group as ConversationId, actorId: account.id };
-      return join(services, await lockConversation(tx, where, events), { account, invite: null });
+      return joinLockedGroup(services, await lockConversation(tx, where, events), { account, invite: null });
     });
   },
 });
 
-function accountOf({ accountId: id, nick }: AccountCaller): JoiningAccount {
+function toJoiningAccount({ accountId: id, nick }: AccountCaller): JoiningAccount {
   return { id, nick };
 }
 
@@ -109,11 +109,11 @@ export async function acceptInvite(
 ): Promise<JoinResult> {
   const invite = await requireInvite(tx, link);
   const where = { conversationId: invite.conversationId, actorId: account.id };
-  return join(services, await lockConversation(tx, where, events), { account, invite });
+  return joinLockedGroup(services, await lockConversation(tx, where, events), { account, invite });
 }
 
 /** A member joins no second time, and its invitation is not used up. */
-async function join(
+async function joinLockedGroup(
   { config: { limits } }: Pick<Services, 'config'>,
   locked: LockedGroup,
   { account, invite }: { account: JoiningAccount; invite: Invite | null },

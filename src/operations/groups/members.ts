@@ -4,27 +4,27 @@ import type { GroupRole } from '../../model/roles.ts';
 import {
   findTargetAccount,
   findGroupRole,
-  findOwner,
+  findGroupOwner,
   listMembers,
   updateRole,
   type TargetAccount,
 } from '../../storage/groups/members.ts';
-import type { ActingMember } from '../../storage/groups/departures.ts';
+import type { AffectedMember } from '../../storage/groups/departures.ts';
 import { findBlocks } from '../../storage/groups/private-conversations.ts';
 import { addToGroup } from './add-member.ts';
 import { userNotFound, requireActiveAccount, userReference } from '../core/account-reference.ts';
-import { translateReadErrors } from '../core/database-errors.ts';
+import { translateLostRead } from '../core/database-errors.ts';
 import {
-  actingMembers,
+  affectedMembers,
   revocationOptions,
   revokedAccessSchema,
   endAdminRole,
   endMembership,
   requireNoRevocationOptions,
-  requireTokenScope,
+  requireTokenRotationScope,
 } from './access-revocation.ts';
-import { changeGroup, type Authority, type LockedGroup } from '../core/group-transaction.ts';
-import { defineConversationOperation } from '../core/operation.ts';
+import { withLockedGroup, type Authority, type LockedGroup } from '../core/group-transaction.ts';
+import { defineTargetedOperation } from '../core/operation.ts';
 import { limitSchema, pageOf } from '../core/page.ts';
 import { groupReference, groupRoleSchema } from '../core/schemas.ts';
 import type { Services } from '../core/services.ts';
@@ -38,7 +38,7 @@ const memberSchema = z.object({
   joined_at: z.string(),
 });
 
-export const listGroupMembers = defineConversationOperation({
+export const listGroupMembers = defineTargetedOperation({
   name: 'groups.members',
   summary: 'List the members of a group by nick, a page at a time.',
   input: z.strictObject({ group: groupReference, after: z.string().max(64).default(''), limit: limitSchema }),
@@ -49,14 +49,14 @@ export const listGroupMembers = defineConversationOperation({
   errors: [],
   run: async ({ database }, { after, limit }, _caller, { conversationId }) => {
     const request = { conversationId, after: after.toLowerCase(), limit: limit + 1 };
-    const rows = await translateReadErrors(database.general.run((sql) => listMembers(sql, request)));
+    const rows = await translateLostRead(database.general.run((sql) => listMembers(sql, request)));
     const { page, next } = pageOf(rows, limit, (member) => member.nick);
     const members = page.map(({ joinedAt, ...member }) => ({ ...member, joined_at: joinedAt.toISOString() }));
     return { group: conversationId, members, next };
   },
 });
 
-export const addMember = defineConversationOperation({
+export const addMember = defineTargetedOperation({
   name: 'groups.add-member',
   summary: 'Make an account a member of a group, or give a member another role.',
   input: z.strictObject({
@@ -73,8 +73,8 @@ export const addMember = defineConversationOperation({
   scope: 'groups:write',
   errors: ['blocked', 'quota_exceeded', 'group_archived', 'last_owner'],
   run: async (services, { user, role, ...request }, caller, access) => {
-    requireTokenScope(caller, request);
-    return changeGroup(services, { access, caller, who: 'group-admin' }, async (group) => {
+    requireTokenRotationScope(caller, request);
+    return withLockedGroup(services, { access, caller, requiredRole: 'group-admin' }, async (group) => {
       const { tx, conversationId, authority } = group;
       const account = await requireActiveAccount(tx, user);
       const old = await findGroupRole(tx, { conversationId, accountId: account.id });
@@ -86,13 +86,13 @@ export const addMember = defineConversationOperation({
       }
       requireNoRevocationOptions(request);
       if (old !== null) await changeRole(group, account, { old, next });
-      else await add(services, { group, access }, { account, role: next });
+      else await addNewMember(services, { group, access }, { account, role: next });
       return done;
     });
   },
 });
 
-async function add(
+async function addNewMember(
   { config: { limits } }: Services,
   {
     group,
@@ -154,11 +154,11 @@ async function saveRole(
 }
 
 async function demoteOwner(group: LockedGroup): Promise<void> {
-  const owner = await findOwner(group.tx, group.conversationId);
+  const owner = await findGroupOwner(group.tx, group.conversationId);
   if (owner !== null) await saveRole(group, owner, 'admin');
 }
 
-export const removeMember = defineConversationOperation({
+export const removeMember = defineTargetedOperation({
   name: 'groups.remove-member',
   summary: "End a membership, with those of the member's bots; what they have written stays.",
   input: z.strictObject({ group: groupReference, user: userReference, ...revocationOptions }),
@@ -168,15 +168,15 @@ export const removeMember = defineConversationOperation({
   scope: 'groups:write',
   errors: [],
   run: async (services, { user, ...request }, caller, access) => {
-    requireTokenScope(caller, request);
-    return changeGroup(services, { access, caller, who: 'group-admin' }, async (group) => {
+    requireTokenRotationScope(caller, request);
+    return withLockedGroup(services, { access, caller, requiredRole: 'group-admin' }, async (group) => {
       const { authority } = group;
       const account = await requireMember(group, user);
       if (account.id === access.accountId) {
         const sentence = 'This is you: leave the group with groups.leave';
         throw new KlatchError('forbidden', { sentence });
       }
-      requireMayRemove(authority, await actingMembers(group, account.id));
+      requireMayRemove(authority, await affectedMembers(group, account.id));
       const revoked = await endMembership(services, group, { account, request, kind: 'removed' });
       return { group: group.conversationId, user: account.nick, ...revoked };
     });
@@ -184,7 +184,7 @@ export const removeMember = defineConversationOperation({
 });
 
 /** The bots of a member leave with it, so that the highest role among them counts. Throws `forbidden`. */
-function requireMayRemove(authority: Authority, affected: readonly ActingMember[]): void {
+function requireMayRemove(authority: Authority, affected: readonly AffectedMember[]): void {
   if (authority === 'administrator') return;
   const isOwner = affected.some(({ role }) => role === 'owner');
   if (!isOwner && (authority === 'owner' || affected.every(({ role }) => role === 'member'))) return;

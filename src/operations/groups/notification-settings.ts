@@ -2,14 +2,14 @@ import * as z from 'zod';
 import { KlatchError } from '../../errors.ts';
 import { notificationLevels } from '../../model/device.ts';
 import { updateNotificationSetting } from '../../storage/groups/notification-settings.ts';
-import { translateReadErrors } from '../core/database-errors.ts';
+import { translateLostRead } from '../core/database-errors.ts';
 import { notAMember } from '../core/conversation-access.ts';
 import { parseTimestamp } from '../core/timestamp.ts';
 import { requireAccount } from '../core/caller.ts';
-import { defineConversationOperation } from '../core/operation.ts';
+import { defineTargetedOperation } from '../core/operation.ts';
 import { conversationNumber } from '../core/schemas.ts';
 
-export const updateNotifications = defineConversationOperation({
+export const updateNotifications = defineTargetedOperation({
   name: 'notifications.update',
   summary:
     "Say what the caller's devices are told of a conversation; where nothing is to be told, what waits is withdrawn.",
@@ -35,7 +35,7 @@ export const updateNotifications = defineConversationOperation({
     const key = { conversationId, accountId };
     const change = { level, mutedUntil: typeof muted_until === 'string' ? requireTimestamp(muted_until) : muted_until };
     // Repeating it does no harm, so a lost answer is like one that was never sent.
-    const setting = await translateReadErrors(
+    const setting = await translateLostRead(
       database.general.transaction((tx) => updateNotificationSetting(tx, key, change)),
     );
     if (setting === null) throw notAMember(conversationId);

@@ -7,14 +7,14 @@ import {
   findBlocks,
   findPrivateConversation,
   insertPrivateConversation,
-  type Pair,
+  type AccountPair,
 } from '../../storage/groups/private-conversations.ts';
 import type { TargetAccount, MembershipCounts } from '../../storage/groups/members.ts';
-import { lockMembershipCounts, requireQuota } from './add-member.ts';
+import { lockMembershipCounts, requireMembershipQuota } from './add-member.ts';
 import { requireActiveAccount, userReference } from '../core/account-reference.ts';
 import { requireAccount, type AccountCaller } from '../core/caller.ts';
 import { showConversation } from './conversations.ts';
-import { translateReadErrors } from '../core/database-errors.ts';
+import { translateLostRead } from '../core/database-errors.ts';
 import { withEventsAfterCommit } from '../core/group-transaction.ts';
 import { defineOperation } from '../core/operation.ts';
 import type { Services } from '../core/services.ts';
@@ -31,13 +31,13 @@ export const openPrivateConversation = defineOperation({
   run: async (services, { user }, caller) => {
     const self = requireAccount(caller);
     const { database } = services;
-    const { peer, found } = await translateReadErrors(
+    const { peer, found } = await translateLostRead(
       database.general.run(async (sql) => {
         const other = await requirePeer(sql, self, user);
         return { peer: other, found: await findPrivateConversation(sql, [self.accountId, other.id]) };
       }),
     );
-    const id = found ?? (await open(services, self, peer));
+    const id = found ?? (await createPrivateConversation(services, self, peer));
     return showConversation(services, { accountId: self.accountId, only: id });
   },
 });
@@ -62,9 +62,13 @@ async function requireNoBlock(sql: Sql | Transaction, self: AccountCaller, peer:
   }
 }
 
-async function open(services: Services, self: AccountCaller, peer: TargetAccount): Promise<ConversationId> {
+async function createPrivateConversation(
+  services: Services,
+  self: AccountCaller,
+  peer: TargetAccount,
+): Promise<ConversationId> {
   const me = { id: self.accountId, nick: self.nick };
-  const pair: Pair = [me.id, peer.id];
+  const pair: AccountPair = [me.id, peer.id];
   return withEventsAfterCommit(services, async (tx, events) => {
     // The lower number first, as everybody who locks two accounts; who of two is second finds the first one's.
     const both = me.id < peer.id ? [me, peer] : [peer, me];
@@ -74,7 +78,7 @@ async function open(services: Services, self: AccountCaller, peer: TargetAccount
     const found = await findPrivateConversation(tx, pair);
     if (found !== null) return found;
     for (const [index, { nick }] of both.entries()) {
-      requireQuota(services.config.limits, nick, { counts: counts[index]!, requested: true });
+      requireMembershipQuota(services.config.limits, nick, { counts: counts[index]!, requested: true });
     }
     const conversationId = await insertPrivateConversation(tx, pair);
     for (const accountId of pair) events.memberChanged({ conversationId, accountId });

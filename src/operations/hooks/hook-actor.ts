@@ -2,10 +2,10 @@ import { KlatchError } from '../../errors.ts';
 import type { AccountId, ConversationId, HookId } from '../../model/ids.ts';
 import type { Transaction } from '../../storage/db/connection.ts';
 import type { HookReference } from '../../storage/hooks/hook-control.ts';
-import { lockToken, type Integration } from '../../storage/groups/integrations.ts';
+import { lockIntegrationToken, type Integration } from '../../storage/groups/integrations.ts';
 import { resolveHook } from '../core/access.ts';
 import { isAdministrator, type Caller } from '../core/caller.ts';
-import { translateReadErrors } from '../core/database-errors.ts';
+import { translateLostRead } from '../core/database-errors.ts';
 import { lockAuthority } from '../core/group-transaction.ts';
 import type { ConversationAccess } from '../core/conversation-access.ts';
 import type { Services } from '../core/services.ts';
@@ -31,7 +31,7 @@ export function actorByToken({ conversationId, accountId, tokenHash }: Integrati
     actorId: accountId,
     isRateLimited: true,
     lockAccess: async (tx) => {
-      if (!(await lockToken(tx, conversationId, tokenHash))) throw new KlatchError('invalid_token');
+      if (!(await lockIntegrationToken(tx, conversationId, tokenHash))) throw new KlatchError('invalid_token');
     },
   };
 }
@@ -43,7 +43,7 @@ export function actorByAccess(access: ConversationAccess, caller: Caller): HookA
     actorId: access.accountId,
     isRateLimited: !isAdministrator(caller),
     lockAccess: async (tx) => {
-      await lockAuthority(tx, { access, caller, who: 'group-admin' });
+      await lockAuthority(tx, { access, caller, requiredRole: 'group-admin' });
     },
   };
 }
@@ -59,7 +59,7 @@ export async function hookByAccess(
   access: ConversationAccess,
   caller: Caller,
 ): Promise<HookAccess> {
-  const hook = await translateReadErrors(database.general.run((sql) => resolveHook(sql, access.hookId!)));
+  const hook = await translateLostRead(database.general.run((sql) => resolveHook(sql, access.hookId!)));
   if (hook.removedAt !== null) {
     throw new KlatchError('hook_not_found', { sentence: `Reverse webhook ${hook.id} is removed` });
   }

@@ -6,11 +6,11 @@ import { findLease, type LeaseState } from '../../storage/hooks/leases.ts';
 import type { Services } from '../core/services.ts';
 
 /** In all, so that a caller has its answer within the time that a request may take. */
-const CONFIRM_TIMEOUT_MS = 9_500;
+const TOTAL_CONFIRM_TIMEOUT_MS = 9_500;
 /** A node that is well answers within this time; until then its lease is not looked at again. */
-const CONFIRMATION_WAIT_MS = 2_000;
+const FIRST_CONFIRMATION_WAIT_MS = 2_000;
 /** After that the lease is looked at this often, and the node asked anew. */
-const RETRY_WAIT_MS = 500;
+const LATER_CONFIRMATION_WAIT_MS = 500;
 /** Rest before a database that is away is asked again. */
 const DATABASE_RETRY_MS = 250;
 /** One look at the lease. */
@@ -34,12 +34,12 @@ interface ChangedHook {
  * another one says so itself; one that says nothing has stopped when its lease ended or changed hands. Whoever claims the
  * partition later reads the row as it is now.
  */
-export async function announceHookChange(services: AnnouncingServices, hook: ChangedHook): Promise<void> {
+export async function announceAndConfirmChange(services: AnnouncingServices, hook: ChangedHook): Promise<void> {
   const { bus, node, log } = services;
-  const deadline = performance.now() + CONFIRM_TIMEOUT_MS;
+  const deadline = performance.now() + TOTAL_CONFIRM_TIMEOUT_MS;
   const leftMs = (): number => deadline - performance.now();
   bus.publish('hooksChanged', [hook.conversationId]);
-  let confirmationWaitMs = CONFIRMATION_WAIT_MS;
+  let confirmationWaitMs = FIRST_CONFIRMATION_WAIT_MS;
   let epoch: number | null = null;
   let cause: unknown;
   while (leftMs() > 0) {
@@ -57,7 +57,7 @@ export async function announceHookChange(services: AnnouncingServices, hook: Cha
     // No longer than the lease lasts, and a millisecond more for the rounding of its end.
     const waitMs = Math.max(1, Math.min(confirmationWaitMs, lease.remainingMs + 1, leftMs()));
     if (await bus.confirmHooksChanged(lease.holder, hook.conversationId, waitMs)) return;
-    confirmationWaitMs = RETRY_WAIT_MS;
+    confirmationWaitMs = LATER_CONFIRMATION_WAIT_MS;
   }
   log.warn('a change of a hook was not confirmed by the node that delivers for it', {
     hook: hook.hookId,
@@ -75,7 +75,7 @@ function readLease({ database }: AnnouncingServices, hook: ChangedHook, timeoutM
  * nevertheless, without waiting: a change whose answer was lost is a change. Rejects with what `write` rejects with, or
  * with `change_unconfirmed`.
  */
-export async function changeHook<T>(
+export async function withAnnouncedHookChange<T>(
   services: AnnouncingServices,
   hook: ChangedHook,
   write: () => Promise<T>,
@@ -87,6 +87,6 @@ export async function changeHook<T>(
     services.bus.publish('hooksChanged', [hook.conversationId]);
     throw error;
   }
-  await announceHookChange(services, hook);
+  await announceAndConfirmChange(services, hook);
   return written;
 }

@@ -1,25 +1,28 @@
 import * as z from 'zod';
 import { actorByAccess } from './hook-actor.ts';
 import { hookChangesSchema } from './hook-update.ts';
-import { limitRegistrations, registerHook } from './hooks.ts';
+import { limitHookRegistrations, registerHook } from './hooks.ts';
 import { countCodePoints } from '../core/message-text.ts';
-import { defineConversationOperation } from '../core/operation.ts';
+import { defineTargetedOperation } from '../core/operation.ts';
 import { groupReference } from '../core/schemas.ts';
 
-const MAX_DESCRIPTION = 200;
+const MAX_DESCRIPTION_LENGTH = 200;
 /** Before it is normalised; what is left of it has a bound of its own. */
-const MAX_URL = 8_192;
+const MAX_RAW_URL_LENGTH = 8_192;
 
-export const createHook = defineConversationOperation({
+export const createHook = defineTargetedOperation({
   name: 'hooks.create',
   summary: 'Register a reverse webhook of a group: each message committed from now on is forwarded to its URL.',
   input: z.strictObject({
     group: groupReference,
-    url: z.string().max(MAX_URL),
+    url: z.string().max(MAX_RAW_URL_LENGTH),
     description: z
       .string()
-      .max(2 * MAX_DESCRIPTION)
-      .refine((text) => countCodePoints(text) <= MAX_DESCRIPTION, `has more than ${MAX_DESCRIPTION} characters`)
+      .max(2 * MAX_DESCRIPTION_LENGTH)
+      .refine(
+        (text) => countCodePoints(text) <= MAX_DESCRIPTION_LENGTH,
+        `has more than ${MAX_DESCRIPTION_LENGTH} characters`,
+      )
       .optional(),
     order: hookChangesSchema.order,
     batch: hookChangesSchema.batch,
@@ -47,7 +50,7 @@ export const createHook = defineConversationOperation({
     const { order = 'strict', batch = 1, signature = 'v1', skip = [] } = options;
     const request = { url, description, order, batch, signature, skip: [...new Set(skip)] };
     const actor = actorByAccess(access, caller);
-    limitRegistrations(services, actor);
+    limitHookRegistrations(services, actor);
     const { id, secret } = await registerHook(services, actor, request);
     return { id, group: access.conversationId, secret };
   },

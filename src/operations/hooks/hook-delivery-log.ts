@@ -1,18 +1,18 @@
 import * as z from 'zod';
 import { KlatchError } from '../../errors.ts';
 import { messageId, type ConversationId, type Seq } from '../../model/ids.ts';
-import { logPage, type LoggedAttempt, type LogPosition } from '../../storage/hooks/delivery-log.ts';
+import { readLogPage, type LoggedAttempt, type LogPosition } from '../../storage/hooks/delivery-log.ts';
 import type { HookReference } from '../../storage/hooks/hook-control.ts';
 import { findHooks } from '../../storage/hooks/hooks.ts';
-import { translateReadErrors } from '../core/database-errors.ts';
+import { translateLostRead } from '../core/database-errors.ts';
 import { parseTimestamp } from '../core/timestamp.ts';
-import { defineConversationOperation } from '../core/operation.ts';
+import { defineTargetedOperation } from '../core/operation.ts';
 import { pageOf } from '../core/page.ts';
 import { hookNumber } from '../core/schemas.ts';
 import type { Services } from '../core/services.ts';
 
 /** Rows of a delivery log that are given at once. */
-export const MAX_LOG_PAGE = 100;
+export const MAX_LOG_PAGE_SIZE = 100;
 
 /** One row of a delivery log. */
 export const loggedAttemptSchema = z.object({
@@ -80,11 +80,11 @@ export async function readHookLog(
 ): Promise<HookLogPage> {
   const position = positionOf(request);
   const { conversationId, hookId } = hook;
-  const rows = await translateReadErrors(
+  const rows = await translateLostRead(
     services.database.general.run(async (sql) => {
       const [found] = await findHooks(sql, conversationId, hookId);
       if (found === undefined) throw new KlatchError('hook_not_found');
-      return logPage(sql, hookId, { before: position, limit: request.limit + 1 });
+      return readLogPage(sql, hookId, { before: position, limit: request.limit + 1 });
     }),
   );
   return serializeLogPage(conversationId, rows, request.limit);
@@ -103,13 +103,13 @@ function serializeLogPage(conversationId: ConversationId, rows: readonly LoggedA
   return { attempts: page.map((row) => serializeAttempt(conversationId, row)), next };
 }
 
-export const hookLog = defineConversationOperation({
+export const hookLog = defineTargetedOperation({
   name: 'hooks.log',
   summary: 'Show the delivery log of a reverse webhook, newest first, a page at a time; of a removed one too.',
   input: z.strictObject({
     hook: hookNumber,
     before: z.string().max(100).optional(),
-    limit: z.int().min(1).max(MAX_LOG_PAGE).default(MAX_LOG_PAGE),
+    limit: z.int().min(1).max(MAX_LOG_PAGE_SIZE).default(MAX_LOG_PAGE_SIZE),
   }),
   output: z.object({
     id: z.int(),
@@ -123,7 +123,7 @@ export const hookLog = defineConversationOperation({
   errors: [],
   run: async (services, { hook: id, before, limit }, _caller, { conversationId, hookId }) => {
     const request = { before: positionOf({ before, limit }), limit: limit + 1 };
-    const rows = await translateReadErrors(services.database.general.run((sql) => logPage(sql, hookId!, request)));
+    const rows = await translateLostRead(services.database.general.run((sql) => readLogPage(sql, hookId!, request)));
     return { id, group: conversationId, ...serializeLogPage(conversationId, rows, limit) };
   },
 });

@@ -1,14 +1,14 @@
 import * as z from 'zod';
-import { hookFacts } from '../../model/hook.ts';
+import { criteriaByHookState } from '../../model/hook.ts';
 import type { ConversationId } from '../../model/ids.ts';
-import { logPage } from '../../storage/hooks/delivery-log.ts';
+import { readLogPage } from '../../storage/hooks/delivery-log.ts';
 import { listHooks, type HookDetails, type ListedHook } from '../../storage/hooks/hook-list.ts';
 import { resolveHook } from '../core/access.ts';
-import { translateReadErrors } from '../core/database-errors.ts';
+import { translateLostRead } from '../core/database-errors.ts';
 import { loggedAttemptSchema, serializeAttempt } from './hook-delivery-log.ts';
 import { restorableUntil } from './hook-restore.ts';
 import { healthOf, hookHealthSchema, hookStateSchema } from './hooks.ts';
-import { defineOperation, defineConversationOperation } from '../core/operation.ts';
+import { defineOperation, defineTargetedOperation } from '../core/operation.ts';
 import { limitSchema, pageOf } from '../core/page.ts';
 import { groupReference, hookNumber } from '../core/schemas.ts';
 import type { Services } from '../core/services.ts';
@@ -34,46 +34,46 @@ const listedHookSchema = hookHealthSchema.extend({
   removed: removalSchema.nullable(),
 });
 
-const pageInput = {
+const hookPageInput = {
   after: z.int().min(0).max(2_147_483_647).default(0),
   limit: limitSchema,
   state: listedStateSchema.optional(),
 };
-const pageOutput = z.object({ hooks: z.array(listedHookSchema), next: z.int().nullable() });
+const hookPageOutput = z.object({ hooks: z.array(listedHookSchema), next: z.int().nullable() });
 
 export const listAllHooks = defineOperation({
   name: 'hooks.list-all',
   summary: 'List reverse webhooks of all groups, a page at a time; removed ones only when asked for.',
-  input: z.strictObject(pageInput),
-  output: pageOutput,
+  input: z.strictObject(hookPageInput),
+  output: hookPageOutput,
   who: 'administrator',
   scope: null,
   errors: [],
-  run: (services, request) => list(services, null, request),
+  run: (services, request) => listHookPage(services, null, request),
 });
 
-export const listGroupHooks = defineConversationOperation({
+export const listGroupHooks = defineTargetedOperation({
   name: 'hooks.list',
   summary: 'List reverse webhooks of a group, a page at a time; removed ones only when asked for.',
-  input: z.strictObject({ group: groupReference, ...pageInput }),
-  output: pageOutput,
+  input: z.strictObject({ group: groupReference, ...hookPageInput }),
+  output: hookPageOutput,
   who: 'group-admin',
   on: 'group',
   scope: 'hooks:manage',
   errors: [],
-  run: (services, request, _caller, { conversationId }) => list(services, conversationId, request),
+  run: (services, request, _caller, { conversationId }) => listHookPage(services, conversationId, request),
 });
 
-async function list(
+async function listHookPage(
   services: Services,
   conversationId: ConversationId | null,
   { after, limit, state }: { after: number; limit: number; state?: z.infer<typeof listedStateSchema> | undefined },
-): Promise<z.infer<typeof pageOutput>> {
-  const longBefore = new Date(Date.now() - services.config.delivery.parkAfterMs);
+): Promise<z.infer<typeof hookPageOutput>> {
+  const longFailingBefore = new Date(Date.now() - services.config.delivery.parkAfterMs);
   const removed = state === 'removed';
-  const facts = state === undefined || removed ? null : { ...hookFacts[state], longBefore };
-  const wanted = { after, limit: limit + 1, conversationId, removed, facts };
-  const rows = await translateReadErrors(services.database.general.run((sql) => listHooks(sql, wanted)));
+  const stateCriteria = state === undefined || removed ? null : { ...criteriaByHookState[state], longFailingBefore };
+  const wanted = { after, limit: limit + 1, conversationId, removed, stateCriteria };
+  const rows = await translateLostRead(services.database.general.run((sql) => listHooks(sql, wanted)));
   const { page, next } = pageOf(rows, limit, (hook) => hook.id);
   return { hooks: page.map((hook) => serializeListedHook(services, hook)), next };
 }
@@ -99,7 +99,7 @@ const hookInfoSchema = listedHookSchema.extend({
   attempts: z.array(loggedAttemptSchema),
 });
 
-export const hookInfo = defineConversationOperation({
+export const hookInfo = defineTargetedOperation({
   name: 'hooks.info',
   summary: 'Show everything about a reverse webhook, but for its secret, and its last attempts.',
   input: z.strictObject({ hook: hookNumber }),
@@ -110,10 +110,10 @@ export const hookInfo = defineConversationOperation({
   errors: [],
   run: async (services, { hook: id }) => {
     const { general } = services.database;
-    const [hook, attempts] = await translateReadErrors(
+    const [hook, attempts] = await translateLostRead(
       general.run(async (sql) => {
         const found = await resolveHook(sql, id);
-        return [found, await logPage(sql, found.id, { before: null, limit: ATTEMPTS_SHOWN })] as const;
+        return [found, await readLogPage(sql, found.id, { before: null, limit: ATTEMPTS_SHOWN })] as const;
       }),
     );
     return {

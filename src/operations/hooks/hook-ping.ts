@@ -1,14 +1,14 @@
 import * as z from 'zod';
 import { KlatchError } from '../../errors.ts';
 import { claimPing, type HookReference } from '../../storage/hooks/hook-control.ts';
-import { translateReadErrors } from '../core/database-errors.ts';
+import { translateLostRead } from '../core/database-errors.ts';
 import { hookByAccess } from './hook-actor.ts';
-import { defineConversationOperation } from '../core/operation.ts';
+import { defineTargetedOperation } from '../core/operation.ts';
 import { hookNumber } from '../core/schemas.ts';
 import type { Services } from '../core/services.ts';
 
 /** A hook is pinged once in this time, over all processes. */
-const PING_INTERVAL_S = 5;
+const MIN_PING_INTERVAL_S = 5;
 
 /** What became of a ping. */
 const pingSchema = z.object({
@@ -27,8 +27,8 @@ export async function sendHookPing(
   hook: HookReference,
 ): Promise<{ result: z.infer<typeof pingSchema>; host: string }> {
   // As after a question: where the claim's answer was lost, nothing was sent.
-  const target = await translateReadErrors(
-    services.database.general.run((sql) => claimPing(sql, hook, PING_INTERVAL_S)),
+  const target = await translateLostRead(
+    services.database.general.run((sql) => claimPing(sql, hook, MIN_PING_INTERVAL_S)),
   );
   if (target === undefined) throw new KlatchError('hook_not_found');
   if (target === null) throw new KlatchError('ping_rate_limited');
@@ -42,7 +42,7 @@ export async function sendHookPing(
   return { result, host: new URL(target.url).host };
 }
 
-export const pingHook = defineConversationOperation({
+export const pingHook = defineTargetedOperation({
   name: 'hooks.ping',
   summary: 'Send a signed ping to the target of a reverse webhook now, and tell what it answers.',
   input: z.strictObject({ hook: hookNumber }),

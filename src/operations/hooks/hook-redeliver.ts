@@ -4,36 +4,37 @@ import { KlatchError } from '../../errors.ts';
 import { messageId, type Seq } from '../../model/ids.ts';
 import type { Transaction } from '../../storage/db/connection.ts';
 import {
-  findCursor,
+  findHookCursor,
   firstSeqSince,
   redeliverFrom,
-  redeliverOnly,
+  redeliverSelected,
   skipBacklog,
   type HookReference,
   type LockedHook,
 } from '../../storage/hooks/hook-control.ts';
 import { findHooks } from '../../storage/hooks/hooks.ts';
-import { MAX_RETRIES } from '../../storage/hooks/retries.ts';
-import { translateReadErrors } from '../core/database-errors.ts';
+import { MAX_RETRY_ROWS } from '../../storage/hooks/retries.ts';
+import { translateLostRead } from '../core/database-errors.ts';
 import { limitHookChanges, hookByAccess, type HookAccess } from './hook-actor.ts';
 import { withLockedHook } from './hook-update.ts';
 import { parseTimestamp } from '../core/timestamp.ts';
-import { defineConversationOperation } from '../core/operation.ts';
+import { defineTargetedOperation } from '../core/operation.ts';
 import { hookNumber } from '../core/schemas.ts';
 import type { Services } from '../core/services.ts';
 
 /** Messages that can be asked for again by their ids, at once. */
-const MAX_MESSAGES = 100;
+const MAX_REDELIVERED_MESSAGES = 100;
 /** A settlement takes some milliseconds, unless the database is slow. */
-const SETTLEMENT_MS = 500;
+const SETTLEMENT_TIMEOUT_MS = 500;
 const SETTLEMENT_POLL_MS = 20;
-const MESSAGE_ID = /^([1-9]\d{0,15}):([1-9]\d{0,15})$/;
-const OUTCOME_UNKNOWN = 'The messages may be on their way again: look at the delivery log before you repeat it';
+const MESSAGE_ID_PATTERN = /^([1-9]\d{0,15}):([1-9]\d{0,15})$/;
+const OUTCOME_UNKNOWN_SENTENCE =
+  'The messages may be on their way again: look at the delivery log before you repeat it';
 
 /** A message's id or a moment, as text. */
-export const fromSchema = z.string().max(100);
+export const redeliveryStartSchema = z.string().max(100);
 /** Ids of single messages. */
-export const onlySchema = z.array(z.string().max(100)).min(1).max(MAX_MESSAGES);
+export const redeliveredIdsSchema = z.array(z.string().max(100)).min(1).max(MAX_REDELIVERED_MESSAGES);
 
 /** Where to begin again, or which single messages to send. */
 export type RedeliveryRequest =
@@ -60,7 +61,7 @@ export async function redeliverMessages(
 ): Promise<RedeliveryResult> {
   if (request.only !== undefined) await awaitSettlement(services, hook, request.only);
   return withLockedHook(services, hook, {
-    unknown: OUTCOME_UNKNOWN,
+    unknownOutcomeSentence: OUTCOME_UNKNOWN_SENTENCE,
     work: async (tx, locked) => {
       const first =
         request.from === undefined
@@ -78,10 +79,10 @@ export async function redeliverMessages(
  * really to be delivered still is waited for in vain, and that is no harm.
  */
 async function awaitSettlement({ database }: Services, hook: HookReference, ids: readonly string[]): Promise<void> {
-  const last = Math.max(...ids.map((id) => Number(MESSAGE_ID.exec(id)?.[2] ?? 0)));
-  const deadline = performance.now() + SETTLEMENT_MS;
+  const last = Math.max(...ids.map((id) => Number(MESSAGE_ID_PATTERN.exec(id)?.[2] ?? 0)));
+  const deadline = performance.now() + SETTLEMENT_TIMEOUT_MS;
   for (;;) {
-    const cursor = await translateReadErrors(database.general.run((sql) => findCursor(sql, hook)));
+    const cursor = await translateLostRead(database.general.run((sql) => findHookCursor(sql, hook)));
     if (cursor === null || cursor >= last || performance.now() >= deadline) return;
     await wait(SETTLEMENT_POLL_MS);
   }
@@ -111,8 +112,8 @@ async function redeliverSingle(tx: Transaction, hook: LockedHook, ids: readonly 
     const sentence = `only: ${id} is older than the reverse webhook, which never gets it`;
     throw new KlatchError('invalid_input', { sentence });
   }
-  if (!(await redeliverOnly(tx, hook, seqs))) {
-    const sentence = `This reverse webhook has too many messages to repeat: at most ${MAX_RETRIES} at a time; nothing was done, please repeat it later`;
+  if (!(await redeliverSelected(tx, hook, seqs))) {
+    const sentence = `This reverse webhook has too many messages to repeat: at most ${MAX_RETRY_ROWS} at a time; nothing was done, please repeat it later`;
     throw new KlatchError('too_many_retries', { sentence });
   }
   return Math.min(...seqs) as Seq;
@@ -120,7 +121,7 @@ async function redeliverSingle(tx: Transaction, hook: LockedHook, ids: readonly 
 
 /** The seq of a message of the hook's group by its id. Throws `invalid_input` when it is not one. */
 function seqOf({ conversationId, lastSeq }: LockedHook, key: 'from' | 'only', id: string): Seq {
-  const [, group, seq] = MESSAGE_ID.exec(id) ?? [];
+  const [, group, seq] = MESSAGE_ID_PATTERN.exec(id) ?? [];
   if (Number(group) === conversationId && Number(seq) <= lastSeq) return Number(seq) as Seq;
   const what = group !== undefined ? id : key === 'from' ? 'it' : 'one of the ids';
   throw new KlatchError('invalid_input', { sentence: `${key}: ${what} is not the id of a message of this group` });
@@ -129,16 +130,16 @@ function seqOf({ conversationId, lastSeq }: LockedHook, key: 'from' | 'only', id
 /** Drops all that a hook has still to deliver; resolves with how many messages that were. Throws `hook_not_found`. */
 export async function skipHookBacklog(services: Services, hook: HookAccess): Promise<number> {
   return withLockedHook(services, hook, {
-    unknown: 'The backlog may have been dropped: look at the hook before you repeat it',
+    unknownOutcomeSentence: 'The backlog may have been dropped: look at the hook before you repeat it',
     work: async (tx, locked) => (await skipBacklog(tx, locked))?.count ?? 0,
   });
 }
 
-export const redeliverHook = defineConversationOperation({
+export const redeliverHook = defineTargetedOperation({
   name: 'hooks.redeliver',
   summary: 'Send messages of a reverse webhook again: from a message or a time on, or single ones.',
   input: z
-    .strictObject({ hook: hookNumber, from: fromSchema.optional(), only: onlySchema.optional() })
+    .strictObject({ hook: hookNumber, from: redeliveryStartSchema.optional(), only: redeliveredIdsSchema.optional() })
     .refine(({ from, only }) => (from === undefined) !== (only === undefined), 'give one of "from" and "only"'),
   output: z.object({ id: z.int(), group: z.int(), from: z.string().nullable(), pending: z.int() }),
   who: 'group-admin',
@@ -153,7 +154,7 @@ export const redeliverHook = defineConversationOperation({
   },
 });
 
-export const skipHook = defineConversationOperation({
+export const discardHookBacklog = defineTargetedOperation({
   name: 'hooks.discard-backlog',
   summary: 'Drop all that a reverse webhook still has to deliver; it goes on with the next message.',
   input: z.strictObject({ hook: hookNumber }),

@@ -2,20 +2,20 @@ import * as z from 'zod';
 import { KlatchError } from '../../errors.ts';
 import type { ConversationId, HookId } from '../../model/ids.ts';
 import type { Transaction } from '../../storage/db/connection.ts';
-import { violates } from '../../storage/db/database-error.ts';
+import { violatesUnique } from '../../storage/db/database-error.ts';
 import { lockGroup } from '../../storage/groups/groups.ts';
 import type { HookDetails, ListedHook } from '../../storage/hooks/hook-list.ts';
 import { countHooks, findHookByUrl, restoreHook } from '../../storage/hooks/hooks.ts';
 import { insertNotice } from '../../storage/messages/notices.ts';
 import { resolveHook } from '../core/access.ts';
-import { translateReadErrors } from '../core/database-errors.ts';
+import { translateLostRead } from '../core/database-errors.ts';
 import { actorByAccess, limitHookChanges, type HookAccess } from './hook-actor.ts';
-import { changeHook } from './hook-announce.ts';
-import { defineConversationOperation } from '../core/operation.ts';
+import { withAnnouncedHookChange } from './hook-announce.ts';
+import { defineTargetedOperation } from '../core/operation.ts';
 import { hookNumber } from '../core/schemas.ts';
 import type { Services } from '../core/services.ts';
 
-export const restoreRemovedHook = defineConversationOperation({
+export const restoreRemovedHook = defineTargetedOperation({
   name: 'hooks.restore',
   summary: 'Bring back a reverse webhook that a 410 of its target removed, with its id, secret and cursor.',
   input: z.strictObject({ hook: hookNumber }),
@@ -29,14 +29,14 @@ export const restoreRemovedHook = defineConversationOperation({
     const hook: HookAccess = { ...actorByAccess(access, caller), hookId: id as HookId };
     limitHookChanges(services, hook);
     const { conversationId } = hook;
-    const { url } = await translateReadErrors(database.general.run((sql) => resolveHook(sql, id)));
+    const { url } = await translateLostRead(database.general.run((sql) => resolveHook(sql, id)));
     try {
-      return await changeHook(services, hook, async () => {
-        const { pending } = await database.general.transaction((tx) => restore(services, tx, hook));
+      return await withAnnouncedHookChange(services, hook, async () => {
+        const { pending } = await database.general.transaction((tx) => restoreUnderLocks(services, tx, hook));
         return { id, group: conversationId, host: new URL(url).host, pending };
       });
     } catch (error) {
-      if (!violates(error, 'reverse_hook_url')) throw error;
+      if (!violatesUnique(error, 'reverse_hook_url')) throw error;
       throw await hookExistsError(services, { id, conversationId, url }, error);
     } finally {
       bus.publish('conversationsChanged', [conversationId]);
@@ -45,7 +45,7 @@ export const restoreRemovedHook = defineConversationOperation({
 });
 
 /** Beneath the head's lock nobody counts hooks, registers one, or restores this one. */
-async function restore(services: Services, tx: Transaction, access: HookAccess): Promise<HookDetails> {
+async function restoreUnderLocks(services: Services, tx: Transaction, access: HookAccess): Promise<HookDetails> {
   const { conversationId, hookId: id, actorId, lockAccess: admit } = access;
   const max = services.config.limits.hooksPerGroup;
   await lockGroup(tx, conversationId);
@@ -70,7 +70,7 @@ async function hookExistsError(
   cause: unknown,
 ): Promise<KlatchError> {
   const { id, conversationId, url } = hook;
-  const other = await translateReadErrors(database.general.run((sql) => findHookByUrl(sql, conversationId, url)));
+  const other = await translateLostRead(database.general.run((sql) => findHookByUrl(sql, conversationId, url)));
   const which = other === null ? 'another one' : `reverse webhook ${other}`;
   const sentence = `The URL of reverse webhook ${id} was registered again meanwhile, as ${which}: remove that one first, or leave it at that`;
   return new KlatchError('hook_exists', { sentence, cause });

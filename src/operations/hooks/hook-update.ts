@@ -6,11 +6,11 @@ import { lockGroup } from '../../storage/groups/groups.ts';
 import { applyChanges, lockHook, type HookChanges, type LockedHook } from '../../storage/hooks/hook-control.ts';
 import { findHooks, removeHook } from '../../storage/hooks/hooks.ts';
 import { insertNotice } from '../../storage/messages/notices.ts';
-import { unknownOutcome } from '../core/database-errors.ts';
+import { translateCommitUnknown } from '../core/database-errors.ts';
 import { limitHookChanges, hookByAccess, type HookAccess } from './hook-actor.ts';
-import { changeHook } from './hook-announce.ts';
+import { withAnnouncedHookChange } from './hook-announce.ts';
 import { healthOf, hookHealthSchema, requireSigning, type HookHealthReport } from './hooks.ts';
-import { defineConversationOperation } from '../core/operation.ts';
+import { defineTargetedOperation } from '../core/operation.ts';
 import { hookNumber } from '../core/schemas.ts';
 import type { Services } from '../core/services.ts';
 
@@ -22,20 +22,24 @@ import type { Services } from '../core/services.ts';
 export async function withLockedHook<T>(
   services: Services,
   hook: HookAccess,
-  control: { unknown: string; notices?: true; work: (tx: Transaction, hook: LockedHook) => Promise<T> },
+  control: {
+    unknownOutcomeSentence: string;
+    needsGroupLock?: true;
+    work: (tx: Transaction, hook: LockedHook) => Promise<T>;
+  },
 ): Promise<T> {
-  return changeHook(services, hook, async () => {
+  return withAnnouncedHookChange(services, hook, async () => {
     try {
       return await services.database.general.transaction(async (tx) => {
         // The head first, as everybody who tells the group of a hook.
-        if (control.notices === true) await lockGroup(tx, hook.conversationId);
+        if (control.needsGroupLock === true) await lockGroup(tx, hook.conversationId);
         await hook.lockAccess(tx);
         const locked = await lockHook(tx, hook);
         if (locked === null) throw new KlatchError('hook_not_found');
         return control.work(tx, locked);
       });
     } catch (error) {
-      throw unknownOutcome(error, control.unknown);
+      throw translateCommitUnknown(error, control.unknownOutcomeSentence);
     }
   });
 }
@@ -46,7 +50,7 @@ export interface HookUpdate extends Omit<HookChanges, 'secretSealed'> {
   readonly rotateSecret: boolean;
 }
 
-const UPDATE_OUTCOME_UNKNOWN =
+const UPDATE_OUTCOME_UNKNOWN_SENTENCE =
   'The hook may have been changed: look at it before you repeat it; if its secret was to be replaced, replace it again, since the new one is not shown twice';
 
 /**
@@ -70,7 +74,7 @@ export async function applyHookUpdate(
     return updated;
   };
   try {
-    return await withLockedHook(services, hook, { unknown: UPDATE_OUTCOME_UNKNOWN, work });
+    return await withLockedHook(services, hook, { unknownOutcomeSentence: UPDATE_OUTCOME_UNKNOWN_SENTENCE, work });
   } catch (error) {
     // A node that has not heard of it signs with the old secret, which holds for a day. The new one is shown only here.
     const isUnconfirmed = error instanceof KlatchError && error.code === 'change_unconfirmed';
@@ -92,8 +96,8 @@ export async function unregisterHook(services: Services, hook: HookAccess): Prom
   };
   try {
     await withLockedHook(services, hook, {
-      unknown: 'The hook may have been removed: repeat the request, an unknown hook is answered 410',
-      notices: true,
+      unknownOutcomeSentence: 'The hook may have been removed: repeat the request, an unknown hook is answered 410',
+      needsGroupLock: true,
       work: remove,
     });
   } finally {
@@ -115,7 +119,7 @@ export const hookChangesSchema = {
   rotate_secret: z.boolean().optional(),
 };
 
-export const updateHook = defineConversationOperation({
+export const updateHook = defineTargetedOperation({
   name: 'hooks.update',
   summary: 'Pause or resume a reverse webhook, change how it delivers, or replace its secret.',
   input: z.strictObject({ hook: hookNumber, ...hookChangesSchema }),
@@ -137,7 +141,7 @@ export const updateHook = defineConversationOperation({
   },
 });
 
-export const removeGroupHook = defineConversationOperation({
+export const removeGroupHook = defineTargetedOperation({
   name: 'hooks.remove',
   summary: 'Remove a reverse webhook of a group for good.',
   input: z.strictObject({ hook: hookNumber }),

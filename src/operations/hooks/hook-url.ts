@@ -3,7 +3,7 @@ import type { AddressPolicy } from '../../outbound/address-policy.ts';
 
 const MAX_URL_CHARACTERS = 2_048;
 /** Before it is normalised, which takes what an attacker likes for 1 MiB. */
-const MAX_GIVEN_CHARACTERS = 16_384;
+const MAX_RAW_URL_CHARACTERS = 16_384;
 
 /**
  * The normalised form (WHATWG `href`) of a reverse webhook's URL. Throws `invalid_hook_url` when it is not an absolute http(s)
@@ -11,7 +11,7 @@ const MAX_GIVEN_CHARACTERS = 16_384;
  * a host name is judged by what it resolves to at each attempt.
  */
 export function parseHookUrl(text: string, policy: AddressPolicy): string {
-  const url = text.length > MAX_GIVEN_CHARACTERS ? null : URL.parse(text);
+  const url = text.length > MAX_RAW_URL_CHARACTERS ? null : URL.parse(text);
   if (url === null || !['http:', 'https:'].includes(url.protocol)) throw new KlatchError('invalid_hook_url');
   // The parser drops an empty fragment's text but keeps its sign in href.
   if (url.username !== '' || url.password !== '' || url.href.includes('#')) throw new KlatchError('invalid_hook_url');

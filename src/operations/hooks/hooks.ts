@@ -4,13 +4,13 @@ import { hookState } from '../../model/hook.ts';
 import type { ConversationId, HookId } from '../../model/ids.ts';
 import { newHookSecret } from '../../model/hook-secret.ts';
 import type { Sql } from '../../storage/db/connection.ts';
-import { violates } from '../../storage/db/database-error.ts';
+import { violatesUnique } from '../../storage/db/database-error.ts';
 import { lockGroup } from '../../storage/groups/groups.ts';
 import type { HookReference } from '../../storage/hooks/hook-control.ts';
 import { countHooks, findHooks, insertHook } from '../../storage/hooks/hooks.ts';
 import type { HookInfo, HookSignature, NewHook } from '../../storage/hooks/hooks.ts';
 import { insertNotice } from '../../storage/messages/notices.ts';
-import { translateReadErrors, unknownOutcome } from '../core/database-errors.ts';
+import { translateLostRead, translateCommitUnknown } from '../core/database-errors.ts';
 import type { HookActor } from './hook-actor.ts';
 import { parseHookUrl } from './hook-url.ts';
 import type { Services } from '../core/services.ts';
@@ -36,8 +36,8 @@ export type HookHealthReport = z.infer<typeof hookHealthSchema>;
 export type HookRequest = Pick<NewHook, 'url' | 'description' | 'order' | 'batch' | 'signature' | 'skip'>;
 
 /** Counts a registration, before its input is read. Throws `token_rate_limited`. */
-export function limitRegistrations({ config, registrationLimiter }: Services, actor: HookActor): void {
-  if (!actor.isRateLimited || registrationLimiter.reserve(actor.conversationId, 0) !== null) return;
+export function limitHookRegistrations({ config, hookRegistrationLimiter }: Services, actor: HookActor): void {
+  if (!actor.isRateLimited || hookRegistrationLimiter.reserve(actor.conversationId, 0) !== null) return;
   const sentence = `A group takes ${config.limits.hookRegistrationsPerMinute} registrations a minute, refused ones too; please repeat it later`;
   throw new KlatchError('token_rate_limited', { sentence });
 }
@@ -75,8 +75,8 @@ export async function registerHook(
     });
     return { id, secret };
   } catch (error) {
-    if (violates(error, 'reverse_hook_url')) throw new KlatchError('hook_exists', { cause: error });
-    throw unknownOutcome(error, 'The hook may have been registered: look at the list before you repeat it');
+    if (violatesUnique(error, 'reverse_hook_url')) throw new KlatchError('hook_exists', { cause: error });
+    throw translateCommitUnknown(error, 'The hook may have been registered: look at the list before you repeat it');
   } finally {
     // Whatever was answered: a registration whose commit was lost is a registration.
     bus.publish('hooksChanged', [conversationId]);
@@ -90,15 +90,15 @@ export function requireSigning({ serverKeys }: Services, signature: HookSignatur
 }
 
 /** The group's hooks, oldest first. */
-export function groupHooks(
+export function listHookSummaries(
   services: Services,
   conversationId: ConversationId,
 ): Promise<z.infer<typeof hookSummarySchema>[]> {
-  return translateReadErrors(services.database.general.run((sql) => readGroupHooks(services, sql, conversationId)));
+  return translateLostRead(services.database.general.run((sql) => readHookSummaries(services, sql, conversationId)));
 }
 
 /** The same beside other readings. */
-export async function readGroupHooks(
+export async function readHookSummaries(
   services: Services,
   sql: Sql,
   conversationId: ConversationId,
@@ -110,7 +110,7 @@ export async function readGroupHooks(
 /** A hook's health; throws `hook_not_found`. */
 export async function readHookHealth(services: Services, reference: HookReference): Promise<HookHealthReport> {
   const { conversationId, hookId } = reference;
-  const [hook] = await translateReadErrors(
+  const [hook] = await translateLostRead(
     services.database.general.run((sql) => findHooks(sql, conversationId, hookId)),
   );
   if (hook === undefined) throw new KlatchError('hook_not_found');

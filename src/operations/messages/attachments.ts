@@ -1,7 +1,7 @@
 import { KlatchError } from '../../errors.ts';
 import type { AccountId } from '../../model/ids.ts';
-import { listFileStatuses, type FileStatus } from '../../storage/messages/attachments.ts';
-import { translateReadErrors } from '../core/database-errors.ts';
+import { listAttachmentStatuses, type AttachmentStatus } from '../../storage/messages/attachments.ts';
+import { translateLostRead } from '../core/database-errors.ts';
 import type { Services } from '../core/services.ts';
 
 /** Throws `invalid_input` for more files than a message may carry, and for one that is named twice. */
@@ -20,14 +20,14 @@ export async function assertAttachable(
   ids: readonly string[],
 ): Promise<void> {
   if (ids.length === 0) return;
-  const statuses = await translateReadErrors(database.general.run((sql) => listFileStatuses(sql, accountId, ids)));
+  const statuses = await translateLostRead(database.general.run((sql) => listAttachmentStatuses(sql, accountId, ids)));
   const index = statuses.findIndex((status) => status !== 'free');
   if (index === -1) return;
-  const sentence = `files: number ${index + 1} cannot be attached: ${REASONS[statuses[index]!]}`;
+  const sentence = `files: number ${index + 1} cannot be attached: ${NOT_ATTACHABLE_REASONS[statuses[index]!]}`;
   throw new KlatchError('file_not_attachable', { sentence });
 }
 
-const REASONS: Readonly<Record<FileStatus, string>> = {
+const NOT_ATTACHABLE_REASONS: Readonly<Record<AttachmentStatus, string>> = {
   free: 'somebody else is using it right now; please repeat it',
   unknown: 'the sender has no such file',
   incomplete: 'it is not complete yet',

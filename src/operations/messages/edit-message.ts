@@ -4,29 +4,29 @@ import type { AccountId, Seq } from '../../model/ids.ts';
 import type { StoredMessage } from '../../storage/messages/changes.ts';
 import {
   eraseMessage,
-  isBlocked,
-  lockMessage,
-  rewriteMessage,
-  type ChangeableMessage,
+  isBlockedByPeer,
+  lockHeadAndReadMessage,
+  updateMessageText,
+  type LockedMessage,
 } from '../../storage/messages/messages.ts';
 import type { Transaction } from '../../storage/db/connection.ts';
 import { CommitUnknownError } from '../../storage/db/database-error.ts';
 import { insertNotice } from '../../storage/messages/notices.ts';
-import { unknownOutcome } from '../core/database-errors.ts';
+import { translateCommitUnknown } from '../core/database-errors.ts';
 import { MESSAGE_LIMITS } from '../core/input-limits.ts';
 import { checkMessageText } from '../core/message-text.ts';
 import { notAMember, requireNotArchived } from '../core/conversation-access.ts';
 import { requireAccount } from '../core/caller.ts';
-import { defineConversationOperation } from '../core/operation.ts';
+import { defineTargetedOperation } from '../core/operation.ts';
 import type { ConversationAccess } from '../core/conversation-access.ts';
 import { conversationNumber, seqSchema } from '../core/schemas.ts';
 import type { Services } from '../core/services.ts';
 import { messageSchema, serializeMessage, type SerializedMessage } from '../core/serializers.ts';
 
-const OUTCOME_UNKNOWN =
+const OUTCOME_UNKNOWN_SENTENCE =
   'The answer of the database was lost: the message may have been changed. Repeating this does no harm';
 
-export const editMessage = defineConversationOperation({
+export const editMessage = defineTargetedOperation({
   name: 'messages.edit',
   summary:
     "Give a message of one's own another text, or any as the group's owner or admin, which a notice tells: it takes a new rev and keeps its seq and its files.",
@@ -47,11 +47,11 @@ export const editMessage = defineConversationOperation({
       const isOwn = message.sender.id === accountId;
       if (!isOwn) requireModerator(access, message, 'edit');
       const key = { conversationId: access.conversationId, accountId };
-      if (access.kind === 'private' && (await isBlocked(tx, key))) throw new KlatchError('blocked');
+      if (access.kind === 'private' && (await isBlockedByPeer(tx, key))) throw new KlatchError('blocked');
       // What it carries stays with it, and is all that it needs.
       if (text === '') checkMessageText(given, textCodePoints, { hasAttachments: message.attachments.length > 0 });
       if (message.text === text) return null;
-      const { rev, at } = await rewriteMessage(tx, { ...key, seq: message.seq }, text);
+      const { rev, at } = await updateMessageText(tx, { ...key, seq: message.seq }, text);
       // Or it would read as if its sender had said that.
       const { conversationId } = key;
       const details = { seq: message.seq };
@@ -61,7 +61,7 @@ export const editMessage = defineConversationOperation({
   },
 });
 
-export const deleteMessage = defineConversationOperation({
+export const deleteMessage = defineTargetedOperation({
   name: 'messages.delete',
   summary:
     "Delete a message of one's own, or any as the group's owner or admin: its text is erased and its files are removed, its place stays.",
@@ -85,19 +85,19 @@ export const deleteMessage = defineConversationOperation({
 });
 
 /** By the role that was read beneath the lock. */
-function isModerator({ kind }: ConversationAccess, { role }: ChangeableMessage): boolean {
+function isModerator({ kind }: ConversationAccess, { role }: LockedMessage): boolean {
   return kind === 'group' && role !== 'member';
 }
 
 /** Throws `forbidden` for who may change only what is their own. */
-function requireModerator(access: ConversationAccess, message: ChangeableMessage, verb: 'edit' | 'delete'): void {
+function requireModerator(access: ConversationAccess, message: LockedMessage, verb: 'edit' | 'delete'): void {
   if (isModerator(access, message)) return;
   const who = access.kind === 'group' ? 'who wrote a message, owners and admins' : 'who wrote a message';
   throw new KlatchError('forbidden', { sentence: `Only ${who} may ${verb} it` });
 }
 
 /** What a change makes of a message; null: it is so already, and takes no new rev. */
-type Revise = (tx: Transaction, message: ChangeableMessage) => Promise<StoredMessage | null>;
+type Revise = (tx: Transaction, message: LockedMessage) => Promise<StoredMessage | null>;
 
 async function reviseMessage(
   { database, bus }: Services,
@@ -109,7 +109,7 @@ async function reviseMessage(
   const publish = (): void => bus.publish('conversationsChanged', [conversationId]);
   try {
     const message = await database.general.transaction(async (tx) => {
-      const found = await lockMessage(tx, { conversationId, seq: seq as Seq, accountId });
+      const found = await lockHeadAndReadMessage(tx, { conversationId, seq: seq as Seq, accountId });
       // Judged beneath the lock: who was a member when the request came may have been removed since.
       if (found !== null && found.role === null) throw notAMember(conversationId);
       if (found === null) throw new KlatchError('not_found', { sentence: `There is no message ${seq} here` });
@@ -119,6 +119,6 @@ async function reviseMessage(
     return serializeMessage(conversationId, message);
   } catch (error) {
     if (error instanceof CommitUnknownError) publish();
-    throw unknownOutcome(error, OUTCOME_UNKNOWN);
+    throw translateCommitUnknown(error, OUTCOME_UNKNOWN_SENTENCE);
   }
 }

@@ -2,16 +2,16 @@ import * as z from 'zod';
 import { KlatchError } from '../../errors.ts';
 import type { Seq } from '../../model/ids.ts';
 import { readHistory } from '../../storage/messages/messages.ts';
-import { defineConversationOperation } from '../core/operation.ts';
-import { readAuthorized } from '../core/conversation-access.ts';
+import { defineTargetedOperation } from '../core/operation.ts';
+import { readThenRecheckRole } from '../core/conversation-access.ts';
 import { conversationNumber, seqSchema } from '../core/schemas.ts';
 import { messageSchema, serializeMessage } from '../core/serializers.ts';
 
-const MAX_MESSAGES = 200;
+const MAX_HISTORY_PAGE_SIZE = 200;
 /** A page ends where its texts have so many bytes, so that 200 of the longest messages are no 32 MB. */
-const PAGE_BYTES = 512 * 1024;
+const MAX_PAGE_BYTES = 512 * 1024;
 
-export const messageHistory = defineConversationOperation({
+export const messageHistory = defineTargetedOperation({
   name: 'messages.history',
   summary: 'Messages of a conversation in the order of their seqs: the newest, or those before or after one.',
   input: z.strictObject({
@@ -20,7 +20,7 @@ export const messageHistory = defineConversationOperation({
     before: seqSchema.optional(),
     /** Those after this seq; 0: from the first. */
     after: z.int().nonnegative().optional(),
-    limit: z.int().min(1).max(MAX_MESSAGES).default(50),
+    limit: z.int().min(1).max(MAX_HISTORY_PAGE_SIZE).default(50),
   }),
   output: z.object({
     messages: z.array(messageSchema),
@@ -38,10 +38,10 @@ export const messageHistory = defineConversationOperation({
     }
     const direction = after === undefined ? 'before' : 'after';
     const seq = (after ?? before ?? Number.MAX_SAFE_INTEGER) as Seq;
-    const request = { conversationId, direction, seq, limit, maxBytes: PAGE_BYTES } as const;
-    const { messages, more } = await readAuthorized(
+    const request = { conversationId, direction, seq, limit, maxBytes: MAX_PAGE_BYTES } as const;
+    const { messages, more } = await readThenRecheckRole(
       services,
-      { access, caller, on: 'conversation', who: 'member' },
+      { access, caller, on: 'conversation', requiredRole: 'member' },
       (sql) => readHistory(sql, request),
     );
     const edge = direction === 'before' ? messages[0] : messages.at(-1);

@@ -1,29 +1,29 @@
 import { createHash } from 'node:crypto';
 import * as z from 'zod';
-import { KlatchError, SAFE_REPEAT } from '../../errors.ts';
+import { KlatchError, SAFE_REPEAT_HINT } from '../../errors.ts';
 import { messageId, type AccountId, type ConversationId } from '../../model/ids.ts';
 import { CommitUnknownError } from '../../storage/db/database-error.ts';
 import { findGroupRole, findMembershipStatus } from '../../storage/groups/members.ts';
-import { isBlocked } from '../../storage/messages/messages.ts';
-import type { Post, Posted } from '../../storage/messages/write-posts.ts';
+import { isBlockedByPeer } from '../../storage/messages/messages.ts';
+import type { Post, PostResult } from '../../storage/messages/write-posts.ts';
 import { resolveAccount } from '../core/access.ts';
 import { checkAttachments, assertAttachable } from './attachments.ts';
 import type { Caller } from '../core/caller.ts';
-import { translateReadErrors } from '../core/database-errors.ts';
+import { translateLostRead } from '../core/database-errors.ts';
 import { MESSAGE_LIMITS } from '../core/input-limits.ts';
 import { checkMessageText } from '../core/message-text.ts';
-import { defineConversationOperation } from '../core/operation.ts';
+import { defineTargetedOperation } from '../core/operation.ts';
 import { conversationReference, fileIdSchema, nickSchema } from '../core/schemas.ts';
 import type { Services } from '../core/services.ts';
 import { notAMember } from '../core/conversation-access.ts';
 
-const clientIdSchema = z.string().regex(/^[\x21-\x7e]{1,255}$/, 'must have 1 to 255 visible ASCII characters');
+const clientMessageIdSchema = z.string().regex(/^[\x21-\x7e]{1,255}$/, 'must have 1 to 255 visible ASCII characters');
 /** The most that `limits.attachments-per-message` can be set to. */
 const MAX_FILES = 100;
 /** A post that is refused for a reason that is gone when one looks for it (left and joined at once) is tried so often. */
-const MAX_ATTEMPTS = 3;
+const MAX_POST_ATTEMPTS = 3;
 
-export const sendMessage = defineConversationOperation({
+export const sendMessage = defineTargetedOperation({
   name: 'messages.send',
   summary: 'Post a message into a conversation; the answer comes once it is stored.',
   input: z.strictObject({
@@ -33,7 +33,7 @@ export const sendMessage = defineConversationOperation({
     /** Files of the sender's own that are stored and in no message yet; the message carries them in this order. */
     files: z.array(fileIdSchema).max(MAX_FILES).optional(),
     /** A repeat with the same one, the same text and the same files posts nothing and answers the first message, for 24 hours. */
-    client_id: clientIdSchema.optional(),
+    client_id: clientMessageIdSchema.optional(),
     /** The command line's alone: the nick of the member who posts. */
     as: nickSchema.optional(),
   }),
@@ -95,7 +95,7 @@ async function senderOf(
   }
   if (as === undefined)
     throw new KlatchError('invalid_input', { sentence: 'as: give the nick of the member who posts' });
-  return translateReadErrors(
+  return translateLostRead(
     database.general.run(async (sql) => {
       const { id: accountId } = await resolveAccount(sql, as);
       const role = await findGroupRole(sql, { conversationId, accountId });
@@ -107,13 +107,13 @@ async function senderOf(
 }
 
 /** Posts as a member. Throws what keeps the post out: no membership, an archived group, a block, a file. */
-async function appendAsMember(services: Services, post: Post): Promise<Exclude<Posted, { outcome: 'refused' }>> {
+async function appendAsMember(services: Services, post: Post): Promise<Exclude<PostResult, { outcome: 'refused' }>> {
   for (let attempts = 1; ; attempts += 1) {
     const posted = await appendPost(services, post);
     if (posted.outcome !== 'refused') return posted;
     await assertMayPost(services, { conversationId: post.conversationId, accountId: post.senderId });
     await assertAttachable(services, post.senderId, post.attachments);
-    if (attempts === MAX_ATTEMPTS) throw notAMember(post.conversationId);
+    if (attempts === MAX_POST_ATTEMPTS) throw notAMember(post.conversationId);
   }
 }
 
@@ -121,23 +121,23 @@ async function assertMayPost(
   { database }: Services,
   key: { conversationId: ConversationId; accountId: AccountId },
 ): Promise<void> {
-  await translateReadErrors(
+  await translateLostRead(
     database.general.run(async (sql) => {
       const status = await findMembershipStatus(sql, key);
       if (status === null || status.role === null) throw notAMember(key.conversationId);
       if (status.archived) throw new KlatchError('group_archived');
-      if (await isBlocked(sql, key)) throw new KlatchError('blocked');
+      if (await isBlockedByPeer(sql, key)) throw new KlatchError('blocked');
     }),
   );
 }
 
 /** Hands a post to the message log. Throws `outcome_unknown`, with what to do, when nobody can tell whether it is there. */
-export async function appendPost({ messageLog }: Services, post: Post): Promise<Posted> {
+export async function appendPost({ messageLog }: Services, post: Post): Promise<PostResult> {
   try {
     return await messageLog.append(post);
   } catch (error) {
     if (!(error instanceof CommitUnknownError)) throw error;
-    const repeat = post.tokenHash === null ? 'Repeating it is safe with a client_id' : SAFE_REPEAT;
+    const repeat = post.tokenHash === null ? 'Repeating it is safe with a client_id' : SAFE_REPEAT_HINT;
     const sentence = `The answer of the database was lost: the message may have been posted. ${repeat}`;
     throw new KlatchError('outcome_unknown', { sentence, cause: error });
   }

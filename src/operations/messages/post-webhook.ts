@@ -2,7 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { KlatchError } from '../../errors.ts';
 import type { Seq } from '../../model/ids.ts';
 import type { Integration } from '../../storage/groups/integrations.ts';
-import type { Post, Posted } from '../../storage/messages/write-posts.ts';
+import type { Post, PostResult } from '../../storage/messages/write-posts.ts';
 import { assertAttachable } from './attachments.ts';
 import { appendPost } from './messages.ts';
 import type { RateLimiter } from '../core/rate-limiter.ts';
@@ -27,16 +27,16 @@ export async function awaitRateLimit(
  * the first one's. Throws `invalid_token`, `group_archived`, `idempotency_key_reused`, and what the log rejects with.
  */
 export async function postMessage(services: Services, access: PresentedToken, message: WebhookMessage): Promise<Seq> {
-  return (await post(services, access, message)).seq;
+  return (await postAsIntegration(services, access, message)).seq;
 }
 
 /** The same with files of the integration; tells whether this message took them, or an earlier one is the answer. */
-export function postFiles(
+export function postMessageWithFiles(
   services: Services,
   access: PresentedToken,
   message: WebhookMessage,
-): Promise<Exclude<Posted, { outcome: 'refused' }>> {
-  return post(services, access, message);
+): Promise<Exclude<PostResult, { outcome: 'refused' }>> {
+  return postAsIntegration(services, access, message);
 }
 
 interface PresentedToken {
@@ -44,12 +44,12 @@ interface PresentedToken {
   readonly token: string;
 }
 
-async function post(
+async function postAsIntegration(
   services: Services,
   { integration, token }: PresentedToken,
   message: WebhookMessage,
-): Promise<Exclude<Posted, { outcome: 'refused' }>> {
-  const posted = await appendPost(services, postOf(integration, message));
+): Promise<Exclude<PostResult, { outcome: 'refused' }>> {
+  const posted = await appendPost(services, toPost(integration, message));
   if (posted.outcome === 'refused') {
     // What is remembered of the token was out of date, or the group is archived: the database knows.
     const now = await services.tokens.revalidate(token);
@@ -60,6 +60,6 @@ async function post(
   return posted;
 }
 
-function postOf({ conversationId, tokenHash, accountId: senderId }: Integration, message: WebhookMessage): Post {
+function toPost({ conversationId, tokenHash, accountId: senderId }: Integration, message: WebhookMessage): Post {
   return { ...message, conversationId, tokenHash, senderId };
 }

@@ -1,15 +1,15 @@
 import * as z from 'zod';
 import { KlatchError } from '../../errors.ts';
 import type { Seq } from '../../model/ids.ts';
-import { isBlocked } from '../../storage/messages/messages.ts';
-import { moveReadPosition } from '../../storage/messages/read-positions.ts';
-import { translateReadErrors } from '../core/database-errors.ts';
+import { isBlockedByPeer } from '../../storage/messages/messages.ts';
+import { advanceReadPosition } from '../../storage/messages/read-positions.ts';
+import { translateLostRead } from '../core/database-errors.ts';
 import { notAMember, requireNotArchived } from '../core/conversation-access.ts';
 import { requireAccount } from '../core/caller.ts';
-import { defineConversationOperation } from '../core/operation.ts';
+import { defineTargetedOperation } from '../core/operation.ts';
 import { conversationNumber, seqSchema } from '../core/schemas.ts';
 
-export const markRead = defineConversationOperation({
+export const markRead = defineTargetedOperation({
   name: 'messages.mark-read',
   summary: 'Say that everything up to a message is read; the position moves forward only.',
   input: z.strictObject({ conversation: conversationNumber, seq: seqSchema }),
@@ -25,14 +25,14 @@ export const markRead = defineConversationOperation({
     const { accountId } = requireAccount(caller);
     const key = { conversationId, accountId };
     // Repeating it does no harm, so a lost answer is like one that was never sent.
-    const position = await translateReadErrors(database.general.run((sql) => moveReadPosition(sql, key, seq as Seq)));
+    const position = await translateLostRead(database.general.run((sql) => advanceReadPosition(sql, key, seq as Seq)));
     if (position === null) throw notAMember(conversationId);
     if (position.moved) bus.publish('ephemeral', { kind: 'read', ...key, seq: position.seq });
     return { read_seq: position.seq };
   },
 });
 
-export const sendTyping = defineConversationOperation({
+export const sendTyping = defineTargetedOperation({
   name: 'messages.typing',
   summary: 'Tell those who follow the conversation that the caller is writing; it is kept nowhere.',
   input: z.strictObject({ conversation: conversationNumber }),
@@ -50,7 +50,10 @@ export const sendTyping = defineConversationOperation({
     requireNotArchived(access);
     if (typingLimiter.reserve(`${conversationId}:${accountId}`, 0) === null) return { told: false };
     const key = { conversationId, accountId };
-    if (access.kind === 'private' && (await translateReadErrors(database.general.run((sql) => isBlocked(sql, key))))) {
+    if (
+      access.kind === 'private' &&
+      (await translateLostRead(database.general.run((sql) => isBlockedByPeer(sql, key))))
+    ) {
       throw new KlatchError('blocked');
     }
     bus.publish('ephemeral', { kind: 'typing', ...key });

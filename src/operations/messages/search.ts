@@ -1,28 +1,28 @@
 import * as z from 'zod';
 import { KlatchError } from '../../errors.ts';
 import { messageId, type ConversationId, type Seq } from '../../model/ids.ts';
-import { findOwner } from '../../storage/accounts/bots.ts';
+import { findBotOwner } from '../../storage/accounts/bots.ts';
 import { findMembershipStatus } from '../../storage/groups/members.ts';
 import {
   SearchTimeoutError,
-  searchMessageWords,
+  searchMessagesByWords,
   type MessagePosition,
   type SearchPage,
 } from '../../storage/messages/search.ts';
-import { translateReadErrors } from '../core/database-errors.ts';
+import { translateLostRead } from '../core/database-errors.ts';
 import { notAMember } from '../core/conversation-access.ts';
 import { requireAccount } from '../core/caller.ts';
 import { defineOperation } from '../core/operation.ts';
 import { conversationNumber } from '../core/schemas.ts';
 import { messageSchema, serializeMessage } from '../core/serializers.ts';
 
-const MAX_FOUND = 50;
-const MAX_TEXT = 200;
-const PAGE_BYTES = 512 * 1024;
+const MAX_SEARCH_PAGE_SIZE = 50;
+const MAX_QUERY_LENGTH = 200;
+const MAX_PAGE_BYTES = 512 * 1024;
 
-const idSchema = z.string().regex(/^[1-9]\d{0,14}:[1-9]\d{0,14}$/, 'must be the id of a message');
+const messageIdSchema = z.string().regex(/^[1-9]\d{0,14}:[1-9]\d{0,14}$/, 'must be the id of a message');
 
-const foundSchema = z.object({
+const searchPageSchema = z.object({
   messages: z.array(messageSchema.extend({ conversation: z.int() })),
   /** The id to go on before; null: this was all. */
   next: z.string().nullable(),
@@ -33,32 +33,32 @@ export const searchMessages = defineOperation({
   summary: 'Find messages by their words, newest first, in the conversations that the caller is in.',
   input: z.strictObject({
     /** Words that a message has to have; "a phrase", or, and -not are understood. */
-    text: z.string().min(1).max(MAX_TEXT),
+    text: z.string().min(1).max(MAX_QUERY_LENGTH),
     /** In this conversation only. */
     conversation: conversationNumber.optional(),
     /** Only what is older than this message: what `next` said. */
-    before: idSchema.optional(),
-    limit: z.int().min(1).max(MAX_FOUND).default(20),
+    before: messageIdSchema.optional(),
+    limit: z.int().min(1).max(MAX_SEARCH_PAGE_SIZE).default(20),
   }),
-  output: foundSchema,
+  output: searchPageSchema,
   who: 'account',
   scope: 'messages:read',
   errors: ['search_timeout', 'rate_limited', 'not_found'],
   run: async ({ database, searchLimiter }, { text, conversation, before, limit }, caller) => {
     const { accountId, accountKind } = requireAccount(caller);
     const isBot = accountKind === 'bot';
-    const owner = isBot ? await translateReadErrors(database.general.run((sql) => findOwner(sql, accountId))) : null;
+    const owner = isBot ? await translateLostRead(database.general.run((sql) => findBotOwner(sql, accountId))) : null;
     return searchLimiter.run(owner ?? accountId, async () => {
       const conversationId = (conversation ?? null) as ConversationId | null;
       if (conversationId !== null) {
-        const status = await translateReadErrors(
+        const status = await translateLostRead(
           database.general.run((sql) => findMembershipStatus(sql, { conversationId, accountId })),
         );
         if (status === null || status.role === null) throw notAMember(conversationId);
       }
       const position = before === undefined ? null : positionOf(before);
-      const request = { text, accountId, conversationId, before: position, limit, maxBytes: PAGE_BYTES };
-      const page = await translateReadErrors(searchMessageWords(database.search, request)).catch(translateTimeout);
+      const request = { text, accountId, conversationId, before: position, limit, maxBytes: MAX_PAGE_BYTES };
+      const page = await translateLostRead(searchMessagesByWords(database.search, request)).catch(translateTimeout);
       if (page === null) throw new KlatchError('not_found', { sentence: 'before: there is no such message' });
       return serializePage(page);
     });
@@ -74,7 +74,7 @@ function translateTimeout(error: unknown): never {
   throw error instanceof SearchTimeoutError ? new KlatchError('search_timeout', { cause: error }) : error;
 }
 
-function serializePage({ found, next }: SearchPage): z.infer<typeof foundSchema> {
+function serializePage({ found, next }: SearchPage): z.infer<typeof searchPageSchema> {
   return {
     messages: found.map(({ conversationId, message }) => ({
       conversation: conversationId,

@@ -1,15 +1,15 @@
 import * as z from 'zod';
 import type { Rev } from '../../model/ids.ts';
 import { readChanges } from '../../storage/messages/changes.ts';
-import { notAMember, readAuthorized } from '../core/conversation-access.ts';
-import { defineConversationOperation } from '../core/operation.ts';
+import { notAMember, readThenRecheckRole } from '../core/conversation-access.ts';
+import { defineTargetedOperation } from '../core/operation.ts';
 import { conversationNumber } from '../core/schemas.ts';
 import { changeSchema, serializeChange } from '../core/serializers.ts';
 
 const MAX_CHANGES = 500;
-const PAGE_BYTES = 512 * 1024;
+const MAX_PAGE_BYTES = 512 * 1024;
 
-export const syncChanges = defineConversationOperation({
+export const syncChanges = defineTargetedOperation({
   name: 'conversations.sync',
   summary: 'What a client lacks of a conversation: messages, edits, deletions and notices behind a rev, in order.',
   input: z.strictObject({
@@ -30,9 +30,11 @@ export const syncChanges = defineConversationOperation({
   errors: [],
   run: async (services, { after_rev: afterRev, limit }, caller, access) => {
     const { conversationId } = access;
-    const request = { conversationId, afterRev: afterRev as Rev, limit, maxBytes: PAGE_BYTES };
-    const page = await readAuthorized(services, { access, caller, on: 'conversation', who: 'member' }, (sql) =>
-      readChanges(sql, request),
+    const request = { conversationId, afterRev: afterRev as Rev, limit, maxBytes: MAX_PAGE_BYTES };
+    const page = await readThenRecheckRole(
+      services,
+      { access, caller, on: 'conversation', requiredRole: 'member' },
+      (sql) => readChanges(sql, request),
     );
     if (page === null) throw notAMember(conversationId);
     const { changes, rev, more } = page;

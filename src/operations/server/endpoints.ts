@@ -9,7 +9,7 @@ interface EndpointSources {
 }
 
 const SCHEMES = Object.values(transportSchemes).flatMap(({ plain, tls }) => [plain, tls]);
-const LIVE_LISTENER = new RegExp(`^(${SCHEMES.join('|')})://(.+):(\\d+)$`);
+const LIVE_LISTENER_PATTERN = new RegExp(`^(${SCHEMES.join('|')})://(.+):(\\d+)$`);
 
 /**
  * The addresses that live clients connect to. What the administrator announces stands alone; else they are `/v1/live`
@@ -24,7 +24,7 @@ export function announcedEndpoints({ config, listeners }: EndpointSources): read
   const isLocal = isLoopback(base.hostname);
   // Not as URLs, which leave out the port where it is the scheme's own.
   const reachable = listeners.flatMap((listener) => {
-    const [, scheme, host, port] = LIVE_LISTENER.exec(listener) ?? [];
+    const [, scheme, host, port] = LIVE_LISTENER_PATTERN.exec(listener) ?? [];
     if (host === undefined || (isLoopback(host) && !isLocal)) return [];
     return [`${scheme}://${isWildcard(host) ? base.hostname : host}:${port}`];
   });

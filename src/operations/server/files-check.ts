@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { KlatchError } from '../../errors.ts';
-import { checkFiles as checkPage } from '../../files/check-store.ts';
+import { checkStorePage } from '../../files/check-store.ts';
 import { NotInStoreError, StoreUnavailableError } from '../../files/store.ts';
 import { defineOperation } from '../core/operation.ts';
 
@@ -42,8 +42,8 @@ export const checkFiles = defineOperation({
   errors: ['storage_unavailable'],
   run: async ({ database, fileStore: store }, { repair, after }) => {
     try {
-      const page = await checkPage({ pool: database.general, store }, { after, repair });
-      const { findings, files, uploads, isEmpty, next } = page;
+      const page = await checkStorePage({ pool: database.general, store }, { after, repair });
+      const { findings, files, uploads, hasSkippedMarkingLost: isEmpty, next } = page;
       return { store: store.description, files, uploads, found: [...findings], empty: isEmpty, next };
     } catch (error) {
       // Whoever looks after the server is told what to do about it.

@@ -3,8 +3,8 @@ import { KlatchError } from '../../errors.ts';
 import { signFileLink } from '../../files/signed-link.ts';
 import { messageId } from '../../model/ids.ts';
 import { readUsage } from '../../storage/files/file-usage.ts';
-import { findReadable, listOwn, type StoredFile } from '../../storage/files/files.ts';
-import { translateReadErrors } from '../core/database-errors.ts';
+import { findReadableFile, listFilesOfAccount, type FileRow } from '../../storage/files/files.ts';
+import { translateLostRead } from '../core/database-errors.ts';
 import { requireAccount } from '../core/caller.ts';
 import { defineOperation } from '../core/operation.ts';
 import { limitSchema, pageOf } from '../core/page.ts';
@@ -33,7 +33,7 @@ const ownFileSchema = z.object({
   created_at: z.string(),
 });
 
-function serializeOwnFile(file: StoredFile): z.infer<typeof ownFileSchema> {
+function serializeOwnFile(file: FileRow): z.infer<typeof ownFileSchema> {
   const { id, name, type, size, received, state, conversationId, seq, createdAt } = file;
   return {
     id,
@@ -47,7 +47,7 @@ function serializeOwnFile(file: StoredFile): z.infer<typeof ownFileSchema> {
   };
 }
 
-export const linkFile = defineOperation({
+export const createTemporaryFileLink = defineOperation({
   name: 'files.link',
   summary: 'Make an address that gives a file without a session, for an hour, as long as the caller may read it.',
   input: z.strictObject({ file: fileId }),
@@ -57,7 +57,7 @@ export const linkFile = defineOperation({
   errors: ['file_not_found'],
   run: async ({ database, config, fileLinkKey }, { file: id }, caller) => {
     const { accountId } = requireAccount(caller);
-    const file = await translateReadErrors(database.general.run((sql) => findReadable(sql, id, accountId)));
+    const file = await translateLostRead(database.general.run((sql) => findReadableFile(sql, id, accountId)));
     if (file === null) throw new KlatchError('file_not_found');
     // Whole seconds, since that is what the address says.
     const expiresAt = new Date(Math.floor((Date.now() + LINK_TTL_MS) / 1_000) * 1_000);
@@ -87,9 +87,9 @@ export const listOwnFiles = defineOperation({
     const { accountId } = requireAccount(caller);
     const [, createdAtUs = '', id = ''] = POSITION_PATTERN.exec(before ?? '') ?? [];
     const position = before === undefined ? null : { createdAtUs, id };
-    const { rows, usage } = await translateReadErrors(
+    const { rows, usage } = await translateLostRead(
       database.general.run(async (sql) => ({
-        rows: await listOwn(sql, { ownerId: accountId, before: position, limit: limit + 1 }),
+        rows: await listFilesOfAccount(sql, { ownerId: accountId, before: position, limit: limit + 1 }),
         usage: await readUsage(sql, accountId),
       })),
     );
@@ -102,7 +102,7 @@ export const listOwnFiles = defineOperation({
   },
 });
 
-export const removeOwnFile = defineOperation({
+export const removeUnattachedFile = defineOperation({
   name: 'files.remove',
   summary: "Remove a file of one's own that no message has, or end its upload; one of a message goes with the message.",
   input: z.strictObject({ file: fileId }),

@@ -2,20 +2,20 @@ import * as z from 'zod';
 import { KlatchError } from '../../errors.ts';
 import type { ConversationId, Rev } from '../../model/ids.ts';
 import type { SourceKey } from '../../model/source-key.ts';
-import { MAX_SUBSCRIBED, requireAccount, type Caller, type LiveSession } from '../core/caller.ts';
+import { MAX_SUBSCRIBED_CONVERSATIONS, requireAccount, type Caller, type LiveSession } from '../core/caller.ts';
 import { listMembersAmong } from '../../storage/groups/presence.ts';
-import { translateReadErrors } from '../core/database-errors.ts';
+import { translateLostRead } from '../core/database-errors.ts';
 import { SUBSCRIBE_LIMITS } from '../core/input-limits.ts';
-import { defineOperation, defineConversationOperation } from '../core/operation.ts';
+import { defineOperation, defineTargetedOperation } from '../core/operation.ts';
 import { conversationNumber } from '../core/schemas.ts';
 
-const MAX_TOKEN = 200;
-const MAX_PRESENT = 1_000;
+const MAX_TOKEN_LENGTH = 200;
+const MAX_LISTED_ONLINE = 1_000;
 
 export const authenticateLive = defineOperation({
   name: 'live.authenticate',
   summary: 'Say on a live connection who you are, by the token of a session or of a bot.',
-  input: z.strictObject({ token: z.string().max(MAX_TOKEN) }),
+  input: z.strictObject({ token: z.string().max(MAX_TOKEN_LENGTH) }),
   output: z.object({
     account: z.object({ id: z.int(), nick: z.string(), name: z.string(), role: z.enum(['admin', 'user', 'bot']) }),
     session: z.int(),
@@ -26,22 +26,22 @@ export const authenticateLive = defineOperation({
   run: async ({ sessions }, { token }, caller) => {
     const { live, source } = requireLive(caller);
     const account = await sessions.authenticate(token, { source, live }).catch(async (error: unknown) => {
-      if (error instanceof KlatchError && error.code === 'unauthenticated') await live.rejected();
+      if (error instanceof KlatchError && error.code === 'unauthenticated') await live.onTokenRejected();
       throw error;
     });
-    live.authenticated(account);
+    live.onAuthenticated(account);
     const { accountId: id, nick, name, role, sessionId } = account;
     return { account: { id, nick, name, role }, session: sessionId };
   },
 });
 
-const CONVERSATION_NUMBER = /^[1-9]\d{0,15}$/;
+const CONVERSATION_NUMBER_PATTERN = /^[1-9]\d{0,15}$/;
 
 /**
  * An object of revs by the number of the conversation. A loop that ends at the first mistake and not `z.record`, which
  * takes 12 ms for 20,000 entries, and 250 ms where each of them is wrong.
  */
-const revsSchema = z
+const revByConversationSchema = z
   .unknown()
   .transform((known, context): ReadonlyMap<ConversationId, Rev> => {
     const issue = (message: string, path: string[] = []): never => {
@@ -50,11 +50,12 @@ const revsSchema = z
     };
     if (typeof known !== 'object' || known === null || Array.isArray(known)) return issue('must be an object');
     const ids = Object.keys(known);
-    if (ids.length > MAX_SUBSCRIBED) return issue(`names more than ${MAX_SUBSCRIBED} conversations`);
+    if (ids.length > MAX_SUBSCRIBED_CONVERSATIONS)
+      return issue(`names more than ${MAX_SUBSCRIBED_CONVERSATIONS} conversations`);
     const revs = new Map<ConversationId, Rev>();
     for (const id of ids) {
       const rev = (known as Record<string, unknown>)[id];
-      if (!CONVERSATION_NUMBER.test(id)) return issue('is not the number of a conversation', [id]);
+      if (!CONVERSATION_NUMBER_PATTERN.test(id)) return issue('is not the number of a conversation', [id]);
       if (typeof rev !== 'number' || !Number.isSafeInteger(rev) || rev < 0) return issue('is not a rev', [id]);
       revs.set(Number(id) as ConversationId, rev as Rev);
     }
@@ -63,7 +64,7 @@ const revsSchema = z
   .default(new Map())
   .meta({
     type: 'object',
-    propertyNames: { type: 'string', pattern: CONVERSATION_NUMBER.source },
+    propertyNames: { type: 'string', pattern: CONVERSATION_NUMBER_PATTERN.source },
     additionalProperties: { type: 'integer', minimum: 0, maximum: Number.MAX_SAFE_INTEGER },
     default: {},
   });
@@ -73,7 +74,7 @@ export const subscribeLive = defineOperation({
   summary: 'Get every change of your conversations from now on, behind what you have of them already.',
   input: z.strictObject({
     /** By conversation, up to which rev you have it: `{"7": 43}`. */
-    since: revsSchema,
+    since: revByConversationSchema,
     /** Where those begin that `since` does not name: with what comes, or with their first change. */
     default: z.enum(['now', 'start']).default('now'),
   }),
@@ -100,7 +101,7 @@ export const subscribeLive = defineOperation({
   },
 });
 
-export const foregroundLive = defineOperation({
+export const setLiveForeground = defineOperation({
   name: 'live.foreground',
   summary:
     'Say whether somebody looks at this connection, as a new one is looked at: in the background its account counts as ' +
@@ -131,7 +132,7 @@ export const pingLive = defineOperation({
   },
 });
 
-export const listPresence = defineConversationOperation({
+export const listPresence = defineTargetedOperation({
   name: 'presence.list',
   summary: 'List who of a conversation is online, by nick.',
   input: z.strictObject({ conversation: conversationNumber }),
@@ -145,9 +146,9 @@ export const listPresence = defineConversationOperation({
   scope: 'groups:read',
   errors: [],
   run: async ({ database, onlineAccounts }, _input, _caller, { conversationId }) => {
-    const request = { conversationId, accounts: onlineAccounts(), limit: MAX_PRESENT + 1 };
-    const found = await translateReadErrors(database.general.run((sql) => listMembersAmong(sql, request)));
-    return { accounts: found.slice(0, MAX_PRESENT), more: found.length > MAX_PRESENT };
+    const request = { conversationId, accounts: onlineAccounts(), limit: MAX_LISTED_ONLINE + 1 };
+    const found = await translateLostRead(database.general.run((sql) => listMembersAmong(sql, request)));
+    return { accounts: found.slice(0, MAX_LISTED_ONLINE), more: found.length > MAX_LISTED_ONLINE };
   },
 });
 

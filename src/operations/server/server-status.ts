@@ -1,16 +1,16 @@
 import { getHeapStatistics } from 'node:v8';
 import * as z from 'zod';
-import type { CachedReport } from '../core/delivery-report.ts';
+import type { CachedLaneReport } from '../core/delivery-report-cache.ts';
 import { defineOperation } from '../core/operation.ts';
 
-const PING_MS = 1_000;
+const DATABASE_PING_TIMEOUT_MS = 1_000;
 
-const hookCounts = z.object({ active: z.int(), failing: z.int(), parked: z.int(), paused: z.int() });
+const hookCountsSchema = z.object({ active: z.int(), failing: z.int(), parked: z.int(), paused: z.int() });
 
 const deliveriesSchema = z.object({
   /** How old this part is: it is remembered for ten seconds, and for as long as the database is away. */
   age_ms: z.int(),
-  hooks: hookCounts,
+  hooks: hookCountsSchema,
   /** Hooks that have something pending. */
   pending_hooks: z.int(),
   oldest_pending_at: z.string().nullable(),
@@ -57,7 +57,7 @@ export const serverStatus = defineOperation({
   errors: [],
   run: async (services) => {
     const { version, startedAt, listeners, config, database, databaseVersion, messageLog } = services;
-    const ping = database.ping(PING_MS).then(
+    const ping = database.ping(DATABASE_PING_TIMEOUT_MS).then(
       () => true,
       () => false,
     );
@@ -79,7 +79,7 @@ export const serverStatus = defineOperation({
   },
 });
 
-function serializeDeliveries({ report, ageMs }: CachedReport): z.infer<typeof deliveriesSchema> {
+function serializeDeliveries({ report, ageMs }: CachedLaneReport): z.infer<typeof deliveriesSchema> {
   return {
     age_ms: Math.round(ageMs),
     hooks: { ...report.hooks },

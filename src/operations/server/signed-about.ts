@@ -1,6 +1,6 @@
 import { sign } from 'node:crypto';
 import type { Config } from '../../config/config.ts';
-import { SIGNING_KEYS, type ServerKey } from '../../model/server-key.ts';
+import { MAX_SIGNING_KEYS, type ServerKey } from '../../model/server-key.ts';
 import { announcedEndpoints } from './endpoints.ts';
 import type { Services } from '../core/services.ts';
 
@@ -13,29 +13,29 @@ interface SignedAbout {
 }
 
 /** A statement is given out this long: signing costs as much as the rest of the request, and anybody may ask. */
-const SIGNATURE_TTL_MS = 60_000;
+const SIGNED_STATEMENT_CACHE_MS = 60_000;
 
 /** The server's statement about itself, signed again when it is a minute old. */
 export class AboutSigner {
   readonly #config: Config;
   readonly #listeners: readonly string[];
   readonly #keys: readonly ServerKey[];
-  readonly #certificates: readonly string[];
+  readonly #certificateFingerprints: readonly string[];
   #signed: SignedAbout | null = null;
   #signedAtMs = 0;
 
-  constructor(parts: Pick<Services, 'config' | 'serverKeys' | 'certificates' | 'listeners'>) {
-    const { config, serverKeys, certificates, listeners } = parts;
+  constructor(parts: Pick<Services, 'config' | 'serverKeys' | 'certificateFingerprints' | 'listeners'>) {
+    const { config, serverKeys, certificateFingerprints, listeners } = parts;
     this.#config = config;
     this.#listeners = listeners;
-    this.#certificates = certificates;
-    this.#keys = serverKeys.slice(0, SIGNING_KEYS);
+    this.#certificateFingerprints = certificateFingerprints;
+    this.#keys = serverKeys.slice(0, MAX_SIGNING_KEYS);
   }
 
   /** `now` is the wall clock, which the statement shows; one that was put back signs anew. */
   current(now = new Date()): SignedAbout {
     const ageMs = now.getTime() - this.#signedAtMs;
-    if (this.#signed === null || ageMs < 0 || ageMs >= SIGNATURE_TTL_MS) {
+    if (this.#signed === null || ageMs < 0 || ageMs >= SIGNED_STATEMENT_CACHE_MS) {
       this.#signed = this.#sign(now);
       this.#signedAtMs = now.getTime();
     }
@@ -50,7 +50,7 @@ export class AboutSigner {
       projectName: config.projectName,
       endpoints: announcedEndpoints({ config, listeners: this.#listeners }),
       // Of what its own endpoints show; where a proxy ends TLS, the certificate is the proxy's.
-      certificates: this.#certificates,
+      certificates: this.#certificateFingerprints,
       date: now.toISOString(),
     });
     const signatures = this.#keys.map(({ id, privateKey }) => ({

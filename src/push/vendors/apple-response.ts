@@ -1,12 +1,12 @@
 import type { H2Response } from './h2-connection.ts';
-import { objectOf } from './response.ts';
+import { parseJsonObject } from './response.ts';
 import { delivered, failed, unregistered, refused } from '../outcomes.ts';
 import type { PushOutcome } from './vendor.ts';
 
 /** Of a device that got too many in a row. */
-const DEVICE_WAIT_MS = 60_000;
+const DEFAULT_DEVICE_WAIT_MS = 60_000;
 /** Words of Apple's that say that the key is at fault, or that it changes too often. */
-const KEY_REASONS: ReadonlySet<string> = new Set([
+const KEY_FAILURE_REASONS: ReadonlySet<string> = new Set([
   'BadCertificate',
   'BadCertificateEnvironment',
   'BadEnvironmentKeyIdInToken',
@@ -20,8 +20,8 @@ const KEY_REASONS: ReadonlySet<string> = new Set([
 ]);
 
 /** Apple's word for what is wrong; null: there is none that can be read. */
-export function reasonOf({ body }: H2Response): string | null {
-  const reason = objectOf(body)?.['reason'];
+export function apnsReasonOf({ body }: H2Response): string | null {
+  const reason = parseJsonObject(body)?.['reason'];
   return typeof reason === 'string' ? reason : null;
 }
 
@@ -29,7 +29,7 @@ export function reasonOf({ body }: H2Response): string | null {
 export function readApnsResponse(response: H2Response): PushOutcome {
   const code = response.status;
   if (code === 200) return delivered;
-  const reason = reasonOf(response) ?? '';
+  const reason = apnsReasonOf(response) ?? '';
   const { retryAfterMs } = response;
   // Nothing but Apple's own word forgets a device: a relay has a 410 of its own.
   if (code === 410 && (reason === 'Unregistered' || reason === 'ExpiredToken'))
@@ -37,10 +37,10 @@ export function readApnsResponse(response: H2Response): PushOutcome {
   // Of a token of the other environment as well: `sandbox` set wrong must not forget every device.
   if (code === 400 && reason === 'BadDeviceToken') return refused('token', code);
   if (code === 400 && reason === 'DeviceTokenNotForTopic') return refused('other app', code);
-  if (KEY_REASONS.has(reason)) return failed('key', { code, retryAfterMs });
+  if (KEY_FAILURE_REASONS.has(reason)) return failed('key', { code, retryAfterMs });
   if (code === 413) return refused('too large', code);
   if (code === 400 && reason !== '') return refused('request', code);
-  if (code === 429) return failed('quota', { code, retryAfterMs: retryAfterMs ?? DEVICE_WAIT_MS });
+  if (code === 429) return failed('quota', { code, retryAfterMs: retryAfterMs ?? DEFAULT_DEVICE_WAIT_MS });
   // 500 may be about this one alone; what else is above is not.
   if (code >= 500) return failed('status', { code, retryAfterMs, vendorWide: code !== 500 });
   return failed('answer', { code, retryAfterMs, vendorWide: true });

@@ -4,41 +4,41 @@ import { signJwt } from './jwt.ts';
 /** Apple takes a token for an hour. */
 const RENEW_AFTER_MS = 40 * 60_000;
 /** Apple refuses all that comes with a key whose tokens change more often. */
-const MIN_AGE_MS = 20 * 60_000;
+const MIN_RENEWAL_INTERVAL_MS = 20 * 60_000;
 
 /** Provider tokens of a key. */
-export class AppleTokens {
-  readonly #key: KeyObject;
-  readonly #keyNames: { readonly keyId: string; readonly teamId: string };
+export class AppleProviderTokens {
+  readonly #privateKey: KeyObject;
+  readonly #keyIds: { readonly keyId: string; readonly teamId: string };
   readonly #now: () => number;
   #token: string | null = null;
-  #madeAtMs = 0;
+  #signedAtMs = 0;
 
   /** `now`: milliseconds that only go forward. */
-  constructor(key: KeyObject, keyNames: { keyId: string; teamId: string }, now: () => number) {
-    this.#key = key;
-    this.#keyNames = keyNames;
+  constructor(key: KeyObject, keyIds: { keyId: string; teamId: string }, now: () => number) {
+    this.#privateKey = key;
+    this.#keyIds = keyIds;
     this.#now = now;
   }
 
   get(): string {
-    const ageMs = this.#now() - this.#madeAtMs;
+    const ageMs = this.#now() - this.#signedAtMs;
     if (this.#token === null || ageMs >= RENEW_AFTER_MS) this.#renew();
     return this.#token!;
   }
 
   /** This token is said to have ended. Returns the milliseconds until the next one may be made; 0: it was. */
-  expire(token: string): number {
+  renewExpired(token: string): number {
     if (token !== this.#token) return 0;
-    const waitMs = this.#madeAtMs + MIN_AGE_MS - this.#now();
+    const waitMs = this.#signedAtMs + MIN_RENEWAL_INTERVAL_MS - this.#now();
     if (waitMs > 0) return waitMs;
     this.#renew();
     return 0;
   }
 
   #renew(): void {
-    const claims = { iss: this.#keyNames.teamId, iat: Math.floor(Date.now() / 1000) };
-    this.#token = signJwt({ kid: this.#keyNames.keyId }, claims, this.#key);
-    this.#madeAtMs = this.#now();
+    const claims = { iss: this.#keyIds.teamId, iat: Math.floor(Date.now() / 1000) };
+    this.#token = signJwt({ kid: this.#keyIds.keyId }, claims, this.#privateKey);
+    this.#signedAtMs = this.#now();
   }
 }

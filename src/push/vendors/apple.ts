@@ -1,8 +1,8 @@
 import { getCACertificates } from 'node:tls';
 import type { ApplePushConfig, ApplePushKey } from '../../config/config.ts';
-import { readAppleKey, readAuthority } from '../../config/push-keys.ts';
-import { readApnsResponse, reasonOf } from './apple-response.ts';
-import { AppleTokens } from './apple-token.ts';
+import { readAppleKey, readCaFile } from '../../config/push-keys.ts';
+import { readApnsResponse, apnsReasonOf } from './apple-response.ts';
+import { AppleProviderTokens } from './apple-token.ts';
 import type { VendorOptions } from './google.ts';
 import { H2Failure, type H2Response } from './h2-connection.ts';
 import { H2Pool } from './h2-pool.ts';
@@ -12,17 +12,17 @@ import type { PushNotification, PushOutcome, PushTarget, PushVendor } from './ve
 
 /** Apple's bound of a payload. */
 const MAX_PAYLOAD_BYTES = 4_096;
-const CONNECT_MS = 5_000;
-const PRODUCTION = 'https://api.push.apple.com';
-const SANDBOX = 'https://api.sandbox.push.apple.com';
+const CONNECT_TIMEOUT_MS = 5_000;
+const PRODUCTION_ENDPOINT = 'https://api.push.apple.com';
+const SANDBOX_ENDPOINT = 'https://api.sandbox.push.apple.com';
 /** A token is a part of the path: nothing but what Apple's look like goes there. */
-const DEVICE_TOKEN = /^[0-9A-Fa-f]{16,400}$/;
+const DEVICE_TOKEN_PATTERN = /^[0-9A-Fa-f]{16,400}$/;
 
 /** An app: its key, and the connections that this key has. */
-interface App {
+interface AppleApp {
   readonly bundleId: string;
-  readonly path: string;
-  readonly tokens: AppleTokens;
+  readonly pathPrefix: string;
+  readonly tokens: AppleProviderTokens;
   readonly pool: H2Pool;
 }
 
@@ -31,36 +31,36 @@ export class AppleVendor implements PushVendor {
   readonly kind = 'apple';
   readonly problem: string | null;
   readonly #options: VendorOptions;
-  readonly #apps = new Map<string, App>();
+  readonly #appsByBundleId = new Map<string, AppleApp>();
   /** By origin and key: Apple takes tokens of one key on a connection. */
-  readonly #pools = new Map<string, H2Pool>();
-  readonly #tokens = new Map<string, AppleTokens>();
+  readonly #poolsByOriginAndKey = new Map<string, H2Pool>();
+  readonly #tokensByKey = new Map<string, AppleProviderTokens>();
   readonly #defaultApp: string | null;
 
   constructor(config: ApplePushConfig, options: VendorOptions) {
     this.#options = options;
     this.#defaultApp = config.keys[0]?.bundleId ?? null;
-    const authority = config.caFile === null ? null : readAuthority(config.caFile);
+    const authority = config.caFile === null ? null : readCaFile(config.caFile);
     const problems = typeof authority === 'string' ? [authority] : [];
     const ca = authority === null || typeof authority === 'string' ? null : [authority.pem];
     for (const key of problems.length > 0 ? [] : config.keys) {
       const problem = this.#addApp(key, config.endpoint, ca);
       if (problem !== null) problems.push(problem);
     }
-    this.problem = this.#apps.size > 0 ? null : (problems[0] ?? 'there is no key of it');
+    this.problem = this.#appsByBundleId.size > 0 ? null : (problems[0] ?? 'there is no key of it');
   }
 
   async send(target: PushTarget, notification: PushNotification): Promise<PushOutcome> {
-    const app = this.#apps.get(target.app ?? this.#defaultApp ?? '');
+    const app = this.#appsByBundleId.get(target.app ?? this.#defaultApp ?? '');
     if (app === undefined) return refused('no key', null);
-    if (!DEVICE_TOKEN.test(target.token)) return unregistered('token', null);
+    if (!DEVICE_TOKEN_PATTERN.test(target.token)) return unregistered('token', null);
     const endMs = performance.now() + this.#options.timeoutMs;
     const body = renderApns(notification);
     try {
       const token = app.tokens.get();
       const response = await this.#post(app, this.#headers(app, target, notification), body, endMs);
-      if (!hasExpired(response)) return this.#toOutcome(response);
-      const waitMs = app.tokens.expire(token);
+      if (!hasTokenExpired(response)) return this.#toOutcome(response);
+      const waitMs = app.tokens.renewExpired(token);
       if (waitMs > 0)
         return failed('key', { code: response.status, retryAfterMs: waitMs, vendorWide: this.#isOnlyApp });
       return this.#toOutcome(await this.#post(app, this.#headers(app, target, notification), body, endMs));
@@ -70,38 +70,40 @@ export class AppleVendor implements PushVendor {
   }
 
   stop(): Promise<void> {
-    for (const pool of this.#pools.values()) pool.stop();
+    for (const pool of this.#poolsByOriginAndKey.values()) pool.stop();
     return Promise.resolve();
   }
 
   /** The key of one app is no reason for others to wait. */
   get #isOnlyApp(): boolean {
-    return this.#apps.size === 1;
+    return this.#appsByBundleId.size === 1;
   }
 
   #addApp(key: ApplePushKey, endpoint: string | null, ca: readonly string[] | null): string | null {
-    if (this.#apps.has(key.bundleId)) return null;
+    if (this.#appsByBundleId.has(key.bundleId)) return null;
     const privateKey = readAppleKey(key.path);
     if (typeof privateKey === 'string') return privateKey;
     const { timeoutMs, now = () => performance.now() } = this.#options;
-    const url = new URL(endpoint ?? (key.sandbox ? SANDBOX : PRODUCTION));
+    const url = new URL(endpoint ?? (key.sandbox ? SANDBOX_ENDPOINT : PRODUCTION_ENDPOINT));
     const name = `${key.teamId} ${key.keyId}`;
-    const connectTimeoutMs = Math.min(CONNECT_MS, timeoutMs);
+    const connectTimeoutMs = Math.min(CONNECT_TIMEOUT_MS, timeoutMs);
     const trusted = ca === null ? null : [...getCACertificates('default'), ...ca];
-    const pool = this.#pools.get(`${url.origin} ${name}`) ?? new H2Pool(url.origin, { ca: trusted, connectTimeoutMs });
-    const tokens = this.#tokens.get(name) ?? new AppleTokens(privateKey, key, now);
-    this.#pools.set(`${url.origin} ${name}`, pool);
-    this.#tokens.set(name, tokens);
+    const pool =
+      this.#poolsByOriginAndKey.get(`${url.origin} ${name}`) ??
+      new H2Pool(url.origin, { ca: trusted, connectTimeoutMs });
+    const tokens = this.#tokensByKey.get(name) ?? new AppleProviderTokens(privateKey, key, now);
+    this.#poolsByOriginAndKey.set(`${url.origin} ${name}`, pool);
+    this.#tokensByKey.set(name, tokens);
     const path = url.pathname.replace(/\/+$/, '');
-    this.#apps.set(key.bundleId, { bundleId: key.bundleId, path, tokens, pool });
+    this.#appsByBundleId.set(key.bundleId, { bundleId: key.bundleId, pathPrefix: path, tokens, pool });
     return null;
   }
 
   /** Names and values in turn, with the token of this moment. */
-  #headers(app: App, target: PushTarget, notification: PushNotification): string[] {
+  #headers(app: AppleApp, target: PushTarget, notification: PushNotification): string[] {
     return [
       ':path',
-      `${app.path}/3/device/${target.token}`,
+      `${app.pathPrefix}/3/device/${target.token}`,
       'content-type',
       'application/json',
       'apns-topic',
@@ -122,7 +124,7 @@ export class AppleVendor implements PushVendor {
     ];
   }
 
-  #post(app: App, headers: readonly string[], body: string, endMs: number): Promise<H2Response> {
+  #post(app: AppleApp, headers: readonly string[], body: string, endMs: number): Promise<H2Response> {
     return app.pool.post(headers, body, Math.max(1, endMs - performance.now()));
   }
 
@@ -149,8 +151,8 @@ function renderApns(notification: PushNotification): string {
   }));
 }
 
-function hasExpired(response: H2Response): boolean {
-  return response.status === 403 && reasonOf(response) === 'ExpiredProviderToken';
+function hasTokenExpired(response: H2Response): boolean {
+  return response.status === 403 && apnsReasonOf(response) === 'ExpiredProviderToken';
 }
 
 function toFailure(error: unknown): PushOutcome {

@@ -3,70 +3,70 @@ import { delivered, failed, unregistered, refused } from '../outcomes.ts';
 import type { PushOutcome } from './vendor.ts';
 
 /** What Google asks to be waited for where it says nothing else. */
-const QUOTA_WAIT_MS = 60_000;
+const DEFAULT_QUOTA_WAIT_MS = 60_000;
 /** Of an app on Apple's devices: Firebase lacks Apple's key. */
-const THIRD_PARTY = 'THIRD_PARTY_AUTH_ERROR';
+const THIRD_PARTY_AUTH_ERROR = 'THIRD_PARTY_AUTH_ERROR';
 
 /** Google's way to name an error: https://cloud.google.com/apis/design/errors. */
 interface GoogleError {
   /** FCM's own word (UNREGISTERED …), else the general one (NOT_FOUND …); null: it is no error of Google's. */
   readonly errorCode: string | null;
   /** Fields that were refused, and quotas that were exceeded. */
-  readonly fields: readonly string[];
-  readonly quotas: readonly string[];
+  readonly rejectedFields: readonly string[];
+  readonly exceededQuotas: readonly string[];
 }
 
 /** Whether Google does not take our token: not where it misses a key that is not ours, which it answers with 401 as well. */
-export function refusesToken({ status, json }: VendorResponse): boolean {
-  return status === 401 && errorOf(json).errorCode !== THIRD_PARTY;
+export function refusesAccessToken({ status, json }: VendorResponse): boolean {
+  return status === 401 && parseGoogleError(json).errorCode !== THIRD_PARTY_AUTH_ERROR;
 }
 
 /** What an answer of FCM means for a push. */
 export function readFcmResponse({ status, json, retryAfterMs }: VendorResponse): PushOutcome {
   const code = status;
   if (status === 200 && typeof json?.['name'] === 'string') return delivered;
-  const { errorCode, fields, quotas } = errorOf(json);
+  const { errorCode, rejectedFields, exceededQuotas } = parseGoogleError(json);
   const retry = { code, retryAfterMs };
   // Nothing but FCM's own word forgets a device: the general one may be about the project or the address.
   if (status === 404 && errorCode === 'UNREGISTERED') return unregistered('unregistered', code);
   if (status === 404 && errorCode === 'NOT_FOUND') return refused('unregistered', code);
   if (errorCode === 'SENDER_ID_MISMATCH') return refused('other project', code);
-  if (errorCode === THIRD_PARTY) return refused('third party', code);
+  if (errorCode === THIRD_PARTY_AUTH_ERROR) return refused('third party', code);
   if (status === 400 && errorCode === 'INVALID_ARGUMENT') {
-    return fields.includes('message.token') ? unregistered('token', code) : refused('request', code);
+    return rejectedFields.includes('message.token') ? unregistered('token', code) : refused('request', code);
   }
   if (status === 413) return refused('too large', code);
   if (status === 401 || status === 403) return failed('key', retry);
   if (status === 429) {
-    const isDevice = quotas.some((quota) => /device/i.test(quota));
-    return failed('quota', { code, retryAfterMs: retryAfterMs ?? QUOTA_WAIT_MS, vendorWide: !isDevice });
+    const isDevice = exceededQuotas.some((quota) => /device/i.test(quota));
+    return failed('quota', { code, retryAfterMs: retryAfterMs ?? DEFAULT_QUOTA_WAIT_MS, vendorWide: !isDevice });
   }
   // 500 may be about this message alone; what else is above is not.
   if (status >= 500) return failed('status', { ...retry, vendorWide: status !== 500 });
   return failed('answer', { ...retry, vendorWide: true });
 }
 
-function errorOf(json: Record<string, unknown> | null): GoogleError {
-  const error = objectIn(json?.['error']);
-  const details = listIn(error?.['details']).map(objectIn);
+function parseGoogleError(json: Record<string, unknown> | null): GoogleError {
+  const error = asObject(json?.['error']);
+  const details = asList(error?.['details']).map(asObject);
   const fcmCode = details.find((detail) => typeof detail?.['errorCode'] === 'string')?.['errorCode'];
   const errorCode = fcmCode ?? error?.['status'];
   const textsOf = (list: string, name: string): string[] =>
     details
-      .flatMap((detail) => listIn(detail?.[list]))
-      .map((each) => objectIn(each)?.[name])
+      .flatMap((detail) => asList(detail?.[list]))
+      .map((each) => asObject(each)?.[name])
       .filter((value) => typeof value === 'string');
   return {
     errorCode: typeof errorCode === 'string' ? errorCode : null,
-    fields: textsOf('fieldViolations', 'field'),
-    quotas: [...textsOf('violations', 'subject'), ...textsOf('violations', 'description')],
+    rejectedFields: textsOf('fieldViolations', 'field'),
+    exceededQuotas: [...textsOf('violations', 'subject'), ...textsOf('violations', 'description')],
   };
 }
 
-function objectIn(value: unknown): Record<string, unknown> | null {
+function asObject(value: unknown): Record<string, unknown> | null {
   return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : null;
 }
 
-function listIn(value: unknown): readonly unknown[] {
+function asList(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }

@@ -2,9 +2,9 @@ import { Agent, request } from 'undici';
 import type { GooglePushConfig } from '../../config/config.ts';
 import { readServiceAccount } from '../../config/push-keys.ts';
 import { readResponse, type VendorResponse } from './response.ts';
-import { readFcmResponse, refusesToken } from './google-response.ts';
-import { GoogleTokens } from './google-token.ts';
-import { failed, refused, type Failed } from '../outcomes.ts';
+import { readFcmResponse, refusesAccessToken } from './google-response.ts';
+import { GoogleAccessTokens } from './google-token.ts';
+import { failed, refused, type FailedOutcome } from '../outcomes.ts';
 import { collapseKey, buildPayload, secondsLeft } from '../payload.ts';
 import type { PushNotification, PushOutcome, PushTarget, PushVendor } from './vendor.ts';
 
@@ -15,7 +15,7 @@ const MAX_TTL_S = 28 * 24 * 3600;
 const MAX_TOKEN_CHARACTERS = 4_096;
 /** Of HTTP/1.1: over HTTP/2 a service that answers after 30 ms took as many a second (1,800) with as much work for us. */
 const MAX_CONNECTIONS = 64;
-const CONNECT_MS = 5_000;
+const CONNECT_TIMEOUT_MS = 5_000;
 const MAX_HEADER_BYTES = 16 * 1024;
 
 /** Bounds of a vendor whose address the administrator names, and how it is called on. */
@@ -28,17 +28,17 @@ export interface VendorOptions {
   readonly now?: () => number;
 }
 
-interface Project {
+interface FirebaseProject {
   readonly url: string;
-  readonly tokens: GoogleTokens;
+  readonly tokens: GoogleAccessTokens;
 }
 
 /** Firebase Cloud Messaging, HTTP v1. */
 export class GoogleVendor implements PushVendor {
   readonly kind = 'google';
   readonly problem: string | null;
-  readonly #projects = new Map<string, Project>();
-  readonly #firstResponse: string | null;
+  readonly #projects = new Map<string, FirebaseProject>();
+  readonly #defaultProjectId: string | null;
   readonly #options: VendorOptions;
   /** Follows no redirect: tokens and texts are for this address and no other. */
   readonly #agent: Agent;
@@ -48,7 +48,7 @@ export class GoogleVendor implements PushVendor {
     const { timeoutMs, inFlight, userAgent, now = () => performance.now() } = options;
     const dispatcher = new Agent({
       connections: Math.min(inFlight, MAX_CONNECTIONS),
-      connect: { timeout: Math.min(CONNECT_MS, timeoutMs) },
+      connect: { timeout: Math.min(CONNECT_TIMEOUT_MS, timeoutMs) },
       maxHeaderSize: MAX_HEADER_BYTES,
       allowH2: false,
     });
@@ -60,15 +60,15 @@ export class GoogleVendor implements PushVendor {
       else if (!this.#projects.has(projectId)) {
         const tokenOptions = { endpoint: config.tokenEndpoint, dispatcher, userAgent, timeoutMs, now };
         const url = `${config.endpoint}/v1/projects/${encodeURIComponent(projectId)}/messages:send`;
-        this.#projects.set(projectId, { url, tokens: new GoogleTokens(account, tokenOptions) });
+        this.#projects.set(projectId, { url, tokens: new GoogleAccessTokens(account, tokenOptions) });
       }
     }
-    this.#firstResponse = config.keys[0]?.projectId ?? null;
+    this.#defaultProjectId = config.keys[0]?.projectId ?? null;
     this.problem = this.#projects.size > 0 ? null : (problems[0] ?? 'there is no key of it');
   }
 
   async send(target: PushTarget, notification: PushNotification): Promise<PushOutcome> {
-    const project = this.#projects.get(target.app ?? this.#firstResponse ?? '');
+    const project = this.#projects.get(target.app ?? this.#defaultProjectId ?? '');
     if (project === undefined) return refused('no key', null);
     if (target.token.length > MAX_TOKEN_CHARACTERS) return refused('request', null);
     const body = renderFcm(target.token, notification);
@@ -79,14 +79,14 @@ export class GoogleVendor implements PushVendor {
     return { ...outcome, vendorWide: this.#projects.size === 1 };
   }
 
-  async #sendWithRetry(project: Project, body: string): Promise<VendorResponse | Failed> {
+  async #sendWithRetry(project: FirebaseProject, body: string): Promise<VendorResponse | FailedOutcome> {
     // Not AbortSignal.timeout: its timer runs on when the answer is there, and there are thousands a second.
     const deadline = new AbortController();
-    const onDeadline = (): void => deadline.abort(new DOMException('the time is up', 'TimeoutError'));
-    const timer = setTimeout(onDeadline, this.#options.timeoutMs);
+    const abortAtDeadline = (): void => deadline.abort(new DOMException('the time is up', 'TimeoutError'));
+    const timer = setTimeout(abortAtDeadline, this.#options.timeoutMs);
     try {
       const firstResponse = await this.#post(project, body, deadline.signal);
-      return isRetryable(firstResponse) ? await this.#post(project, body, deadline.signal) : firstResponse;
+      return isWorthImmediateRetry(firstResponse) ? await this.#post(project, body, deadline.signal) : firstResponse;
     } finally {
       clearTimeout(timer);
     }
@@ -96,8 +96,12 @@ export class GoogleVendor implements PushVendor {
     await this.#agent.destroy();
   }
 
-  async #post({ url, tokens }: Project, body: string, signal: AbortSignal): Promise<VendorResponse | Failed> {
-    const token = await Promise.race([tokens.get(), onDeadline(signal)]);
+  async #post(
+    { url, tokens }: FirebaseProject,
+    body: string,
+    signal: AbortSignal,
+  ): Promise<VendorResponse | FailedOutcome> {
+    const token = await Promise.race([tokens.get(), failAtDeadline(signal)]);
     if (typeof token !== 'string') return token;
     const headers = {
       authorization: `Bearer ${token}`,
@@ -108,13 +112,13 @@ export class GoogleVendor implements PushVendor {
       () => request(url, { method: 'POST', headers, body, signal, dispatcher: this.#agent }),
       signal,
     );
-    if ('status' in response && refusesToken(response)) tokens.forget(token);
+    if ('status' in response && refusesAccessToken(response)) tokens.invalidate(token);
     return response;
   }
 }
 
 /** Fails when the time is up. */
-function onDeadline(signal: AbortSignal): Promise<Failed> {
+function failAtDeadline(signal: AbortSignal): Promise<FailedOutcome> {
   const late = failed('timeout', { vendorWide: true });
   if (signal.aborted) return Promise.resolve(late);
   return new Promise((resolve) => signal.addEventListener('abort', () => resolve(late), { once: true }));
@@ -124,8 +128,8 @@ function onDeadline(signal: AbortSignal): Promise<Failed> {
  * Once at once: where a token was taken back before its time, and where a kept connection closed just as it was written
  * to. Should both have arrived, the second takes the place of the first on the device.
  */
-function isRetryable(response: VendorResponse | Failed): boolean {
-  return 'status' in response ? refusesToken(response) : response.category === 'connection';
+function isWorthImmediateRetry(response: VendorResponse | FailedOutcome): boolean {
+  return 'status' in response ? refusesAccessToken(response) : response.category === 'connection';
 }
 
 /** The message to a token: words for the phone to show, numbers for the app. */

@@ -1,5 +1,5 @@
 import { connect, constants, type ClientHttp2Session, type ClientHttp2Stream } from 'node:http2';
-import { retryAfterOf } from '../outcomes.ts';
+import { parseRetryAfterMs } from '../outcomes.ts';
 
 /** An answer as far as it was read. */
 export interface H2Response {
@@ -12,14 +12,14 @@ export interface H2Response {
  * Why there is no answer. `connect`: no connection could be opened. `lost`: it ended under the request. `busy`: too many
  * wait for room. `stopped`: by us.
  */
-type H2Reason = 'connect' | 'lost' | 'timeout' | 'answer' | 'busy' | 'stopped';
+type H2FailureReason = 'connect' | 'lost' | 'timeout' | 'answer' | 'busy' | 'stopped';
 
 /** A request without an answer. */
 export class H2Failure extends Error {
   override readonly name = 'H2Failure';
-  readonly reason: H2Reason;
+  readonly reason: H2FailureReason;
 
-  constructor(reason: H2Reason, cause?: unknown) {
+  constructor(reason: H2FailureReason, cause?: unknown) {
     super(`no answer: ${reason}`, { cause });
     this.reason = reason;
   }
@@ -29,7 +29,7 @@ export class H2Failure extends Error {
 interface H2ConnectionOptions {
   readonly ca: readonly string[] | null;
   readonly connectTimeoutMs: number;
-  readonly onChange: () => void;
+  readonly onCapacityChange: () => void;
 }
 
 /** Requests at once on one connection, whatever the other side allows. */
@@ -37,51 +37,51 @@ const MAX_STREAMS = 500;
 /** The answers of push services are short. */
 const MAX_RESPONSE_BYTES = 16 * 1024;
 /** A connection that was silent so long is asked whether it lives, and so long it has to answer. */
-const PING_AFTER_MS = 30_000;
+const PING_AFTER_SILENCE_MS = 30_000;
 const PING_TIMEOUT_MS = 5_000;
 /** A connection is replaced after this: names are looked up anew, and load balancers meet all of their servers. */
-const LIFETIME_MS = 60 * 60_000;
+const MAX_CONNECTION_AGE_MS = 60 * 60_000;
 /** Requests end long before; what is left then is a connection that cannot even be closed. */
-const DRAIN_MS = 90_000;
+const DRAIN_TIMEOUT_MS = 90_000;
 /** One that is not used is closed, so that nothing is held for an app that hardly anybody has. */
-const IDLE_MS = 15 * 60_000;
+const IDLE_TIMEOUT_MS = 15 * 60_000;
 
 /** A connection over HTTP/2 that carries many requests at once, and says when it takes no more. */
 export class H2Connection {
   readonly #session: ClientHttp2Session;
   /** What every request begins with. */
-  readonly #head: readonly string[];
+  readonly #commonHeaders: readonly string[];
   readonly #options: H2ConnectionOptions;
-  readonly #connecting: NodeJS.Timeout;
-  readonly #heartbeat: NodeJS.Timeout;
+  readonly #connectTimer: NodeJS.Timeout;
+  readonly #healthTimer: NodeJS.Timeout;
   readonly #openedAtMs = performance.now();
   #lastActivityMs = performance.now();
-  #lastUsedMs = performance.now();
-  #pinging: NodeJS.Timeout | undefined;
+  #lastRequestMs = performance.now();
+  #pingTimer: NodeJS.Timeout | undefined;
   #isReady = false;
   #isDraining = false;
   #isClosed = false;
-  #streams = 0;
-  #error: unknown = null;
+  #activeStreams = 0;
+  #sessionError: unknown = null;
   #destroyTimer: NodeJS.Timeout | undefined;
 
   constructor(origin: string, options: H2ConnectionOptions) {
     this.#options = options;
     const { ca, connectTimeoutMs } = options;
     const { protocol, host } = new URL(origin);
-    this.#head = [':method', 'POST', ':scheme', protocol.slice(0, -1), ':authority', host];
+    this.#commonHeaders = [':method', 'POST', ':scheme', protocol.slice(0, -1), ':authority', host];
     this.#session = connect(origin, { ...(ca === null ? {} : { ca: [...ca] }), settings: { enablePush: false } });
-    this.#connecting = setTimeout(() => this.#expire(), connectTimeoutMs);
-    this.#heartbeat = setInterval(() => this.#checkHealth(), PING_AFTER_MS).unref();
+    this.#connectTimer = setTimeout(() => this.#onConnectTimeout(), connectTimeoutMs);
+    this.#healthTimer = setInterval(() => this.#checkHealth(), PING_AFTER_SILENCE_MS).unref();
     // Until the other side has said how many requests it takes at once, node believes that there is no bound.
-    this.#session.on('remoteSettings', () => this.#open());
+    this.#session.on('remoteSettings', () => this.#onReady());
     this.#session.on('goaway', () => this.drain());
     // What failed shows at each of its requests; `close` follows.
     this.#session.on('error', (error) => {
-      this.#error ??= error;
+      this.#sessionError ??= error;
       this.drain();
     });
-    this.#session.once('close', () => this.#end());
+    this.#session.once('close', () => this.#onClosed());
   }
 
   /** Whether its end has come: requests are neither under way nor taken. */
@@ -101,14 +101,14 @@ export class H2Connection {
 
   /** Why it could not be opened; null where it was, or still may be. */
   get connectFailure(): H2Failure | null {
-    return this.#isReady || !this.#isDraining ? null : new H2Failure('connect', this.#error);
+    return this.#isReady || !this.#isDraining ? null : new H2Failure('connect', this.#sessionError);
   }
 
   /** Whether it takes another request now. */
   get hasCapacity(): boolean {
     if (!this.#isReady || this.#isDraining || this.#session.closed || this.#session.destroyed) return false;
     const allowed = this.#session.remoteSettings.maxConcurrentStreams ?? MAX_STREAMS;
-    return this.#streams < Math.min(MAX_STREAMS, allowed);
+    return this.#activeStreams < Math.min(MAX_STREAMS, allowed);
   }
 
   /**
@@ -116,15 +116,15 @@ export class H2Connection {
    * be put in order for each request anew. Rejects with an H2Failure, after `timeoutMs` at latest.
    */
   request(headers: readonly string[], body: string, timeoutMs: number): Promise<H2Response> {
-    this.#streams += 1;
-    this.#lastUsedMs = performance.now();
+    this.#activeStreams += 1;
+    this.#lastRequestMs = performance.now();
     return new Promise<H2Response>((resolve, reject) => {
       let stream: ClientHttp2Stream;
       try {
-        stream = this.#session.request([...this.#head, ...headers]);
+        stream = this.#session.request([...this.#commonHeaders, ...headers]);
       } catch (error) {
         // The session closed in this very turn.
-        this.#release();
+        this.#releaseStream();
         reject(new H2Failure('lost', error));
         return;
       }
@@ -139,7 +139,7 @@ export class H2Connection {
         if (isSettled) return;
         isSettled = true;
         clearTimeout(timer);
-        this.#release();
+        this.#releaseStream();
         if (outcome instanceof H2Failure) reject(outcome);
         else resolve(outcome);
       };
@@ -152,10 +152,10 @@ export class H2Connection {
   drain(): void {
     if (this.#isDraining) return;
     this.#isDraining = true;
-    clearTimeout(this.#connecting);
-    this.#destroyTimer = setTimeout(() => this.#session.destroy(), DRAIN_MS).unref();
+    clearTimeout(this.#connectTimer);
+    this.#destroyTimer = setTimeout(() => this.#session.destroy(), DRAIN_TIMEOUT_MS).unref();
     if (!this.#session.closed && !this.#session.destroyed) this.#session.close();
-    this.#options.onChange();
+    this.#options.onCapacityChange();
   }
 
   /** Ends it at once; what is under way fails. */
@@ -163,47 +163,47 @@ export class H2Connection {
     this.#session.destroy();
   }
 
-  #expire(): void {
-    this.#error = new DOMException('the connection took too long', 'TimeoutError');
+  #onConnectTimeout(): void {
+    this.#sessionError = new DOMException('the connection took too long', 'TimeoutError');
     this.#session.destroy();
     this.drain();
   }
 
-  #open(): void {
-    clearTimeout(this.#connecting);
+  #onReady(): void {
+    clearTimeout(this.#connectTimer);
     this.#lastActivityMs = performance.now();
     this.#isReady = true;
-    this.#options.onChange();
+    this.#options.onCapacityChange();
   }
 
-  #release(): void {
-    this.#streams -= 1;
-    this.#options.onChange();
+  #releaseStream(): void {
+    this.#activeStreams -= 1;
+    this.#options.onCapacityChange();
   }
 
-  #end(): void {
-    clearTimeout(this.#connecting);
-    clearInterval(this.#heartbeat);
-    clearTimeout(this.#pinging);
+  #onClosed(): void {
+    clearTimeout(this.#connectTimer);
+    clearInterval(this.#healthTimer);
+    clearTimeout(this.#pingTimer);
     clearTimeout(this.#destroyTimer);
     this.#isClosed = true;
     this.#isDraining = true;
-    this.#options.onChange();
+    this.#options.onCapacityChange();
   }
 
   #checkHealth(): void {
     const now = performance.now();
-    if (now - this.#openedAtMs > LIFETIME_MS || now - this.#lastUsedMs > IDLE_MS) this.drain();
-    else if (now - this.#lastActivityMs >= PING_AFTER_MS) this.ping();
+    if (now - this.#openedAtMs > MAX_CONNECTION_AGE_MS || now - this.#lastRequestMs > IDLE_TIMEOUT_MS) this.drain();
+    else if (now - this.#lastActivityMs >= PING_AFTER_SILENCE_MS) this.ping();
   }
 
   /** Asks whether the other side is there; a connection that does not answer is destroyed. */
   ping(timeoutMs: number = PING_TIMEOUT_MS): void {
-    if (this.#pinging !== undefined || this.#session.destroyed || !this.#isReady) return;
-    this.#pinging = setTimeout(() => this.#session.destroy(), timeoutMs);
+    if (this.#pingTimer !== undefined || this.#session.destroyed || !this.#isReady) return;
+    this.#pingTimer = setTimeout(() => this.#session.destroy(), timeoutMs);
     this.#session.ping((error) => {
-      clearTimeout(this.#pinging);
-      this.#pinging = undefined;
+      clearTimeout(this.#pingTimer);
+      this.#pingTimer = undefined;
       if (error === null) this.#lastActivityMs = performance.now();
     });
   }
@@ -223,7 +223,7 @@ function readResponse(
   stream.on('response', (headers) => {
     onActivity();
     status = headers[':status'] ?? 0;
-    retryAfterMs = retryAfterOf(headers['retry-after']);
+    retryAfterMs = parseRetryAfterMs(headers['retry-after']);
   });
   stream.on('data', (chunk: Buffer) => {
     bytes += chunk.length;

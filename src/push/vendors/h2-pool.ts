@@ -6,17 +6,17 @@ interface H2PoolOptions {
   readonly connectTimeoutMs: number;
   /** Bounds (4 connections, 2,000 waiting). */
   readonly maxConnections?: number;
-  readonly maxWaiting?: number;
+  readonly maxWaitingRequests?: number;
 }
 
 /** A request that waits for room; it takes it in the very turn in which it is there. */
-interface Waiter {
+interface WaitingRequest {
   readonly take: (connection: H2Connection) => void;
   readonly fail: (failure: H2Failure) => void;
 }
 
 /** Beside those that take requests: connections that finish what they have, each bounded by the time of a request. */
-const MAX_DRAINING = 8;
+const MAX_DRAINING_CONNECTIONS = 8;
 /** Repeats of what a connection took with it when it went. */
 const MAX_RETRIES = 2;
 /** No further connection is tried for so long after one could not be opened beside others. */
@@ -28,7 +28,7 @@ export class H2Pool {
   readonly #options: H2PoolOptions;
   readonly #connections = new Set<H2Connection>();
   /** In the order in which they came. */
-  readonly #waiting = new Set<Waiter>();
+  readonly #waiting = new Set<WaitingRequest>();
   #reconnectAtMs = 0;
   #stopped = false;
 
@@ -46,7 +46,7 @@ export class H2Pool {
     const endMs = performance.now() + timeoutMs;
     for (let retries = 0; ; retries += 1) {
       try {
-        return await this.#start(endMs, (connection) =>
+        return await this.#startWhenAvailable(endMs, (connection) =>
           connection.request(headers, body, Math.max(1, endMs - performance.now())),
         );
       } catch (error) {
@@ -59,23 +59,23 @@ export class H2Pool {
   /** Ends all connections; what is under way fails. Idempotent. */
   stop(): void {
     this.#stopped = true;
-    this.#failAll(new H2Failure('stopped'));
+    this.#failWaitingRequests(new H2Failure('stopped'));
     for (const connection of this.#connections) connection.destroy();
   }
 
-  #start(endMs: number, request: (connection: H2Connection) => Promise<H2Response>): Promise<H2Response> {
-    const { maxWaiting = 2_000 } = this.#options;
+  #startWhenAvailable(endMs: number, request: (connection: H2Connection) => Promise<H2Response>): Promise<H2Response> {
+    const { maxWaitingRequests = 2_000 } = this.#options;
     if (this.#stopped) return Promise.reject(new H2Failure('stopped'));
     // Those that waited are first.
-    const connection = this.#waiting.size === 0 ? this.#findAvailable() : null;
+    const connection = this.#waiting.size === 0 ? this.#findConnectionWithCapacity() : null;
     if (connection !== null) return request(connection);
-    if (this.#waiting.size >= maxWaiting) return Promise.reject(new H2Failure('busy'));
+    if (this.#waiting.size >= maxWaitingRequests) return Promise.reject(new H2Failure('busy'));
     return new Promise((resolve, reject) => {
       const remove = (): void => {
         clearTimeout(timer);
         this.#waiting.delete(waiter);
       };
-      const waiter: Waiter = {
+      const waiter: WaitingRequest = {
         take: (free) => {
           remove();
           resolve(request(free));
@@ -92,48 +92,48 @@ export class H2Pool {
     });
   }
 
-  #findAvailable(): H2Connection | null {
+  #findConnectionWithCapacity(): H2Connection | null {
     for (const connection of this.#connections) if (connection.hasCapacity) return connection;
     return null;
   }
 
-  #failAll(failure: H2Failure): void {
+  #failWaitingRequests(failure: H2Failure): void {
     for (const waiter of this.#waiting) waiter.fail(failure);
   }
 
   /** A connection has room, or has none any more, or is closed. */
-  #onChange(connection: H2Connection): void {
+  #onCapacityChange(connection: H2Connection): void {
     if (connection.isClosed) this.#connections.delete(connection);
     const { connectFailure } = connection;
     if (connectFailure !== null) {
       this.#reconnectAtMs = performance.now() + RECONNECT_DELAY_MS;
       // Where no other takes requests, whoever waits learns now that nobody is there.
-      if (this.#accepting().length === 0) this.#failAll(connectFailure);
+      if (this.#acceptingConnections().length === 0) this.#failWaitingRequests(connectFailure);
     }
     for (const waiter of this.#waiting) {
-      const free = this.#findAvailable();
+      const free = this.#findConnectionWithCapacity();
       if (free === null) break;
       waiter.take(free);
     }
     this.#openIfNeeded();
   }
 
-  #accepting(): H2Connection[] {
+  #acceptingConnections(): H2Connection[] {
     return [...this.#connections].filter((connection) => !connection.isDraining);
   }
 
   #openIfNeeded(): void {
     const { maxConnections = 4, ca, connectTimeoutMs } = this.#options;
     if (this.#stopped || this.#waiting.size === 0) return;
-    const accepting = this.#accepting();
+    const accepting = this.#acceptingConnections();
     // One at a time: the first tells how many requests it takes.
     if (accepting.some((connection) => connection.isOpening) || accepting.length >= maxConnections) return;
     if (accepting.length > 0 && performance.now() < this.#reconnectAtMs) return;
-    if (this.#connections.size - accepting.length >= MAX_DRAINING) return;
+    if (this.#connections.size - accepting.length >= MAX_DRAINING_CONNECTIONS) return;
     const connection = new H2Connection(this.#origin, {
       ca,
       connectTimeoutMs,
-      onChange: () => this.#onChange(connection),
+      onCapacityChange: () => this.#onCapacityChange(connection),
     });
     this.#connections.add(connection);
   }

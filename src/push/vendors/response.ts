@@ -1,5 +1,5 @@
 import type { Dispatcher } from 'undici';
-import { failed, transportFailure, retryAfterOf, type Failed } from '../outcomes.ts';
+import { failed, transportFailure, parseRetryAfterMs, type FailedOutcome } from '../outcomes.ts';
 
 /** An answer of a vendor, as far as it could be read. */
 export interface VendorResponse {
@@ -16,19 +16,19 @@ const MAX_RESPONSE_BYTES = 64 * 1024;
 export async function readResponse(
   send: (signal: AbortSignal) => Promise<Dispatcher.ResponseData>,
   signal: AbortSignal,
-): Promise<VendorResponse | Failed> {
+): Promise<VendorResponse | FailedOutcome> {
   try {
     const { statusCode: status, headers, body } = await send(signal);
     const text = await readBounded(body);
     if (text === null) return failed('answer', { code: status, vendorWide: true });
-    return { status, json: objectOf(text), retryAfterMs: retryAfterOf(headers['retry-after']) };
+    return { status, json: parseJsonObject(text), retryAfterMs: parseRetryAfterMs(headers['retry-after']) };
   } catch (error) {
     return transportFailure(error);
   }
 }
 
 /** The object that a text is in JSON; null: it is none. */
-export function objectOf(text: string): Record<string, unknown> | null {
+export function parseJsonObject(text: string): Record<string, unknown> | null {
   try {
     const value: unknown = JSON.parse(text);
     return typeof value === 'object' && value !== null && !Array.isArray(value)

@@ -22,7 +22,7 @@ interface VendorDeps {
  * be read is among them, with its `problem`: they were looked at when the configuration was read, and may have changed.
  */
 export function createVendors(config: Config, { policy, lookup, userAgent, log }: VendorDeps): PushVendors {
-  const { timeoutMs, inFlight } = config.push;
+  const { timeoutMs, maxInFlightPerVendor: inFlight } = config.push;
   const options = { timeoutMs, inFlight, userAgent };
   const vendors: PushVendor[] = [];
   if (config.googlePush.keys.length > 0) vendors.push(new GoogleVendor(config.googlePush, options));

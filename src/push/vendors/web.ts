@@ -7,34 +7,34 @@ import type { WebSubscription } from '../../model/device.ts';
 import type { AddressPolicy } from '../../outbound/address-policy.ts';
 import { DeliveryClient, type Attempt } from '../../outbound/delivery-client.ts';
 import type { DnsResolver } from '../../outbound/dns-resolver.ts';
-import { objectOf } from './response.ts';
+import { parseJsonObject } from './response.ts';
 import type { VendorOptions } from './google.ts';
 import { HostBackoff } from '../host-backoff.ts';
-import { boundRetry, delivered, failed, unregistered, refused } from '../outcomes.ts';
+import { boundRetryAfter, delivered, failed, unregistered, refused } from '../outcomes.ts';
 import { buildPayload, secondsLeft } from '../payload.ts';
 import type { PushNotification, PushOutcome, PushTarget, PushVendor } from './vendor.ts';
 
 /** What a push service has to take (RFC 8030, 7.2), less what encryption adds (RFC 8188, 8291). */
 const MAX_PAYLOAD_BYTES = 3_993;
 /** What is tried with a service that finds that too large. */
-const SHORT_PAYLOAD_BYTES = 1_024;
+const MAX_SHORT_PAYLOAD_BYTES = 1_024;
 const MAX_TTL_S = 28 * 24 * 3600;
-const PER_HOST = 32;
-const CONNECT_MS = 5_000;
+const MAX_CONNECTIONS_PER_HOST = 32;
+const CONNECT_TIMEOUT_MS = 5_000;
 const MAX_RESPONSE_BYTES = 16 * 1024;
-const RESPONSE_TIMEOUT_MS = 1_000;
+const RESPONSE_BODY_TIMEOUT_MS = 1_000;
 /** Signing is dear, and a signature good for 12 hours; services are few. */
-const VAPID_MS = 6 * 3_600_000;
-const VAPID_ORIGINS = 1_000;
+const VAPID_CACHE_TTL_MS = 6 * 3_600_000;
+const MAX_VAPID_ORIGINS = 1_000;
 /** The library is told of no other. */
 const PLACEHOLDER_ORIGIN = 'https://push.invalid';
 /** What services ask to be waited for where they say nothing else. */
-const QUOTA_WAIT_MS = 60_000;
+const DEFAULT_QUOTA_WAIT_MS = 60_000;
 
 type WebAttempt = Pick<Attempt, 'delivered' | 'category' | 'code' | 'retryAfterMs'>;
 
 /** Where connections may go. */
-interface GuardedDeps {
+interface WebVendorDeps {
   readonly policy: AddressPolicy;
   readonly lookup: DnsResolver;
 }
@@ -46,21 +46,21 @@ export class WebVendor implements PushVendor {
   readonly #config: WebPushConfig;
   readonly #client: DeliveryClient;
   readonly #timeoutMs: number;
-  readonly #vapid = new BoundedCache<string, string>(VAPID_ORIGINS, { ttl: VAPID_MS });
-  readonly #backoff = new HostBackoff();
+  readonly #authorizationByOrigin = new BoundedCache<string, string>(MAX_VAPID_ORIGINS, { ttl: VAPID_CACHE_TTL_MS });
+  readonly #hostBackoff = new HostBackoff();
 
-  constructor(config: WebPushConfig, options: VendorOptions, { policy, lookup }: GuardedDeps) {
+  constructor(config: WebPushConfig, options: VendorOptions, { policy, lookup }: WebVendorDeps) {
     this.#config = config;
     this.problem = this.#findProblem();
     this.#timeoutMs = options.timeoutMs;
     this.#client = new DeliveryClient({
       policy,
       lookup,
-      perHost: Math.min(PER_HOST, options.inFlight),
-      connectTimeoutMs: Math.min(CONNECT_MS, options.timeoutMs),
+      perHost: Math.min(MAX_CONNECTIONS_PER_HOST, options.inFlight),
+      connectTimeoutMs: Math.min(CONNECT_TIMEOUT_MS, options.timeoutMs),
       headersTimeoutMs: options.timeoutMs,
       responseBytes: MAX_RESPONSE_BYTES,
-      responseTimeoutMs: Math.min(RESPONSE_TIMEOUT_MS, options.timeoutMs),
+      responseTimeoutMs: Math.min(RESPONSE_BODY_TIMEOUT_MS, options.timeoutMs),
       userAgent: options.userAgent,
     });
   }
@@ -70,18 +70,18 @@ export class WebVendor implements PushVendor {
     const subscription = parseSubscription(target.token);
     if (subscription === null) return unregistered('subscription', null);
     const { origin } = new URL(subscription.endpoint);
-    const backoffMs = this.#backoff.remainingMs(origin);
+    const backoffMs = this.#hostBackoff.remainingBackoffMs(origin);
     if (backoffMs > 0) return failed('resting', { retryAfterMs: backoffMs });
     const startedMs = performance.now();
     const endMs = startedMs + this.#timeoutMs;
     const first = await this.#post(subscription, notification, MAX_PAYLOAD_BYTES, endMs);
     const attempt =
-      first?.code === 413 ? await this.#post(subscription, notification, SHORT_PAYLOAD_BYTES, endMs) : first;
+      first?.code === 413 ? await this.#post(subscription, notification, MAX_SHORT_PAYLOAD_BYTES, endMs) : first;
     // Keys that nobody can encrypt for; or the fault is ours, which must not forget every browser.
     if (attempt === null) return refused('subscription', null);
     const { code, category } = attempt;
     if (code !== null || category !== null) {
-      this.#backoff.record(origin, code !== null || category === 'address policy', startedMs);
+      this.#hostBackoff.record(origin, code !== null || category === 'address policy', startedMs);
     }
     return toOutcome(attempt);
   }
@@ -94,7 +94,7 @@ export class WebVendor implements PushVendor {
     const problem = webPushPairProblem(this.#config.public, this.#config.private);
     if (problem !== null) return `services.web-push.private ${problem}`;
     try {
-      this.#authorization(PLACEHOLDER_ORIGIN);
+      this.#authorizationFor(PLACEHOLDER_ORIGIN);
       return null;
     } catch {
       return 'services.web-push.subject is no address that a push service could write to';
@@ -114,7 +114,10 @@ export class WebVendor implements PushVendor {
     const timer = setTimeout(end, Math.max(1, endMs - performance.now()));
     // One that waited for a connection until its time was up is not sent behind our back.
     const beforeWrite = (): boolean => performance.now() < endMs;
-    const headers = { ...encrypted.headers, authorization: this.#authorization(new URL(subscription.endpoint).origin) };
+    const headers = {
+      ...encrypted.headers,
+      authorization: this.#authorizationFor(new URL(subscription.endpoint).origin),
+    };
     const attempt = this.#client.post(subscription.endpoint, headers, encrypted.body, beforeWrite);
     return Promise.race([attempt, late]).finally(() => clearTimeout(timer));
   }
@@ -144,12 +147,12 @@ export class WebVendor implements PushVendor {
     }
   }
 
-  #authorization(origin: string): string {
-    const cached = this.#vapid.get(origin);
+  #authorizationFor(origin: string): string {
+    const cached = this.#authorizationByOrigin.get(origin);
     if (cached !== undefined) return cached;
     const { subject, public: publicKey, private: privateKey } = this.#config;
     const header = webPush.getVapidHeaders(origin, subject, publicKey, privateKey, 'aes128gcm').Authorization;
-    this.#vapid.set(origin, header);
+    this.#authorizationByOrigin.set(origin, header);
     return header;
   }
 
@@ -174,7 +177,7 @@ function renderWeb(notification: PushNotification, maxBytes: number): string {
 }
 
 function parseSubscription(token: string): WebSubscription | null {
-  const { endpoint, keys } = objectOf(token) ?? {};
+  const { endpoint, keys } = parseJsonObject(token) ?? {};
   const { p256dh, auth } = (keys ?? {}) as Record<string, unknown>;
   if (typeof endpoint !== 'string' || typeof p256dh !== 'string' || typeof auth !== 'string') return null;
   const protocol = URL.parse(endpoint)?.protocol;
@@ -184,7 +187,7 @@ function parseSubscription(token: string): WebSubscription | null {
 /** One service's failure is never that of all: they are as many as clients name. */
 function toOutcome({ delivered: isTaken, category, code, ...more }: WebAttempt): PushOutcome {
   if (isTaken) return delivered;
-  const retryAfterMs = boundRetry(more.retryAfterMs);
+  const retryAfterMs = boundRetryAfter(more.retryAfterMs);
   // Not sent: no connection was free in time, or the server stops.
   if (code === null && category === null) return failed('busy');
   if (code === null)
@@ -193,7 +196,7 @@ function toOutcome({ delivered: isTaken, category, code, ...more }: WebAttempt):
   if (code === 404 || code === 410) return unregistered('unregistered', code);
   if (code === 413) return refused('too large', code);
   if (code === 401 || code === 403) return refused('key', code);
-  if (code === 429) return failed('quota', { code, retryAfterMs: retryAfterMs ?? QUOTA_WAIT_MS });
+  if (code === 429) return failed('quota', { code, retryAfterMs: retryAfterMs ?? DEFAULT_QUOTA_WAIT_MS });
   if (code === 408 || code === 425 || code >= 500) return failed('status', retry);
   return code < 400 ? failed('redirect', retry) : refused('request', code);
 }

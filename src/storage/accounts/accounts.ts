@@ -20,7 +20,7 @@ export async function insertAccount(tx: Sql | Transaction, account: Omit<Account
   return row!.id;
 }
 
-export async function findAccountByNick(sql: Sql | Transaction, nick: string): Promise<Account | null> {
+export async function findActiveAccountByNick(sql: Sql | Transaction, nick: string): Promise<Account | null> {
   const [row] = await sql<Account[]>`
     select id, kind, nick, name, role from account where nick = ${nick.toLowerCase()} and deactivated_at is null`;
   return row ?? null;
@@ -36,7 +36,7 @@ interface ListedAccount extends Account {
 }
 
 /** Which accounts to list: by nick, after this one. */
-export interface AccountPage {
+export interface AccountPageRequest {
   readonly after: string;
   readonly limit: number;
   readonly role: InstallationRole | null;
@@ -47,7 +47,7 @@ export interface AccountPage {
 const MAX_LISTED = 1_001;
 
 /** People and bots by nick. Integrations have none, so that reading the nicks passes over them. */
-export async function listAccounts(sql: Sql, page: AccountPage): Promise<ListedAccount[]> {
+export async function listAccounts(sql: Sql, page: AccountPageRequest): Promise<ListedAccount[]> {
   const { conversationId, role } = page;
   const member = sql`join membership m on m.account_id = a.id and m.conversation_id = ${conversationId}`;
   return sql<ListedAccount[]>`
@@ -64,7 +64,7 @@ export async function listAccounts(sql: Sql, page: AccountPage): Promise<ListedA
 }
 
 /** An account of a person or a bot, which has a nick. */
-export interface NamedAccount extends Account {
+export interface UserOrBotAccount extends Account {
   readonly kind: 'user' | 'bot';
   readonly nick: string;
 }
@@ -73,8 +73,8 @@ export interface NamedAccount extends Account {
  * Locks an account until the transaction ends, so that who signs it in and who deactivates it come one after the other;
  * null when there is none that is active.
  */
-export async function lockActiveAccount(tx: Transaction, id: AccountId): Promise<NamedAccount | null> {
-  const [row] = await tx<NamedAccount[]>`
+export async function lockActiveAccount(tx: Transaction, id: AccountId): Promise<UserOrBotAccount | null> {
+  const [row] = await tx<UserOrBotAccount[]>`
     select id, kind, nick, name, role from account
     where id = ${id} and deactivated_at is null and kind <> 'webhook' for no key update`;
   return row ?? null;

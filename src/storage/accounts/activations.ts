@@ -2,7 +2,7 @@ import type { AddressKind, ProofAddress } from '../../model/proof-address.ts';
 import type { Sql, Transaction } from '../db/connection.ts';
 
 /** 'activ' in ASCII: activations are counted and begun one after the other, on all nodes. */
-const ADVISORY_LOCK = 0x6163746976;
+const ACTIVATION_LOCK_KEY = 0x6163746976;
 
 /** The networks that an activation counts for, as keyed hashes. */
 interface HashedSource {
@@ -29,19 +29,19 @@ export interface ActivationCounts {
   /** Without a code, in an hour. */
   readonly unsent: number;
   /** Ms since this network last began one for this address; null when it did not in 24 hours. */
-  readonly sinceLastMs: number | null;
+  readonly sinceLastByNetworkMs: number | null;
 }
 
 /**
  * Counts the activations that bound another one. Until the transaction ends nobody else can begin one: what was counted
  * still holds when the new one is written.
  */
-export async function countActivations(
+export async function lockAndCountActivations(
   tx: Transaction,
   { kind, address }: ProofAddress,
   { sourceHash, networkHash }: HashedSource,
 ): Promise<ActivationCounts> {
-  await tx`select pg_advisory_xact_lock(${ADVISORY_LOCK})`;
+  await tx`select pg_advisory_xact_lock(${ACTIVATION_LOCK_KEY})`;
   const [row] = await tx<ActivationCounts[]>`
     with of_address as (
       select sent_at, network_hash from activation
@@ -62,13 +62,13 @@ export async function countActivations(
         where network_hash = ${networkHash} and sent_at > clock_timestamp() - interval '1 hour')::int as "ofNetwork",
       accounts as "sentToAccounts", strangers as "sentToStrangers", unsent,
       (select extract(epoch from clock_timestamp() - max(sent_at)) * 1000 from of_address
-        where network_hash = ${networkHash})::float8 as "sinceLastMs"
+        where network_hash = ${networkHash})::float8 as "sinceLastByNetworkMs"
     from in_hour`;
   return row!;
 }
 
 /** Removes the oldest activation of the last hour that no code was sent for. */
-export async function deleteOldestUnsent(tx: Transaction): Promise<void> {
+export async function deleteOldestUnsentActivation(tx: Transaction): Promise<void> {
   await tx`
     delete from activation where transaction_hash = (
       select transaction_hash from activation
@@ -112,7 +112,7 @@ export async function setVerifier(sql: Sql, transactionHash: string, verifier: s
 }
 
 /** What an attempt is judged by. */
-export interface Attempted {
+export interface ConsumedAttempt {
   readonly provider: string;
   readonly kind: AddressKind;
   readonly verifier: string | null;
@@ -126,8 +126,8 @@ export interface Attempted {
  * Takes one of the attempts before the code is looked at, so that of a hundred at once no more are judged than there
  * are; null when none is left, or the activation is over or never was.
  */
-export async function takeAttempt(sql: Sql, transactionHash: string): Promise<Attempted | null> {
-  const [row] = await sql<Attempted[]>`
+export async function consumeAttempt(sql: Sql, transactionHash: string): Promise<ConsumedAttempt | null> {
+  const [row] = await sql<ConsumedAttempt[]>`
     update activation set attempts_left = attempts_left - 1
     where transaction_hash = ${transactionHash} and attempts_left > 0 and verified_at is null and expires_at > now()
     returning provider, kind, verifier, attempts_left as "attemptsLeft",
@@ -143,9 +143,9 @@ export async function findVerifier(sql: Sql, transactionHash: string): Promise<s
 }
 
 /** Gives an attempt back that nobody could judge. */
-export async function refundAttempt(sql: Sql, transactionHash: string, most: number): Promise<void> {
+export async function refundAttempt(sql: Sql, transactionHash: string, maxAttempts: number): Promise<void> {
   await sql`
-    update activation set attempts_left = least(attempts_left + 1, ${most}) where transaction_hash = ${transactionHash}`;
+    update activation set attempts_left = least(attempts_left + 1, ${maxAttempts}) where transaction_hash = ${transactionHash}`;
 }
 
 /** Notes that the address is proven, and says which; null for who comes second, or too late. */
@@ -158,7 +158,10 @@ export async function markVerified(tx: Transaction, transactionHash: string): Pr
 }
 
 /** The address that a transaction has proven, and ends it; null when there is none. Of two at once one gets it. */
-export async function endVerified(tx: Transaction, transactionHash: string): Promise<ProofAddress | null> {
+export async function consumeVerifiedActivation(
+  tx: Transaction,
+  transactionHash: string,
+): Promise<ProofAddress | null> {
   // Not by a clock: who waited for the first one's commit must find it over, whenever it began itself.
   const [row] = await tx<ProofAddress[]>`
     update activation set expires_at = sent_at

@@ -2,7 +2,7 @@ import type { AccountId } from '../../model/ids.ts';
 import type { Sql, Transaction } from '../db/connection.ts';
 
 /** Somebody who is blocked. */
-interface Blocked {
+interface BlockedAccount {
   readonly id: AccountId;
   readonly nick: string;
   readonly name: string;
@@ -36,8 +36,8 @@ export async function deleteBlock(sql: Sql, accountId: AccountId, blockedId: Acc
 export async function listBlocks(
   sql: Sql,
   { accountId, after, limit }: { accountId: AccountId; after: number; limit: number },
-): Promise<Blocked[]> {
-  return sql<Blocked[]>`
+): Promise<BlockedAccount[]> {
+  return sql<BlockedAccount[]>`
     select a.id, a.nick, a.name, b.created_at as at from block b join account a on a.id = b.blocked_id
     where b.account_id = ${accountId} and b.blocked_id > ${after}
     order by b.blocked_id limit ${Math.min(limit, MAX_LISTED)}`;

@@ -25,7 +25,7 @@ export async function insertBot(
 }
 
 /** Bots of a person, with those removed in the last day: making and removing them takes nicks all the same. */
-export async function countBots(tx: Transaction, ownerId: AccountId): Promise<number> {
+export async function countBotsTowardLimit(tx: Transaction, ownerId: AccountId): Promise<number> {
   const [row] = await tx<{ count: number }[]>`
     select count(*)::int as count from account
     where owner_id = ${ownerId} and (deactivated_at is null or deactivated_at > now() - interval '1 day')`;
@@ -33,7 +33,7 @@ export async function countBots(tx: Transaction, ownerId: AccountId): Promise<nu
 }
 
 /** The active bot of this owner with this number or nick (in lower case), or null. */
-export async function findOwnBot(
+export async function findActiveOwnBot(
   sql: Sql | Transaction,
   ownerId: AccountId,
   bot: string | number,
@@ -46,7 +46,7 @@ export async function findOwnBot(
 }
 
 /** Whose bot it is; null when it is no bot. */
-export async function findOwner(sql: Sql, bot: AccountId): Promise<AccountId | null> {
+export async function findBotOwner(sql: Sql, bot: AccountId): Promise<AccountId | null> {
   const [row] = await sql<{ ownerId: AccountId | null }[]>`select owner_id as "ownerId" from account where id = ${bot}`;
   return row?.ownerId ?? null;
 }

@@ -38,7 +38,7 @@ export async function lockSession(tx: Transaction, id: SessionId): Promise<boole
  * that whoever has the phone now is not told what the one before was to be told. Null: another registration of it came
  * in between, and a repeat finds it.
  */
-export async function insertDevice(tx: Transaction, device: NewDevice): Promise<Device | null> {
+export async function upsertDevice(tx: Transaction, device: NewDevice): Promise<Device | null> {
   const { accountId, sessionId, kind, tokenHash, tokenSealed, app, label } = device;
   await tx`delete from device where kind = ${kind} and token_hash = ${tokenHash} and account_id <> ${accountId}`;
   const [row] = await tx<Device[]>`

@@ -54,7 +54,11 @@ export async function listAddresses(sql: Sql | Transaction, id: AccountId): Prom
 }
 
 /** Takes an account out of use, or back, with the bots that it owns when it goes. Returns those that this changed. */
-export async function setDeactivated(tx: Transaction, id: AccountId, deactivated: boolean): Promise<AccountId[]> {
+export async function setDeactivatedWithBots(
+  tx: Transaction,
+  id: AccountId,
+  deactivated: boolean,
+): Promise<AccountId[]> {
   const rows = await tx<{ id: AccountId }[]>`
     update account set deactivated_at = ${deactivated ? tx`now()` : tx`null`}
     where (id = ${id} or (${deactivated} and owner_id = ${id})) and (deactivated_at is null) = ${deactivated}

@@ -38,7 +38,7 @@ export async function insertSession(tx: Sql | Transaction, session: NewSession):
  * The session of a token that is neither over nor of a deactivated account, or null. It counts as used now, which is
  * written down when the last time is some minutes old: most look-ups write nothing.
  */
-export async function findSession(sql: Sql, tokenHash: string): Promise<FoundSession | null> {
+export async function findAndTouchSession(sql: Sql, tokenHash: string): Promise<FoundSession | null> {
   const [row] = await sql<FoundSession[]>`
     with found as (
       select s.id, a.id as account_id, a.kind, a.role, a.nick, a.name, s.scopes, s.expires_at, s.last_used_at

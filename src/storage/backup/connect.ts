@@ -5,12 +5,12 @@ import type { ConnectionTarget } from '../db/connection.ts';
 import { DataDirLock, DataDirLockedError } from '../../data-dir/lock.ts';
 import { readClusterMajor } from '../embedded/cluster.ts';
 import { startEmbedded } from '../embedded/embedded.ts';
-import { embeddedTarget } from '../embedded/inspection.ts';
+import { findEmbeddedTarget } from '../embedded/inspection.ts';
 import { externalTarget } from '../open-database.ts';
 import { BackupError } from './format.ts';
 
 /** A database that can be connected to until `close`, which ends what was started for it. */
-interface ConnectedDatabase {
+interface AcquiredDatabase {
   readonly target: ConnectionTarget;
   close(): Promise<void>;
 }
@@ -18,16 +18,16 @@ interface ConnectedDatabase {
 /** Told of what is started, in words and fields. */
 export type ConnectLog = (event: string, fields?: Record<string, unknown>) => void;
 
-const nothing = async (): Promise<void> => {};
+const doNothing = async (): Promise<void> => {};
 
 /**
  * The database of a configuration, to be read, whether its server runs or not. An embedded one that does not run is
  * started under the data directory's lock. Rejects with EmbeddedError, DataDirError, DataDirLockedError (a process has the
  * data directory and no database runs there), and BackupError where there is no database yet.
  */
-export async function connectForReading(config: Config, log: ConnectLog): Promise<ConnectedDatabase> {
-  if (!config.postgresql.embedded) return { target: externalTarget(config), close: nothing };
-  const folder = await realpath(config.dataDir).catch(absent);
+export async function acquireDatabaseForReading(config: Config, log: ConnectLog): Promise<AcquiredDatabase> {
+  if (!config.postgresql.embedded) return { target: externalTarget(config), close: doNothing };
+  const folder = await realpath(config.dataDir).catch(nullIfNotFound);
   if (folder === null || (await readClusterMajor(join(folder, 'postgresql'))) === null) {
     throw new BackupError(`There is no database in ${config.dataDir} yet.`);
   }
@@ -35,24 +35,24 @@ export async function connectForReading(config: Config, log: ConnectLog): Promis
   try {
     lock = await DataDirLock.acquire(config.dataDir);
   } catch (error) {
-    const target = error instanceof DataDirLockedError ? await embeddedTarget(folder, config.postgresql) : null;
+    const target = error instanceof DataDirLockedError ? await findEmbeddedTarget(folder, config.postgresql) : null;
     if (target === null) throw error;
-    return { target, close: nothing };
+    return { target, close: doNothing };
   }
-  return startUnder(lock, config, log);
+  return startEmbeddedUnderLock(lock, config, log);
 }
 
 /**
  * The database of a configuration, to be filled; nobody else may have the data directory. An embedded one is started, and
  * made when there is none. Rejects with EmbeddedError, DataDirError and DataDirLockedError.
  */
-export async function connectForLoading(config: Config, log: ConnectLog): Promise<ConnectedDatabase> {
+export async function acquireDatabaseForLoading(config: Config, log: ConnectLog): Promise<AcquiredDatabase> {
   const lock = await DataDirLock.acquire(config.dataDir);
-  if (config.postgresql.embedded) return startUnder(lock, config, log);
+  if (config.postgresql.embedded) return startEmbeddedUnderLock(lock, config, log);
   return { target: externalTarget(config), close: () => lock.release() };
 }
 
-async function startUnder(lock: DataDirLock, config: Config, log: ConnectLog): Promise<ConnectedDatabase> {
+async function startEmbeddedUnderLock(lock: DataDirLock, config: Config, log: ConnectLog): Promise<AcquiredDatabase> {
   const { binDir, connectTimeoutMs, lockTimeoutMs } = config.postgresql;
   try {
     const server = await startEmbedded({ dataDir: config.dataDir, binDir, log });
@@ -73,7 +73,7 @@ async function startUnder(lock: DataDirLock, config: Config, log: ConnectLog): P
   }
 }
 
-function absent(error: NodeJS.ErrnoException): null {
+function nullIfNotFound(error: NodeJS.ErrnoException): null {
   if (error.code === 'ENOENT') return null;
   throw error;
 }

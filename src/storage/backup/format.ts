@@ -1,15 +1,15 @@
 import * as z from 'zod';
 
 /** Raised when an older Klatch could not read what a newer one writes. */
-export const FORMAT = 1;
+export const BACKUP_FORMAT_VERSION = 1;
 /** The first file of a backup: what it is, known before its rows are. */
-export const HEADER_NAME = 'klatch-backup.json';
+export const HEADER_FILE_NAME = 'klatch-backup.json';
 /** The last one: what the others are, so that a backup without it is not whole. */
-export const MANIFEST_NAME = 'manifest.json';
+export const MANIFEST_FILE_NAME = 'manifest.json';
 /** A file of rows holds about this many bytes before compression: as much as is in memory at a time. */
 export const PART_BYTES = 4 * 1024 * 1024;
 /** Of the header, the manifest, or a file of the configuration: a part takes 150 bytes of the manifest, so 1.7 TB of rows. */
-export const MAX_WHOLE_BYTES = 64 * 1024 * 1024;
+export const MAX_UNSPLIT_FILE_BYTES = 64 * 1024 * 1024;
 
 /** Names that come from a file and go into statements: nothing but these characters. */
 const identifier = z.string().regex(/^[a-z][a-z0-9_]{0,62}$/);

@@ -1,18 +1,18 @@
 import { finished } from 'node:stream/promises';
 import type { Writable } from 'node:stream';
-import { Connection, explainLoss, type ConnectionTarget, type Transaction } from '../db/connection.ts';
+import { Connection, wrapConnectionLoss, type ConnectionTarget, type Transaction } from '../db/connection.ts';
 import { sqlState } from '../db/database-error.ts';
 import { applyMigrations } from '../db/migrate.ts';
 import { listMigrations, readMigrations, type Migration, type MigrationId } from '../db/migration-files.ts';
 import { findSchemaMismatch } from '../db/schema-compatibility.ts';
 import { excludeServers } from '../rotate-secret.ts';
-import { ensureAttemptDay } from '../retention/retention.ts';
+import { ensureDayPartition } from '../retention/retention.ts';
 import { fitsCanary, opensCanary, WrongSecretError, type Sealer } from '../db/sealed.ts';
-import { readServerVersion } from '../db/server-version.ts';
+import { readSupportedVersion } from '../db/server-version.ts';
 import { BackupError, type BackupHeader, type BackupTable } from './format.ts';
-import { COPY_MAX_MS, LOCK_NOT_AVAILABLE, prepare } from './snapshot.ts';
+import { COPY_TIMEOUT_MS, LOCK_NOT_AVAILABLE, setCopySettings } from './snapshot.ts';
 import { StallDetector } from './stall-detector.ts';
-import { readContents, writeSequences } from './tables.ts';
+import { readDatabaseTables, writeSequences } from './tables.ts';
 import { countRows, type CopyProgress } from './write.ts';
 
 /** All that a header says about the database. */
@@ -24,16 +24,16 @@ interface LoadOptions {
   readonly onProgress?: (progress: CopyProgress) => void;
   /** Ends it early, with its reason. */
   readonly signal?: AbortSignal;
-  readonly stallMs?: number;
+  readonly stallTimeoutMs?: number;
   /** Those of the program if not given. */
   readonly migrations?: readonly Migration[];
 }
 
 /** What was loaded. */
-export interface Loaded {
+export interface DatabaseLoadResult {
   readonly rows: number;
   /** Migrations that were applied to what was loaded, since it was of an older schema. */
-  readonly migrated: readonly string[];
+  readonly appliedMigrations: readonly string[];
 }
 
 /**
@@ -44,13 +44,13 @@ export interface Loaded {
  */
 export async function loadDatabase(
   target: ConnectionTarget,
-  feed: (load: Load) => Promise<void>,
+  feed: (load: DatabaseLoader) => Promise<void>,
   options: LoadOptions,
-): Promise<Loaded> {
+): Promise<DatabaseLoadResult> {
   const connection = new Connection(target, 'restore');
   const watch = new StallDetector(
     () => new BackupError('Nothing moved for too long: the database takes nothing, or there is nothing to read.'),
-    options.stallMs,
+    options.stallTimeoutMs,
   );
   const onAbort = (): void => watch.abort(options.signal?.reason as Error);
   const close = (): void => connection.close();
@@ -59,18 +59,18 @@ export async function loadDatabase(
   let failure: { readonly error: unknown } | null = null;
   try {
     options.signal?.throwIfAborted();
-    return await connection.run<Loaded>(
+    return await connection.run<DatabaseLoadResult>(
       (sql) =>
         sql.begin(async (tx) => {
-          await prepare(tx);
-          const load = new Load(tx, watch, options);
+          await setCopySettings(tx);
+          const load = new DatabaseLoader(tx, watch, options);
           await feed(load).catch((error: unknown) => {
             failure = { error };
             throw error;
           });
           return load.finish();
         }),
-      COPY_MAX_MS,
+      COPY_TIMEOUT_MS,
     );
   } catch (error) {
     watch.signal.throwIfAborted();
@@ -84,12 +84,12 @@ export async function loadDatabase(
 }
 
 /** A load under way. */
-class Load {
+class DatabaseLoader {
   readonly #tx: Transaction;
   readonly #watch: StallDetector;
   readonly #options: LoadOptions;
   readonly #migrations: readonly Migration[];
-  readonly #loaded = new Map<string, number>();
+  readonly #loadedRowsByTable = new Map<string, number>();
   #source: Source | null = null;
   #rows = 0;
   #bytes = 0;
@@ -106,7 +106,7 @@ class Load {
     try {
       await this.#begin(source);
     } catch (error) {
-      const explained = explainLoss(error);
+      const explained = wrapConnectionLoss(error);
       const state = sqlState(explained);
       if (state === null) throw explained;
       // For instance no right to make tables.
@@ -119,12 +119,12 @@ class Load {
     const tx = this.#tx;
     this.#source = source;
     checkBackupSchema(source, this.#migrations);
-    await readServerVersion(tx);
-    await this.#takeForOurselves();
-    await this.#checkEncoding();
-    await makeEmpty(tx);
+    await readSupportedVersion(tx);
+    await this.#lockOutOtherUses();
+    await this.#requireUtf8();
+    await dropTablesIfEmpty(tx);
     await applyMigrations(tx, this.#migrations.slice(0, source.schema));
-    const contents = await readContents(tx);
+    const contents = await readDatabaseTables(tx);
     if (JSON.stringify(contents.tables) !== JSON.stringify(source.tables)) {
       throw new BackupError(
         `The tables do not look as schema ${source.schema} does in this Klatch: they come from another program.`,
@@ -133,8 +133,8 @@ class Load {
     // Before hours of loading; the canary that is loaded is asked again at the end.
     const { secret_canary: canary } = source;
     const { sealer } = this.#options;
-    if (sealer !== null && canary !== null && !fitsCanary(sealer, canary)) throw wrongSecret();
-    for (const day of source.days) await ensureAttemptDay(tx, dayOf(day));
+    if (sealer !== null && canary !== null && !fitsCanary(sealer, canary)) throw wrongSecretError();
+    for (const day of source.days) await ensureDayPartition(tx, parseDay(day));
     // From here on something has to move all the time.
     this.#watch.start();
   }
@@ -142,11 +142,11 @@ class Load {
   /** Copies the rows of one table. */
   async rows(table: string, content: AsyncIterable<Buffer>): Promise<void> {
     const { columns } = this.#source!.tables.find(({ name }) => name === table)!;
-    const copy = await copyInto(this.#tx, { name: table, columns });
+    const copy = await startCopyIn(this.#tx, { name: table, columns });
     let rows = 0;
     try {
       for await (const chunk of content) {
-        this.#watch.moved();
+        this.#watch.recordProgress();
         rows += countRows(chunk);
         this.#bytes += chunk.length;
         await copy.write(chunk);
@@ -156,31 +156,31 @@ class Load {
     } catch (error) {
       // Else the session would wait for more of it.
       copy.abandon(error as Error);
-      throw refused(error, table);
+      throw loadError(error, table);
     }
     this.#rows += rows;
-    this.#loaded.set(table, rows);
+    this.#loadedRowsByTable.set(table, rows);
   }
 
   /** What has to be done once all rows are there; the transaction is committed behind it. */
-  async finish(): Promise<Loaded> {
+  async finish(): Promise<DatabaseLoadResult> {
     const source = this.#source;
     if (source === null) throw new Error('a load ended before it began');
     const tx = this.#tx;
     // Single statements from here on, of which none can be told to move.
     this.#watch.stop();
-    for (const { name } of source.tables) await this.#verifyCount(name);
+    for (const { name } of source.tables) await this.#verifyRowCount(name);
     await writeSequences(tx, source.sequences);
-    await beginLeasesAnew(tx);
+    await resetLeases(tx);
     const { sealer } = this.#options;
-    if (sealer !== null && (await opensCanary(tx, sealer)) === false) throw wrongSecret();
-    const migrated = await applyMigrations(tx, this.#migrations);
+    if (sealer !== null && (await opensCanary(tx, sealer)) === false) throw wrongSecretError();
+    const appliedMigrations = await applyMigrations(tx, this.#migrations);
     // So that the first statements are planned for what is there.
     for (const { name } of source.tables) await tx`analyze ${tx(name)}`;
-    return { rows: this.#rows, migrated };
+    return { rows: this.#rows, appliedMigrations };
   }
 
-  async #takeForOurselves(): Promise<void> {
+  async #lockOutOtherUses(): Promise<void> {
     try {
       await excludeServers(this.#tx);
     } catch (error) {
@@ -190,14 +190,14 @@ class Load {
     }
   }
 
-  async #verifyCount(table: string): Promise<void> {
+  async #verifyRowCount(table: string): Promise<void> {
     const [row] = await this.#tx<{ count: number }[]>`select count(*) as count from ${this.#tx(table)}`;
-    const expected = this.#loaded.get(table) ?? 0;
+    const expected = this.#loadedRowsByTable.get(table) ?? 0;
     if (row!.count === expected) return;
     throw new BackupError(`${table} has ${row!.count} rows after ${expected} were loaded. Nothing was kept.`);
   }
 
-  async #checkEncoding(): Promise<void> {
+  async #requireUtf8(): Promise<void> {
     const [row] = await this.#tx<{ name: string }[]>`select current_setting('server_encoding') as name`;
     if (row!.name === 'UTF8') return;
     throw new BackupError(
@@ -229,7 +229,7 @@ export function checkBackupSchema(
   }
 }
 
-function wrongSecret(): WrongSecretError {
+function wrongSecretError(): WrongSecretError {
   return new WrongSecretError(
     'secret differs from the one this was made with: put the `secret` of that server into server.conf and repeat ' +
       '("klatch keys rotate-secret" can change it afterwards). Nothing was loaded',
@@ -240,14 +240,14 @@ function wrongSecret(): WrongSecretError {
  * Empty is a database without tables, and one in which a Klatch was started and nothing was made: its tables are dropped,
  * beneath the same transaction.
  */
-async function makeEmpty(tx: Transaction): Promise<void> {
+async function dropTablesIfEmpty(tx: Transaction): Promise<void> {
   const rows = await tx<{ name: string; kind: string; partition: boolean }[]>`
     select c.relname as name, c.relkind::text as kind, c.relispartition as partition from pg_class c
     where c.relnamespace = current_schema()::regnamespace and c.relkind in ('r', 'p', 'v', 'm', 'f')`;
   if (rows.length === 0) return;
-  const { tables, foreign } = await readContents(tx);
+  const { tables, foreignTables } = await readDatabaseTables(tx);
   const used: string[] = [
-    ...foreign,
+    ...foreignTables,
     ...rows.filter(({ kind }) => kind !== 'r' && kind !== 'p').map(({ name }) => name),
   ];
   for (const { name } of tables) {
@@ -268,16 +268,16 @@ async function makeEmpty(tx: Transaction): Promise<void> {
  * No settlement of a process that worked on another copy of this database may count here: its epochs were counted from 0,
  * so that the time in seconds is one that nobody has had.
  */
-async function beginLeasesAnew(tx: Transaction): Promise<void> {
+async function resetLeases(tx: Transaction): Promise<void> {
   await tx`update lease set holder = null, expires_at = '-infinity', epoch = floor(extract(epoch from clock_timestamp()))`;
 }
 
-function dayOf(day: string): Date {
+function parseDay(day: string): Date {
   return new Date(`${day.slice(0, 4)}-${day.slice(4, 6)}-${day.slice(6)}T00:00:00Z`);
 }
 
 /** PostgreSQL's own sentence may quote a row. A full disk or a lost connection is told as that. */
-function refused(error: unknown, table: string): unknown {
+function loadError(error: unknown, table: string): unknown {
   const state = sqlState(error);
   if (state === null) return error;
   const why = /^2[23]/.test(state) ? `SQLSTATE ${state}` : `${(error as Error).message}, SQLSTATE ${state}`;
@@ -286,13 +286,13 @@ function refused(error: unknown, table: string): unknown {
   });
 }
 
-interface CopyInto {
+interface CopyInWriter {
   write(chunk: Buffer): Promise<void>;
   end(): Promise<void>;
   abandon(reason: Error): void;
 }
 
-async function copyInto(tx: Transaction, { name, columns }: BackupTable): Promise<CopyInto> {
+async function startCopyIn(tx: Transaction, { name, columns }: BackupTable): Promise<CopyInWriter> {
   const query = tx`copy ${tx(name)} (${tx([...columns])}) from stdin`;
   const stream: Writable = await query.writable();
   // The library tells an error that comes behind the last row to its query, which was answered with the stream already:
@@ -303,12 +303,12 @@ async function copyInto(tx: Transaction, { name, columns }: BackupTable): Promis
   return {
     write: (chunk) =>
       new Promise((resolve, reject) => {
-        stream.write(chunk, (error) => (error ? reject(explainLoss(error)) : resolve()));
+        stream.write(chunk, (error) => (error ? reject(wrapConnectionLoss(error)) : resolve()));
       }),
     end: async () => {
       stream.end();
       await done.catch((error: unknown) => {
-        throw explainLoss(error);
+        throw wrapConnectionLoss(error);
       });
     },
     abandon: (reason) => {

@@ -7,7 +7,7 @@ import { syncFolder } from '../../config/durable-file.ts';
 import { BackupError } from './format.ts';
 
 /** Whoever has the rights to it gives a partial file its name, or removes it. */
-export interface LinkStep {
+export interface PartialFileFinalizer {
   /** Rejects with BackupError where another process writes the file by now, or one of that name must not be overwritten. */
   name(): Promise<void>;
   /** Removes the partial file, unless it is another process's by now. */
@@ -17,7 +17,7 @@ export interface LinkStep {
 interface CreateOptions {
   readonly overwrite: boolean;
   /** Who names the file with this descriptor; by default this process. */
-  readonly naming?: (descriptor: number) => LinkStep;
+  readonly createFinalizer?: (descriptor: number) => PartialFileFinalizer;
 }
 
 /**
@@ -26,20 +26,20 @@ interface CreateOptions {
  */
 export class PartialFile {
   readonly #handle: FileHandle;
-  readonly #naming: LinkStep;
+  readonly #createFinalizer: PartialFileFinalizer;
   #isNamed = false;
 
-  private constructor(handle: FileHandle, naming: LinkStep) {
+  private constructor(handle: FileHandle, createFinalizer: PartialFileFinalizer) {
     this.#handle = handle;
-    this.#naming = naming;
+    this.#createFinalizer = createFinalizer;
   }
 
   /** Rejects with BackupError where the file is there already and must not be overwritten, and with the system's errors. */
-  static async create(path: string, { overwrite, naming }: CreateOptions): Promise<PartialFile> {
+  static async create(path: string, { overwrite, createFinalizer }: CreateOptions): Promise<PartialFile> {
     refuseExisting(path, overwrite);
     await rm(partialPath(path), { force: true });
     const handle = await open(partialPath(path), 'wx', 0o600);
-    return new PartialFile(handle, naming?.(handle.fd) ?? linkStepOf(handle.fd, { path, overwrite }));
+    return new PartialFile(handle, createFinalizer?.(handle.fd) ?? finalizerOf(handle.fd, { path, overwrite }));
   }
 
   /** Not the system's own streams: one that fails closes the file, which we still have to look at. */
@@ -51,7 +51,7 @@ export class PartialFile {
   /** Gives it its name, durably. */
   async finish(): Promise<void> {
     await this.#handle.sync();
-    await this.#naming.name();
+    await this.#createFinalizer.name();
     this.#isNamed = true;
     await this.#handle.close();
   }
@@ -59,7 +59,7 @@ export class PartialFile {
   /** Removes what was written, unless it has its name, or is another process's by now. */
   async discard(): Promise<void> {
     if (this.#isNamed) return;
-    await this.#naming.remove();
+    await this.#createFinalizer.remove();
     await this.#handle.close();
   }
 
@@ -69,7 +69,10 @@ export class PartialFile {
 }
 
 /** Names the open file of a descriptor with the rights of this process. */
-export function linkStepOf(descriptor: number, { path, overwrite }: { path: string; overwrite: boolean }): LinkStep {
+export function finalizerOf(
+  descriptor: number,
+  { path, overwrite }: { path: string; overwrite: boolean },
+): PartialFileFinalizer {
   const partial = partialPath(path);
   const isOurs = (): boolean => {
     const [ours, named] = [fstatSync(descriptor), lstatSync(partial, { throwIfNoEntry: false })];

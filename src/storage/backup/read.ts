@@ -4,8 +4,15 @@ import { pipeline } from 'node:stream/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { createGunzip } from 'node:zlib';
 import type { z } from 'zod';
-import { BackupError, FORMAT, HEADER_NAME, headerSchema, MANIFEST_NAME, manifestSchema } from './format.ts';
-import { MAX_WHOLE_BYTES, tableOfPart } from './format.ts';
+import {
+  BackupError,
+  BACKUP_FORMAT_VERSION,
+  HEADER_FILE_NAME,
+  headerSchema,
+  MANIFEST_FILE_NAME,
+  manifestSchema,
+} from './format.ts';
+import { MAX_UNSPLIT_FILE_BYTES, tableOfPart } from './format.ts';
 import type { BackupHeader, BackupManifest, BackupPart } from './format.ts';
 import { readTar, TarError, type TarEntry } from './tar.ts';
 import { countRows } from './write.ts';
@@ -39,7 +46,7 @@ export async function readBackup(input: Readable, visitor: BackupVisitor): Promi
   try {
     return await reader.read();
   } catch (error) {
-    throw explain(error, reader.begun);
+    throw explain(error, reader.hasBackupHeader);
   } finally {
     gunzip.destroy();
     input.destroy();
@@ -50,10 +57,10 @@ class ArchiveReader {
   readonly #entries: AsyncGenerator<TarEntry, void, undefined>;
   readonly #visitor: BackupVisitor;
   readonly #parts: BackupPart[] = [];
-  readonly #rows = new Map<string, number>();
+  readonly #rowsByTable = new Map<string, number>();
   #entry: TarEntry | null = null;
   /** Whether it began as a backup does. */
-  begun = false;
+  hasBackupHeader = false;
 
   constructor(entries: AsyncGenerator<TarEntry, void, undefined>, visitor: BackupVisitor) {
     this.#entries = entries;
@@ -65,37 +72,37 @@ class ArchiveReader {
     await this.#visitor.header?.(header);
     const names = new Set(header.configuration.files.map(({ name }) => name));
     const tables = new Set(header.tables.map(({ name }) => name));
-    while (this.#entry !== null && this.#entry.name !== MANIFEST_NAME) {
+    while (this.#entry !== null && this.#entry.name !== MANIFEST_FILE_NAME) {
       const { name } = this.#entry;
       const table = tableOfPart(name);
       if (table !== null && tables.delete(table)) {
         await this.#visitTable(table);
       } else if (names.delete(name)) {
-        const content = await this.#whole();
+        const content = await this.#readWholeEntry();
         await this.#visitor.configuration?.(name, content);
         await this.#advance();
       } else {
-        throw altered(`holds ${JSON.stringify(name)}, which does not belong into it`);
+        throw alteredError(`holds ${JSON.stringify(name)}, which does not belong into it`);
       }
     }
-    if (this.#entry === null) throw truncated();
-    if (names.size > 0) throw altered('lacks a file of the configuration');
-    const manifest = parse(manifestSchema, await this.#whole({ counted: false }));
+    if (this.#entry === null) throw truncatedError();
+    if (names.size > 0) throw alteredError('lacks a file of the configuration');
+    const manifest = parse(manifestSchema, await this.#readWholeEntry({ counted: false }));
     await this.#advance();
-    if (this.#entry !== null) throw altered('goes on behind its end');
+    if (this.#entry !== null) throw alteredError('goes on behind its end');
     this.#verify(header, manifest);
     return { header, manifest };
   }
 
   async #readHeader(): Promise<BackupHeader> {
     await this.#advance();
-    if (this.#entry?.name !== HEADER_NAME) throw notABackup();
-    const text = await this.#whole();
+    if (this.#entry?.name !== HEADER_FILE_NAME) throw notABackupError();
+    const text = await this.#readWholeEntry();
     const { format } = parse(headerSchema.pick({ format: true }), text);
-    this.begun = true;
-    if (format > FORMAT) {
+    this.hasBackupHeader = true;
+    if (format > BACKUP_FORMAT_VERSION) {
       throw new BackupError(
-        `This backup has format ${format}, and this Klatch reads up to ${FORMAT}: use the newer Klatch that made it.`,
+        `This backup has format ${format}, and this Klatch reads up to ${BACKUP_FORMAT_VERSION}: use the newer Klatch that made it.`,
       );
     }
     const header = parse(headerSchema, text);
@@ -109,7 +116,7 @@ class ArchiveReader {
   }
 
   async #visitTable(table: string): Promise<void> {
-    this.#rows.set(table, 0);
+    this.#rowsByTable.set(table, 0);
     const content = this.#tableContent(table);
     await this.#visitor.rows?.(table, content);
     for await (const _ of content);
@@ -119,17 +126,17 @@ class ArchiveReader {
   async *#tableContent(table: string): AsyncGenerator<Buffer, void, undefined> {
     while (this.#entry !== null && tableOfPart(this.#entry.name) === table) {
       let rows = 0;
-      for await (const chunk of this.#measured(this.#entry, () => rows)) {
+      for await (const chunk of this.#hashAndRecordPart(this.#entry, () => rows)) {
         rows += countRows(chunk);
         yield chunk;
       }
-      this.#rows.set(table, this.#rows.get(table)! + rows);
+      this.#rowsByTable.set(table, this.#rowsByTable.get(table)! + rows);
       await this.#advance();
     }
   }
 
   /** The content of a file; at its end the file is noted. */
-  async *#measured(entry: TarEntry, rows?: () => number): AsyncGenerator<Buffer, void, undefined> {
+  async *#hashAndRecordPart(entry: TarEntry, rows?: () => number): AsyncGenerator<Buffer, void, undefined> {
     const hash = createHash('sha256');
     let bytes = 0;
     for await (const chunk of entry.content) {
@@ -141,20 +148,21 @@ class ArchiveReader {
     this.#parts.push({ name: entry.name, bytes, sha256: hash.digest('hex'), ...counted });
   }
 
-  async #whole({ counted = true } = {}): Promise<Buffer> {
+  async #readWholeEntry({ counted = true } = {}): Promise<Buffer> {
     const entry = this.#entry!;
-    if (entry.size > MAX_WHOLE_BYTES) throw altered(`holds ${entry.name} with ${entry.size} bytes, which is too much`);
+    if (entry.size > MAX_UNSPLIT_FILE_BYTES)
+      throw alteredError(`holds ${entry.name} with ${entry.size} bytes, which is too much`);
     const chunks: Buffer[] = [];
-    for await (const chunk of counted ? this.#measured(entry) : entry.content) chunks.push(chunk);
+    for await (const chunk of counted ? this.#hashAndRecordPart(entry) : entry.content) chunks.push(chunk);
     return Buffer.concat(chunks);
   }
 
   #verify(header: BackupHeader, manifest: BackupManifest): void {
-    if (this.#parts.length !== manifest.parts.length) throw altered('has other parts than its manifest names');
+    if (this.#parts.length !== manifest.parts.length) throw alteredError('has other parts than its manifest names');
     const wrong = manifest.parts.find((part, index) => !isDeepStrictEqual(part, this.#parts[index]));
-    if (wrong !== undefined) throw altered(`is not what was written: ${wrong.name} does not have its checksum`);
-    const rows = header.tables.map(({ name }) => [name, this.#rows.get(name) ?? 0]);
-    if (!isDeepStrictEqual(Object.fromEntries(rows), { ...manifest.rows })) throw altered('lacks rows');
+    if (wrong !== undefined) throw alteredError(`is not what was written: ${wrong.name} does not have its checksum`);
+    const rows = header.tables.map(({ name }) => [name, this.#rowsByTable.get(name) ?? 0]);
+    if (!isDeepStrictEqual(Object.fromEntries(rows), { ...manifest.rows })) throw alteredError('lacks rows');
   }
 }
 
@@ -162,31 +170,33 @@ function parse<T>(schema: z.ZodType<T>, text: Buffer): T {
   try {
     return schema.parse(JSON.parse(text.toString('utf8')));
   } catch (cause) {
-    throw altered('has a description that cannot be read', cause);
+    throw alteredError('has a description that cannot be read', cause);
   }
 }
 
 /** Of the archive's and the compression's own errors one sentence. */
-function explain(error: unknown, begun: boolean): unknown {
+function explain(error: unknown, hasBackupHeader: boolean): unknown {
   const code = typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : '';
   const isOurs = error instanceof TarError || code.startsWith('Z_');
   if (!isOurs) return error;
-  if (code === 'Z_BUF_ERROR' || (error instanceof TarError && error.kind === 'truncated')) return truncated(error);
-  return begun ? altered('is damaged: what is in it does not fit together', error) : notABackup(error);
+  if (code === 'Z_BUF_ERROR' || (error instanceof TarError && error.kind === 'truncated')) return truncatedError(error);
+  return hasBackupHeader
+    ? alteredError('is damaged: what is in it does not fit together', error)
+    : notABackupError(error);
 }
 
-function truncated(cause?: unknown): BackupError {
+function truncatedError(cause?: unknown): BackupError {
   return new BackupError('This backup is truncated: it ends before its end. Take it from where it is whole.', {
     cause,
   });
 }
 
-function altered(what: string, cause?: unknown): BackupError {
+function alteredError(what: string, cause?: unknown): BackupError {
   return new BackupError(`This backup ${what}. It was altered or damaged: take another copy or another backup.`, {
     cause,
   });
 }
 
-function notABackup(cause?: unknown): BackupError {
+function notABackupError(cause?: unknown): BackupError {
   return new BackupError('This is no backup of Klatch ("klatch backup FILE" makes one).', { cause });
 }

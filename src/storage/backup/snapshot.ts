@@ -1,24 +1,24 @@
-import { Connection, explainLoss, type ConnectionTarget, type Sql, type Transaction } from '../db/connection.ts';
+import { Connection, wrapConnectionLoss, type ConnectionTarget, type Sql, type Transaction } from '../db/connection.ts';
 import { sqlState } from '../db/database-error.ts';
-import { ADVISORY_LOCK, BACKUP_SESSION } from '../db/migrate.ts';
+import { SCHEMA_LOCK_KEY, BACKUP_SESSION_NAME } from '../db/migrate.ts';
 import { listMigrations } from '../db/migration-files.ts';
 import { checkSchema } from '../db/schema-compatibility.ts';
 import { CANARY_NAME } from '../db/sealed.ts';
-import { readServerVersion } from '../db/server-version.ts';
-import { BackupError, FORMAT, type BackupHeader, type BackupTable } from './format.ts';
-import { LEFT_OUT_TABLES, readContents, readSequences } from './tables.ts';
+import { readSupportedVersion } from '../db/server-version.ts';
+import { BackupError, BACKUP_FORMAT_VERSION, type BackupHeader, type BackupTable } from './format.ts';
+import { EXCLUDED_TABLE_REASONS, readDatabaseTables, readSequences } from './tables.ts';
 
 /** Of the whole copy; a stall is told much earlier (`StallDetector`). */
-export const COPY_MAX_MS = 7 * 24 * 60 * 60_000;
+export const COPY_TIMEOUT_MS = 7 * 24 * 60 * 60_000;
 /** A table that is being changed by hand is waited for this long. */
-const LOCK_MS = 60_000;
+const LOCK_TIMEOUT_MS = 60_000;
 /** What PostgreSQL says when a lock was waited for too long. */
 export const LOCK_NOT_AVAILABLE = '55P03';
 /** PostgreSQL ends our session when we hang: more than `STALL_MS`. */
-const IDLE_MS = 20 * 60_000;
+const IDLE_SESSION_TIMEOUT_MS = 20 * 60_000;
 
 /** What there is to copy, all of one moment. */
-export interface Snapshot {
+export interface SnapshotReader {
   /** All but the configuration. */
   readonly header: Omit<BackupHeader, 'configuration'>;
   /** The rows of a table in the text format of `copy`. One table at a time, each read to its end. */
@@ -38,12 +38,12 @@ interface SnapshotOptions {
  * come, wait for the end and say so. Rejects with BackupError, IncompatibleSchemaError, DatabaseTooOldError, DatabaseUnavailableError,
  * CommitUnknownError, the signal's reason, or what `work` rejects with.
  */
-export async function readSnapshot<T>(
+export async function withSnapshot<T>(
   target: ConnectionTarget,
   options: SnapshotOptions,
-  work: (snapshot: Snapshot) => Promise<T>,
+  work: (snapshot: SnapshotReader) => Promise<T>,
 ): Promise<T> {
-  const connection = new Connection(target, BACKUP_SESSION);
+  const connection = new Connection(target, BACKUP_SESSION_NAME);
   const { signal } = options;
   const close = (): void => connection.close();
   signal.throwIfAborted();
@@ -53,9 +53,9 @@ export async function readSnapshot<T>(
     return await connection.run(async (sql) => {
       await excludeMigrations(sql);
       return (await sql.begin('isolation level repeatable read read only', async (tx) => {
-        await prepare(tx);
+        await setCopySettings(tx);
         await tx`savepoint header`;
-        const header = await readHeader(tx, options.version);
+        const header = await readBackupHeader(tx, options.version);
         await tx`rollback to savepoint header`;
         try {
           return await work({ header, copy: (table) => copyOut(tx, table) });
@@ -66,7 +66,7 @@ export async function readSnapshot<T>(
           throw error;
         }
       })) as T;
-    }, COPY_MAX_MS);
+    }, COPY_TIMEOUT_MS);
   } catch (error) {
     signal.throwIfAborted();
     // Not what became of the session by it, and not taken for a failure of the database.
@@ -83,8 +83,8 @@ export async function readSnapshot<T>(
  */
 async function excludeMigrations(sql: Sql): Promise<void> {
   try {
-    await sql`select set_config('lock_timeout', ${String(LOCK_MS)}, false)`;
-    await sql`select pg_advisory_lock_shared(${ADVISORY_LOCK})`;
+    await sql`select set_config('lock_timeout', ${String(LOCK_TIMEOUT_MS)}, false)`;
+    await sql`select pg_advisory_lock_shared(${SCHEMA_LOCK_KEY})`;
   } catch (error) {
     if (sqlState(error) !== LOCK_NOT_AVAILABLE) throw error;
     const sentence = 'The schema or the secret of the database is being changed. Repeat this when that is done.';
@@ -93,12 +93,12 @@ async function excludeMigrations(sql: Sql): Promise<void> {
 }
 
 /** Settings of the transaction: an administrator may have bounded every statement of our role. */
-export async function prepare(tx: Transaction): Promise<void> {
+export async function setCopySettings(tx: Transaction): Promise<void> {
   const settings = {
     statement_timeout: 0,
     transaction_timeout: 0,
-    lock_timeout: LOCK_MS,
-    idle_in_transaction_session_timeout: IDLE_MS,
+    lock_timeout: LOCK_TIMEOUT_MS,
+    idle_in_transaction_session_timeout: IDLE_SESSION_TIMEOUT_MS,
     datestyle: 'ISO, YMD',
   };
   // By name, because a version may lack one of them.
@@ -107,26 +107,26 @@ export async function prepare(tx: Transaction): Promise<void> {
   }
 }
 
-async function readHeader(tx: Transaction, version: string): Promise<Snapshot['header']> {
+async function readBackupHeader(tx: Transaction, version: string): Promise<SnapshotReader['header']> {
   try {
-    return await lookAround(tx, version);
+    return await queryBackupHeader(tx, version);
   } catch (error) {
-    throw refused(error, 'list of its tables');
+    throw copyError(error, 'list of its tables');
   }
 }
 
-async function lookAround(tx: Transaction, version: string): Promise<Snapshot['header']> {
-  const postgresql = await readServerVersion(tx);
+async function queryBackupHeader(tx: Transaction, version: string): Promise<SnapshotReader['header']> {
+  const postgresql = await readSupportedVersion(tx);
   const schema = await checkSchema(tx);
   if (schema === 0) throw new BackupError('No Klatch has worked on this database yet: there is nothing to copy.');
-  const { tables, days, foreign } = await readContents(tx);
+  const { tables, days, foreignTables } = await readDatabaseTables(tx);
   const [canary] = await tx<{ value: string }[]>`select value from setting where name = ${CANARY_NAME}`;
   const leftOut = [
-    ...Object.entries(LEFT_OUT_TABLES).map(([table, reason]) => ({ table, reason })),
-    ...foreign.map((table) => ({ table, reason: 'not a table of Klatch' })),
+    ...Object.entries(EXCLUDED_TABLE_REASONS).map(([table, reason]) => ({ table, reason })),
+    ...foreignTables.map((table) => ({ table, reason: 'not a table of Klatch' })),
   ];
   return {
-    format: FORMAT,
+    format: BACKUP_FORMAT_VERSION,
     klatch: version,
     schema,
     migrations: listMigrations()
@@ -150,13 +150,13 @@ async function* copyOut(tx: Transaction, { name, columns }: BackupTable): AsyncG
     // Nothing was written, but it gives the table's lock back.
     await tx`rollback to savepoint part`;
   } catch (error) {
-    throw refused(error, `rows of ${name}`);
+    throw copyError(error, `rows of ${name}`);
   }
 }
 
 /** PostgreSQL's own answers for a person; what ended the session is told as that. */
-function refused(error: unknown, what: string): unknown {
-  const explained = explainLoss(error);
+function copyError(error: unknown, what: string): unknown {
+  const explained = wrapConnectionLoss(error);
   const state = sqlState(explained);
   if (state === null) return explained;
   const message = `The database did not give the ${what} (${(explained as Error).message}, SQLSTATE ${state}).`;

@@ -1,20 +1,20 @@
 /** A copy whose database, disk or reader takes nothing for this long is given up. */
-const STALL_MS = 10 * 60_000;
-const LOOKS = 20;
+const STALL_TIMEOUT_MS = 10 * 60_000;
+const CHECKS_PER_TIMEOUT = 20;
 
 /**
- * Bounds a copy that may take hours: not by its time, but by how long nothing moves. `moved` is called for every piece;
+ * Bounds a copy that may take hours: not by its time, but by how long nothing moves. `recordProgress` is called for every piece;
  * `signal` is aborted with an error, also by `abort` for another reason.
  */
 export class StallDetector {
   readonly #controller = new AbortController();
   readonly #timeoutMs: number;
-  readonly #stalled: () => Error;
-  #lastMs = performance.now();
+  readonly #createError: () => Error;
+  #lastProgressMs = performance.now();
   #timer: NodeJS.Timeout | null = null;
 
-  constructor(stalled: () => Error, timeoutMs = STALL_MS) {
-    this.#stalled = stalled;
+  constructor(createError: () => Error, timeoutMs = STALL_TIMEOUT_MS) {
+    this.#createError = createError;
     this.#timeoutMs = timeoutMs;
   }
 
@@ -23,14 +23,14 @@ export class StallDetector {
   }
 
   start(): void {
-    this.moved();
+    this.recordProgress();
     this.#timer ??= setInterval(() => {
-      if (performance.now() - this.#lastMs > this.#timeoutMs) this.abort(this.#stalled());
-    }, this.#timeoutMs / LOOKS);
+      if (performance.now() - this.#lastProgressMs > this.#timeoutMs) this.abort(this.#createError());
+    }, this.#timeoutMs / CHECKS_PER_TIMEOUT);
   }
 
-  moved(): void {
-    this.#lastMs = performance.now();
+  recordProgress(): void {
+    this.#lastProgressMs = performance.now();
   }
 
   abort(reason: Error): void {

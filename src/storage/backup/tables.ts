@@ -2,7 +2,7 @@ import type { Sql, Transaction } from '../db/connection.ts';
 import type { BackupHeader, BackupTable } from './format.ts';
 
 /** What a backup holds, in an order in which rows find those that they refer to. A test holds both lists complete. */
-export const CARRIED_TABLES = [
+export const BACKED_UP_TABLES = [
   'account',
   'account_address',
   'session',
@@ -31,7 +31,7 @@ export const CARRIED_TABLES = [
 ] as const;
 
 /** What it does not, and why. */
-export const LEFT_OUT_TABLES: Readonly<Record<string, string>> = {
+export const EXCLUDED_TABLE_REASONS: Readonly<Record<string, string>> = {
   schema_version: 'made by the migrations that a restore runs first',
   lease: 'says which process delivers right now; after a restore that begins anew, with epochs that nobody has held',
   node: 'says which processes run right now',
@@ -44,19 +44,19 @@ export const LEFT_OUT_TABLES: Readonly<Record<string, string>> = {
 };
 
 /** Their rows are in the table that they are partitions of. */
-const DAY = /^delivery_attempt_(\d{8})$/;
-const DEFAULT_PARTITION = 'delivery_attempt_default';
+const DAY_PARTITION_PATTERN = /^delivery_attempt_(\d{8})$/;
+const DEFAULT_ATTEMPT_PARTITION = 'delivery_attempt_default';
 
 /** What a database consists of, as far as a backup is concerned. */
-interface Contents {
+interface DatabaseTables {
   readonly tables: readonly BackupTable[];
   readonly days: readonly string[];
   /** Tables that are not Klatch's. */
-  readonly foreign: readonly string[];
+  readonly foreignTables: readonly string[];
 }
 
 /** Looks at the tables of our schema, whichever version made them. */
-export async function readContents(sql: Sql | Transaction): Promise<Contents> {
+export async function readDatabaseTables(sql: Sql | Transaction): Promise<DatabaseTables> {
   const rows = await sql<{ name: string; columns: string }[]>`
     select c.relname as name, (
       select json_agg(a.attname order by a.attnum) from pg_attribute a
@@ -64,14 +64,18 @@ export async function readContents(sql: Sql | Transaction): Promise<Contents> {
     from pg_class c
     where c.relnamespace = current_schema()::regnamespace and c.relkind in ('r', 'p') order by c.relname`;
   const columnsOf = new Map(rows.map(({ name, columns }) => [name, (JSON.parse(columns) ?? []) as string[]]));
-  const tables = CARRIED_TABLES.flatMap((name) => {
+  const tables = BACKED_UP_TABLES.flatMap((name) => {
     const columns = columnsOf.get(name);
     return columns === undefined ? [] : [{ name, columns }];
   });
   const names = [...columnsOf.keys()];
-  const days = names.flatMap((name) => DAY.exec(name)?.[1] ?? []);
-  const known = new Set<string>([...CARRIED_TABLES, ...Object.keys(LEFT_OUT_TABLES), DEFAULT_PARTITION]);
-  return { tables, days, foreign: names.filter((name) => !known.has(name) && !DAY.test(name)) };
+  const days = names.flatMap((name) => DAY_PARTITION_PATTERN.exec(name)?.[1] ?? []);
+  const known = new Set<string>([
+    ...BACKED_UP_TABLES,
+    ...Object.keys(EXCLUDED_TABLE_REASONS),
+    DEFAULT_ATTEMPT_PARTITION,
+  ]);
+  return { tables, days, foreignTables: names.filter((name) => !known.has(name) && !DAY_PARTITION_PATTERN.test(name)) };
 }
 
 /** Where the numbers stand that tables give out by themselves. Never behind a row of this transaction's snapshot. */

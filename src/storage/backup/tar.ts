@@ -3,11 +3,11 @@
  * can look into one. Own, because tar-stream brings five packages, one with native parts, for these two functions.
  */
 
-const BLOCK = 512;
+const BLOCK_BYTES = 512;
 /** Of the name field; ours are a third of it. */
 const MAX_NAME_BYTES = 100;
 /** Where the fields of a header begin, and how long they are. */
-const FIELDS = {
+const HEADER_FIELDS = {
   name: [0, 100],
   mode: [100, 8],
   uid: [108, 8],
@@ -19,7 +19,7 @@ const FIELDS = {
   magic: [257, 8],
 } as const;
 
-type Field = keyof typeof FIELDS;
+type Field = keyof typeof HEADER_FIELDS;
 
 /** What is read is not such an archive, or ends too early. `kind` says which of the two. */
 export class TarError extends Error {
@@ -40,13 +40,13 @@ export interface TarEntry {
 }
 
 /** One file as the chunks of an archive. Readable by its owner only: so is what tar makes of it. */
-export function tarFile(name: string, content: readonly Buffer[], mtime: Date): Buffer[] {
+export function encodeTarFile(name: string, content: readonly Buffer[], mtime: Date): Buffer[] {
   const size = content.reduce((sum, chunk) => sum + chunk.length, 0);
   if (!/^[\x21-\x7e]+$/.test(name) || name.length >= MAX_NAME_BYTES) throw new RangeError(`a bad name: ${name}`);
-  const header = Buffer.alloc(BLOCK);
-  const put = (field: Field, text: string): number => header.write(text, FIELDS[field][0], 'latin1');
+  const header = Buffer.alloc(BLOCK_BYTES);
+  const put = (field: Field, text: string): number => header.write(text, HEADER_FIELDS[field][0], 'latin1');
   const octal = (field: Field, value: number): number =>
-    put(field, `${value.toString(8).padStart(FIELDS[field][1] - 1, '0')}\0`);
+    put(field, `${value.toString(8).padStart(HEADER_FIELDS[field][1] - 1, '0')}\0`);
   put('name', name);
   octal('mode', 0o600);
   octal('uid', 0);
@@ -56,12 +56,12 @@ export function tarFile(name: string, content: readonly Buffer[], mtime: Date): 
   put('type', '0');
   put('magic', 'ustar\x0000');
   put('checksum', `${checksum(header).toString(8).padStart(6, '0')}\0 `);
-  return [header, ...content, Buffer.alloc(padding(size))];
+  return [header, ...content, Buffer.alloc(paddingBytes(size))];
 }
 
 /** What an archive ends with. */
-export function tarEnd(): Buffer {
-  return Buffer.alloc(2 * BLOCK);
+export function encodeTarEnd(): Buffer {
+  return Buffer.alloc(2 * BLOCK_BYTES);
 }
 
 /** The files of an archive in their order. Throws TarError, also when it ends without its end. */
@@ -69,14 +69,14 @@ export async function* readTar(input: AsyncIterable<Buffer>): AsyncGenerator<Tar
   const source = new ByteSource(input);
   try {
     for (;;) {
-      const header = await source.exactly(BLOCK);
+      const header = await source.readExactly(BLOCK_BYTES);
       if (header.every((byte) => byte === 0)) {
         // To the end of what it is packed in, whose own checksum is there.
         await source.drain();
         return;
       }
-      const { name, size } = readHeader(header);
-      const content = contentOf(source, size);
+      const { name, size } = parseTarHeader(header);
+      const content = readEntryContent(source, size);
       yield { name, size, content };
       // What the reader left of it.
       for await (const _ of content);
@@ -86,18 +86,18 @@ export async function* readTar(input: AsyncIterable<Buffer>): AsyncGenerator<Tar
   }
 }
 
-async function* contentOf(source: ByteSource, size: number): AsyncGenerator<Buffer, void, undefined> {
+async function* readEntryContent(source: ByteSource, size: number): AsyncGenerator<Buffer, void, undefined> {
   for (let left = size; left > 0;) {
-    const chunk = await source.some(left);
+    const chunk = await source.readUpTo(left);
     left -= chunk.length;
     yield chunk;
   }
-  await source.exactly(padding(size));
+  await source.readExactly(paddingBytes(size));
 }
 
-function readHeader(header: Buffer): { name: string; size: number } {
+function parseTarHeader(header: Buffer): { name: string; size: number } {
   const text = (field: Field): string => {
-    const [start, length] = FIELDS[field];
+    const [start, length] = HEADER_FIELDS[field];
     return header.toString('latin1', start, start + length).replace(/\0[^]*$/, '');
   };
   const number = (field: Field): number => {
@@ -108,7 +108,7 @@ function readHeader(header: Buffer): { name: string; size: number } {
   if (!text('magic').startsWith('ustar')) throw new TarError('invalid', 'there is no file where one should begin');
   const told = number('checksum');
   const copy = Buffer.from(header);
-  copy.fill(' ', FIELDS.checksum[0], FIELDS.checksum[0] + FIELDS.checksum[1]);
+  copy.fill(' ', HEADER_FIELDS.checksum[0], HEADER_FIELDS.checksum[0] + HEADER_FIELDS.checksum[1]);
   if (checksum(copy) !== told) throw new TarError('invalid', 'the head of a file in it was changed');
   if (!['0', ''].includes(text('type'))) throw new TarError('invalid', 'it holds something that is not a file');
   return { name: text('name'), size: number('size') };
@@ -116,41 +116,41 @@ function readHeader(header: Buffer): { name: string; size: number } {
 
 /** The sum of all bytes, where the field itself counts as blanks. */
 function checksum(header: Buffer): number {
-  const [start, length] = FIELDS.checksum;
+  const [start, length] = HEADER_FIELDS.checksum;
   let sum = 0;
   for (const [index, byte] of header.entries()) sum += index >= start && index < start + length ? 0x20 : byte;
   return sum;
 }
 
-function padding(size: number): number {
-  return (BLOCK - (size % BLOCK)) % BLOCK;
+function paddingBytes(size: number): number {
+  return (BLOCK_BYTES - (size % BLOCK_BYTES)) % BLOCK_BYTES;
 }
 
 /** Chunks of any sizes, read in the sizes that are asked for. */
 class ByteSource {
   readonly #chunks: AsyncIterator<Buffer>;
-  #rest: Buffer = Buffer.alloc(0);
+  #remaining: Buffer = Buffer.alloc(0);
 
   constructor(input: AsyncIterable<Buffer>) {
     this.#chunks = input[Symbol.asyncIterator]();
   }
 
   /** At least one byte and at most `most`. */
-  async some(most: number): Promise<Buffer> {
-    while (this.#rest.length === 0) {
+  async readUpTo(most: number): Promise<Buffer> {
+    while (this.#remaining.length === 0) {
       const next = await this.#chunks.next();
       if (next.done === true) throw new TarError('truncated', 'it ends in the middle');
-      this.#rest = next.value;
+      this.#remaining = next.value;
     }
-    const chunk = this.#rest.subarray(0, most);
-    this.#rest = this.#rest.subarray(chunk.length);
+    const chunk = this.#remaining.subarray(0, most);
+    this.#remaining = this.#remaining.subarray(chunk.length);
     return chunk;
   }
 
-  async exactly(count: number): Promise<Buffer> {
+  async readExactly(count: number): Promise<Buffer> {
     const chunks: Buffer[] = [];
     for (let left = count; left > 0;) {
-      const chunk = await this.some(left);
+      const chunk = await this.readUpTo(left);
       left -= chunk.length;
       chunks.push(chunk);
     }
@@ -159,7 +159,7 @@ class ByteSource {
 
   /** Reads to the end, where nothing but zeros may be left. */
   async drain(): Promise<void> {
-    for (let chunk: Buffer | null = this.#rest; chunk !== null;) {
+    for (let chunk: Buffer | null = this.#remaining; chunk !== null;) {
       if (chunk.some((byte) => byte !== 0)) throw new TarError('invalid', 'it goes on behind its end');
       const next = await this.#chunks.next();
       chunk = next.done === true ? null : next.value;

@@ -4,19 +4,24 @@ import type { Config } from '../../config/config.ts';
 import { syncFolder } from '../../config/durable-file.ts';
 import { Connection, type ConnectionTarget } from '../db/connection.ts';
 import { DataDirLock } from '../../data-dir/lock.ts';
-import { OLD_PREFIX, readClusterMajor, UNFINISHED_PREFIX, UPGRADED } from '../embedded/cluster.ts';
+import {
+  OLD_CLUSTER_PREFIX,
+  readClusterMajor,
+  UNFINISHED_CLUSTER_PREFIX,
+  UPGRADED_CLUSTER_DIR,
+} from '../embedded/cluster.ts';
 import { startEmbedded, type EmbeddedServer } from '../embedded/embedded.ts';
 import { findPostmaster } from '../embedded/postmaster.ts';
 import { findPrograms, type Programs } from '../embedded/programs.ts';
 import { BackupError } from './format.ts';
-import { loadDatabase, type Loaded } from './load.ts';
+import { loadDatabase, type DatabaseLoadResult } from './load.ts';
 import type { ConnectLog } from './connect.ts';
-import { readSnapshot } from './snapshot.ts';
+import { withSnapshot } from './snapshot.ts';
 import type { CopyProgress } from './write.ts';
 
 /** Beside the data itself: the journal of the new cluster, and what a cluster consists of before it holds anything. */
-const SPARE_BYTES = 512 * 1024 * 1024;
-const ASK_MS = 30_000;
+const SPACE_OVERHEAD_BYTES = 512 * 1024 * 1024;
+const QUERY_TIMEOUT_MS = 30_000;
 
 /** Moments at which an end leaves something different behind, in their order. */
 export const upgradeSteps = ['copying', 'copied', 'complete', 'old-renamed', 'swapped'] as const;
@@ -36,7 +41,7 @@ interface UpgradeOptions {
 }
 
 /** What there was to do. */
-export type Upgraded =
+export type UpgradeResult =
   /** The files are of the newest version that was found. */
   | { readonly kind: 'current'; readonly major: number }
   /** An earlier run had been cut off behind its copy, and was brought to its end. */
@@ -58,23 +63,23 @@ export type Upgraded =
  * leaves the old or the new one in place, or, between two renames, a state that a start refuses and the next run finishes.
  * Rejects with BackupError, EmbeddedError, DataDirLockedError, and what copying rejects with.
  */
-export async function upgradeCluster(config: Config, options: UpgradeOptions): Promise<Upgraded> {
+export async function upgradeCluster(config: Config, options: UpgradeOptions): Promise<UpgradeResult> {
   const lock = await DataDirLock.acquire(config.dataDir);
   try {
     const dataDir = await realpath(config.dataDir);
     const clusterDir = join(dataDir, 'postgresql');
     const from = await readClusterMajor(clusterDir);
     if (from === null) return await finishSwap(dataDir);
-    const programs = await newPrograms(config, from, clusterDir);
+    const programs = await findNewPrograms(config, from, clusterDir);
     if (programs.major <= from) return { kind: 'current', major: from };
-    const paths = { config, dataDir, clusterDir, from, programs };
-    const kept = join(dataDir, `${OLD_PREFIX}${from}`);
+    const context = { config, dataDir, clusterDir, from, programs };
+    const kept = join(dataDir, `${OLD_CLUSTER_PREFIX}${from}`);
     if (await exists(kept)) {
       throw new BackupError(`${kept} is there from an earlier upgrade: remove it, or move it away, and repeat this.`);
     }
-    await requireSpace(clusterDir);
-    const { rows, others } = await copyCluster(paths, options);
-    await swap(dataDir, kept, options);
+    await requireDiskSpace(clusterDir);
+    const { rows, others } = await copyCluster(context, options);
+    await swapClusters(dataDir, kept, options);
     return { kind: 'upgraded', from, major: programs.major, rows, kept, others };
   } finally {
     await lock.release();
@@ -86,13 +91,13 @@ export async function removeOldClusters(dataDir: string): Promise<string[]> {
   if ((await readClusterMajor(join(dataDir, 'postgresql'))) === null) {
     throw new BackupError(`There is no database in ${dataDir} that would make the old files superfluous.`);
   }
-  const names = (await readdir(dataDir)).filter((name) => name.startsWith(OLD_PREFIX));
+  const names = (await readdir(dataDir)).filter((name) => name.startsWith(OLD_CLUSTER_PREFIX));
   const folders = names.map((name) => join(dataDir, name));
   for (const folder of folders) await rm(folder, { recursive: true, force: true });
   return folders;
 }
 
-interface ClusterPaths {
+interface UpgradeContext {
   readonly config: Config;
   readonly dataDir: string;
   readonly clusterDir: string;
@@ -101,14 +106,14 @@ interface ClusterPaths {
 }
 
 /** Those of `bin-dir`, if they are newer than the files, else the newest that are there. */
-async function newPrograms({ postgresql }: Config, from: number, clusterDir: string): Promise<Programs> {
+async function findNewPrograms({ postgresql }: Config, from: number, clusterDir: string): Promise<Programs> {
   const named = await findPrograms({ binDir: postgresql.binDir, clusterMajor: null, clusterDir });
   if (named.major > from || postgresql.binDir === null) return named;
   return findPrograms({ binDir: null, clusterMajor: null, clusterDir });
 }
 
-async function oldPrograms(paths: ClusterPaths, oldBinDir: string | null): Promise<string | null> {
-  const { config, clusterDir, from } = paths;
+async function findOldBinDir(context: UpgradeContext, oldBinDir: string | null): Promise<string | null> {
+  const { config, clusterDir, from } = context;
   // What runs already needs none: a run that was killed has left it so.
   if ((await findPostmaster(clusterDir)) !== null) return null;
   const named = oldBinDir === null ? [config.postgresql.binDir, null] : [oldBinDir];
@@ -128,27 +133,30 @@ async function oldPrograms(paths: ClusterPaths, oldBinDir: string | null): Promi
   );
 }
 
-async function copyCluster(paths: ClusterPaths, options: UpgradeOptions): Promise<{ rows: number; others: string[] }> {
-  const { config, dataDir, clusterDir, programs } = paths;
-  const binDir = await oldPrograms(paths, options.oldBinDir);
+async function copyCluster(
+  context: UpgradeContext,
+  options: UpgradeOptions,
+): Promise<{ rows: number; others: string[] }> {
+  const { config, dataDir, clusterDir, programs } = context;
+  const binDir = await findOldBinDir(context, options.oldBinDir);
   const { log } = options;
   const servers: EmbeddedServer[] = [];
   let staging: string | null = null;
   try {
     const old = await startEmbedded({ dataDir, binDir, log });
     servers.push(old);
-    staging = await mkdtemp(join(dataDir, UNFINISHED_PREFIX));
+    staging = await mkdtemp(join(dataDir, UNFINISHED_CLUSTER_PREFIX));
     // As root the new files belong to whom the old ones belong.
     const { uid, gid } = await stat(clusterDir);
     if (process.geteuid?.() === 0) await lchown(staging, uid, gid);
     const fresh = await startEmbedded({ dataDir: staging, binDir: programs.binDir, log });
     servers.unshift(fresh);
-    const { rows } = await copyDatabase(targetOf(old, config), targetOf(fresh, config), options);
-    const others = await otherDatabases(targetOf(old, config));
+    const { rows } = await copyDatabase(connectionTargetOf(old, config), connectionTargetOf(fresh, config), options);
+    const others = await listOtherDatabases(connectionTargetOf(old, config));
     await options.onStep?.('copied');
     // A server that stops in peace has written everything to the disk.
     for (const server of servers.splice(0)) await server.stop();
-    await rename(join(staging, 'postgresql'), join(dataDir, UPGRADED));
+    await rename(join(staging, 'postgresql'), join(dataDir, UPGRADED_CLUSTER_DIR));
     syncFolder(dataDir);
     await options.onStep?.('complete');
     return { rows, others };
@@ -158,10 +166,14 @@ async function copyCluster(paths: ClusterPaths, options: UpgradeOptions): Promis
   }
 }
 
-async function copyDatabase(from: ConnectionTarget, to: ConnectionTarget, options: UpgradeOptions): Promise<Loaded> {
+async function copyDatabase(
+  from: ConnectionTarget,
+  to: ConnectionTarget,
+  options: UpgradeOptions,
+): Promise<DatabaseLoadResult> {
   const { version, signal, onProgress } = options;
   const ended = signal ?? new AbortController().signal;
-  return readSnapshot(from, { version, signal: ended }, (snapshot) =>
+  return withSnapshot(from, { version, signal: ended }, (snapshot) =>
     loadDatabase(
       to,
       async (load) => {
@@ -174,19 +186,22 @@ async function copyDatabase(from: ConnectionTarget, to: ConnectionTarget, option
   );
 }
 
-function targetOf({ socketDir: host, port, user, database }: EmbeddedServer, { postgresql }: Config): ConnectionTarget {
+function connectionTargetOf(
+  { socketDir: host, port, user, database }: EmbeddedServer,
+  { postgresql }: Config,
+): ConnectionTarget {
   const { connectTimeoutMs, lockTimeoutMs } = postgresql;
   return { host, port, user, database, password: '', connectTimeoutMs, lockTimeoutMs };
 }
 
-async function otherDatabases(target: ConnectionTarget): Promise<string[]> {
+async function listOtherDatabases(target: ConnectionTarget): Promise<string[]> {
   const connection = new Connection(target, 'upgrade');
   try {
     const rows = await connection.run(
       (sql) => sql<{ name: string }[]>`
         select datname as name from pg_database
         where not datistemplate and datname not in ('postgres', current_database()) order by 1`,
-      ASK_MS,
+      QUERY_TIMEOUT_MS,
     );
     return rows.map(({ name }) => name);
   } finally {
@@ -195,19 +210,19 @@ async function otherDatabases(target: ConnectionTarget): Promise<string[]> {
 }
 
 /** The new files take the name of the old ones. Only between the two renames there are none of that name. */
-async function swap(dataDir: string, kept: string, { onStep }: UpgradeOptions): Promise<void> {
+async function swapClusters(dataDir: string, kept: string, { onStep }: UpgradeOptions): Promise<void> {
   const clusterDir = join(dataDir, 'postgresql');
   await rename(clusterDir, kept);
   syncFolder(dataDir);
   await onStep?.('old-renamed');
-  await rename(join(dataDir, UPGRADED), clusterDir);
+  await rename(join(dataDir, UPGRADED_CLUSTER_DIR), clusterDir);
   syncFolder(dataDir);
   await onStep?.('swapped');
 }
 
 /** What was cut off between the two renames: the new files were complete before the first. */
-async function finishSwap(dataDir: string): Promise<Upgraded> {
-  const upgraded = join(dataDir, UPGRADED);
+async function finishSwap(dataDir: string): Promise<UpgradeResult> {
+  const upgraded = join(dataDir, UPGRADED_CLUSTER_DIR);
   const major = (await exists(upgraded)) ? await readClusterMajor(upgraded) : null;
   if (major === null) throw new BackupError(`There is no database in ${dataDir} yet: the first start makes one.`);
   await rename(upgraded, join(dataDir, 'postgresql'));
@@ -216,8 +231,8 @@ async function finishSwap(dataDir: string): Promise<Upgraded> {
 }
 
 /** Rows are packed anew, so the copy takes no more than the old files, without their journal. */
-async function requireSpace(clusterDir: string): Promise<void> {
-  const needed = (await sizeOf(join(clusterDir, 'base'))) + SPARE_BYTES;
+async function requireDiskSpace(clusterDir: string): Promise<void> {
+  const needed = (await sizeOf(join(clusterDir, 'base'))) + SPACE_OVERHEAD_BYTES;
   const { bavail, bsize } = await statfs(clusterDir);
   if (bavail * bsize >= needed) return;
   const mib = (bytes: number): string => `${Math.ceil(bytes / 1024 / 1024)} MiB`;

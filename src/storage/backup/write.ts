@@ -3,14 +3,14 @@ import type { Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
 import type { ConnectionTarget } from '../db/connection.ts';
-import { BackupError, HEADER_NAME, MANIFEST_NAME, PART_BYTES, partName } from './format.ts';
+import { BackupError, HEADER_FILE_NAME, MANIFEST_FILE_NAME, PART_BYTES, partName } from './format.ts';
 import type { BackupConfiguration, BackupHeader, BackupManifest, BackupTable } from './format.ts';
-import { readSnapshot, type Snapshot } from './snapshot.ts';
+import { withSnapshot, type SnapshotReader } from './snapshot.ts';
 import { StallDetector } from './stall-detector.ts';
-import { tarEnd, tarFile } from './tar.ts';
+import { encodeTarEnd, encodeTarFile } from './tar.ts';
 
 /** 6 makes it 3 % smaller in three times the processor time. */
-const GZIP = { level: 4, chunkSize: 64 * 1024 };
+const GZIP_OPTIONS = { level: 4, chunkSize: 64 * 1024 };
 const NEWLINE = 0x0a;
 
 /** Where a copy is: told again and again. */
@@ -35,7 +35,7 @@ export interface WriteOptions {
   readonly onProgress?: (progress: CopyProgress) => void;
   /** Ends it early, with its reason. */
   readonly signal?: AbortSignal;
-  readonly stallMs?: number;
+  readonly stallTimeoutMs?: number;
 }
 
 /** What a backup holds. */
@@ -46,7 +46,7 @@ export interface WrittenBackup {
 
 /**
  * Writes a backup of a database into a stream, which is ended with it. In memory are a part and the buffers of the
- * streams, however large the database is. Rejects with what `readSnapshot` rejects with, the stream's error, and
+ * streams, however large the database is. Rejects with what `withSnapshot` rejects with, the stream's error, and
  * BackupError when nothing moves any more.
  */
 export async function writeBackup(
@@ -54,19 +54,19 @@ export async function writeBackup(
   output: Writable,
   options: WriteOptions,
 ): Promise<WrittenBackup> {
-  const { version, stallMs } = options;
+  const { version, stallTimeoutMs } = options;
   const watch = new StallDetector(
     () => new BackupError('Nothing moved for too long: the database sends nothing, or what is written is not taken.'),
-    stallMs,
+    stallTimeoutMs,
   );
   const onAbort = (): void => watch.abort(options.signal?.reason as Error);
   options.signal?.addEventListener('abort', onAbort);
   watch.start();
   try {
     options.signal?.throwIfAborted();
-    return await readSnapshot(target, { version, signal: watch.signal }, async (snapshot) => {
-      const writer = new ArchiveWriter(snapshot, options, () => watch.moved());
-      await pipeline(writer.chunks(), createGzip(GZIP), output, { signal: watch.signal });
+    return await withSnapshot(target, { version, signal: watch.signal }, async (snapshot) => {
+      const writer = new ArchiveWriter(snapshot, options, () => watch.recordProgress());
+      await pipeline(writer.chunks(), createGzip(GZIP_OPTIONS), output, { signal: watch.signal });
       return { header: writer.header, manifest: writer.manifest };
     });
   } finally {
@@ -79,47 +79,47 @@ export async function writeBackup(
 class ArchiveWriter {
   readonly header: BackupHeader;
   readonly manifest: { parts: BackupManifest['parts']; rows: BackupManifest['rows'] } = { parts: [], rows: {} };
-  readonly #snapshot: Snapshot;
+  readonly #snapshot: SnapshotReader;
   readonly #options: WriteOptions;
-  readonly #moved: () => void;
+  readonly #recordProgress: () => void;
   #bytes = 0;
   #rows = 0;
 
-  constructor(snapshot: Snapshot, options: WriteOptions, moved: () => void) {
+  constructor(snapshot: SnapshotReader, options: WriteOptions, recordProgress: () => void) {
     this.header = { ...snapshot.header, configuration: options.configuration.record };
     this.#snapshot = snapshot;
     this.#options = options;
-    this.#moved = moved;
+    this.#recordProgress = recordProgress;
   }
 
   async *chunks(): AsyncGenerator<Buffer, void, undefined> {
-    yield* this.#file(HEADER_NAME, [json(this.header)]);
+    yield* this.#file(HEADER_FILE_NAME, [json(this.header)]);
     const { record, contents } = this.#options.configuration;
     for (const { name } of record.files) yield* this.#file(name, [contents.get(name) ?? Buffer.alloc(0)]);
-    for (const table of this.header.tables) yield* this.#table(table);
-    yield* tarFile(MANIFEST_NAME, [json(this.manifest)], this.#time);
-    yield tarEnd();
+    for (const table of this.header.tables) yield* this.#tableChunks(table);
+    yield* encodeTarFile(MANIFEST_FILE_NAME, [json(this.manifest)], this.#takenAt);
+    yield encodeTarEnd();
   }
 
-  async *#table(table: BackupTable): AsyncGenerator<Buffer, void, undefined> {
+  async *#tableChunks(table: BackupTable): AsyncGenerator<Buffer, void, undefined> {
     this.manifest.rows[table.name] = 0;
     let part: Buffer[] = [];
     let partBytes = 0;
     let parts = 0;
     for await (const chunk of this.#snapshot.copy(table)) {
-      this.#moved();
+      this.#recordProgress();
       part.push(chunk);
       partBytes += chunk.length;
       if (partBytes < PART_BYTES) continue;
       parts += 1;
-      yield* this.#rowsFile(table, parts, part);
+      yield* this.#partFile(table, parts, part);
       part = [];
       partBytes = 0;
     }
-    if (partBytes > 0) yield* this.#rowsFile(table, parts + 1, part);
+    if (partBytes > 0) yield* this.#partFile(table, parts + 1, part);
   }
 
-  *#rowsFile(table: BackupTable, index: number, content: readonly Buffer[]): Generator<Buffer> {
+  *#partFile(table: BackupTable, index: number, content: readonly Buffer[]): Generator<Buffer> {
     const rows = content.reduce((sum, chunk) => sum + countRows(chunk), 0);
     this.manifest.rows[table.name]! += rows;
     this.#rows += rows;
@@ -138,13 +138,13 @@ class ArchiveWriter {
     this.#bytes += bytes;
     const sha256 = hash.digest('hex');
     this.manifest.parts.push({ name, bytes, sha256, ...(rows === undefined ? {} : { rows }) });
-    for (const chunk of tarFile(name, content, this.#time)) {
-      this.#moved();
+    for (const chunk of encodeTarFile(name, content, this.#takenAt)) {
+      this.#recordProgress();
       yield chunk;
     }
   }
 
-  get #time(): Date {
+  get #takenAt(): Date {
     return new Date(this.header.taken_at);
   }
 }

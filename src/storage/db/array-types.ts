@@ -1,9 +1,12 @@
 import type postgres from 'postgres';
 
 /** PostgreSQL's own numbers of the array types that our statements take, by their element. They never change. */
-const ARRAYS = { smallint: 1005, int: 1007, text: 1009, bigint: 1016, timestamptz: 1185 } as const;
+const ARRAY_TYPE_OIDS = { smallint: 1005, int: 1007, text: 1009, bigint: 1016, timestamptz: 1185 } as const;
 
-type ArrayTypes = Record<`${keyof typeof ARRAYS}Array`, postgres.PostgresType<readonly (string | number | null)[]>>;
+type ArrayTypes = Record<
+  `${keyof typeof ARRAY_TYPE_OIDS}Array`,
+  postgres.PostgresType<readonly (string | number | null)[]>
+>;
 
 /**
  * How arrays are sent. The library can ask the catalogue for this, but it does so beside the caller's query: when the
@@ -11,7 +14,7 @@ type ArrayTypes = Record<`${keyof typeof ARRAYS}Array`, postgres.PostgresType<re
  * statements answer them as JSON.
  */
 export function arrayTypes(): ArrayTypes {
-  const entries = Object.entries(ARRAYS).map(([element, oid]) => [
+  const entries = Object.entries(ARRAY_TYPE_OIDS).map(([element, oid]) => [
     `${element}Array`,
     { to: oid, from: [], serialize: arrayLiteral, parse: (text: string) => [text] },
   ]);

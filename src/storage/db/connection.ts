@@ -22,7 +22,7 @@ export interface ConnectionTarget {
 
 interface ConnectionOptions {
   /** True: statements are planned once, for any values. For sessions whose few statements are known to suffer none. */
-  readonly genericPlans?: boolean;
+  readonly forceGenericPlans?: boolean;
   /** A notification of a channel this session listens to. */
   readonly onNotify?: (payload: string) => void;
   /** The session ended, whoever ended it. */
@@ -35,7 +35,7 @@ interface ConnectionOptions {
 }
 
 /** What servers before 9.6 refuse our sessions with: they do not know a setting that each begins with. */
-export const UNKNOWN_SETTING = '42704';
+export const UNKNOWN_SETTING_SQLSTATE = '42704';
 
 /** A client of the library with the one socket it ever gets. */
 interface Session {
@@ -88,7 +88,7 @@ export class Connection {
       }, timeoutMs);
     });
     const attempt = async (): Promise<T> => {
-      if (!session.ready) await this.#greet(session);
+      if (!session.ready) await this.#initializeSession(session);
       sent = true;
       return work(session.client);
     };
@@ -117,19 +117,19 @@ export class Connection {
     if (this.#session === session) this.#session = null;
     const { socket, client } = session;
     // A plain close leaves what was not acknowledged to the kernel, which would still deliver it when the path heals.
-    if (how === 'reset' && socket !== null && !socket.connecting && !this.#overUnixSocket) socket.resetAndDestroy();
+    if (how === 'reset' && socket !== null && !socket.connecting && !this.#usesUnixSocket) socket.resetAndDestroy();
     else socket?.destroy();
     // It rejects what is under way and queued in the library.
     session.over = client.end({ timeout: 0 }).catch(() => {});
     this.#options.onClose?.();
   }
 
-  get #overUnixSocket(): boolean {
+  get #usesUnixSocket(): boolean {
     return this.#target.host.startsWith('/');
   }
 
   /** One round trip before the first work of a session, so that a failure to connect is told apart from a lost commit. */
-  async #greet(session: Session): Promise<void> {
+  async #initializeSession(session: Session): Promise<void> {
     try {
       // PostgreSQL would plan a statement for each length of its arrays: a third of a small flush. The name is looked up
       // because version 11 has no such setting.
@@ -142,7 +142,7 @@ export class Connection {
             else setting
           end, false)
         from pg_settings
-        where name = 'synchronous_commit' or (name = 'plan_cache_mode' and ${this.#options.genericPlans === true})`;
+        where name = 'synchronous_commit' or (name = 'plan_cache_mode' and ${this.#options.forceGenericPlans === true})`;
     } catch (error) {
       this.#end(session);
       throw new DatabaseUnavailableError(`cannot connect to the database: ${reason(error)}`, { cause: error });
@@ -186,8 +186,8 @@ export class Connection {
     // The library asks again when a socket ended in the middle of the greeting, and asks late when it was closed at once.
     if (session.ended || session.socket !== null) throw new Error('the connection was closed');
     const { host, port, connectTimeoutMs } = this.#target;
-    const socket = this.#overUnixSocket
-      ? asUser(this.#options.peerUid, () => net.connect({ path: `${host}/.s.PGSQL.${port}` }))
+    const socket = this.#usesUnixSocket
+      ? withEffectiveUid(this.#options.peerUid, () => net.connect({ path: `${host}/.s.PGSQL.${port}` }))
       : net.connect({ host, port, keepAlive: true, noDelay: true });
     session.socket = socket;
     // Ours is the first listener, so the session is marked as gone before the library rejects what was under way.
@@ -198,7 +198,7 @@ export class Connection {
       }, connectTimeoutMs);
       socket.once('connect', () => {
         clearTimeout(timer);
-        delayCloses(socket, () => session.over);
+        delayCloseEvents(socket, () => session.over);
         resolve(socket);
       });
       socket.once('error', reject);
@@ -210,7 +210,7 @@ export class Connection {
   }
 
   #explain(session: Session, error: unknown): unknown {
-    const explained = explainLoss(error);
+    const explained = wrapConnectionLoss(error);
     if (explained !== error) this.#end(session);
     return explained;
   }
@@ -221,7 +221,7 @@ export class Connection {
  * takes statements for a moment after it has heard, since it rolls back what it has just failed itself, and writes them
  * to no socket in a later turn: an exception that nobody can catch, which ended the whole process.
  */
-function delayCloses(socket: net.Socket, over: () => Promise<unknown>): void {
+function delayCloseEvents(socket: net.Socket, over: () => Promise<unknown>): void {
   const on = socket.on.bind(socket) as (event: string, listener: (...args: unknown[]) => void) => net.Socket;
   socket.on = ((event: string, listener: (...args: unknown[]) => void) =>
     on(
@@ -234,7 +234,7 @@ function delayCloses(socket: net.Socket, over: () => Promise<unknown>): void {
  * Runs something synchronous as another user. What the pool of threads does meanwhile is done as that user too: the
  * caller sees to it that no files are under way.
  */
-function asUser<T>(uid: number | undefined, work: () => T): T {
+function withEffectiveUid<T>(uid: number | undefined, work: () => T): T {
   const own = process.geteuid?.();
   if (uid === undefined || own === undefined || uid === own) return work();
   process.seteuid?.(uid);
@@ -246,7 +246,7 @@ function asUser<T>(uid: number | undefined, work: () => T): T {
 }
 
 /** CommitUnknownError for what a connection that ended leaves its statements and streams with; every other error as it is. */
-export function explainLoss(error: unknown): unknown {
+export function wrapConnectionLoss(error: unknown): unknown {
   if (error instanceof DatabaseUnavailableError || error instanceof CommitUnknownError) return error;
   if (!isConnectionFatal(error) && !isConnectionError(error)) return error;
   return new CommitUnknownError(`the connection to the database was lost: ${reason(error)}`, { cause: error });
@@ -260,7 +260,7 @@ function isConnectionError(error: unknown): boolean {
 }
 
 function reason(error: unknown): string {
-  if (sqlState(error) === UNKNOWN_SETTING) return 'this PostgreSQL is too old: Klatch needs 11 or newer';
+  if (sqlState(error) === UNKNOWN_SETTING_SQLSTATE) return 'this PostgreSQL is too old: Klatch needs 11 or newer';
   if (!(error instanceof Error)) return 'no reason given';
   const code = (error as NodeJS.ErrnoException).code;
   if (code === 'CONNECT_TIMEOUT') return 'it took the connection and did not answer';

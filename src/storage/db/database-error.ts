@@ -16,7 +16,7 @@ export function sqlState(error: unknown): string | null {
 }
 
 /** True for a violation of the named unique constraint or index. */
-export function violates(error: unknown, constraint: string): boolean {
+export function violatesUnique(error: unknown, constraint: string): boolean {
   return error instanceof postgres.PostgresError && error.code === '23505' && error.constraint_name === constraint;
 }
 

@@ -10,7 +10,7 @@ export class MigrationFailedError extends Error {
 }
 
 /** 'klatc' in ASCII: one number for everybody who migrates a database. */
-export const ADVISORY_LOCK = 0x6b6c617463;
+export const SCHEMA_LOCK_KEY = 0x6b6c617463;
 /** Building an index on a large table takes its time; a node that waits for another one's migration as well. */
 const TIMEOUT_MS = 30 * 60_000;
 
@@ -24,15 +24,16 @@ export async function migrate(pool: Pool, options: MigrateOptions = {}): Promise
   const { migrations = readMigrations(), onWaiting = () => {} } = options;
   // Beside backups and other starts, but not beside `keys rotate-secret`, which holds the lock for itself.
   const version = await pool.transaction(async (tx) => {
-    await waitWithoutEnd(tx);
-    await tx`select pg_advisory_xact_lock_shared(${ADVISORY_LOCK})`;
+    await disableTimeouts(tx);
+    await tx`select pg_advisory_xact_lock_shared(${SCHEMA_LOCK_KEY})`;
     return checkSchema(tx, migrations);
   }, TIMEOUT_MS);
   if (version === migrations.length) return [];
   return pool.transaction(async (tx) => {
-    await waitWithoutEnd(tx);
-    if (await backupRuns(tx)) onWaiting('a backup of this database runs: the schema is changed when that has ended');
-    await tx`select pg_advisory_xact_lock(${ADVISORY_LOCK})`;
+    await disableTimeouts(tx);
+    if (await isBackupRunning(tx))
+      onWaiting('a backup of this database runs: the schema is changed when that has ended');
+    await tx`select pg_advisory_xact_lock(${SCHEMA_LOCK_KEY})`;
     return applyMigrations(tx, migrations);
   }, TIMEOUT_MS);
 }
@@ -45,17 +46,17 @@ interface MigrateOptions {
 }
 
 /** What a backup's session is called; it holds the lock of migrations together with others. */
-export const BACKUP_SESSION = 'backup';
+export const BACKUP_SESSION_NAME = 'backup';
 
-async function backupRuns(tx: Transaction): Promise<boolean> {
+async function isBackupRunning(tx: Transaction): Promise<boolean> {
   const rows = await tx`
     select from pg_stat_activity
-    where datname = current_database() and application_name = ${`klatch ${BACKUP_SESSION}`} limit 1`;
+    where datname = current_database() and application_name = ${`klatch ${BACKUP_SESSION_NAME}`} limit 1`;
   return rows.length > 0;
 }
 
 /** For as long as the caller's deadline allows. */
-async function waitWithoutEnd(tx: Transaction): Promise<void> {
+async function disableTimeouts(tx: Transaction): Promise<void> {
   await tx`set local lock_timeout = 0`;
   await tx`set local statement_timeout = 0`;
   await tx`set local idle_in_transaction_session_timeout = 0`;
@@ -76,14 +77,14 @@ export async function applyMigrations(tx: Transaction, migrations: readonly Migr
     try {
       await tx.unsafe(step.text);
     } catch (error) {
-      throw migrationFailed(error, step, version);
+      throw toMigrationError(error, step, version);
     }
   }
   return pending.map(({ version: number, name }) => `${number} ${name}`);
 }
 
 /** A lost connection is told as that: it is no fault of the migration. */
-function migrationFailed(error: unknown, { version, name }: Migration, from: number): unknown {
+function toMigrationError(error: unknown, { version, name }: Migration, from: number): unknown {
   if (sqlState(error) === null || isConnectionFatal(error)) return error;
   const former =
     from === 0

@@ -38,6 +38,6 @@ export function orderMigrations(files: readonly string[]): (MigrationId & { file
 }
 
 /** The version this program works with. */
-export function newestVersion(): number {
+export function newestSchemaVersion(): number {
   return listMigrations().length;
 }

@@ -1,4 +1,4 @@
-import { DURATIONS_S, Histogram } from '../../histogram.ts';
+import { DURATION_BOUNDS_S, Histogram } from '../../histogram.ts';
 import { Connection, type ConnectionTarget, type Sql, type Transaction } from './connection.ts';
 import { DatabaseUnavailableError } from './database-error.ts';
 
@@ -6,11 +6,11 @@ export interface PoolOptions {
   readonly name: string;
   readonly size: number;
   /** Calls that may wait for a connection; one more is refused at once. */
-  readonly waiting: number;
+  readonly maxWaiting: number;
   /** Default deadline of one call: waiting for a connection and all its queries. */
   readonly timeoutMs: number;
   /** True: its statements are planned once, for any values. */
-  readonly genericPlans?: boolean;
+  readonly forceGenericPlans?: boolean;
 }
 
 /** Counters since the start, for metrics. */
@@ -22,7 +22,7 @@ export interface PoolCounts {
 }
 
 /** How a use of the database fares, for metrics. */
-export interface ConnectionUse {
+export interface PoolMetrics {
   /** Connections, open or to be opened when they are needed. */
   readonly size: number;
   /** Connections that a call is using right now. */
@@ -42,18 +42,18 @@ interface Waiter {
  * A fixed number of connections and a bounded line of callers before them. Each use of the database has its own pool,
  * so that a slow search cannot starve the intake.
  */
-export class Pool implements ConnectionUse {
-  readonly counts: PoolCounts = { waitS: new Histogram(DURATIONS_S), refused: 0 };
+export class Pool implements PoolMetrics {
+  readonly counts: PoolCounts = { waitS: new Histogram(DURATION_BOUNDS_S), refused: 0 };
   readonly #options: PoolOptions;
-  readonly #all: readonly Connection[];
+  readonly #connections: readonly Connection[];
   readonly #idle: Connection[];
   readonly #waiters: Waiter[] = [];
   #stopped = false;
 
   constructor(target: ConnectionTarget, options: PoolOptions) {
     this.#options = options;
-    this.#all = Array.from({ length: options.size }, () => new Connection(target, options.name, options));
-    this.#idle = [...this.#all];
+    this.#connections = Array.from({ length: options.size }, () => new Connection(target, options.name, options));
+    this.#idle = [...this.#connections];
   }
 
   /**
@@ -62,13 +62,13 @@ export class Pool implements ConnectionUse {
    */
   async run<T>(work: (sql: Sql) => Promise<T>, timeoutMs = this.#options.timeoutMs): Promise<T> {
     const started = performance.now();
-    const connection = await this.#take(timeoutMs);
+    const connection = await this.#acquire(timeoutMs);
     try {
       // Stopped between the two: a session opened now would be closed by nobody.
       if (this.#stopped) throw new DatabaseUnavailableError('the server is stopping');
       return await connection.run(work, Math.max(1, timeoutMs - (performance.now() - started)));
     } finally {
-      this.#give(connection);
+      this.#release(connection);
     }
   }
 
@@ -78,11 +78,11 @@ export class Pool implements ConnectionUse {
   }
 
   get size(): number {
-    return this.#all.length;
+    return this.#connections.length;
   }
 
   get busy(): number {
-    return this.#all.length - this.#idle.length;
+    return this.#connections.length - this.#idle.length;
   }
 
   get waiting(): number {
@@ -96,15 +96,15 @@ export class Pool implements ConnectionUse {
       clearTimeout(waiter.timer);
       waiter.reject(new DatabaseUnavailableError('the server is stopping'));
     }
-    for (const connection of this.#all) connection.close();
+    for (const connection of this.#connections) connection.close();
   }
 
-  #take(timeoutMs: number): Promise<Connection> {
+  #acquire(timeoutMs: number): Promise<Connection> {
     if (this.#stopped) return Promise.reject(new DatabaseUnavailableError('the server is stopping'));
     // The most recently used first: it is the likeliest to be open.
     const idle = this.#idle.pop();
     if (idle !== undefined) return Promise.resolve(idle);
-    if (this.#waiters.length >= this.#options.waiting) {
+    if (this.#waiters.length >= this.#options.maxWaiting) {
       this.counts.refused += 1;
       return Promise.reject(
         new DatabaseUnavailableError(`too many calls wait for the ${this.#options.name} connections`),
@@ -126,7 +126,7 @@ export class Pool implements ConnectionUse {
     });
   }
 
-  #give(connection: Connection): void {
+  #release(connection: Connection): void {
     const next = this.#waiters.shift();
     if (next === undefined) {
       this.#idle.push(connection);

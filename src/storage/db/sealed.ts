@@ -6,7 +6,7 @@ export class WrongSecretError extends Error {
   override readonly name = 'WrongSecretError';
 }
 
-const CANARY = 'klatch';
+const CANARY_PLAINTEXT = 'klatch';
 /** The setting that tells whether a secret is the one of this database, and what it is sealed for. */
 export const CANARY_NAME = 'secret-canary';
 const NONCE_BYTES = 12;
@@ -52,7 +52,7 @@ export class Sealer {
 /** Whether a canary was sealed with this secret. */
 export function fitsCanary(sealer: Sealer, canary: string): boolean {
   try {
-    return sealer.open(CANARY_NAME, canary) === CANARY;
+    return sealer.open(CANARY_NAME, canary) === CANARY_PLAINTEXT;
   } catch (error) {
     if (error instanceof WrongSecretError) return false;
     throw error;
@@ -60,9 +60,9 @@ export function fitsCanary(sealer: Sealer, canary: string): boolean {
 }
 
 /** Leaves a canary in a new database and checks it in an older one, before anything is sealed with a wrong secret. */
-export async function checkCanary(sql: Sql, sealer: Sealer): Promise<void> {
+export async function createOrCheckCanary(sql: Sql, sealer: Sealer): Promise<void> {
   const name = CANARY_NAME;
-  await sql`insert into setting (name, value) values (${name}, ${sealer.seal(name, CANARY)}) on conflict (name) do nothing`;
+  await sql`insert into setting (name, value) values (${name}, ${sealer.seal(name, CANARY_PLAINTEXT)}) on conflict (name) do nothing`;
   if (await opensCanary(sql, sealer)) return;
   throw new WrongSecretError(
     'secret differs from the one this database was made with: put the old value of `secret` back into server.conf, ' +

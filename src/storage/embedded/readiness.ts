@@ -8,30 +8,30 @@ import { findPostmaster, type Postmaster } from './postmaster.ts';
 export const APP_ROLE = 'klatch';
 export const APP_DATABASE = 'klatch';
 
-const FIRST_POLL_MS = 10;
-const LONGEST_POLL_MS = 250;
-const PROGRESS_MS = 5_000;
+const MIN_POLL_MS = 10;
+const MAX_POLL_MS = 250;
+const PROGRESS_INTERVAL_MS = 5_000;
 const QUERY_TIMEOUT_MS = 30_000;
 /** A server that says it is ready and cannot be reached for this long has lost its socket. */
-const UNREACHABLE_MS = 2_000;
+const UNREACHABLE_TIMEOUT_MS = 2_000;
 /** `cannot_connect_now`: it starts, recovers or stops. */
-const CANNOT_CONNECT_NOW = '57P03';
+const CANNOT_CONNECT_SQLSTATE = '57P03';
 
 interface ReadinessOptions {
   readonly clusterDir: string;
   /** True once the server's process has ended. */
-  readonly ended: () => boolean | Promise<boolean>;
+  readonly hasEnded: () => boolean | Promise<boolean>;
   readonly deadlineMs: number;
   /** A server that recovers is waited for until then: it has more to do the longer it could not. */
   readonly recoveryDeadlineMs: number;
   /** True once nobody wants it any more. */
   readonly isCancelled: () => boolean;
   /** Called every few seconds while the wait lasts. */
-  readonly progress: (fields: Record<string, unknown>) => void;
+  readonly onProgress: (fields: Record<string, unknown>) => void;
 }
 
 /** How the wait for a server ended; `timeout` says in which state the server is. */
-export type Readiness =
+export type ReadinessResult =
   | { readonly kind: 'ready'; readonly postmaster: Postmaster; readonly version: string }
   | { readonly kind: 'ended' }
   | { readonly kind: 'unreachable'; readonly reason: string }
@@ -41,26 +41,26 @@ export type Readiness =
  * Waits until the postmaster `pid` answers, and makes the application's role and database when they are missing. It is
  * asked only once its pid file says "ready", since each attempt before that would leave a line in its log.
  */
-export async function waitUntilReady(pid: number, options: ReadinessOptions): Promise<Readiness> {
+export async function waitUntilReady(pid: number, options: ReadinessOptions): Promise<ReadinessResult> {
   const started = performance.now();
-  let nextProgress = started + PROGRESS_MS;
+  let nextProgress = started + PROGRESS_INTERVAL_MS;
   let unreachableSince: number | null = null;
   let status = 'starting';
-  for (let pollMs = FIRST_POLL_MS; ; pollMs = Math.min(pollMs * 1.5, LONGEST_POLL_MS)) {
-    if (await options.ended()) return { kind: 'ended' };
+  for (let pollMs = MIN_POLL_MS; ; pollMs = Math.min(pollMs * 1.5, MAX_POLL_MS)) {
+    if (await options.hasEnded()) return { kind: 'ended' };
     const postmaster = await findPostmaster(options.clusterDir);
     if (postmaster?.pid === pid) status = postmaster.status;
     if (postmaster?.pid === pid && status === 'ready') {
       try {
-        return { kind: 'ready', postmaster, version: await prepareDatabase(postmaster) };
+        return { kind: 'ready', postmaster, version: await ensureDatabase(postmaster) };
       } catch (error) {
         if (!(error instanceof DatabaseUnavailableError)) throw error;
         // One of its sessions crashed: it recovers in place, and its file goes on saying that it is ready.
-        if (sqlState(error.cause) === CANNOT_CONNECT_NOW) {
+        if (sqlState(error.cause) === CANNOT_CONNECT_SQLSTATE) {
           status = 'starting';
           unreachableSince = null;
         } else unreachableSince ??= performance.now();
-        if (unreachableSince !== null && performance.now() - unreachableSince >= UNREACHABLE_MS)
+        if (unreachableSince !== null && performance.now() - unreachableSince >= UNREACHABLE_TIMEOUT_MS)
           return { kind: 'unreachable', reason: error.message };
       }
     }
@@ -68,15 +68,15 @@ export async function waitUntilReady(pid: number, options: ReadinessOptions): Pr
     const deadlineMs = status === 'starting' ? options.recoveryDeadlineMs : options.deadlineMs;
     if (now >= deadlineMs || options.isCancelled()) return { kind: 'timeout', status };
     if (now >= nextProgress) {
-      options.progress({ pid, status, elapsedMs: Math.round(now - started) });
-      nextProgress = now + PROGRESS_MS;
+      options.onProgress({ pid, status, elapsedMs: Math.round(now - started) });
+      nextProgress = now + PROGRESS_INTERVAL_MS;
     }
     await delay(pollMs);
   }
 }
 
 /** Connects as the superuser, makes what is missing, and resolves with the server's version. */
-async function prepareDatabase({ socketDir, port }: Postmaster): Promise<string> {
+async function ensureDatabase({ socketDir, port }: Postmaster): Promise<string> {
   const target = {
     host: socketDir,
     port,
@@ -88,13 +88,13 @@ async function prepareDatabase({ socketDir, port }: Postmaster): Promise<string>
   };
   const connection = new Connection(target, 'embedded');
   try {
-    return await connection.run(makeRoleAndDatabase, QUERY_TIMEOUT_MS);
+    return await connection.run(ensureRoleAndDatabase, QUERY_TIMEOUT_MS);
   } finally {
     connection.close();
   }
 }
 
-async function makeRoleAndDatabase(sql: Sql): Promise<string> {
+async function ensureRoleAndDatabase(sql: Sql): Promise<string> {
   const [found] = await sql<{ version: string; role: boolean; database: boolean }[]>`
     select current_setting('server_version') as version,
            exists (select from pg_roles where rolname = ${APP_ROLE}) as role,

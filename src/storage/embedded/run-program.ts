@@ -1,10 +1,10 @@
 import { spawn } from 'node:child_process';
 
 /** Of each output stream the end is kept, at most this many characters. */
-const OUTPUT_MAX_CHARS = 64 * 1024;
+const MAX_OUTPUT_CHARS = 64 * 1024;
 
 /** A program with its arguments, and the uid and gid to start it with (those of this process if undefined). */
-export interface Command {
+export interface ProgramCommand {
   readonly file: string;
   readonly args: readonly string[];
   readonly identity: { readonly uid?: number; readonly gid?: number };
@@ -29,7 +29,7 @@ export function programEnvironment(): Record<string, string> {
 }
 
 /** Runs a program to its end, or kills it after `timeoutMs`. Rejects only when it cannot be started at all. */
-export async function runProgram(command: Command, timeoutMs: number): Promise<ProgramResult> {
+export async function runProgram(command: ProgramCommand, timeoutMs: number): Promise<ProgramResult> {
   return new Promise((resolve, reject) => {
     // In '/', because getcwd fails for a user to whom our own working directory is closed, and older initdb stops at that.
     const child = spawn(command.file, command.args, {
@@ -43,10 +43,10 @@ export async function runProgram(command: Command, timeoutMs: number): Promise<P
     let stdout = '';
     let stderr = '';
     child.stdout.setEncoding('utf8').on('data', (chunk: string) => {
-      stdout = (stdout + chunk).slice(-OUTPUT_MAX_CHARS);
+      stdout = (stdout + chunk).slice(-MAX_OUTPUT_CHARS);
     });
     child.stderr.setEncoding('utf8').on('data', (chunk: string) => {
-      stderr = (stderr + chunk).slice(-OUTPUT_MAX_CHARS);
+      stderr = (stderr + chunk).slice(-MAX_OUTPUT_CHARS);
     });
     child.on('error', reject);
     child.on('close', (code) => resolve({ code, stdout, stderr }));

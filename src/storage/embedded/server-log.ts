@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { lastLines } from './run-program.ts';
 
 /** At a start a longer log is set aside as `postgresql.log.1`, in the place of the one before. */
-const ROTATE_BYTES = 8 * 1024 * 1024;
+const ROTATE_ABOVE_BYTES = 8 * 1024 * 1024;
 const TAIL_BYTES = 4096;
 const TAIL_LINES = 10;
 
@@ -21,14 +21,14 @@ export async function openServerLog(dataDir: string): Promise<ServerLog> {
   const path = join(dataDir, 'postgresql.log');
   const handle = await openForAppend(path, dataDir);
   const { size } = await handle.stat();
-  if (size <= ROTATE_BYTES) return { path, handle, offset: size };
+  if (size <= ROTATE_ABOVE_BYTES) return { path, handle, offset: size };
   await handle.close();
   await rename(path, `${path}.1`);
   return { path, handle: await openForAppend(path, dataDir), offset: 0 };
 }
 
 /** The last lines that were written since the log was opened. */
-export async function tailOf(log: Pick<ServerLog, 'path' | 'offset'>): Promise<string> {
+export async function readLogTail(log: Pick<ServerLog, 'path' | 'offset'>): Promise<string> {
   const handle = await open(log.path, 'r');
   try {
     const { size } = await handle.stat();

@@ -2,7 +2,11 @@
  * The server's settings for a small durable installation. They are given on the command line at each start, so a new
  * version of Klatch changes them without touching the files of the cluster; `extra` wins over all of them.
  */
-export function serverSettings(socketDir: string, port: number, extra: Readonly<Record<string, string>>): string[] {
+export function serverSettingArguments(
+  socketDir: string,
+  port: number,
+  extra: Readonly<Record<string, string>>,
+): string[] {
   const settings: Record<string, string> = {
     // Reachable through the socket folder only. The value is a list: quotes keep commas and spaces of a path together.
     listen_addresses: '',

@@ -3,7 +3,7 @@ import { chmod, lchown, lstat, mkdir, rmdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { findFolderProblem } from '../../data-dir/private-folder.ts';
-import { firstInaccessible, type OsUser } from './os-user.ts';
+import { firstInaccessibleFolder, type OsUser } from './os-user.ts';
 import { EmbeddedError } from './embedded-error.ts';
 
 /** The port is only part of the socket's name, `.s.PGSQL.<port>`; each cluster has a folder of its own. */
@@ -15,16 +15,16 @@ const SOCKET_PATH_MAX_BYTES = 107;
  * Makes the folder of the server's socket, mode 0700 and owned by the server's account: whoever may enter it may log in,
  * so it is what guards the database. It is inside the data directory, except where the socket's path would not fit.
  */
-export async function makeSocketFolder(dataDir: string, account: OsUser): Promise<string> {
+export async function makeSocketFolder(dataDir: string, osUser: OsUser): Promise<string> {
   const inside = join(dataDir, 'postgresql.run');
   if (fits(inside)) {
-    await makeInside(inside, account);
+    await ensureInsideFolder(inside, osUser);
     return inside;
   }
   const problems: string[] = [];
-  for (const folder of outsideFolders(dataDir)) {
+  for (const folder of outsideFolderCandidates(dataDir)) {
     if (!fits(folder)) continue;
-    const problem = await makeOutside(folder, account);
+    const problem = await makeOutsideFolderOrExplain(folder, osUser);
     if (problem === null) return folder;
     problems.push(problem);
   }
@@ -37,7 +37,7 @@ export async function makeSocketFolder(dataDir: string, account: OsUser): Promis
 }
 
 /** Removes a socket folder outside of the data directory, once the server has stopped. */
-export async function removeSocketFolder(socketDir: string, dataDir: string): Promise<void> {
+export async function removeOutsideSocketFolder(socketDir: string, dataDir: string): Promise<void> {
   if (dirname(socketDir) === dataDir) return;
   await rmdir(socketDir).catch((error: NodeJS.ErrnoException) => {
     // Something else lives in it, or it is gone already: either way there is nothing for us to clear away.
@@ -49,26 +49,26 @@ function fits(folder: string): boolean {
   return Buffer.byteLength(join(folder, `.s.PGSQL.${SOCKET_PORT}`)) <= SOCKET_PATH_MAX_BYTES;
 }
 
-function outsideFolders(dataDir: string): string[] {
+function outsideFolderCandidates(dataDir: string): string[] {
   const name = `klatch-${createHash('sha256').update(dataDir).digest('hex').slice(0, 16)}`;
   const runtime = process.env['XDG_RUNTIME_DIR'];
   return [...(runtime?.startsWith('/') ? [runtime] : []), tmpdir()].map((parent) => join(parent, name));
 }
 
 /** Inside the data directory the folder can only be ours: a wrong owner or mode (a restored backup) is put right. */
-async function makeInside(folder: string, account: OsUser): Promise<void> {
+async function ensureInsideFolder(folder: string, osUser: OsUser): Promise<void> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
   const found = await lstat(folder);
-  if (!found.isDirectory()) throw invalid(folder, 'is not a folder');
-  if (found.uid !== account.uid) {
-    if (account.kind === 'self') throw invalid(folder, `belongs to the user with uid ${found.uid}`);
-    await lchown(folder, account.uid, account.gid);
+  if (!found.isDirectory()) throw invalidFolderError(folder, 'is not a folder');
+  if (found.uid !== osUser.uid) {
+    if (osUser.kind === 'self') throw invalidFolderError(folder, `belongs to the user with uid ${found.uid}`);
+    await lchown(folder, osUser.uid, osUser.gid);
   }
   if ((found.mode & 0o777) !== 0o700) await chmod(folder, 0o700);
 }
 
 /** In a folder that others write to, one that exists already has to be exactly ours. Resolves with what is wrong. */
-async function makeOutside(folder: string, account: OsUser): Promise<string | null> {
+async function makeOutsideFolderOrExplain(folder: string, osUser: OsUser): Promise<string | null> {
   let made = true;
   try {
     await mkdir(folder, { mode: 0o700 });
@@ -76,17 +76,17 @@ async function makeOutside(folder: string, account: OsUser): Promise<string | nu
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') return (error as Error).message;
     made = false;
   }
-  const owners = [account.uid, ...(account.kind === 'switch' ? [0] : [])];
+  const owners = [osUser.uid, ...(osUser.kind === 'switch' ? [0] : [])];
   const problem = findFolderProblem(folder, owners);
   if (problem !== null) return problem;
   // Root's own may be left from a start that was killed right here; the sticky bit keeps others from replacing it.
-  if (account.kind === 'switch' && (await lstat(folder)).uid === 0) await lchown(folder, account.uid, account.gid);
-  const closed = await firstInaccessible(account, [dirname(folder), folder]);
+  if (osUser.kind === 'switch' && (await lstat(folder)).uid === 0) await lchown(folder, osUser.uid, osUser.gid);
+  const closed = await firstInaccessibleFolder(osUser, [dirname(folder), folder]);
   if (closed === null) return null;
   if (made) await rmdir(folder);
-  return `${closed} is closed to the user with uid ${account.uid}`;
+  return `${closed} is closed to the user with uid ${osUser.uid}`;
 }
 
-function invalid(folder: string, what: string): EmbeddedError {
+function invalidFolderError(folder: string, what: string): EmbeddedError {
   return new EmbeddedError('socket-folder-invalid', `${folder} ${what}. Remove it, or set data-dir to another folder.`);
 }

@@ -8,38 +8,38 @@ const CHECK_MS = 1_000;
  */
 export class EmbeddedSupervisor {
   readonly #options: EmbeddedOptions;
-  readonly #answers: () => Promise<void>;
+  readonly #pingDatabase: () => Promise<void>;
   #server: EmbeddedServer;
   #timer: NodeJS.Timeout | null = null;
-  #checking: Promise<void> = Promise.resolve();
+  #runningCheck: Promise<void> = Promise.resolve();
   #stopped = false;
 
-  /** `answers` resolves when the database answered a query just now. */
-  constructor(server: EmbeddedServer, options: EmbeddedOptions, answers: () => Promise<void>) {
+  /** `pingDatabase` resolves when the database answered a query just now. */
+  constructor(server: EmbeddedServer, options: EmbeddedOptions, pingDatabase: () => Promise<void>) {
     this.#server = server;
     this.#options = options;
-    this.#answers = answers;
-    this.#arm();
+    this.#pingDatabase = pingDatabase;
+    this.#scheduleCheck();
   }
 
   /** Stops the server too. */
   async stop(): Promise<void> {
     this.#stopped = true;
     if (this.#timer !== null) clearTimeout(this.#timer);
-    await this.#checking;
+    await this.#runningCheck;
     await this.#server.stop();
   }
 
-  #arm(): void {
+  #scheduleCheck(): void {
     if (this.#stopped) return;
     this.#timer = setTimeout(() => {
-      this.#checking = this.#check().finally(() => this.#arm());
+      this.#runningCheck = this.#restartIfDown().finally(() => this.#scheduleCheck());
     }, CHECK_MS);
   }
 
-  async #check(): Promise<void> {
+  async #restartIfDown(): Promise<void> {
     try {
-      await this.#answers();
+      await this.#pingDatabase();
       return;
     } catch {
       // Said below, by what becomes of the restart.

@@ -2,30 +2,30 @@ import type { Sql } from '../db/connection.ts';
 import type { FileState } from './files.ts';
 
 /** What the check of the store compares of a row. */
-export interface CheckedRow {
+export interface StoreCheckRow {
   readonly id: string;
   readonly state: FileState;
   readonly size: number;
 }
 
 /** Rows behind an id, in the order of bytes. */
-export async function pageOfRows(
+export async function listStoreCheckRows(
   sql: Sql,
   { after, limit }: { after: string | null; limit: number },
-): Promise<CheckedRow[]> {
-  return sql<CheckedRow[]>`
+): Promise<StoreCheckRow[]> {
+  return sql<StoreCheckRow[]>`
     select id, state, coalesce(size, 0) as size from file where id > ${after ?? ''} order by id limit ${limit}`;
 }
 
 /** Those of the ids that have a row. */
-export async function rowsOf(sql: Sql, ids: readonly string[]): Promise<Map<string, CheckedRow>> {
-  const rows = await sql<CheckedRow[]>`
+export async function findStoreCheckRows(sql: Sql, ids: readonly string[]): Promise<Map<string, StoreCheckRow>> {
+  const rows = await sql<StoreCheckRow[]>`
     select id, state, coalesce(size, 0) as size from file where id = any(${[...ids]}::text[])`;
   return new Map(rows.map((row) => [row.id, row]));
 }
 
 /** Notes that the store has lost a file, or has it again. False: its row is in another state by now. */
-export async function markFound(sql: Sql, id: string, isThere: boolean): Promise<boolean> {
+export async function markLostOrFound(sql: Sql, id: string, isThere: boolean): Promise<boolean> {
   const [from, to] = isThere ? ['lost', 'stored'] : ['stored', 'lost'];
   const rows = await sql`
     update file set state = ${to}, updated_at = now() where id = ${id} and state = ${from} returning id`;

@@ -17,7 +17,7 @@ interface Usage {
 export type ExceededQuota = 'account_full' | 'all_full';
 
 /** The row that counts all accounts together. */
-const EVERYBODY = 0;
+const TOTAL_ROW_ID = 0;
 
 /** What the files of an account take, those under way included. */
 export async function readUsage(sql: Sql | Transaction, accountId: AccountId): Promise<Usage> {
@@ -27,26 +27,26 @@ export async function readUsage(sql: Sql | Transaction, accountId: AccountId): P
 
 /** What all files take. */
 export async function readTotalUsage(sql: Sql | Transaction): Promise<Usage> {
-  return readUsage(sql, EVERYBODY as AccountId);
+  return readUsage(sql, TOTAL_ROW_ID as AccountId);
 }
 
 /**
- * Counts `least` to `wished` bytes more, as many as there is room for, and so many files. Resolves to the bytes that
+ * Counts `minBytes` to `wishedBytes` bytes more, as many as there is room for, and so many files. Resolves to the bytes that
  * were counted, or to whose room is used up: then nothing was. The rows stay locked until the transaction ends, so that
  * limits hold for uploads at once; whoever holds the lock of a file as well has taken that one first.
  */
-export async function countUsage(
+export async function reserveUsage(
   tx: Transaction,
   accountId: AccountId,
-  more: { least: number; wished: number; files: number; limits: UsageLimits },
+  more: { minBytes: number; wishedBytes: number; files: number; limits: UsageLimits },
 ): Promise<number | ExceededQuota> {
-  const { least, wished, files, limits } = more;
-  const { own, all } = await lockUsage(tx, accountId);
-  const ownRoom = limits.accountBytes - own;
-  const allRoom = limits.allBytes - all;
-  if (ownRoom < least) return 'account_full';
-  if (allRoom < least) return 'all_full';
-  const bytes = Math.min(wished, ownRoom, allRoom);
+  const { minBytes, wishedBytes, files, limits } = more;
+  const { ownBytes, totalBytes } = await lockUsage(tx, accountId);
+  const ownRoom = limits.accountBytes - ownBytes;
+  const allRoom = limits.allBytes - totalBytes;
+  if (ownRoom < minBytes) return 'account_full';
+  if (allRoom < minBytes) return 'all_full';
+  const bytes = Math.min(wishedBytes, ownRoom, allRoom);
   await addUsage(tx, accountId, { bytes, files });
   return bytes;
 }
@@ -68,9 +68,9 @@ export async function recountUsage(tx: Transaction): Promise<number> {
       from file group by owner_id
     ), counted as (
       select account_id, bytes, files from owned
-      union all select ${EVERYBODY}::bigint, coalesce(sum(bytes), 0)::bigint, coalesce(sum(files), 0)::bigint from owned
+      union all select ${TOTAL_ROW_ID}::bigint, coalesce(sum(bytes), 0)::bigint, coalesce(sum(files), 0)::bigint from owned
       union all select account_id, 0, 0 from file_usage
-        where account_id <> ${EVERYBODY} and account_id not in (select account_id from owned)
+        where account_id <> ${TOTAL_ROW_ID} and account_id not in (select account_id from owned)
     )
     insert into file_usage as u (account_id, bytes, files) select account_id, bytes, files from counted
     on conflict (account_id) do update set bytes = excluded.bytes, files = excluded.files
@@ -79,24 +79,24 @@ export async function recountUsage(tx: Transaction): Promise<number> {
   return rows.length;
 }
 
-async function lockUsage(tx: Transaction, accountId: AccountId): Promise<{ own: number; all: number }> {
+async function lockUsage(tx: Transaction, accountId: AccountId): Promise<{ ownBytes: number; totalBytes: number }> {
   const lock = async (): Promise<Map<number, number>> => {
     const rows = await tx<{ account: number; bytes: number }[]>`
-      select account_id as account, bytes from file_usage where account_id in (${EVERYBODY}, ${accountId})
+      select account_id as account, bytes from file_usage where account_id in (${TOTAL_ROW_ID}, ${accountId})
       order by account_id for no key update`;
     return new Map(rows.map(({ account, bytes }) => [account, bytes]));
   };
   let found = await lock();
   if (found.size < 2) {
     await tx`
-      insert into file_usage (account_id) values (${EVERYBODY}), (${accountId}) on conflict (account_id) do nothing`;
+      insert into file_usage (account_id) values (${TOTAL_ROW_ID}), (${accountId}) on conflict (account_id) do nothing`;
     found = await lock();
   }
-  return { own: found.get(accountId)!, all: found.get(EVERYBODY)! };
+  return { ownBytes: found.get(accountId)!, totalBytes: found.get(TOTAL_ROW_ID)! };
 }
 
 async function addUsage(tx: Transaction, accountId: AccountId, more: Usage): Promise<void> {
   await tx`
     update file_usage set bytes = greatest(0, bytes + ${more.bytes}), files = greatest(0, files + ${more.files})
-    where account_id in (${EVERYBODY}, ${accountId})`;
+    where account_id in (${TOTAL_ROW_ID}, ${accountId})`;
 }

@@ -1,6 +1,6 @@
 import type { AccountId, ConversationId, Seq } from '../../model/ids.ts';
 import type { Sql, Transaction } from '../db/connection.ts';
-import { countUsage, releaseUsage, type ExceededQuota, type UsageLimits } from './file-usage.ts';
+import { reserveUsage, releaseUsage, type ExceededQuota, type UsageLimits } from './file-usage.ts';
 
 /** How far an upload is: with bytes on their way, complete, complete and lost by the store, or on its way out of it. */
 export type FileState = 'uploading' | 'stored' | 'lost' | 'removed';
@@ -9,7 +9,7 @@ export type FileState = 'uploading' | 'stored' | 'lost' | 'removed';
 type UploadState = Readonly<Record<string, unknown>>;
 
 /** A file's row. */
-export interface StoredFile {
+export interface FileRow {
   readonly id: string;
   readonly ownerId: AccountId;
   readonly name: string;
@@ -41,7 +41,7 @@ export interface NewUpload {
 
 interface UploadLimits extends UsageLimits {
   /** Uploads of one account that are not complete. */
-  readonly unfinished: number;
+  readonly maxUnfinished: number;
 }
 
 const MAX_LISTED = 1_001;
@@ -65,12 +65,12 @@ export async function insertUpload(
 ): Promise<ExceededQuota | 'too_many' | null> {
   const { id, ownerId, name, announcedBytes, isResumable = false } = upload;
   const bytes = announcedBytes ?? 0;
-  const counted = await countUsage(tx, ownerId, { least: bytes, wished: bytes, files: 1, limits });
+  const counted = await reserveUsage(tx, ownerId, { minBytes: bytes, wishedBytes: bytes, files: 1, limits });
   if (typeof counted === 'string') return counted;
   // Beneath the account's lock: two at once do not both find room for one more.
   const [row] = await tx<{ count: number }[]>`
     select count(*)::int as count from file where owner_id = ${ownerId} and state = 'uploading'`;
-  if (row!.count >= limits.unfinished) {
+  if (row!.count >= limits.maxUnfinished) {
     await releaseUsage(tx, ownerId, { bytes, files: 1 });
     return 'too_many';
   }
@@ -81,21 +81,21 @@ export async function insertUpload(
 }
 
 /**
- * Grants an upload of unknown length up to `wished` bytes in all, at least `least`. Resolves to how many it may have
+ * Grants an upload of unknown length up to `wishedBytes` bytes in all, at minBytes `minBytes`. Resolves to how many it may have
  * now, to whose room is used up, or to null when it is no upload any more.
  */
-export async function growUpload(
+export async function grantUploadBytes(
   tx: Transaction,
   id: string,
-  grown: { least: number; wished: number; limits: UsageLimits },
+  grown: { minBytes: number; wishedBytes: number; limits: UsageLimits },
 ): Promise<number | ExceededQuota | null> {
   const [row] = await tx<{ ownerId: AccountId; size: number }[]>`
     select owner_id as "ownerId", coalesce(size, 0) as size from file
     where id = ${id} and state = 'uploading' for no key update`;
   if (row === undefined) return null;
-  const { least, wished, limits } = grown;
-  const [more, most] = [Math.max(0, least - row.size), Math.max(0, wished - row.size)];
-  const counted = await countUsage(tx, row.ownerId, { least: more, wished: most, files: 0, limits });
+  const { minBytes, wishedBytes, limits } = grown;
+  const [more, most] = [Math.max(0, minBytes - row.size), Math.max(0, wishedBytes - row.size)];
+  const counted = await reserveUsage(tx, row.ownerId, { minBytes: more, wishedBytes: most, files: 0, limits });
   if (typeof counted === 'string') return counted;
   const size = row.size + counted;
   await tx`update file set size = ${size}, updated_at = now() where id = ${id}`;
@@ -106,7 +106,7 @@ export async function growUpload(
  * Notes how far an upload is stored safely. `from` and `to` say where its writer believes it to be; false: it is
  * somewhere else, since another writer goes on with it, or it is no upload any more.
  */
-export async function noteProgress(
+export async function recordUploadProgress(
   sql: Sql | Transaction,
   id: string,
   noted: { from: number; to: number; received: number; upload: UploadState },
@@ -143,12 +143,12 @@ export async function finishUpload(
  * With an owner only where it is theirs. Resolves to its row, null: there is no such file, or a message has it. Again is
  * no error.
  */
-export async function markRemoved(
+export async function markUnattachedRemoved(
   sql: Sql | Transaction,
   id: string,
   owner: AccountId | null = null,
-): Promise<StoredFile | null> {
-  const [row] = await sql<StoredFile[]>`
+): Promise<FileRow | null> {
+  const [row] = await sql<FileRow[]>`
     update file f set state = 'removed', size = coalesce(size, received), updated_at = now()
     where f.id = ${id} and (f.seq is null or f.state = 'removed')
       and (${owner}::bigint is null or f.owner_id = ${owner})
@@ -157,7 +157,7 @@ export async function markRemoved(
 }
 
 /** Gives files up that no message took, and uploads that did not go on, since `cutoff`: at most `limit`; how many. */
-export async function detachFromMessage(sql: Sql | Transaction, cutoff: Date, limit: number): Promise<number> {
+export async function markAbandonedRemoved(sql: Sql | Transaction, cutoff: Date, limit: number): Promise<number> {
   const rows = await sql`
     update file set state = 'removed', size = coalesce(size, received), updated_at = now()
     where id in (
@@ -168,8 +168,8 @@ export async function detachFromMessage(sql: Sql | Transaction, cutoff: Date, li
 }
 
 /** Files that are to be taken out of the store, those of longest ago first. */
-export async function findRemoved(sql: Sql, limit: number): Promise<StoredFile[]> {
-  return sql<StoredFile[]>`
+export async function listRemovedFiles(sql: Sql, limit: number): Promise<FileRow[]> {
+  return sql<FileRow[]>`
     select ${columns(sql)} from file f where f.state = 'removed' order by f.updated_at limit ${Math.min(limit, MAX_LISTED)}`;
 }
 
@@ -179,7 +179,7 @@ export async function postponeRemoval(sql: Sql, id: string): Promise<void> {
 }
 
 /** Forgets a file that the store has no more, and what it took. False: there is none. */
-export async function deleteRow(tx: Transaction, id: string): Promise<boolean> {
+export async function deleteFileRow(tx: Transaction, id: string): Promise<boolean> {
   const [row] = await tx<{ ownerId: AccountId; bytes: number }[]>`
     delete from file where id = ${id} returning owner_id as "ownerId", coalesce(size, 0) as bytes`;
   if (row === undefined) return false;
@@ -188,8 +188,8 @@ export async function deleteRow(tx: Transaction, id: string): Promise<boolean> {
 }
 
 /** A file, whatever its state. */
-export async function findFile(sql: Sql | Transaction, id: string): Promise<StoredFile | null> {
-  const [row] = await sql<StoredFile[]>`select ${columns(sql)} from file f where f.id = ${id}`;
+export async function findFile(sql: Sql | Transaction, id: string): Promise<FileRow | null> {
+  const [row] = await sql<FileRow[]>`select ${columns(sql)} from file f where f.id = ${id}`;
   return row ?? null;
 }
 
@@ -197,8 +197,8 @@ export async function findFile(sql: Sql | Transaction, id: string): Promise<Stor
  * A complete file that an account may read: its owner while no message has it, then whoever is in the message's
  * conversation. Nobody reads for an account that is deactivated.
  */
-export async function findReadable(sql: Sql, id: string, accountId: AccountId): Promise<StoredFile | null> {
-  const [row] = await sql<StoredFile[]>`
+export async function findReadableFile(sql: Sql, id: string, accountId: AccountId): Promise<FileRow | null> {
+  const [row] = await sql<FileRow[]>`
     select ${columns(sql)} from file f
     where f.id = ${id} and f.state = 'stored'
       and exists (select from account a where a.id = ${accountId} and a.deactivated_at is null)
@@ -208,12 +208,12 @@ export async function findReadable(sql: Sql, id: string, accountId: AccountId): 
 }
 
 /** A complete file of a message of a conversation. */
-export async function findInConversation(
+export async function findConversationFile(
   sql: Sql,
   id: string,
   conversationId: ConversationId,
-): Promise<StoredFile | null> {
-  const [row] = await sql<StoredFile[]>`
+): Promise<FileRow | null> {
+  const [row] = await sql<FileRow[]>`
     select ${columns(sql)} from file f
     where f.id = ${id} and f.state = 'stored' and f.conversation_id = ${conversationId} and f.seq is not null`;
   return row ?? null;
@@ -226,14 +226,14 @@ export interface FilePosition {
 }
 
 /** An account's own files that are not given up, newest first; behind the place `before`. */
-export async function listOwn(
+export async function listFilesOfAccount(
   sql: Sql,
   page: { ownerId: AccountId; before: FilePosition | null; limit: number },
-): Promise<(StoredFile & FilePosition)[]> {
+): Promise<(FileRow & FilePosition)[]> {
   const { ownerId, before, limit } = page;
   const behind = sql`and (f.created_at, f.id) <
     ('epoch'::timestamptz + ${before?.createdAtUs ?? '0'}::bigint * interval '1 microsecond', ${before?.id ?? ''})`;
-  return sql<(StoredFile & FilePosition)[]>`
+  return sql<(FileRow & FilePosition)[]>`
     select ${columns(sql)}, (extract(epoch from f.created_at) * 1000000)::bigint::text as "createdAtUs" from file f
     where f.owner_id = ${ownerId} and f.state <> 'removed' ${before === null ? sql`` : behind}
     order by f.created_at desc, f.id desc limit ${Math.min(limit, MAX_LISTED)}`;

@@ -17,7 +17,7 @@ export interface FoundMembership extends MemberKey {
 }
 
 /** The conversations that an account is in, at most `limit`, the lowest numbers first. */
-export async function listFollowed(
+export async function listConversationHeads(
   sql: Sql,
   accountId: AccountId,
   limit: number,
@@ -30,7 +30,10 @@ export async function listFollowed(
 }
 
 /** Those of these conversations whose newest change is another than the one given. */
-export async function listChanged(sql: Sql, known: readonly ConversationHead[]): Promise<readonly ConversationHead[]> {
+export async function listChangedHeads(
+  sql: Sql,
+  known: readonly ConversationHead[],
+): Promise<readonly ConversationHead[]> {
   return sql<ConversationHead[]>`
     select h.conversation_id as "conversationId", h.last_rev as rev
     from unnest(${known.map((each) => each.conversationId)}::bigint[], ${known.map((each) => each.rev)}::bigint[])
@@ -61,7 +64,7 @@ export async function listMemberships(sql: Sql, accounts: readonly AccountId[]):
 }
 
 /** Those of these sessions that still hold, with whose they are now. */
-export async function findHeldSessions(sql: Sql, ids: readonly SessionId[]): Promise<readonly FoundSession[]> {
+export async function findValidSessions(sql: Sql, ids: readonly SessionId[]): Promise<readonly FoundSession[]> {
   return sql<FoundSession[]>`
     select s.id, a.id as "accountId", a.kind as "accountKind", a.role, a.nick, a.name, s.scopes,
       s.expires_at as "expiresAt"

@@ -21,7 +21,7 @@ export interface OwnConversation {
   readonly lastSeq: Seq;
   readonly lastRev: Rev;
   /** Null without a message. */
-  readonly lastAt: Date | null;
+  readonly lastMessageAt: Date | null;
   readonly readSeq: Seq;
   readonly unreadMentions: number;
   readonly level: NotificationLevel;
@@ -33,7 +33,7 @@ const MAX_LISTED = 1_001;
 /** Counted no further: who never reads, as some bots, may have any number. */
 const MAX_MENTIONS = 1_000;
 
-interface Row extends Omit<OwnConversation, 'peer'> {
+interface ConversationRow extends Omit<OwnConversation, 'peer'> {
   readonly peerId: AccountId | null;
   readonly peerName: string;
   readonly peerNick: string;
@@ -52,12 +52,12 @@ export async function listConversations(
     'only' in asked
       ? sql`and conversation_id = ${asked.only}`
       : sql`and conversation_id > ${asked.after} order by conversation_id limit ${Math.min(asked.limit, MAX_LISTED)}`;
-  const rows = await sql<Row[]>`
+  const rows = await sql<ConversationRow[]>`
     select c.id, c.kind, c.title, c.about, c.public, h.archived_at is not null as archived, m.role,
       (select count(*) from membership o where o.conversation_id = m.conversation_id) as members,
       a.id as "peerId", a.name as "peerName", a.nick as "peerNick", a.kind as "peerKind",
       c.created_at as "createdAt", h.last_seq as "lastSeq", h.last_rev as "lastRev",
-      nullif(h.last_at, '-infinity') as "lastAt", m.read_seq as "readSeq",
+      nullif(h.last_at, '-infinity') as "lastMessageAt", m.read_seq as "readSeq",
       (select count(*) from (
         select from mention x
         where x.account_id = m.account_id and x.conversation_id = m.conversation_id and x.seq > m.read_seq

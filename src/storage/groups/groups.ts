@@ -20,7 +20,7 @@ interface ListedGroup extends Omit<Group, 'about'> {
 }
 
 /** Which groups to list: by id, after this one. */
-interface GroupPage {
+interface GroupPageRequest {
   readonly after: number;
   readonly limit: number;
   /** Only those that are archived, or only those that are not; null: all. */
@@ -51,7 +51,7 @@ export async function findGroup(sql: Sql | Transaction, id: ConversationId): Pro
 }
 
 /** Groups by id, oldest first. The page is cut before anything is counted. */
-export async function listGroups(sql: Sql, page: GroupPage): Promise<ListedGroup[]> {
+export async function listGroups(sql: Sql, page: GroupPageRequest): Promise<ListedGroup[]> {
   const { after, limit, archived } = page;
   return sql<ListedGroup[]>`
     select g.*,
@@ -112,12 +112,12 @@ export async function updateGroup(
   const keys = ['title', 'about', 'public'] as const;
   const changed = new Set(keys.filter((key) => changes[key] !== undefined && changes[key] !== old[key]));
   if (changed.size === 0) return changed;
-  const { title, about, public: isPublic } = { ...old, ...definedOf(changes) };
+  const { title, about, public: isPublic } = { ...old, ...withoutUndefined(changes) };
   await tx`update conversation set title = ${title}, about = ${about}, public = ${isPublic} where id = ${id}`;
   return changed;
 }
 
-function definedOf(changes: GroupChanges): Partial<Pick<Group, 'title' | 'about' | 'public'>> {
+function withoutUndefined(changes: GroupChanges): Partial<Pick<Group, 'title' | 'about' | 'public'>> {
   return Object.fromEntries(Object.entries(changes).filter(([, value]) => value !== undefined));
 }
 
@@ -135,7 +135,7 @@ interface PublicGroup {
  * Public groups that are not archived, by title; with `text`, those whose title holds it. Behind the group `after`, as it
  * is called now: the number of one that is not public shows nothing, not even where its title would stand.
  */
-export async function findPublicGroups(
+export async function searchPublicGroups(
   sql: Sql,
   page: { text: string | null; after: number; limit: number; accountId: AccountId | null },
 ): Promise<PublicGroup[]> {

@@ -41,7 +41,7 @@ export async function findSealedToken(sql: Sql, conversationId: ConversationId):
 }
 
 /** The hash of the token that holds now; null without an integration. */
-export async function findIntegrationHash(
+export async function findIntegrationTokenHash(
   sql: Sql | Transaction,
   conversationId: ConversationId,
 ): Promise<string | null> {
@@ -51,14 +51,18 @@ export async function findIntegrationHash(
 }
 
 /** Whether this is the group's token, which stays so until the transaction ends. */
-export async function lockToken(tx: Transaction, conversationId: ConversationId, hash: string): Promise<boolean> {
+export async function lockIntegrationToken(
+  tx: Transaction,
+  conversationId: ConversationId,
+  hash: string,
+): Promise<boolean> {
   const rows = await tx`
     select 1 from integration where conversation_id = ${conversationId} and token_hash = ${hash} for share`;
   return rows.length > 0;
 }
 
 /** Puts a new token in the place of the old one; the hooks stay. Returns the old token's hash, null without a group. */
-export async function replaceToken(
+export async function replaceIntegrationToken(
   tx: Transaction,
   conversationId: ConversationId,
   token: NewToken,

@@ -20,7 +20,7 @@ interface NewInvite {
   readonly conversationId: ConversationId;
   readonly token: { readonly hash: string; readonly sealed: string };
   readonly createdBy: AccountId | null;
-  readonly validS: number | null;
+  readonly lifetimeS: number | null;
   readonly maxUses: number | null;
 }
 
@@ -45,29 +45,29 @@ const columns = (sql: Sql | Transaction) => sql`
 
 /** Makes an invitation; returns its number. */
 export async function insertInvite(tx: Transaction, invite: NewInvite): Promise<number> {
-  const { conversationId, token, createdBy, validS, maxUses } = invite;
+  const { conversationId, token, createdBy, lifetimeS, maxUses } = invite;
   const [row] = await tx<{ id: number }[]>`
     insert into group_invite (conversation_id, token_hash, token_sealed, created_by, expires_at, max_uses)
     values (${conversationId}, ${token.hash}, ${token.sealed}, ${createdBy},
-      now() + make_interval(secs => ${validS}), ${maxUses})
+      now() + make_interval(secs => ${lifetimeS}), ${maxUses})
     returning id`;
   return row!.id;
 }
 
 /** Forgets the invitations of a group that are over or used up: nothing tells them from ones that never were. */
-export async function deleteDeadInvites(tx: Transaction, conversationId: ConversationId): Promise<void> {
+export async function deleteClosedInvites(tx: Transaction, conversationId: ConversationId): Promise<void> {
   await tx`delete from group_invite i where i.conversation_id = ${conversationId} and not (${isOpen(tx)})`;
 }
 
 /** Invitations of a group that are open. */
-export async function countInvites(tx: Transaction, conversationId: ConversationId): Promise<number> {
+export async function countOpenInvites(tx: Transaction, conversationId: ConversationId): Promise<number> {
   const [row] = await tx<{ count: number }[]>`
     select count(*) as count from group_invite i where i.conversation_id = ${conversationId} and ${isOpen(tx)}`;
   return row!.count;
 }
 
 /** Open invitations of a group by number, behind `after`; with `only`, the one with this number. */
-export async function listInvites(
+export async function listOpenInvites(
   sql: Sql | Transaction,
   asked: { conversationId: ConversationId; after?: number; limit?: number; only?: number },
 ): Promise<Invite[]> {
@@ -80,7 +80,7 @@ export async function listInvites(
 }
 
 /** The open invitation of a token; null for any other. */
-export async function findInvite(sql: Sql | Transaction, tokenHash: string): Promise<Invite | null> {
+export async function findOpenInvite(sql: Sql | Transaction, tokenHash: string): Promise<Invite | null> {
   const [row] = await sql<Invite[]>`
     select ${columns(sql)} from group_invite i left join account a on a.id = i.created_by
     where i.token_hash = ${tokenHash} and ${isOpen(sql)}`;
@@ -103,7 +103,7 @@ export async function useInvite(tx: Transaction, id: number, accountId: AccountI
 }
 
 /** Revokes an invitation; false when the group has no such one that is open. */
-export async function deleteInvite(tx: Transaction, conversationId: ConversationId, id: number): Promise<boolean> {
+export async function deleteOpenInvite(tx: Transaction, conversationId: ConversationId, id: number): Promise<boolean> {
   const rows = await tx`
     delete from group_invite i where i.id = ${id} and i.conversation_id = ${conversationId} and ${isOpen(tx)}
     returning i.id`;
@@ -111,7 +111,7 @@ export async function deleteInvite(tx: Transaction, conversationId: Conversation
 }
 
 /** Revokes the invitations of a group that one of the accounts made. Returns how many of them were open. */
-export async function deleteInvitesOf(
+export async function deleteInvitesCreatedBy(
   tx: Transaction,
   { conversationId, accountIds }: { conversationId: ConversationId; accountIds: readonly AccountId[] },
 ): Promise<number> {
@@ -123,14 +123,14 @@ export async function deleteInvitesOf(
 }
 
 /** Revokes all invitations of a group. Returns how many of them were open. */
-export async function deleteInvites(tx: Transaction, conversationId: ConversationId): Promise<number> {
+export async function deleteInvitesCountingOpen(tx: Transaction, conversationId: ConversationId): Promise<number> {
   const rows = await tx<{ open: boolean }[]>`
     delete from group_invite i where i.conversation_id = ${conversationId} returning ${isOpen(tx)} as open`;
   return rows.filter(({ open }) => open).length;
 }
 
 /** The numbers of the open invitations of a group, of which there are at most `limits.invites-per-group`. */
-export async function listInviteIds(tx: Transaction, conversationId: ConversationId): Promise<number[]> {
+export async function listOpenInviteIds(tx: Transaction, conversationId: ConversationId): Promise<number[]> {
   const rows = await tx<{ id: number }[]>`
     select i.id from group_invite i where i.conversation_id = ${conversationId} and ${isOpen(tx)} order by i.id`;
   return rows.map(({ id }) => id);

@@ -71,7 +71,7 @@ export async function updateRole(tx: Transaction, key: MemberKey, role: GroupRol
 }
 
 /** The owner of a group; null where it has none. */
-export async function findOwner(
+export async function findGroupOwner(
   sql: Sql | Transaction,
   conversationId: ConversationId,
 ): Promise<{ id: AccountId; nick: string } | null> {
@@ -101,7 +101,7 @@ export interface MembershipCounts {
  * account until the transaction ends, so that nobody else counts and adds meanwhile: after the head, and of several
  * accounts in the order of their ids.
  */
-export async function lockMemberships(tx: Transaction, accountId: AccountId): Promise<MembershipCounts | null> {
+export async function lockAndCountMemberships(tx: Transaction, accountId: AccountId): Promise<MembershipCounts | null> {
   const [account] = await tx`
     select from account where id = ${accountId} and deactivated_at is null and kind <> 'webhook' for no key update`;
   if (account === undefined) return null;

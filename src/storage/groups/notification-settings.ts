@@ -10,7 +10,7 @@ interface NotificationSetting {
 }
 
 /** What of it is to be changed. */
-interface NotificationChange {
+interface NotificationSettingChange {
   readonly level?: NotificationLevel | undefined;
   readonly mutedUntil?: Date | null | undefined;
 }
@@ -22,7 +22,7 @@ interface NotificationChange {
 export async function updateNotificationSetting(
   tx: Transaction,
   key: { conversationId: ConversationId; accountId: AccountId },
-  { level, mutedUntil }: NotificationChange,
+  { level, mutedUntil }: NotificationSettingChange,
 ): Promise<NotificationSetting | null> {
   const { conversationId, accountId } = key;
   // Held until the commit: who is removed at this moment takes the setting along.

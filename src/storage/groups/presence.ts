@@ -9,16 +9,16 @@ export interface AccountSummary {
 }
 
 /** A person, and a conversation in which others see when the person comes and goes. */
-interface PresenceRecipient extends AccountSummary {
+interface PresenceConversation extends AccountSummary {
   readonly conversationId: ConversationId;
 }
 
 /** Those of the conversations that each of the accounts is in, but for conversations of more than `maxMembers`. */
-export async function listPresenceRecipients(
+export async function listPresenceConversations(
   sql: Sql,
   asked: { accounts: readonly AccountId[]; conversations: readonly ConversationId[]; maxMembers: number },
-): Promise<readonly PresenceRecipient[]> {
-  return sql<PresenceRecipient[]>`
+): Promise<readonly PresenceConversation[]> {
+  return sql<PresenceConversation[]>`
     select a.id, a.nick, a.name, m.conversation_id as "conversationId"
     from account a join membership m on m.account_id = a.id
     where a.id = any(${[...asked.accounts]}::bigint[]) and m.conversation_id = any(${[...asked.conversations]}::bigint[])

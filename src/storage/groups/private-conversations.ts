@@ -2,10 +2,13 @@ import type { AccountId, ConversationId } from '../../model/ids.ts';
 import type { Sql, Transaction } from '../db/connection.ts';
 
 /** Two people, in any order. */
-export type Pair = readonly [AccountId, AccountId];
+export type AccountPair = readonly [AccountId, AccountId];
 
 /** The private conversation of two people; null before one of them has opened it. */
-export async function findPrivateConversation(sql: Sql | Transaction, pair: Pair): Promise<ConversationId | null> {
+export async function findPrivateConversation(
+  sql: Sql | Transaction,
+  pair: AccountPair,
+): Promise<ConversationId | null> {
   const [row] = await sql<{ id: ConversationId }[]>`
     select conversation_id as id from private_conversation
     where low_id = ${Math.min(...pair)} and high_id = ${Math.max(...pair)}`;
@@ -13,7 +16,7 @@ export async function findPrivateConversation(sql: Sql | Transaction, pair: Pair
 }
 
 /** Makes the private conversation of two people, who become its members. Rejects where there is one. */
-export async function insertPrivateConversation(tx: Transaction, pair: Pair): Promise<ConversationId> {
+export async function insertPrivateConversation(tx: Transaction, pair: AccountPair): Promise<ConversationId> {
   const [low, high] = [Math.min(...pair), Math.max(...pair)];
   const [row] = await tx<{ id: ConversationId }[]>`insert into conversation (kind) values ('private') returning id`;
   const { id } = row!;
@@ -25,14 +28,14 @@ export async function insertPrivateConversation(tx: Transaction, pair: Pair): Pr
 }
 
 /** Who of two accounts does not want to hear from the other. */
-interface Blocks {
+interface PairBlocks {
   readonly byFirst: boolean;
   readonly bySecond: boolean;
 }
 
 /** The blocks between two accounts. */
-export async function findBlocks(sql: Sql | Transaction, [first, second]: Pair): Promise<Blocks> {
-  const [row] = await sql<Blocks[]>`
+export async function findBlocks(sql: Sql | Transaction, [first, second]: AccountPair): Promise<PairBlocks> {
+  const [row] = await sql<PairBlocks[]>`
     select exists (select from block where account_id = ${first} and blocked_id = ${second}) as "byFirst",
       exists (select from block where account_id = ${second} and blocked_id = ${first}) as "bySecond"`;
   return row!;

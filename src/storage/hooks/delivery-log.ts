@@ -20,7 +20,7 @@ export type LogPosition = Pick<LoggedAttempt, 'at' | 'firstSeq' | 'attempt'>;
  * A page of a hook's delivery log, newest first; rows of the same time by seq and attempt, so that each has its place and
  * no page shows it again.
  */
-export async function logPage(
+export async function readLogPage(
   sql: Sql,
   hookId: HookId,
   page: { before: LogPosition | null; limit: number },

@@ -1,7 +1,7 @@
 import type { ConversationId, HookId, Seq } from '../../model/ids.ts';
 import type { Sql, Transaction } from '../db/connection.ts';
 import type { HookOrder, HookSignature, SkippableKind } from './hooks.ts';
-import { MAX_RETRIES } from './retries.ts';
+import { MAX_RETRY_ROWS } from './retries.ts';
 
 /** A hook within its group: a number alone would reach the hooks of others. */
 export interface HookReference {
@@ -51,7 +51,7 @@ export async function lockHook(tx: Transaction, { conversationId, hookId }: Hook
 }
 
 /** A clean sheet: what is sent next is sent at once, and its failures are counted from the first. */
-const forgottenFailures = (tx: Transaction) => tx`
+const resetFailureColumns = (tx: Transaction) => tx`
   failures = 0, failing_since = null, parked_at = null, next_attempt_at = null, rejections = 0`;
 
 /**
@@ -81,7 +81,7 @@ export async function applyChanges(tx: Transaction, hook: LockedHook, changes: H
     update reverse_hook set generation = generation + 1, ordering = ${order}, batch = ${batch},
       signature = ${signature}, skip = ${[...skip]}::text[]
       ${changes.paused === true ? tx`, paused_at = coalesce(paused_at, now())` : tx``}
-      ${resumes ? tx`, paused_at = null, ${forgottenFailures(tx)}` : tx``}
+      ${resumes ? tx`, paused_at = null, ${resetFailureColumns(tx)}` : tx``}
       ${
         secretSealed === undefined
           ? tx``
@@ -108,22 +108,22 @@ export async function redeliverFrom(tx: Transaction, hook: LockedHook, seq: numb
   const { hookId, startSeq, cursor } = hook;
   const first = Math.min(Math.max(seq, startSeq + 1), cursor + 1) as Seq;
   await tx`delete from delivery_retry where hook_id = ${hookId} and seq >= ${first}`;
-  await moveCursor(tx, hook, first - 1);
+  await resetToCursor(tx, hook, first - 1);
   return first;
 }
 
 /**
  * Whether the cursor moves or not, what is in flight says nothing about the new place: its settlement would undo it.
  */
-async function moveCursor(tx: Transaction, { hookId }: LockedHook, cursor: number): Promise<void> {
+async function resetToCursor(tx: Transaction, { hookId }: LockedHook, cursor: number): Promise<void> {
   await tx`
     update reverse_hook set cursor = ${cursor}, generation = generation + 1, cursor_generation = generation + 1,
-      batch_last_seq = null, unbatched_until = null, ${forgottenFailures(tx)}
+      batch_last_seq = null, unbatched_until = null, ${resetFailureColumns(tx)}
     where id = ${hookId}`;
 }
 
 /** How far a hook is, as its last settlement says; null when there is none. */
-export async function findCursor(sql: Sql, { conversationId, hookId }: HookReference): Promise<Seq | null> {
+export async function findHookCursor(sql: Sql, { conversationId, hookId }: HookReference): Promise<Seq | null> {
   const [row] = await sql<{ cursor: Seq }[]>`
     select cursor from reverse_hook where id = ${hookId} and conversation_id = ${conversationId} and removed_at is null`;
   return row?.cursor ?? null;
@@ -132,16 +132,16 @@ export async function findCursor(sql: Sql, { conversationId, hookId }: HookRefer
 /**
  * Has single messages sent again, apart from the order of the others. They have to be in the log and behind the hook's
  * start. What a strict hook has still to deliver comes in its order, and only there: a later message must not arrive
- * first. Returns false, and has written nothing, when the hook would have more than `MAX_RETRIES` of them.
+ * first. Returns false, and has written nothing, when the hook would have more than `MAX_RETRY_ROWS` of them.
  */
-export async function redeliverOnly(tx: Transaction, hook: LockedHook, asked: readonly Seq[]): Promise<boolean> {
+export async function redeliverSelected(tx: Transaction, hook: LockedHook, asked: readonly Seq[]): Promise<boolean> {
   const { hookId, order, cursor } = hook;
   const seqs = order === 'strict' ? asked.filter((seq) => seq <= cursor) : asked;
   if (seqs.length === 0) return true;
   const now = new Date();
   const [others] = await tx<{ count: number }[]>`
     select count(*) as count from delivery_retry where hook_id = ${hookId} and seq <> all(${[...seqs]}::bigint[])`;
-  if (others!.count + seqs.length > MAX_RETRIES) return false;
+  if (others!.count + seqs.length > MAX_RETRY_ROWS) return false;
   await tx`
     insert into delivery_retry (hook_id, seq, last_seq, attempts, next_at)
     select ${hookId}, seq, seq, 0, ${now}::timestamptz from unnest(${[...seqs]}::bigint[]) as asked (seq)
@@ -168,10 +168,10 @@ export async function skipBacklog(tx: Transaction, hook: LockedHook): Promise<Sk
   // What lies beyond the cursor counts as part of the backlog, and once.
   const apart = dropped.filter(({ seq }) => seq <= cursor);
   if (apart.length === 0 && cursor >= lastSeq) {
-    if (hook.failures > 0) await moveCursor(tx, hook, cursor);
+    if (hook.failures > 0) await resetToCursor(tx, hook, cursor);
     return null;
   }
-  await moveCursor(tx, hook, Math.max(cursor, lastSeq));
+  await resetToCursor(tx, hook, Math.max(cursor, lastSeq));
   const firstSeq = apart.reduce((least, { seq }) => (seq < least ? seq : least), (cursor + 1) as Seq);
   const ends = apart.map(({ last }) => last);
   const range = {

@@ -1,4 +1,4 @@
-import type { HookFacts } from '../../model/hook.ts';
+import type { HookStateCriteria } from '../../model/hook.ts';
 import type { ConversationId, Seq } from '../../model/ids.ts';
 import type { Sql, Transaction } from '../db/connection.ts';
 import {
@@ -36,20 +36,20 @@ export interface HookDetails extends ListedHook {
 }
 
 /** Which hooks to list: by id, after this one. */
-export interface HookPage {
+export interface HookPageRequest {
   readonly after: number;
   readonly limit: number;
   readonly conversationId: ConversationId | null;
   /** True: those that were removed and are still kept; else those that are not. */
   readonly removed: boolean;
   /** What their counters have to say; with the moment before which a failure counts as long. */
-  readonly facts: (HookFacts & { readonly longBefore: Date }) | null;
+  readonly stateCriteria: (HookStateCriteria & { readonly longFailingBefore: Date }) | null;
 }
 
 const MAX_LISTED = 1_001;
 
 /** Hooks of all groups or of one, by id. The page is cut before anything is joined to it. */
-export async function listHooks(sql: Sql, page: HookPage): Promise<ListedHook[]> {
+export async function listHooks(sql: Sql, page: HookPageRequest): Promise<ListedHook[]> {
   const { conversationId } = page;
   return sql<ListedHook[]>`
     select ${hookColumns(sql)}, r.conversation_id as "conversationId", r.removed_at as "removedAt",
@@ -58,19 +58,19 @@ export async function listHooks(sql: Sql, page: HookPage): Promise<ListedHook[]>
       select * from reverse_hook r
       where r.id > ${page.after} and r.removed_at is ${page.removed ? sql`not null` : sql`null`}
         ${conversationId === null ? sql`` : sql`and r.conversation_id = ${conversationId}`}
-        ${factConditions(sql, page.facts)}
+        ${stateCriteriaSql(sql, page.stateCriteria)}
       order by r.id limit ${Math.min(page.limit, MAX_LISTED)}
     ) r ${hookJoins(sql)}
     order by r.id`;
 }
 
-function factConditions(sql: Sql, facts: HookPage['facts']) {
-  if (facts === null) return sql``;
-  const { paused, failed, long, longBefore } = facts;
+function stateCriteriaSql(sql: Sql, stateCriteria: HookPageRequest['stateCriteria']) {
+  if (stateCriteria === null) return sql``;
+  const { paused, failed, longFailing, longFailingBefore } = stateCriteria;
   return sql`
     and (r.paused_at is not null) = ${paused}
     ${failed === null ? sql`` : sql`and (r.failures > 0) = ${failed}`}
-    ${long === null ? sql`` : sql`and coalesce(r.failing_since <= ${longBefore}, false) = ${long}`}`;
+    ${longFailing === null ? sql`` : sql`and coalesce(r.failing_since <= ${longFailingBefore}, false) = ${longFailing}`}`;
 }
 
 /** A hook by its id alone, removed or not; null when there is none. */

@@ -5,7 +5,7 @@ import { insertNotice } from '../messages/notices.ts';
 import type { AttemptRecord, Settlement } from './settlement.ts';
 
 /** A hook as its lane knows it, for what is told to its group. */
-interface LaneNotice {
+interface HookNoticeContext {
   /** Whose hook, generation and epoch have to hold still. */
   readonly settlement: Settlement;
   readonly conversationId: ConversationId;
@@ -16,9 +16,13 @@ interface LaneNotice {
  * A target answered 410: the hook is gone for its clients, its row stays for `klatch hook restore`, and the group gets a
  * notice. Rejects with StaleLaneError when the hook was changed or handed over meanwhile.
  */
-export async function removeByTarget(tx: Transaction, lane: LaneNotice, attempt: AttemptRecord): Promise<void> {
+export async function removeHookByTarget(
+  tx: Transaction,
+  lane: HookNoticeContext,
+  attempt: AttemptRecord,
+): Promise<void> {
   const { settlement } = lane;
-  await notify(tx, lane, 'hook_removed');
+  await insertFencedNotice(tx, lane, 'hook_removed');
   const removed = await tx`
     update reverse_hook set removed_at = now(), removed_by = 'target', generation = generation + 1,
       last_error_at = ${attempt.at}, last_error_category = ${attempt.category}, last_error_code = ${attempt.code}
@@ -36,9 +40,9 @@ export async function removeByTarget(tx: Transaction, lane: LaneNotice, attempt:
  * A hook has failed for so long that it reads as parked: its group gets one notice, and no second one before it has
  * succeeded or was resumed. Rejects with StaleLaneError when there is nothing to tell (any more).
  */
-export async function parkHook(tx: Transaction, lane: LaneNotice): Promise<void> {
+export async function parkHook(tx: Transaction, lane: HookNoticeContext): Promise<void> {
   const { settlement } = lane;
-  await notify(tx, lane, 'hook_parked');
+  await insertFencedNotice(tx, lane, 'hook_parked');
   // The generation stays: nothing changes for the attempts. Another outage than the one that lasted is not parked.
   const parked = await tx`
     update reverse_hook set parked_at = now()
@@ -49,9 +53,9 @@ export async function parkHook(tx: Transaction, lane: LaneNotice): Promise<void>
 }
 
 /** The head first: whoever waits for it holds nothing that others wait for. Then lease and hook, as settlements do. */
-async function notify(
+async function insertFencedNotice(
   tx: Transaction,
-  { settlement, conversationId, host }: LaneNotice,
+  { settlement, conversationId, host }: HookNoticeContext,
   kind: 'hook_removed' | 'hook_parked',
 ): Promise<void> {
   await insertNotice(tx, { conversationId, kind, details: { hook: settlement.hookId, host } });

@@ -3,7 +3,7 @@ import type { ConnectionTarget, Transaction } from '../db/connection.ts';
 import { readOnly } from '../db/read-only.ts';
 
 /** Removed hooks that are counted. */
-export const MAX_REMOVED = 1_000;
+export const MAX_COUNTED_REMOVED = 1_000;
 
 /** A host that hooks send to; where it stands in a URL, never the path behind it. */
 export interface HookHost {
@@ -46,7 +46,7 @@ async function listFailingHooks(tx: Transaction, limit: number): Promise<{ count
 }
 
 /** Hooks whose deliveries are to be signed with the server's keys. */
-async function countKeySigned(tx: Transaction): Promise<number> {
+async function countKeySignedHooks(tx: Transaction): Promise<number> {
   const [row] = await tx<{ count: number }[]>`
     select count(*)::int as count from reverse_hook where removed_at is null and signature in ('v1a', 'both')`;
   return row!.count;
@@ -58,7 +58,7 @@ async function countRemovedByTarget(tx: Transaction, days: number): Promise<numb
     select count(*)::int as count from (
       select from reverse_hook
       where removed_at is not null and removed_at > now() - make_interval(days => ${days}) and removed_by = 'target'
-      limit ${MAX_REMOVED}) removed`;
+      limit ${MAX_COUNTED_REMOVED}) removed`;
   return row!.count;
 }
 
@@ -66,8 +66,8 @@ async function countRemovedByTarget(tx: Transaction, days: number): Promise<numb
 export interface HookReport {
   readonly hosts: readonly HookHost[];
   readonly failing: { readonly count: number; readonly hooks: readonly FailingHook[] };
-  readonly keySigned: number;
-  /** At most `MAX_REMOVED`. */
+  readonly keySignedHooks: number;
+  /** At most `MAX_COUNTED_REMOVED`. */
   readonly removedByTarget: number;
 }
 
@@ -79,7 +79,7 @@ export async function reportHooks(
   return readOnly(target, bounds.timeoutMs, async (tx) => ({
     hosts: await listHookHosts(tx, bounds.hosts),
     failing: await listFailingHooks(tx, bounds.failing),
-    keySigned: await countKeySigned(tx),
+    keySignedHooks: await countKeySignedHooks(tx),
     removedByTarget: await countRemovedByTarget(tx, bounds.removedDays),
   }));
 }

@@ -3,7 +3,7 @@ import type { ConversationId, HookId } from '../../model/ids.ts';
 import type { Sql } from '../db/connection.ts';
 
 /** A failed attempt as a hook's row remembers it: the last one of that hook. */
-interface LaneError {
+interface HookLastError {
   readonly hookId: HookId;
   readonly conversationId: ConversationId;
   /** The target's host, with its port where that is not the scheme's; its path and query never leave the database. */
@@ -22,15 +22,15 @@ export interface LaneReport {
   /** When the oldest message was sent that a hook which is not paused still has to deliver; null when there is none. */
   readonly oldestPendingAt: Date | null;
   /** The newest first. Of registered hooks, and of those that were removed because their target answered 410. */
-  readonly errors: readonly LaneError[];
+  readonly errors: readonly HookLastError[];
 }
 
 const MAX_ERRORS = 5;
 /** Lanes whose next message is looked up for its age, and as many whose first message that is repeated apart is. */
-const MAX_AGES = 5_000;
+const MAX_AGE_LOOKUPS = 5_000;
 
 /** Hooks that are alike to the rule of states, with one of them to ask the rule about. JSON, so times are texts. */
-interface Alike {
+interface HookStateGroup {
   readonly hooks: number;
   readonly pending: number;
   readonly paused_at: string | null;
@@ -39,17 +39,17 @@ interface Alike {
 }
 
 interface ReportRow {
-  readonly alike: readonly Alike[];
+  readonly alike: readonly HookStateGroup[];
   /** Hooks that have only requests to repeat apart. */
-  readonly apart: number;
-  readonly oldest: Date | null;
+  readonly retryOnlyHooks: number;
+  readonly oldestSentAt: Date | null;
   readonly errors: readonly { id: HookId; group: ConversationId; url: string; at: string; [rest: string]: unknown }[];
 }
 
 /**
  * How all lanes are doing at a moment, in one statement. It reads every hook twice and every head once, and both once
  * more when something is pending. With 100,000 hooks in as many groups: 90 ms when all are idle, 230 ms when all fail
- * and have something pending (two cores, PostgreSQL 18). So it is for `operations/core/delivery-report.ts`, which asks
+ * and have something pending (two cores, PostgreSQL 18). So it is for `operations/core/delivery-report-cache.ts`, which asks
  * seldom; an index on what each settlement changes would cost every delivery more than this saves.
  *
  * The age of what is pending is looked up for the first 5,000 lanes in the order of what bounds it: a message is no
@@ -57,7 +57,7 @@ interface ReportRow {
  * that the answer can come out too young, for a backlog in a group that goes on being busy beneath a hook that does not
  * fail; which is no lane that is stuck.
  */
-export async function laneReport(sql: Sql, nowMs: number, parkAfterMs: number): Promise<LaneReport> {
+export async function readLaneReport(sql: Sql, nowMs: number, parkAfterMs: number): Promise<LaneReport> {
   const parkedSince = new Date(nowMs - parkAfterMs);
   // Not a named part of the statement: PostgreSQL would keep all its rows, on the disk when there are many.
   const lanes = sql`reverse_hook r join conversation_head h on h.conversation_id = r.conversation_id`;
@@ -70,12 +70,12 @@ export async function laneReport(sql: Sql, nowMs: number, parkAfterMs: number): 
     ), waiting as (
       select r.conversation_id, r.cursor from ${lanes}
       where r.removed_at is null and r.paused_at is null and r.cursor < h.last_seq
-      order by least(r.failing_since, h.last_at) limit ${MAX_AGES}
+      order by least(r.failing_since, h.last_at) limit ${MAX_AGE_LOOKUPS}
     ), apart as (
       select r.conversation_id, d.seq, r.paused_at, r.cursor >= h.last_seq as otherwise_done
       from (select hook_id, min(seq) as seq from delivery_retry group by hook_id) d
         join reverse_hook r on r.id = d.hook_id join conversation_head h on h.conversation_id = r.conversation_id
-      where r.removed_at is null order by d.hook_id limit ${MAX_AGES}
+      where r.removed_at is null order by d.hook_id limit ${MAX_AGE_LOOKUPS}
     ), error as (
       select r.id, r.conversation_id as group, r.url, r.last_error_at as at, r.last_error_category as category,
         r.last_error_code as code
@@ -84,19 +84,19 @@ export async function laneReport(sql: Sql, nowMs: number, parkAfterMs: number): 
       order by r.last_error_at desc limit ${MAX_ERRORS}
     )
     select (select coalesce(json_agg(alike), '[]') from alike) as alike,
-      (select count(*) from apart where otherwise_done) as apart,
+      (select count(*) from apart where otherwise_done) as "retryOnlyHooks",
       least(
         case when exists (select from alike where pending > 0) then (
           select min((select m.sent_at from message m where m.conversation_id = w.conversation_id and m.seq = w.cursor + 1))
           from waiting w) end,
         (select min((select m.sent_at from message m where m.conversation_id = a.conversation_id and m.seq = a.seq))
-          from apart a where a.paused_at is null)) as oldest,
+          from apart a where a.paused_at is null)) as "oldestSentAt",
       (select coalesce(json_agg(error order by at desc), '[]') from error) as errors`;
-  const { alike, apart, oldest, errors } = row!;
+  const { alike, retryOnlyHooks, oldestSentAt, errors } = row!;
   return {
     hooks: countStates(alike, nowMs, parkAfterMs),
-    pendingHooks: alike.reduce((sum, { pending }) => sum + pending, apart),
-    oldestPendingAt: oldest,
+    pendingHooks: alike.reduce((sum, { pending }) => sum + pending, retryOnlyHooks),
+    oldestPendingAt: oldestSentAt,
     errors: errors.map(({ id, group, url, at, category, code }) => ({
       hookId: id,
       conversationId: group,
@@ -109,7 +109,7 @@ export async function laneReport(sql: Sql, nowMs: number, parkAfterMs: number): 
 }
 
 /** The statement only puts together what is alike; which state that is says the one rule there is. */
-function countStates(alike: readonly Alike[], nowMs: number, parkAfterMs: number): Record<HookState, number> {
+function countStates(alike: readonly HookStateGroup[], nowMs: number, parkAfterMs: number): Record<HookState, number> {
   const counts: Record<HookState, number> = { active: 0, failing: 0, parked: 0, paused: 0 };
   const date = (text: string | null): Date | null => (text === null ? null : new Date(text));
   for (const { hooks, failures, paused_at, failing_since } of alike) {

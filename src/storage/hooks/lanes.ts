@@ -55,13 +55,13 @@ export async function lanesOfConversations(sql: Sql, ids: readonly ConversationI
 }
 
 /** Which part of the hooks a sweep looks at. */
-export interface SweepPage {
+export interface SweepPageRequest {
   readonly partitions: readonly number[];
   /** Conversations after this one, in id order. */
   readonly after: number;
   readonly limit: number;
   /** True: only conversations that advanced within the last minute. */
-  readonly recent: boolean;
+  readonly onlyRecent: boolean;
 }
 
 /**
@@ -70,11 +70,11 @@ export interface SweepPage {
  * tables: PostgreSQL does not derive the one from the other and would read all hooks up to it again for each page.
  * `now()`, which the planner can compare with its statistics, as it cannot a clock that moves.
  */
-export async function pendingConversations(sql: Sql, page: SweepPage): Promise<ConversationId[]> {
+export async function pendingConversations(sql: Sql, page: SweepPageRequest): Promise<ConversationId[]> {
   const rows = await sql<{ id: ConversationId }[]>`
     select distinct h.conversation_id as id
     from conversation_head h join reverse_hook r on r.conversation_id = h.conversation_id
-    where ${page.recent ? sql`h.last_at > now() - interval '1 minute' and` : sql``}
+    where ${page.onlyRecent ? sql`h.last_at > now() - interval '1 minute' and` : sql``}
       r.removed_at is null and r.cursor < h.last_seq and h.conversation_id > ${page.after}
       and r.conversation_id > ${page.after} and r.id % ${PARTITIONS} = any(${[...page.partitions]}::int[])
     order by h.conversation_id limit ${page.limit}`;
@@ -87,7 +87,7 @@ export async function pendingConversations(sql: Sql, page: SweepPage): Promise<C
  */
 export async function retryingConversations(
   sql: Sql,
-  page: Pick<SweepPage, 'partitions' | 'after' | 'limit'>,
+  page: Pick<SweepPageRequest, 'partitions' | 'after' | 'limit'>,
 ): Promise<ConversationId[]> {
   const rows = await sql<{ id: ConversationId }[]>`
     select distinct r.conversation_id as id
@@ -99,7 +99,7 @@ export async function retryingConversations(
 }
 
 /** A message as a delivery carries it. */
-export interface LogMessage {
+export interface DeliveryMessage {
   readonly seq: Seq;
   readonly text: string;
   readonly hops: number;
@@ -115,7 +115,7 @@ export interface LogMessage {
 }
 
 /** Where to read on: messages of a conversation after a seq. */
-interface ReadPosition {
+interface MessageRangeRequest {
   readonly conversationId: ConversationId;
   readonly after: Seq;
   /** Messages, at most. */
@@ -126,12 +126,12 @@ interface ReadPosition {
  * The next messages at each position, in seq order: as many as stay below `bytes` of text and attachments, but one
  * at least. The answers are in the order of the positions.
  */
-export async function readMessages(
+export async function readDeliveryMessages(
   sql: Sql,
-  positions: readonly ReadPosition[],
+  positions: readonly MessageRangeRequest[],
   bytes: number,
-): Promise<LogMessage[][]> {
-  const rows = await sql<(LogMessage & { ord: number })[]>`
+): Promise<DeliveryMessage[][]> {
+  const rows = await sql<(DeliveryMessage & { ord: number })[]>`
     select p.ord::int as ord, m.seq, case when m.deleted_at is null then m.text else '' end as text, m.hops,
       m.sent_at as "sentAt", m.deleted_at is not null as deleted, m.attachments, c.title, a.id as "senderId", a.name as "senderName",
       a.nick as "senderNick", a.kind as "senderKind"
@@ -147,7 +147,7 @@ export async function readMessages(
     join account a on a.id = m.sender_id
     where m.bytes_before < ${bytes}
     order by p.ord, m.seq`;
-  const answers: LogMessage[][] = positions.map(() => []);
+  const answers: DeliveryMessage[][] = positions.map(() => []);
   for (const { ord, ...message } of rows) answers[ord - 1]!.push(message);
   return answers;
 }

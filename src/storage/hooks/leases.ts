@@ -8,7 +8,7 @@ export interface HeldPartition {
 }
 
 /** Who may claim, how much, and for how long. */
-interface Claim {
+interface PartitionClaim {
   readonly holder: string;
   readonly leaseMs: number;
   /** Partitions that the process knows to be its own. */
@@ -21,7 +21,7 @@ interface Claim {
  * Takes what was held by this identity before (a killed process's successor takes over at once), and up to `capacity` in all
  * of what is free or expired. Each taken one gets a new epoch.
  */
-export async function claimPartitions(sql: Sql, claim: Claim): Promise<HeldPartition[]> {
+export async function claimPartitions(sql: Sql, claim: PartitionClaim): Promise<HeldPartition[]> {
   const { holder, leaseMs, except = [], capacity = PARTITIONS } = claim;
   return sql<HeldPartition[]>`
     update lease set holder = ${holder}, epoch = epoch + 1,
@@ -98,7 +98,7 @@ export async function findLease(sql: Sql, partition: number): Promise<LeaseState
 }
 
 /** How long until the first lease of another node ends, if it is not renewed; null when no other has one that lasts. */
-export async function nextExpiryMs(sql: Sql, holder: string): Promise<number | null> {
+export async function nextPeerExpiryMs(sql: Sql, holder: string): Promise<number | null> {
   const [row] = await sql<{ ms: number | null }[]>`
     select ceil(extract(epoch from min(expires_at) - clock_timestamp()) * 1000)::bigint as ms
     from lease where holder <> ${holder} and expires_at > clock_timestamp()`;

@@ -1,15 +1,15 @@
 import type { Sql } from '../db/connection.ts';
 
 /** Rows of nodes that ended without a word are kept so long, for people who look. */
-const KEPT = '1 day';
+const DEAD_NODE_RETENTION = '1 day';
 
 /**
  * Says that this node lives for so long, and returns who does, this one included, in the order of their ids. A row that
  * would live for longer than anybody says was written before the database's clock was set back.
  */
-export async function joinNodes(sql: Sql, id: string, leaseMs: number): Promise<string[]> {
+export async function heartbeatNode(sql: Sql, id: string, leaseMs: number): Promise<string[]> {
   await sql`
-    with dead as (delete from node where expires_at < clock_timestamp() - ${KEPT}::interval and id <> ${id})
+    with dead as (delete from node where expires_at < clock_timestamp() - ${DEAD_NODE_RETENTION}::interval and id <> ${id})
     insert into node (id, expires_at) values (${id}, clock_timestamp() + ${leaseMs} * interval '1 millisecond')
     on conflict (id) do update set expires_at = excluded.expires_at`;
   const rows = await sql<{ id: string }[]>`
@@ -20,6 +20,6 @@ export async function joinNodes(sql: Sql, id: string, leaseMs: number): Promise<
 }
 
 /** Says that this node takes no share any more. */
-export async function leaveNodes(sql: Sql, id: string): Promise<void> {
+export async function deleteNode(sql: Sql, id: string): Promise<void> {
   await sql`delete from node where id = ${id}`;
 }

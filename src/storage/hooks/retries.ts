@@ -2,7 +2,7 @@ import type { HookId, Seq } from '../../model/ids.ts';
 import type { Sql } from '../db/connection.ts';
 
 /** Rows that one hook may have; at this bound it reads on no further (the contract). */
-export const MAX_RETRIES = 1_000;
+export const MAX_RETRY_ROWS = 1_000;
 
 /** A request that is repeated apart from the log's order. */
 export interface RetryRow {
@@ -20,17 +20,17 @@ export interface DueRetries {
 }
 
 /**
- * Reads at most `limit` requests that are due. A time further ahead than `longestMs` was set by a clock that has been put
+ * Reads at most `limit` requests that are due. A time further ahead than `maxDelayMs` was set by a clock that has been put
  * back since: it is due as well.
  */
-export async function dueRetries(
+export async function readDueRetries(
   sql: Sql,
   hookId: HookId,
-  bounds: { nowMs: number; longestMs: number; limit: number },
+  bounds: { nowMs: number; maxDelayMs: number; limit: number },
 ): Promise<DueRetries> {
   // Times are told in whole milliseconds: what is due within this one is due, or it would be asked for again and again.
   const now = new Date(bounds.nowMs + 1);
-  const latest = new Date(bounds.nowMs + bounds.longestMs);
+  const latest = new Date(bounds.nowMs + bounds.maxDelayMs);
   const [row] = await sql<DueRetries[]>`
     select
       (select coalesce(json_agg(x), '[]') from (
@@ -47,7 +47,7 @@ export async function dueRetries(
 export async function retriesAfter(sql: Sql, hookId: HookId, seq: Seq): Promise<readonly RetryRow[]> {
   return sql<RetryRow[]>`
     select seq, last_seq as "lastSeq", attempts from delivery_retry
-    where hook_id = ${hookId} and seq > ${seq} order by seq limit ${MAX_RETRIES * 2}`;
+    where hook_id = ${hookId} and seq > ${seq} order by seq limit ${MAX_RETRY_ROWS * 2}`;
 }
 
 /**

@@ -31,12 +31,12 @@ export function serializeError(error: unknown): SerializedError {
 
 /** An error of the same class, as far as callers tell them apart. */
 export function deserializeError(sent: SerializedError): Error {
-  const error = rebuild(sent);
+  const error = rebuildError(sent);
   if (sent.stack !== null) error.stack = sent.stack;
   return error;
 }
 
-function rebuild(sent: SerializedError): Error {
+function rebuildError(sent: SerializedError): Error {
   const { kind, message, code, constraint, severity } = sent;
   const options = sent.cause === null ? {} : { cause: deserializeError(sent.cause) };
   if (kind === 'away') return new DatabaseUnavailableError(message, options);

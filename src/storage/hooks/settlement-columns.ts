@@ -1,8 +1,8 @@
 import type { AttemptRecord, Settlement } from './settlement.ts';
 
 /** What is always there, row by row. */
-const LANE = ['hookId', 'generation', 'epoch', 'cursor', 'successMs'] as const;
-const ATTEMPT = ['hookId', 'firstSeq', 'lastSeq', 'attempt', 'atMs', 'code', 'durationMs'] as const;
+const LANE_COLUMNS = ['hookId', 'generation', 'epoch', 'cursor', 'successMs'] as const;
+const ATTEMPT_COLUMNS = ['hookId', 'firstSeq', 'lastSeq', 'attempt', 'atMs', 'code', 'durationMs'] as const;
 
 /**
  * Settlements on their way to the thread that writes them. What is always there goes as plain numbers, since those are
@@ -15,50 +15,50 @@ export interface PackedSettlements {
   /** One row of ATTEMPT for each attempt. */
   readonly attempts: Float64Array;
   /** Null where everything was delivered, which is nearly always. */
-  readonly trouble: FailureColumns | null;
+  readonly failureColumns: FailureColumns | null;
 }
 
 /** What only failures, batches and requests that are repeated apart have to say. */
-export type FailureColumns = ReturnType<typeof troubleColumns>;
+export type FailureColumns = ReturnType<typeof collectFailureColumns>;
 
-type Column = (number | null)[];
-export type LaneColumns = Record<(typeof LANE)[number], Column>;
-export type AttemptColumns = Record<(typeof ATTEMPT)[number], Column>;
+type ColumnValues = (number | null)[];
+export type LaneColumns = Record<(typeof LANE_COLUMNS)[number], ColumnValues>;
+export type AttemptColumns = Record<(typeof ATTEMPT_COLUMNS)[number], ColumnValues>;
 
 /** In one pass over the attempts: there may be tens of thousands a second. */
 export function packSettlements(settlements: readonly Settlement[]): PackedSettlements {
   let count = 0;
   for (const { attempts } of settlements) count += attempts.length;
-  const lanes = new Float64Array(settlements.length * LANE.length);
-  const attempts = new Float64Array(count * ATTEMPT.length);
+  const lanes = new Float64Array(settlements.length * LANE_COLUMNS.length);
+  const attempts = new Float64Array(count * ATTEMPT_COLUMNS.length);
   let lane = 0;
   let row = 0;
-  let isTroubled = false;
+  let hasFailures = false;
   for (const settlement of settlements) {
     let successMs = NaN;
     for (const record of settlement.attempts) {
       if (record.outcome === 'delivered') successMs = record.at.getTime();
-      else isTroubled = true;
-      putAttempt(attempts, row, settlement.hookId, record);
-      row += ATTEMPT.length;
+      else hasFailures = true;
+      writeAttemptRow(attempts, row, settlement.hookId, record);
+      row += ATTEMPT_COLUMNS.length;
     }
     lanes[lane] = settlement.hookId;
     lanes[lane + 1] = settlement.generation;
     lanes[lane + 2] = settlement.epoch;
     lanes[lane + 3] = settlement.cursor;
     lanes[lane + 4] = successMs;
-    lane += LANE.length;
-    isTroubled ||= remembersTrouble(settlement);
+    lane += LANE_COLUMNS.length;
+    hasFailures ||= hasFailureState(settlement);
   }
-  return { lanes, attempts, trouble: isTroubled ? troubleColumns(settlements) : null };
+  return { lanes, attempts, failureColumns: hasFailures ? collectFailureColumns(settlements) : null };
 }
 
 /** As `unnest` takes them: one array for each column. */
 export function unpackNumbers(packed: PackedSettlements): { lanes: LaneColumns; attempts: AttemptColumns } {
-  return { lanes: columns(packed.lanes, LANE), attempts: columns(packed.attempts, ATTEMPT) };
+  return { lanes: columns(packed.lanes, LANE_COLUMNS), attempts: columns(packed.attempts, ATTEMPT_COLUMNS) };
 }
 
-function putAttempt(rows: Float64Array, at: number, hookId: number, record: AttemptRecord): void {
+function writeAttemptRow(rows: Float64Array, at: number, hookId: number, record: AttemptRecord): void {
   rows[at] = hookId;
   rows[at + 1] = record.firstSeq;
   rows[at + 2] = record.lastSeq;
@@ -68,7 +68,7 @@ function putAttempt(rows: Float64Array, at: number, hookId: number, record: Atte
   rows[at + 6] = record.durationMs;
 }
 
-function remembersTrouble(s: Settlement): boolean {
+function hasFailureState(s: Settlement): boolean {
   return (
     s.failures !== 0 ||
     s.rejections !== 0 ||
@@ -78,22 +78,22 @@ function remembersTrouble(s: Settlement): boolean {
   );
 }
 
-function columns<Name extends string>(rows: Float64Array, names: readonly Name[]): Record<Name, Column> {
-  const column = (first: number): Column => {
-    const values: Column = [];
+function columns<Name extends string>(rows: Float64Array, names: readonly Name[]): Record<Name, ColumnValues> {
+  const column = (first: number): ColumnValues => {
+    const values: ColumnValues = [];
     for (let at = first; at < rows.length; at += names.length) values.push(Number.isNaN(rows[at]) ? null : rows[at]!);
     return values;
   };
-  return Object.fromEntries(names.map((name, first) => [name, column(first)])) as Record<Name, Column>;
+  return Object.fromEntries(names.map((name, first) => [name, column(first)])) as Record<Name, ColumnValues>;
 }
 
-function troubleColumns(settlements: readonly Settlement[]) {
+function collectFailureColumns(settlements: readonly Settlement[]) {
   const errors = settlements.map((s) => s.attempts.findLast((attempt) => attempt.outcome === 'failed'));
   const records = settlements.flatMap((s) => s.attempts);
   return {
     failures: settlements.map((s) => s.failures),
-    failingSince: settlements.map((s) => iso(s.failingSince)),
-    nextAttemptAt: settlements.map((s) => iso(s.nextAttemptAt)),
+    failingSince: settlements.map((s) => isoOrNull(s.failingSince)),
+    nextAttemptAt: settlements.map((s) => isoOrNull(s.nextAttemptAt)),
     rejections: settlements.map((s) => s.rejections),
     batchLastSeq: settlements.map((s) => s.batchLastSeq),
     unbatchedUntil: settlements.map((s) => s.unbatchedUntil),
@@ -113,10 +113,10 @@ function retryColumns(settlements: readonly Settlement[]) {
     seq: retries.map((retry) => retry.seq),
     lastSeq: retries.map((retry) => retry.lastSeq),
     attempts: retries.map((retry) => retry.attempts),
-    nextAt: retries.map((retry) => iso(retry.nextAt)),
+    nextAt: retries.map((retry) => isoOrNull(retry.nextAt)),
   };
 }
 
-function iso(date: Date | null): string | null {
+function isoOrNull(date: Date | null): string | null {
   return date?.toISOString() ?? null;
 }

@@ -20,7 +20,7 @@ export interface SettlementThreadData {
 export type SettlementAnswer = readonly HookId[] | SerializedError;
 
 function serve(port: MessagePort, { target, timeoutMs }: SettlementThreadData): void {
-  const connection = new Connection(target, 'settle', { genericPlans: true });
+  const connection = new Connection(target, 'settle', { forceGenericPlans: true });
   const write = async (packed: PackedSettlements): Promise<SettlementAnswer> => {
     try {
       return await connection.run((sql) => settle(sql, packed), timeoutMs);

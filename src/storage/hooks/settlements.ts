@@ -18,47 +18,49 @@ import {
  */
 export async function settle(sql: Sql, packed: PackedSettlements): Promise<HookId[]> {
   const columns = unpackNumbers(packed);
-  const { trouble } = packed;
-  const rows = await (trouble === null ? settleDelivered(sql, columns) : settleAny(sql, { ...columns, trouble }));
+  const { failureColumns } = packed;
+  const rows = await (failureColumns === null
+    ? settleDelivered(sql, columns)
+    : settleWithFailures(sql, { ...columns, failureColumns }));
   return rows.filter((row) => row.current).map((row) => row.id);
 }
 
-interface DeliveredColumns {
+interface BaseColumns {
   readonly lanes: LaneColumns;
   readonly attempts: AttemptColumns;
 }
 
-interface AnyColumns extends DeliveredColumns {
-  readonly trouble: FailureColumns;
+interface ColumnsWithFailures extends BaseColumns {
+  readonly failureColumns: FailureColumns;
 }
 
-interface Settled {
+interface SettledHook {
   readonly id: HookId;
   /** False: the hook was changed since, and took only the place. */
   readonly current: boolean;
 }
 
 /** The lease rows of what is settled, beneath a lock that lasts until the commit. */
-const fence = (sql: Sql) => sql`
+const selectLeasesForShare = (sql: Sql) => sql`
   select l.partition, l.epoch from lease l where l.partition in (select hook_id % ${PARTITIONS} from input)
   order by l.partition for share`;
 
 /** Which hooks take a settlement, in whole or in part: those that are still ours, and whose cursor nobody else moved. */
-const takes = (sql: Sql) => sql`
+const fromFencedInput = (sql: Sql) => sql`
   from input i join fence f on f.partition = i.hook_id % ${PARTITIONS} and f.epoch = i.epoch
   where r.id = i.hook_id and r.generation >= i.generation and r.cursor_generation <= i.generation
     and r.removed_at is null
   returning r.id, r.generation = i.generation as current`;
 
 /** Where everything was delivered, which is nearly always, half of the columns have nothing to say. */
-function settleDelivered(sql: Sql, { lanes, attempts }: DeliveredColumns): Promise<Settled[]> {
-  return sql<Settled[]>`
+function settleDelivered(sql: Sql, { lanes, attempts }: BaseColumns): Promise<SettledHook[]> {
+  return sql<SettledHook[]>`
     with input as (
       select * from unnest(
         ${lanes.hookId}::int[], ${lanes.generation}::bigint[], ${lanes.epoch}::bigint[], ${lanes.cursor}::bigint[],
         ${lanes.successMs}::bigint[]
       ) as u(hook_id, generation, epoch, cursor, success_ms)
-    ), fence as (${fence(sql)}
+    ), fence as (${selectLeasesForShare(sql)}
     ), settled as (
       update reverse_hook r
       set cursor = greatest(r.cursor, i.cursor),
@@ -68,7 +70,7 @@ function settleDelivered(sql: Sql, { lanes, attempts }: DeliveredColumns): Promi
         next_attempt_at = case when r.generation = i.generation then null else r.next_attempt_at end,
         rejections = 0, batch_last_seq = null, unbatched_until = null,
         last_success_at = coalesce(to_timestamp(i.success_ms / 1000.0), r.last_success_at)
-      ${takes(sql)}
+      ${fromFencedInput(sql)}
     ), logged as (
       insert into delivery_attempt (hook_id, seq, last_seq, attempt, at, outcome, code, duration_ms)
       select a.hook_id, a.seq, a.last_seq, a.attempt, to_timestamp(a.at_ms / 1000.0), 'delivered', a.code, a.duration_ms
@@ -81,19 +83,22 @@ function settleDelivered(sql: Sql, { lanes, attempts }: DeliveredColumns): Promi
     select id, current from settled`;
 }
 
-function settleAny(sql: Sql, { lanes, attempts, trouble }: AnyColumns): Promise<Settled[]> {
-  const { retries } = trouble;
-  return sql<Settled[]>`
+function settleWithFailures(
+  sql: Sql,
+  { lanes, attempts, failureColumns }: ColumnsWithFailures,
+): Promise<SettledHook[]> {
+  const { retries } = failureColumns;
+  return sql<SettledHook[]>`
     with input as (
       select * from unnest(
         ${lanes.hookId}::int[], ${lanes.generation}::bigint[], ${lanes.epoch}::bigint[], ${lanes.cursor}::bigint[],
-        ${lanes.successMs}::bigint[], ${trouble.failures}::int[], ${trouble.failingSince}::timestamptz[],
-        ${trouble.nextAttemptAt}::timestamptz[], ${trouble.rejections}::int[], ${trouble.batchLastSeq}::bigint[],
-        ${trouble.unbatchedUntil}::bigint[], ${trouble.errorMs}::bigint[], ${trouble.errorCategory}::text[],
-        ${trouble.errorCode}::int[]
+        ${lanes.successMs}::bigint[], ${failureColumns.failures}::int[], ${failureColumns.failingSince}::timestamptz[],
+        ${failureColumns.nextAttemptAt}::timestamptz[], ${failureColumns.rejections}::int[], ${failureColumns.batchLastSeq}::bigint[],
+        ${failureColumns.unbatchedUntil}::bigint[], ${failureColumns.errorMs}::bigint[], ${failureColumns.errorCategory}::text[],
+        ${failureColumns.errorCode}::int[]
       ) as u(hook_id, generation, epoch, cursor, success_ms, failures, failing_since, next_attempt_at, rejections,
         batch_last_seq, unbatched_until, error_ms, category, code)
-    ), fence as (${fence(sql)}
+    ), fence as (${selectLeasesForShare(sql)}
     ), settled as (
       update reverse_hook r
       set cursor = greatest(r.cursor, i.cursor),
@@ -108,7 +113,7 @@ function settleAny(sql: Sql, { lanes, attempts, trouble }: AnyColumns): Promise<
         last_error_at = coalesce(to_timestamp(i.error_ms / 1000.0), r.last_error_at),
         last_error_category = case when i.error_ms is null then r.last_error_category else i.category end,
         last_error_code = case when i.error_ms is null then r.last_error_code else i.code end
-      ${takes(sql)}
+      ${fromFencedInput(sql)}
     ), retry as (
       select u.* from unnest(
         ${retries.hookId}::int[], ${retries.seq}::bigint[], ${retries.lastSeq}::bigint[], ${retries.attempts}::int[],
@@ -130,8 +135,8 @@ function settleAny(sql: Sql, { lanes, attempts, trouble }: AnyColumns): Promise<
         a.duration_ms
       from unnest(
         ${attempts.hookId}::int[], ${attempts.firstSeq}::bigint[], ${attempts.lastSeq}::bigint[],
-        ${attempts.attempt}::int[], ${attempts.atMs}::bigint[], ${trouble.outcome}::text[],
-        ${trouble.category}::text[], ${attempts.code}::int[], ${attempts.durationMs}::int[]
+        ${attempts.attempt}::int[], ${attempts.atMs}::bigint[], ${failureColumns.outcome}::text[],
+        ${failureColumns.category}::text[], ${attempts.code}::int[], ${attempts.durationMs}::int[]
       ) as a(hook_id, seq, last_seq, attempt, at_ms, outcome, category, code, duration_ms)
       on conflict do nothing
     )

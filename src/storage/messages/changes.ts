@@ -60,7 +60,7 @@ interface ChangeRequest {
 
 const MAX_ROWS = 1_000;
 
-interface Row {
+interface ChangeRow {
   readonly head: Rev;
   readonly rev: Rev | null;
   readonly seq: Seq | null;
@@ -90,7 +90,7 @@ export async function readChanges(sql: Sql, request: ChangeRequest): Promise<Cha
   const { conversationId, afterRev, maxBytes } = request;
   const limit = Math.min(request.limit, MAX_ROWS);
   // One row more than asked for tells whether there are more. Rows past the bytes come as well, without their texts.
-  const rows = await sql<Row[]>`
+  const rows = await sql<ChangeRow[]>`
     select h.last_rev as head, c.rev, c.seq, coalesce(c.before, 0) < ${maxBytes} as fits,
       case when coalesce(c.before, 0) < ${maxBytes} then c.text else '' end as text,
       case when coalesce(c.before, 0) < ${maxBytes} then c.attachments end as attachments, c.label,
@@ -126,7 +126,7 @@ export async function readChanges(sql: Sql, request: ChangeRequest): Promise<Cha
   return { changes, rev: first.head, more: false };
 }
 
-function changeOf(row: Row, rev: Rev): Change {
+function changeOf(row: ChangeRow, rev: Rev): Change {
   const { actorId: id, actorName: name, actorNick: nick, actorKind } = row;
   const actor: Actor | null = id === null ? null : { id, name, nick, kind: actorKind };
   if (row.seq === null) {

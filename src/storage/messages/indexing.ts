@@ -4,17 +4,17 @@ import type { Pool } from '../db/pool.ts';
 import type { Sql, Transaction } from '../db/connection.ts';
 
 /** Characters of a message that a search finds words in: all of the longest that `limits.text-length` lets through by default. */
-const INDEXED_CHARACTERS = 40_000;
+const MAX_INDEXED_CHARACTERS = 40_000;
 /** Both bound how long one transaction takes, and with it how long it can be in anybody's way. */
-const BATCH_MESSAGES = 200;
-const BATCH_BYTES = 512 * 1024;
+const MAX_BATCH_MESSAGES = 200;
+const MAX_BATCH_BYTES = 512 * 1024;
 
 /** What became of a turn: nothing, for another node is at it; or so many messages, and whether there are more. */
 export type IndexingRun =
   { readonly taken: false } | { readonly taken: true; readonly messages: number; readonly more: boolean };
 
 /** Conversations with changes that are not indexed, by id, after this one. */
-export async function findUnindexed(sql: Sql, after: number, limit: number): Promise<ConversationId[]> {
+export async function findUnindexedConversations(sql: Sql, after: number, limit: number): Promise<ConversationId[]> {
   const rows = await sql<{ id: ConversationId }[]>`
     select h.conversation_id as id
     from conversation_head h left join search_index_progress d on d.conversation_id = h.conversation_id
@@ -82,10 +82,10 @@ async function readBatch(
         as before
     from (
       select * from message where conversation_id = ${conversationId} and rev > ${after}
-      order by rev limit ${BATCH_MESSAGES + 1}
+      order by rev limit ${MAX_BATCH_MESSAGES + 1}
     ) m
     order by m.rev`;
-  const fitting = rows.filter((row, index) => index < BATCH_MESSAGES && row.before < BATCH_BYTES);
+  const fitting = rows.filter((row, index) => index < MAX_BATCH_MESSAGES && row.before < MAX_BATCH_BYTES);
   return { rows: fitting, more: fitting.length < rows.length };
 }
 
@@ -95,7 +95,7 @@ async function writeSearchIndex(tx: Transaction, id: ConversationId, rows: reado
   if (written.length > 0) {
     await tx`
       insert into search_index (conversation_id, seq, sent_at, document)
-      select conversation_id, seq, sent_at, to_tsvector('simple', left(text, ${INDEXED_CHARACTERS}::int))
+      select conversation_id, seq, sent_at, to_tsvector('simple', left(text, ${MAX_INDEXED_CHARACTERS}::int))
       from message where conversation_id = ${id} and seq = any(${written}::bigint[]) and deleted_at is null
       on conflict (conversation_id, seq) do update set document = excluded.document`;
   }

@@ -1,17 +1,17 @@
 import type { ConversationId } from '../../model/ids.ts';
-import type { Post, Posted } from './write-posts.ts';
+import type { Post, PostResult } from './write-posts.ts';
 
-interface QueueBounds {
-  readonly maxPosts: number;
-  readonly maxBytes: number;
-  readonly flushPosts: number;
-  readonly flushBytes: number;
-  readonly waitMs: number;
+interface IntakeQueueLimits {
+  readonly maxQueuedPosts: number;
+  readonly maxQueuedBytes: number;
+  readonly maxFlushPosts: number;
+  readonly maxFlushBytes: number;
+  readonly maxQueueWaitMs: number;
 }
 
 interface Caller {
   readonly post: Post;
-  readonly resolve: (posted: Posted) => void;
+  readonly resolve: (posted: PostResult) => void;
   readonly reject: (error: Error) => void;
 }
 
@@ -22,22 +22,22 @@ export interface QueuedPost extends Caller {
 }
 
 /** What an entry holds besides its strings: ids, hashes, the promise. */
-const ENTRY_BYTES = 400;
+const POST_OVERHEAD_BYTES = 400;
 /** An attached file, with its place in arrays. */
-const FILE_BYTES = 100;
+const ATTACHMENT_OVERHEAD_BYTES = 100;
 
 /**
  * The posts that wait: first in, first out, and apart from them those of locked conversations, in their own order. A
  * post counts against the bounds until it is settled.
  */
 export class IntakeQueue {
-  readonly #bounds: QueueBounds;
-  readonly #blocked = new Map<ConversationId, QueuedPost[]>();
+  readonly #bounds: IntakeQueueLimits;
+  readonly #blockedPostsByConversation = new Map<ConversationId, QueuedPost[]>();
   #waiting: QueuedPost[] = [];
   #size = 0;
   #bytes = 0;
 
-  constructor(bounds: QueueBounds) {
+  constructor(bounds: IntakeQueueLimits) {
     this.#bounds = bounds;
   }
 
@@ -51,9 +51,9 @@ export class IntakeQueue {
   }
 
   /** Posts that are held behind a lock. */
-  get blockedSize(): number {
+  get blockedPostCount(): number {
     let size = 0;
-    for (const line of this.#blocked.values()) size += line.length;
+    for (const line of this.#blockedPostsByConversation.values()) size += line.length;
     return size;
   }
 
@@ -62,30 +62,30 @@ export class IntakeQueue {
     return this.#waiting.length > 0;
   }
 
-  get hasHeld(): boolean {
-    return this.#blocked.size > 0;
+  get hasBlockedPosts(): boolean {
+    return this.#blockedPostsByConversation.size > 0;
   }
 
   /** False when the queue is at a bound; the post is then not taken. */
   push(caller: Caller): boolean {
     const bytes = sizeOf(caller.post);
-    if (this.#size >= this.#bounds.maxPosts || this.#bytes + bytes > this.#bounds.maxBytes) return false;
-    const entry: QueuedPost = { ...caller, bytes, deadline: performance.now() + this.#bounds.waitMs };
+    if (this.#size >= this.#bounds.maxQueuedPosts || this.#bytes + bytes > this.#bounds.maxQueuedBytes) return false;
+    const entry: QueuedPost = { ...caller, bytes, deadline: performance.now() + this.#bounds.maxQueueWaitMs };
     this.#size += 1;
     this.#bytes += bytes;
     // Behind those of its conversation, wherever they are.
-    const blocked = this.#blocked.get(caller.post.conversationId);
+    const blocked = this.#blockedPostsByConversation.get(caller.post.conversationId);
     if (blocked === undefined) this.#waiting.push(entry);
     else blocked.push(entry);
     return true;
   }
 
   /** The oldest posts, as many as one flush may hold and `most`; at least one if any waits. */
-  take(most = this.#bounds.flushPosts): QueuedPost[] {
+  take(most = this.#bounds.maxFlushPosts): QueuedPost[] {
     let bytes = 0;
     let count = 0;
     for (const entry of this.#waiting) {
-      if (count > 0 && (count >= most || bytes + entry.bytes > this.#bounds.flushBytes)) break;
+      if (count > 0 && (count >= most || bytes + entry.bytes > this.#bounds.maxFlushBytes)) break;
       bytes += entry.bytes;
       count += 1;
     }
@@ -93,7 +93,7 @@ export class IntakeQueue {
   }
 
   /** Puts posts that were taken, and are known not to be written, back before all others. */
-  putBack(entries: readonly QueuedPost[]): void {
+  requeueFirst(entries: readonly QueuedPost[]): void {
     this.#waiting.unshift(...entries);
   }
 
@@ -103,24 +103,24 @@ export class IntakeQueue {
     const behind = this.#waiting.filter((entry) => ids.has(entry.post.conversationId));
     this.#waiting = this.#waiting.filter((entry) => !ids.has(entry.post.conversationId));
     for (const entry of [...entries, ...behind]) {
-      const line = this.#blocked.get(entry.post.conversationId) ?? [];
+      const line = this.#blockedPostsByConversation.get(entry.post.conversationId) ?? [];
       line.push(entry);
-      this.#blocked.set(entry.post.conversationId, line);
+      this.#blockedPostsByConversation.set(entry.post.conversationId, line);
     }
   }
 
   blockedConversations(): ConversationId[] {
-    return [...this.#blocked.keys()];
+    return [...this.#blockedPostsByConversation.keys()];
   }
 
   /** Puts the held posts of these conversations back, before all others: they have waited longest. */
   release(ids: readonly ConversationId[]): void {
-    const entries = ids.flatMap((id) => this.#blocked.get(id) ?? []);
-    for (const id of ids) this.#blocked.delete(id);
-    this.putBack(entries);
+    const entries = ids.flatMap((id) => this.#blockedPostsByConversation.get(id) ?? []);
+    for (const id of ids) this.#blockedPostsByConversation.delete(id);
+    this.requeueFirst(entries);
   }
 
-  settle(entry: QueuedPost, posted: Posted): void {
+  settle(entry: QueuedPost, posted: PostResult): void {
     this.#forget(entry);
     entry.resolve(posted);
   }
@@ -134,12 +134,12 @@ export class IntakeQueue {
   rejectExpired(makeError: () => Error): void {
     const now = performance.now();
     // Posts come in the order of their deadlines; those that were held and released are before the others.
-    if (this.#blocked.size === 0 && (this.#waiting[0]?.deadline ?? Infinity) >= now) return;
+    if (this.#blockedPostsByConversation.size === 0 && (this.#waiting[0]?.deadline ?? Infinity) >= now) return;
     this.#rejectWhere((entry) => entry.deadline < now, makeError());
   }
 
   /** Rejects everything that waits; what a flush has taken is not here any more. */
-  rejectAll(error: Error): void {
+  rejectAllQueued(error: Error): void {
     this.#rejectWhere(() => true, error);
   }
 
@@ -151,10 +151,10 @@ export class IntakeQueue {
       return false;
     };
     this.#waiting = this.#waiting.filter(keep);
-    for (const [id, line] of this.#blocked) {
+    for (const [id, line] of this.#blockedPostsByConversation) {
       const left = line.filter(keep);
-      if (left.length === 0) this.#blocked.delete(id);
-      else this.#blocked.set(id, left);
+      if (left.length === 0) this.#blockedPostsByConversation.delete(id);
+      else this.#blockedPostsByConversation.set(id, left);
     }
     for (const entry of gone) this.reject(entry, error);
   }
@@ -166,7 +166,7 @@ export class IntakeQueue {
 }
 
 function sizeOf({ text, label, iconUrl, key, attachments }: Post): number {
-  let bytes = ENTRY_BYTES + attachments.length * FILE_BYTES;
+  let bytes = POST_OVERHEAD_BYTES + attachments.length * ATTACHMENT_OVERHEAD_BYTES;
   for (const part of [text, label, iconUrl, key]) if (part !== null) bytes += Buffer.byteLength(part);
   return bytes;
 }

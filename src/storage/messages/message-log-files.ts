@@ -57,7 +57,7 @@ export function fileFragments(sql: Sql, posts: readonly { readonly attachments: 
 }
 
 /** Which of these files somebody else holds locked right now. */
-export async function lockedFiles(sql: Sql, ids: readonly string[]): Promise<Set<string>> {
+export async function findLockedFiles(sql: Sql, ids: readonly string[]): Promise<Set<string>> {
   const rows = await sql<{ id: string }[]>`
     with free as (
       select f.id from file f where f.id = any(${[...ids]}::text[]) order by f.id for update skip locked

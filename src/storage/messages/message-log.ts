@@ -1,15 +1,15 @@
-import { DURATIONS_S, Histogram } from '../../histogram.ts';
+import { DURATION_BOUNDS_S, Histogram } from '../../histogram.ts';
 import type { ConversationId, Seq } from '../../model/ids.ts';
 import {
   DatabaseUnavailableError,
   CommitUnknownError,
   isConnectionFatal,
   sqlState,
-  violates,
+  violatesUnique,
 } from '../db/database-error.ts';
 import { IntakeQueue, type QueuedPost } from './intake-queue.ts';
-import { lockedFiles } from './message-log-files.ts';
-import { lockedConversations, writePosts, type Post, type Posted } from './write-posts.ts';
+import { findLockedFiles } from './message-log-files.ts';
+import { findLockedConversations, writePosts, type Post, type PostResult } from './write-posts.ts';
 import type { Pool } from '../db/pool.ts';
 
 /** The intake queue is at its bound: the post was not taken. */
@@ -23,12 +23,12 @@ export class PoisonMessageError extends Error {
 }
 
 export interface MessageLogOptions {
-  readonly maxPosts: number;
-  readonly maxBytes: number;
-  readonly flushPosts: number;
-  readonly flushBytes: number;
+  readonly maxQueuedPosts: number;
+  readonly maxQueuedBytes: number;
+  readonly maxFlushPosts: number;
+  readonly maxFlushBytes: number;
   /** How long a post may wait for its flush to begin. */
-  readonly waitMs: number;
+  readonly maxQueueWaitMs: number;
   /**
    * Told after each commit which conversations advanced and to which seq; of a post that was there already as well, since
    * whoever repeats one may be the first to hear that it was written. Must not throw.
@@ -49,13 +49,13 @@ interface MessageLogCounts {
   readonly commitS: Histogram;
 }
 
-const BATCHES = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000];
+const BATCH_SIZE_BUCKETS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000];
 /** Serialization failure, deadlock: PostgreSQL rolled back and asks for a repeat. */
-const REPEATABLE = new Set(['40001', '40P01']);
+const RETRYABLE_SQLSTATES = new Set(['40001', '40P01']);
 const LOCK_NOT_AVAILABLE = '55P03';
 const MAX_TRIES = 5;
-const HELD_PROBE_MS = 50;
-const AWAY_PROBE_MS = 250;
+const BLOCKED_PROBE_INTERVAL_MS = 50;
+const OUTAGE_PROBE_INTERVAL_MS = 250;
 
 /**
  * The writer of messages: group commit. Posts of all callers wait in one bounded queue; one flush at a time takes the
@@ -71,18 +71,18 @@ export class MessageLog {
     posted: 0,
     repeats: 0,
     failedCommits: 0,
-    batchPosts: new Histogram(BATCHES),
-    commitS: new Histogram(DURATIONS_S),
+    batchPosts: new Histogram(BATCH_SIZE_BUCKETS),
+    commitS: new Histogram(DURATION_BOUNDS_S),
   };
   readonly #pool: Pool;
   readonly #options: MessageLogOptions;
   readonly #queue: IntakeQueue;
   /** Committed, and not yet told to the callers. */
-  readonly #unanswered: { entry: QueuedPost; answer: Posted }[] = [];
+  readonly #unanswered: { entry: QueuedPost; answer: PostResult }[] = [];
   #flushing: Promise<void> | null = null;
-  #away: Error | null = null;
+  #unavailableError: Error | null = null;
   #timer: NodeJS.Timeout | null = null;
-  #nextProbeAt = 0;
+  #nextBlockedProbeMs = 0;
   #stopped = false;
 
   constructor(pool: Pool, options: MessageLogOptions) {
@@ -103,16 +103,16 @@ export class MessageLog {
 
   /** Of these, the ones whose conversation somebody holds locked. */
   get blockedPosts(): number {
-    return this.#queue.blockedSize;
+    return this.#queue.blockedPostCount;
   }
 
   /**
    * Resolves after the commit. Rejects with IntakeFullError or DatabaseUnavailableError (nothing was written),
    * CommitUnknownError (may have been written), or PoisonMessageError.
    */
-  append(post: Post): Promise<Posted> {
+  append(post: Post): Promise<PostResult> {
     if (this.#stopped) return Promise.reject(new DatabaseUnavailableError('the server is stopping'));
-    if (this.#away !== null) return Promise.reject(this.#away);
+    if (this.#unavailableError !== null) return Promise.reject(this.#unavailableError);
     return new Promise((resolve, reject) => {
       if (!this.#queue.push({ post, resolve, reject })) {
         reject(new IntakeFullError('the intake queue is full'));
@@ -127,7 +127,7 @@ export class MessageLog {
     this.#stopped = true;
     while (this.#flushing !== null) await this.#flushing;
     if (this.#timer !== null) clearTimeout(this.#timer);
-    this.#queue.rejectAll(new DatabaseUnavailableError('the server is stopping'));
+    this.#queue.rejectAllQueued(new DatabaseUnavailableError('the server is stopping'));
   }
 
   #schedule(): void {
@@ -137,7 +137,7 @@ export class MessageLog {
       this.#answer();
       // A caller that was just answered may have posted again after the loop had looked for the last time.
       if (this.#queue.hasWaiting) this.#schedule();
-      else this.#armTimer();
+      else this.#scheduleBlockedProbe();
     });
   }
 
@@ -147,7 +147,7 @@ export class MessageLog {
     for (;;) {
       this.#queue.rejectExpired(() => new DatabaseUnavailableError('the post waited too long for its turn'));
       // Here and not only when nothing else waits, or a busy log would never come back to a lock that was let go.
-      if (this.#queue.hasHeld && performance.now() >= this.#nextProbeAt) await this.#releaseHeld();
+      if (this.#queue.hasBlockedPosts && performance.now() >= this.#nextBlockedProbeMs) await this.#releaseUnlocked();
       const batch = this.#queue.take();
       if (batch.length === 0) break;
       const writing = this.#write(batch, 1);
@@ -159,28 +159,28 @@ export class MessageLog {
   }
 
   /** Held posts need somebody to come back for them, even when no other post arrives. */
-  #armTimer(): void {
-    if (!this.#queue.hasHeld || this.#timer !== null || this.#stopped) return;
+  #scheduleBlockedProbe(): void {
+    if (!this.#queue.hasBlockedPosts || this.#timer !== null || this.#stopped) return;
     this.#timer = setTimeout(() => {
       this.#timer = null;
       this.#schedule();
-    }, HELD_PROBE_MS);
+    }, BLOCKED_PROBE_INTERVAL_MS);
   }
 
-  async #releaseHeld(): Promise<void> {
+  async #releaseUnlocked(): Promise<void> {
     const blocked = this.#queue.blockedConversations();
     try {
-      const locked = await this.#pool.run((sql) => lockedConversations(sql, blocked));
+      const locked = await this.#pool.run((sql) => findLockedConversations(sql, blocked));
       this.#queue.release(blocked.filter((id) => !locked.has(id)));
     } catch (error) {
-      this.#fail([], notWritten(error));
+      this.#fail([], notWrittenError(error));
     } finally {
-      this.#nextProbeAt = performance.now() + HELD_PROBE_MS;
+      this.#nextBlockedProbeMs = performance.now() + BLOCKED_PROBE_INTERVAL_MS;
     }
   }
 
   async #write(batch: readonly QueuedPost[], tries: number): Promise<void> {
-    let answers: Posted[];
+    let answers: PostResult[];
     const startedAt = performance.now();
     try {
       answers = await this.#pool.run((sql) =>
@@ -191,15 +191,15 @@ export class MessageLog {
       );
     } catch (error) {
       this.counts.failedCommits += 1;
-      await this.#recover(batch, tries, error);
+      await this.#onWriteFailed(batch, tries, error);
       return;
     }
     this.counts.commitS.observe((performance.now() - startedAt) / 1_000);
     this.counts.batchPosts.observe(batch.length);
-    this.#committed(batch, answers);
+    this.#recordCommit(batch, answers);
   }
 
-  #committed(batch: readonly QueuedPost[], answers: readonly Posted[]): void {
+  #recordCommit(batch: readonly QueuedPost[], answers: readonly PostResult[]): void {
     const advanced = new Map<ConversationId, Seq>();
     batch.forEach((entry, index) => {
       const answer = answers[index]!;
@@ -221,18 +221,19 @@ export class MessageLog {
   }
 
   /** Everything below happened after a rollback, except the last line, where nobody can tell. */
-  async #recover(batch: readonly QueuedPost[], tries: number, error: unknown): Promise<void> {
+  async #onWriteFailed(batch: readonly QueuedPost[], tries: number, error: unknown): Promise<void> {
     const state = sqlState(error);
-    if (state === LOCK_NOT_AVAILABLE) return this.#holdLocked(batch, tries, error);
-    const repeatable = (state !== null && REPEATABLE.has(state)) || violates(error, 'idempotency_key_pkey');
+    if (state === LOCK_NOT_AVAILABLE) return this.#blockLocked(batch, tries, error);
+    const repeatable =
+      (state !== null && RETRYABLE_SQLSTATES.has(state)) || violatesUnique(error, 'idempotency_key_pkey');
     if (repeatable && tries < MAX_TRIES) return this.#write(batch, tries + 1);
     if (isConnectionFatal(error) || state === null) return this.#fail(batch, error);
-    if (/^(22|23|54)/.test(state)) return this.#split(batch, error);
+    if (/^(22|23|54)/.test(state)) return this.#writeInHalves(batch, error);
     // PostgreSQL answered, so it rolled back (a full disk, a read-only standby): not written, but no use to go on at once.
-    this.#fail(batch, notWritten(error));
+    this.#fail(batch, notWrittenError(error));
   }
 
-  async #split(batch: readonly QueuedPost[], error: unknown): Promise<void> {
+  async #writeInHalves(batch: readonly QueuedPost[], error: unknown): Promise<void> {
     if (batch.length === 1) {
       this.#queue.reject(batch[0]!, new PoisonMessageError('the database refuses this message', { cause: error }));
       return;
@@ -240,35 +241,35 @@ export class MessageLog {
     const middle = Math.ceil(batch.length / 2);
     // The second half waits in the queue meanwhile: whatever becomes of its conversations' posts in the first (set
     // apart behind a lock, rejected) then happens to it as well, and their order holds.
-    this.#queue.putBack(batch.slice(middle));
+    this.#queue.requeueFirst(batch.slice(middle));
     await this.#write(batch.slice(0, middle), 1);
     const rest = this.#queue.take(batch.length - middle);
     if (rest.length > 0) await this.#write(rest, 1);
   }
 
-  async #holdLocked(batch: readonly QueuedPost[], tries: number, error: unknown): Promise<void> {
+  async #blockLocked(batch: readonly QueuedPost[], tries: number, error: unknown): Promise<void> {
     const ids = [...new Set(batch.map((entry) => entry.post.conversationId))];
     let locked: Set<ConversationId>;
     let files = new Set<string>();
     try {
-      locked = await this.#pool.run((sql) => lockedConversations(sql, ids));
+      locked = await this.#pool.run((sql) => findLockedConversations(sql, ids));
       const named = batch.flatMap((entry) => entry.post.attachments);
-      if (named.length > 0) files = await this.#pool.run((sql) => lockedFiles(sql, named));
+      if (named.length > 0) files = await this.#pool.run((sql) => findLockedFiles(sql, named));
     } catch (cause) {
       // The flush itself was rolled back by its lock time-out, so its posts are known not to be there.
-      this.#fail(batch, notWritten(cause));
+      this.#fail(batch, notWrittenError(cause));
       return;
     }
     const unblocked = batch.filter((entry) => !locked.has(entry.post.conversationId));
     const isStuck = ({ post }: QueuedPost): boolean => post.attachments.some((id) => files.has(id));
     // Nobody holds a file for long. Their callers repeat these: set apart, they would be overtaken by what was sent later.
-    for (const entry of unblocked.filter(isStuck)) this.#queue.reject(entry, notWritten(error));
+    for (const entry of unblocked.filter(isStuck)) this.#queue.reject(entry, notWrittenError(error));
     const free = unblocked.filter((entry) => !isStuck(entry));
     this.#queue.block(batch.filter((entry) => locked.has(entry.post.conversationId)));
-    this.#nextProbeAt = performance.now() + HELD_PROBE_MS;
+    this.#nextBlockedProbeMs = performance.now() + BLOCKED_PROBE_INTERVAL_MS;
     if (free.length === 0) return;
     // Time and again, though no head is locked: somebody holds a whole table.
-    if (tries >= MAX_TRIES) this.#fail(free, notWritten(error));
+    if (tries >= MAX_TRIES) this.#fail(free, notWrittenError(error));
     else await this.#write(free, tries + 1);
   }
 
@@ -276,29 +277,29 @@ export class MessageLog {
     const cause = error instanceof Error ? error : new Error('the database failed');
     for (const entry of batch) this.#queue.reject(entry, cause);
     if (!(cause instanceof DatabaseUnavailableError || cause instanceof CommitUnknownError)) return;
-    const returning = this.#away !== null;
+    const returning = this.#unavailableError !== null;
     // Whoever is waiting was not written. Telling them now beats letting each meet the same deadline in turn.
-    this.#away = new DatabaseUnavailableError('the database is away', { cause });
-    this.#queue.rejectAll(this.#away);
-    if (!returning) void this.#waitForReturn();
+    this.#unavailableError = new DatabaseUnavailableError('the database is away', { cause });
+    this.#queue.rejectAllQueued(this.#unavailableError);
+    if (!returning) void this.#waitForDatabase();
   }
 
-  async #waitForReturn(): Promise<void> {
+  async #waitForDatabase(): Promise<void> {
     while (!this.#stopped) {
       try {
         await this.#pool.run((sql) => sql`select 1`);
-        this.#away = null;
+        this.#unavailableError = null;
         return;
       } catch (error) {
-        this.#away = new DatabaseUnavailableError('the database is away', { cause: error });
-        await new Promise((resolve) => setTimeout(resolve, AWAY_PROBE_MS).unref());
+        this.#unavailableError = new DatabaseUnavailableError('the database is away', { cause: error });
+        await new Promise((resolve) => setTimeout(resolve, OUTAGE_PROBE_INTERVAL_MS).unref());
       }
     }
   }
 }
 
 /** For posts that are known to be rolled back, whatever the database failed with afterwards. */
-function notWritten(error: unknown): Error {
+function notWrittenError(error: unknown): Error {
   if (error instanceof DatabaseUnavailableError) return error;
   return new DatabaseUnavailableError('the database refused to write', { cause: error });
 }

@@ -3,7 +3,7 @@ import type { AccountId, ConversationId, Rev, Seq } from '../../model/ids.ts';
 import type { GroupRole, SenderKind } from '../../model/roles.ts';
 import type { StoredMessage } from './changes.ts';
 import type { Fragment, Sql, Transaction } from '../db/connection.ts';
-import { removeAttached } from './attachments.ts';
+import { markMessageFilesRemoved } from './attachments.ts';
 
 /** A stretch of a conversation: the messages next to a place, in the order of their seqs. */
 interface HistoryRequest {
@@ -86,7 +86,7 @@ export async function readHistory(sql: Sql, request: HistoryRequest): Promise<Hi
 }
 
 /** A message that is to be changed, and who its sender and the one who changes it are to the conversation. */
-export interface ChangeableMessage extends StoredMessage {
+export interface LockedMessage extends StoredMessage {
   /** Of the one who changes it; null: no member any more. */
   readonly role: GroupRole | null;
   readonly archived: boolean;
@@ -96,10 +96,10 @@ export interface ChangeableMessage extends StoredMessage {
  * Locks the conversation until the transaction ends, and reads a message and what the account is there beneath the lock.
  * Null when there is no such message.
  */
-export async function lockMessage(
+export async function lockHeadAndReadMessage(
   tx: Transaction,
   key: { conversationId: ConversationId; seq: Seq; accountId: AccountId },
-): Promise<ChangeableMessage | null> {
+): Promise<LockedMessage | null> {
   const { conversationId, seq, accountId } = key;
   const [head] = await tx<{ archived: boolean }[]>`
     select archived_at is not null as archived from conversation_head
@@ -114,13 +114,13 @@ export async function lockMessage(
   return row === undefined ? null : { ...messageOf(row), role: row.role, archived: head.archived };
 }
 
-/** Gives a message another text, and the next rev. The conversation is locked (`lockMessage`). */
-export function rewriteMessage(
+/** Gives a message another text, and the next rev. The conversation is locked (`lockHeadAndReadMessage`). */
+export function updateMessageText(
   tx: Transaction,
   { conversationId, seq }: { conversationId: ConversationId; seq: Seq },
   text: string,
 ): Promise<{ rev: Rev; at: Date }> {
-  return revise(
+  return writeWithNextRev(
     tx,
     conversationId,
     (rev) => tx`
@@ -132,13 +132,13 @@ export function rewriteMessage(
 
 /**
  * Erases what a message says and carries, with what was derived from it, and gives its place the next rev. The conversation is locked
- * (`lockMessage`).
+ * (`lockHeadAndReadMessage`).
  */
 export async function eraseMessage(
   tx: Transaction,
   { conversationId, seq }: { conversationId: ConversationId; seq: Seq },
 ): Promise<{ rev: Rev; at: Date }> {
-  const edited = await revise(
+  const edited = await writeWithNextRev(
     tx,
     conversationId,
     (rev) => tx`
@@ -146,13 +146,13 @@ export async function eraseMessage(
     where conversation_id = ${conversationId} and seq = ${seq}
     returning rev, deleted_at as at`,
   );
-  await removeAttached(tx, { conversationId, seq });
+  await markMessageFilesRemoved(tx, { conversationId, seq });
   await tx`delete from search_index where conversation_id = ${conversationId} and seq = ${seq}`;
   await tx`delete from mention where conversation_id = ${conversationId} and seq = ${seq}`;
   return edited;
 }
 
-async function revise(
+async function writeWithNextRev(
   tx: Transaction,
   conversationId: ConversationId,
   write: (rev: Rev) => PromiseLike<readonly unknown[]>,
@@ -165,7 +165,7 @@ async function revise(
 }
 
 /** Whether the other one of a private conversation takes no messages from the account; false in groups. */
-export async function isBlocked(
+export async function isBlockedByPeer(
   sql: Sql | Transaction,
   key: { conversationId: ConversationId; accountId: AccountId },
 ): Promise<boolean> {

@@ -8,7 +8,7 @@ import type { Sql } from '../db/connection.ts';
  * The commit is not waited for: a crash of the database's machine may take the last moments' positions back, which
  * costs a reader a second look, while a flush to disk for every message that somebody sees would cost the others theirs.
  */
-export async function moveReadPosition(
+export async function advanceReadPosition(
   sql: Sql,
   key: { conversationId: ConversationId; accountId: AccountId },
   seq: Seq,

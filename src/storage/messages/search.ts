@@ -38,20 +38,20 @@ export class SearchTimeoutError extends Error {
 }
 
 /** Ends the statement in the database itself: closing the connection would leave it running there. */
-const STATEMENT_MS = 3_000;
+const STATEMENT_TIMEOUT_MS = 3_000;
 const QUERY_CANCELED = '57014';
 
 /**
  * Messages that match, newest first. Null when `before` is none that the account may see. Rejects with SearchTimeoutError
  * when it takes too long.
  */
-export async function searchMessageWords(pool: Pool, request: SearchRequest): Promise<SearchPage | null> {
+export async function searchMessagesByWords(pool: Pool, request: SearchRequest): Promise<SearchPage | null> {
   try {
     return await pool.transaction(async (tx) => {
       // Planned for the words that are searched: a plan that suits rare ones would sort a million of common ones. The
       // name is looked up because version 11 has no such setting.
       await tx`
-        select set_config('statement_timeout', ${String(STATEMENT_MS)}, true),
+        select set_config('statement_timeout', ${String(STATEMENT_TIMEOUT_MS)}, true),
           (select set_config(name, 'force_custom_plan', true) from pg_settings where name = 'plan_cache_mode')`;
       const { before, accountId } = request;
       const edge = before === null ? null : await findSentAt(tx, before, accountId);

@@ -25,15 +25,15 @@ export interface Post {
  * the sender's, or another message's. `repeat`: its key is known; `seq` is the
  * first post's, and `sameBody` tells whether both bodies are one.
  */
-export type Posted =
+export type PostResult =
   | { readonly outcome: 'new'; readonly seq: Seq }
   | { readonly outcome: 'repeat'; readonly seq: Seq; readonly sameBody: boolean }
   | { readonly outcome: 'refused' };
 
-interface Row {
+interface PostOutcomeRow {
   readonly ord: number;
   readonly seq: Seq | null;
-  readonly outcome: Posted['outcome'];
+  readonly outcome: PostResult['outcome'];
   readonly same_body: boolean | null;
 }
 
@@ -54,41 +54,41 @@ interface Row {
  * can be counted here and the database only adds them: that takes half its time (20 µs a post against 41 in flushes of
  * 27). Flushes without members' posts do not look for memberships, those without attachments not for files.
  */
-export async function writePosts(sql: Sql, posts: readonly Post[]): Promise<Posted[]> {
-  const shares = groupByConversation(posts);
-  return shares === null ? writeAnyPosts(sql, posts) : writePlainPosts(sql, posts, shares);
+export async function writePosts(sql: Sql, posts: readonly Post[]): Promise<PostResult[]> {
+  const numbered = numberPlainPosts(posts);
+  return numbered === null ? writeAnyPosts(sql, posts) : writePlainPosts(sql, posts, numbered);
 }
 
 /** What one conversation gets of a flush. */
-interface Share {
+interface ConversationBatch {
   readonly conversationId: ConversationId;
   readonly tokenHash: string | null;
   readonly senderId: AccountId;
   count: number;
 }
 
-interface Shares {
-  readonly byConversation: ReadonlyMap<ConversationId, Share>;
+interface NumberedPosts {
+  readonly byConversation: ReadonlyMap<ConversationId, ConversationBatch>;
   /** Of each post, its number among those of its conversation, from 1. */
   readonly numbers: readonly number[];
 }
 
 /** Numbers the posts of each conversation; null when that takes the database: a key may be known, one of two refused, a file gone. */
-function groupByConversation(posts: readonly Post[]): Shares | null {
-  const byConversation = new Map<ConversationId, Share>();
+function numberPlainPosts(posts: readonly Post[]): NumberedPosts | null {
+  const byConversation = new Map<ConversationId, ConversationBatch>();
   const numbers: number[] = [];
   for (const { conversationId, tokenHash, senderId, key, attachments } of posts) {
     if (key !== null || attachments.length > 0) return null;
-    let share = byConversation.get(conversationId);
-    if (share === undefined)
-      byConversation.set(conversationId, (share = { conversationId, tokenHash, senderId, count: 0 }));
-    if (share.tokenHash !== tokenHash || share.senderId !== senderId) return null;
-    numbers.push((share.count += 1));
+    let batch = byConversation.get(conversationId);
+    if (batch === undefined)
+      byConversation.set(conversationId, (batch = { conversationId, tokenHash, senderId, count: 0 }));
+    if (batch.tokenHash !== tokenHash || batch.senderId !== senderId) return null;
+    numbers.push((batch.count += 1));
   }
   return { byConversation, numbers };
 }
 
-const isMembers = ({ tokenHash }: Pick<Post, 'tokenHash'>): boolean => tokenHash === null;
+const isMemberPost = ({ tokenHash }: Pick<Post, 'tokenHash'>): boolean => tokenHash === null;
 const carriesFiles = ({ attachments }: Pick<Post, 'attachments'>): boolean => attachments.length > 0;
 
 /** Whether the other one of a private conversation has blocked the sender; both given as SQL. */
@@ -98,7 +98,7 @@ const blockedBy = (sql: Sql, conversationId: Fragment, senderId: Fragment): Frag
     where p.conversation_id = ${conversationId} and b.blocked_id = ${senderId})`;
 
 /** The members who post here, of each conversation one: takes the lock and moves the position in one. */
-const plainMembers = (sql: Sql): Fragment => sql`
+const admitPlainSenders = (sql: Sql): Fragment => sql`
   member as (
     update membership m set read_seq = greatest(m.read_seq, h.last_seq + h.n)
     from head h
@@ -110,10 +110,10 @@ const plainMembers = (sql: Sql): Fragment => sql`
     where h.token_hash is not null or exists (select from member m where m.conversation_id = h.conversation_id)
   ),`;
 
-async function writePlainPosts(sql: Sql, posts: readonly Post[], shares: Shares): Promise<Posted[]> {
-  const { byConversation, numbers } = shares;
+async function writePlainPosts(sql: Sql, posts: readonly Post[], numbered: NumberedPosts): Promise<PostResult[]> {
+  const { byConversation, numbers } = numbered;
   const each = [...byConversation.values()];
-  const hasMembers = each.some(isMembers);
+  const hasMembers = each.some(isMemberPost);
   const rows = await sql<{ id: ConversationId; seq0: Seq }[]>`
     with head as (
       select h.conversation_id, h.last_seq, u.token_hash, u.sender_id, u.n
@@ -125,7 +125,7 @@ async function writePlainPosts(sql: Sql, posts: readonly Post[], shares: Shares)
       where h.archived_at is null and (u.token_hash is null or exists (
         select from integration t where t.conversation_id = u.conversation_id and t.token_hash = u.token_hash))
       order by h.conversation_id for no key update of h
-    ), ${hasMembers ? plainMembers(sql) : sql``} advanced as (
+    ), ${hasMembers ? admitPlainSenders(sql) : sql``} advanced as (
       update conversation_head h
       set last_seq = h.last_seq + c.n, last_rev = h.last_rev + c.n, last_at = greatest(h.last_at, clock_timestamp())
       from ${hasMembers ? sql`admitted` : sql`head`} c where h.conversation_id = c.conversation_id
@@ -151,7 +151,7 @@ async function writePlainPosts(sql: Sql, posts: readonly Post[], shares: Shares)
 }
 
 /** The same of any number: which of their posts are new, and so their positions, is not known yet. */
-const lockedMembers = (sql: Sql): Fragment => sql`
+const lockSenderMemberships = (sql: Sql): Fragment => sql`
   member as (
     select m.conversation_id, m.account_id
     from membership m join head h on h.conversation_id = m.conversation_id and h.archived_at is null
@@ -160,11 +160,11 @@ const lockedMembers = (sql: Sql): Fragment => sql`
     order by m.conversation_id, m.account_id for no key update of m
   ),`;
 
-const isLockedMember = (sql: Sql): Fragment => sql`
+const isLockedSender = (sql: Sql): Fragment => sql`
   i.token_hash is null and exists (
     select from member m where m.conversation_id = i.conversation_id and m.account_id = i.sender_id)`;
 
-const movedPositions = (sql: Sql): Fragment => sql`
+const advanceReadPositions = (sql: Sql): Fragment => sql`
   , position as (
     update membership m set read_seq = greatest(m.read_seq, s.seq)
     from (
@@ -176,7 +176,7 @@ const movedPositions = (sql: Sql): Fragment => sql`
   )`;
 
 /** The posts as rows, numbered by `ord`. */
-const inputOf = (sql: Sql, posts: readonly Post[]): Fragment => sql`
+const inputRows = (sql: Sql, posts: readonly Post[]): Fragment => sql`
   select u.*
   from unnest(
     ${posts.map((p) => p.conversationId)}::bigint[], ${posts.map((p) => p.tokenHash)}::text[],
@@ -187,19 +187,19 @@ const inputOf = (sql: Sql, posts: readonly Post[]): Fragment => sql`
   ) with ordinality
     as u(conversation_id, token_hash, sender_id, text, label, icon_url, hops, key, body_hash, ord)`;
 
-async function writeAnyPosts(sql: Sql, posts: readonly Post[]): Promise<Posted[]> {
-  const hasMembers = posts.some(isMembers);
+async function writeAnyPosts(sql: Sql, posts: readonly Post[]): Promise<PostResult[]> {
+  const hasMembers = posts.some(isMemberPost);
   const files = posts.some(carriesFiles) ? fileFragments(sql, posts) : null;
-  const rows = await sql<Row[]>`
+  const rows = await sql<PostOutcomeRow[]>`
     with input as (
-      ${inputOf(sql, posts)}
+      ${inputRows(sql, posts)}
     ), head as (
       select h.conversation_id, h.archived_at from conversation_head h
       where h.conversation_id = any(${[...new Set(posts.map((p) => p.conversationId))]}::bigint[])
       order by h.conversation_id for no key update
-    ), ${hasMembers ? lockedMembers(sql) : sql``} admitted as (
+    ), ${hasMembers ? lockSenderMemberships(sql) : sql``} admitted as (
       select i.* from input i join head h on h.conversation_id = i.conversation_id and h.archived_at is null
-      where ${hasMembers ? isLockedMember(sql) : sql`false`} or exists (
+      where ${hasMembers ? isLockedSender(sql) : sql`false`} or exists (
         select from integration t where t.conversation_id = i.conversation_id and t.token_hash = i.token_hash)
     ), known as (
       select i.ord, k.seq, k.body_hash = i.body_hash as same from admitted i
@@ -227,7 +227,7 @@ async function writeAnyPosts(sql: Sql, posts: readonly Post[]): Promise<Posted[]
       insert into idempotency_key (conversation_id, key, seq, body_hash)
       select n.conversation_id, n.key, a.seq0 + n.n, n.body_hash
       from numbered n join advanced a on a.conversation_id = n.conversation_id where n.key is not null
-    ) ${hasMembers ? movedPositions(sql) : sql``} ${files === null ? sql`` : files.attached}
+    ) ${hasMembers ? advanceReadPositions(sql) : sql``} ${files === null ? sql`` : files.attached}
     select i.ord::int as ord, coalesce(k.seq, a.seq0 + n.n)::bigint as seq,
       case when m.ord is null ${files === null ? sql`` : sql`or k.ord is null and n.ord is null`} then 'refused' when k.ord is null and n.ord = i.ord then 'new' else 'repeat' end as outcome,
       coalesce(k.same, n.body_hash = i.body_hash) as same_body
@@ -237,12 +237,12 @@ async function writeAnyPosts(sql: Sql, posts: readonly Post[]): Promise<Posted[]
     left join numbered n on k.ord is null and n.conversation_id = i.conversation_id and (n.ord = i.ord or n.key = i.key)
     left join advanced a on a.conversation_id = n.conversation_id
     order by i.ord`;
-  const answers: Posted[] = Array.from({ length: posts.length });
-  for (const row of rows) answers[row.ord - 1] = posted(row);
+  const answers: PostResult[] = Array.from({ length: posts.length });
+  for (const row of rows) answers[row.ord - 1] = toPostResult(row);
   return answers;
 }
 
-function posted(row: Row): Posted {
+function toPostResult(row: PostOutcomeRow): PostResult {
   // The outcome before the seq: a refused post has none.
   if (row.outcome === 'refused') return { outcome: 'refused' };
   const seq = row.seq!;
@@ -251,7 +251,7 @@ function posted(row: Row): Posted {
 }
 
 /** Which of these conversations somebody else holds locked right now. */
-export async function lockedConversations(sql: Sql, ids: readonly ConversationId[]): Promise<Set<ConversationId>> {
+export async function findLockedConversations(sql: Sql, ids: readonly ConversationId[]): Promise<Set<ConversationId>> {
   const rows = await sql<{ id: ConversationId }[]>`
     with free as (
       select h.conversation_id from conversation_head h where h.conversation_id = any(${[...ids]}::bigint[])

@@ -1,4 +1,4 @@
-import { Connection, UNKNOWN_SETTING, type ConnectionTarget, type Sql } from '../db/connection.ts';
+import { Connection, UNKNOWN_SETTING_SQLSTATE, type ConnectionTarget, type Sql } from '../db/connection.ts';
 import { DatabaseUnavailableError, CommitUnknownError, sqlState } from '../db/database-error.ts';
 import { readPasswd } from '../../data-dir/passwd.ts';
 import { clusterLabel, type LocalCluster } from './clusters.ts';
@@ -8,7 +8,7 @@ export const CONNECT_TIMEOUT_MS = 5_000;
 export const LOCK_TIMEOUT_MS = 10_000;
 /** Making a database copies one, which takes a second on a slow disk. */
 const TIMEOUT_MS = 60_000;
-const OLDEST = 110_000;
+const MIN_SUPPORTED_VERSION = 110_000;
 
 /** Which version a server is; `number` is PostgreSQL's own, such as 150018, or 0 for one from before 9.6. */
 export interface ServerVersion {
@@ -26,7 +26,7 @@ export async function asAdministrator<T>(
   work: (sql: Sql) => Promise<T>,
 ): Promise<T> {
   const { socketDir: host, port, ownerUid } = cluster;
-  if (ownerUid === null) throw stopped(cluster);
+  if (ownerUid === null) throw notRunningError(cluster);
   const user = readPasswd().find(({ uid }) => uid === ownerUid)?.name ?? 'postgres';
   const connectTimeoutMs = CONNECT_TIMEOUT_MS;
   const target: ConnectionTarget = {
@@ -49,7 +49,7 @@ export async function asAdministrator<T>(
 }
 
 /** Asks a server for its version. Rejects with LocalDatabaseError where it does not run or lets nobody in. */
-export async function readVersion(cluster: LocalCluster): Promise<ServerVersion> {
+export async function readClusterVersion(cluster: LocalCluster): Promise<ServerVersion> {
   try {
     return await asAdministrator(cluster, 'postgres', async (sql) => {
       const [row] = await sql<ServerVersion[]>`
@@ -58,14 +58,14 @@ export async function readVersion(cluster: LocalCluster): Promise<ServerVersion>
       return row!;
     });
   } catch (error) {
-    if (sqlState(rootCause(error)) !== UNKNOWN_SETTING) throw error;
+    if (sqlState(rootCause(error)) !== UNKNOWN_SETTING_SQLSTATE) throw error;
     return { version: cluster.name?.split('/')[0] ?? 'older than 9.6', number: 0 };
   }
 }
 
 /** Whether Klatch can work with it. */
 export function isSupported({ number }: ServerVersion): boolean {
-  return number >= OLDEST;
+  return number >= MIN_SUPPORTED_VERSION;
 }
 
 /** What a server answered in the end, beneath our own errors. */
@@ -73,7 +73,7 @@ export function rootCause(error: unknown): unknown {
   return error instanceof Error && error.cause !== undefined ? rootCause(error.cause) : error;
 }
 
-function stopped(cluster: LocalCluster): LocalDatabaseError {
+function notRunningError(cluster: LocalCluster): LocalDatabaseError {
   const [version, name] = cluster.name?.split('/') ?? [];
   const start = version === undefined ? 'sudo service postgresql start' : `sudo pg_ctlcluster ${version} ${name} start`;
   return new LocalDatabaseError(
@@ -96,7 +96,7 @@ function explain(error: unknown, cluster: LocalCluster, user: string): unknown {
   const cause = rootCause(error);
   const state = sqlState(cause);
   // A killed server leaves a socket that refuses; one that stops in this moment removes it.
-  if (['ECONNREFUSED', 'ENOENT'].includes((cause as NodeJS.ErrnoException).code ?? '')) return stopped(cluster);
+  if (['ECONNREFUSED', 'ENOENT'].includes((cause as NodeJS.ErrnoException).code ?? '')) return notRunningError(cluster);
   if (state?.startsWith('28') === true) {
     const file = cluster.hbaFile ?? 'its pg_hba.conf';
     const message =

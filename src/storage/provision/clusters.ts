@@ -2,14 +2,17 @@ import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 
 /** Where PostgreSQL servers of this machine show themselves. */
-export interface LocalPlaces {
+export interface ClusterLocations {
   /** The folder of their Unix sockets. Whoever may write to it can pass for a database, so never a shared one. */
   readonly socketDir: string;
   /** Debian's configurations: `<version>/<name>/postgresql.conf`. */
   readonly clustersDir: string;
 }
 
-export const SYSTEM_PLACES: LocalPlaces = { socketDir: '/var/run/postgresql', clustersDir: '/etc/postgresql' };
+export const SYSTEM_CLUSTER_LOCATIONS: ClusterLocations = {
+  socketDir: '/var/run/postgresql',
+  clustersDir: '/etc/postgresql',
+};
 
 /** A PostgreSQL server of this machine, running or not. */
 export interface LocalCluster {
@@ -23,19 +26,19 @@ export interface LocalCluster {
   readonly hbaFile: string | null;
 }
 
-const SOCKET = /^\.s\.PGSQL\.(\d{1,5})$/;
+const SOCKET_NAME_PATTERN = /^\.s\.PGSQL\.(\d{1,5})$/;
 /** Debian's default where a configuration names no port. */
 const DEFAULT_PORT = 5432;
 
 /** The servers that are configured or have a socket, by port. Looks at files only. */
-export function findClusters({ socketDir, clustersDir }: LocalPlaces): LocalCluster[] {
-  const configured = folders(clustersDir).flatMap((version) =>
-    folders(join(clustersDir, version)).flatMap((name) => readCluster(join(clustersDir, version, name))),
+export function findClusters({ socketDir, clustersDir }: ClusterLocations): LocalCluster[] {
+  const configured = readFolderNames(clustersDir).flatMap((version) =>
+    readFolderNames(join(clustersDir, version)).flatMap((name) => readCluster(join(clustersDir, version, name))),
   );
   const known = new Set(configured.map((cluster) => join(cluster.socketDir, String(cluster.port))));
-  const others = folders(socketDir).flatMap((name): LocalCluster[] => {
-    const port = Number(SOCKET.exec(name)?.[1]);
-    const ownerUid = socketOwner(socketDir, port);
+  const others = readFolderNames(socketDir).flatMap((name): LocalCluster[] => {
+    const port = Number(SOCKET_NAME_PATTERN.exec(name)?.[1]);
+    const ownerUid = findSocketOwnerUid(socketDir, port);
     if (ownerUid === null || known.has(join(socketDir, String(port)))) return [];
     return [{ name: null, socketDir, port, ownerUid, hbaFile: null }];
   });
@@ -55,15 +58,16 @@ function readCluster(folder: string): LocalCluster[] {
     // A removed package leaves folders without it, and a closed one is not ours to use.
     return [];
   }
-  const port = Number(setting(text, 'port') ?? DEFAULT_PORT);
-  const socketDir = setting(text, 'unix_socket_directories')?.split(',')[0]?.trim() || SYSTEM_PLACES.socketDir;
-  const hbaFile = setting(text, 'hba_file') ?? join(folder, 'pg_hba.conf');
+  const port = Number(readConfSetting(text, 'port') ?? DEFAULT_PORT);
+  const socketDir =
+    readConfSetting(text, 'unix_socket_directories')?.split(',')[0]?.trim() || SYSTEM_CLUSTER_LOCATIONS.socketDir;
+  const hbaFile = readConfSetting(text, 'hba_file') ?? join(folder, 'pg_hba.conf');
   const name = folder.split('/').slice(-2).join('/');
-  return [{ name, socketDir, port, ownerUid: socketOwner(socketDir, port), hbaFile }];
+  return [{ name, socketDir, port, ownerUid: findSocketOwnerUid(socketDir, port), hbaFile }];
 }
 
 /** The last line that sets it wins, as for PostgreSQL. */
-function setting(text: string, name: string): string | undefined {
+function readConfSetting(text: string, name: string): string | undefined {
   const lines = [
     ...text.matchAll(new RegExp(`^[ \\t]*${name}(?:[ \\t]*=[ \\t]*|[ \\t]+)(?:'([^']*)'|([^\\s#]+))`, 'gim')),
   ];
@@ -71,7 +75,7 @@ function setting(text: string, name: string): string | undefined {
   return quoted ?? plain;
 }
 
-function socketOwner(folder: string, port: number): number | null {
+function findSocketOwnerUid(folder: string, port: number): number | null {
   if (!Number.isInteger(port) || port < 1 || port > 65_535) return null;
   try {
     const stat = statSync(join(folder, `.s.PGSQL.${port}`));
@@ -82,7 +86,7 @@ function socketOwner(folder: string, port: number): number | null {
   }
 }
 
-function folders(folder: string): string[] {
+function readFolderNames(folder: string): string[] {
   try {
     return readdirSync(folder).sort();
   } catch {

@@ -7,9 +7,9 @@ import { LocalDatabaseError } from './local-error.ts';
 export interface FoundRole {
   readonly canLogIn: boolean;
   /** Rights that Klatch's role must not have, in words. */
-  readonly rights: readonly string[];
+  readonly excessRights: readonly string[];
   /** What is stored for its password. */
-  readonly stored: string | null;
+  readonly storedPassword: string | null;
   /** Its databases beside the wanted one. */
   readonly otherDatabases: readonly string[];
   /** Sessions that are open with it at this moment. */
@@ -23,7 +23,7 @@ export interface FoundDatabase {
 }
 
 /** What is there before anything is made. */
-export interface Inventory {
+export interface ClusterInventory {
   readonly isSuperuser: boolean;
   readonly isStandby: boolean;
   readonly listenAddresses: string;
@@ -32,18 +32,18 @@ export interface Inventory {
   readonly database: FoundDatabase | null;
 }
 
-type Row = Omit<Inventory, 'role' | 'database'>;
+type ServerRow = Omit<ClusterInventory, 'role' | 'database'>;
 
 /** Looks at a server as its administrator; changes nothing. */
-export async function inspectCluster(sql: Sql, names: { database: string; user: string }): Promise<Inventory> {
-  const [server] = await sql<Row[]>`
+export async function inspectCluster(sql: Sql, names: { database: string; user: string }): Promise<ClusterInventory> {
+  const [server] = await sql<ServerRow[]>`
     select current_setting('is_superuser') = 'on' as "isSuperuser", pg_is_in_recovery() as "isStandby",
       current_setting('listen_addresses') as "listenAddresses", current_setting('hba_file') as "hbaFile"`;
   const [role] = await sql<FoundRole[]>`
-    select rolcanlogin as "canLogIn", rolpassword as stored,
+    select rolcanlogin as "canLogIn", rolpassword as "storedPassword",
       to_json(array_remove(array[case when rolsuper then 'superuser' end, case when rolcreatedb then 'createdb' end,
         case when rolcreaterole then 'createrole' end, case when rolreplication then 'replication' end,
-        case when rolbypassrls then 'bypassrls' end], null)) as rights,
+        case when rolbypassrls then 'bypassrls' end], null)) as "excessRights",
       to_json(array(select datname from pg_database where datdba = pg_authid.oid and datname <> ${names.database}
         order by datname limit 5)) as "otherDatabases",
       (select count(*)::int from pg_stat_activity where usename = rolname) as sessions
@@ -58,7 +58,7 @@ export async function inspectCluster(sql: Sql, names: { database: string; user: 
  * Whether an existing database is empty or a Klatch's, whose secret we have. Resolves with true when it is empty; rejects
  * with LocalDatabaseError or IncompatibleSchemaError for what is not ours to use.
  */
-export async function examineContents(sql: Sql, name: string, secret: string | null): Promise<boolean> {
+export async function isEmptyElseRequireOurs(sql: Sql, name: string, secret: string | null): Promise<boolean> {
   const [row] = await sql<{ relations: number }[]>`
     select count(*)::int as relations from pg_class join pg_namespace on pg_namespace.oid = relnamespace
     where relkind in ('r', 'p', 'v', 'm', 'f', 'S') and nspname not in ('pg_catalog', 'information_schema')
@@ -66,11 +66,11 @@ export async function examineContents(sql: Sql, name: string, secret: string | n
       -- What an extension brought, such as pg_stat_statements, is nobody's data.
       and not exists (select 1 from pg_depend where classid = 'pg_class'::regclass and objid = pg_class.oid and deptype = 'e')`;
   if (row!.relations === 0) return true;
-  if (!(await isKlatchs(sql))) {
+  if (!(await isKlatchDatabase(sql))) {
     const message = `The database "${name}" exists and holds tables that are not Klatch's. Nothing was changed: choose another one with --db-name.`;
     throw new LocalDatabaseError('refused', message);
   }
-  if ((await checkSchema(sql)) > 0 && !(await isOpened(sql, secret))) {
+  if ((await checkSchema(sql)) > 0 && !(await isOpenedBySecret(sql, secret))) {
     const message =
       `The database "${name}" holds the data of a Klatch whose secret is not in this configuration. Put the old ` +
       '`secret` into it first, or choose another database with --db-name.';
@@ -80,7 +80,7 @@ export async function examineContents(sql: Sql, name: string, secret: string | n
 }
 
 /** By the tables that every version has. */
-async function isKlatchs(sql: Sql): Promise<boolean> {
+async function isKlatchDatabase(sql: Sql): Promise<boolean> {
   const [row] = await sql<{ columns: number }[]>`
     select count(*)::int as columns from information_schema.columns
     where table_schema = current_schema() and table_name = 'schema_version'
@@ -88,7 +88,7 @@ async function isKlatchs(sql: Sql): Promise<boolean> {
   return row!.columns === 3;
 }
 
-async function isOpened(sql: Sql, secret: string | null): Promise<boolean> {
+async function isOpenedBySecret(sql: Sql, secret: string | null): Promise<boolean> {
   // Nothing fits an empty secret, so a database in which something is sealed is told apart from one without.
   return (await opensCanary(sql, new Sealer(secret ?? ''))) !== false;
 }

@@ -1,11 +1,17 @@
 import type { Sql } from '../db/connection.ts';
 import { sqlState } from '../db/database-error.ts';
-import { asAdministrator, isSupported, readVersion, type ServerVersion } from './administrator.ts';
+import { asAdministrator, isSupported, readClusterVersion, type ServerVersion } from './administrator.ts';
 import { clusterLabel, type LocalCluster } from './clusters.ts';
-import { examineContents, inspectCluster, type FoundDatabase, type FoundRole, type Inventory } from './inventory.ts';
+import {
+  isEmptyElseRequireOurs,
+  inspectCluster,
+  type FoundDatabase,
+  type FoundRole,
+  type ClusterInventory,
+} from './inventory.ts';
 import { LocalDatabaseError } from './local-error.ts';
-import { createPassword, fitsVerifier, scramVerifier } from './scram.ts';
-import { addressOf, verifyLogin } from './verification.ts';
+import { createPassword, matchesScramVerifier, scramVerifier } from './scram.ts';
+import { chooseAddress, verifyLogin } from './verification.ts';
 
 /** What is wanted of a local server. */
 export interface DatabaseRequest {
@@ -33,40 +39,42 @@ export interface ProvisionedDatabase {
 }
 
 /** What letters are, in this order: the same on every machine, else as near to it as the system's C library has it. */
-const CHARACTER_TYPES = ['C.UTF-8', 'C.utf8', 'en_US.UTF-8', 'C'] as const;
+const LC_CTYPES = ['C.UTF-8', 'C.utf8', 'en_US.UTF-8', 'C'] as const;
 /** From this version on PostgreSQL brings C.UTF-8 itself. */
-const BUILTIN_LOCALE = 170_000;
+const BUILTIN_LOCALE_VERSION = 170_000;
 /** From this version on a role can keep the parameters of its statements out of the log. */
-const PARAMETER_BOUND = 130_000;
+const PARAMETER_LENGTH_VERSION = 130_000;
 const NAME_MAX_BYTES = 63;
-const UNKNOWN_LOCALE = ['42809', '22023'];
+const UNKNOWN_LOCALE_SQLSTATES = ['42809', '22023'];
 
 /**
  * Makes a role and a database on a local server, or takes those that are there, and logs in with them as the server
  * will. May be repeated after any interruption. Rejects with LocalDatabaseError, or IncompatibleSchemaError for a database of
  * a newer Klatch; then nothing of what was there before has been changed, but a role's password it had to be given.
  */
-export async function provision(cluster: LocalCluster, request: DatabaseRequest): Promise<ProvisionedDatabase> {
-  for (const name of [request.database, request.user]) requireShort(name);
-  const server = await readVersion(cluster);
-  requireSupported(cluster, server);
+export async function provisionDatabase(cluster: LocalCluster, request: DatabaseRequest): Promise<ProvisionedDatabase> {
+  for (const name of [request.database, request.user]) requireShortName(name);
+  const server = await readClusterVersion(cluster);
+  requireSupportedServer(cluster, server);
   const inventory = await asAdministrator(cluster, 'postgres', (sql) => inspectCluster(sql, request));
-  judgeServer(cluster, inventory);
-  if (inventory.role !== null) judgeRole(inventory.role, request);
-  if (inventory.database !== null) judgeDatabase(inventory.database, request);
+  requireUsableServer(cluster, inventory);
+  if (inventory.role !== null) requireUsableRole(inventory.role, request);
+  if (inventory.database !== null) requireUsableDatabase(inventory.database, request);
   const isEmpty =
     inventory.database === null ||
-    (await asAdministrator(cluster, request.database, (sql) => examineContents(sql, request.database, request.secret)));
+    (await asAdministrator(cluster, request.database, (sql) =>
+      isEmptyElseRequireOurs(sql, request.database, request.secret),
+    ));
   const password = request.password ?? createPassword();
   const role = await asAdministrator(cluster, 'postgres', async (sql) => {
-    const outcome = await makeRole(sql, inventory.role, { user: request.user, password, server });
-    if (inventory.database === null) await makeDatabase(sql, server, request);
+    const outcome = await ensureRole(sql, inventory.role, { user: request.user, password, server });
+    if (inventory.database === null) await createDatabase(sql, server, request);
     // Again for one that an interrupted set-up left: nothing is in it that anybody could have been let in for.
-    if (isEmpty) await closeDatabase(sql, request.database);
+    if (isEmpty) await revokePublicAccess(sql, request.database);
     return outcome;
   });
   const address = {
-    ...addressOf(cluster, inventory.listenAddresses),
+    ...chooseAddress(cluster, inventory.listenAddresses),
     ...(request.host !== null && { host: request.host }),
   };
   await verifyLogin({ cluster, address, hbaFile: inventory.hbaFile, login: { ...request, password } });
@@ -75,14 +83,14 @@ export async function provision(cluster: LocalCluster, request: DatabaseRequest)
 }
 
 /** PostgreSQL cuts a longer one off and says nothing: it would then be found under another name, or not at all. */
-function requireShort(name: string): void {
+function requireShortName(name: string): void {
   if (Buffer.byteLength(name) <= NAME_MAX_BYTES) return;
   const message = `The name "${name}" has more than ${NAME_MAX_BYTES} bytes, which is all that PostgreSQL keeps of one.`;
   throw new LocalDatabaseError('refused', message);
 }
 
 /** Rejects a server that Klatch cannot work with, and says which one comes with Klatch. */
-export function requireSupported(cluster: LocalCluster, server: ServerVersion): void {
+export function requireSupportedServer(cluster: LocalCluster, server: ServerVersion): void {
   if (isSupported(server)) return;
   throw new LocalDatabaseError(
     'refused',
@@ -91,7 +99,7 @@ export function requireSupported(cluster: LocalCluster, server: ServerVersion): 
   );
 }
 
-function judgeServer(cluster: LocalCluster, { isSuperuser, isStandby }: Inventory): void {
+function requireUsableServer(cluster: LocalCluster, { isSuperuser, isStandby }: ClusterInventory): void {
   const where = `PostgreSQL ${clusterLabel(cluster)}`;
   if (isStandby) {
     throw new LocalDatabaseError('refused', `${where} is a standby, which takes no writes: choose the primary server.`);
@@ -101,13 +109,15 @@ function judgeServer(cluster: LocalCluster, { isSuperuser, isStandby }: Inventor
   throw new LocalDatabaseError('refused', message);
 }
 
-function judgeRole(role: FoundRole, { user, password }: DatabaseRequest): void {
+function requireUsableRole(role: FoundRole, { user, password }: DatabaseRequest): void {
   const other = 'Nothing was changed: choose another role with --db-user.';
-  if (role.rights.length > 0 || !role.canLogIn) {
-    const what = role.canLogIn ? `has more rights than Klatch should (${role.rights.join(', ')})` : 'may not log in';
+  if (role.excessRights.length > 0 || !role.canLogIn) {
+    const what = role.canLogIn
+      ? `has more rights than Klatch should (${role.excessRights.join(', ')})`
+      : 'may not log in';
     throw new LocalDatabaseError('refused', `The role "${user}" exists and ${what}. ${other}`);
   }
-  if (password !== null && keepsPassword(role, user, password)) return;
+  if (password !== null && hasPassword(role, user, password)) return;
   // From here on it would get another password, which would lock out whoever uses the old one.
   const { sessions, otherDatabases } = role;
   if (sessions === 0 && otherDatabases.length === 0) return;
@@ -121,7 +131,7 @@ function judgeRole(role: FoundRole, { user, password }: DatabaseRequest): void {
   );
 }
 
-function judgeDatabase({ owner, encoding }: FoundDatabase, { database, user }: DatabaseRequest): void {
+function requireUsableDatabase({ owner, encoding }: FoundDatabase, { database, user }: DatabaseRequest): void {
   const other = 'Nothing was changed: choose another one with --db-name.';
   if (owner !== user) {
     const message = `The database "${database}" exists and belongs to the role "${owner}", not to "${user}". ${other}`;
@@ -132,12 +142,12 @@ function judgeDatabase({ owner, encoding }: FoundDatabase, { database, user }: D
   throw new LocalDatabaseError('refused', message);
 }
 
-async function makeRole(
+async function ensureRole(
   sql: Sql,
   found: FoundRole | null,
   { user, password, server }: { user: string; password: string; server: ServerVersion },
 ): Promise<ProvisionedDatabase['role']> {
-  if (found !== null && keepsPassword(found, user, password)) return 'kept';
+  if (found !== null && hasPassword(found, user, password)) return 'kept';
   // What PostgreSQL may write into its log, when statements are logged, is the verifier and never the password.
   const name = identifier(user);
   const secret = `password '${scramVerifier(password || createPassword())}'`;
@@ -152,34 +162,35 @@ async function makeRole(
     // What people wrote stays out of the server's log: errors of statements quote values (Klatch sees them anyway), and
     // statements are logged with their parameters.
     await tx.unsafe(`alter role ${name} set log_min_messages = 'log'`);
-    if (server.number >= PARAMETER_BOUND) await tx.unsafe(`alter role ${name} set log_parameter_max_length = 0`);
+    if (server.number >= PARAMETER_LENGTH_VERSION)
+      await tx.unsafe(`alter role ${name} set log_parameter_max_length = 0`);
   });
   return 'made';
 }
 
 /** Who is known by his user on the machine needs no password, whatever the role has. */
-function keepsPassword({ stored }: FoundRole, user: string, password: string): boolean {
-  return password === '' || fitsVerifier(stored, user, password);
+function hasPassword({ storedPassword }: FoundRole, user: string, password: string): boolean {
+  return password === '' || matchesScramVerifier(storedPassword, user, password);
 }
 
-async function makeDatabase(sql: Sql, { number }: ServerVersion, { database, user }: DatabaseRequest): Promise<void> {
+async function createDatabase(sql: Sql, { number }: ServerVersion, { database, user }: DatabaseRequest): Promise<void> {
   const begin = `create database ${identifier(database)} owner ${identifier(user)} template template0 encoding 'UTF8' lc_collate 'C'`;
-  if (number >= BUILTIN_LOCALE) {
+  if (number >= BUILTIN_LOCALE_VERSION) {
     await sql.unsafe(`${begin} lc_ctype 'C' locale_provider builtin builtin_locale 'C.UTF-8'`);
     return;
   }
-  for (const type of CHARACTER_TYPES) {
+  for (const type of LC_CTYPES) {
     try {
       await sql.unsafe(`${begin} lc_ctype '${type}'`);
       return;
     } catch (error) {
-      if (type === 'C' || !UNKNOWN_LOCALE.includes(sqlState(error) ?? '')) throw error;
+      if (type === 'C' || !UNKNOWN_LOCALE_SQLSTATES.includes(sqlState(error) ?? '')) throw error;
     }
   }
 }
 
 /** PostgreSQL lets every role connect to a new database; only its owner has business here. */
-async function closeDatabase(sql: Sql, database: string): Promise<void> {
+async function revokePublicAccess(sql: Sql, database: string): Promise<void> {
   await sql.unsafe(`revoke connect, temporary on database ${identifier(database)} from public`);
 }
 

@@ -6,7 +6,7 @@ const ITERATIONS = 4_096;
 const MAX_ITERATIONS = 1_000_000;
 const SALT_BYTES = 16;
 const PASSWORD_BYTES = 24;
-const VERIFIER = /^SCRAM-SHA-256\$(\d{1,7}):([A-Za-z0-9+/=]+)\$([A-Za-z0-9+/=]+):([A-Za-z0-9+/=]+)$/;
+const VERIFIER_PATTERN = /^SCRAM-SHA-256\$(\d{1,7}):([A-Za-z0-9+/=]+)\$([A-Za-z0-9+/=]+):([A-Za-z0-9+/=]+)$/;
 
 /** A password of 32 random characters that mean nothing in URLs, shells, SQL and configuration files. */
 export function createPassword(): string {
@@ -19,25 +19,25 @@ export function createPassword(): string {
  */
 export function scramVerifier(password: string): string {
   const salt = randomBytes(SALT_BYTES);
-  const { storedKey, serverKey } = derive(password, salt, ITERATIONS);
+  const { storedKey, serverKey } = deriveScramKeys(password, salt, ITERATIONS);
   return `SCRAM-SHA-256$${ITERATIONS}:${salt.toString('base64')}$${storedKey.toString('base64')}:${serverKey.toString('base64')}`;
 }
 
 /** Whether a password is the one that PostgreSQL has stored something for; false for what it cannot compare. */
-export function fitsVerifier(stored: string | null, user: string, password: string): boolean {
+export function matchesScramVerifier(stored: string | null, user: string, password: string): boolean {
   if (stored === null) return false;
   if (/^md5[0-9a-f]{32}$/.test(stored)) {
     return stored === `md5${createHash('md5').update(password).update(user).digest('hex')}`;
   }
-  const [, rounds, salt, , serverKey] = VERIFIER.exec(stored) ?? [];
+  const [, rounds, salt, , serverKey] = VERIFIER_PATTERN.exec(stored) ?? [];
   const iterations = Number(rounds);
   if (salt === undefined || serverKey === undefined || iterations < 1 || iterations > MAX_ITERATIONS) return false;
   const expected = Buffer.from(serverKey, 'base64');
-  const found = derive(password, Buffer.from(salt, 'base64'), iterations).serverKey;
+  const found = deriveScramKeys(password, Buffer.from(salt, 'base64'), iterations).serverKey;
   return expected.length === found.length && timingSafeEqual(expected, found);
 }
 
-function derive(password: string, salt: Buffer, iterations: number): { storedKey: Buffer; serverKey: Buffer } {
+function deriveScramKeys(password: string, salt: Buffer, iterations: number): { storedKey: Buffer; serverKey: Buffer } {
   const salted = pbkdf2Sync(password, salt, iterations, 32, 'sha256');
   const clientKey = createHmac('sha256', salted).update('Client Key').digest();
   const storedKey = createHash('sha256').update(clientKey).digest();

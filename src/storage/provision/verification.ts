@@ -13,14 +13,14 @@ interface DatabaseAddress {
 }
 
 /** Over TCP and by password where the server listens on this machine's own address, else over its Unix socket. */
-export function addressOf({ socketDir, port }: LocalCluster, listenAddresses: string): DatabaseAddress {
+export function chooseAddress({ socketDir, port }: LocalCluster, listenAddresses: string): DatabaseAddress {
   const listens = listenAddresses.split(',').map((each) => each.trim());
   const hears = (...addresses: readonly string[]): boolean => addresses.some((each) => listens.includes(each));
   if (hears('*', '0.0.0.0', 'localhost', '127.0.0.1')) return { host: '127.0.0.1', port };
   return { host: hears('::', '::1') ? '::1' : socketDir, port };
 }
 
-interface Verification {
+interface LoginVerification {
   readonly cluster: LocalCluster;
   readonly address: DatabaseAddress;
   readonly hbaFile: string;
@@ -33,7 +33,7 @@ interface Verification {
 }
 
 /** Logs in as the server will, and looks whether it could make its tables. Rejects with LocalDatabaseError. */
-export async function verifyLogin({ cluster, address, hbaFile, login }: Verification): Promise<void> {
+export async function verifyLogin({ cluster, address, hbaFile, login }: LoginVerification): Promise<void> {
   const { database, user, password, serverUid } = login;
   const target = {
     ...address,
@@ -63,7 +63,7 @@ export async function verifyLogin({ cluster, address, hbaFile, login }: Verifica
   );
 }
 
-function explain(error: unknown, { cluster, address, hbaFile, login }: Verification): unknown {
+function explain(error: unknown, { cluster, address, hbaFile, login }: LoginVerification): unknown {
   if (!(error instanceof DatabaseUnavailableError)) return error;
   const cause = rootCause(error);
   const where = `PostgreSQL ${clusterLabel(cluster)}`;
@@ -86,7 +86,7 @@ function explain(error: unknown, { cluster, address, hbaFile, login }: Verificat
 }
 
 /** In quotes no name has a special meaning. */
-function hbaLine({ host }: DatabaseAddress, { database, user }: Verification['login']): string {
+function hbaLine({ host }: DatabaseAddress, { database, user }: LoginVerification['login']): string {
   const names = [database, user].map((each) => `"${each.replaceAll('"', '""')}"`).join('  ');
   if (host.startsWith('/')) return `local  ${names}  scram-sha-256`;
   return `host  ${names}  ${host}/${host.includes(':') ? 128 : 32}  scram-sha-256`;

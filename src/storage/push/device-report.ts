@@ -11,7 +11,7 @@ export interface DeviceCount {
 }
 
 /** Something that became of a device, or of what it was to be told, and was no success. */
-export interface PushEvent {
+export interface PushFailureRecord {
   readonly at: Date;
   /** Whose device. */
   readonly nick: string;
@@ -26,7 +26,7 @@ const MAX_APPS = 1_000;
 const MAX_EVENTS = 100;
 
 /** Devices by kind and app. */
-export async function countDevices(sql: Sql | Transaction): Promise<DeviceCount[]> {
+export async function countDevicesByApp(sql: Sql | Transaction): Promise<DeviceCount[]> {
   return (sql as Sql)<DeviceCount[]>`
     select kind, app, count(*)::int as devices from device group by kind, app order by kind, app limit ${MAX_APPS}`;
 }
@@ -44,7 +44,7 @@ export async function reportPush(
   bounds: { overdueMs: number; timeoutMs: number },
 ): Promise<PushReport> {
   return readOnly(target, bounds.timeoutMs, async (tx) => ({
-    devices: await countDevices(tx),
+    devices: await countDevicesByApp(tx),
     overdue: await tx<{ kind: DeviceKind; pushes: number; since: Date }[]>`
       select kind, count(*)::int as pushes, min(created_at) as since from push_pending
       where created_at < now() - make_interval(secs => ${bounds.overdueMs / 1_000})
@@ -53,8 +53,8 @@ export async function reportPush(
 }
 
 /** What went wrong last, the newest first. */
-export async function listPushEvents(sql: Sql, limit: number): Promise<PushEvent[]> {
-  return sql<PushEvent[]>`
+export async function listPushFailures(sql: Sql, limit: number): Promise<PushFailureRecord[]> {
+  return sql<PushFailureRecord[]>`
     select l.at, a.nick, l.kind, l.event, l.category, l.code
     from push_log l join account a on a.id = l.account_id
     order by l.at desc, l.id desc limit ${Math.min(limit, MAX_EVENTS)}`;

@@ -16,7 +16,7 @@ export interface PushClaim {
 }
 
 /** Whom a row is for, as things are when it is taken. */
-export interface Recipient {
+export interface PushRecipient {
   readonly tokenSealed: string;
   readonly app: string | null;
   readonly accountId: AccountId;
@@ -30,13 +30,13 @@ export interface Recipient {
 }
 
 /** A claim with its recipient, where it has one still. */
-export type ClaimedPush = PushClaim & (Recipient | { readonly accountId: null });
+export type ClaimedPush = PushClaim & (PushRecipient | { readonly accountId: null });
 
 /**
  * Takes up to `limit` due rows of a vendor for `forMs`, those that are due longest first. One has no recipient
  * when its messages were read, the conversation was muted or left, the account or the session is over, the device gone.
  */
-export async function claimDue(
+export async function claimDuePushes(
   sql: Sql,
   kind: DeviceKind,
   { limit, forMs }: { limit: number; forMs: number },

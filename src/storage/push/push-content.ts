@@ -1,13 +1,13 @@
 import type { AccountId, ConversationId, Seq } from '../../model/ids.ts';
 import { mentionsOf } from '../../model/mentions.ts';
 import type { Sql } from '../db/connection.ts';
-import type { PushClaim, Recipient, ClaimedPush } from './push-claims.ts';
+import type { PushClaim, PushRecipient, ClaimedPush } from './push-claims.ts';
 
 /** Messages of a row that are looked at for what it says and for mentions. */
-export const SHOWN_MESSAGES = 10;
+export const MAX_SHOWN_MESSAGES = 10;
 /** Characters of the newest, more than any vendor takes; and of the others, which count for their mentions. */
-const SHOWN_CHARACTERS = 4_000;
-export const OTHERS_CHARACTERS = 1_000;
+const NEWEST_MESSAGE_CHARACTERS = 4_000;
+export const OLDER_MESSAGE_CHARACTERS = 1_000;
 
 /** A message that a push stands for. */
 export interface ShownMessage {
@@ -23,7 +23,7 @@ export interface ShownMessage {
 
 /** What a row is about when it is sent. */
 export interface NotifiedContent {
-  readonly claim: PushClaim & Recipient;
+  readonly claim: PushClaim & PushRecipient;
   /** Of the conversation; null: it is a private one. */
   readonly title: string | null;
   /** The newest, newest first; at least one. */
@@ -41,21 +41,21 @@ export async function readNotifiedContent(
   sql: Sql,
   claims: readonly ClaimedPush[],
 ): Promise<(NotifiedContent | null)[]> {
-  const wanted = claims.map((claim) => (hasRecipient(claim) ? wantedBy(claim) : null));
+  const wanted = claims.map((claim) => (hasRecipient(claim) ? wantedRangeOf(claim) : null));
   const found = wanted.filter((each) => each !== null);
   if (found.length === 0) return claims.map(() => null);
-  const shared = await readStretches(sql, sharedBy(found));
-  const apart = found.filter(({ claim, key }) => isApart(claim, shared.get(key) ?? []));
-  const own = await readApart(sql, apart);
+  const shared = await readRanges(sql, sharedRangesByKey(found));
+  const apart = found.filter(({ claim, key }) => needsSeparateRead(claim, shared.get(key) ?? []));
+  const own = await readSeparately(sql, apart);
   return wanted.map((each) => {
     if (each === null) return null;
-    const messages = own.get(each) ?? since(shared.get(each.key) ?? [], each.range.firstSeq);
+    const messages = own.get(each) ?? messagesSince(shared.get(each.key) ?? [], each.range.firstSeq);
     const [newest] = messages;
     return newest === undefined ? null : { claim: each.claim, title: newest.title, messages, ageMs: newest.ageMs };
   });
 }
 
-function hasRecipient(claim: ClaimedPush): claim is PushClaim & Recipient {
+function hasRecipient(claim: ClaimedPush): claim is PushClaim & PushRecipient {
   return claim.accountId !== null;
 }
 
@@ -67,28 +67,28 @@ interface SeqRange {
   readonly accountId: AccountId | null;
 }
 
-interface ReadMessage extends ShownMessage {
+interface PushMessageRow extends ShownMessage {
   readonly senderId: AccountId;
   readonly title: string | null;
   readonly ageMs: number;
 }
 
 /** What is to be found for a claim. */
-interface Wanted {
-  readonly claim: PushClaim & Recipient;
+interface WantedRange {
+  readonly claim: PushClaim & PushRecipient;
   readonly range: SeqRange;
   /** The same for all devices that are told up to the same message. */
   readonly key: string;
 }
 
-function wantedBy(claim: PushClaim & Recipient): Wanted {
+function wantedRangeOf(claim: PushClaim & PushRecipient): WantedRange {
   const { conversationId, lastSeq, accountId } = claim;
   const firstSeq = Math.max(claim.firstSeq, claim.readSeq + 1) as Seq;
   return { claim, range: { conversationId, firstSeq, lastSeq, accountId }, key: `${conversationId}:${lastSeq}` };
 }
 
 /** For all of a key together, from the first message that is for any of them. */
-function sharedBy(wanted: readonly Wanted[]): ReadonlyMap<string, SeqRange> {
+function sharedRangesByKey(wanted: readonly WantedRange[]): ReadonlyMap<string, SeqRange> {
   const ranges = new Map<string, SeqRange>();
   for (const { range, key } of wanted) {
     const other = ranges.get(key);
@@ -98,27 +98,30 @@ function sharedBy(wanted: readonly Wanted[]): ReadonlyMap<string, SeqRange> {
 }
 
 /** Whether which ones are for this recipient cannot be told from what is read for all. */
-function isApart({ hasBlocked, accountId }: Recipient, shared: readonly ReadMessage[]): boolean {
+function needsSeparateRead({ hasBlocked, accountId }: PushRecipient, shared: readonly PushMessageRow[]): boolean {
   return hasBlocked || shared.some(({ senderId }) => senderId === accountId);
 }
 
 /** Without a copy where all of them are. */
-function since(messages: readonly ReadMessage[], firstSeq: Seq): readonly ReadMessage[] {
+function messagesSince(messages: readonly PushMessageRow[], firstSeq: Seq): readonly PushMessageRow[] {
   const last = messages.at(-1);
   return last === undefined || last.seq >= firstSeq ? messages : messages.filter(({ seq }) => seq >= firstSeq);
 }
 
-async function readApart(sql: Sql, apart: readonly Wanted[]): Promise<ReadonlyMap<Wanted, readonly ReadMessage[]>> {
-  return apart.length === 0 ? new Map() : readStretches(sql, new Map(apart.map((each) => [each, each.range])));
+async function readSeparately(
+  sql: Sql,
+  apart: readonly WantedRange[],
+): Promise<ReadonlyMap<WantedRange, readonly PushMessageRow[]>> {
+  return apart.length === 0 ? new Map() : readRanges(sql, new Map(apart.map((each) => [each, each.range])));
 }
 
 /** The newest of each range that are not deleted, newest first. */
-async function readStretches<Key>(
+async function readRanges<Key>(
   sql: Sql,
   wanted: ReadonlyMap<Key, SeqRange>,
-): Promise<ReadonlyMap<Key, readonly ReadMessage[]>> {
+): Promise<ReadonlyMap<Key, readonly PushMessageRow[]>> {
   const [keys, ranges] = [[...wanted.keys()], [...wanted.values()]];
-  const rows = await sql<(Omit<ReadMessage, 'mentions'> & { nth: number })[]>`
+  const rows = await sql<(Omit<PushMessageRow, 'mentions'> & { nth: number })[]>`
     select r.nth, n.seq, n.sender_id as "senderId", coalesce(n.label, a.name) as sender, n.text, c.title,
       (select coalesce(json_agg(f ->> 'name'), '[]') from jsonb_array_elements(n.attachments) f) as files,
       ceil(extract(epoch from now() - n.sent_at) * 1000)::bigint as "ageMs"
@@ -127,17 +130,17 @@ async function readStretches<Key>(
       as r(nth int, "conversationId" bigint, "firstSeq" bigint, "lastSeq" bigint, "accountId" bigint)
     cross join lateral (
       select m.seq, m.sender_id, m.label, m.sent_at, m.attachments, left(m.text, case row_number() over (order by m.seq desc)
-        when 1 then ${SHOWN_CHARACTERS}::int else ${OTHERS_CHARACTERS}::int end) as text
+        when 1 then ${NEWEST_MESSAGE_CHARACTERS}::int else ${OLDER_MESSAGE_CHARACTERS}::int end) as text
       from message m
       where m.conversation_id = r."conversationId" and m.seq >= r."firstSeq" and m.seq <= r."lastSeq"
         and m.deleted_at is null and (r."accountId" is null or (m.sender_id <> r."accountId"
           and not exists (select from block b where b.account_id = r."accountId" and b.blocked_id = m.sender_id)))
-      order by m.seq desc limit ${SHOWN_MESSAGES}
+      order by m.seq desc limit ${MAX_SHOWN_MESSAGES}
     ) n
     join account a on a.id = n.sender_id
     join conversation c on c.id = r."conversationId"
     order by r.nth, n.seq desc`;
-  const found = new Map<Key, ReadMessage[]>(keys.map((key) => [key, []]));
+  const found = new Map<Key, PushMessageRow[]>(keys.map((key) => [key, []]));
   for (const { nth, ...row } of rows) found.get(keys[nth]!)!.push({ ...row, mentions: mentionsOf(row.text) });
   return found;
 }

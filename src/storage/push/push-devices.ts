@@ -10,30 +10,30 @@ export interface ReachableDevice {
   readonly app: string | null;
   readonly tokenSealed: string;
   /** When this was read, by the database's clock. */
-  readonly readAt: Date;
+  readonly queriedAt: Date;
 }
 
 /** Devices of an account whose sessions hold, by number. */
-export async function listReachable(sql: Sql, accountId: AccountId, limit: number): Promise<ReachableDevice[]> {
+export async function listReachableDevices(sql: Sql, accountId: AccountId, limit: number): Promise<ReachableDevice[]> {
   return sql<ReachableDevice[]>`
-    select d.id, d.kind, d.label, d.app, d.token_sealed as "tokenSealed", now() as "readAt"
+    select d.id, d.kind, d.label, d.app, d.token_sealed as "tokenSealed", now() as "queriedAt"
     from device d join session s on s.id = d.session_id and (s.expires_at is null or s.expires_at > now())
     where d.account_id = ${accountId} order by d.id limit ${limit}`;
 }
 
 /**
  * Removes a device that its vendor does not know any more, with a row in the log; false: it is gone already, or was
- * registered again since `readAt`.
+ * registered again since `queriedAt`.
  */
-export async function removeUnknown(
+export async function removeUnregisteredDevice(
   sql: Sql,
-  device: Pick<ReachableDevice, 'id' | 'readAt'>,
+  device: Pick<ReachableDevice, 'id' | 'queriedAt'>,
   reason: { category: string; code: number | null },
 ): Promise<boolean> {
   const rows = await sql`
     with removed as (
       delete from device
-      where id = ${device.id} and last_seen_at < ${device.readAt}::timestamptz + interval '1 millisecond'
+      where id = ${device.id} and last_seen_at < ${device.queriedAt}::timestamptz + interval '1 millisecond'
       returning account_id, kind
     )
     insert into push_log (account_id, kind, event, category, code)
@@ -42,24 +42,24 @@ export async function removeUnknown(
 }
 
 /** What waits for a vendor. */
-export interface PendingCount {
+export interface PendingPushCount {
   readonly kind: DeviceKind;
   readonly pending: number;
   readonly due: number;
   /** Age of the oldest, in ms. */
-  readonly oldestMs: number;
+  readonly oldestAgeMs: number;
 }
 
 /** What waits, by vendor; nothing of vendors for which nothing waits. */
-export async function countPending(sql: Sql): Promise<PendingCount[]> {
-  return sql<PendingCount[]>`
+export async function countPendingPushes(sql: Sql): Promise<PendingPushCount[]> {
+  return sql<PendingPushCount[]>`
     select kind, count(*)::int as pending, (count(*) filter (where next_at <= now() and claimed_until <= now()))::int as due,
-      greatest(ceil(extract(epoch from now() - min(created_at)) * 1000), 0)::bigint as "oldestMs"
+      greatest(ceil(extract(epoch from now() - min(created_at)) * 1000), 0)::bigint as "oldestAgeMs"
     from push_pending group by kind`;
 }
 
 /** Removes the oldest rows of the log of pushes that are from before a moment, at most `limit`; how many. */
-export async function deletePushLog(sql: Sql, before: Date, limit: number): Promise<number> {
+export async function deleteOldPushLog(sql: Sql, before: Date, limit: number): Promise<number> {
   const rows = await sql`
     delete from push_log where id in (
       select id from push_log where at < ${before} order by at limit ${limit}) returning 1`;

@@ -5,12 +5,12 @@ import type { Sql, Transaction } from '../db/connection.ts';
 import type { Pool } from '../db/pool.ts';
 
 /** Messages that one transaction looks at, of all its conversations together; and bytes of texts that may mention somebody. */
-const BATCH_MESSAGES = 2_000;
-const BATCH_BYTES = 1024 * 1024;
+const MAX_BATCH_MESSAGES = 2_000;
+const MAX_BATCH_BYTES = 1024 * 1024;
 /** Of each conversation however many there are, or a word about many would take too many transactions. */
-const LEAST_MESSAGES = 20;
+const MIN_MESSAGES_PER_CONVERSATION = 20;
 /** The longest that a transaction may take: thousands of devices, on a busy machine. */
-const TURN_MS = 30_000;
+const TRANSACTION_TIMEOUT_MS = 30_000;
 
 /** Whether anybody registered a device. */
 export async function hasDevices(sql: Sql): Promise<boolean> {
@@ -18,16 +18,16 @@ export async function hasDevices(sql: Sql): Promise<boolean> {
   return row!.present;
 }
 
-/** Conversations by id, behind `after`, whose newest message is not older than `withinMs` and was not looked at. */
-export async function findUnpushed(
+/** Conversations by id, behind `after`, whose newest message is not older than `maxAgeMs` and was not looked at. */
+export async function findUnpushedConversations(
   sql: Sql,
-  page: { after: number; limit: number; withinMs: number },
+  page: { after: number; limit: number; maxAgeMs: number },
 ): Promise<ConversationId[]> {
   const rows = await sql<{ id: ConversationId }[]>`
     select h.conversation_id as id
     from conversation_head h left join push_cursor c on c.conversation_id = h.conversation_id
     where h.conversation_id > ${page.after} and h.last_seq > coalesce(c.pushed_seq, 0)
-      and h.last_at > now() - ${page.withinMs} * interval '1 millisecond'
+      and h.last_at > now() - ${page.maxAgeMs} * interval '1 millisecond'
     order by h.conversation_id limit ${page.limit}`;
   return rows.map(({ id }) => id);
 }
@@ -36,11 +36,11 @@ export async function findUnpushed(
 interface FanOutRules {
   /** Whose devices are told. */
   readonly kinds: readonly DeviceKind[];
-  /** Accounts whose rows wait for `holdMs`, since they see what is written as it is. */
+  /** Accounts whose rows wait for `foregroundDelayMs`, since they see what is written as it is. */
   readonly foreground: readonly AccountId[];
-  readonly holdMs: number;
+  readonly foregroundDelayMs: number;
   /** Of what is older nobody is told. */
-  readonly withinMs: number;
+  readonly maxAgeMs: number;
 }
 
 /** What a fan-out did. */
@@ -48,7 +48,7 @@ interface FanOutRun {
   /** Rows that were made or that grew. */
   readonly rows: number;
   /** Conversations that have more. */
-  readonly again: readonly ConversationId[];
+  readonly conversationsWithMore: readonly ConversationId[];
 }
 
 /**
@@ -59,31 +59,39 @@ interface FanOutRun {
 export function fanOut(pool: Pool, conversations: readonly ConversationId[], rules: FanOutRules): Promise<FanOutRun> {
   return pool.transaction(async (tx) => {
     const behind = await lockCursors(tx, conversations);
-    if (behind.length === 0) return { rows: 0, again: [] };
-    let read = await readMessages(tx, behind, rules.withinMs);
+    if (behind.length === 0) return { rows: 0, conversationsWithMore: [] };
+    let read = await readNewMessages(tx, behind, rules.maxAgeMs);
     // Far behind, as after the first device of an old installation: what nobody is told of is not read through.
     if (read.some(({ old }) => old)) {
-      read = await readMessages(tx, await skipOld(tx, behind, rules.withinMs), rules.withinMs);
+      read = await readNewMessages(tx, await skipTooOld(tx, behind, rules.maxAgeMs), rules.maxAgeMs);
     }
-    const taken = read.filter(({ bytesBefore }) => bytesBefore < BATCH_BYTES);
-    const rows = await upsertRows(tx, taken, rules);
+    const taken = read.filter(({ bytesBefore }) => bytesBefore < MAX_BATCH_BYTES);
+    const rows = await upsertPendingPushes(tx, taken, rules);
     // Of a conversation with nothing to read everything is too old; one whose messages did not fit stays where it is.
-    const reached = new Map<ConversationId, Seq | null>(behind.map(({ id, head }) => [id, head]));
-    for (const { conversationId } of read) reached.set(conversationId, null);
-    for (const { conversationId, seq } of taken) reached.set(conversationId, seq);
-    await moveCursors(tx, reached);
-    return { rows, again: behind.filter(({ id, head }) => (reached.get(id) ?? 0) < head).map(({ id }) => id) };
-  }, TURN_MS);
+    const reachedSeqOrUnmoved = new Map<ConversationId, Seq | null>(behind.map(({ id, head }) => [id, head]));
+    for (const { conversationId } of read) reachedSeqOrUnmoved.set(conversationId, null);
+    for (const { conversationId, seq } of taken) reachedSeqOrUnmoved.set(conversationId, seq);
+    await advanceCursors(tx, reachedSeqOrUnmoved);
+    return {
+      rows,
+      conversationsWithMore: behind
+        .filter(({ id, head }) => (reachedSeqOrUnmoved.get(id) ?? 0) < head)
+        .map(({ id }) => id),
+    };
+  }, TRANSACTION_TIMEOUT_MS);
 }
 
 /** A conversation with messages behind its cursor. */
-interface Behind {
+interface LaggingConversation {
   readonly id: ConversationId;
   readonly after: Seq;
   readonly head: Seq;
 }
 
-async function lockCursors(tx: Transaction, conversations: readonly ConversationId[]): Promise<readonly Behind[]> {
+async function lockCursors(
+  tx: Transaction,
+  conversations: readonly ConversationId[],
+): Promise<readonly LaggingConversation[]> {
   const ids = [...conversations];
   await tx`
     insert into push_cursor (conversation_id, pushed_seq)
@@ -94,7 +102,7 @@ async function lockCursors(tx: Transaction, conversations: readonly Conversation
       and set_config('synchronous_commit', 'off', true) = 'off'
     order by h.conversation_id
     on conflict do nothing`;
-  return tx<Behind[]>`
+  return tx<LaggingConversation[]>`
     select c.conversation_id as id, c.pushed_seq as after, h.last_seq as head
     from push_cursor c join conversation_head h on h.conversation_id = c.conversation_id
     where c.conversation_id = any(${ids}::bigint[]) and c.pushed_seq < h.last_seq
@@ -116,11 +124,15 @@ interface NewMessage {
   readonly bytesBefore: number;
 }
 
-function readMessages(tx: Transaction, behind: readonly Behind[], withinMs: number): Promise<NewMessage[]> {
-  const limit = Math.max(LEAST_MESSAGES, Math.floor(BATCH_MESSAGES / behind.length));
+function readNewMessages(
+  tx: Transaction,
+  behind: readonly LaggingConversation[],
+  maxAgeMs: number,
+): Promise<NewMessage[]> {
+  const limit = Math.max(MIN_MESSAGES_PER_CONVERSATION, Math.floor(MAX_BATCH_MESSAGES / behind.length));
   return tx<NewMessage[]>`
     select b.id as "conversationId", m.seq, m.sender_id as "senderId", m.sent_at as "sentAt", m.deleted, m.text,
-      m.sent_at < now() - ${withinMs} * interval '1 millisecond' as old,
+      m.sent_at < now() - ${maxAgeMs} * interval '1 millisecond' as old,
       coalesce(sum(octet_length(m.text)) over (
         order by b.ord, m.seq rows between unbounded preceding and 1 preceding), 0)::bigint as "bytesBefore"
     from unnest(
@@ -136,8 +148,12 @@ function readMessages(tx: Transaction, behind: readonly Behind[], withinMs: numb
 }
 
 /** The same conversations behind the last message that is too old, which is found by halving: times rise with seqs. */
-async function skipOld(tx: Transaction, behind: readonly Behind[], withinMs: number): Promise<readonly Behind[]> {
-  return tx<Behind[]>`
+async function skipTooOld(
+  tx: Transaction,
+  behind: readonly LaggingConversation[],
+  maxAgeMs: number,
+): Promise<readonly LaggingConversation[]> {
+  return tx<LaggingConversation[]>`
     with recursive search(id, low, high, head) as (
       select b.id, b.after, b.head + 1, b.head
       from unnest(
@@ -148,7 +164,7 @@ async function skipOld(tx: Transaction, behind: readonly Behind[], withinMs: num
       select s.id, case when m.old then s.middle else s.low end, case when m.old then s.high else s.middle end, s.head
       from (select id, low, high, head, (low + high) / 2 as middle from search where high - low > 1) s
       cross join lateral (
-        select sent_at < now() - ${withinMs} * interval '1 millisecond' as old
+        select sent_at < now() - ${maxAgeMs} * interval '1 millisecond' as old
         from message where conversation_id = s.id and seq = s.middle
       ) m
     )
@@ -186,10 +202,10 @@ function senderRunsOf(messages: readonly NewMessage[]): SenderRun[] {
     extend(message, null);
     for (const nick of mentionsOf(message.text ?? '')) extend(message, nick);
   }
-  return ranked([...runs.values()].reverse());
+  return withRanks([...runs.values()].reverse());
 }
 
-function ranked(runs: readonly SenderRun[]): SenderRun[] {
+function withRanks(runs: readonly SenderRun[]): SenderRun[] {
   const counts = new Map<string, number>();
   return runs.map((run) => {
     const about = `${run.conversationId}:${run.nick ?? ''}`;
@@ -200,7 +216,7 @@ function ranked(runs: readonly SenderRun[]): SenderRun[] {
 }
 
 /** As a table `w`. What is for all and what mentions one are two: a condition that tells them apart is taken for a rare one. */
-function rowsOf(tx: Transaction, runs: readonly SenderRun[]): ReturnType<Transaction> {
+function senderRunRows(tx: Transaction, runs: readonly SenderRun[]): ReturnType<Transaction> {
   return tx`
     unnest(
       ${runs.map((each) => each.conversationId)}::bigint[], ${runs.map((each) => each.senderId)}::bigint[],
@@ -215,17 +231,21 @@ function rowsOf(tx: Transaction, runs: readonly SenderRun[]): ReturnType<Transac
  * once, and held against the two newest stretches: one of them is somebody else's, and it decides. Only for members who
  * have blocked somebody all are looked at (500 senders and 1,000 devices took 3 s when that was done for everybody).
  */
-async function upsertRows(tx: Transaction, messages: readonly NewMessage[], rules: FanOutRules): Promise<number> {
+async function upsertPendingPushes(
+  tx: Transaction,
+  messages: readonly NewMessage[],
+  rules: FanOutRules,
+): Promise<number> {
   const runs = senderRunsOf(messages);
   if (runs.length === 0) return 0;
   const conversations = [...new Set(runs.map(({ conversationId }) => conversationId))];
   const [toAll, mentioning] = [runs.filter(({ nick }) => nick === null), runs.filter(({ nick }) => nick !== null)];
   const rows = await tx`
     with written as (
-      select * from ${rowsOf(tx, toAll)}
+      select * from ${senderRunRows(tx, toAll)}
     ), mention as (
       -- The offset keeps it a step of its own, which is not repeated for each device.
-      select w.*, a.id as account_id from ${rowsOf(tx, mentioning)} join account a on a.nick = w.nick offset 0
+      select w.*, a.id as account_id from ${senderRunRows(tx, mentioning)} join account a on a.nick = w.nick offset 0
     ), listener as (
       select m.conversation_id, m.account_id, m.read_seq,
         -- As a truth, of which the planner expects half: of a text that it knows nothing of it expects a single row.
@@ -255,7 +275,7 @@ async function upsertRows(tx: Transaction, messages: readonly NewMessage[], rule
     )
     insert into push_pending (device_id, conversation_id, kind, first_seq, last_seq, created_at, next_at)
     select c.device_id, c.conversation_id, c.kind, min(greatest(c.first_seq, c.read_seq + 1)), max(c.last_seq),
-      min(c.last_at), now() + case when bool_or(c.watches) then ${rules.holdMs}::int else 0 end * interval '1 millisecond'
+      min(c.last_at), now() + case when bool_or(c.watches) then ${rules.foregroundDelayMs}::int else 0 end * interval '1 millisecond'
     from concerned c
     where c.sender_id <> c.account_id and c.read_seq < c.last_seq
       -- Times came through milliseconds.
@@ -272,8 +292,11 @@ async function upsertRows(tx: Transaction, messages: readonly NewMessage[], rule
   return rows.count;
 }
 
-async function moveCursors(tx: Transaction, reached: ReadonlyMap<ConversationId, Seq | null>): Promise<void> {
-  const moved = [...reached].filter(([, seq]) => seq !== null);
+async function advanceCursors(
+  tx: Transaction,
+  reachedSeqOrUnmoved: ReadonlyMap<ConversationId, Seq | null>,
+): Promise<void> {
+  const moved = [...reachedSeqOrUnmoved].filter(([, seq]) => seq !== null);
   await tx`
     update push_cursor c set pushed_seq = n.seq
     from unnest(${moved.map(([id]) => id)}::bigint[], ${moved.map(([, seq]) => seq)}::bigint[]) as n(id, seq)

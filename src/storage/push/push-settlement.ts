@@ -29,13 +29,13 @@ export async function settlePushes(
   ttlMs: number,
 ): Promise<readonly DeviceId[]> {
   const done = settlements.filter(({ verdict }) => verdict === 'done').map(({ claim }) => claim);
-  const areGone = done.length === 0 || (await removeDone(sql, done)) === done.length;
+  const areGone = done.length === 0 || (await deleteDone(sql, done)) === done.length;
   const left = areGone ? settlements.filter(({ verdict }) => verdict !== 'done') : settlements;
   return left.length === 0 ? [] : settleEach(sql, left, ttlMs);
 }
 
 /** Removes what did not grow, as nearly all; resolves with how many that were. */
-async function removeDone(sql: Sql, done: readonly PushClaim[]): Promise<number> {
+async function deleteDone(sql: Sql, done: readonly PushClaim[]): Promise<number> {
   // In one order, so that nobody waits in a circle.
   const claims = done.toSorted((a, b) => a.deviceId - b.deviceId || a.conversationId - b.conversationId);
   const rows = await sql`
@@ -111,14 +111,14 @@ async function settleEach(
 }
 
 /** Up to where an account has read a conversation. */
-export interface ReadPosition {
+export interface ReadReceipt {
   readonly conversationId: ConversationId;
   readonly accountId: AccountId;
   readonly seq: Seq;
 }
 
 /** Withdraws what accounts have read. What is left standing is looked at before it is sent. */
-export async function cancelRead(sql: Sql, positions: readonly ReadPosition[]): Promise<number> {
+export async function cancelReadPushes(sql: Sql, positions: readonly ReadReceipt[]): Promise<number> {
   const rows = await sql`
     delete from push_pending p using (
       select w.device_id, w.conversation_id
@@ -136,13 +136,16 @@ export async function cancelRead(sql: Sql, positions: readonly ReadPosition[]): 
 }
 
 /** What was given up, by vendor. */
-type Expired = readonly { readonly kind: DeviceKind; readonly count: number }[];
+type ExpiredPushCounts = readonly { readonly kind: DeviceKind; readonly count: number }[];
 
 /**
- * Gives up, with rows in the log, what is due and stands for nothing younger than `afterMs`: also what waits for a vendor
+ * Gives up, with rows in the log, what is due and stands for nothing younger than `maxAgeMs`: also what waits for a vendor
  * that is away, or that is not configured any more. At most `limit` rows; what stands for something younger stays.
  */
-export async function expirePushes(sql: Sql, { afterMs, limit }: { afterMs: number; limit: number }): Promise<Expired> {
+export async function expirePushes(
+  sql: Sql,
+  { maxAgeMs, limit }: { maxAgeMs: number; limit: number },
+): Promise<ExpiredPushCounts> {
   return sql<{ kind: DeviceKind; count: number }[]>`
     with old as (
       select p.device_id, p.conversation_id, p.kind, (
@@ -150,16 +153,16 @@ export async function expirePushes(sql: Sql, { afterMs, limit }: { afterMs: numb
       ) as newest_at
       from push_pending p
       where p.kind = any(${[...deviceKinds]}::text[]) and p.next_at <= now() and p.claimed_until <= now()
-        and p.created_at <= now() - ${afterMs} * interval '1 millisecond'
+        and p.created_at <= now() - ${maxAgeMs} * interval '1 millisecond'
       order by p.device_id, p.conversation_id limit ${limit} for update of p skip locked
     ), renewed as (
       update push_pending p set created_at = o.newest_at
       from old o where p.device_id = o.device_id and p.conversation_id = o.conversation_id
-        and o.newest_at > now() - ${afterMs} * interval '1 millisecond'
+        and o.newest_at > now() - ${maxAgeMs} * interval '1 millisecond'
     ), gone as (
       delete from push_pending p using old o
       where p.device_id = o.device_id and p.conversation_id = o.conversation_id
-        and (o.newest_at is null or o.newest_at <= now() - ${afterMs} * interval '1 millisecond')
+        and (o.newest_at is null or o.newest_at <= now() - ${maxAgeMs} * interval '1 millisecond')
       returning p.device_id, p.kind
     ), logged as (
       insert into push_log (account_id, kind, event, category)

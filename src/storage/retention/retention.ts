@@ -1,28 +1,28 @@
 import type { RetentionConfig } from '../../config/config.ts';
 import type { Sql, Transaction } from '../db/connection.ts';
 import type { Pool } from '../db/pool.ts';
-import { deletePushLog } from '../push/push-devices.ts';
+import { deleteOldPushLog } from '../push/push-devices.ts';
 
 const DAY_MS = 86_400_000;
 /** Partitions are made this far ahead, so that a day's first delivery never waits for one. */
-const DAYS_AHEAD = 3;
+const PARTITION_DAYS_AHEAD = 3;
 /** Rows that one statement removes. */
-export const DELETE_PAGE = 5_000;
+export const DELETE_PAGE_ROWS = 5_000;
 const MAX_PAGES = 200;
 /** Counting a week of deliveries reads an index through. */
-const LONG_MS = 60_000;
+const SLOW_QUERY_TIMEOUT_MS = 60_000;
 /** 'retai' in ASCII: days are made and dropped by one session at a time, whichever node's. */
-const ADVISORY_LOCK = 0x7265746169;
+const PARTITION_LOCK_KEY = 0x7265746169;
 
 /** Makes the delivery log's partitions for today and the next days. Safe to run at once on several nodes. */
 export async function ensureAttemptPartitions(tx: Transaction, nowMs: number): Promise<void> {
-  await tx`select pg_advisory_xact_lock(${ADVISORY_LOCK})`;
+  await tx`select pg_advisory_xact_lock(${PARTITION_LOCK_KEY})`;
   const today = Math.floor(nowMs / DAY_MS) * DAY_MS;
-  for (let day = 0; day <= DAYS_AHEAD; day += 1) await ensureAttemptDay(tx, new Date(today + day * DAY_MS));
+  for (let day = 0; day <= PARTITION_DAYS_AHEAD; day += 1) await ensureDayPartition(tx, new Date(today + day * DAY_MS));
 }
 
 /** Makes the partition of one day, which begins at `from`, where it is missing. */
-export async function ensureAttemptDay(tx: Transaction, from: Date): Promise<void> {
+export async function ensureDayPartition(tx: Transaction, from: Date): Promise<void> {
   const to = new Date(from.getTime() + DAY_MS);
   const name = partitionName(from);
   const [found] = await tx`select to_regclass(${name}) is not null as present`;
@@ -40,7 +40,7 @@ export async function ensureAttemptDay(tx: Transaction, from: Date): Promise<voi
 }
 
 /** What one round of cleaning up removed. */
-export interface Removed {
+export interface RemovedCounts {
   readonly days: number;
   readonly attempts: number;
   readonly keys: number;
@@ -49,7 +49,7 @@ export interface Removed {
 }
 
 /** A round of cleaning up. */
-interface Round {
+interface RetentionRound {
   readonly nowMs: number;
   /** Awaited before each statement that deletes; the round ends with what it rejects with. */
   readonly beforeStep?: () => Promise<void>;
@@ -59,9 +59,13 @@ interface Round {
  * Drops what is past its time: whole days of the delivery log, idempotency keys, removed hooks, the log of pushes. What
  * fails holds up nothing behind it; then the first failure is thrown at the end.
  */
-export async function removeExpired(pool: Pool, retention: RetentionConfig, round: Round): Promise<Removed> {
+export async function removeExpired(
+  pool: Pool,
+  retention: RetentionConfig,
+  round: RetentionRound,
+): Promise<RemovedCounts> {
   const { nowMs, beforeStep = () => Promise.resolve() } = round;
-  const steps = new Steps(beforeStep);
+  const steps = new StepRunner(beforeStep);
   const before = (ms: number): Date => new Date(nowMs - ms);
   const inPages = (page: (sql: Sql) => Promise<number>): Promise<number> =>
     steps.take(() => deleteInPages(pool, page, steps.before));
@@ -71,21 +75,23 @@ export async function removeExpired(pool: Pool, retention: RetentionConfig, roun
       return work();
     });
   const removed = {
-    days: await single(() => pool.transaction((tx) => dropOldDays(tx, before(retention.deliveryLogMs)))),
-    keys: await inPages((sql) => deleteKeys(sql, before(retention.idempotencyKeysMs))),
-    hooks: await inPages((sql) => deleteHooks(sql, before(retention.removedHooksMs))),
-    pushes: await inPages((sql) => deletePushLog(sql, before(retention.pushLogMs), DELETE_PAGE)),
-    attempts: await single(() => pool.run((sql) => deleteSurplusAttempts(sql, retention.deliveryLogRows), LONG_MS)),
+    days: await single(() => pool.transaction((tx) => dropOldPartitions(tx, before(retention.deliveryLogMs)))),
+    keys: await inPages((sql) => deleteOldKeys(sql, before(retention.idempotencyKeysMs))),
+    hooks: await inPages((sql) => deleteRemovedHooks(sql, before(retention.removedHooksMs))),
+    pushes: await inPages((sql) => deleteOldPushLog(sql, before(retention.pushLogMs), DELETE_PAGE_ROWS)),
+    attempts: await single(() =>
+      pool.run((sql) => deleteSurplusAttempts(sql, retention.deliveryLogRows), SLOW_QUERY_TIMEOUT_MS),
+    ),
   };
   steps.end();
   return removed;
 }
 
 /** Steps that are taken whatever becomes of the ones before, until there may be no more. */
-class Steps {
+class StepRunner {
   readonly #beforeStep: () => Promise<void>;
   readonly #failures: unknown[] = [];
-  #isOver = false;
+  #isAborted = false;
 
   constructor(beforeStep: () => Promise<void>) {
     this.#beforeStep = beforeStep;
@@ -93,16 +99,16 @@ class Steps {
 
   /** To be awaited before each statement: what it rejects with is the end of all. */
   readonly before = async (): Promise<void> => {
-    this.#isOver = true;
+    this.#isAborted = true;
     await this.#beforeStep();
-    this.#isOver = false;
+    this.#isAborted = false;
   };
 
   async take(step: () => Promise<number>): Promise<number> {
     try {
       return await step();
     } catch (error) {
-      if (this.#isOver) throw error;
+      if (this.#isAborted) throw error;
       this.#failures.push(error);
       return 0;
     }
@@ -113,8 +119,8 @@ class Steps {
   }
 }
 
-async function dropOldDays(tx: Transaction, before: Date): Promise<number> {
-  await tx`select pg_advisory_xact_lock(${ADVISORY_LOCK})`;
+async function dropOldPartitions(tx: Transaction, before: Date): Promise<number> {
+  await tx`select pg_advisory_xact_lock(${PARTITION_LOCK_KEY})`;
   const rows = await tx<{ name: string }[]>`
     select c.relname as name from pg_inherits i join pg_class c on c.oid = i.inhrelid
     where i.inhparent = 'delivery_attempt'::regclass and c.relname ~ '^delivery_attempt_[0-9]{8}$'
@@ -138,17 +144,17 @@ async function deleteSurplusAttempts(sql: Sql, keep: number): Promise<number> {
   return total;
 }
 
-async function deleteKeys(sql: Sql, before: Date): Promise<number> {
+async function deleteOldKeys(sql: Sql, before: Date): Promise<number> {
   const rows = await sql`
     delete from idempotency_key where ctid = any(array(
-      select ctid from idempotency_key where created_at < ${before} limit ${DELETE_PAGE})) returning 1`;
+      select ctid from idempotency_key where created_at < ${before} limit ${DELETE_PAGE_ROWS})) returning 1`;
   return rows.length;
 }
 
-async function deleteHooks(sql: Sql, before: Date): Promise<number> {
+async function deleteRemovedHooks(sql: Sql, before: Date): Promise<number> {
   const rows = await sql`
     delete from reverse_hook where id in (
-      select id from reverse_hook where removed_at < ${before} limit ${DELETE_PAGE}) returning 1`;
+      select id from reverse_hook where removed_at < ${before} limit ${DELETE_PAGE_ROWS}) returning 1`;
   return rows.length;
 }
 
@@ -162,9 +168,9 @@ export async function deleteInPages(
   for (let pages = 0; pages < MAX_PAGES; pages += 1) {
     await beforeStep();
     // The last one finds too few, and may read the whole table for that.
-    const count = await pool.run(page, LONG_MS);
+    const count = await pool.run(page, SLOW_QUERY_TIMEOUT_MS);
     total += count;
-    if (count < DELETE_PAGE) break;
+    if (count < DELETE_PAGE_ROWS) break;
   }
   return total;
 }

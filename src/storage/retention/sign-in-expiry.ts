@@ -1,6 +1,6 @@
 import type { Sql } from '../db/connection.ts';
 import type { Pool } from '../db/pool.ts';
-import { DELETE_PAGE, deleteInPages } from './retention.ts';
+import { DELETE_PAGE_ROWS, deleteInPages } from './retention.ts';
 
 /** What one round removed of what is over. */
 export interface ExpiredSignIns {
@@ -17,30 +17,30 @@ export interface ExpiredSignIns {
 export async function removeExpiredSignIns(pool: Pool, beforeStep: () => Promise<void>): Promise<ExpiredSignIns> {
   const inPages = (page: (sql: Sql) => Promise<number>): Promise<number> => deleteInPages(pool, page, beforeStep);
   return {
-    activations: await inPages(deleteActivations),
-    links: await inPages(deleteLinks),
-    sessions: await inPages(deleteSessions),
+    activations: await inPages(deleteExpiredActivations),
+    links: await inPages(deleteExpiredLinks),
+    sessions: await inPages(deleteExpiredSessions),
   };
 }
 
-async function deleteActivations(sql: Sql): Promise<number> {
+async function deleteExpiredActivations(sql: Sql): Promise<number> {
   const { count } = await sql`
     delete from activation where transaction_hash in (
       select transaction_hash from activation
-      where sent_at < now() - interval '25 hours' and expires_at < now() limit ${DELETE_PAGE})`;
+      where sent_at < now() - interval '25 hours' and expires_at < now() limit ${DELETE_PAGE_ROWS})`;
   return count;
 }
 
-async function deleteLinks(sql: Sql): Promise<number> {
+async function deleteExpiredLinks(sql: Sql): Promise<number> {
   const { count } = await sql`
     delete from sign_in_link where token_hash in (
-      select token_hash from sign_in_link where expires_at < now() limit ${DELETE_PAGE})`;
+      select token_hash from sign_in_link where expires_at < now() limit ${DELETE_PAGE_ROWS})`;
   return count;
 }
 
-async function deleteSessions(sql: Sql): Promise<number> {
+async function deleteExpiredSessions(sql: Sql): Promise<number> {
   const { count } = await sql`
     delete from session where id in (
-      select id from session where expires_at < now() limit ${DELETE_PAGE})`;
+      select id from session where expires_at < now() limit ${DELETE_PAGE_ROWS})`;
   return count;
 }

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { newestVersion } from '../../../src/storage/db/migration-files.ts';
+import { newestSchemaVersion } from '../../../src/storage/db/migration-files.ts';
 import { checkSchema } from '../../../src/storage/db/schema-compatibility.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { Workspace } from '../program.ts';
@@ -20,7 +20,7 @@ afterEach(async () => {
 
 describe('klatch migrate', () => {
   test('makes the schema in an empty database, says what it applied, and has nothing to do the next time', async () => {
-    const version = newestVersion();
+    const version = newestSchemaVersion();
     const first = await workspace.run(['migrate', '--json']);
     expect(first.code).toBe(0);
     expect(JSON.parse(first.stdout)).toMatchObject({ version, applied: { length: version, 0: '1 schema' } });

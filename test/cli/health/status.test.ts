@@ -3,7 +3,7 @@ import { mkdir, readFile } from 'node:fs/promises';
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { ADVISORY_LOCK as MIGRATION_LOCK } from '../../../src/storage/db/migrate.ts';
+import { SCHEMA_LOCK_KEY as MIGRATION_LOCK } from '../../../src/storage/db/migrate.ts';
 import { readLastRun } from '../../../src/data-dir/server-state.ts';
 import { createTestDatabase, waitingForLock, type TestDatabase } from '../../support/database.ts';
 import { DatabaseProxy } from '../../support/database-proxy.ts';

@@ -1,7 +1,7 @@
 import { getHeapStatistics } from 'node:v8';
 import { spawnSync } from 'node:child_process';
 import { describe, expect, test } from '@jest/globals';
-import { applyHeap, heapOptions, type HeapProcess } from '../../../src/cli/setup/heap.ts';
+import { restartWithHeapLimit, heapOptions, type HeapProcess } from '../../../src/cli/setup/heap.ts';
 import type { Installation } from '../../../src/installation.ts';
 import { createTestDatabase } from '../../support/database.ts';
 import { Workspace } from '../program.ts';
@@ -27,7 +27,7 @@ function run(
     env,
     execve: (file, args, given) => calls.push({ file, args, env: given }),
   };
-  applyHeap(bytes, { kind, command: '/bin/sh', companionBinDir: '' }, fake);
+  restartWithHeapLimit(bytes, { kind, command: '/bin/sh', companionBinDir: '' }, fake);
   return calls;
 }
 

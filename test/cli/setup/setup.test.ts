@@ -4,7 +4,12 @@ import { PassThrough } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { readConfigText } from '../../../src/cli/setup/configure.ts';
 import { Prompt } from '../../../src/cli/core/prompt.ts';
-import { askMissing, findMissing, withDatabase, type DatabaseOffers } from '../../../src/cli/setup/setup-questions.ts';
+import {
+  askMissing,
+  findMissing,
+  answersWithDatabase,
+  type DatabaseOffers,
+} from '../../../src/cli/setup/setup-questions.ts';
 import { nextStep } from '../../../src/cli/setup/setup-report.ts';
 import { loadConfig } from '../../../src/config/load.ts';
 import { describeInstallation } from '../../../src/installation.ts';
@@ -236,7 +241,7 @@ describe('the questions of klatch setup', () => {
     });
     try {
       const answered = await answering;
-      return { answers: withDatabase(source, answered), database: answered.database, shown };
+      return { answers: answersWithDatabase(source, answered), database: answered.database, shown };
     } finally {
       prompt.stop();
     }

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { addressProblem, findServer } from '../../../client/core/address.ts';
+import { addressProblem, discoverServerAddress } from '../../../client/core/address.ts';
 
 describe('the address of a server', () => {
   test.each([
@@ -12,8 +12,8 @@ describe('the address of a server', () => {
     ['tcp://127.0.0.1:9070', 'tcp://127.0.0.1:9070', 'lines', false, true],
     ['tls://chat.example.org:9443', 'tls://chat.example.org:9443', 'lines', true, false],
     ['ws://127.evil.example:80', 'ws://127.evil.example/', 'frames', false, false],
-  ])('%s is connected to as it stands', async (text, url, transport, isEncrypted, isLocal) => {
-    expect(await findServer(text)).toEqual({ url, transport, isEncrypted, isLocal });
+  ])('%s is connected to as it stands', async (text, url, transport, isEncrypted, isLoopback) => {
+    expect(await discoverServerAddress(text)).toEqual({ url, transport, isEncrypted, isLoopback });
   });
 
   test.each([
@@ -27,7 +27,7 @@ describe('the address of a server', () => {
     '',
   ])('"%s" is refused in a sentence that does not repeat it', async (text) => {
     expect(addressProblem(text)).toMatch(/^give the server as/);
-    await expect(findServer(text)).rejects.toThrow(/^give the server as/);
+    await expect(discoverServerAddress(text)).rejects.toThrow(/^give the server as/);
   });
 });
 
@@ -51,14 +51,14 @@ describe('a server that is named by its HTTP address', () => {
 
   test('is connected to where it announces, rather by ws than by lines', async () => {
     announce('gopher://x', 'tcp://chat.example:9070', 'wss://chat.example');
-    expect((await findServer(`${base()}/`)).url).toBe('wss://chat.example/');
+    expect((await discoverServerAddress(`${base()}/`)).url).toBe('wss://chat.example/');
     announce('tls://chat.example:9443');
-    expect((await findServer(base())).url).toBe('tls://chat.example:9443');
+    expect((await discoverServerAddress(base())).url).toBe('tls://chat.example:9443');
   });
 
   test('is connected to at its own /v1/live where it announces nothing', async () => {
     announce();
-    expect((await findServer(base())).url).toBe(`${base().replace('http', 'ws')}/v1/live`);
+    expect((await discoverServerAddress(base())).url).toBe(`${base().replace('http', 'ws')}/v1/live`);
   });
 
   test.each([
@@ -69,6 +69,6 @@ describe('a server that is named by its HTTP address', () => {
     ['sends elsewhere', 302, '', /cannot be reached/],
   ])('is not one that %s', async (_, status, body, sentence) => {
     answer = { status, body };
-    await expect(findServer(base())).rejects.toThrow(sentence);
+    await expect(discoverServerAddress(base())).rejects.toThrow(sentence);
   });
 });

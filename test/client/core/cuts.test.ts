@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { findServer } from '../../../client/core/address.ts';
+import { discoverServerAddress } from '../../../client/core/address.ts';
 import { anything } from '../../../client/core/decode.ts';
 import { LiveClient } from '../../../client/core/live-client.ts';
 import type { Message } from '../../../client/core/shapes.ts';
-import { connectTo } from '../../../client/node/connect-to.ts';
+import { connectFunctionFor } from '../../../client/node/connect-to.ts';
 import { callAs } from '../../support/call.ts';
 import { eventually } from '../../support/eventually.ts';
 import { createPerson, type TestPerson } from '../../support/people.ts';
@@ -52,7 +52,10 @@ async function throughCuts(kind: 'ws' | 'tcp', isCut = true): Promise<{ url: str
 }
 
 async function follow(url: string, others: 'now' | 'start' = 'start'): Promise<Listening> {
-  const one = await listen(url, { token: alice.token, follow: { known: new Map(), others, only: null } });
+  const one = await listen(url, {
+    token: alice.token,
+    follow: { revByConversation: new Map(), unknownStartAt: others, onlyConversations: null },
+  });
   listening.push(one);
   return one;
 }
@@ -70,7 +73,7 @@ const history = async (): Promise<Message[]> => {
 async function arrived({ client }: Listening): Promise<void> {
   const { last_rev: head } = await callAs(server, alice, 'conversations.show', { conversation: group.id });
   await eventually(
-    () => client.revs.get(group.id),
+    () => client.handledRevByConversation.get(group.id),
     (rev) => rev === head,
   );
 }
@@ -78,7 +81,7 @@ async function arrived({ client }: Listening): Promise<void> {
 /** A member who posts over a connection of the same kind, edits some of it and deletes some. */
 async function write(url: string): Promise<void> {
   const poster = new LiveClient({
-    connect: connectTo(await findServer(url)),
+    connect: connectFunctionFor(await discoverServerAddress(url)),
     token: bob.token,
     follow: null,
     listener: () => {},
@@ -112,7 +115,7 @@ describe.each(['ws', 'tcp'] as const)('a client over %s whose connection is cut 
     await Promise.all([postByWebhook(), write(url)]);
     await arrived(hearer);
     expect(proxy.cuts).toBeGreaterThan(10);
-    expect(hearer.client.counts.connections).toBeGreaterThan(5);
+    expect(hearer.client.counts.authenticatedConnections).toBeGreaterThan(5);
     const messages = await history();
     expect(messages.length).toBe(2 * POSTS);
     expectComplete(changesOf(hearer.events, group.id), messages);
@@ -149,5 +152,5 @@ test('a session that is ended by the server ends its clients, and they do not co
   const hearer = await follow(server.endpoints[1]!.url);
   await hearer.heard('following');
   await callAs(server, alice, 'sessions.end', { session: alice.session });
-  expect(await hearer.client.over).toMatchObject({ name: 'SessionOverError' });
+  expect(await hearer.client.ended).toMatchObject({ name: 'SessionOverError' });
 });

@@ -108,17 +108,21 @@ describe('a text of JSON-RPC', () => {
   const heard: Notification[] = [];
   const sent: string[] = [];
   const client = (): RpcClient =>
-    new RpcClient({ send: (text) => sent.push(text), notified: (each) => heard.push(each), maxPending: 10 });
+    new RpcClient({
+      send: (text) => sent.push(text),
+      onNotification: (each) => heard.push(each),
+      maxPendingRequests: 10,
+    });
   const json = (value: object): string => JSON.stringify({ jsonrpc: '2.0', ...value });
 
   test('is an answer, a refusal or a notification', async () => {
     const rpc = client();
     const [first, second, third] = [1, 2, 3].map((params) => rpc.call('x', params, 60_000));
-    rpc.take(json({ id: 2, error: { message: 'no', data: { code: 'forbidden' } } }));
-    rpc.take(json({ id: 1, result: { a: 1 } }));
-    rpc.take(json({ id: 3 }));
-    rpc.take(json({ id: 99, result: 'too late' }));
-    rpc.take(json({ method: 'y', params: [1] }));
+    rpc.receive(json({ id: 2, error: { message: 'no', data: { code: 'forbidden' } } }));
+    rpc.receive(json({ id: 1, result: { a: 1 } }));
+    rpc.receive(json({ id: 3 }));
+    rpc.receive(json({ id: 99, result: 'too late' }));
+    rpc.receive(json({ method: 'y', params: [1] }));
     expect(await first).toEqual({ a: 1 });
     await expect(second).rejects.toMatchObject({ name: 'ServerError', code: 'forbidden', message: 'no' });
     expect(await third).toBeUndefined();
@@ -135,6 +139,6 @@ describe('a text of JSON-RPC', () => {
     ['{"id":null,"error":{"message":"odd"}}', 'the server could not read a request: odd'],
   ])('is refused as %s', (text, sentence) => {
     const refused = expect.objectContaining({ name: 'ProtocolError', message: sentence });
-    expect(() => client().take(text)).toThrow(refused);
+    expect(() => client().receive(text)).toThrow(refused);
   });
 });

@@ -127,13 +127,13 @@ export class FakeServer {
     if (answer === null) return;
     if (answer !== undefined) return peer.say(JSON.stringify({ jsonrpc: '2.0', id: request.id, ...answer }));
     peer.say(JSON.stringify({ jsonrpc: '2.0', id: request.id, result: this.#result(request) }));
-    if (request.method === 'live.subscribe') this.#follow(peer, request.params as { known: Record<string, number> });
+    if (request.method === 'live.subscribe') this.#follow(peer, request.params as { since: Record<string, number> });
   }
 
   #result({ method, params }: Request): unknown {
     if (method === 'live.authenticate') return { account: { id: 5, nick: 'alice', name: 'Alice' }, session: 1 };
     if (method === 'live.subscribe') {
-      const begin = (id: number, head: number): number => params.known[id] ?? (params.others === 'start' ? 0 : head);
+      const begin = (id: number, head: number): number => params.since[id] ?? (params.default === 'start' ? 0 : head);
       return { conversations: [...this.heads].map(([id, head]) => ({ id, rev: begin(id, head) })), complete: true };
     }
     if (method === 'conversations.sync') {
@@ -150,10 +150,10 @@ export class FakeServer {
     return {};
   }
 
-  #follow(peer: FakePeer, { known }: { known: Record<string, number> }): void {
+  #follow(peer: FakePeer, { since }: { since: Record<string, number> }): void {
     this.#followers.add(peer);
     for (const [conversation, changes] of this.conversations) {
-      const after = known[conversation] ?? this.heads.get(conversation)!;
+      const after = since[conversation] ?? this.heads.get(conversation)!;
       for (const [rev, change] of changes)
         if (rev > after) peer.notify('conversation.change', { conversation, ...change });
     }

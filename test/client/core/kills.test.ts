@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { findServer } from '../../../client/core/address.ts';
+import { discoverServerAddress } from '../../../client/core/address.ts';
 import { anything, arrayOf, integer, nullable, object } from '../../../client/core/decode.ts';
 import { LiveClient } from '../../../client/core/live-client.ts';
 import { decodeMessage, type Message } from '../../../client/core/shapes.ts';
@@ -71,9 +71,14 @@ test('a server that is killed again and again costs the clients nothing: what wa
     ['bob', urls.tcp],
     ['carol', `${server.url.replace('http', 'ws')}/v1/live`],
   ] as const) {
-    const token = await signUpByLink(server, nick, await findServer(url));
+    const token = await signUpByLink(server, nick, await discoverServerAddress(url));
     await server.operate('groups.add-member', { group: group.id, user: nick });
-    clients.push(await listen(url, { token, follow: { known: new Map(), others: 'start', only: null } }));
+    clients.push(
+      await listen(url, {
+        token,
+        follow: { revByConversation: new Map(), unknownStartAt: 'start', onlyConversations: null },
+      }),
+    );
   }
   try {
     await Promise.all(clients.map((each) => each.heard('following')));
@@ -82,9 +87,10 @@ test('a server that is killed again and again costs the clients nothing: what wa
     const posted = post(group.webhook, () => isOver);
     for (let kills = 0; kills < KILLS; kills += 1) {
       // So long that each writer has written in this life of the server.
-      const before = clients.map(({ client }) => client.revs.get(group.id)!);
+      const before = clients.map(({ client }) => client.handledRevByConversation.get(group.id)!);
       await eventually(
-        () => clients.every(({ client }, index) => client.revs.get(group.id)! > before[index]! + 20),
+        () =>
+          clients.every(({ client }, index) => client.handledRevByConversation.get(group.id)! > before[index]! + 20),
         (all) => all,
       );
       await wait(kills * 7);
@@ -101,12 +107,12 @@ test('a server that is killed again and again costs the clients nothing: what wa
     const head = messages.at(-1)!.rev;
     for (const { client } of clients) {
       await eventually(
-        () => client.revs.get(group.id),
+        () => client.handledRevByConversation.get(group.id),
         (rev) => rev! >= head,
       );
     }
     for (const { events, client } of clients) {
-      expect(client.counts.connections).toBeGreaterThan(KILLS);
+      expect(client.counts.authenticatedConnections).toBeGreaterThan(KILLS);
       expectComplete(changesOf(events, group.id), messages);
     }
   } finally {

@@ -1,7 +1,7 @@
-import { findServer } from '../../../client/core/address.ts';
+import { discoverServerAddress } from '../../../client/core/address.ts';
 import type { ChatEvent } from '../../../client/core/events.ts';
 import { LiveClient, type LiveClientOptions } from '../../../client/core/live-client.ts';
-import { connectTo } from '../../../client/node/connect-to.ts';
+import { connectFunctionFor } from '../../../client/node/connect-to.ts';
 import { eventually } from '../../support/eventually.ts';
 
 /** A client that writes down what it hears. */
@@ -22,9 +22,9 @@ export async function listen(
   const events: ChatEvent[] = [];
   const { hear, ...rest } = options;
   const client = new LiveClient({
-    connect: connectTo(await findServer(url)),
+    connect: connectFunctionFor(await discoverServerAddress(url)),
     token: 'kls_not-a-real-one',
-    follow: { known: new Map(), others: 'now', only: null },
+    follow: { revByConversation: new Map(), unknownStartAt: 'now', onlyConversations: null },
     backoff: { minMs: 10, maxMs: 100 },
     ...rest,
     listener: (event) => {

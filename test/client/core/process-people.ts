@@ -1,7 +1,7 @@
 import type { ServerAddress } from '../../../client/core/address.ts';
-import { callOnce } from '../../../client/core/call-once.ts';
+import { callOnNewConnection } from '../../../client/core/call-on-new-connection.ts';
 import { object, string } from '../../../client/core/decode.ts';
-import { connectTo } from '../../../client/node/connect-to.ts';
+import { connectFunctionFor } from '../../../client/node/connect-to.ts';
 
 const decodeSignedIn = object({ token: string });
 
@@ -13,7 +13,7 @@ export async function signUpByLink(
 ): Promise<string> {
   await server.operate('accounts.create', { nick, name: nick });
   const { link } = await server.operate<{ link: string }>('accounts.invite', { user: nick });
-  const { token } = await callOnce(connectTo(address), {
+  const { token } = await callOnNewConnection(connectFunctionFor(address), {
     method: 'auth.verify',
     params: { link },
     decode: decodeSignedIn,

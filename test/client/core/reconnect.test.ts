@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { findServer } from '../../../client/core/address.ts';
-import { ServerError, SessionOverError, StoppedError } from '../../../client/core/chat-error.ts';
+import { discoverServerAddress } from '../../../client/core/address.ts';
+import { ServerError, SessionOverError, ClientStoppedError } from '../../../client/core/chat-error.ts';
 import { anything } from '../../../client/core/decode.ts';
 import type { ChatEvent } from '../../../client/core/events.ts';
 import { LiveClient } from '../../../client/core/live-client.ts';
-import { connectTo } from '../../../client/node/connect-to.ts';
+import { connectFunctionFor } from '../../../client/node/connect-to.ts';
 import { eventually } from '../../support/eventually.ts';
 import { within } from '../../run/machine-speed.ts';
 import { FakeServer } from './fake-server.ts';
@@ -34,7 +34,7 @@ describe.each(['ws', 'tcp'] as const)('a client over %s', (kind) => {
     for (let i = 0; i < 50; i += 1) server.change(7);
     await listening.heard('change', 50);
     expect(listening.revs(7)).toEqual(Array.from({ length: 50 }, (_, i) => i + 2));
-    expect(listening.client.revs.get(7)).toBe(51);
+    expect(listening.client.handledRevByConversation.get(7)).toBe(51);
     expect(asked('conversations.sync')).toBe(0);
   });
 
@@ -110,7 +110,7 @@ describe.each(['ws', 'tcp'] as const)('a client over %s', (kind) => {
       return null;
     };
     const hear = async (event: ChatEvent): Promise<void> => {
-      const options = { decode: anything, isImmediate: true };
+      const options = { decode: anything, failsWhenDisconnected: true };
       if (event.type === 'change') await listening!.client.call('conversations.show', { conversation: 7 }, options);
     };
     listening = await listen(server.url, { hear });
@@ -119,7 +119,7 @@ describe.each(['ws', 'tcp'] as const)('a client over %s', (kind) => {
     server.change(7);
     await listening.heard('following', 2);
     await eventually(
-      async () => listening!.client.revs.get(7),
+      async () => listening!.client.handledRevByConversation.get(7),
       (rev) => rev === 3,
     );
     expect(listening.revs(7)).toEqual([2, 3]);
@@ -180,7 +180,9 @@ describe.each(['ws', 'tcp'] as const)('a client over %s', (kind) => {
     for (let i = 0; i < 3; i += 1) server.change(7);
     server.override = ({ method }) =>
       method === 'live.subscribe' ? { result: { conversations: [{ id: 7, rev: 3 }], complete: true } } : undefined;
-    listening = await listen(server.url, { follow: { known: new Map([[7, 90]]), others: 'now', only: null } });
+    listening = await listen(server.url, {
+      follow: { revByConversation: new Map([[7, 90]]), unknownStartAt: 'now', onlyConversations: null },
+    });
     await listening.heard('following');
     expect(listening.events).toContainEqual({ type: 'reset', conversation: 7, rev: 3 });
   });
@@ -189,23 +191,27 @@ describe.each(['ws', 'tcp'] as const)('a client over %s', (kind) => {
     for (let i = 0; i < 3; i += 1) server.change(7);
     server.override = ({ method }) =>
       method === 'live.subscribe' ? { result: { conversations: [], complete: false } } : undefined;
-    listening = await listen(server.url, { follow: { known: new Map([[7, 2]]), others: 'now', only: null } });
+    listening = await listen(server.url, {
+      follow: { revByConversation: new Map([[7, 2]]), unknownStartAt: 'now', onlyConversations: null },
+    });
     await listening.heard('following');
     expect(listening.events).toContainEqual({ type: 'following', conversations: 0, complete: false });
     expect(listening.events.filter(({ type }) => type === 'left')).toEqual([]);
-    expect(listening.client.revs).toEqual(new Map([[7, 2]]));
+    expect(listening.client.handledRevByConversation).toEqual(new Map([[7, 2]]));
   });
 
   test('names no more conversations than the server takes', async () => {
     const known = new Map(Array.from({ length: 20_001 }, (_, n) => [20_001 - n, 1]));
     server.override = ({ method }) =>
       method === 'live.subscribe' ? { result: { conversations: [], complete: false } } : undefined;
-    listening = await listen(server.url, { follow: { known, others: 'now', only: null } });
+    listening = await listen(server.url, {
+      follow: { revByConversation: known, unknownStartAt: 'now', onlyConversations: null },
+    });
     await listening.heard('following');
     const { params } = server.requests.find(({ method }) => method === 'live.subscribe')!;
-    const named = Object.keys((params as { known: object }).known).map(Number);
+    const named = Object.keys((params as { since: object }).since).map(Number);
     expect([named.length, Math.max(...named)]).toEqual([20_000, 20_000]);
-    expect(listening.client.revs.size).toBe(20_001);
+    expect(listening.client.handledRevByConversation.size).toBe(20_001);
   });
 
   test('ends when its session is over, and does not come back', async () => {
@@ -214,16 +220,16 @@ describe.each(['ws', 'tcp'] as const)('a client over %s', (kind) => {
     const [peer] = server.peers;
     peer!.notify('session.ended', { reason: 'signed out elsewhere', code: 4002 });
     peer!.cut();
-    expect(await listening.client.over).toEqual(new SessionOverError('signed out elsewhere'));
+    expect(await listening.client.ended).toEqual(new SessionOverError('signed out elsewhere'));
     await expect(listening.client.call('x', {}, { decode: anything })).rejects.toThrow(SessionOverError);
-    expect(listening.client.counts.connections).toBe(1);
+    expect(listening.client.counts.authenticatedConnections).toBe(1);
   });
 
   test('ends when its token is not taken', async () => {
     server.override = () => ({ error: { message: 'Sign in first', data: { code: 'unauthenticated' } } });
     listening = await listen(server.url);
-    expect(await listening.client.over).toBeInstanceOf(SessionOverError);
-    await expect(listening.client.firstAttempt()).rejects.toThrow(SessionOverError);
+    expect(await listening.client.ended).toBeInstanceOf(SessionOverError);
+    await expect(listening.client.awaitFirstAttempt()).rejects.toThrow(SessionOverError);
   });
 
   test('stays away from a server that is starting only for a while', async () => {
@@ -273,13 +279,13 @@ describe.each(['ws', 'tcp'] as const)('a client over %s', (kind) => {
   });
 
   test('gives up a connection that gives no sign of life', async () => {
-    listening = await listen(server.url, { bounds: { quietMs: 1_500 } });
+    listening = await listen(server.url, { bounds: { quietBeforePingMs: 1_500 } });
     await listening.heard('following');
     await eventually(
       async () => asked('live.ping'),
       (pings) => pings > 0,
     );
-    expect(listening.client.counts.connections).toBe(1);
+    expect(listening.client.counts.authenticatedConnections).toBe(1);
     server.override = ({ method }) => (method === 'live.ping' ? null : undefined);
     await listening.heard('disconnected');
     expect(listening.events).toContainEqual(
@@ -321,7 +327,7 @@ describe.each(['ws', 'tcp'] as const)('a client over %s', (kind) => {
     });
     await listening.heard('following');
     server.change(7);
-    expect(await listening.client.over).toEqual(new Error('the disk is full'));
+    expect(await listening.client.ended).toEqual(new Error('the disk is full'));
   });
 
   test('stops while it waits, connects or follows, and says so to who still asks', async () => {
@@ -332,10 +338,10 @@ describe.each(['ws', 'tcp'] as const)('a client over %s', (kind) => {
     const late = listening.client.call('y', {}, { decode: anything, isRepeatable: true });
     await listening.client.stop();
     await listening.client.stop();
-    expect(await listening.client.over).toBeNull();
+    expect(await listening.client.ended).toBeNull();
     await Promise.allSettled([call]);
-    await expect(late).rejects.toThrow(StoppedError);
-    await expect(listening.client.call('z', {}, { decode: anything })).rejects.toThrow(StoppedError);
+    await expect(late).rejects.toThrow(ClientStoppedError);
+    await expect(listening.client.call('z', {}, { decode: anything })).rejects.toThrow(ClientStoppedError);
   });
 });
 
@@ -371,7 +377,7 @@ test.each(['ws', 'tcp'] as const)('a slow listener stops the reading over %s, an
   release();
   await slow.heard('change', count);
   expect(slow.revs(7)).toEqual(quick.revs(7));
-  expect(slow.client.counts.connections).toBe(1);
+  expect(slow.client.counts.authenticatedConnections).toBe(1);
   await Promise.all([slow.client.stop(), quick.client.stop()]);
   await server.stop();
 });
@@ -380,9 +386,11 @@ test('a client that nobody answers says why at its first attempt, and can be sto
   const server = await FakeServer.start('tcp');
   const { url } = server;
   await server.stop();
-  const connect = connectTo(await findServer(url));
+  const connect = connectFunctionFor(await discoverServerAddress(url));
   const client = new LiveClient({ connect, token: 'x', follow: null, listener: () => {} });
   client.start();
-  await expect(client.firstAttempt()).rejects.toThrow(/^tcp:\/\/127\.0\.0\.1:\d+ cannot be reached: .*ECONNREFUSED/);
+  await expect(client.awaitFirstAttempt()).rejects.toThrow(
+    /^tcp:\/\/127\.0\.0\.1:\d+ cannot be reached: .*ECONNREFUSED/,
+  );
   await client.stop();
 });

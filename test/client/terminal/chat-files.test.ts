@@ -4,7 +4,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { fileNameOf } from '../../../client/terminal/chat-files.ts';
+import { safeFileName } from '../../../client/terminal/chat-files.ts';
 import { formatBytes } from '../../../client/terminal/chat-text.ts';
 import { callAs } from '../../support/call.ts';
 import { createPerson, type TestPerson } from '../../support/people.ts';
@@ -66,7 +66,7 @@ describe('klatch chat', () => {
     const content = randomBytes(300_000);
     const report = await file('report 1.bin', content);
     const note = await file('note.txt', 'hello');
-    const written = await chat(alice, 'write', 'Lobby', 'see there', '--file', report, '--file', note);
+    const written = await chat(alice, 'send', 'Lobby', 'see there', '--file', report, '--file', note);
     expect(written).toMatchObject({ code: 0, stderr: '', stdout: `${lobby}:1\n` });
 
     const read = await chat(bob, 'read', 'Lobby');
@@ -97,7 +97,7 @@ describe('klatch chat', () => {
   });
 
   test('writes a message that is a file and nothing else', async () => {
-    const written = await chat(alice, 'write', 'Lobby', '--file', await file('alone.txt', ''), '--json');
+    const written = await chat(alice, 'send', 'Lobby', '--file', await file('alone.txt', ''), '--json');
     expect(written.code).toBe(0);
     const { messages } = await callAs(server, bob, 'messages.history', { conversation: lobby, limit: 1 });
     expect(messages[0]).toMatchObject({ text: '', attachments: [{ name: 'alone.txt', size: 0 }] });
@@ -106,18 +106,18 @@ describe('klatch chat', () => {
   });
 
   test('says what is wrong with a file, and leaves nothing on the server where the message is refused', async () => {
-    const missing = await chat(alice, 'write', 'Lobby', 'x', '--file', join(folder, 'none'));
+    const missing = await chat(alice, 'send', 'Lobby', 'x', '--file', join(folder, 'none'));
     expect(missing).toMatchObject({ code: 64, stdout: '' });
     expect(missing.stderr).toMatch(/--file: .*none cannot be read \(ENOENT\)/);
-    expect((await chat(alice, 'write', 'Lobby', 'x', '--file', folder)).stderr).toMatch(/is not a file/);
+    expect((await chat(alice, 'send', 'Lobby', 'x', '--file', folder)).stderr).toMatch(/is not a file/);
     const large = await file('large', Buffer.alloc(MAX_FILE + 1));
-    const refused = await chat(alice, 'write', 'Lobby', '--file', await file('ok', 'x'), '--file', large);
+    const refused = await chat(alice, 'send', 'Lobby', '--file', await file('ok', 'x'), '--file', large);
     expect(refused).toMatchObject({ code: 1, stdout: '' });
     expect(refused.stderr).toContain('limits.file-size');
-    const long = await chat(alice, 'write', 'Lobby', 'x'.repeat(40_001), '--file', join(folder, 'ok'));
+    const long = await chat(alice, 'send', 'Lobby', 'x'.repeat(40_001), '--file', join(folder, 'ok'));
     expect(long).toMatchObject({ code: 1, stdout: '' });
     expect(await loose()).toBe(0);
-    expect((await chat(alice, 'write', 'Lobby')).stderr).toContain('give the text of the message, or a --file');
+    expect((await chat(alice, 'send', 'Lobby')).stderr).toContain('give the text of the message, or a --file');
   });
 
   test('downloads nothing for who may not, and keeps no half of it', async () => {
@@ -136,7 +136,7 @@ describe('klatch chat', () => {
 
   test('shows on a terminal how far it is, and takes that away', async () => {
     const path = await file('slow.bin', randomBytes(900_000));
-    const terminal = new Terminal([LAUNCHER, 'chat', 'write', 'Lobby', '--file', path, '--profile', 'alice'], {
+    const terminal = new Terminal([LAUNCHER, 'chat', 'send', 'Lobby', '--file', path, '--profile', 'alice'], {
       env: env(),
     });
     try {
@@ -162,7 +162,7 @@ test.each([
   [null, 'ID'],
   ['é'.repeat(300), 'é'.repeat(100)],
 ])('a file that is called %j is saved as %j', (name, saved) => {
-  expect(fileNameOf(name, 'ID')).toBe(saved);
+  expect(safeFileName(name, 'ID')).toBe(saved);
 });
 
 test.each([

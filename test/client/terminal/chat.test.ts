@@ -213,11 +213,11 @@ describe('klatch chat', () => {
   });
 
   test('writes by number, title and nick, prints the id, and reads it back; once for a client id', async () => {
-    const { stdout: id } = await chat('write', 'Lobby', 'one', '--profile', 'a');
+    const { stdout: id } = await chat('send', 'Lobby', 'one', '--profile', 'a');
     expect(id).toMatch(/^1:\d+\n$/);
-    const keyed = ['write', '1', 'two', '--client-id', 'x-1', '--profile', 'b'];
+    const keyed = ['send', '1', 'two', '--client-id', 'x-1', '--profile', 'b'];
     expect((await chat(...keyed)).stdout).toBe((await chat(...keyed)).stdout);
-    expect(await piped('a\nb\n', 'write', 'lobby', '-', '--profile', 'b')).toMatchObject({ code: 0 });
+    expect(await piped('a\nb\n', 'send', 'lobby', '-', '--profile', 'b')).toMatchObject({ code: 0 });
     const { stdout } = await chat('read', 'Lobby', '--last', '3', '--profile', 'a');
     expect(stdout).toMatch(
       /^\d\d:\d\d Lobby #\d+ alice: one\n\d\d:\d\d Lobby #\d+ bob: two\n\d\d:\d\d Lobby #\d+ bob: a\n {4}\| b\n$/,
@@ -256,7 +256,7 @@ describe('klatch chat', () => {
   test('opens private conversations, creates groups, invites into them and joins them', async () => {
     const opened = await chat('open', 'bob', '--profile', 'a');
     expect(opened).toMatchObject({ code: 0, stderr: '' });
-    await chat('write', '@bob', 'for you alone', '--profile', 'a');
+    await chat('send', '@bob', 'for you alone', '--profile', 'a');
     const { stdout } = await chat('read', '@alice', '--profile', 'b');
     expect(stdout).toMatch(/@alice #1 alice: for you alone\n$/);
     const created = await chat('create', 'Release 2', '--about', 'what is missing', '--profile', 'a');
@@ -275,10 +275,10 @@ describe('klatch chat', () => {
     const cases = [
       [['read', 'Nowhere'], 1, 'klatch: you are in no conversation Nowhere: `klatch chat list` shows yours\n'],
       [['read', '999'], 1, 'klatch: You are in no conversation 999\n'],
-      [['write', '@nobody', 'x'], 1, expect.stringContaining('klatch chat open nobody')],
+      [['send', '@nobody', 'x'], 1, expect.stringContaining('klatch chat open nobody')],
       [['open', 'nobody'], 1, expect.stringMatching(/^klatch: .+\n$/)],
       [['join', 'https://chat.example.org/none'], 1, expect.stringMatching(/^klatch: .+\n$/)],
-      [['write', 'Lobby', ''], 1, expect.stringMatching(/^klatch: .+\n$/)],
+      [['send', 'Lobby', ''], 1, expect.stringMatching(/^klatch: .+\n$/)],
       [['nosuch'], 64, expect.stringMatching(/^klatch: there is no command chat nosuch\n/)],
       [['folow'], 64, expect.stringContaining('(Did you mean follow?)')],
       [['read', 'Lobby', '--profile', '../x'], 64, expect.stringContaining('A profile is named with')],
@@ -327,12 +327,12 @@ describe('klatch chat', () => {
     const first = follow('1', '--profile', 'a');
     // What is written before it follows is for another command to read.
     await first.remark(/(following)/);
-    await chat('write', '1', 'live', '--profile', 'b');
+    await chat('send', '1', 'live', '--profile', 'b');
     await first.text(/(live)/);
     first.process.kill('SIGINT');
     const { code, stderr } = await first.ended;
     expect({ code, stderr }).toEqual({ code: 0, stderr: 'klatch: following 1 conversation\n' });
-    await chat('write', '1', 'meanwhile', '--profile', 'b');
+    await chat('send', '1', 'meanwhile', '--profile', 'b');
     const second = follow('1', '--json', '--profile', 'a');
     await second.text(/(meanwhile)/);
     second.process.kill('SIGTERM');
@@ -375,7 +375,7 @@ describe('klatch chat', () => {
       code: 69,
       stderr: expect.stringContaining('cannot be reached'),
     });
-    const writing = chat('write', '1', 'patient', '--profile', 'a', '--wait', '60');
+    const writing = chat('send', '1', 'patient', '--profile', 'a', '--wait', '60');
     running = (await workspace.serve()).server;
     expect(await writing).toMatchObject({ code: 0, stdout: expect.stringMatching(/^1:\d+\n$/) });
   });

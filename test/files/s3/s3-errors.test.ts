@@ -47,7 +47,7 @@ describe('a bucket that refuses says which key of the configuration it is about'
   ];
   test.each(mistakes)('%s', async (_, changes, sentence) => {
     const store = storeWith(changes);
-    const failure = await store.check().catch((error: unknown) => error as Error);
+    const failure = await store.checkUsable().catch((error: unknown) => error as Error);
     expect(failure).toBeInstanceOf(StoreUnavailableError);
     const { message } = failure as Error;
     expect(message).toMatch(sentence);
@@ -58,12 +58,12 @@ describe('a bucket that refuses says which key of the configuration it is about'
 
   test('the clock', async () => {
     server.nowMs = () => Date.now() + 3_600_000;
-    await expect(storeWith().check()).rejects.toThrow(/the clock of this machine .*RequestTimeTooSkewed/);
+    await expect(storeWith().checkUsable()).rejects.toThrow(/the clock of this machine .*RequestTimeTooSkewed/);
   });
 
   test('rights that are missing, said without a document too', async () => {
     server.interfere = (_, response) => answerError(response, 403, 'AccessDenied');
-    await expect(storeWith().check()).rejects.toThrow(/services\.aws\.s3\.access-key: its user may not/);
+    await expect(storeWith().checkUsable()).rejects.toThrow(/services\.aws\.s3\.access-key: its user may not/);
     server.interfere = (_, response) => (response.writeHead(403).end(), 'taken');
     await expect(storeWith().size(newKey())).rejects.toThrow(/services\.aws\.s3\.access-key: its user may not/);
   });
@@ -105,7 +105,7 @@ describe('a store that is away', () => {
     server.interfere = () => 'taken';
     const bounds = { ...S3_TEST_BOUNDS, responseTimeoutMs: 300, retryDelaysMs: [10] };
     const failure = await storeWith({}, bounds)
-      .check()
+      .checkUsable()
       .catch((error: unknown) => error as Error);
     expect(failure).toBeInstanceOf(StoreUnavailableError);
     expect((failure as Error).message).toMatch(/cannot be reached at 127\.0\.0\.1:\d+ \(TIMEOUT\)/);
@@ -119,7 +119,7 @@ describe('a store that is away', () => {
     probe.close();
     await once(probe, 'close');
     const store = storeWith({ endpoint: `http://127.0.0.1:${port}/base` });
-    await expect(store.check()).rejects.toThrow(
+    await expect(store.checkUsable()).rejects.toThrow(
       `the bucket klatch-files cannot be reached at 127.0.0.1:${port} (ECONNREFUSED): look at services.aws.s3.endpoint`,
     );
   });
@@ -127,7 +127,7 @@ describe('a store that is away', () => {
   test('ends calls under way when the server stops', async () => {
     server.interfere = () => 'taken';
     const store = storeWith();
-    const checking = store.check().catch((error: unknown) => error as Error);
+    const checking = store.checkUsable().catch((error: unknown) => error as Error);
     while (server.seen.length === 0) await new Promise((resolve) => setImmediate(resolve));
     await store.stop();
     await store.stop();
@@ -178,7 +178,7 @@ describe('a store that breaks off or talks nonsense', () => {
     const bytes = Readable.from([randomBytes(9 * MIB)]);
     const store = storeWith();
     const key = newKey();
-    const progress = { received: 0, state: await store.begin(key) };
+    const progress = { received: 0, state: await store.beginUpload(key) };
     await expect(store.append(key, progress, { bytes, onProgress: () => {} })).rejects.toThrow(/no S3 store/);
   });
 
@@ -223,12 +223,12 @@ describe('a store that breaks off or talks nonsense', () => {
   test('that has dropped an upload is not asked to go on with it', async () => {
     const store = storeWith();
     const key = newKey();
-    const begun = { received: 0, state: await store.begin(key) };
+    const begun = { received: 0, state: await store.beginUpload(key) };
     const progress = await store.append(key, begun, {
       bytes: Readable.from([randomBytes(9 * MIB)]),
       onProgress: () => {},
     });
-    await store.abort(key, progress.state);
+    await store.abortAndRemove(key, progress.state);
     const rest = { bytes: Readable.from([Buffer.from('x')]), onProgress: () => {} };
     await expect(store.append(key, progress, rest)).rejects.toBeInstanceOf(NotInStoreError);
     await expect(store.finish(key, progress)).rejects.toBeInstanceOf(NotInStoreError);

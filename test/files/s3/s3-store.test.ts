@@ -3,7 +3,7 @@ import { PassThrough, Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { S3Store } from '../../../src/files/s3/s3-store.ts';
-import { NotInStoreError, type Progress } from '../../../src/files/store.ts';
+import { NotInStoreError, type UploadProgress } from '../../../src/files/store.ts';
 import { S3_TEST_BOUNDS, newKey, storeFile } from '../store-fixture.ts';
 import { BUCKET, S3Server } from '../s3-server.ts';
 import { refuseSignature } from '../s3-signature.ts';
@@ -43,7 +43,7 @@ describe('a store in a bucket', () => {
     const key = newKey();
     const bytes = randomBytes(2 * PART + 5_000);
     const told: number[] = [];
-    const state = await store.begin(key);
+    const state = await store.beginUpload(key);
     const progress = await store.append(
       key,
       { received: 0, state },
@@ -64,11 +64,11 @@ describe('a store in a bucket', () => {
   test('goes on with an upload whose pieces are of any size, and leaves nothing of it behind', async () => {
     const key = newKey();
     const bytes = randomBytes(PART + 3 * MIB);
-    let progress: Progress = { received: 0, state: await store.begin(key) };
+    let progress: UploadProgress = { received: 0, state: await store.beginUpload(key) };
     for (let at = 0; at < bytes.length; at += 2 * MIB + 7) {
       const piece = bytes.subarray(at, at + 2 * MIB + 7);
       // As the database keeps it.
-      const kept = JSON.parse(JSON.stringify(progress)) as Progress;
+      const kept = JSON.parse(JSON.stringify(progress)) as UploadProgress;
       progress = await store.append(key, kept, { bytes: Readable.from([piece]), onProgress: () => {} });
       expect(progress.received).toBe(at + piece.length);
     }
@@ -81,12 +81,12 @@ describe('a store in a bucket', () => {
 
   test('keeps a file without a byte, and a small one that nobody said was the last of', async () => {
     const [empty, small] = [newKey(), newKey()];
-    const nothing = { received: 0, state: await store.begin(empty) };
+    const nothing = { received: 0, state: await store.beginUpload(empty) };
     await store.finish(empty, nothing);
     await store.finish(empty, nothing);
     expect(await store.size(empty)).toBe(0);
     const bytes = Readable.from([Buffer.from('small')]);
-    const begun = { received: 0, state: await store.begin(small) };
+    const begun = { received: 0, state: await store.beginUpload(small) };
     const progress = await store.append(small, begun, { bytes, onProgress: () => {} });
     await store.finish(small, progress);
     expect((await buffer(await store.read(small, null))).toString()).toBe('small');
@@ -97,7 +97,7 @@ describe('a store in a bucket', () => {
     const key = newKey();
     const bytes = randomBytes(PART + 2 * MIB);
     const source = new PassThrough();
-    let reached: Progress = { received: 0, state: await store.begin(key) };
+    let reached: UploadProgress = { received: 0, state: await store.beginUpload(key) };
     const appending = store.append(key, reached, { bytes: source, onProgress: (progress) => (reached = progress) });
     source.write(bytes.subarray(0, PART + MIB), () => setImmediate(() => source.destroy(new Error('gone'))));
     await expect(appending).rejects.toThrow('gone');
@@ -110,27 +110,27 @@ describe('a store in a bucket', () => {
   test('goes on from what is noted, whatever a request stored behind that which was killed', async () => {
     const key = newKey();
     const bytes = randomBytes(PART + 3 * MIB);
-    const add = (from: Progress, start: number, end: number): Promise<Progress> =>
+    const add = (from: UploadProgress, start: number, end: number): Promise<UploadProgress> =>
       store.append(key, from, { bytes: Readable.from([bytes.subarray(start, end)]), onProgress: () => {} });
-    const noted = await add({ received: 0, state: await store.begin(key) }, 0, 5 * MIB);
+    const noted = await add({ received: 0, state: await store.beginUpload(key) }, 0, 5 * MIB);
     // It stores a part and another tail, and dies before its row says so.
     await add(noted, 5 * MIB, PART + MIB);
     await store.finish(key, await add(noted, 5 * MIB, bytes.length));
     expect((await buffer(await store.read(key, null))).equals(bytes)).toBe(true);
     // The first page is that of the tails.
     expect((await store.listUploads(null)).files).toEqual([]);
-    await store.abort(key, null);
+    await store.abortAndRemove(key, null);
   });
 
   test('gives an upload up with all that is of it, one that nobody has noted too', async () => {
     const key = newKey();
-    const begun = { received: 0, state: await store.begin(key) };
+    const begun = { received: 0, state: await store.beginUpload(key) };
     const bytes = Readable.from([randomBytes(PART + MIB)]);
     const { state } = await store.append(key, begun, { bytes, onProgress: () => {} });
     server.leaveUpload(key, 'unnoted');
     expect(server.uploads).toBe(2);
-    await store.abort(key, state);
-    await store.abort(key, null);
+    await store.abortAndRemove(key, state);
+    await store.abortAndRemove(key, null);
     expect(server.uploads).toBe(0);
     expect(await allUploads(store)).toEqual([]);
     expect(await store.size(key)).toBeNull();
@@ -148,10 +148,10 @@ describe('a store in a bucket', () => {
     const key = newKey();
     const source = { bytes: Readable.from([]), onProgress: () => {} };
     await expect(store.append(key, { received: 5, state: {} }, source)).rejects.toBeInstanceOf(NotInStoreError);
-    const state = await store.begin(key);
+    const state = await store.beginUpload(key);
     await expect(store.append(key, { received: 5, state }, source)).rejects.toBeInstanceOf(NotInStoreError);
     await expect(store.finish(key, { received: 5, state })).rejects.toBeInstanceOf(NotInStoreError);
-    await store.abort(key, {});
+    await store.abortAndRemove(key, {});
   });
 
   test('says of a file that is not there that it is not, and removes it all the same', async () => {
@@ -181,7 +181,7 @@ describe('a store in a bucket', () => {
     const last = files.at(-2)!;
     expect((await store.list(last.key)).files.map(({ key }) => key)).toEqual([files.at(-1)!.key]);
     expect((await allUploads(store)).sort()).toEqual([...keys].sort());
-    for (const key of keys) await store.abort(key, null);
+    for (const key of keys) await store.abortAndRemove(key, null);
   });
 
   test('ends a read whose reader leaves', async () => {
@@ -201,7 +201,7 @@ describe('an address of a file in the bucket', () => {
     await storeFile(giving, key, 'a picture');
     const disposition = `attachment; filename="a b+c.txt"; filename*=UTF-8''%C3%A4.txt`;
     const headers = { 'Content-Type': 'text/plain', 'content-disposition': disposition, 'x-other': 'left out' };
-    const address = await giving.link(key, { forMs: 60_000, headers });
+    const address = await giving.downloadUrl(key, { forMs: 60_000, headers });
     expect(address).not.toContain('+');
     const answer = await fetch(address!);
     expect([answer.status, await answer.text()]).toEqual([200, 'a picture']);
@@ -212,7 +212,7 @@ describe('an address of a file in the bucket', () => {
     expect((await fetch(address!)).status).toBe(403);
     server.nowMs = Date.now;
     await giving.stop();
-    expect(await store.link(key, { forMs: 60_000, headers })).toBeNull();
+    expect(await store.downloadUrl(key, { forMs: 60_000, headers })).toBeNull();
   });
 });
 

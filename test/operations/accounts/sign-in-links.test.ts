@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { hashSessionToken } from '../../../src/operations/core/session-cache.ts';
-import { findSession } from '../../../src/storage/accounts/sessions.ts';
+import { findAndTouchSession } from '../../../src/storage/accounts/sessions.ts';
 import { TestServer } from '../../support/server.ts';
 
 interface Invited {
@@ -27,7 +27,7 @@ afterAll(() => server.stop());
 const invite = (user = 'alice'): Promise<Invited> => server.operate('accounts.invite', { user });
 const verify = (link: string, label?: string): Promise<SignedIn> =>
   server.operate('auth.verify', { link, ...(label === undefined ? {} : { label }) });
-const holderOf = (token: string) => server.database.query((sql) => findSession(sql, hashSessionToken(token)));
+const holderOf = (token: string) => server.database.query((sql) => findAndTouchSession(sql, hashSessionToken(token)));
 
 describe('a sign-in link', () => {
   test('makes a session of the person that it was made for', async () => {

@@ -3,7 +3,7 @@ import { createTestDatabase, type TestDatabase } from '../../support/database.ts
 import { Receiver } from '../../support/receiver.ts';
 import { postJson, TestServer, type TestGroup } from '../../support/server.ts';
 
-const changes = { delivery: { retryMs: [50] } };
+const changes = { delivery: { retryDelaysMs: [50] } };
 
 describe('an archived group', () => {
   let database: TestDatabase;

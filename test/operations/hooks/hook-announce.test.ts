@@ -3,8 +3,8 @@ import { PostgresBus } from '../../../src/bus/postgres-bus.ts';
 import { silentLog } from '../../../src/log.ts';
 import type { ConversationId, HookId } from '../../../src/model/ids.ts';
 import {
-  announceHookChange,
-  changeHook,
+  announceAndConfirmChange,
+  withAnnouncedHookChange,
   type AnnouncingServices,
 } from '../../../src/operations/hooks/hook-announce.ts';
 import { Connection } from '../../../src/storage/db/connection.ts';
@@ -63,11 +63,11 @@ async function timed(work: Promise<unknown>): Promise<{ outcome: unknown; ms: nu
 describe('announceHookChange()', () => {
   test('resolves at once when nobody holds the lease, when it has run out, and when it is our own', async () => {
     const a = await node('a');
-    await announceHookChange(a, hook);
+    await announceAndConfirmChange(a, hook);
     await lease('b', -1);
-    await announceHookChange(a, hook);
+    await announceAndConfirmChange(a, hook);
     await lease('a', 10_000);
-    const { outcome, ms } = await timed(announceHookChange(a, hook));
+    const { outcome, ms } = await timed(announceAndConfirmChange(a, hook));
     expect(outcome).toBe('announced');
     expect(ms).toBeLessThan(within(ANSWER_MS - 100));
     expect(a.heard).toEqual([7, 7, 7]);
@@ -76,7 +76,7 @@ describe('announceHookChange()', () => {
   test('resolves when the node that holds the lease has heard of it, and not before', async () => {
     const [a, b] = [await node('a'), await node('b')];
     await lease('b', 10_000);
-    const { outcome, ms } = await timed(announceHookChange(a, hook));
+    const { outcome, ms } = await timed(announceAndConfirmChange(a, hook));
     expect(outcome).toBe('announced');
     expect(ms).toBeLessThan(within(ANSWER_MS - 100));
     expect(b.heard).toContain(7);
@@ -85,7 +85,7 @@ describe('announceHookChange()', () => {
   test('asks again, for a node that had no session in the first moment', async () => {
     const a = await node('a');
     await lease('b', 60_000);
-    const announced = timed(announceHookChange(a, hook));
+    const announced = timed(announceAndConfirmChange(a, hook));
     const b = await node('b');
     expect((await announced).outcome).toBe('announced');
     expect(b.heard).toContain(7);
@@ -94,7 +94,7 @@ describe('announceHookChange()', () => {
   test('resolves when the lease of a node that says nothing has run out', async () => {
     const a = await node('a');
     await lease('frozen', 3_000);
-    const { outcome, ms } = await timed(announceHookChange(a, hook));
+    const { outcome, ms } = await timed(announceAndConfirmChange(a, hook));
     expect(outcome).toBe('announced');
     expect(ms).toBeGreaterThan(2_900);
     expect(ms).toBeLessThan(within(9_000));
@@ -107,7 +107,7 @@ describe('announceHookChange()', () => {
     const onNotify = (payload: string): void => void (payload.includes('?') && resolve());
     const frozen = new Connection(database.target, 'test', { onNotify });
     await frozen.run(listen, 5_000);
-    const announced = timed(announceHookChange(a, hook));
+    const announced = timed(announceAndConfirmChange(a, hook));
     await asked;
     await lease('new', 60_000);
     const { outcome, ms } = await announced;
@@ -124,7 +124,7 @@ describe('announceHookChange()', () => {
       await node('c', proxies[1]!.address),
     ];
     await lease('frozen', 60_000);
-    const all = [a, refused, held].map((services) => timed(announceHookChange(services, hook)));
+    const all = [a, refused, held].map((services) => timed(announceAndConfirmChange(services, hook)));
     await proxies[0]!.refuse();
     proxies[1]!.hold('both');
     for (const { outcome, ms } of await Promise.all(all)) {
@@ -140,7 +140,7 @@ describe('announceHookChange()', () => {
     await node('b');
     await lease('b', 60_000);
     await proxy.refuse();
-    const announced = timed(announceHookChange(a, hook));
+    const announced = timed(announceAndConfirmChange(a, hook));
     await proxy.forward();
     expect((await announced).outcome).toBe('announced');
     buses[0]!.stop();
@@ -150,7 +150,7 @@ describe('announceHookChange()', () => {
 
 describe('changeHook()', () => {
   test('gives what was written', async () => {
-    expect(await changeHook(await node('a'), hook, async () => 'written')).toBe('written');
+    expect(await withAnnouncedHookChange(await node('a'), hook, async () => 'written')).toBe('written');
   });
 
   test('is not over before the node that delivers for the hook cannot work by the old row any more', async () => {
@@ -161,7 +161,7 @@ describe('changeHook()', () => {
     const frozen = new Connection(database.target, 'test', { onNotify });
     await frozen.run(listen, 5_000);
     let isOver = false;
-    const changed = changeHook(a, hook, async () => 'written').finally(() => (isOver = true));
+    const changed = withAnnouncedHookChange(a, hook, async () => 'written').finally(() => (isOver = true));
     await asked;
     expect(isOver).toBe(false);
     await lease('new', 60_000);
@@ -174,7 +174,7 @@ describe('changeHook()', () => {
     await lease('frozen', 60_000);
     const lost = Object.assign(new Error('lost'), { code: 'lost' });
     const heard = new Promise<void>((resolve) => b.bus.subscribe({ hooksChanged: () => resolve() }));
-    const { outcome, ms } = await timed(changeHook(a, hook, () => Promise.reject(lost)));
+    const { outcome, ms } = await timed(withAnnouncedHookChange(a, hook, () => Promise.reject(lost)));
     expect(outcome).toBe('lost');
     expect(ms).toBeLessThan(within(ANSWER_MS - 100));
     await heard;

@@ -20,7 +20,7 @@ let status: number;
 
 beforeAll(async () => {
   const limits = { hooksPerGroup: 2, hookRegistrationsPerMinute: 1_000 };
-  server = await TestServer.start({ limits, delivery: { retryMs: [50] } });
+  server = await TestServer.start({ limits, delivery: { retryDelaysMs: [50] } });
 });
 afterAll(() => server.stop());
 beforeEach(async () => {

@@ -13,7 +13,7 @@ test('a statement is given out for a minute and signed anew after it, or when th
   const statement = new AboutSigner({
     config: testConfig(testServer('none'), '/nowhere'),
     serverKeys: readServerKeys(keys.pairs),
-    certificates: [],
+    certificateFingerprints: [],
     listeners: [],
   });
   const dateAt = (ms: number): string => {

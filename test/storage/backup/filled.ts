@@ -1,10 +1,10 @@
 import { expect } from '@jest/globals';
 import type { Seq } from '../../../src/model/ids.ts';
-import { CARRIED_TABLES } from '../../../src/storage/backup/tables.ts';
+import { BACKED_UP_TABLES } from '../../../src/storage/backup/tables.ts';
 import type { Sql } from '../../../src/storage/db/connection.ts';
 import { MessageLog } from '../../../src/storage/messages/message-log.ts';
 import { ensureAttemptPartitions } from '../../../src/storage/retention/retention.ts';
-import { checkCanary } from '../../../src/storage/db/sealed.ts';
+import { createOrCheckCanary } from '../../../src/storage/db/sealed.ts';
 import type { TestDatabase } from '../../support/database.ts';
 import { insertFile } from '../../support/files.ts';
 import { keyedPost, logOptions, makeGroups, makeHook, post, readWholeLog } from '../fixture.ts';
@@ -36,7 +36,7 @@ export async function fillDatabase(database: TestDatabase): Promise<void> {
   const hook = await makeHook(database, groups[0]!, { startSeq: 2 as Seq });
   await makeHook(database, groups[1]!, { skip: ['webhook', 'bot'], order: 'none' });
   await database.query(async (sql) => {
-    await checkCanary(sql, sealer);
+    await createOrCheckCanary(sql, sealer);
     await sql.begin((tx) => ensureAttemptPartitions(tx, Date.now()));
     await sql`update reverse_hook set cursor = 5, failures = 3, next_attempt_at = now() where id = ${hook}`;
     await sql`insert into delivery_retry (hook_id, seq, last_seq, attempts, next_at) values (${hook}, 3, 3, 2, now())`;
@@ -63,6 +63,6 @@ async function schemaOf(database: TestDatabase): Promise<string> {
 /** The same schema, the same rows, and a log without gaps. */
 export async function expectSame(one: TestDatabase, other: TestDatabase): Promise<void> {
   expect(await schemaOf(other)).toBe(await schemaOf(one));
-  for (const table of CARRIED_TABLES) expect(await rowsOf(other, table)).toEqual(await rowsOf(one, table));
+  for (const table of BACKED_UP_TABLES) expect(await rowsOf(other, table)).toEqual(await rowsOf(one, table));
   expect((await readWholeLog(other)).length).toBe(MESSAGES);
 }

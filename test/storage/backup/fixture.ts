@@ -4,11 +4,11 @@ import { gunzipSync, gzipSync } from 'node:zlib';
 import { Sealer } from '../../../src/storage/db/sealed.ts';
 import type { ConnectionTarget } from '../../../src/storage/db/connection.ts';
 import type { Migration } from '../../../src/storage/db/migration-files.ts';
-import { HEADER_NAME, MANIFEST_NAME } from '../../../src/storage/backup/format.ts';
+import { HEADER_FILE_NAME, MANIFEST_FILE_NAME } from '../../../src/storage/backup/format.ts';
 import type { BackupHeader, BackupManifest } from '../../../src/storage/backup/format.ts';
-import { loadDatabase, type Loaded } from '../../../src/storage/backup/load.ts';
+import { loadDatabase, type DatabaseLoadResult } from '../../../src/storage/backup/load.ts';
 import { readBackup } from '../../../src/storage/backup/read.ts';
-import { readTar, tarEnd, tarFile } from '../../../src/storage/backup/tar.ts';
+import { readTar, encodeTarEnd, encodeTarFile } from '../../../src/storage/backup/tar.ts';
 import { writeBackup, type WriteOptions, type WrittenBackup } from '../../../src/storage/backup/write.ts';
 import { SECRET } from '../../support/server-process.ts';
 
@@ -39,7 +39,7 @@ export function loadBackup(
   bytes: Buffer,
   secret = sealer,
   migrations?: readonly Migration[],
-): Promise<Loaded> {
+): Promise<DatabaseLoadResult> {
   return loadDatabase(
     target,
     async (load) => {
@@ -72,7 +72,10 @@ export async function filesOf(bytes: Buffer): Promise<BackupFile[]> {
 /** A backup of these files. */
 export function packFiles(files: readonly BackupFile[]): Buffer {
   return gzipSync(
-    Buffer.concat([...files.flatMap(({ name, content }) => tarFile(name, [content], new Date(0))), tarEnd()]),
+    Buffer.concat([
+      ...files.flatMap(({ name, content }) => encodeTarFile(name, [content], new Date(0))),
+      encodeTarEnd(),
+    ]),
   );
 }
 
@@ -81,13 +84,17 @@ export async function replaceHeader(bytes: Buffer, changes: Partial<BackupHeader
   const files = await filesOf(bytes);
   const read = (name: string): object =>
     JSON.parse(files.find((file) => file.name === name)!.content.toString()) as object;
-  const header = Buffer.from(JSON.stringify({ ...read(HEADER_NAME), ...changes }));
-  const manifest = read(MANIFEST_NAME) as BackupManifest;
-  const part = { name: HEADER_NAME, bytes: header.length, sha256: createHash('sha256').update(header).digest('hex') };
-  const parts = manifest.parts.map((each) => (each.name === HEADER_NAME ? part : each));
+  const header = Buffer.from(JSON.stringify({ ...read(HEADER_FILE_NAME), ...changes }));
+  const manifest = read(MANIFEST_FILE_NAME) as BackupManifest;
+  const part = {
+    name: HEADER_FILE_NAME,
+    bytes: header.length,
+    sha256: createHash('sha256').update(header).digest('hex'),
+  };
+  const parts = manifest.parts.map((each) => (each.name === HEADER_FILE_NAME ? part : each));
   const replaced = new Map([
-    [HEADER_NAME, header],
-    [MANIFEST_NAME, Buffer.from(JSON.stringify({ ...manifest, parts }))],
+    [HEADER_FILE_NAME, header],
+    [MANIFEST_FILE_NAME, Buffer.from(JSON.stringify({ ...manifest, parts }))],
   ]);
   return packFiles(files.map(({ name, content }) => ({ name, content: replaced.get(name) ?? content })));
 }

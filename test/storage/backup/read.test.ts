@@ -1,9 +1,9 @@
 import { Readable } from 'node:stream';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { BackupError, HEADER_NAME, MANIFEST_NAME, PART_BYTES } from '../../../src/storage/backup/format.ts';
+import { BackupError, HEADER_FILE_NAME, MANIFEST_FILE_NAME, PART_BYTES } from '../../../src/storage/backup/format.ts';
 import { readBackup } from '../../../src/storage/backup/read.ts';
-import { tarEnd } from '../../../src/storage/backup/tar.ts';
+import { encodeTarEnd } from '../../../src/storage/backup/tar.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { filesOf, packFiles, takeBackup, type BackupFile } from './fixture.ts';
 
@@ -39,7 +39,7 @@ async function repacked(change: (files: BackupFile[]) => BackupFile[]): Promise<
 const withHeader = (change: (header: Record<string, unknown>) => void): Promise<Buffer> =>
   repacked((files) =>
     files.map((file) => {
-      if (file.name !== HEADER_NAME) return file;
+      if (file.name !== HEADER_FILE_NAME) return file;
       const header = JSON.parse(file.content.toString()) as Record<string, unknown>;
       change(header);
       return { ...file, content: Buffer.from(JSON.stringify(header)) };
@@ -56,7 +56,7 @@ describe('a backup that is read', () => {
     expect(header).toMatchObject({ format: 1, klatch: '0.0.0-test', left_out: expect.any(Array) });
     expect((await filesOf(whole)).map(({ name }) => name)).toEqual([
       ...manifest.parts.map(({ name }) => name),
-      MANIFEST_NAME,
+      MANIFEST_FILE_NAME,
     ]);
   });
 
@@ -163,7 +163,11 @@ describe('a backup that is read', () => {
   });
 
   test('that is something else is called that', async () => {
-    for (const other of [gzipSync('hello'.repeat(1_000)), Buffer.from('plain text'.repeat(100)), gzipSync(tarEnd())]) {
+    for (const other of [
+      gzipSync('hello'.repeat(1_000)),
+      Buffer.from('plain text'.repeat(100)),
+      gzipSync(encodeTarEnd()),
+    ]) {
       await expect(read(other)).rejects.toThrow('This is no backup of Klatch');
     }
   });

@@ -3,12 +3,12 @@ import type { AccountId, ConversationId, Seq } from '../../../src/model/ids.ts';
 import { Connection } from '../../../src/storage/db/connection.ts';
 import { MessageLog } from '../../../src/storage/messages/message-log.ts';
 import { readHistory } from '../../../src/storage/messages/messages.ts';
-import { newestVersion, readMigrations } from '../../../src/storage/db/migration-files.ts';
-import { checkCanary, Sealer, WrongSecretError } from '../../../src/storage/db/sealed.ts';
+import { newestSchemaVersion, readMigrations } from '../../../src/storage/db/migration-files.ts';
+import { createOrCheckCanary, Sealer, WrongSecretError } from '../../../src/storage/db/sealed.ts';
 import { DatabaseInUseError } from '../../../src/storage/rotate-secret.ts';
 import { BackupError } from '../../../src/storage/backup/format.ts';
-import { readSnapshot } from '../../../src/storage/backup/snapshot.ts';
-import { CARRIED_TABLES, LEFT_OUT_TABLES, readContents } from '../../../src/storage/backup/tables.ts';
+import { withSnapshot } from '../../../src/storage/backup/snapshot.ts';
+import { BACKED_UP_TABLES, EXCLUDED_TABLE_REASONS, readDatabaseTables } from '../../../src/storage/backup/tables.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { logOptions, makeGroups, makeHook, post, readWholeLog } from '../fixture.ts';
 import { describeSchema } from '../schema.ts';
@@ -31,19 +31,19 @@ const fill = (): Promise<void> => fillDatabase(source);
 
 describe('a backup', () => {
   test('knows each table of the schema, as one that it carries or one that it leaves out for a reason', async () => {
-    const { tables, foreign } = await source.query(readContents);
-    expect(foreign).toEqual([]);
-    expect(tables.map(({ name }) => name).sort()).toEqual([...CARRIED_TABLES].sort());
-    for (const name of Object.keys(LEFT_OUT_TABLES)) await rowsOf(source, name);
+    const { tables, foreignTables } = await source.query(readDatabaseTables);
+    expect(foreignTables).toEqual([]);
+    expect(tables.map(({ name }) => name).sort()).toEqual([...BACKED_UP_TABLES].sort());
+    for (const name of Object.keys(EXCLUDED_TABLE_REASONS)) await rowsOf(source, name);
   });
 
   test('makes the same database elsewhere: schema, rows, positions of numbers, days of the delivery log', async () => {
     await fill();
     const { bytes, written } = await takeBackup(source.target);
     const loaded = await loadBackup(target.target, bytes);
-    expect(loaded).toMatchObject({ migrated: [] });
+    expect(loaded).toMatchObject({ appliedMigrations: [] });
     expect(await target.query(describeSchema)).toBe(await source.query(describeSchema));
-    for (const table of CARRIED_TABLES) {
+    for (const table of BACKED_UP_TABLES) {
       const rows = await rowsOf(source, table);
       expect(await rowsOf(target, table)).toEqual(rows);
       expect(written.manifest.rows[table]).toBe(rows.length);
@@ -115,8 +115,8 @@ describe('a backup', () => {
     expect(written.header).toMatchObject({ schema: known.length, migrations: known.map(({ name }) => name) });
     const version = known.length + 1;
     const later = { version, name: 'later', text: 'alter table reverse_hook add column later int not null default 7' };
-    const { migrated } = await loadBackup(target.target, bytes, sealer, [...known, later]);
-    expect(migrated).toEqual([`${version} later`]);
+    const { appliedMigrations } = await loadBackup(target.target, bytes, sealer, [...known, later]);
+    expect(appliedMigrations).toEqual([`${version} later`]);
     const rows = await target.query((sql) => sql`select id, later from reverse_hook`);
     expect(rows).toEqual([{ id: hook, later: 7 }]);
   });
@@ -132,7 +132,7 @@ describe('a backup', () => {
     const held = new Set<string>();
     const look = new Connection(source.target, 'test');
     try {
-      await readSnapshot(
+      await withSnapshot(
         source.target,
         { version: '0', signal: new AbortController().signal },
         async ({ header, copy }) => {
@@ -172,7 +172,9 @@ describe('a restore', () => {
     const { bytes } = await takeBackup(source.target);
     const started = await createTestDatabase();
     try {
-      await started.query((sql) => checkCanary(sql, new Sealer('another secret, made by setup on the new machine')));
+      await started.query((sql) =>
+        createOrCheckCanary(sql, new Sealer('another secret, made by setup on the new machine')),
+      );
       await loadBackup(started.target, bytes);
       expect(await rowsOf(started, 'message')).toEqual(await rowsOf(source, 'message'));
       expect(await started.query(describeSchema)).toBe(await source.query(describeSchema));
@@ -205,7 +207,7 @@ describe('a restore', () => {
     [['others'], 'The migrations behind this are not those of Klatch: it comes from another program.'],
     [
       [...readMigrations().map(({ name }) => name), 'future'],
-      `This is of schema ${newestVersion() + 1}, and this Klatch knows ${newestVersion()}: load it with the newer Klatch.`,
+      `This is of schema ${newestSchemaVersion() + 1}, and this Klatch knows ${newestSchemaVersion()}: load it with the newer Klatch.`,
     ],
   ])('refuses a backup with the migrations %j and changes nothing', async (migrations, sentence) => {
     const { bytes } = await takeBackup(source.target);

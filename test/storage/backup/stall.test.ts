@@ -42,7 +42,7 @@ describe('a copy of which nothing moves any more', () => {
     const backup = writeBackup(database.target, stuck, {
       configuration: NO_CONFIGURATION,
       version: '0',
-      stallMs: STALL_MS,
+      stallTimeoutMs: STALL_MS,
     });
     await expect(backup).rejects.toThrow('Nothing moved for too long');
     await sessionsAreGone(database);
@@ -52,7 +52,7 @@ describe('a copy of which nothing moves any more', () => {
     const held = await holdOpen(database.target, (tx) => tx`lock table notice in access exclusive mode`);
     const output = new PassThrough();
     output.resume();
-    const options = { configuration: NO_CONFIGURATION, version: '0', stallMs: STALL_MS };
+    const options = { configuration: NO_CONFIGURATION, version: '0', stallTimeoutMs: STALL_MS };
     await expect(writeBackup(database.target, output, options)).rejects.toThrow('Nothing moved for too long');
     await held.release();
     await sessionsAreGone(database);
@@ -72,7 +72,7 @@ describe('a copy of which nothing moves any more', () => {
             rows: (table, content) => load.rows(table, content),
           });
         },
-        { sealer, stallMs: STALL_MS },
+        { sealer, stallTimeoutMs: STALL_MS },
       );
       await expect(loading).rejects.toThrow('Nothing moved for too long');
       await sessionsAreGone(empty);

@@ -16,7 +16,7 @@ beforeEach(async () => {
 afterEach(async () => database.drop());
 
 /** What a session of Klatch works with. */
-async function commitsOf(options: { genericPlans?: boolean } = {}): Promise<string> {
+async function commitsOf(options: { forceGenericPlans?: boolean } = {}): Promise<string> {
   const connection = new Connection(database.target, 'settle', options);
   try {
     return await connection.run(async (sql) => {
@@ -44,7 +44,7 @@ describe('a session', () => {
   ])('on a database that says synchronous_commit = %s works with %s', async (value, expected) => {
     await setDefault(value);
     expect(await commitsOf()).toBe(expected);
-    expect(await commitsOf({ genericPlans: true })).toBe(expected);
+    expect(await commitsOf({ forceGenericPlans: true })).toBe(expected);
   });
 
   test('keeps it when the default changes while it is open', async () => {
@@ -93,7 +93,7 @@ test('only what can be derived again is committed without waiting for the disk',
 
 describe('a start on a PostgreSQL with fsync = off', () => {
   const open = (unsafe: boolean): ReturnType<typeof openDatabase> => {
-    const config = testConfig(database.target, '/nowhere', { postgresql: { unsafe } });
+    const config = testConfig(database.target, '/nowhere', { postgresql: { allowFsyncOff: unsafe } });
     return openDatabase(config, { sealer: null, log: silentLog() });
   };
 

@@ -4,9 +4,14 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { Connection } from '../../../src/storage/db/connection.ts';
-import { ADVISORY_LOCK, BACKUP_SESSION, migrate, MigrationFailedError } from '../../../src/storage/db/migrate.ts';
 import {
-  newestVersion,
+  SCHEMA_LOCK_KEY,
+  BACKUP_SESSION_NAME,
+  migrate,
+  MigrationFailedError,
+} from '../../../src/storage/db/migrate.ts';
+import {
+  newestSchemaVersion,
   orderMigrations,
   readMigrations,
   type Migration,
@@ -24,7 +29,7 @@ let database: TestDatabase;
 const pools: Pool[] = [];
 
 function open(): Pool {
-  const pool = new Pool(database.target, { name: 'migrate', size: 1, waiting: 1, timeoutMs: 30_000 });
+  const pool = new Pool(database.target, { name: 'migrate', size: 1, maxWaiting: 1, timeoutMs: 30_000 });
   pools.push(pool);
   return pool;
 }
@@ -52,7 +57,7 @@ describe('migrate()', () => {
     const applied = await Promise.all(Array.from({ length: 20 }, () => migrate(open())));
     const all = readMigrations().map(({ version, name }) => `${version} ${name}`);
     expect(applied.flat().sort()).toEqual(all.sort());
-    expect(await database.query((sql) => checkSchema(sql))).toBe(newestVersion());
+    expect(await database.query((sql) => checkSchema(sql))).toBe(newestSchemaVersion());
     expect(await migrate(open())).toEqual([]);
   });
 
@@ -61,7 +66,7 @@ describe('migrate()', () => {
     const target = JSON.stringify(database.target);
     const outputs = await Promise.all([1, 2, 3].map(() => run(process.execPath, [SCRIPT, target])));
     const applied = outputs.flatMap(({ stdout }) => JSON.parse(stdout) as string[]);
-    expect(applied).toHaveLength(newestVersion());
+    expect(applied).toHaveLength(newestSchemaVersion());
     expect(await database.query(describeSchema)).toBe(await readFile(SNAPSHOT, 'utf8'));
   });
 
@@ -110,13 +115,13 @@ describe('migrate()', () => {
   });
 
   test('tells that it waits for a backup, and goes on when that has ended', async () => {
-    const backup = new Connection(database.target, BACKUP_SESSION);
+    const backup = new Connection(database.target, BACKUP_SESSION_NAME);
     const told = Promise.withResolvers<string>();
     const migrated = Promise.withResolvers<string[]>();
     try {
       await backup.run(async (sql) => {
         await sql.begin(async (tx) => {
-          await tx`select pg_advisory_xact_lock_shared(${ADVISORY_LOCK})`;
+          await tx`select pg_advisory_xact_lock_shared(${SCHEMA_LOCK_KEY})`;
           migrated.resolve(migrate(open(), { migrations: [step(1, '')], onWaiting: told.resolve }));
           expect(await told.promise).toContain('a backup of this database runs');
           await until(database, (asked) => isWaiting(asked, 'migrate'));

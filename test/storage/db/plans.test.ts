@@ -1,34 +1,34 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { AccountId, ConversationId, HookId, Rev, Seq } from '../../../src/model/ids.ts';
 import { readChanges } from '../../../src/storage/messages/changes.ts';
-import { listAccounts, type AccountPage } from '../../../src/storage/accounts/accounts.ts';
+import { listAccounts, type AccountPageRequest } from '../../../src/storage/accounts/accounts.ts';
 import type { Sql, Transaction } from '../../../src/storage/db/connection.ts';
 import { listGroups } from '../../../src/storage/groups/groups.ts';
-import { logPage, type LogPosition } from '../../../src/storage/hooks/delivery-log.ts';
+import { readLogPage, type LogPosition } from '../../../src/storage/hooks/delivery-log.ts';
 import {
   applyChanges,
   claimPing,
   firstSeqSince,
   lockHook,
   redeliverFrom,
-  redeliverOnly,
+  redeliverSelected,
   skipBacklog,
 } from '../../../src/storage/hooks/hook-control.ts';
 import type { HookReference, LockedHook } from '../../../src/storage/hooks/hook-control.ts';
-import { findHookDetails, listHooks, type HookPage } from '../../../src/storage/hooks/hook-list.ts';
+import { findHookDetails, listHooks, type HookPageRequest } from '../../../src/storage/hooks/hook-list.ts';
 import { findHooks } from '../../../src/storage/hooks/hooks.ts';
 import { findIntegration } from '../../../src/storage/groups/integrations.ts';
 import {
   lanesOfConversations,
   PARTITIONS,
   pendingConversations,
-  readMessages,
+  readDeliveryMessages,
 } from '../../../src/storage/hooks/lanes.ts';
-import { eraseMessage, isBlocked, readHistory } from '../../../src/storage/messages/messages.ts';
-import { moveReadPosition } from '../../../src/storage/messages/read-positions.ts';
+import { eraseMessage, isBlockedByPeer, readHistory } from '../../../src/storage/messages/messages.ts';
+import { advanceReadPosition } from '../../../src/storage/messages/read-positions.ts';
 import { writePosts, type Post } from '../../../src/storage/messages/write-posts.ts';
 import { indexNext } from '../../../src/storage/messages/indexing.ts';
-import { searchMessageWords } from '../../../src/storage/messages/search.ts';
+import { searchMessagesByWords } from '../../../src/storage/messages/search.ts';
 import { Pool } from '../../../src/storage/db/pool.ts';
 import type { Settlement } from '../../../src/storage/hooks/settlement.ts';
 import { settle, UNTROUBLED } from '../fixture.ts';
@@ -89,7 +89,7 @@ beforeAll(async () => {
   // Its rounds would come in between what is counted: to summarise a BRIN index is to scan what it lacks.
   await database.query((sql) => sql.unsafe(STILL));
   await database.query((sql) => sql`analyze`);
-  pool = new Pool(database.target, { name: 'plans', size: 1, waiting: 1, timeoutMs: 20_000 });
+  pool = new Pool(database.target, { name: 'plans', size: 1, maxWaiting: 1, timeoutMs: 20_000 });
 });
 afterAll(async () => {
   pool.stop();
@@ -153,8 +153,8 @@ const settlements: Settlement[] = Array.from({ length: 50 }, (_, i) => ({
   attempts: [],
 }));
 
-const allHooks: HookPage = { after: 0, limit: 101, conversationId: null, removed: false, facts: null };
-const allAccounts: AccountPage = { after: '', limit: 101, role: null, conversationId: null };
+const allHooks: HookPageRequest = { after: 0, limit: 101, conversationId: null, removed: false, stateCriteria: null };
+const allAccounts: AccountPageRequest = { after: '', limit: 101, role: null, conversationId: null };
 
 const hookOf = (index: number): HookReference => ({
   conversationId: conversation(index),
@@ -196,8 +196,8 @@ const statements: [string, (sql: Sql) => Promise<unknown>][] = [
         maxBytes: 1_000_000,
       }),
   ],
-  ['a read position', (sql) => moveReadPosition(sql, member(5), 3 as Seq)],
-  ['a look for a block', (sql) => isBlocked(sql, member(5))],
+  ['a read position', (sql) => advanceReadPosition(sql, member(5), 3 as Seq)],
+  ['a look for a block', (sql) => isBlockedByPeer(sql, member(5))],
   ['a deletion', (sql) => sql.begin((tx) => eraseMessage(tx, { conversationId: conversation(6), seq: 1 as Seq }))],
   ['50 settlements', (sql) => settle(sql, settlements)],
   [
@@ -216,7 +216,7 @@ const statements: [string, (sql: Sql) => Promise<unknown>][] = [
         after: 2 as Seq,
         limit: 64,
       }));
-      return readMessages(sql, positions, 128 * 1024);
+      return readDeliveryMessages(sql, positions, 128 * 1024);
     },
   ],
   [
@@ -233,13 +233,13 @@ const statements: [string, (sql: Sql) => Promise<unknown>][] = [
   ['a page of all hooks', (sql) => listHooks(sql, { ...allHooks, after: 9_000 })],
   ["a page of one group's hooks", (sql) => listHooks(sql, { ...allHooks, conversationId: conversation(5) })],
   ['everything about a hook', (sql) => findHookDetails(sql, conversation(5))],
-  ['the newest attempts of a hook', (sql) => logPage(sql, hookOf(5).hookId, { before: null, limit: 101 })],
-  ['a page of the delivery log', (sql) => logPage(sql, hookOf(5).hookId, { before: logPlace, limit: 101 })],
+  ['the newest attempts of a hook', (sql) => readLogPage(sql, hookOf(5).hookId, { before: null, limit: 101 })],
+  ['a page of the delivery log', (sql) => readLogPage(sql, hookOf(5).hookId, { before: logPlace, limit: 101 })],
   ['a ping', (sql) => claimPing(sql, hookOf(106), 5)],
   ['a pause', locked(107, (tx, hook) => applyChanges(tx, hook, { paused: true }))],
   ['a resumption', locked(108, (tx, hook) => applyChanges(tx, hook, { paused: false }))],
   ['a redelivery', locked(109, (tx, hook) => redeliverFrom(tx, hook, 4))],
-  ['a redelivery of single messages', locked(110, (tx, hook) => redeliverOnly(tx, hook, [1 as Seq, 2 as Seq]))],
+  ['a redelivery of single messages', locked(110, (tx, hook) => redeliverSelected(tx, hook, [1 as Seq, 2 as Seq]))],
   ['a skipped backlog', locked(111, (tx, hook) => skipBacklog(tx, { ...hook, cursor: 2 as Seq }))],
   [
     'the search for a time',
@@ -264,7 +264,7 @@ describe.each(['auto', 'force_generic_plan'])('with many rows and plan_cache_mod
 
 describe('of the search index and of searches', () => {
   const search = (text: string, account: number): Promise<unknown> =>
-    searchMessageWords(pool, {
+    searchMessagesByWords(pool, {
       text,
       accountId: account as AccountId,
       conversationId: null,
@@ -330,7 +330,7 @@ test('a sweep reads each head and hook once, however many pages it takes', async
     const before = await read();
     let found = 0;
     for (let after = 0; ;) {
-      const ids = await pendingConversations(sql, { partitions, after, limit, recent: false });
+      const ids = await pendingConversations(sql, { partitions, after, limit, onlyRecent: false });
       if (ids.length === 0) break;
       found += ids.length;
       after = ids.at(-1)!;

@@ -22,7 +22,7 @@ afterEach(async () => {
 });
 
 function open(options: Partial<PoolOptions> = {}): Pool {
-  const pool = new Pool(database.target, { name: 'pooled', size: 1, waiting: 2, timeoutMs: 5_000, ...options });
+  const pool = new Pool(database.target, { name: 'pooled', size: 1, maxWaiting: 2, timeoutMs: 5_000, ...options });
   pools.push(pool);
   return pool;
 }
@@ -145,7 +145,7 @@ describe('Pool', () => {
 
 describe('Database', () => {
   test('keeps its uses apart: the intake answers while all general connections are taken', async () => {
-    const opened = database.open({ poolSize: 1, poolQueue: 1 });
+    const opened = database.open({ generalPoolSize: 1, poolQueue: 1 });
     const first = occupy(opened.general);
     const second = opened.general.run(one);
     await expect(opened.ping(1_000)).rejects.toThrow(DatabaseUnavailableError);

@@ -8,14 +8,14 @@ import { readChanges } from '../../../src/storage/messages/changes.ts';
 import { Database } from '../../../src/storage/database.ts';
 import { indexNext } from '../../../src/storage/messages/indexing.ts';
 import { startEmbedded, type EmbeddedServer } from '../../../src/storage/embedded/embedded.ts';
-import { laneReport } from '../../../src/storage/hooks/lane-report.ts';
+import { readLaneReport } from '../../../src/storage/hooks/lane-report.ts';
 import { claimPartitions } from '../../../src/storage/hooks/leases.ts';
 import { migrate } from '../../../src/storage/db/migrate.ts';
 import { silentLog } from '../../../src/log.ts';
-import { eraseMessage, lockMessage } from '../../../src/storage/messages/messages.ts';
+import { eraseMessage, lockHeadAndReadMessage } from '../../../src/storage/messages/messages.ts';
 import { MessageLog } from '../../../src/storage/messages/message-log.ts';
-import { moveReadPosition } from '../../../src/storage/messages/read-positions.ts';
-import { searchMessageWords } from '../../../src/storage/messages/search.ts';
+import { advanceReadPosition } from '../../../src/storage/messages/read-positions.ts';
+import { searchMessagesByWords } from '../../../src/storage/messages/search.ts';
 import { ensureAttemptPartitions } from '../../../src/storage/retention/retention.ts';
 import type { AccountId, HookId, Rev, Seq } from '../../../src/model/ids.ts';
 import { PushStage } from '../../push/stage.ts';
@@ -69,7 +69,7 @@ const SNAPSHOT = fileURLToPath(new URL('../schema.snapshot.txt', import.meta.url
 
   test('the log stores what is posted, and keys hold', async () => {
     const groups = await makeGroups(asTest, 3);
-    const log = new MessageLog(database.intake, logOptions({ flushPosts: 20 }));
+    const log = new MessageLog(database.intake, logOptions({ maxFlushPosts: 20 }));
     const posts = Array.from({ length: 60 }, (_, i) => post(groups[i % 3]!, i === 7 ? 'nul \u0000' : `${i}`));
     const endings = await Promise.allSettled(posts.map((p) => log.append(p)));
     expect(endings.filter(({ status }) => status === 'rejected')).toHaveLength(1);
@@ -90,20 +90,20 @@ const SNAPSHOT = fileURLToPath(new URL('../schema.snapshot.txt', import.meta.url
     await log.stop();
     const seq = (gone as { seq: Seq }).seq;
     await database.general.transaction(async (tx) => {
-      await lockMessage(tx, { conversationId: group.id, seq, accountId: alice });
+      await lockHeadAndReadMessage(tx, { conversationId: group.id, seq, accountId: alice });
       await eraseMessage(tx, { conversationId: group.id, seq });
     });
     expect(await indexNext(database.general, group.id)).toEqual({ taken: true, messages: 3, more: false });
     expect(await asTest.query((sql) => sql`select account_id from mention`)).toEqual([{ account_id: bob }]);
     const search = { accountId: bob, conversationId: null, before: null, limit: 10, maxBytes: 1_000 };
     for (const text of ['ПРИВЕТ', 'übermut']) {
-      expect((await searchMessageWords(database.search, { ...search, text }))?.found).toHaveLength(1);
+      expect((await searchMessagesByWords(database.search, { ...search, text }))?.found).toHaveLength(1);
     }
     const request = { conversationId: group.id, afterRev: 0 as Rev, limit: 10, maxBytes: 1_000 };
     const page = await database.live.run((sql) => readChanges(sql, request));
     expect(page).toMatchObject({ rev: 4, more: false, changes: [{ rev: 1 }, { rev: 2 }, { rev: 4 }] });
     const moved = await database.general.run((sql) =>
-      moveReadPosition(sql, { conversationId: group.id, accountId: bob }, 2 as Seq),
+      advanceReadPosition(sql, { conversationId: group.id, accountId: bob }, 2 as Seq),
     );
     expect(moved).toEqual({ seq: 2, moved: true });
   });
@@ -130,7 +130,7 @@ const SNAPSHOT = fileURLToPath(new URL('../schema.snapshot.txt', import.meta.url
       expect(await database.settle.write([settlement])).toEqual(new Set([hookId]));
     }
     expect(await asTest.query((sql) => sql`select seq from delivery_attempt`)).toHaveLength(1);
-    const report = await database.general.run((sql) => laneReport(sql, Date.now(), 1_000));
+    const report = await database.general.run((sql) => readLaneReport(sql, Date.now(), 1_000));
     expect(report.hooks).toEqual({ active: 1, failing: 0, parked: 0, paused: 0 });
   });
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { checkCanary, Sealer, WrongSecretError } from '../../../src/storage/db/sealed.ts';
+import { createOrCheckCanary, Sealer, WrongSecretError } from '../../../src/storage/db/sealed.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 
 const sealer = new Sealer('the secret of this installation');
@@ -53,7 +53,7 @@ describe('checkCanary()', () => {
   afterAll(() => database.drop());
 
   test('takes the first secret and refuses any other from then on, in a sentence with the key', async () => {
-    const check = (secret: Sealer): Promise<void> => database.query((sql) => checkCanary(sql, secret));
+    const check = (secret: Sealer): Promise<void> => database.query((sql) => createOrCheckCanary(sql, secret));
     await Promise.all([check(sealer), check(sealer), check(sealer)]);
     const other = check(new Sealer('another'));
     await expect(other).rejects.toThrow(WrongSecretError);
@@ -68,6 +68,6 @@ describe('checkCanary()', () => {
 
   test('refuses a canary that was tampered with', async () => {
     await database.query((sql) => sql`update setting set value = '1.' || repeat('A', 60)`);
-    await expect(database.query((sql) => checkCanary(sql, sealer))).rejects.toThrow(WrongSecretError);
+    await expect(database.query((sql) => createOrCheckCanary(sql, sealer))).rejects.toThrow(WrongSecretError);
   });
 });

@@ -28,45 +28,45 @@ async function install(name: string, version: string, programs = ['initdb', 'pos
 
 const nothingYet = { binDir: null, clusterMajor: null, clusterDir: '/cluster' };
 
-async function refusal(wanted: Parameters<typeof findPrograms>[0], places: string[] = []): Promise<EmbeddedError> {
-  const error = await findPrograms(wanted, { places }).catch((reason: unknown) => reason);
+async function refusal(wanted: Parameters<typeof findPrograms>[0], binDirs: string[] = []): Promise<EmbeddedError> {
+  const error = await findPrograms(wanted, { binDirs }).catch((reason: unknown) => reason);
   expect(error).toBeInstanceOf(EmbeddedError);
   return error as EmbeddedError;
 }
 
 describe('the choice of programs', () => {
   test('without database files the newest version wins, whatever the order of the places', async () => {
-    const places = [
+    const binDirs = [
       await install('a', '9.6.24'),
       await install('b', '17.10'),
       await install('c', '17.9 (Debian 17.9-1)'),
     ];
-    const programs = await findPrograms(nothingYet, { places });
+    const programs = await findPrograms(nothingYet, { binDirs });
     expect(programs).toMatchObject({ binDir: join(root, 'b'), version: '17.10', major: 17 });
-    expect((await findPrograms(nothingYet, { places: places.reverse() })).binDir).toBe(join(root, 'b'));
+    expect((await findPrograms(nothingYet, { binDirs: binDirs.reverse() })).binDir).toBe(join(root, 'b'));
   });
 
   test('of two with the same version the earlier place wins', async () => {
-    const places = [await install('a', '17.9'), await install('b', '17.9')];
-    expect((await findPrograms(nothingYet, { places })).binDir).toBe(join(root, 'a'));
+    const binDirs = [await install('a', '17.9'), await install('b', '17.9')];
+    expect((await findPrograms(nothingYet, { binDirs })).binDir).toBe(join(root, 'a'));
   });
 
   test('database files decide the major version', async () => {
-    const places = [await install('a', '15.2'), await install('b', '18.1'), await install('c', '15.18')];
-    const programs = await findPrograms({ ...nothingYet, clusterMajor: 15 }, { places });
+    const binDirs = [await install('a', '15.2'), await install('b', '18.1'), await install('c', '15.18')];
+    const programs = await findPrograms({ ...nothingYet, clusterMajor: 15 }, { binDirs });
     expect(programs).toMatchObject({ binDir: join(root, 'c'), version: '15.18' });
   });
 
   test('a folder that lacks initdb, or whose postgres does not run, does not hide the others', async () => {
     const broken = await install('c', '');
     await writeFile(join(broken, 'postgres'), '#!/bin/sh\necho "no library" >&2; exit 127\n', { mode: 0o755 });
-    const places = [
+    const binDirs = [
       await install('a', '19.1', ['postgres']),
       broken,
       await install('b', '11.22'),
       join(root, 'missing'),
     ];
-    expect((await findPrograms(nothingYet, { places })).version).toBe('11.22');
+    expect((await findPrograms(nothingYet, { binDirs })).version).toBe('11.22');
   });
 
   test('when nothing is found, the sentence says what was looked at and what to set', async () => {
@@ -88,7 +88,7 @@ describe('the choice of programs', () => {
   test('bin-dir wins over newer programs elsewhere, and one that is too old is refused', async () => {
     const newer = await install('a', '18.1');
     const binDir = await install('b', '16.3');
-    expect((await findPrograms({ ...nothingYet, binDir }, { places: [newer] })).version).toBe('16.3');
+    expect((await findPrograms({ ...nothingYet, binDir }, { binDirs: [newer] })).version).toBe('16.3');
     const error = await refusal({ ...nothingYet, binDir: await install('c', '10.23') });
     expect(error.code).toBe('version-unsupported');
   });
@@ -115,7 +115,7 @@ describe('the companion', () => {
   test('is what somebody is told to install who has no programs', async () => {
     const told = async (execPath: string, launcher?: string): Promise<string> => {
       const installation = describeInstallation({ execPath, launcher });
-      const search = findPrograms(nothingYet, { installation, places: [] });
+      const search = findPrograms(nothingYet, { installation, binDirs: [] });
       return search.then(
         () => '',
         (error: Error) => error.message,

@@ -9,7 +9,7 @@ import { createInterface } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
 import postgres from 'postgres';
 import { startEmbedded, type EmbeddedOptions, type EmbeddedServer } from '../../../src/storage/embedded/embedded.ts';
-import { servesCluster, waitUntilGone } from '../../../src/storage/embedded/postmaster.ts';
+import { isClusterProcess, waitUntilGone } from '../../../src/storage/embedded/postmaster.ts';
 import { waitUntilReady } from '../../../src/storage/embedded/readiness.ts';
 
 const MODULE = new URL('../../../src/storage/embedded/embedded.ts', import.meta.url).href;
@@ -123,7 +123,7 @@ describe('after kill -9 of the process that started it', () => {
     expect(await postmasterPid()).toBe(pid);
     expect(await query(server, (sql) => sql`select current_user as who`)).toEqual([{ who: 'klatch' }]);
     await server.stop();
-    expect(await servesCluster(pid, clusterDir)).toBe(false);
+    expect(await isClusterProcess(pid, clusterDir)).toBe(false);
   });
 
   test('a server whose socket was removed is restarted', async () => {
@@ -209,12 +209,12 @@ describe('a server that recovers', () => {
   }
   const options = (isCancelled: () => boolean) => ({
     clusterDir,
-    ended: () => false,
+    hasEnded: () => false,
     // Over already: it is for what else keeps a server from answering.
     deadlineMs: performance.now(),
     recoveryDeadlineMs: performance.now() + 30_000,
     isCancelled,
-    progress: () => {},
+    onProgress: () => {},
   });
 
   test('is waited for longer than one that starts', async () => {
@@ -232,7 +232,7 @@ describe('a server that recovers', () => {
     const { pid, isReady } = await recovering();
     const error = await start({ isCancelled: () => true }).catch((each: unknown) => each);
     expect(error).toMatchObject({ code: 'start-timeout', message: expect.stringContaining('is still starting') });
-    expect(await servesCluster(pid, clusterDir)).toBe(true);
+    expect(await isClusterProcess(pid, clusterDir)).toBe(true);
     await isReady();
   });
 });

@@ -4,25 +4,25 @@ import type { AccountId } from '../../../src/model/ids.ts';
 import { insertAccount } from '../../../src/storage/accounts/accounts.ts';
 import { readUsage, readTotalUsage, recountUsage } from '../../../src/storage/files/file-usage.ts';
 import {
-  deleteRow,
+  deleteFileRow,
   findFile,
-  findInConversation,
-  findReadable,
-  findRemoved,
+  findConversationFile,
+  findReadableFile,
+  listRemovedFiles,
   finishUpload,
-  growUpload,
+  grantUploadBytes,
   insertUpload,
-  listOwn,
+  listFilesOfAccount,
   type FilePosition,
-  detachFromMessage,
-  markRemoved,
-  noteProgress,
+  markAbandonedRemoved,
+  markUnattachedRemoved,
+  recordUploadProgress,
 } from '../../../src/storage/files/files.ts';
 import type { Pool } from '../../../src/storage/db/pool.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { makeGroups, makeMembers, type StoredGroup } from '../fixture.ts';
 
-const LIMITS = { accountBytes: 1_000, allBytes: 1_500, unfinished: 3 };
+const LIMITS = { accountBytes: 1_000, allBytes: 1_500, maxUnfinished: 3 };
 
 let database: TestDatabase;
 let pool: Pool;
@@ -71,8 +71,8 @@ describe('the room that files take', () => {
       { bytes: 400, files: 1 },
       { bytes: 400, files: 1 },
     ]);
-    expect(await pool.transaction((tx) => deleteRow(tx, id))).toBe(true);
-    expect(await pool.transaction((tx) => deleteRow(tx, id))).toBe(false);
+    expect(await pool.transaction((tx) => deleteFileRow(tx, id))).toBe(true);
+    expect(await pool.transaction((tx) => deleteFileRow(tx, id))).toBe(false);
     expect(await usage()).toEqual([
       { bytes: 0, files: 0 },
       { bytes: 0, files: 0 },
@@ -98,8 +98,8 @@ describe('the room that files take', () => {
 
   test('grows with an upload that announced nothing, as far as there is room', async () => {
     const { id } = await insert(null);
-    const grow = (least: number, wished: number) =>
-      pool.transaction((tx) => growUpload(tx, id, { least, wished, limits: LIMITS }));
+    const grow = (minBytes: number, wishedBytes: number) =>
+      pool.transaction((tx) => grantUploadBytes(tx, id, { minBytes, wishedBytes, limits: LIMITS }));
     expect(await grow(10, 300)).toBe(300);
     expect(await grow(301, 5_000)).toBe(1_000);
     expect(await grow(1_001, 5_000)).toBe('account_full');
@@ -139,7 +139,7 @@ describe('an upload', () => {
   test('goes forward only for the writer that knows where it is', async () => {
     const { id } = await insert(100);
     const note = (from: number, to: number, received: number) =>
-      pool.run((sql) => noteProgress(sql, id, { from, to, received, upload: { part: received } }));
+      pool.run((sql) => recordUploadProgress(sql, id, { from, to, received, upload: { part: received } }));
     expect(await note(0, 0, 40)).toBe(true);
     expect(await note(0, 0, 30)).toBe(false);
     expect(await note(41, 60, 80)).toBe(false);
@@ -154,9 +154,11 @@ describe('an upload', () => {
     const finish = () => pool.transaction((tx) => finishUpload(tx, id, { size: 80, type: 'image/png' }));
     expect([await finish(), await finish()]).toEqual([true, true]);
     expect(await pool.run((sql) => findFile(sql, id))).toMatchObject({ state: 'stored', size: 80, type: 'image/png' });
-    await pool.run((sql) => markRemoved(sql, id));
+    await pool.run((sql) => markUnattachedRemoved(sql, id));
     expect(await finish()).toBe(false);
-    expect(await pool.run((sql) => noteProgress(sql, id, { from: 0, to: 99, received: 9, upload: {} }))).toBe(false);
+    expect(await pool.run((sql) => recordUploadProgress(sql, id, { from: 0, to: 99, received: 9, upload: {} }))).toBe(
+      false,
+    );
   });
 });
 
@@ -169,11 +171,11 @@ describe('a file', () => {
     const readers = async (): Promise<AccountId[]> => {
       const found: AccountId[] = [];
       for (const each of [owner, member, outsider]) {
-        if ((await pool.run((sql) => findReadable(sql, id, each))) !== null) found.push(each);
+        if ((await pool.run((sql) => findReadableFile(sql, id, each))) !== null) found.push(each);
       }
       return found;
     };
-    const inGroup = () => pool.run((sql) => findInConversation(sql, id, group.id));
+    const inGroup = () => pool.run((sql) => findConversationFile(sql, id, group.id));
     expect(await readers()).toEqual([owner]);
     expect(await inGroup()).toBeNull();
     await attach(id);
@@ -189,7 +191,7 @@ describe('a file', () => {
 
   test('is given up by its owner alone, and not while a message has it', async () => {
     const id = await stored(1);
-    const remove = (by: AccountId | null) => pool.run((sql) => markRemoved(sql, id, by));
+    const remove = (by: AccountId | null) => pool.run((sql) => markUnattachedRemoved(sql, id, by));
     expect(await remove(member)).toBeNull();
     await attach(id);
     expect(await remove(owner)).toBeNull();
@@ -204,10 +206,10 @@ describe('a file', () => {
     await attach(taken);
     await database.query((sql) => sql`update file set updated_at = now() - interval '2 days' where id <> ${young}`);
     const cutoff = new Date(Date.now() - 86_400_000);
-    expect(await pool.run((sql) => detachFromMessage(sql, cutoff, 1))).toBe(1);
-    expect(await pool.run((sql) => detachFromMessage(sql, cutoff, 10))).toBe(1);
-    expect(await pool.run((sql) => detachFromMessage(sql, cutoff, 10))).toBe(0);
-    const removed = await pool.run((sql) => findRemoved(sql, 10));
+    expect(await pool.run((sql) => markAbandonedRemoved(sql, cutoff, 1))).toBe(1);
+    expect(await pool.run((sql) => markAbandonedRemoved(sql, cutoff, 10))).toBe(1);
+    expect(await pool.run((sql) => markAbandonedRemoved(sql, cutoff, 10))).toBe(0);
+    const removed = await pool.run((sql) => listRemovedFiles(sql, 10));
     expect(removed.map(({ id }) => id).sort()).toEqual([old, still].sort());
   });
 
@@ -216,7 +218,7 @@ describe('a file', () => {
     for (let n = 0; n < 3; n += 1) made.push(await stored(n));
     await stored(1, member);
     const own = (before: FilePosition | null, limit: number) =>
-      pool.run((sql) => listOwn(sql, { ownerId: owner, before, limit }));
+      pool.run((sql) => listFilesOfAccount(sql, { ownerId: owner, before, limit }));
     const first = await own(null, 2);
     expect(first.map(({ id }) => id)).toEqual([made[2], made[1]]);
     expect((await own(first[1]!, 2)).map(({ id }) => id)).toEqual([made[0]]);

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { hookState, type HookState } from '../../../src/model/hook.ts';
-import { laneReport, type LaneReport } from '../../../src/storage/hooks/lane-report.ts';
+import { readLaneReport, type LaneReport } from '../../../src/storage/hooks/lane-report.ts';
 import type { Pool } from '../../../src/storage/db/pool.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 
@@ -32,7 +32,7 @@ beforeAll(async () => {
 });
 afterAll(() => database.drop());
 
-const report = (nowMs = Date.now()): Promise<LaneReport> => pool.run((sql) => laneReport(sql, nowMs, PARK_MS));
+const report = (nowMs = Date.now()): Promise<LaneReport> => pool.run((sql) => readLaneReport(sql, nowMs, PARK_MS));
 
 /** Changes hooks for one test and puts them back. */
 async function withHooks(change: string, look: () => Promise<void>): Promise<void> {
@@ -61,7 +61,7 @@ describe('laneReport()', () => {
   test('of an empty database is all zeros', async () => {
     const empty = await createTestDatabase();
     try {
-      const found = await empty.open().general.run((sql) => laneReport(sql, Date.now(), PARK_MS));
+      const found = await empty.open().general.run((sql) => readLaneReport(sql, Date.now(), PARK_MS));
       expect(found).toEqual({
         hooks: { active: 0, failing: 0, parked: 0, paused: 0 },
         pendingHooks: 0,
@@ -144,7 +144,7 @@ describe('laneReport()', () => {
           return row;
         };
         const before = await scanned();
-        expect((await laneReport(sql, Date.now(), PARK_MS)).pendingHooks).toBe(GROUPS);
+        expect((await readLaneReport(sql, Date.now(), PARK_MS)).pendingHooks).toBe(GROUPS);
         expect(await scanned()).toEqual(before);
       });
     });

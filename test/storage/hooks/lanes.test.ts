@@ -4,8 +4,8 @@ import {
   lanesOfConversations,
   PARTITIONS,
   pendingConversations,
-  readMessages,
-  type SweepPage,
+  readDeliveryMessages,
+  type SweepPageRequest,
 } from '../../../src/storage/hooks/lanes.ts';
 import { MessageLog } from '../../../src/storage/messages/message-log.ts';
 import type { Pool } from '../../../src/storage/db/pool.ts';
@@ -35,7 +35,7 @@ afterAll(() => database.drop());
 describe('readMessages()', () => {
   const read = (positions: readonly (readonly [StoredGroup, number])[], limit = 100, bytes = 1_000_000) =>
     pool.run((sql) =>
-      readMessages(
+      readDeliveryMessages(
         sql,
         positions.map(([group, after]) => ({ conversationId: group.id, after: after as Seq, limit })),
         bytes,
@@ -143,9 +143,9 @@ describe('lanesOfConversations()', () => {
 
 describe('pendingConversations()', () => {
   const everything = Array.from({ length: PARTITIONS }, (_, i) => i);
-  const sweep = (page: Partial<SweepPage> = {}): Promise<ConversationId[]> =>
+  const sweep = (page: Partial<SweepPageRequest> = {}): Promise<ConversationId[]> =>
     pool.run((sql) =>
-      pendingConversations(sql, { partitions: everything, after: 0, limit: 100, recent: false, ...page }),
+      pendingConversations(sql, { partitions: everything, after: 0, limit: 100, onlyRecent: false, ...page }),
     );
   const ids = (...indices: number[]): ConversationId[] => indices.map((index) => groups[index]!.id);
   const change = (statement: string): Promise<unknown> => database.query((sql) => sql.unsafe(statement));
@@ -170,7 +170,7 @@ describe('pendingConversations()', () => {
       `update conversation_head set last_at = now() - interval '2 minutes' where conversation_id = ${groups[4]!.id}`,
     );
     expect(await sweep()).toEqual(ids(2, 3, 4, 5, 6, 7, 8));
-    expect(await sweep({ recent: true })).toEqual(ids(2, 3, 5, 6, 7, 8));
+    expect(await sweep({ onlyRecent: true })).toEqual(ids(2, 3, 5, 6, 7, 8));
     const rows = await pool.run((sql) => lanesOfConversations(sql, ids(1)));
     expect([...rows]).toEqual([]);
   });

@@ -211,7 +211,7 @@ describe('the thread', () => {
 
   test('that fails at its start is not tried again at once', async () => {
     const { start, count } = brokenThreads();
-    const writer = open({ start, restartMs: 3_600_000 });
+    const writer = open({ start, minRestartIntervalMs: 3_600_000 });
     const error = await failure(writer.write([settlement()]));
     expect(error).toBeInstanceOf(CommitUnknownError);
     expect(error).toMatchObject({ cause: { message: 'broken' } });

@@ -5,7 +5,7 @@ import { PARTITIONS } from '../../../src/storage/hooks/lanes.ts';
 import { claimPartitions } from '../../../src/storage/hooks/leases.ts';
 import type { Pool } from '../../../src/storage/db/pool.ts';
 import { removeHook } from '../../../src/storage/hooks/hooks.ts';
-import { parkHook, removeByTarget, StaleLaneError } from '../../../src/storage/hooks/hook-removal.ts';
+import { parkHook, removeHookByTarget, StaleLaneError } from '../../../src/storage/hooks/hook-removal.ts';
 import type { AttemptRecord, RetryRecord, Settlement } from '../../../src/storage/hooks/settlement.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { isWaiting, makeGroups, makeHook, settle, type StoredGroup, until, UNTROUBLED } from '../fixture.ts';
@@ -253,7 +253,7 @@ describe('removeByTarget()', () => {
   const gone = attempt({ outcome: 'failed', category: 'status', code: 410 });
   const remove = (changes: Partial<Settlement> = {}, conversationId: ConversationId = group.id): Promise<void> =>
     pool.transaction((tx) =>
-      removeByTarget(tx, { settlement: settlement(changes), conversationId, host: 'example.org' }, gone),
+      removeHookByTarget(tx, { settlement: settlement(changes), conversationId, host: 'example.org' }, gone),
     );
   const notices = (): Promise<unknown[]> =>
     database.query(async (sql) => [...(await sql`select conversation_id, rev, kind, details from notice`)]);

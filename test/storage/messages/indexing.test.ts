@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { AccountId, ConversationId, Seq } from '../../../src/model/ids.ts';
 import type { Database } from '../../../src/storage/database.ts';
-import { indexNext, findUnindexed } from '../../../src/storage/messages/indexing.ts';
-import { eraseMessage, lockMessage, rewriteMessage } from '../../../src/storage/messages/messages.ts';
+import { indexNext, findUnindexedConversations } from '../../../src/storage/messages/indexing.ts';
+import { eraseMessage, lockHeadAndReadMessage, updateMessageText } from '../../../src/storage/messages/messages.ts';
 import { MessageLog } from '../../../src/storage/messages/message-log.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import {
@@ -39,8 +39,8 @@ const write = (text: string, senderId = alice) => log.append(post(group, text, {
 const edit = (seq: number, text: string | null): Promise<unknown> => {
   const key = { conversationId: group.id, seq: seq as Seq };
   return database.general.transaction(async (tx) => {
-    await lockMessage(tx, { ...key, accountId: alice });
-    return text === null ? eraseMessage(tx, key) : rewriteMessage(tx, key, text);
+    await lockHeadAndReadMessage(tx, { ...key, accountId: alice });
+    return text === null ? eraseMessage(tx, key) : updateMessageText(tx, key, text);
   });
 };
 
@@ -56,7 +56,7 @@ async function indexAll(id = group.id): Promise<number[]> {
 }
 
 const unindexed = (after: number, limit: number): Promise<ConversationId[]> =>
-  test1.query((sql) => findUnindexed(sql, after, limit));
+  test1.query((sql) => findUnindexedConversations(sql, after, limit));
 
 const words = (): Promise<[number, string][]> =>
   test1.query(async (sql) => {

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { Sql } from '../../../src/storage/db/connection.ts';
 import { DatabaseUnavailableError, CommitUnknownError } from '../../../src/storage/db/database-error.ts';
 import { MessageLog } from '../../../src/storage/messages/message-log.ts';
-import type { Posted } from '../../../src/storage/messages/write-posts.ts';
+import type { PostResult } from '../../../src/storage/messages/write-posts.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { HalfOpenProxy } from '../../support/half-open-proxy.ts';
 import {
@@ -41,7 +41,7 @@ function openLog(options: Parameters<typeof logOptions>[0] = {}, changes: Parame
 }
 
 /** How a post ended: the seq it was given, or the name of its error. */
-async function ending(answer: Promise<Posted>): Promise<number | string> {
+async function ending(answer: Promise<PostResult>): Promise<number | string> {
   try {
     const posted = await answer;
     return posted.outcome === 'new' ? posted.seq : posted.outcome;
@@ -84,7 +84,7 @@ describe('a conversation that somebody else holds locked', () => {
 
   test('is rejected at the deadline of its posts when it is not set free, and nothing of it is written', async () => {
     const [locked, open] = (await makeGroups(database, 2)) as [StoredGroup, StoredGroup];
-    const log = openLog({ waitMs: 400 });
+    const log = openLog({ maxQueueWaitMs: 400 });
     const lock = await lockHead(database.target, locked.id);
     const [ended, other] = await Promise.all([
       ending(log.append(post(locked, 'x'))),
@@ -98,7 +98,7 @@ describe('a conversation that somebody else holds locked', () => {
 
   test('is come back to even while other posts never stop coming', async () => {
     const [locked, open] = (await makeGroups(database, 2)) as [StoredGroup, StoredGroup];
-    const log = openLog({ flushPosts: 1 });
+    const log = openLog({ maxFlushPosts: 1 });
     const lock = await lockHead(database.target, locked.id);
     const waiting = ending(log.append(post(locked, 'x')));
     await log.append(post(open, 'first'));
@@ -171,7 +171,7 @@ describe('a failure after which PostgreSQL has rolled back', () => {
   test('a full disk rejects the flush and what waits as not written, and the next post works', async () => {
     const [group] = await makeGroups(database, 1);
     await database.query((sql) => failInserts(sql, '53100', 1));
-    const log = openLog({ flushPosts: 2 });
+    const log = openLog({ maxFlushPosts: 2 });
     const answers = ['a', 'b', 'c'].map((text) => ending(log.append(post(group!, text))));
     expect(await Promise.all(answers)).toEqual([
       'DatabaseUnavailableError',
@@ -213,7 +213,7 @@ describe('a failure after which PostgreSQL has rolled back', () => {
 describe('a connection that is lost in the middle of a flush', () => {
   test('leaves the outcome of the flush unknown and rejects what waits, and the log recovers by itself', async () => {
     const [group] = await makeGroups(database, 1);
-    const log = openLog({ flushPosts: 1 }, { lockTimeoutMs: 5_000 });
+    const log = openLog({ maxFlushPosts: 1 }, { lockTimeoutMs: 5_000 });
     const lock = await lockHead(database.target, group!.id);
     const answers = ['a', 'b'].map((text) => ending(log.append(post(group!, text))));
     await until(database, (sql) => isWaiting(sql, 'intake'));
@@ -230,7 +230,7 @@ describe('a connection that is lost in the middle of a flush', () => {
   test('behind a path that swallows packets ends at the deadline, and posts work when the path is back', async () => {
     const [group] = await makeGroups(database, 1);
     const proxy = await HalfOpenProxy.start(database.target);
-    const log = openLog({ flushPosts: 1 }, { ...proxy.address, flushTimeoutMs: 3_000, connectTimeoutMs: 3_000 });
+    const log = openLog({ maxFlushPosts: 1 }, { ...proxy.address, flushTimeoutMs: 3_000, connectTimeoutMs: 3_000 });
     expect(await ending(log.append(post(group!, 'a')))).toBe(1);
     proxy.mode = 'swallow';
     const answers = ['b', 'c'].map((text) => log.append(post(group!, text)));

@@ -6,7 +6,7 @@ import type { Database } from '../../../src/storage/database.ts';
 import { DatabaseUnavailableError } from '../../../src/storage/db/database-error.ts';
 import { IntakeFullError, MessageLog } from '../../../src/storage/messages/message-log.ts';
 import type { Post } from '../../../src/storage/messages/write-posts.ts';
-import { eraseMessage, lockMessage } from '../../../src/storage/messages/messages.ts';
+import { eraseMessage, lockHeadAndReadMessage } from '../../../src/storage/messages/messages.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import {
   holdOpen,
@@ -32,7 +32,7 @@ let bob: AccountId;
 beforeEach(async () => {
   test1 = await createTestDatabase();
   // Held long enough to see it wait.
-  database = test1.open({ lockTimeoutMs: 60_000, flushTimeoutMs: 60_000, queryTimeoutMs: 60_000 });
+  database = test1.open({ lockTimeoutMs: 60_000, flushTimeoutMs: 60_000, databaseCallTimeoutMs: 60_000 });
   log = new MessageLog(database.intake, logOptions());
   [group] = (await makeGroups(test1, 1)) as [StoredGroup];
   [alice, bob] = (await makeMembers(test1, group, ['alice', 'bob'])) as [AccountId, AccountId];
@@ -101,7 +101,7 @@ async function attachmentsOf(seq: number): Promise<readonly Attachment[] | null>
 async function erase(seq: Seq, accountId = alice, conversationId = group.id): Promise<void> {
   const key = { conversationId, seq };
   await database.general.transaction(async (tx) => {
-    await lockMessage(tx, { ...key, accountId });
+    await lockHeadAndReadMessage(tx, { ...key, accountId });
     await eraseMessage(tx, key);
   });
 }
@@ -222,7 +222,7 @@ describe('a post with files', () => {
   });
 
   test('counts its files against the bytes that may wait', async () => {
-    const small = new MessageLog(database.intake, logOptions({ maxBytes: 1_000 }));
+    const small = new MessageLog(database.intake, logOptions({ maxQueuedBytes: 1_000 }));
     const ids = await makeFiles(alice, 10);
     await expect(small.append(by(alice, '', ids))).rejects.toThrow(IntakeFullError);
     expect(await small.append(by(alice, '', ids.slice(0, 5)))).toEqual({ outcome: 'new', seq: 1 });

@@ -19,7 +19,7 @@ import {
 } from '../fixture.ts';
 
 // Longer than any test: a lock time-out would end the waits that are staged here.
-const PATIENT = { lockTimeoutMs: 600_000, flushTimeoutMs: 600_000, queryTimeoutMs: 600_000 };
+const PATIENT = { lockTimeoutMs: 600_000, flushTimeoutMs: 600_000, databaseCallTimeoutMs: 600_000 };
 
 let database: TestDatabase;
 let open: Database;

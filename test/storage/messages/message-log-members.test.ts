@@ -27,7 +27,7 @@ let group: StoredGroup;
 beforeEach(async () => {
   test1 = await createTestDatabase();
   // Held long enough to see it wait.
-  database = test1.open({ lockTimeoutMs: 60_000, flushTimeoutMs: 60_000, queryTimeoutMs: 60_000 });
+  database = test1.open({ lockTimeoutMs: 60_000, flushTimeoutMs: 60_000, databaseCallTimeoutMs: 60_000 });
   log = new MessageLog(database.intake, logOptions());
   [group] = (await makeGroups(test1, 1)) as [StoredGroup];
 });

@@ -2,9 +2,9 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { AccountId, ConversationId, Seq } from '../../../src/model/ids.ts';
 import type { Database } from '../../../src/storage/database.ts';
 import { DatabaseUnavailableError } from '../../../src/storage/db/database-error.ts';
-import { replaceToken } from '../../../src/storage/groups/integrations.ts';
+import { replaceIntegrationToken } from '../../../src/storage/groups/integrations.ts';
 import { IntakeFullError, MessageLog, PoisonMessageError } from '../../../src/storage/messages/message-log.ts';
-import type { Post, Posted } from '../../../src/storage/messages/write-posts.ts';
+import type { Post, PostResult } from '../../../src/storage/messages/write-posts.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import {
   keyedPost,
@@ -50,7 +50,7 @@ const AWKWARD = [
   '👩‍👩‍👧 𝄞',
 ];
 
-function seqOf(posted: Posted): Seq {
+function seqOf(posted: PostResult): Seq {
   if (posted.outcome === 'refused') throw new Error('the post was refused');
   return posted.seq;
 }
@@ -217,7 +217,7 @@ describe('admission', () => {
   test('refuses the old token from its rotation on', async () => {
     const [group] = await makeGroups(test1, 1);
     const token = { hash: sha256('new token'), sealed: '-' };
-    await database.general.transaction((tx) => replaceToken(tx, group!.id, token));
+    await database.general.transaction((tx) => replaceIntegrationToken(tx, group!.id, token));
     expect(await log.append(post(group!, 'old'))).toEqual({ outcome: 'refused' });
     expect(await log.append(post(group!, 'new', { tokenHash: token.hash }))).toEqual({ outcome: 'new', seq: 1 });
   });
@@ -239,7 +239,7 @@ describe('admission', () => {
 describe('the bounds of the intake', () => {
   test('a post past the number that may wait is refused at once', async () => {
     const [group] = await makeGroups(test1, 1);
-    const small = new MessageLog(database.intake, logOptions({ maxPosts: 3 }));
+    const small = new MessageLog(database.intake, logOptions({ maxQueuedPosts: 3 }));
     const answers = await Promise.allSettled(Array.from({ length: 5 }, (_, i) => small.append(post(group!, `${i}`))));
     expect(answers.map((answer) => answer.status)).toEqual([
       'fulfilled',
@@ -256,7 +256,7 @@ describe('the bounds of the intake', () => {
 
   test('a post past the bytes that may wait is refused, its label counted with its text', async () => {
     const [group] = await makeGroups(test1, 1);
-    const small = new MessageLog(database.intake, logOptions({ maxBytes: 4_000 }));
+    const small = new MessageLog(database.intake, logOptions({ maxQueuedBytes: 4_000 }));
     const [first, second, third] = await Promise.allSettled([
       small.append(post(group!, 'é'.repeat(1_000))),
       small.append(post(group!, 'x'.repeat(200), { label: 'y'.repeat(1_000) })),
@@ -269,8 +269,8 @@ describe('the bounds of the intake', () => {
   });
 
   test.each([
-    ['posts', { flushPosts: 10 }],
-    ['bytes', { flushBytes: 10 * 1_400 }],
+    ['posts', { maxFlushPosts: 10 }],
+    ['bytes', { maxFlushBytes: 10 * 1_400 }],
   ])('a flush takes no more %s than it may, and a single post of any size', async (_what, bounds) => {
     const [group] = await makeGroups(test1, 1);
     const small = new MessageLog(database.intake, logOptions(bounds));
@@ -288,7 +288,7 @@ describe('the bounds of the intake', () => {
 describe('stop()', () => {
   test('writes what waits and then refuses', async () => {
     const [group] = await makeGroups(test1, 1);
-    const few = new MessageLog(database.intake, logOptions({ flushPosts: 7 }));
+    const few = new MessageLog(database.intake, logOptions({ maxFlushPosts: 7 }));
     const answers = Array.from({ length: 30 }, (_, i) => few.append(post(group!, `${i}`)));
     await Promise.all([few.stop(), few.stop()]);
     expect((await Promise.all(answers)).map(seqOf)).toEqual(Array.from({ length: 30 }, (_, i) => i + 1));

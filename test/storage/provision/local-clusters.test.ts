@@ -6,8 +6,8 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { Connection } from '../../../src/storage/db/connection.ts';
 import { findClusters, type LocalCluster } from '../../../src/storage/provision/clusters.ts';
-import { provision } from '../../../src/storage/provision/provision.ts';
-import { fitsVerifier, scramVerifier } from '../../../src/storage/provision/scram.ts';
+import { provisionDatabase } from '../../../src/storage/provision/provision.ts';
+import { matchesScramVerifier, scramVerifier } from '../../../src/storage/provision/scram.ts';
 
 let folder: string;
 const servers: Server[] = [];
@@ -89,7 +89,7 @@ describe('the PostgreSQL servers of a machine', () => {
     await configure('9.3/main', ['port = 5432', `unix_socket_directories = '${join(folder, 'run')}'`]);
     await listen(5432, fatal('42704', unknown));
     const wanted = { database: 'd', user: 'u', password: null, secret: null, serverUid: null, host: null };
-    await expect(provision(find()[0]!, wanted)).rejects.toThrow(
+    await expect(provisionDatabase(find()[0]!, wanted)).rejects.toThrow(
       /^PostgreSQL 9\.3 \(9\.3\/main on port 5432\) is too old.*apt-get install klatch-postgresql.*klatch setup --embedded/,
     );
     // A server that is named by hand.
@@ -103,12 +103,12 @@ describe('the PostgreSQL servers of a machine', () => {
     const wanted = { database: 'd', user: 'u', password: null, secret: null, serverUid: null, host: null };
     await configure('15/main', ['port = 5432', `unix_socket_directories = '${join(folder, 'run')}'`]);
     await listen(5432, fatal('28000', 'Peer authentication failed for user "postgres"'));
-    await expect(provision(find()[0]!, wanted)).rejects.toThrow(
+    await expect(provisionDatabase(find()[0]!, wanted)).rejects.toThrow(
       /put the line "local all .* peer" first into .*15\/main\/pg_hba\.conf/,
     );
     await listen(5440);
     const silent = find().find(({ port }) => port === 5440)!;
-    await expect(provision(silent, wanted)).rejects.toThrow('PostgreSQL port 5440 cannot be used');
+    await expect(provisionDatabase(silent, wanted)).rejects.toThrow('PostgreSQL port 5440 cannot be used');
   });
 });
 
@@ -116,14 +116,14 @@ describe('a SCRAM verifier', () => {
   test('fits its own password and no other', () => {
     const verifier = scramVerifier('pencil');
     expect(verifier).toMatch(/^SCRAM-SHA-256\$4096:[\w+/=]{24}\$[\w+/=]{44}:[\w+/=]{44}$/);
-    expect(fitsVerifier(verifier, 'user', 'pencil')).toBe(true);
-    expect(fitsVerifier(verifier, 'user', 'Pencil')).toBe(false);
-    expect(fitsVerifier(null, 'user', '')).toBe(false);
-    expect(fitsVerifier('something else', 'user', 'pencil')).toBe(false);
+    expect(matchesScramVerifier(verifier, 'user', 'pencil')).toBe(true);
+    expect(matchesScramVerifier(verifier, 'user', 'Pencil')).toBe(false);
+    expect(matchesScramVerifier(null, 'user', '')).toBe(false);
+    expect(matchesScramVerifier('something else', 'user', 'pencil')).toBe(false);
   });
 
   test('that asks for hours of work is not recomputed', () => {
     const costly = scramVerifier('pencil').replace('$4096:', '$9999999:');
-    expect(fitsVerifier(costly, 'user', 'pencil')).toBe(false);
+    expect(matchesScramVerifier(costly, 'user', 'pencil')).toBe(false);
   });
 });

@@ -2,12 +2,16 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { silentLog } from '../../../src/log.ts';
 import { Database } from '../../../src/storage/database.ts';
 import { LocalDatabaseError } from '../../../src/storage/provision/local-error.ts';
-import { provision, type DatabaseRequest, type ProvisionedDatabase } from '../../../src/storage/provision/provision.ts';
+import {
+  provisionDatabase,
+  type DatabaseRequest,
+  type ProvisionedDatabase,
+} from '../../../src/storage/provision/provision.ts';
 import { migrate } from '../../../src/storage/db/migrate.ts';
-import { newestVersion } from '../../../src/storage/db/migration-files.ts';
+import { newestSchemaVersion } from '../../../src/storage/db/migration-files.ts';
 import { IncompatibleSchemaError } from '../../../src/storage/db/schema-compatibility.ts';
 import { readPasswd } from '../../../src/data-dir/passwd.ts';
-import { checkCanary, Sealer } from '../../../src/storage/db/sealed.ts';
+import { createOrCheckCanary, Sealer } from '../../../src/storage/db/sealed.ts';
 import { postgresqlConfig } from '../../support/database.ts';
 import { LocalPostgres, localPrograms, serverOwner } from '../../support/local-postgres.ts';
 
@@ -39,7 +43,7 @@ describeHere.each(programs.map((each) => [each.major, each] as const))(
     });
     afterAll(async () => server.stop());
 
-    const make = (wanted: DatabaseRequest): Promise<ProvisionedDatabase> => provision(server.cluster, wanted);
+    const make = (wanted: DatabaseRequest): Promise<ProvisionedDatabase> => provisionDatabase(server.cluster, wanted);
 
     async function refusal(wanted: DatabaseRequest): Promise<string> {
       const error: unknown = await make(wanted).catch((reason: unknown) => reason);
@@ -217,13 +221,13 @@ describeHere.each(programs.map((each) => [each.major, each] as const))(
           silentLog(),
         );
         await migrate(database.intake);
-        await database.general.run((sql) => checkCanary(sql, new Sealer(SECRET)));
+        await database.general.run((sql) => createOrCheckCanary(sql, new Sealer(SECRET)));
         await database.stop();
         expect(await refusal(old)).toContain('whose secret is not in this configuration');
         expect(await refusal({ ...old, secret: SECRET.replace('QpE7', 'Xx01') })).toContain('Put the old `secret`');
         expect(await make({ ...old, password, secret: SECRET })).toMatchObject({ role: 'kept', database: 'kept' });
         await server.login(old.user, password, old.database, async (sql) => {
-          await sql`insert into schema_version (version, name) values (${newestVersion() + 1}, 'newer')`;
+          await sql`insert into schema_version (version, name) values (${newestSchemaVersion() + 1}, 'newer')`;
         });
         await expect(make({ ...old, password, secret: SECRET })).rejects.toBeInstanceOf(IncompatibleSchemaError);
       });
@@ -253,25 +257,25 @@ describeHere('a local PostgreSQL without TCP', () => {
 
   (isRoot ? test : test.skip)('is reached over its socket, as the user that the server will run as', async () => {
     const { name, uid } = readPasswd().find((user) => user.name === 'daemon')!;
-    const made = await provision(server.cluster, request({ user: name, serverUid: uid }));
+    const made = await provisionDatabase(server.cluster, request({ user: name, serverUid: uid }));
     expect(made).toMatchObject({ host: server.cluster.socketDir, port: server.cluster.port });
     expect(process.geteuid?.()).toBe(0);
     const again = { user: name, database: `d${next}`, serverUid: uid, password: '', host: server.cluster.socketDir };
-    expect(await provision(server.cluster, request(again))).toMatchObject({ role: 'kept', password: '' });
+    expect(await provisionDatabase(server.cluster, request(again))).toMatchObject({ role: 'kept', password: '' });
   });
 
   test('that lets only users of the same name in gets a line for a password', async () => {
     const wanted = request();
-    const error = (await provision(server.cluster, wanted).catch((reason: unknown) => reason)) as Error;
+    const error = (await provisionDatabase(server.cluster, wanted).catch((reason: unknown) => reason)) as Error;
     const line = /^ {2}(local .*)$/m.exec(error.message)?.[1];
     expect(line).toBe(`local  "${wanted.database}"  "${wanted.user}"  scram-sha-256`);
     await server.setRules([line!, ...HBA]);
-    expect(await provision(server.cluster, wanted)).toMatchObject({ host: server.cluster.socketDir });
+    expect(await provisionDatabase(server.cluster, wanted)).toMatchObject({ host: server.cluster.socketDir });
   });
 
   test('which has stopped is said to do so, with the command that starts it', async () => {
     const gone = { ...server.cluster, name: '15/main', socketDir: `${server.folder}/nowhere` };
-    await expect(provision(gone, request())).rejects.toThrow(
+    await expect(provisionDatabase(gone, request())).rejects.toThrow(
       /15\/main .*does not run.*sudo pg_ctlcluster 15 main start/,
     );
   });

@@ -2,17 +2,17 @@ import { once } from 'node:events';
 import { createServer, type Socket } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { Gate } from '../../src/activation/gate.ts';
+import { PhoneCodeGateway } from '../../src/activation/phone-code-gateway.ts';
 import { TestGate, send } from '../support/gate.ts';
 import { within } from '../run/machine-speed.ts';
 
 const CODE = { address: '+441632960001', code: '123456', validMs: 60_000 };
 
 let server: TestGate;
-let gate: Gate;
+let gate: PhoneCodeGateway;
 beforeEach(async () => {
   server = await TestGate.start();
-  gate = new Gate(server.config, { userAgent: 'Klatch/test', timeoutMs: 20_000 });
+  gate = new PhoneCodeGateway(server.config, { userAgent: 'Klatch/test', timeoutMs: 20_000 });
 });
 afterEach(async () => {
   await gate.stop();
@@ -28,9 +28,9 @@ describe('the activation gate', () => {
       token: 'gate-token',
       body: { phone: 441632960001, code: '123456' },
     });
-    expect(await gate.judge(hash, '123456')).toBe(true);
-    expect(await gate.judge(hash, '654321')).toBe(false);
-    expect(await gate.judge('of nothing', '123456')).toBe(false);
+    expect(await gate.verifyCode(hash, '123456')).toBe(true);
+    expect(await gate.verifyCode(hash, '654321')).toBe(false);
+    expect(await gate.verifyCode('of nothing', '123456')).toBe(false);
     expect(server.requests[1]).toMatchObject({
       method: 'GET',
       url: `/gate/v1/codes/validate/${encodeURIComponent(hash)}?code=123456`,
@@ -40,7 +40,7 @@ describe('the activation gate', () => {
 
   test('is asked about a code that does not exist in the same way, and that one is never right', async () => {
     server.handle = (_request, res) => send(res, 200, { $type: 'Validated' });
-    expect(await gate.judge(null, '123456')).toBe(false);
+    expect(await gate.verifyCode(null, '123456')).toBe(false);
     expect(server.requests[0]).toMatchObject({
       method: 'GET',
       url: expect.stringMatching(/\/gate\/v1\/codes\/validate\/[0-9a-f]{32}\?code=123456$/),
@@ -52,8 +52,8 @@ describe('the activation gate', () => {
     async (status) => {
       server.handle = (_request, res) => void res.writeHead(status, { 'content-type': 'text/html' }).end('<html>');
       const away = { failure: 'refused', detail: `status ${status}` };
-      await expect(gate.judge('hash', '123456')).rejects.toMatchObject(away);
-      await expect(gate.judge(null, '123456')).rejects.toMatchObject(away);
+      await expect(gate.verifyCode('hash', '123456')).rejects.toMatchObject(away);
+      await expect(gate.verifyCode(null, '123456')).rejects.toMatchObject(away);
       await expect(gate.probe()).rejects.toMatchObject(away);
     },
   );
@@ -86,7 +86,7 @@ describe('the activation gate', () => {
   });
 
   test('with a token that it refuses is away', async () => {
-    const wrong = new Gate({ ...server.config, authToken: 'another' }, { userAgent: 'Klatch/test' });
+    const wrong = new PhoneCodeGateway({ ...server.config, authToken: 'another' }, { userAgent: 'Klatch/test' });
     await expect(wrong.probe()).rejects.toMatchObject({ failure: 'login', detail: 'status 403' });
     await expect(wrong.send(CODE)).rejects.toMatchObject({ failure: 'login' });
     await wrong.stop();
@@ -104,7 +104,7 @@ describe('the activation gate', () => {
           failure: 'answer',
           detail: `status ${status}, a redirect`,
         });
-        await expect(gate.judge('hash', '123456')).rejects.toMatchObject({ failure: 'answer' });
+        await expect(gate.verifyCode('hash', '123456')).rejects.toMatchObject({ failure: 'answer' });
         await expect(gate.probe()).rejects.toMatchObject({ failure: 'answer' });
       }
       expect(other.requests).toEqual([]);
@@ -115,7 +115,7 @@ describe('the activation gate', () => {
 
   test('that hangs, or answers a byte at a time, is given up in time', async () => {
     await gate.stop();
-    gate = new Gate(server.config, { userAgent: 'Klatch/test', timeoutMs: 500 });
+    gate = new PhoneCodeGateway(server.config, { userAgent: 'Klatch/test', timeoutMs: 500 });
     server.handle = () => {};
     const startedAt = performance.now();
     await expect(gate.send(CODE)).rejects.toMatchObject({ failure: 'timeout' });
@@ -137,7 +137,10 @@ describe('the activation gate', () => {
     }).listen(0, '127.0.0.1');
     await once(closing, 'listening');
     const { port } = closing.address() as AddressInfo;
-    const there = new Gate({ uri: `http://127.0.0.1:${port}`, authToken: 'x' }, { userAgent: 'Klatch/test' });
+    const there = new PhoneCodeGateway(
+      { uri: `http://127.0.0.1:${port}`, authToken: 'x' },
+      { userAgent: 'Klatch/test' },
+    );
     await expect(there.probe()).rejects.toMatchObject({ failure: 'connection' });
     closing.close();
     await once(closing, 'close');

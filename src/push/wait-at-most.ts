@@ -1,5 +1,5 @@
 /** Waits for something, but no longer than `ms`; rejects with what it rejects with in that time. */
-export async function withTimeout(work: Promise<unknown>, ms: number): Promise<void> {
+export async function waitAtMost(work: Promise<unknown>, ms: number): Promise<void> {
   let timer: NodeJS.Timeout | undefined;
   const timeout = new Promise<void>((resolve) => {
     timer = setTimeout(resolve, ms);

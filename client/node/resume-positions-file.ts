@@ -12,14 +12,14 @@ import {
 } from '../core/decode.ts';
 
 /** Conversations that are kept; those that were heard least recently are forgotten. */
-const MAX_CONVERSATIONS = 20_000;
+const MAX_SAVED_CONVERSATIONS = 20_000;
 /** Between two writings while changes come; what a kill in between loses is heard once more. */
-const SAVE_MS = 1_000;
+const MIN_SAVE_INTERVAL_MS = 1_000;
 
-const ID = /^\d{1,16}$/;
-const decodeRevs: Decoder<Record<string, number>> = (value) => {
+const CONVERSATION_ID_PATTERN = /^\d{1,16}$/;
+const decodeRevsByConversation: Decoder<Record<string, number>> = (value) => {
   const revs = recordOf(naturalNumber)(value);
-  if (Object.keys(revs).every((id) => ID.test(id))) return revs;
+  if (Object.keys(revs).every((id) => CONVERSATION_ID_PATTERN.test(id))) return revs;
   throw new DecodeError('revs by the numbers of conversations');
 };
 
@@ -27,24 +27,24 @@ const decodeState = object({
   version: constant(1),
   /** The sign-in that the positions are of: with another one they mean nothing. */
   sign_in: string,
-  revs: decodeRevs,
+  revs: decodeRevsByConversation,
 });
 
 /** How far a client has heard, in a file, so that the next one goes on from there. */
-export class StateFile {
+export class ResumePositionsFile {
   readonly #path: string;
-  readonly #signIn: string;
-  #revs: () => ReadonlyMap<number, number> = () => new Map();
-  #timer: NodeJS.Timeout | null = null;
-  #failure: unknown = null;
+  readonly #signInId: string;
+  #getRevs: () => ReadonlyMap<number, number> = () => new Map();
+  #saveTimer: NodeJS.Timeout | null = null;
+  #lastSaveError: unknown = null;
 
-  constructor(path: string, signIn: string) {
+  constructor(path: string, signInId: string) {
     this.#path = path;
-    this.#signIn = signIn;
+    this.#signInId = signInId;
   }
 
   /** What the last client left; null without one, after another sign-in, or where the file cannot be understood. */
-  load(): Map<number, number> | null {
+  loadRevs(): Map<number, number> | null {
     let text: string;
     try {
       text = readFileSync(this.#path, 'utf8');
@@ -52,25 +52,25 @@ export class StateFile {
       if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
       throw error;
     }
-    const state = decodeOrNull(decodeState, parse(text));
-    if (state === null || state.sign_in !== this.#signIn) return null;
+    const state = decodeOrNull(decodeState, parseJsonOrNull(text));
+    if (state === null || state.sign_in !== this.#signInId) return null;
     return new Map(Object.entries(state.revs).map(([id, rev]) => [Number(id), rev]));
   }
 
   /** To be called after every change: writes soon, and not more often than once a second. Throws why it failed last. */
-  saveSoon(revs: () => ReadonlyMap<number, number>): void {
-    if (this.#failure !== null) throw this.#failure;
-    this.#revs = revs;
-    this.#timer ??= setTimeout(() => this.#saveLater(), SAVE_MS);
+  scheduleSave(getRevs: () => ReadonlyMap<number, number>): void {
+    if (this.#lastSaveError !== null) throw this.#lastSaveError;
+    this.#getRevs = getRevs;
+    this.#saveTimer ??= setTimeout(() => this.#saveOnTimer(), MIN_SAVE_INTERVAL_MS);
   }
 
   /** Writes what was asked to be written, if anything was. */
-  save(): void {
-    if (this.#timer === null) return;
-    clearTimeout(this.#timer);
-    this.#timer = null;
-    const revs = Object.fromEntries([...this.#revs()].slice(-MAX_CONVERSATIONS));
-    const text = JSON.stringify({ version: 1, sign_in: this.#signIn, revs });
+  flushPendingSave(): void {
+    if (this.#saveTimer === null) return;
+    clearTimeout(this.#saveTimer);
+    this.#saveTimer = null;
+    const revs = Object.fromEntries([...this.#getRevs()].slice(-MAX_SAVED_CONVERSATIONS));
+    const text = JSON.stringify({ version: 1, sign_in: this.#signInId, revs });
     mkdirSync(dirname(this.#path), { recursive: true, mode: 0o700 });
     // A kill in between leaves the old one whole.
     writeFileSync(`${this.#path}.new`, `${text}\n`, { mode: 0o600 });
@@ -78,16 +78,16 @@ export class StateFile {
   }
 
   /** Nobody waits for a timer: the next change is told. */
-  #saveLater(): void {
+  #saveOnTimer(): void {
     try {
-      this.save();
+      this.flushPendingSave();
     } catch (error) {
-      this.#failure = error;
+      this.#lastSaveError = error;
     }
   }
 }
 
-function parse(text: string): unknown {
+function parseJsonOrNull(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {

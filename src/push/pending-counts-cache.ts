@@ -1,20 +1,20 @@
 import type { Log } from '../log.ts';
 import type { Pool } from '../storage/db/pool.ts';
-import { countPending, type PendingCount } from '../storage/push/push-devices.ts';
-import { withTimeout } from './with-timeout.ts';
+import { countPendingPushes, type PendingPushCount } from '../storage/push/push-devices.ts';
+import { waitAtMost } from './wait-at-most.ts';
 
 /** Each scrape asks: the database is asked no more often than this. */
 const CACHE_TTL_MS = 10_000;
 /** Who asks is answered within this, with older counts if need be. */
-const MAX_WAIT_MS = 1_000;
+const MAX_QUERY_WAIT_MS = 1_000;
 
 /** What waits to be pushed by all processes, remembered for a while. */
-export class PendingReport {
+export class PendingCountsCache {
   readonly #pool: Pool;
   readonly #log: Log;
-  #cached: readonly PendingCount[] | null = null;
+  #cached: readonly PendingPushCount[] | null = null;
   #queriedMs = -Infinity;
-  #pendingQuery: Promise<void> | null = null;
+  #runningQuery: Promise<void> | null = null;
 
   constructor(pool: Pool, log: Log) {
     this.#pool = pool;
@@ -22,18 +22,18 @@ export class PendingReport {
   }
 
   /** The latest counts, within a second; null when the database has not given any yet. Never rejects. */
-  async read(): Promise<readonly PendingCount[] | null> {
+  async read(): Promise<readonly PendingPushCount[] | null> {
     if (performance.now() - this.#queriedMs < CACHE_TTL_MS) return this.#cached;
-    this.#pendingQuery ??= this.#query().finally(() => {
-      this.#pendingQuery = null;
+    this.#runningQuery ??= this.#query().finally(() => {
+      this.#runningQuery = null;
     });
-    await withTimeout(this.#pendingQuery, MAX_WAIT_MS);
+    await waitAtMost(this.#runningQuery, MAX_QUERY_WAIT_MS);
     return this.#cached;
   }
 
   async #query(): Promise<void> {
     try {
-      this.#cached = await this.#pool.run(countPending);
+      this.#cached = await this.#pool.run(countPendingPushes);
       this.#queriedMs = performance.now();
     } catch (error) {
       this.#log.debug('the pushes that wait cannot be counted', { error });

@@ -1,4 +1,4 @@
-import { ActivationHasher, newCode } from '../../activation/own-code.ts';
+import { ActivationHasher, newCode } from '../../activation/activation-code.ts';
 import { ProviderError, type CodeProvider, type OutgoingCode } from '../../activation/provider.ts';
 import { KlatchError } from '../../errors.ts';
 import type { Log } from '../../log.ts';
@@ -9,16 +9,16 @@ import type { Pool } from '../../storage/db/pool.ts';
 import { RateLimiter } from './rate-limiter.ts';
 
 /** A provider that was found well is not asked again for so long; one that was not, for this long. */
-const HEALTHY_TTL_MS = 10_000;
-const UNHEALTHY_TTL_MS = 3_000;
+const HEALTHY_PROVIDER_TTL_MS = 10_000;
+const UNHEALTHY_PROVIDER_TTL_MS = 3_000;
 /** Codes on their way, and codes that a gate judges, at the same time. */
-const MAX_IN_FLIGHT = 32;
+const MAX_PROVIDER_CALLS_IN_FLIGHT = 32;
 /** Steps of signing in that one source may take: a burst, and then so many a second. */
-const STEPS_BURST = 100;
-const STEPS_PER_SECOND = 5;
+const SOURCE_CALL_BURST = 100;
+const SOURCE_CALLS_PER_SECOND = 5;
 const MAX_SOURCES = 10_000;
 /** The log says so often that codes are not sent since their budget is used up. */
-const BUDGET_LOG_MS = 10 * 60_000;
+const BUDGET_LOG_INTERVAL_MS = 10 * 60_000;
 
 /** Numbers since the start, for metrics. */
 export interface ActivationMetrics {
@@ -26,24 +26,24 @@ export interface ActivationMetrics {
   /** Activations that were not begun, and why. */
   readonly refused: { source: number; address: number; installation: number; resend: number; provider: number };
   readonly codes: { sent: number; failed: number };
-  codeFailures: number;
+  incorrectCodeAttempts: number;
   /** Sessions that people came to by each way. */
   readonly signedIn: { code: number; link: number; sign_up: number };
 }
 
 /** What is known of a provider's health. */
-interface Health {
+interface ProviderHealth {
   readonly result: Promise<boolean>;
-  untilMs: number;
+  validUntilMs: number;
 }
 
 /** The ways of proving an address, with what they have in common: bounds, numbers, and a log that names nobody. */
-export class Activations {
+export class ActivationCodes {
   readonly metrics: ActivationMetrics = {
     started: 0,
     refused: { source: 0, address: 0, installation: 0, resend: 0, provider: 0 },
     codes: { sent: 0, failed: 0 },
-    codeFailures: 0,
+    incorrectCodeAttempts: 0,
     signedIn: { code: 0, link: 0, sign_up: 0 },
   };
   readonly hasher: ActivationHasher;
@@ -51,13 +51,13 @@ export class Activations {
   readonly #pool: Pool;
   readonly #log: Log;
   readonly #rateLimiter = new RateLimiter<SourceKey>({
-    perSecond: STEPS_PER_SECOND,
-    burst: STEPS_BURST,
+    perSecond: SOURCE_CALLS_PER_SECOND,
+    burst: SOURCE_CALL_BURST,
     keys: MAX_SOURCES,
   });
-  readonly #health = new Map<CodeProvider, Health>();
+  readonly #health = new Map<CodeProvider, ProviderHealth>();
   readonly #sending = new Set<Promise<void>>();
-  #codeChecks = 0;
+  #codeChecksInFlight = 0;
   #budgetLoggedAt = -Infinity;
   #stopped = false;
 
@@ -85,14 +85,14 @@ export class Activations {
   async requireHealthy(provider: CodeProvider): Promise<void> {
     const now = performance.now();
     let health = this.#health.get(provider);
-    if (health === undefined || health.untilMs < now) {
-      health = { result: this.#probe(provider), untilMs: Infinity };
+    if (health === undefined || health.validUntilMs < now) {
+      health = { result: this.#probe(provider), validUntilMs: Infinity };
       this.#health.set(provider, health);
     }
     const current = health;
     const isHealthy = await current.result;
-    if (current.untilMs === Infinity)
-      current.untilMs = performance.now() + (isHealthy ? HEALTHY_TTL_MS : UNHEALTHY_TTL_MS);
+    if (current.validUntilMs === Infinity)
+      current.validUntilMs = performance.now() + (isHealthy ? HEALTHY_PROVIDER_TTL_MS : UNHEALTHY_PROVIDER_TTL_MS);
     if (isHealthy) return;
     this.metrics.refused.provider += 1;
     throw new KlatchError('provider_unavailable');
@@ -101,8 +101,8 @@ export class Activations {
   /** A new code for an activation, and what this server will know it by; null where the provider judges it. */
   newCode(provider: CodeProvider, transactionHash: string): { code: string; verifier: string | null } {
     const code = newCode();
-    const verifier = this.hasher.code(transactionHash, code);
-    return { code, verifier: provider.judge === null ? verifier : null };
+    const verifier = this.hasher.codeVerifier(transactionHash, code);
+    return { code, verifier: provider.verifyCode === null ? verifier : null };
   }
 
   /**
@@ -110,8 +110,8 @@ export class Activations {
    * business. Failures are logged and counted.
    */
   sendInBackground(provider: CodeProvider, transactionHash: string, code: OutgoingCode): void {
-    if (this.#stopped || this.#sending.size >= MAX_IN_FLIGHT) {
-      this.#failed(provider, new ProviderError(this.#stopped ? 'stopped' : 'busy'));
+    if (this.#stopped || this.#sending.size >= MAX_PROVIDER_CALLS_IN_FLIGHT) {
+      this.#recordSendFailure(provider, new ProviderError(this.#stopped ? 'stopped' : 'busy'));
       return;
     }
     const sending = new Promise<void>((resolve) => {
@@ -122,10 +122,10 @@ export class Activations {
   }
 
   /** Counts an activation whose code is not sent, since the hour's budget for such addresses is used up. */
-  recordOverBudget(): void {
+  recordHourlyBudgetExceeded(): void {
     this.metrics.refused.installation += 1;
     const now = performance.now();
-    if (now - this.#budgetLoggedAt < BUDGET_LOG_MS) return;
+    if (now - this.#budgetLoggedAt < BUDGET_LOG_INTERVAL_MS) return;
     this.#budgetLoggedAt = now;
     this.#log.warn('codes are not sent: as many were sent in the last hour as limits.codes-per-hour allows');
   }
@@ -135,15 +135,16 @@ export class Activations {
     provider: CodeProvider,
     { transactionHash, verifier, code }: { transactionHash: string; verifier: string | null; code: string },
   ): Promise<boolean> {
-    if (provider.judge === null) return this.hasher.fits(transactionHash, code, verifier);
-    if (this.#codeChecks >= MAX_IN_FLIGHT) throw this.#unavailable(provider, new ProviderError('busy'));
-    this.#codeChecks += 1;
+    if (provider.verifyCode === null) return this.hasher.matchesVerifier(transactionHash, code, verifier);
+    if (this.#codeChecksInFlight >= MAX_PROVIDER_CALLS_IN_FLIGHT)
+      throw this.#unavailableError(provider, new ProviderError('busy'));
+    this.#codeChecksInFlight += 1;
     try {
-      return await provider.judge(verifier, code);
+      return await provider.verifyCode(verifier, code);
     } catch (error) {
-      throw this.#unavailable(provider, error);
+      throw this.#unavailableError(provider, error);
     } finally {
-      this.#codeChecks -= 1;
+      this.#codeChecksInFlight -= 1;
     }
   }
 
@@ -159,7 +160,7 @@ export class Activations {
       await provider.probe();
       return true;
     } catch (error) {
-      this.#unavailable(provider, error);
+      this.#unavailableError(provider, error);
       return false;
     }
   }
@@ -171,16 +172,16 @@ export class Activations {
       if (verifier !== null) await this.#pool.run((sql) => setVerifier(sql, transactionHash, verifier));
       this.metrics.codes.sent += 1;
     } catch (error) {
-      this.#failed(provider, error);
+      this.#recordSendFailure(provider, error);
     }
   }
 
-  #failed(provider: CodeProvider, error: unknown): void {
+  #recordSendFailure(provider: CodeProvider, error: unknown): void {
     this.metrics.codes.failed += 1;
     this.#log.warn('a code could not be sent', { provider: provider.name, ...reasonOf(error) });
   }
 
-  #unavailable(provider: CodeProvider, error: unknown): KlatchError {
+  #unavailableError(provider: CodeProvider, error: unknown): KlatchError {
     this.#log.warn('a provider of codes is away', { provider: provider.name, ...reasonOf(error) });
     return new KlatchError('provider_unavailable', { cause: error });
   }

@@ -3,28 +3,28 @@ import { Agent, request, type Dispatcher } from 'undici';
 import * as z from 'zod';
 import { ProviderError, type CodeProvider, type OutgoingCode } from './provider.ts';
 
-const TIMEOUT_MS = 5_000;
-const CONNECT_MS = 3_000;
-const MAX_ANSWER_BYTES = 16 * 1024;
-const CONNECTIONS = 8;
+const DEFAULT_TIMEOUT_MS = 5_000;
+const CONNECT_TIMEOUT_MS = 3_000;
+const MAX_RESPONSE_BYTES = 16 * 1024;
+const MAX_CONNECTIONS = 8;
 /** What a gate knows a code by becomes a part of a path: visible ASCII, and nothing that a path would swallow. */
-const REFERENCE = /^(?!\.{1,2}$)[\x21-\x7e]{1,512}$/;
-const answerSchema = z.object({ $type: z.string().max(100), hash: z.string().optional() });
+const CODE_REFERENCE_PATTERN = /^(?!\.{1,2}$)[\x21-\x7e]{1,512}$/;
+const gatewayResponseSchema = z.object({ $type: z.string().max(100), hash: z.string().optional() });
 
 /** An answer of the gate. */
-interface GateAnswer {
+interface GatewayResponse {
   readonly status: number;
   /** Its `$type`; null when it is not one of the gate's. */
   readonly type: string | null;
-  readonly hash: string | null;
+  readonly codeReference: string | null;
 }
 
 /** The activation gate, which sends codes to telephones and judges them itself. */
-export class Gate implements CodeProvider {
+export class PhoneCodeGateway implements CodeProvider {
   readonly name = 'gate';
   readonly kind = 'phone';
   readonly #uri: string;
-  readonly #token: string;
+  readonly #authToken: string;
   readonly #userAgent: string;
   readonly #timeoutMs: number;
   /** Follows no redirect: the token is for this address and no other. */
@@ -35,10 +35,14 @@ export class Gate implements CodeProvider {
     options: { userAgent: string; timeoutMs?: number },
   ) {
     this.#uri = uri;
-    this.#token = authToken;
+    this.#authToken = authToken;
     this.#userAgent = options.userAgent;
-    this.#timeoutMs = options.timeoutMs ?? TIMEOUT_MS;
-    this.#agent = new Agent({ connections: CONNECTIONS, connect: { timeout: CONNECT_MS }, maxHeaderSize: 16 * 1024 });
+    this.#timeoutMs = options.timeoutMs ?? DEFAULT_TIMEOUT_MS;
+    this.#agent = new Agent({
+      connections: MAX_CONNECTIONS,
+      connect: { timeout: CONNECT_TIMEOUT_MS },
+      maxHeaderSize: 16 * 1024,
+    });
   }
 
   /** Asks about a code that does not exist: any answer but a redirect, a refused token or a proxy's failure will do. */
@@ -48,14 +52,14 @@ export class Gate implements CodeProvider {
 
   async send({ address, code }: OutgoingCode): Promise<string> {
     const body = JSON.stringify({ phone: Number(address.slice(1)), code });
-    const { status, type, hash } = await this.#ask('POST', '/v1/codes/send', body);
-    if (type === 'CodeHash' && hash !== null && REFERENCE.test(hash)) return hash;
+    const { status, type, codeReference: hash } = await this.#request('POST', '/v1/codes/send', body);
+    if (type === 'CodeHash' && hash !== null && CODE_REFERENCE_PATTERN.test(hash)) return hash;
     const detail = `status ${status}, ${type ?? 'no type'}`;
     if (type === 'BadRequest') throw new ProviderError('address', detail);
     throw new ProviderError(type === null || type === 'CodeHash' ? 'answer' : 'refused', detail);
   }
 
-  readonly judge = async (reference: string | null, code: string): Promise<boolean> => {
+  readonly verifyCode = async (reference: string | null, code: string): Promise<boolean> => {
     const { status, type } = await this.#validate(reference, code);
     if (type === null && reference !== null) throw new ProviderError('answer', `status ${status}, no type`);
     if (type === 'InternalError') throw new ProviderError('refused', `status ${status}, ${type}`);
@@ -67,14 +71,14 @@ export class Gate implements CodeProvider {
     await this.#agent.destroy();
   }
 
-  #validate(reference: string | null, code: string): Promise<GateAnswer> {
+  #validate(reference: string | null, code: string): Promise<GatewayResponse> {
     const name = encodeURIComponent(reference ?? randomBytes(16).toString('hex'));
-    return this.#ask('GET', `/v1/codes/validate/${name}?code=${encodeURIComponent(code)}`);
+    return this.#request('GET', `/v1/codes/validate/${name}?code=${encodeURIComponent(code)}`);
   }
 
-  async #ask(method: Dispatcher.HttpMethod, path: string, body: string | null = null): Promise<GateAnswer> {
+  async #request(method: Dispatcher.HttpMethod, path: string, body: string | null = null): Promise<GatewayResponse> {
     const headers = {
-      'x-auth-token': this.#token,
+      'x-auth-token': this.#authToken,
       accept: 'application/json',
       'user-agent': this.#userAgent,
       ...(body === null ? {} : { 'content-type': 'application/json' }),
@@ -83,9 +87,9 @@ export class Gate implements CodeProvider {
     try {
       const answer = await request(this.#uri + path, { method, headers, body, signal, dispatcher: this.#agent });
       const text = await readBounded(answer.body);
-      return understand(answer.statusCode, text);
+      return toGatewayResponse(answer.statusCode, text);
     } catch (error) {
-      throw explain(error);
+      throw toProviderError(error);
     }
   }
 }
@@ -96,22 +100,22 @@ async function readBounded(body: AsyncIterable<Buffer>): Promise<string> {
   for await (const chunk of body) {
     bytes += chunk.length;
     // Leaving the loop destroys the body, and with it the connection.
-    if (bytes > MAX_ANSWER_BYTES) throw new ProviderError('answer', `more than ${MAX_ANSWER_BYTES} bytes`);
+    if (bytes > MAX_RESPONSE_BYTES) throw new ProviderError('answer', `more than ${MAX_RESPONSE_BYTES} bytes`);
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString('utf8');
 }
 
-function understand(status: number, text: string): GateAnswer {
+function toGatewayResponse(status: number, text: string): GatewayResponse {
   if (status >= 300 && status < 400) throw new ProviderError('answer', `status ${status}, a redirect`);
   if (status === 401 || status === 403) throw new ProviderError('login', `status ${status}`);
-  const { type = null, hash = null } = typeOf(text);
+  const { type = null, hash = null } = parseTypeAndHash(text);
   // Whatever was asked: an answer that differed for codes that were sent would tell who has an account.
   if (type === null && (status === 429 || status >= 500)) throw new ProviderError('refused', `status ${status}`);
-  return { status, type, hash };
+  return { status, type, codeReference: hash };
 }
 
-function typeOf(text: string): { type?: string; hash?: string | undefined } {
+function parseTypeAndHash(text: string): { type?: string; hash?: string | undefined } {
   let json: unknown;
   try {
     json = JSON.parse(text);
@@ -119,14 +123,14 @@ function typeOf(text: string): { type?: string; hash?: string | undefined } {
     // What is no JSON has no type either; the caller says what that means.
     return {};
   }
-  const parsed = answerSchema.safeParse(json);
+  const parsed = gatewayResponseSchema.safeParse(json);
   // Into the log goes a name, not whatever the gate had to say.
   if (!parsed.success || !/^\w{1,50}$/.test(parsed.data.$type)) return {};
   return { type: parsed.data.$type, hash: parsed.data.hash };
 }
 
 /** Errors of sockets name hosts at most, and of these only the code is kept. */
-function explain(error: unknown): ProviderError {
+function toProviderError(error: unknown): ProviderError {
   if (error instanceof ProviderError) return error;
   const { name = '', code = '' } = error as { name?: string; code?: unknown };
   if (name === 'TimeoutError' || /TIMEOUT|ETIMEDOUT/.test(String(code))) return new ProviderError('timeout');

@@ -2,7 +2,10 @@ import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { LocalBus } from '../../src/bus/bus.ts';
 import { silentLog } from '../../src/log.ts';
 import type { AccountId, ConversationId, Seq } from '../../src/model/ids.ts';
-import { SearchIndexer, type SearchIndexerServices } from '../../src/workers/search-indexer.ts';
+import {
+  SearchAndMentionIndexer,
+  type SearchAndMentionIndexerServices,
+} from '../../src/workers/search-and-mention-indexer.ts';
 import type { Database } from '../../src/storage/database.ts';
 import { MessageLog } from '../../src/storage/messages/message-log.ts';
 import { DatabaseProxy } from '../support/database-proxy.ts';
@@ -16,7 +19,7 @@ let database: Database;
 let log: MessageLog;
 let groups: StoredGroup[];
 let bus: LocalBus;
-const indexers: SearchIndexer[] = [];
+const indexers: SearchAndMentionIndexer[] = [];
 beforeEach(async () => {
   test1 = await createTestDatabase();
   database = test1.open();
@@ -41,8 +44,8 @@ interface Intake {
 
 function startIndexer(
   intake: Intake = { depth: 0, looks: 0 },
-  changes: Partial<SearchIndexerServices> = {},
-): SearchIndexer {
+  changes: Partial<SearchAndMentionIndexerServices> = {},
+): SearchAndMentionIndexer {
   const messageLog = {
     get depth() {
       intake.looks += 1;
@@ -50,7 +53,7 @@ function startIndexer(
     },
   };
   const services = { database, bus, messageLog, deliveriesInFlight: () => 0, log: silentLog(), ...changes };
-  const indexer = new SearchIndexer(services as unknown as SearchIndexerServices);
+  const indexer = new SearchAndMentionIndexer(services as unknown as SearchAndMentionIndexerServices);
   indexers.push(indexer);
   indexer.start();
   return indexer;

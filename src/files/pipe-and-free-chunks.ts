@@ -7,7 +7,7 @@ import { MIN_THROUGHPUT, type MinThroughput } from './upload-stream.ts';
  * or so of buffers that it has not seen die: with a server's heap that took more than all the rest of a transfer
  * (measured: 2 of 3 CPU seconds of a GiB). A part of somebody else's memory is left alone.
  */
-export function releaseChunk(chunk: Buffer): void {
+export function freeChunkMemory(chunk: Buffer): void {
   const { buffer, byteOffset } = chunk;
   if (byteOffset === 0 && buffer.byteLength === chunk.length && buffer instanceof ArrayBuffer) buffer.transfer(0);
 }
@@ -18,7 +18,7 @@ export function releaseChunk(chunk: Buffer): void {
  * byte too many is written, or the sink takes fewer bytes than `bounds` ask for while the source waits for it. Destroys
  * the source then; the sink is the caller's.
  */
-export async function pipeAndRelease(
+export async function pipeAndFreeChunks(
   source: Readable,
   sink: Writable,
   length: number,
@@ -33,10 +33,10 @@ export async function pipeAndRelease(
       source.destroy(new Error('it is longer than it should be'));
       return;
     }
-    watchdog.begin(chunk.length);
+    watchdog.chunkWritten(chunk.length);
     const isReady = sink.write(chunk, () => {
-      watchdog.end();
-      releaseChunk(chunk);
+      watchdog.chunkTaken();
+      freeChunkMemory(chunk);
     });
     if (!isReady) source.pause();
   });
@@ -67,29 +67,29 @@ export async function pipeAndRelease(
 class ThroughputWatchdog {
   /** Rejects when a chunk takes too long. */
   readonly tooSlow: Promise<never>;
-  readonly #bounds: MinThroughput;
+  readonly #minThroughput: MinThroughput;
   readonly #timer: NodeJS.Timeout;
-  readonly #lengths: number[] = [];
+  readonly #pendingLengths: number[] = [];
   #sinceMs = 0;
 
   constructor(bounds: MinThroughput) {
-    this.#bounds = bounds;
+    this.#minThroughput = bounds;
     const { promise, reject } = Promise.withResolvers<never>();
     // Nobody awaits it when the transfer ends otherwise.
     promise.catch(() => {});
     this.tooSlow = promise;
     this.#timer = setInterval(() => {
-      if (this.#isLate()) reject(new Error('its client takes it too slowly'));
+      if (this.#isTooSlow()) reject(new Error('its client takes it too slowly'));
     }, bounds.windowMs);
   }
 
-  begin(length: number): void {
-    if (this.#lengths.length === 0) this.#sinceMs = performance.now();
-    this.#lengths.push(length);
+  chunkWritten(length: number): void {
+    if (this.#pendingLengths.length === 0) this.#sinceMs = performance.now();
+    this.#pendingLengths.push(length);
   }
 
-  end(): void {
-    this.#lengths.shift();
+  chunkTaken(): void {
+    this.#pendingLengths.shift();
     this.#sinceMs = performance.now();
   }
 
@@ -97,9 +97,9 @@ class ThroughputWatchdog {
     clearInterval(this.#timer);
   }
 
-  #isLate(): boolean {
-    const [length] = this.#lengths;
-    const { windowMs, windowBytes } = this.#bounds;
+  #isTooSlow(): boolean {
+    const [length] = this.#pendingLengths;
+    const { windowMs, windowBytes } = this.#minThroughput;
     return length !== undefined && performance.now() - this.#sinceMs > windowMs + (length * windowMs) / windowBytes;
   }
 }

@@ -1,14 +1,14 @@
-import { ChatSession, SESSION_BOUNDS } from './chat-session.ts';
-import type { Connect } from './connection.ts';
+import { ChatSession, DEFAULT_SESSION_BOUNDS } from './chat-session.ts';
+import type { ConnectFunction } from './connection.ts';
 import type { Decoder } from './decode.ts';
 
 /** One request on a connection of its own, as nobody: what it takes to sign in. Rejects as `ChatSession.call` does. */
-export async function callOnce<Result>(
-  connect: Connect,
+export async function callOnNewConnection<Result>(
+  connect: ConnectFunction,
   request: { method: string; params: unknown; decode: Decoder<Result> },
 ): Promise<Result> {
   const { method, params, decode } = request;
-  const session = await ChatSession.open(connect, () => {}, SESSION_BOUNDS);
+  const session = await ChatSession.open(connect, () => {}, DEFAULT_SESSION_BOUNDS);
   try {
     return await session.call(method, params, { decode });
   } finally {

@@ -2,15 +2,15 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
 import * as z from 'zod';
-import { commandOf, NAMING, thisInstallation } from '../../installation.ts';
+import { rerunCommand, RENAME_BACKUP_ARGUMENT, thisInstallation } from '../../installation.ts';
 import { BackupError } from '../../storage/backup/format.ts';
-import { linkStepOf, type LinkStep } from '../../storage/backup/partial-file.ts';
+import { finalizerOf, type PartialFileFinalizer } from '../../storage/backup/partial-file.ts';
 import type { CommandContext } from '../core/context.ts';
 
-const OVERWRITE = 'overwrite';
+const OVERWRITE_WORD = 'overwrite';
 /** Where the child has the open file. */
-const DESCRIPTOR = 3;
-const NAME_IT = 'name\n';
+const BACKUP_DESCRIPTOR = 3;
+const RENAME_ORDER = 'name\n';
 
 /** What the child says at its end. */
 const outcomeSchema = z.object({
@@ -19,7 +19,7 @@ const outcomeSchema = z.object({
 });
 type Outcome = z.infer<typeof outcomeSchema>;
 
-interface Target {
+interface RenameTarget {
   readonly path: string;
   readonly overwrite: boolean;
 }
@@ -29,9 +29,9 @@ interface Target {
  * opens nothing and knows the path from the beginning, so that whoever gets hold of this process can make it give the
  * file its name or remove it, and nothing else. It removes the file when this process dies.
  */
-export function nameAsRoot(descriptor: number, { path, overwrite }: Target): LinkStep {
-  const words = [NAMING, path, ...(overwrite ? [OVERWRITE] : [])];
-  const { file, name, args } = commandOf(thisInstallation(), process, words);
+export function renameAsRoot(descriptor: number, { path, overwrite }: RenameTarget): PartialFileFinalizer {
+  const words = [RENAME_BACKUP_ARGUMENT, path, ...(overwrite ? [OVERWRITE_WORD] : [])];
+  const { file, name, args } = rerunCommand(thisInstallation(), process, words);
   const child = spawn(file, args, {
     argv0: name,
     // Ctrl-C at the terminal is for the backup, which then has the file removed.
@@ -50,18 +50,21 @@ export function nameAsRoot(descriptor: number, { path, overwrite }: Target): Lin
     if (error === null) return;
     throw isExpected ? new BackupError(error.message) : Object.assign(new Error(error.message), error);
   };
-  return { name: () => order(NAME_IT), remove: () => order('') };
+  return { name: () => order(RENAME_ORDER), remove: () => order('') };
 }
 
 /** The child's side. It is no command for people, so the parser of command lines, help and completion do not know it. */
-export async function runNaming([, path = '', existing]: readonly string[], context: CommandContext): Promise<void> {
-  const naming = linkStepOf(DESCRIPTOR, { path, overwrite: existing === OVERWRITE });
+export async function runRenameChild(
+  [, path = '', existing]: readonly string[],
+  context: CommandContext,
+): Promise<void> {
+  const naming = finalizerOf(BACKUP_DESCRIPTOR, { path, overwrite: existing === OVERWRITE_WORD });
   const order = await text(context.input);
-  const outcome = await attempt(() => (order === NAME_IT ? naming.name() : naming.remove()));
+  const outcome = await outcomeOf(() => (order === RENAME_ORDER ? naming.name() : naming.remove()));
   context.output.write(JSON.stringify(outcome));
 }
 
-async function attempt(work: () => Promise<void>): Promise<Outcome> {
+async function outcomeOf(work: () => Promise<void>): Promise<Outcome> {
   try {
     await work();
     return { error: null, isExpected: true };

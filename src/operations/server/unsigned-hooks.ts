@@ -5,7 +5,7 @@ import type { Services } from '../core/services.ts';
  * To be called before deliveries start. Without a server key it says in the log how many hooks want one, since nothing
  * is sent to them; with one, hooks that had to wait for it are tried at once instead of within an hour.
  */
-export async function prepareSigning({ database, serverKeys, log }: Services): Promise<void> {
+export async function retryOrReportUnsignedHooks({ database, serverKeys, log }: Services): Promise<void> {
   if (serverKeys.length > 0) {
     const hooks = await database.general.run(retryUnsignedHooks);
     if (hooks > 0) log.info('hooks that waited for a server key are tried again', { hooks });

@@ -1,5 +1,5 @@
 import type { Log } from '../../log.ts';
-import { laneReport, type LaneReport } from '../../storage/hooks/lane-report.ts';
+import { readLaneReport, type LaneReport } from '../../storage/hooks/lane-report.ts';
 import type { Pool } from '../../storage/db/pool.ts';
 
 /** Asked by each scrape and each `klatch status`: the database is asked no more often than this. */
@@ -10,14 +10,14 @@ const MAX_WAIT_MS = 1_000;
 const QUERY_TIMEOUT_MS = 5_000;
 
 /** A report and how old it is. */
-export interface CachedReport {
+export interface CachedLaneReport {
   readonly report: LaneReport;
   readonly ageMs: number;
   /** False: it is past its time, and the database has not answered when it was asked again. */
   readonly isFresh: boolean;
 }
 
-interface DeliveryReportOptions {
+interface DeliveryReportCacheOptions {
   readonly pool: Pool;
   readonly parkAfterMs: number;
   readonly log: Log;
@@ -26,24 +26,24 @@ interface DeliveryReportOptions {
 }
 
 /** How the deliveries of all processes are doing, remembered for a while. */
-export class DeliveryReport {
-  readonly #options: Required<DeliveryReportOptions>;
+export class DeliveryReportCache {
+  readonly #options: Required<DeliveryReportCacheOptions>;
   #cached: { readonly report: LaneReport; readonly at: number } | null = null;
   #pendingQuery: Promise<void> | null = null;
 
-  constructor(options: DeliveryReportOptions) {
+  constructor(options: DeliveryReportCacheOptions) {
     this.#options = { now: () => performance.now(), ...options };
   }
 
   /** The latest report, within a second; null when the database has not given one yet. Never rejects. */
-  async read(): Promise<CachedReport | null> {
+  async read(): Promise<CachedLaneReport | null> {
     const { now } = this.#options;
     if (this.#cached === null || now() - this.#cached.at >= CACHE_TTL_MS) {
       // One question at a time, however many ask.
       this.#pendingQuery ??= this.#query().finally(() => {
         this.#pendingQuery = null;
       });
-      await withTimeout(this.#pendingQuery, MAX_WAIT_MS);
+      await waitAtMost(this.#pendingQuery, MAX_WAIT_MS);
     }
     if (this.#cached === null) return null;
     const ageMs = now() - this.#cached.at;
@@ -54,7 +54,7 @@ export class DeliveryReport {
     const { pool, parkAfterMs, log, now } = this.#options;
     const at = now();
     try {
-      const report = await pool.run((sql) => laneReport(sql, Date.now(), parkAfterMs), QUERY_TIMEOUT_MS);
+      const report = await pool.run((sql) => readLaneReport(sql, Date.now(), parkAfterMs), QUERY_TIMEOUT_MS);
       this.#cached = { report, at };
     } catch (error) {
       log.debug('the state of the deliveries cannot be read', { error });
@@ -63,7 +63,7 @@ export class DeliveryReport {
 }
 
 /** Waits for work that does not reject, but no longer than `ms`. */
-async function withTimeout(work: Promise<void>, ms: number): Promise<void> {
+async function waitAtMost(work: Promise<void>, ms: number): Promise<void> {
   let timer: NodeJS.Timeout | undefined;
   const timeout = new Promise<void>((resolve) => {
     timer = setTimeout(resolve, ms);

@@ -20,13 +20,13 @@ const uploadOutcomes = [
 export type UploadOutcome = (typeof uploadOutcomes)[number];
 
 /** What is counted of files; for metrics. */
-export class FileCounts {
+export class FileTransferCounts {
   readonly uploads = Object.fromEntries(uploadOutcomes.map((name) => [name, 0])) as Record<UploadOutcome, number>;
   bytesReceived = 0;
   bytesSent = 0;
 }
 
-const OUTCOMES: Readonly<Partial<Record<KlatchError['code'], UploadOutcome>>> = {
+const OUTCOME_BY_ERROR_CODE: Readonly<Partial<Record<KlatchError['code'], UploadOutcome>>> = {
   request_timeout: 'slow',
   too_large: 'too_large',
   storage_quota_exceeded: 'storage_quota_exceeded',
@@ -39,9 +39,9 @@ const OUTCOMES: Readonly<Partial<Record<KlatchError['code'], UploadOutcome>>> = 
 };
 
 /** Under what a failed upload is counted. */
-export function outcomeOf(error: unknown): UploadOutcome {
+export function failedUploadOutcome(error: unknown): UploadOutcome {
   if (error instanceof SourceAbortedError) return 'cut';
   if (error instanceof StoreFullError) return 'storage_full';
   if (error instanceof StoreUnavailableError) return 'storage_unavailable';
-  return (error instanceof KlatchError ? OUTCOMES[error.code] : undefined) ?? 'failed';
+  return (error instanceof KlatchError ? OUTCOME_BY_ERROR_CODE[error.code] : undefined) ?? 'failed';
 }

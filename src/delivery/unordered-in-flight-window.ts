@@ -15,7 +15,7 @@ export interface SeqRange {
 /** A request without a verdict. */
 export interface InFlightRange extends SeqRange {
   /** It has left: who stops the lane now does not keep it from its receiver. */
-  isWritten: boolean;
+  isWrittenToSocket: boolean;
   /** It is in `delivery_retry` as well, so that the cursor may pass it. */
   hasRetryRow: boolean;
 }
@@ -24,7 +24,7 @@ export interface InFlightRange extends SeqRange {
  * What a lane that keeps no order has begun and not ended: what is on its way, and what has to be sent again because
  * nobody knows what became of it. The cursor stays below all of it, but for what is a row.
  */
-export class InFlightWindow {
+export class UnorderedInFlightWindow {
   #lastReadSeq: Seq;
   readonly #inFlight = new Set<InFlightRange>();
   readonly #toResend: SeqRange[] = [];
@@ -59,7 +59,7 @@ export class InFlightWindow {
   begin({ first, last }: SeqRange, toResend: SeqRange | undefined): InFlightRange {
     if (toResend === undefined) this.#lastReadSeq = last;
     else this.#remove(toResend);
-    const range = { first, last, isWritten: false, hasRetryRow: false };
+    const range = { first, last, isWrittenToSocket: false, hasRetryRow: false };
     this.#inFlight.add(range);
     return range;
   }
@@ -80,18 +80,18 @@ export class InFlightWindow {
   }
 
   /** Nobody knows what became of it. Where it is a row, that is due by itself. */
-  requeue(range: InFlightRange): void {
+  requeueUnknownOutcome(range: InFlightRange): void {
     this.#inFlight.delete(range);
     if (!range.hasRetryRow) this.#toResend.push({ first: range.first, last: range.last });
   }
 
   /** Whether nothing further may begin: too much has overtaken a request that is not written yet. */
-  get isFull(): boolean {
-    return this.#completedAhead.length > MAX_COMPLETED_AHEAD && this.#cursorBlocker?.isWritten === false;
+  get isBlockedByUnwritten(): boolean {
+    return this.#completedAhead.length > MAX_COMPLETED_AHEAD && this.#cursorBlocker?.isWrittenToSocket === false;
   }
 
   /** Whether the row that begins here stands for a request that is on its way. */
-  hasSpilled(seq: Seq): boolean {
+  isSpilledInFlight(seq: Seq): boolean {
     for (const { first, hasRetryRow } of this.#inFlight) if (hasRetryRow && first === seq) return true;
     return false;
   }
@@ -108,7 +108,7 @@ export class InFlightWindow {
       if (this.#completedAhead.length <= MAX_COMPLETED_AHEAD) return rows;
       const oldest = this.#cursorBlocker;
       // What is to be sent again comes next.
-      if (oldest === undefined || !oldest.isWritten) return rows;
+      if (oldest === undefined || !oldest.isWrittenToSocket) return rows;
       oldest.hasRetryRow = true;
       rows.push({
         seq: oldest.first,

@@ -8,9 +8,9 @@ const CACHE_TTL_MS = 60_000;
  * Whether anybody has a device. Where nobody has, that is asked anew each time: another node may have registered the
  * first one, and a message that was written after it must not be passed over.
  */
-export class DeviceCheck {
+export class AnyDeviceCheck {
   readonly #pool: Pool;
-  #hasAny = false;
+  #hasAnyDevice = false;
   #checkedMs = -Infinity;
 
   constructor(pool: Pool) {
@@ -18,22 +18,22 @@ export class DeviceCheck {
   }
 
   /** The last that was known. */
-  get hasAny(): boolean {
-    return this.#hasAny;
+  get hasAnyDevice(): boolean {
+    return this.#hasAnyDevice;
   }
 
   /** Somebody registered one. */
-  onRegistered(): void {
-    this.#hasAny = true;
+  onDeviceRegistered(): void {
+    this.#hasAnyDevice = true;
     this.#checkedMs = performance.now();
   }
 
   /** Asks the database, unless there were some a moment ago. */
   async check(): Promise<boolean> {
     const nowMs = performance.now();
-    if (this.#hasAny && nowMs - this.#checkedMs < CACHE_TTL_MS) return true;
-    this.#hasAny = await this.#pool.run(hasDevices);
+    if (this.#hasAnyDevice && nowMs - this.#checkedMs < CACHE_TTL_MS) return true;
+    this.#hasAnyDevice = await this.#pool.run(hasDevices);
     this.#checkedMs = nowMs;
-    return this.#hasAny;
+    return this.#hasAnyDevice;
   }
 }

@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { ConversationId } from '../model/ids.ts';
 import { DatabaseUnavailableError, CommitUnknownError } from '../storage/db/database-error.ts';
-import { indexNext, findUnindexed, type IndexingRun } from '../storage/messages/indexing.ts';
+import { indexNext, findUnindexedConversations, type IndexingRun } from '../storage/messages/indexing.ts';
 import type { Services } from '../operations/core/services.ts';
 
 /** Between a word and the work on it, so that what is written meanwhile is one batch with it. */
@@ -9,29 +9,32 @@ const DEBOUNCE_MS = 1_000;
 /** Looked again after this whether posts still wait to be written. */
 const YIELD_POLL_MS = 50;
 /** Work that is older than this does not yield to posts any more, or a busy server would never find what it stores. */
-const OVERDUE_MS = 30_000;
+const MAX_YIELD_MS = 30_000;
 /** After a turn the worker rests so many times as long as the turn took: a share of the database, not all of it. */
 const PAUSE_FACTOR = 4;
 const BUSY_PAUSE_FACTOR = 39;
 /** From so many deliveries under way on, the server is busy; a few may hang in a receiver that does not answer. */
 const BUSY_DELIVERIES = 32;
 /** Words may be lost, and a turn may fail: everything is looked through from time to time. */
-const SWEEP_MS = 10 * 60_000;
-const SWEEP_PAGE = 500;
+const SWEEP_INTERVAL_MS = 10 * 60_000;
+const SWEEP_PAGE_SIZE = 500;
 /** Conversations that are remembered one by one; where more have changed, a sweep finds them. */
-const MAX_QUEUED = 10_000;
+const MAX_QUEUED_CONVERSATIONS = 10_000;
 const DATABASE_RETRY_MS = 5_000;
 
 /** What the search indexer works with. */
-export type SearchIndexerServices = Pick<Services, 'database' | 'bus' | 'messageLog' | 'deliveriesInFlight' | 'log'>;
+export type SearchAndMentionIndexerServices = Pick<
+  Services,
+  'database' | 'bus' | 'messageLog' | 'deliveriesInFlight' | 'log'
+>;
 
 /**
  * Derives from messages what no post waits for: the words that searches look for, and who was mentioned. Follows each
  * conversation by its revs from where the database says it has got to, so that nothing is left out however the process
  * ended; nodes share the conversations among each other. Stays out of the way of posts and deliveries.
  */
-export class SearchIndexer {
-  readonly #services: SearchIndexerServices;
+export class SearchAndMentionIndexer {
+  readonly #services: SearchAndMentionIndexerServices;
   /** Of which there was word since the last look. */
   readonly #notified = new Set<ConversationId>();
   /** In hand, in this order. */
@@ -39,14 +42,14 @@ export class SearchIndexer {
   readonly #stopping = new AbortController();
   /** Where the sweep has got to; null: none is under way. */
   #sweepPosition: number | null = 0;
-  #queuedSince = performance.now();
+  #workWaitingSince = performance.now();
   #isDatabaseUnavailable = false;
   #wake: () => void = () => {};
   #running: Promise<void> | null = null;
   #unsubscribe: () => void = () => {};
   #sweepTimer: NodeJS.Timeout | null = null;
 
-  constructor(services: SearchIndexerServices) {
+  constructor(services: SearchAndMentionIndexerServices) {
     this.#services = services;
   }
 
@@ -56,9 +59,9 @@ export class SearchIndexer {
     this.#unsubscribe = this.#services.bus.subscribe({
       messagesCommitted: (conversations) => this.#enqueue(conversations.keys()),
       conversationsChanged: (conversations) => this.#enqueue(conversations),
-      resync: () => this.#sweep(),
+      resync: () => this.#requestSweep(),
     });
-    this.#sweepTimer = setInterval(() => this.#sweep(), SWEEP_MS);
+    this.#sweepTimer = setInterval(() => this.#requestSweep(), SWEEP_INTERVAL_MS);
     this.#running = this.#run();
   }
 
@@ -82,22 +85,22 @@ export class SearchIndexer {
   #enqueue(conversations: Iterable<ConversationId>): void {
     const wasIdle = this.#isIdle;
     for (const id of conversations) this.#notified.add(id);
-    if (this.#notified.size + this.#queue.size > MAX_QUEUED) {
+    if (this.#notified.size + this.#queue.size > MAX_QUEUED_CONVERSATIONS) {
       this.#notified.clear();
       this.#queue.clear();
       this.#sweepPosition = 0;
     }
-    if (wasIdle) this.#startWork();
+    if (wasIdle) this.#wakeWorker();
   }
 
-  #sweep(): void {
+  #requestSweep(): void {
     const wasIdle = this.#isIdle;
     this.#sweepPosition = 0;
-    if (wasIdle) this.#startWork();
+    if (wasIdle) this.#wakeWorker();
   }
 
-  #startWork(): void {
-    this.#queuedSince = performance.now();
+  #wakeWorker(): void {
+    this.#workWaitingSince = performance.now();
     this.#wake();
   }
 
@@ -163,19 +166,21 @@ export class SearchIndexer {
 
   async #sweepPage(): Promise<void> {
     const after = this.#sweepPosition!;
-    const found = await this.#services.database.general.run((sql) => findUnindexed(sql, after, SWEEP_PAGE));
+    const found = await this.#services.database.general.run((sql) =>
+      findUnindexedConversations(sql, after, SWEEP_PAGE_SIZE),
+    );
     // A sweep that was asked for meanwhile begins anew.
-    if (this.#sweepPosition === after) this.#sweepPosition = found.length < SWEEP_PAGE ? null : found.at(-1)!;
+    if (this.#sweepPosition === after) this.#sweepPosition = found.length < SWEEP_PAGE_SIZE ? null : found.at(-1)!;
     for (const id of found) this.#queue.add(id);
   }
 
   async #yieldToPosts(signal: AbortSignal): Promise<void> {
     while (this.#services.messageLog.depth > 0) {
-      if (performance.now() - this.#queuedSince > OVERDUE_MS) return;
+      if (performance.now() - this.#workWaitingSince > MAX_YIELD_MS) return;
       await wait(YIELD_POLL_MS, undefined, { signal });
     }
     // The posts let the worker through: what waits from here on is not overdue before its time.
-    this.#queuedSince = performance.now();
+    this.#workWaitingSince = performance.now();
   }
 
   get #isBusy(): boolean {

@@ -1,14 +1,14 @@
 import { createHmac, hkdfSync, randomInt, timingSafeEqual } from 'node:crypto';
 import { siteKey, type SourceKey } from '../model/source-key.ts';
 
-const DIGITS = 6;
+const CODE_DIGITS = 6;
 
 /** What a code looks like, ours and those that a gate judges. */
-export const CODE = /^[0-9]{6}$/;
+export const CODE_PATTERN = /^[0-9]{6}$/;
 
 /** A new code: six random digits. */
 export function newCode(): string {
-  return String(randomInt(10 ** DIGITS)).padStart(DIGITS, '0');
+  return String(randomInt(10 ** CODE_DIGITS)).padStart(CODE_DIGITS, '0');
 }
 
 /**
@@ -23,25 +23,25 @@ export class ActivationHasher {
   }
 
   /** The verifier of a code, good for this transaction only. */
-  code(transactionHash: string, code: string): string {
-    return this.#hash('code', transactionHash, code).toString('hex');
+  codeVerifier(transactionHash: string, code: string): string {
+    return this.#hmac('code', transactionHash, code).toString('hex');
   }
 
   /** Whether the code has this verifier. Without one it compares all the same, so that the time does not tell. */
-  fits(transactionHash: string, code: string, verifier: string | null): boolean {
-    const expected = Buffer.from(verifier ?? this.#hash('none', transactionHash).toString('hex'), 'hex');
-    const given = this.#hash('code', transactionHash, code);
+  matchesVerifier(transactionHash: string, codeVerifier: string, verifier: string | null): boolean {
+    const expected = Buffer.from(verifier ?? this.#hmac('none', transactionHash).toString('hex'), 'hex');
+    const given = this.#hmac('code', transactionHash, codeVerifier);
     return expected.length === given.length && timingSafeEqual(expected, given) && verifier !== null;
   }
 
   /** What activations of a source are counted by; null: the control socket. */
-  source(source: SourceKey | null): { readonly sourceHash: string; readonly networkHash: string } {
+  hashSource(source: SourceKey | null): { readonly sourceHash: string; readonly networkHash: string } {
     const [own, network] = source === null ? ['control socket', 'control socket'] : [source, siteKey(source)];
-    const hash = (key: string): string => this.#hash('source', key).toString('hex');
+    const hash = (key: string): string => this.#hmac('source', key).toString('hex');
     return { sourceHash: hash(own), networkHash: hash(network) };
   }
 
-  #hash(...parts: readonly string[]): Buffer {
+  #hmac(...parts: readonly string[]): Buffer {
     return createHmac('sha256', this.#key).update(parts.join('\n')).digest();
   }
 }

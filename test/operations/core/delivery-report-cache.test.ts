@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { silentLog } from '../../../src/log.ts';
-import { DeliveryReport } from '../../../src/operations/core/delivery-report.ts';
+import { DeliveryReportCache } from '../../../src/operations/core/delivery-report-cache.ts';
 import { makeGroups, makeHook } from '../../storage/fixture.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { DatabaseProxy } from '../../support/database-proxy.ts';
@@ -23,9 +23,9 @@ afterEach(async () => {
   await proxy.stop();
 });
 
-function createReport(): DeliveryReport {
+function createReport(): DeliveryReportCache {
   const pool = database.open(proxy.address).general;
-  return new DeliveryReport({ pool, parkAfterMs: 1_000, log: silentLog(), now: () => clockMs });
+  return new DeliveryReportCache({ pool, parkAfterMs: 1_000, log: silentLog(), now: () => clockMs });
 }
 
 const addHook = async (): Promise<void> => {
@@ -35,8 +35,8 @@ const addHook = async (): Promise<void> => {
 
 /** Reads, and says how long that took. */
 async function timed(
-  report: DeliveryReport,
-): Promise<{ answer: Awaited<ReturnType<DeliveryReport['read']>>; ms: number }> {
+  report: DeliveryReportCache,
+): Promise<{ answer: Awaited<ReturnType<DeliveryReportCache['read']>>; ms: number }> {
   const startedAt = performance.now();
   const answer = await report.read();
   return { answer, ms: performance.now() - startedAt };

@@ -3,7 +3,7 @@ import { connect, createServer, type AddressInfo } from 'node:net';
 import { PassThrough, Readable, Writable } from 'node:stream';
 import { setTimeout as wait } from 'node:timers/promises';
 import { expect, test } from '@jest/globals';
-import { pipeAndRelease } from '../../src/files/pipe-and-release.ts';
+import { pipeAndFreeChunks } from '../../src/files/pipe-and-free-chunks.ts';
 
 const CHUNK = 64 * 1024;
 /** More than the kernel keeps for a socket that nobody reads. */
@@ -17,7 +17,9 @@ test('a client that takes a file too slowly is given up, and the file is closed'
   const [socket] = await once(listener, 'connection');
   client.pause();
   const source = Readable.from(Array.from({ length: CHUNKS }, () => Buffer.alloc(CHUNK)));
-  await expect(pipeAndRelease(source, socket, CHUNK * CHUNKS, QUICK)).rejects.toThrow('its client takes it too slowly');
+  await expect(pipeAndFreeChunks(source, socket, CHUNK * CHUNKS, QUICK)).rejects.toThrow(
+    'its client takes it too slowly',
+  );
   expect(source.destroyed).toBe(true);
   socket.destroy();
   client.destroy();
@@ -26,7 +28,7 @@ test('a client that takes a file too slowly is given up, and the file is closed'
 
 test('the last piece of a file is bounded as well', async () => {
   const sink = new Writable({ write: () => {} });
-  await expect(pipeAndRelease(Readable.from([Buffer.alloc(5)]), sink, 5, QUICK)).rejects.toThrow('too slowly');
+  await expect(pipeAndFreeChunks(Readable.from([Buffer.alloc(5)]), sink, 5, QUICK)).rejects.toThrow('too slowly');
 });
 
 test('a store that is slow is not the fault of the client', async () => {
@@ -38,7 +40,7 @@ test('a store that is slow is not the fault of the client', async () => {
       done();
     },
   });
-  const poured = pipeAndRelease(source, sink, 10, { windowMs: 20, windowBytes: 1 });
+  const poured = pipeAndFreeChunks(source, sink, 10, { windowMs: 20, windowBytes: 1 });
   source.write('hello');
   await wait(200);
   source.end('again');

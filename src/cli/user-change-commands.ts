@@ -1,12 +1,12 @@
 import { InvalidArgumentError, type Command } from 'commander';
 import { activateUser, deactivateUser, updateUser } from '../operations/accounts/user-changes.ts';
-import { inviteUser } from '../operations/accounts/sign-in-links.ts';
+import { createSignInLink } from '../operations/accounts/sign-in-links.ts';
 import type { CommandContext } from './core/context.ts';
 import { formatFields } from '../../client/terminal/table.ts';
 import { withExamples, withJson } from './core/options.ts';
 import { callAndPrint } from './core/call.ts';
 
-type State = Awaited<ReturnType<(typeof deactivateUser)['run']>>;
+type UserActivity = Awaited<ReturnType<(typeof deactivateUser)['run']>>;
 
 interface UpdateOptions {
   readonly name?: string;
@@ -16,15 +16,15 @@ interface UpdateOptions {
 }
 
 /** Who may come in, and as what. */
-export function addAdmission(user: Command, context: CommandContext): void {
+export function addUserChangeCommands(user: Command, context: CommandContext): void {
   addInvite(user, context);
   addUpdate(user, context);
-  addState(user, context, {
+  addDeactivateOrActivate(user, context, {
     verb: 'deactivate',
     operation: deactivateUser,
     description: 'take an account out of use, and the bots that it owns: its sessions end, what it has written stays',
   });
-  addState(user, context, {
+  addDeactivateOrActivate(user, context, {
     verb: 'activate',
     operation: activateUser,
     description: 'take an account back into use; its bots are activated by their own nicks',
@@ -37,12 +37,12 @@ function addInvite(user: Command, context: CommandContext): void {
     .description('make a link that signs a person in, once and within 24 hours; a new one ends the one before')
     .argument('<nick>', 'the nick of the account')
     .action((nick: string, { json }: { json?: boolean }, self: Command) =>
-      callAndPrint(context, self, { operation: inviteUser, input: { user: nick }, json, lines: inviteLines }),
+      callAndPrint(context, self, { operation: createSignInLink, input: { user: nick }, json, lines: inviteLines }),
     );
   withExamples(withJson(command), ['klatch user invite alice']);
 }
 
-function inviteLines({ user, link, expires_at }: Awaited<ReturnType<(typeof inviteUser)['run']>>): string[] {
+function inviteLines({ user, link, expires_at }: Awaited<ReturnType<(typeof createSignInLink)['run']>>): string[] {
   return [link, '', `Whoever opens this link first is signed in as ${user}. It is good once, until ${expires_at}.`];
 }
 
@@ -74,7 +74,7 @@ function yesOrNo(text: string): boolean {
   throw new InvalidArgumentError('Give yes or no.');
 }
 
-function addState(
+function addDeactivateOrActivate(
   user: Command,
   context: CommandContext,
   how: { verb: string; description: string; operation: typeof deactivateUser },
@@ -85,11 +85,11 @@ function addState(
     .description(description)
     .argument('<nick>', 'the nick of the account')
     .action((nick: string, { json }: { json?: boolean }, self: Command) =>
-      callAndPrint(context, self, { operation, input: { user: nick }, json, lines: stateLines }),
+      callAndPrint(context, self, { operation, input: { user: nick }, json, lines: userActivityLines }),
     );
   withExamples(withJson(command), [`klatch user ${verb} alice`]);
 }
 
-function stateLines({ user, deactivated }: State): string[] {
+function userActivityLines({ user, deactivated }: UserActivity): string[] {
   return [`The account ${user} is ${deactivated ? 'deactivated: its sessions and tokens have ended' : 'active'}.`];
 }
