@@ -68,7 +68,7 @@ async function openAddresses(cleanUp: CleanUp): Promise<Scene> {
   const stage = await Stage.start(cleanUp, {
     // Only the one address may be reached, not all of loopback: the trap's is as private as any.
     settings: `delivery { allow = ["${PUBLIC}"], dns-cache-ttl = 0s, dns-negative-ttl = 0s }`,
-    process: { preload: join(import.meta.dirname, 'steered.ts') },
+    process: { preload: join(import.meta.dirname, 'clock-shim.ts') },
     struckHost: NAME,
     whenStarted: (server) => server.tell({ addresses: { [NAME]: [PUBLIC] } } satisfies ShimCommand),
   });

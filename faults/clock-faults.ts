@@ -47,7 +47,7 @@ function recordsOf({ hooks }: Stage) {
 }
 
 async function openInjected(cleanUp: CleanUp): Promise<Scene> {
-  const stage = await Stage.start(cleanUp, { process: { preload: join(import.meta.dirname, 'steered.ts') } });
+  const stage = await Stage.start(cleanUp, { process: { preload: join(import.meta.dirname, 'clock-shim.ts') } });
   return clockScene(stage, (offsetS) => stage.server.tell({ clockOffsetMs: offsetS * 1000 } satisfies ShimCommand));
 }
 

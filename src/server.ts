@@ -46,7 +46,7 @@ import { Database } from './storage/database.ts';
 import { openDatabase, type OpenDatabase } from './storage/open-database.ts';
 import { MessageLog } from './storage/messages/message-log.ts';
 import { readOrCreateNodeId } from './data-dir/node-id.ts';
-import { ServerStateFile, startIdOf, type ExitReason } from './data-dir/server-state.ts';
+import { LastRunRecorder, startIdOf, type ExitReason } from './data-dir/server-state.ts';
 import { Sealer } from './storage/db/sealed.ts';
 import { readVersion, userAgent } from './version.ts';
 
@@ -73,7 +73,7 @@ export class Server {
   #connectingDatabase: Database | null = null;
   #startPromise: Promise<void> = Promise.resolve();
   #stopPromise: Promise<void> | null = null;
-  readonly #stateFile: ServerStateFile;
+  readonly #stateFile: LastRunRecorder;
   readonly #toExitReason: (error: unknown) => ExitReason;
   #lanes: LaneManager | null = null;
   #pinger: Pinger | null = null;
@@ -91,7 +91,7 @@ export class Server {
     this.#connectionLimit = new ConnectionLimit(maxClientConnections(), log);
     this.#dnsResolver = createDnsResolver(config.delivery);
     const start = { version: readVersion(), startId: startIdOf(process.env), log };
-    this.#stateFile = new ServerStateFile(config.dataDir, start);
+    this.#stateFile = new LastRunRecorder(config.dataDir, start);
     this.#toExitReason = explain;
   }
 

@@ -16,7 +16,7 @@ import {
 /** Where to begin. */
 export interface FollowOptions {
   /** Up to which change of which conversation everything is there already. */
-  readonly revByConversation: ReadonlyMap<number, number>;
+  readonly resumeRevByConversation: ReadonlyMap<number, number>;
   /** In conversations that are not known: with what comes from now on, or with their first change. */
   readonly unknownStartAt: 'now' | 'start';
   /** Only these conversations are listened to; null: all. */
@@ -60,7 +60,7 @@ export class ConversationFollower {
     this.#listener = listener;
     const { onlyConversations: only } = options;
     this.#handledRevByConversation = new Map(
-      [...options.revByConversation].filter(([id]) => only === null || only.has(id)),
+      [...options.resumeRevByConversation].filter(([id]) => only === null || only.has(id)),
     );
   }
 
@@ -90,7 +90,7 @@ export class ConversationFollower {
 
   /** Compares where the stream begins with what is there, and closes what lies between. */
   async reconcile(session: ChatSession, { conversations, complete }: SubscribeResult): Promise<void> {
-    const isFresh = !this.#hasFollowedBefore && this.#options.revByConversation.size === 0;
+    const isFresh = !this.#hasFollowedBefore && this.#options.resumeRevByConversation.size === 0;
     const mine = conversations.filter(({ id }) => this.#isSelected(id));
     const ids = new Set(mine.map(({ id }) => id));
     // Where not all are listed, one that is not may be one that the account is in.

@@ -23,7 +23,7 @@ const decodeRevsByConversation: Decoder<Record<string, number>> = (value) => {
   throw new DecodeError('revs by the numbers of conversations');
 };
 
-const decodeState = object({
+const decodeResumeState = object({
   version: constant(1),
   /** The sign-in that the positions are of: with another one they mean nothing. */
   sign_in: string,
@@ -52,7 +52,7 @@ export class ResumePositionsFile {
       if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
       throw error;
     }
-    const state = decodeOrNull(decodeState, parseJsonOrNull(text));
+    const state = decodeOrNull(decodeResumeState, parseJsonOrNull(text));
     if (state === null || state.sign_in !== this.#signInId) return null;
     return new Map(Object.entries(state.revs).map(([id, rev]) => [Number(id), rev]));
   }

@@ -83,7 +83,11 @@ export function followOptionsFrom(
   { saved, only }: { saved: ReadonlyMap<number, number>; only: ReadonlySet<number> | null },
 ): FollowOptions {
   const known = new Map([...saved].filter(([id]) => since === 'last' && (only?.has(id) ?? true)));
-  return { revByConversation: known, unknownStartAt: since === 'start' ? 'start' : 'now', onlyConversations: only };
+  return {
+    resumeRevByConversation: known,
+    unknownStartAt: since === 'start' ? 'start' : 'now',
+    onlyConversations: only,
+  };
 }
 
 async function findConversationIds(

@@ -14,7 +14,7 @@ const COMMAND_LOADERS: Readonly<Record<string, () => Promise<AddCommand>>> = {
   migrate: async () => (await import('./data/migrate.ts')).addMigrate,
   backup: async () => (await import('./data/backup.ts')).addBackup,
   restore: async () => (await import('./data/restore.ts')).addRestore,
-  db: async () => (await import('./data/db-upgrade.ts')).addDatabaseUpgrade,
+  db: async () => (await import('./data/db-upgrade.ts')).addEmbeddedPostgresqlUpgrade,
   status: async () => (await import('./health/status.ts')).addStatus,
   ready: async () => (await import('./health/ready.ts')).addReady,
   doctor: async () => (await import('./health/doctor.ts')).addDoctor,

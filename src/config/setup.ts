@@ -119,19 +119,19 @@ export function findContradiction(source: ConfigText, key: SettingKey, literal: 
   const read: unknown = kind.read(key, current, { refuse: () => {}, warn: () => {} });
   const isHidden = kind.hidden || (!kind.quotable && read === undefined);
   const line = current.origin.file === source.file ? current.origin.line : null;
-  return { line, text: isHidden ? null : writtenText(current) };
+  return { line, text: isHidden ? null : valueAsWritten(current) };
 }
 
 /** What a value means to the server, as text that can be compared. */
 function comparableMeaning(key: SettingKey, value: Value): string {
   const { kind } = SCHEMA[key];
   const read: unknown = kind.read(key, value, { refuse: () => {}, warn: () => {} });
-  if (read === undefined) return `not understood: ${writtenText(value)}`;
+  if (read === undefined) return `not understood: ${valueAsWritten(value)}`;
   return JSON.stringify(kind.isPath ? (read as { path: string }).path : read);
 }
 
-function writtenText(value: Value): string {
-  if (value.kind === 'array') return `[${value.items.map(writtenText).join(', ')}]`;
+function valueAsWritten(value: Value): string {
+  if (value.kind === 'array') return `[${value.items.map(valueAsWritten).join(', ')}]`;
   return scalarText(value) ?? 'a value of another kind';
 }
 

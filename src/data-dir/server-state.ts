@@ -43,7 +43,7 @@ export interface ExitReason {
  * by what, failed and why, or none of it, which means that it was killed. Its holder has the directory's lock from
  * `markStarting` to `markEnded`. A record that cannot be written, since the disk is full, keeps no server from its work.
  */
-export class ServerStateFile {
+export class LastRunRecorder {
   readonly #path: string;
   readonly #log: Log;
   #storedState: StoredState;

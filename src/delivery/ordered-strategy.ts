@@ -32,7 +32,7 @@ const MAX_PROBES = 3;
 export class OrderedStrategy implements DeliveryStrategy {
   readonly #deps: StrategyDeps;
   /** Requests apart and those in order take turns, so that neither waits for the end of the other. */
-  #lastWasRetry = false;
+  #lastWasFromRetryQueue = false;
   #nextAttempt: NextAttempt | null = null;
   /** No row lies ahead of the cursor. */
   #obsoleteDiscarded = false;
@@ -58,10 +58,10 @@ export class OrderedStrategy implements DeliveryStrategy {
     while (isActive()) {
       const waitMs = this.#hasBacklog ? this.#waitMs() : null;
       const retryDueMs = retryQueue.waitMs;
-      const isRetry = retryDueMs === 0 && !(waitMs === 0 && this.#lastWasRetry);
+      const isFromRetryQueue = retryDueMs === 0 && !(waitMs === 0 && this.#lastWasFromRetryQueue);
       if (waitMs !== 0 && retryDueMs !== 0) return earlierDelay(waitMs, retryDueMs);
-      this.#lastWasRetry = isRetry;
-      const delay = isRetry ? await sendRetry(this.#deps) : await this.#sendNext();
+      this.#lastWasFromRetryQueue = isFromRetryQueue;
+      const delay = isFromRetryQueue ? await sendRetry(this.#deps) : await this.#sendNext();
       if (delay !== null) return delay;
     }
     return null;

@@ -22,7 +22,7 @@ export interface RequestBounds {
 }
 
 /** What lies ahead of a cursor. */
-export interface NextRequest {
+export interface NextRequestOrSkip {
   /** Up to here there is nothing to send: these messages are left out. */
   readonly skippedTo: Seq;
   /** Null when messages were left out, or there is nothing (yet). */
@@ -57,7 +57,7 @@ export class RequestBuilder {
   }
 
   /** What comes after a seq, with its text as it is now. Rejects when the database is away. */
-  async next(after: Seq, bounds: RequestBounds): Promise<NextRequest> {
+  async next(after: Seq, bounds: RequestBounds): Promise<NextRequestOrSkip> {
     let skippedTo = after;
     const readAhead = bounds.noReadAhead === true ? readAheadOf(after, bounds) : undefined;
     let message = await this.#read(after, readAhead);

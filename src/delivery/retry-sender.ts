@@ -3,7 +3,7 @@ import { MAX_RETRY_ROWS, type RetryRow } from '../storage/hooks/retries.ts';
 import type { RetryRecord } from '../storage/hooks/settlement.ts';
 import { ERROR_DELAY, type StrategyDeps, type Delay } from './delivery-strategy.ts';
 import { isMessageRefused, toAttemptRecord, type AttemptResult } from './attempt-result.ts';
-import type { NextRequest } from './request-builder.ts';
+import type { NextRequestOrSkip } from './request-builder.ts';
 import { retryDelayMs } from '../model/retry-policy.ts';
 import { dueIn } from './next-attempt.ts';
 import type { WithoutResult } from './sender.ts';
@@ -65,7 +65,7 @@ export async function attemptRow(
   row: RetryRow,
 ): Promise<AttemptResult | WithoutResult | 'obsolete'> {
   const { requests, sender } = deps;
-  let next: NextRequest = { skippedTo: (row.seq - 1) as typeof row.seq, request: null };
+  let next: NextRequestOrSkip = { skippedTo: (row.seq - 1) as typeof row.seq, request: null };
   do {
     const after = next.skippedTo;
     next = await requests.next(after, { maxMessages: UNLIMITED, exactLast: row.lastSeq, noReadAhead: true });

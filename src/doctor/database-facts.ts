@@ -3,7 +3,7 @@ import type { ConnectionTarget } from '../storage/db/connection.ts';
 import { DatabaseUnavailableError, CommitUnknownError, sqlState } from '../storage/db/database-error.ts';
 import { reportDatabase, type DatabaseReport } from '../storage/database-report.ts';
 import { EmbeddedError } from '../storage/embedded/embedded-error.ts';
-import { inspectEmbedded } from '../storage/embedded/inspection.ts';
+import { inspectEmbeddedPostgresql } from '../storage/embedded/inspection.ts';
 import { reportPush, type PushReport } from '../storage/push/device-report.ts';
 import { reportHooks, type HookReport } from '../storage/hooks/hook-report.ts';
 import { newestSchemaVersion } from '../storage/db/migration-files.ts';
@@ -53,7 +53,7 @@ async function locateDatabase(
   serverRuns: boolean,
 ): Promise<{ target: ConnectionTarget | null; verdicts: readonly CheckResult[] }> {
   if (!config.postgresql.embedded) return { target: externalTarget(config), verdicts: [] };
-  const { version, binDir, exists, target } = await inspectEmbedded(config.dataDir, config.postgresql);
+  const { version, binDir, exists, target } = await inspectEmbeddedPostgresql(config.dataDir, config.postgresql);
   if (target !== null) return { target, verdicts: [] };
   if (serverRuns && exists) {
     const todo = 'Klatch starts it again by itself; if it does not come, look into postgresql.log in data-dir.';

@@ -94,11 +94,11 @@ function evaluateDataSafety(report: DatabaseReport, { config }: DatabaseExpectat
 /** A running server has its connections or opens them when it needs them: they count as its own either way. */
 function evaluateConnections(report: DatabaseReport, { config }: DatabaseExpectation): CheckResult[] {
   const needed = DEDICATED_DATABASE_CONNECTIONS + config.postgresql.generalPoolSize;
-  const { connections, connectionsTaken, connectionsOfKlatch } = report;
-  const free = connections - (connectionsTaken - connectionsOfKlatch);
+  const { connections, connectionsTaken, klatchConnections } = report;
+  const free = connections - (connectionsTaken - klatchConnections);
   if (free >= needed) return [];
   const todo = 'Raise max_connections in PostgreSQL, or lower services.postgresql.pool-size.';
-  const others = connectionsTaken - connectionsOfKlatch;
+  const others = connectionsTaken - klatchConnections;
   const what = `Klatch needs ${needed} connections; of ${connections} others have ${others}`;
   return [connections < needed ? error(what, todo) : warning(what, todo)];
 }

@@ -51,7 +51,7 @@ export class EphemeralEvents {
 
   start(): void {
     this.#unsubscribe = this.#bus.subscribe({
-      ephemeral: (signal) => this.#onEphemeralEvent(signal),
+      ephemeral: (signal) => this.#onTypingOrRead(signal),
       accountsChanged: (ids) => {
         for (const id of ids) this.#accountSummaries.delete(id);
       },
@@ -76,7 +76,7 @@ export class EphemeralEvents {
     if (this.#queuedPresenceChanges.size > 0 && !this.#isSendingPresence) void this.#sendPresenceBatch();
   }
 
-  #onEphemeralEvent(signal: EphemeralEvent): void {
+  #onTypingOrRead(signal: EphemeralEvent): void {
     if (signal.kind === 'typing') void this.#sendTyping(signal);
     else if (signal.kind === 'read') {
       const { conversationId, accountId, seq } = signal;

@@ -21,7 +21,7 @@ export interface DatabaseReport {
   readonly connections: number;
   readonly connectionsTaken: number;
   /** Of them those of a Klatch. */
-  readonly connectionsOfKlatch: number;
+  readonly klatchConnections: number;
   /** The schema's number; 0: no Klatch has worked on it yet. */
   readonly schema: number;
   /** Why this program cannot use that schema; null: it can. */
@@ -88,7 +88,7 @@ async function readReportedColumns(tx: Transaction, longTransactionS: number): P
       (select coalesce(sum(numbackends), 0)::int from pg_stat_database) as "connectionsTaken",
       (select count(*)::int from pg_stat_activity
         where datname = current_database() and application_name like 'klatch %' and pid <> pg_backend_pid())
-        as "connectionsOfKlatch",
+        as "klatchConnections",
       (select count(*)::int from pg_stat_activity
         where datname = current_database() and xact_start < now() - ${longTransactionS} * interval '1 second'
           and application_name is distinct from ${`klatch ${BACKUP_SESSION_NAME}`})

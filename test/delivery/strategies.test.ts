@@ -3,7 +3,7 @@ import type { DeliveryStrategy, StrategyDeps } from '../../src/delivery/delivery
 import { ProgressTracker } from '../../src/delivery/progress-tracker.ts';
 import { SlowStart } from '../../src/delivery/slow-start.ts';
 import { MAX_COMPLETED_AHEAD } from '../../src/delivery/unordered-in-flight-window.ts';
-import type { NextRequest } from '../../src/delivery/request-builder.ts';
+import type { NextRequestOrSkip } from '../../src/delivery/request-builder.ts';
 import type { AttemptResult } from '../../src/delivery/attempt-result.ts';
 import type { WithoutResult } from '../../src/delivery/sender.ts';
 import { OrderedStrategy } from '../../src/delivery/ordered-strategy.ts';
@@ -19,7 +19,7 @@ interface Open<T> {
 
 /** A course whose reads and sends end when the test says so. */
 class ControlledStrategy {
-  readonly reads: Open<NextRequest>[] = [];
+  readonly reads: Open<NextRequestOrSkip>[] = [];
   readonly sends: Open<AttemptResult | WithoutResult>[] = [];
   readonly settled: Settlement[] = [];
   readonly strategy: DeliveryStrategy;
@@ -63,7 +63,7 @@ class ControlledStrategy {
   async read(seq: number): Promise<void> {
     const [read] = this.reads.splice(0, 1);
     expect(read!.seq).toBe(seq);
-    read!.end({ skippedTo: seq - 1, request: { first: seq, last: seq } } as NextRequest);
+    read!.end({ skippedTo: seq - 1, request: { first: seq, last: seq } } as NextRequestOrSkip);
     await turn();
   }
 

@@ -124,7 +124,7 @@ describe('the database', () => {
     fullPageWrites: 'on',
     connections: 37,
     connectionsTaken: 6,
-    connectionsOfKlatch: 5,
+    klatchConnections: 5,
     schema: 1,
     schemaMismatch: null,
     secretFits: true,

@@ -69,7 +69,7 @@ describe('the report about a database', () => {
   });
 
   test('counts the sessions of a Klatch', async () => {
-    const counted = async (): Promise<number> => (await reportDatabase(database.target, options)).connectionsOfKlatch;
+    const counted = async (): Promise<number> => (await reportDatabase(database.target, options)).klatchConnections;
     // Those of earlier tests end a moment after their sockets.
     await eventually(counted, (count) => count === 0);
     await database.open().ping(5_000);

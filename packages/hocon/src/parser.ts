@@ -31,7 +31,7 @@ export interface ObjectPosition extends LookupScope {
 }
 
 /** What one file is parsed with. */
-interface ParseOptions {
+interface FileParseOptions {
   /** The name that origins carry. */
   readonly file: string;
   /** Where substitutions of this file are looked up, first to last. */
@@ -44,13 +44,13 @@ interface ParseOptions {
 }
 
 /** Adds the definitions of a text to `target`, which stands at `position`. Throws HoconError at the first mistake. */
-export function parseInto(target: ObjectNode, position: ObjectPosition, text: string, options: ParseOptions): void {
+export function parseInto(target: ObjectNode, position: ObjectPosition, text: string, options: FileParseOptions): void {
   new Parser(text, options).parseDocument(target, position);
 }
 
 class Parser {
   readonly #cursor: Cursor;
-  readonly #options: ParseOptions;
+  readonly #options: FileParseOptions;
   /** The path of the field that is being read. */
   #fieldPath: readonly string[] = [];
   /** Where the last path has white space inside a key, and the path up to there. */
@@ -58,7 +58,7 @@ class Parser {
   /** Where a word of the value that is being read begins with a single quote. */
   #singleQuoteOffset: number | null = null;
 
-  constructor(text: string, options: ParseOptions) {
+  constructor(text: string, options: FileParseOptions) {
     this.#cursor = new Cursor(text, options.file);
     this.#options = options;
   }

@@ -17,7 +17,7 @@ interface UpgradeFlags {
   readonly json?: boolean;
 }
 
-export function addDatabaseUpgrade(program: Command, context: CommandContext): void {
+export function addEmbeddedPostgresqlUpgrade(program: Command, context: CommandContext): void {
   const database = program.command('db').description('look after the embedded database');
   withExamples(database, ['klatch db upgrade']);
   const command = database

@@ -23,7 +23,10 @@ interface EmbeddedInspection {
  * Looks for the programs, the files with their owner, and a running server, and changes nothing. Rejects with
  * EmbeddedError where a start would.
  */
-export async function inspectEmbedded(dataDir: string, config: PostgresqlConfig): Promise<EmbeddedInspection> {
+export async function inspectEmbeddedPostgresql(
+  dataDir: string,
+  config: PostgresqlConfig,
+): Promise<EmbeddedInspection> {
   const folder = await realpath(dataDir).catch(nullIfNotFound);
   const clusterDir = join(folder ?? dataDir, 'postgresql');
   const clusterMajor = folder === null ? null : await readClusterMajor(clusterDir);

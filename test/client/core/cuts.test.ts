@@ -54,7 +54,7 @@ async function throughCuts(kind: 'ws' | 'tcp', isCut = true): Promise<{ url: str
 async function follow(url: string, others: 'now' | 'start' = 'start'): Promise<Listening> {
   const one = await listen(url, {
     token: alice.token,
-    follow: { revByConversation: new Map(), unknownStartAt: others, onlyConversations: null },
+    follow: { resumeRevByConversation: new Map(), unknownStartAt: others, onlyConversations: null },
   });
   listening.push(one);
   return one;

@@ -24,7 +24,7 @@ export async function listen(
   const client = new LiveClient({
     connect: connectFunctionFor(await discoverServerAddress(url)),
     token: 'kls_not-a-real-one',
-    follow: { revByConversation: new Map(), unknownStartAt: 'now', onlyConversations: null },
+    follow: { resumeRevByConversation: new Map(), unknownStartAt: 'now', onlyConversations: null },
     backoff: { minMs: 10, maxMs: 100 },
     ...rest,
     listener: (event) => {
