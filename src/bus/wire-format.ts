@@ -113,17 +113,17 @@ export class NotificationBatch {
     if (this.#count > MAX_ITEMS) this.#overflow();
   }
 
-  /** `<word>;<word>` for a notification, or `*`. */
+  /** `<notification>;<notification>` for a notification, or `*`. */
   encode(maxBytes: number): string {
     const notifications = [...this.#itemsByLetter].map(([letter, items]) => `${letter}${[...items].join(',')}`);
-    const reliable = notifications.filter((word) => !isEphemeral(word));
+    const reliable = notifications.filter((notification) => !isEphemeral(notification));
     if (this.#heads.size > 0) reliable.unshift(`a${codecs.messagesCommitted.encode(this.#heads).join(',')}`);
     if (this.#leasesChanged) reliable.push('l');
     const text = reliable.join(';');
     if (this.resyncNeeded || text.length > maxBytes) return '*';
     // Signals that do not fit are lost: for their sake nobody has to look for anything.
-    return notifications.filter(isEphemeral).reduce((sum, word) => {
-      const longer = sum === '' ? word : `${sum};${word}`;
+    return notifications.filter(isEphemeral).reduce((sum, notification) => {
+      const longer = sum === '' ? notification : `${sum};${notification}`;
       return longer.length > maxBytes ? sum : longer;
     }, text);
   }

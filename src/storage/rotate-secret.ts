@@ -78,7 +78,7 @@ async function rotateCanary(tx: Transaction, secrets: OldAndNewSealer): Promise<
   // A database that no server has used yet.
   if (row === undefined) return;
   const what = 'neither the old secret that was given nor the one in server.conf opens this database';
-  const sealed = reseal({ purpose: CANARY_NAME, sealed: row.value, what }, secrets);
+  const sealed = sealWithNewSecret({ purpose: CANARY_NAME, sealed: row.value, what }, secrets);
   if (sealed !== null) await tx`update setting set value = ${sealed} where name = ${CANARY_NAME}`;
 }
 
@@ -92,7 +92,7 @@ async function rotateColumn(tx: Transaction, sealedColumn: SealedColumn, secrets
       order by ${tx(id)} limit ${BATCH_ROWS} for no key update`;
     const resealed = rows.flatMap((row) => {
       const what = `${column} of ${table} with ${id} ${row.id} opens neither with the old secret nor with the new one`;
-      const sealed = reseal({ purpose, sealed: row.sealed, what }, secrets);
+      const sealed = sealWithNewSecret({ purpose, sealed: row.sealed, what }, secrets);
       return sealed === null ? [] : [{ id: row.id, sealed }];
     });
     const last = rows.at(-1)?.id ?? after;
@@ -110,7 +110,7 @@ async function rotateColumn(tx: Transaction, sealedColumn: SealedColumn, secrets
 }
 
 /** The value sealed anew; null where the new secret opens it already. `what` is said of one that neither opens. */
-function reseal(
+function sealWithNewSecret(
   value: { purpose: string; sealed: string; what: string },
   { from, to }: OldAndNewSealer,
 ): string | null {

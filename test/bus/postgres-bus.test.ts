@@ -94,7 +94,7 @@ async function nodeWithoutPeers(name: string): Promise<{
 
 const group = (id: number): ConversationId => id as ConversationId;
 const seq = (n: number): Seq => n as Seq;
-const gap: RecordedEvent = ['resync', undefined];
+const resync: RecordedEvent = ['resync', undefined];
 
 /** Sessions that listen. */
 const listeners = (): Promise<number[]> =>
@@ -154,7 +154,7 @@ describe('PostgresBus', () => {
       'messagesCommitted',
       new Map(Array.from({ length: count }, (_, i) => [group(100_000 + i), seq(i + 1)])),
     );
-    expect(await b.recorder.next()).toEqual(gap);
+    expect(await b.recorder.next()).toEqual(resync);
     a.bus.publish('hooksChanged', [group(1)]);
     expect(await b.recorder.next()).toEqual(['hooksChanged', [1]]);
   });
@@ -166,14 +166,14 @@ describe('PostgresBus', () => {
     a.bus.publish('messagesCommitted', fitting);
     expect(await b.recorder.next()).toEqual(['messagesCommitted', fitting]);
     a.bus.publish('messagesCommitted', new Map([...fitting, [group(999_999), seq(1)]]));
-    expect(await b.recorder.next()).toEqual(gap);
+    expect(await b.recorder.next()).toEqual(resync);
   });
 
   test('listens again when its session was killed, and announces the gap', async () => {
     const [a, b] = [await node(), await node()];
     const before = await listeners();
     await database.query((sql) => sql`select pg_terminate_backend(pid) from unnest(${before}::int[]) pid`);
-    expect([await a.recorder.next(), await b.recorder.next()]).toEqual([gap, gap]);
+    expect([await a.recorder.next(), await b.recorder.next()]).toEqual([resync, resync]);
     a.bus.publish('hooksChanged', [group(9)]);
     expect(await b.recorder.next()).toEqual(['hooksChanged', [9]]);
     const after = await listeners();
@@ -191,7 +191,7 @@ describe('PostgresBus', () => {
     // Those of a session that was late before are none of it.
     a.recorder.events.splice(0);
     proxy.mode = 'pass';
-    expect(await a.recorder.next()).toEqual(gap);
+    expect(await a.recorder.next()).toEqual(resync);
     await eventually(
       async () => {
         b.bus.publish('hooksChanged', [group(9)]);
@@ -214,7 +214,7 @@ describe('PostgresBus', () => {
     await lost;
     expect(b.recorder.events).toEqual([]);
     proxy.mode = 'pass';
-    expect(await b.recorder.next()).toEqual(gap);
+    expect(await b.recorder.next()).toEqual(resync);
     a.bus.stop();
     await proxy.stop();
   });

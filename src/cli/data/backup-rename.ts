@@ -43,8 +43,8 @@ export function renameAsRoot(descriptor: number, { path, overwrite }: RenameTarg
   ended.catch(() => {});
   // A child that has ended takes no order; its outcome says why.
   child.stdin!.on('error', () => {});
-  const order = async (word: string): Promise<void> => {
-    child.stdin!.end(word);
+  const order = async (command: string): Promise<void> => {
+    child.stdin!.end(command);
     const [output] = await ended;
     const { error, isExpected } = outcomeSchema.parse(JSON.parse(output));
     if (error === null) return;
