@@ -113,7 +113,7 @@ export class NotificationBatch {
     if (this.#count > MAX_ITEMS) this.#overflow();
   }
 
-  /** `<notification>;<notification>` for a notification, or `*`. */
+  /** The payload of NOTIFY: all notifications, separated by semicolons, or `*` for a resync. */
   encode(maxBytes: number): string {
     const notifications = [...this.#itemsByLetter].map(([letter, items]) => `${letter}${[...items].join(',')}`);
     const reliable = notifications.filter((notification) => !isEphemeral(notification));
