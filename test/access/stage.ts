@@ -19,6 +19,7 @@ const WIDE: NonNullable<ConfigChanges['limits']> = {
   codesPerHour: 100_000,
   codesPerIpPerHour: 100_000,
   codesPerAddressPerDay: 100_000,
+  intakeTimeoutMs: 60_000,
 };
 
 /** A server with all that its operations reach for: a receiver of deliveries, and an activation gate. */
@@ -45,7 +46,7 @@ export class Stage {
         // So that each call can come from an address of its own.
         http: { trustedProxies: ['127.0.0.1'], requestTimeoutMs: 60_000 },
         // Many are at the same rows at once; who waits longest is not what is tested.
-        postgresql: { lockTimeoutMs: 60_000, databaseCallTimeoutMs: 60_000 },
+        postgresql: { lockTimeoutMs: 60_000, databaseCallTimeoutMs: 60_000, flushTimeoutMs: 60_000 },
         log: { level: 'debug' },
       },
       log === undefined ? {} : { log },
