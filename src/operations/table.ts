@@ -47,10 +47,9 @@ export function operationTable(): ReadonlyMap<string, Operation> {
   // By noun, in the order in which the documents list them; a noun with many operations takes several rows.
   const all = [
     [startSignIn, verifySignIn, signUp],
-    [createUser, listUsers, createSignInLink, updateUser, deactivateUser, activateUser],
+    [findAccount, createUser, listUsers, createSignInLink, updateUser, deactivateUser, activateUser],
     [listOwnSessions, endOwnSession, endOtherSessions],
     [showProfile, changeProfile],
-    [findAccount],
     [registerDevice, listOwnDevices, removeDevice],
     [addBlock, removeBlock, listOwnBlocks],
     [createBot, listOwnBots, removeBot],
@@ -60,7 +59,7 @@ export function operationTable(): ReadonlyMap<string, Operation> {
     [findJoinableGroups, joinGroup, showToken, rotateToken],
     [createInvite, listGroupInvites, revokeInvite, previewInvite],
     [openPrivateConversation],
-    [listOwnConversations, showOwnConversation],
+    [listOwnConversations, showOwnConversation, syncChanges],
     [updateNotifications],
     [createHook, listGroupHooks, listAllHooks, hookInfo, hookLog, updateHook, pingHook],
     [redeliverHook, discardHookBacklog, removeGroupHook, restoreRemovedHook],
@@ -68,7 +67,6 @@ export function operationTable(): ReadonlyMap<string, Operation> {
     [authenticateLive, subscribeLive, setLiveForeground, pingLive],
     [listPresence],
     [createTemporaryFileLink, listOwnFiles, removeUnattachedFile, checkFiles],
-    [syncChanges],
     [pushStatus, testPush],
     [serverStatus],
   ].flat();
