@@ -141,7 +141,9 @@ describe('klatch hook', () => {
       `1 message is dropped: reverse webhook ${hook} of group ${group.id} goes on with the next one.\n`,
     );
     expect((await run('log')).stdout).toMatch(/ s ago +\d+:3 +0 +0 ms +dropped on request\n/);
-    expect(await run('discard-backlog')).toMatchObject(says(`Reverse webhook ${hook} of group ${group.id} has nothing to drop.`));
+    expect(await run('discard-backlog')).toMatchObject(
+      says(`Reverse webhook ${hook} of group ${group.id} has nothing to drop.`),
+    );
   });
 
   test('redeliver sends again from a message, a time or an age on, or single messages', async () => {
