@@ -479,7 +479,7 @@ find_server() {
   for lock in /var/run/postgresql/.s.PGSQL.*.lock; do
     [ -f "$lock" ] || continue
     # Its second line is the folder of the cluster.
-    file-size=$(sed -n 2p "$lock")/PG_VERSION
+    file=$(sed -n 2p "$lock")/PG_VERSION
     if [ -f "$file" ]; then take_major "$(head -n 1 "$file")"; fi
   done
   [ "$major" -ge $MIN_POSTGRESQL ]
