@@ -4,14 +4,14 @@ import { decodeOrNull, decodeReceived, type Decoder } from './decode.ts';
 import { RpcClient, type Notification } from './rpc-client.ts';
 import { decodeSessionEnded } from './shapes.ts';
 
-/** The close code of a session that is over. After any other one the server can be connected to again. */
+/** The close code when a session has ended or expired. After any other close code the client may reconnect. */
 export const SESSION_ENDED_CLOSE_CODE = 4002;
 
 /** Bounds of one connection with its requests. */
 export interface SessionBounds extends ConnectionBounds {
   readonly maxPendingRequests: number;
   readonly answerTimeoutMs: number;
-  /** After so long without a word of the server it is asked for one; without an answer the connection is given up. */
+  /** After this time without a byte from the server the client pings it. Without an answer it closes the connection. */
   readonly quietBeforePingMs: number;
 }
 
@@ -24,23 +24,23 @@ export const DEFAULT_SESSION_BOUNDS: SessionBounds = {
   quietBeforePingMs: 15_000,
 };
 
-/** One connection from its making to its end: requests, and what the server says by itself. */
+/** One connection: its requests with their answers, and the notifications of the server. */
 export class ChatSession {
-  /** Resolves when the connection is over, with the server's own words where it gave some. */
+  /** Resolves when the connection has closed, with the server's close code and reason if it sent them. */
   readonly ended: Promise<ConnectionEnd>;
   readonly #rpc: RpcClient;
   readonly #bounds: SessionBounds;
   #connection: Connection | null = null;
   #hasEnded = false;
-  /** The server's last words, which stand in for a close code on connections of lines. */
+  /** The last `session.ended` of the server: a TCP connection has no close code of its own. */
   #endAnnouncedByServer: ConnectionEnd | null = null;
   #lastReceivedAtMs = performance.now();
   #livenessTimer: ReturnType<typeof setInterval> | null = null;
-  /** Somebody wants no more for now; and whether that is so, since answers that are waited for are let in. */
+  /** The queue asked for a pause. The connection is paused only while no call waits for its answer. */
   #isPauseRequested = false;
   #isPaused = false;
   #pendingCallCount = 0;
-  /** Why it is to be given up, if that was known before the connection was there. */
+  /** Why to close the connection, if that was decided before it was open. */
   #destroyReason: string | null = null;
   #resolveEnded: (end: ConnectionEnd) => void = () => {};
 

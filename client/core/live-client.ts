@@ -267,7 +267,7 @@ export class LiveClient {
     notificationQueue.startProcessing(onFailed);
   }
 
-  /** What came to pass before the connection ended by itself. */
+  /** Turns an error that a reconnect can mend into the end of the connection; rethrows any other. */
   #toEndOrRethrow(error: unknown): ConnectionEnd {
     if (error instanceof ServerError && error.code === 'unauthenticated') {
       throw new SessionOverError('the session has ended', { cause: error });
